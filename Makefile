@@ -1,0 +1,77 @@
+# Every target makes what it needs: `make demo` and `make test` work in a fresh clone.
+#   make demo       a question on a shipped network: the table, and a picture in demo/
+#   make test       lint, format, types, layers, tests (what .ci/run calls)
+#   make test-all   the same with the slow tests
+#   make bench      ratios against other libraries, as Markdown
+#   make fuzz       ten minutes of broken files for every parser
+# PYTHON=python3.12 make demo   chooses the interpreter; VENV=/elsewhere the folder of the environment.
+
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+FUZZ_SECONDS ?= 600
+
+.PHONY: help demo test test-all bench lint fuzz format warmup clean
+.DEFAULT_GOAL := help
+
+help:
+	@sed -n 's/^#   //p' Makefile
+
+# ---------------------------------------------------------------------------------------------- environment
+# One stamp a set of extras; a change of pyproject.toml makes it anew. The package is installed in place.
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; ok = sys.version_info >= (3, 11); ok or sys.exit("gramgraph needs Python 3.11 or newer, but $(PYTHON) is %d.%d. Choose another one: PYTHON=python3.12 make demo" % sys.version_info[:2])'
+	@echo "creating $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.stamp-demo: pyproject.toml | $(BIN)/python
+	@echo "installing gramgraph[plot,cli] in $(VENV)"
+	@$(PIP) install --editable '.[plot,cli]'
+	@touch $@
+
+$(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
+	@echo "installing gramgraph[dev] in $(VENV)"
+	@$(PIP) install --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.stamp-bench: pyproject.toml | $(BIN)/python
+	@echo "installing gramgraph[bench] in $(VENV)"
+	@$(PIP) install --editable '.[bench]'
+	@touch $@
+
+# -------------------------------------------------------------------------------------------------- targets
+
+demo: $(VENV)/.stamp-demo
+	@$(BIN)/python examples/demo.py
+
+lint: $(VENV)/.stamp-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint
+	$(BIN)/python -m pytest -q -m "not slow"
+
+test-all: lint
+	$(BIN)/python -m pytest -q
+
+bench: $(VENV)/.stamp-bench
+	$(BIN)/python -m benchmarks
+
+fuzz: $(VENV)/.stamp-dev
+	$(BIN)/python fuzz/fuzz_parsers.py --seconds $(FUZZ_SECONDS)
+
+format: $(VENV)/.stamp-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+warmup: $(VENV)/.stamp-demo
+	$(BIN)/gramgraph warmup
+
+clean:
+	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find src tests benchmarks examples fuzz -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,0 +1,57 @@
+"""`python -m benchmarks [module] [--quick] [--networks NAME …]`."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.harness import runner
+from benchmarks.networks import data_folder
+from benchmarks.tables import write
+
+MODULES = ("exact_discrete",)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the named modules (all by default); 1 when answers disagree or our own part fails, 2 without data."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("module", nargs="*", help=f"one of {', '.join(MODULES)} (default: all)")
+    parser.add_argument("--quick", action="store_true", help="short budget and limit a cell")
+    parser.add_argument("--networks", nargs="+", metavar="NAME", help="only these networks")
+    parser.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks, e.g. batch warm")
+    parser.add_argument("--peers", nargs="*", default=["pyagrum", "pgmpy"], help="peers to run (none: ours alone)")
+    parser.add_argument("--budget", type=float, help="seconds of repeats a cell")
+    parser.add_argument("--limit", type=float, help="seconds after which a cell is stopped")
+    parser.add_argument("--out", type=Path, help="folder for the report (default: benchmarks/results)")
+    args = parser.parse_args(argv)
+    unknown = [name for name in args.module if name not in MODULES]
+    if unknown:
+        parser.error(f"no such module: {', '.join(unknown)}. There are: {', '.join(MODULES)}")
+    if data_folder() is None:
+        print("no data: set GRAMGRAPH_DATA to the folder that holds bn/ and bn_bnrep/", file=sys.stderr)
+        return 2
+    faults: list[str] = []
+    with runner() as made:
+        for name in args.module or MODULES:
+            text, found = importlib.import_module(f"benchmarks.{name}").report(
+                made,
+                networks=args.networks,
+                tasks=args.tasks,
+                with_peers=args.peers,
+                quick=args.quick,
+                budget=args.budget,
+                limit=args.limit,
+            )
+            print(text)
+            print(f"written to {write(name, text, folder=args.out)}", file=sys.stderr)
+            faults += found
+    for fault in faults:
+        print(f"FAULT {fault}", file=sys.stderr)
+    return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

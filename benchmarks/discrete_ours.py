@@ -1,0 +1,160 @@
+"""Our side of the discrete benchmark: one function a task."""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.discrete_rows import N_CASES, N_COMPARED, cases_of, free_variables, net_of
+from benchmarks.harness import Cell, Measurement, PeakMemory, measure
+from benchmarks.networks import Cases, network_paths
+
+
+def batch(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """1,000 cases in one call, per case; the arrays of all posteriors are taken out of the answer."""
+    net, cases = net_of(cell, context), cases_of(cell, context)
+    mixed = cell.task == "mixed"
+    frame = cases.frame(mixed=mixed)
+
+    def call() -> Any:
+        ans = net.query(None, evidence=frame)
+        return [ans[v].probabilities for v in ans]
+
+    call()
+    with PeakMemory() as memory:
+        call()
+    cpu, wall, repeats = measure(call, budget=cell.budget, units=N_CASES, warm=False, least=2)
+    ans = net.query(None, evidence=frame)
+    answers = []
+    for case in range(N_COMPARED):
+        free = free_variables(cases, case, mixed)
+        answers.append(np.concatenate([ans[v].probabilities[case] for v in free] or [np.zeros(0)]))
+    return Measurement(cpu, wall, repeats, N_CASES, memory.peak, answers=tuple(answers))
+
+
+def warm(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """One case after the other, with other values each time."""
+    net, cases = net_of(cell, context), cases_of(cell, context)
+    evidence = [cases.evidence(i) for i in range(50)]
+    turn = iter(range(1 << 62))
+
+    def call() -> Any:
+        ans = net.query(None, evidence=evidence[next(turn) % len(evidence)])
+        return [ans[v].probabilities for v in ans]
+
+    call()
+    with PeakMemory() as memory:
+        call()
+    cpu, wall, repeats = measure(call, budget=cell.budget, least=3)
+    return Measurement(cpu, wall, repeats, 1, memory.peak, answers=_answers(net, cases))
+
+
+def _answers(net: Any, cases: Cases) -> tuple[Any, ...]:
+    answers = []
+    for case in range(N_COMPARED):
+        ans = net.query(None, evidence=cases.evidence(case))
+        free = free_variables(cases, case)
+        answers.append(np.concatenate([ans[v].probabilities for v in free] or [np.zeros(0)]))
+    return tuple(answers)
+
+
+def first(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """First answer of a network that was just read; the machine code is compiled already."""
+    import gramgraph as gg
+
+    cases = cases_of(cell, context)
+    _answers(net_of(cell, context), cases)  # compiles the code, not this model: every repeat reads the model anew
+    best_cpu = best_wall = math.inf
+    repeats, start = 0, time.perf_counter()
+    while repeats < 2 or (time.perf_counter() - start < cell.budget and repeats < 20):
+        net = gg.read(network_paths([cell.row])[cell.row])
+        cpu, wall = time.process_time(), time.perf_counter()
+        ans = net.query(None, evidence=cases.evidence(0))
+        arrays = [ans[v].probabilities for v in ans]
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+        best_cpu, best_wall = min(cpu, best_cpu), min(wall, best_wall)
+        repeats += 1
+        del arrays
+    return Measurement(best_cpu, best_wall, repeats, 1, answers=_answers(net, cases)[:1])
+
+
+def mpe(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """Most probable explanation of case after case."""
+    net, cases = net_of(cell, context), cases_of(cell, context)
+    evidence = [cases.evidence(i) for i in range(50)]
+    turn = iter(range(1 << 62))
+
+    def call() -> Any:
+        return net.map_query(evidence=evidence[next(turn) % len(evidence)]).assignment
+
+    cpu, wall, repeats = measure(call, budget=cell.budget, least=2)
+    best = [net.map_query(evidence=cases.evidence(case)) for case in range(N_COMPARED)]
+    answers = tuple(np.array([b.log_prob]) for b in best)
+    return Measurement(cpu, wall, repeats, 1, answers=answers)
+
+
+def mpe_batch(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """Most probable explanations of 1,000 cases in one call, per case."""
+    net, cases = net_of(cell, context), cases_of(cell, context)
+    frame = cases.frame()
+    found = net.map_query(evidence=frame)
+    cpu, wall, repeats = measure(
+        lambda: net.map_query(evidence=frame), budget=cell.budget, units=N_CASES, least=2, warm=False
+    )
+    logs = np.asarray(found.log_prob if hasattr(found, "log_prob") else [b.log_prob for b in found], dtype=float)
+    return Measurement(cpu, wall, repeats, N_CASES, answers=tuple(logs[i : i + 1] for i in range(N_COMPARED)))
+
+
+def _unpacked(cell: Cell, context: dict[str, Any]) -> str:
+    """The file without compression: pyAgrum reads no .gz."""
+    import gzip
+
+    path = network_paths([cell.row])[cell.row]
+    if "folder" not in context:
+        context["folder"] = tempfile.TemporaryDirectory()
+        target = Path(context["folder"].name) / path.name.removesuffix(".gz")
+        target.write_bytes(gzip.decompress(path.read_bytes()))
+        context["file"] = str(target)
+    return str(context["file"])
+
+
+def load(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """Reading one file, ours and pyAgrum's."""
+    file = _unpacked(cell, context)
+    if cell.contestant == "gramgraph":
+        import gramgraph as gg
+
+        call: Callable[[], Any] = lambda: gg.read(file)  # noqa: E731
+    else:
+        import pyagrum
+
+        call = lambda: pyagrum.loadBN(file)  # noqa: E731
+    cpu, wall, repeats = measure(call, budget=cell.budget, least=3)
+    return Measurement(cpu, wall, repeats, 1)
+
+
+def plan_memory(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """Announced bytes and the growth of the resident set of one query, after a query on a small network."""
+    import gramgraph as gg
+
+    small = next(iter(sorted(network_paths().items(), key=lambda item: item[1].stat().st_size)))[1]
+    gg.read(small).query(None)
+    net, cases = net_of(cell, context), cases_of(cell, context)
+    start = time.perf_counter()
+    plan = gg.plan(net, given=[cases.variables[v] for v in cases.observed])
+    planning = time.perf_counter() - start
+    if cell.options.get("announced"):
+        return Measurement(planning, planning, 1, 1, values={"announced": float(plan.bytes)})
+    evidence = cases.evidence(0)
+    with PeakMemory() as memory:
+        cpu, wall = time.process_time(), time.perf_counter()
+        ans = net.query(None, evidence=evidence)
+        cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
+    del ans
+    return Measurement(cpu, wall, 1, 1, memory.peak, values={"announced": float(plan.bytes), "planning": planning})

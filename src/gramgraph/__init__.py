@@ -1,0 +1,51 @@
+"""gramgraph: draw the graph, choose how each variable depends on its parents, ask p(Q | E)."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+#: Public name → module that defines it; loaded on first use, so that `import gramgraph` stays quick.
+_PUBLIC: dict[str, str] = {
+    "Answer": "answers",
+    "BayesianNetwork": "models",
+    "Belief": "answers",
+    "BudgetError": "exceptions",
+    "FactorGraph": "models",
+    "GramGraphError": "exceptions",
+    "ImpossibleEvidenceError": "exceptions",
+    "MarkovNetwork": "models",
+    "ModelError": "exceptions",
+    "ParseError": "exceptions",
+    "StateError": "exceptions",
+    "TableFactor": "factors",
+    "Likelihood": "evidence",
+    "Not": "evidence",
+    "OneOf": "evidence",
+    "Soft": "evidence",
+    "Var": "variables",
+    "VariableError": "exceptions",
+    "plan": "engines",
+    "read": "io",
+    "write": "io",
+}
+_MODULES = ("conditionals", "datasets", "exceptions", "factors", "graphs", "io", "models", "plot", "testing", "variables")
+
+__all__ = sorted([*_PUBLIC, *_MODULES])
+
+
+def __getattr__(name: str) -> Any:
+    if name in _PUBLIC:
+        value = getattr(importlib.import_module(f"gramgraph.{_PUBLIC[name]}"), name)
+    elif name in _MODULES:
+        value = importlib.import_module(f"gramgraph.{name}")
+    else:
+        raise AttributeError(f"module 'gramgraph' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

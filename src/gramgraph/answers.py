@@ -1,0 +1,263 @@
+"""Answers: frozen results that say how they were found and show themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gramgraph import _show
+from gramgraph.exceptions import StateError, VariableError
+from gramgraph.typing import FloatArray
+from gramgraph.variables import Var
+
+__all__ = ["Answer", "Assignment", "Belief"]
+
+Key = str | tuple[str, ...]
+
+
+class Belief:
+    """p(X | evidence) for one variable, or for several jointly; of one case, or of many (first axis).
+
+    `probabilities` has shape (*states,) for one case and (cases, *states) for a table of cases.
+    """
+
+    __slots__ = ("batched", "probabilities", "scope")
+
+    def __init__(self, scope: tuple[Var, ...], probabilities: FloatArray, *, batched: bool = False) -> None:
+        self.scope = scope
+        self.probabilities = probabilities
+        self.batched = batched
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """Labels of the variable's states (of a single variable)."""
+        if len(self.scope) != 1:
+            raise VariableError("a joint belief has the states of each variable: use .scope")
+        return self.scope[0].states
+
+    def prob(self, *states: Any) -> float | FloatArray:
+        """Probability of one state (of one state per variable, for a joint)."""
+        if len(states) != len(self.scope):
+            raise StateError(f"one state for each of {', '.join(v.name for v in self.scope)} is needed")
+        index = tuple(var.index(state) for var, state in zip(self.scope, states, strict=True))
+        at: tuple[Any, ...] = (..., *index)
+        value = self.probabilities[at]
+        return value if self.batched else float(value)
+
+    def to_dict(self) -> dict[Any, Any]:
+        """State → probability (tuple of states → probability, for a joint)."""
+        if len(self.scope) == 1:
+            values = self.probabilities.T.tolist() if not self.batched else list(self.probabilities.T)
+            return dict(zip(self.states, values, strict=True))
+        return {
+            tuple(var.states[i] for var, i in zip(self.scope, index, strict=True)): (
+                self.probabilities[(..., *index)] if self.batched else float(self.probabilities[index])
+            )
+            for index in np.ndindex(*(var.size for var in self.scope))
+        }
+
+    def mode(self) -> Any:
+        """The most probable state (tuple of states for a joint; a list for a table of cases)."""
+        flat = self.probabilities.reshape(len(self.probabilities) if self.batched else 1, -1)
+        shape = tuple(var.size for var in self.scope)
+        best = [np.unravel_index(int(i), shape) for i in flat.argmax(axis=1)]
+        labels = [tuple(var.states[i] for var, i in zip(self.scope, index, strict=True)) for index in best]
+        out = [label[0] if len(label) == 1 else label for label in labels]
+        return out if self.batched else out[0]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Belief):
+            return NotImplemented
+        same = self.scope == other.scope and self.batched == other.batched
+        return same and np.array_equal(self.probabilities, other.probabilities, equal_nan=True)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _labels(self) -> list[Any]:
+        """The states (tuples of states for a joint), in the order of the flattened table."""
+        if len(self.scope) == 1:
+            return list(self.states)
+        shape = tuple(var.size for var in self.scope)
+        return [tuple(var.states[i] for var, i in zip(self.scope, at, strict=True)) for at in np.ndindex(*shape)]
+
+    def _rows(self) -> _show.BeliefRows:
+        """What is shown of a single case."""
+        name = ", ".join(var.name for var in self.scope)
+        return _show.BeliefRows(
+            name, [_show.joined(label) for label in self._labels()], self.probabilities.ravel().tolist()
+        )
+
+    def to_frame(self) -> Any:
+        """A DataFrame: one row a state, with its probability; for a table of cases one row a case."""
+        import pandas as pd
+
+        names = [var.name for var in self.scope]
+        labels = self._labels()
+        if self.batched:
+            columns = (
+                pd.Index(labels, name=names[0]) if len(names) == 1 else pd.MultiIndex.from_tuples(labels, names=names)
+            )
+            return pd.DataFrame(self.probabilities.reshape(len(self.probabilities), -1), columns=columns)
+        states = pd.DataFrame(labels, columns=names)
+        return states.assign(probability=self.probabilities.ravel())
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars of the probabilities; the axes are returned."""
+        from gramgraph.plot import plot_beliefs
+
+        return plot_beliefs(self, ax=ax)
+
+    def __repr__(self) -> str:
+        if self.batched:
+            name = _show.clean(", ".join(var.name for var in self.scope))
+            return f"Belief of {name} in {len(self.probabilities)} cases: .to_frame() shows them"
+        return _show.text_beliefs([self._rows()])
+
+    def _repr_html_(self) -> str:
+        if self.batched:
+            return str(self.to_frame()._repr_html_())
+        return _show.html_beliefs([self._rows()])
+
+
+class Answer(Mapping[Key, Belief]):
+    """The beliefs that a query asked for, with `log_evidence`, `exact`, `engine`.
+
+    The marginals stand in one array, one row a case: `starts[i]:starts[i+1]` are the columns of `scope[i]`.
+    """
+
+    __slots__ = ("_columns", "_joints", "_made", "_marginals", "batched", "details", "engine", "exact", "hidden", "log_evidence")
+
+    def __init__(
+        self,
+        columns: Mapping[str, tuple[Var, int, int]],  # name → (variable, first column, last column + 1)
+        marginals: FloatArray,  # (columns,) or (cases, columns)
+        log_evidence: float | FloatArray,
+        *,
+        engine: str,
+        exact: bool = True,
+        joints: Mapping[tuple[str, ...], Belief] | None = None,
+        details: Mapping[str, Any] | None = None,
+        hidden: frozenset[str] = frozenset(),  # observed variables: they can be asked for, but are not listed
+    ) -> None:
+        self._columns = columns
+        self._marginals = marginals
+        self._joints = joints
+        self._made: dict[Key, Belief] = {}
+        self.batched = marginals.ndim == 2
+        self.log_evidence = log_evidence
+        self.engine = engine
+        self.exact = exact
+        self.details = details or {}
+        self.hidden = hidden
+
+    def __getitem__(self, key: Key) -> Belief:
+        found = self._made.get(key)
+        if found is not None:
+            return found
+        if isinstance(key, str):
+            try:
+                var, start, stop = self._columns[key]
+            except KeyError:
+                raise VariableError.unknown(key, [str(k) for k in self]) from None
+            made = Belief((var,), self._marginals[..., start:stop], batched=self.batched)
+        elif self._joints and key in self._joints:
+            made = self._joints[key]
+        else:
+            raise VariableError(f"{key!r} was not asked for. Answers: {', '.join(str(k) for k in self)}")
+        self._made[key] = made
+        return made
+
+    def __iter__(self) -> Iterator[Key]:
+        for name in self._columns:
+            if name not in self.hidden:
+                yield name
+        yield from self._joints or ()
+
+    def __len__(self) -> int:
+        return len(self._columns) - len(self.hidden) + len(self._joints or ())
+
+    def to_frame(self) -> Any:
+        """A DataFrame: columns variable, state, probability; for a table of cases one row a case.
+
+        The columns of a table of cases are pairs (variable, state). A joint and its states read `A, B`.
+        """
+        import pandas as pd
+
+        beliefs = [self[key] for key in self]
+        names = [_show.joined(key) for key in self for _ in self[key]._labels()]
+        states = [_show.joined(label) for belief in beliefs for label in belief._labels()]
+        if not self.batched:
+            values = np.concatenate([np.zeros(0), *(belief.probabilities.ravel() for belief in beliefs)])
+            return pd.DataFrame({"variable": names, "state": states, "probability": values})
+        n_cases = len(self._marginals)
+        columns = pd.MultiIndex.from_arrays([names, states], names=["variable", "state"])
+        parts = [belief.probabilities.reshape(n_cases, -1) for belief in beliefs]
+        table = np.concatenate([np.zeros((n_cases, 0)), *parts], axis=1)
+        return pd.DataFrame(table, columns=columns, index=self.details.get("index"))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars of every belief; the axes are returned."""
+        from gramgraph.plot import plot_beliefs
+
+        return plot_beliefs(self, ax=ax)
+
+    def _title(self) -> str:
+        how = f"{self.engine}, {'exact' if self.exact else 'approximate'}"
+        if self.batched:
+            return f"{len(self._marginals)} cases, {len(self)} beliefs each ({how})"
+        return f"log p(evidence) = {float(self.log_evidence):.6g} ({how})"
+
+    def __repr__(self) -> str:
+        if self.batched:
+            shown = [_show.shorten(_show.joined(key), 24) for _, key in zip(range(8), self, strict=False)]
+            more = f", … {len(self) - len(shown)} more" if len(self) > len(shown) else ""
+            hint = "ans[name].probabilities has one row a case; ans.to_frame() shows them"
+            return f"{self._title()}: {', '.join(shown)}{more}\n{hint}"
+        return f"{self._title()}\n{_show.text_beliefs((self[key]._rows() for key in self), total=len(self))}"
+
+    def _repr_html_(self) -> str:
+        if self.batched:
+            return str(self.to_frame()._repr_html_())
+        return _show.html_beliefs((self[key]._rows() for key in self), caption=self._title(), total=len(self))
+
+
+class Assignment:
+    """One assignment of states with the logarithm of its probability."""
+
+    __slots__ = ("assignment", "bound", "exact", "log_prob")
+
+    def __init__(
+        self, assignment: Mapping[str, str], log_prob: float, *, exact: bool = True, bound: float | None = None
+    ) -> None:
+        self.assignment = dict(assignment)
+        self.log_prob = log_prob
+        self.exact = exact
+        self.bound = log_prob if bound is None else bound
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Assignment):
+            return NotImplemented
+        return self.assignment == other.assignment and self.log_prob == other.log_prob
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def to_frame(self) -> Any:
+        """A DataFrame with the columns variable and state."""
+        import pandas as pd
+
+        return pd.DataFrame({"variable": list(self.assignment), "state": list(self.assignment.values())})
+
+    def _title(self) -> str:
+        return f"log p = {self.log_prob:.6g}" + ("" if self.exact else f" (not proved best; bound {self.bound:.6g})")
+
+    def __repr__(self) -> str:
+        inside = ", ".join(_show.clean(f"{name}={state}") for name, state in self.assignment.items())
+        return f"Assignment({inside}; {self._title()})"
+
+    def __str__(self) -> str:
+        return f"{self._title()}\n{_show.text_table(('', ''), self.assignment.items())}"
+
+    def _repr_html_(self) -> str:
+        return _show.html_table(("variable", "state"), self.assignment.items(), caption=self._title())

@@ -1,0 +1,19 @@
+"""The command line: `gramgraph info | check | plan | query | map | sample | convert | warmup`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+__all__ = ["main"]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the result is the exit code: 0 done, 1 the answer is "no", 2 usage or an unreadable file.
+
+    >>> main(["info", "dataset:asia", "--json"])  # doctest: +ELLIPSIS
+    {...}
+    0
+    """
+    from gramgraph.cli.app import run
+
+    return run(argv)

@@ -1,0 +1,214 @@
+"""What the commands share: loading a model, reading evidence and sizes, writing results."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import re
+import sys
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean, listing
+from gramgraph.models import GraphicalModel
+
+__all__ = [
+    "add_evidence",
+    "add_file",
+    "add_json",
+    "add_targets",
+    "load",
+    "parse_evidence",
+    "parse_size",
+    "parse_targets",
+    "parse_virtual",
+    "print_json",
+]
+
+_SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([kmgtp]?)(i?)b?\s*", re.IGNORECASE)
+_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
+
+
+# ---------------------------------------------------------------------------------------------- options
+
+
+def add_file(parser: argparse.ArgumentParser) -> None:
+    """The model."""
+    parser.add_argument("file", metavar="FILE", help="a model file, or dataset:NAME")
+    parser.add_argument("--format", help="format of FILE where its suffix does not say it (bif, xmlbif, uai, …)")
+
+
+def add_json(parser: argparse.ArgumentParser) -> None:
+    """Output for programs."""
+    parser.add_argument("--json", action="store_true", help="write JSON")
+
+
+def add_evidence(parser: argparse.ArgumentParser) -> None:
+    """Observations."""
+    parser.add_argument(
+        "-e",
+        "--evidence",
+        action="append",
+        default=[],
+        metavar="VAR=STATE",
+        help="an observation; VAR=A|B: one of these states; VAR!=STATE: not this one (may be repeated)",
+    )
+    parser.add_argument(
+        "--virtual",
+        action="append",
+        default=[],
+        metavar="VAR=STATE:W,…",
+        help="likelihood weights of the states, such as HR=LOW:1,HIGH:3; states left out weigh 0 (may be repeated)",
+    )
+
+
+def add_targets(parser: argparse.ArgumentParser, *, joint: bool = False) -> None:
+    """What is asked for."""
+    parser.add_argument(
+        "-t", "--target", action="append", default=[], metavar="VAR", help="a variable to ask for (default: all)"
+    )
+    if joint:
+        parser.add_argument(
+            "--joint", action="append", default=[], metavar="A,B", help="variables whose joint table is wanted"
+        )
+
+
+# ---------------------------------------------------------------------------------------------- reading
+
+
+def load(file: str, *, format: str | None = None, normalize: bool = True) -> Any:
+    """The model in a file, or the dataset that `dataset:NAME` names."""
+    import gramgraph as gg
+
+    if not file.startswith("dataset:"):
+        return gg.read(file, format=format, normalize=normalize)
+    name = file.removeprefix("dataset:")
+    known = sorted(gg.datasets.__all__)
+    if name not in known:
+        raise VariableError(
+            f"no dataset is called {name!r}. Datasets: {listing(known, 40)}.{did_you_mean(name, known)}"
+        )
+    return getattr(gg.datasets, name)()
+
+
+def parse_evidence(model: GraphicalModel, words: Iterable[str]) -> dict[str, Any]:
+    """`HR=HIGH`, `HR=LOW|NORMAL`, `HR!=LOW` as the evidence that `query` takes.
+
+    Names and labels may themselves hold an equals sign: the split is where a variable's name ends.
+    """
+    import gramgraph as gg
+
+    evidence: dict[str, Any] = {}
+    excluded: dict[str, list[str]] = {}
+    for word in words:
+        name, equal, text = _split(model, word)
+        if equal:
+            if name in evidence:
+                raise StateError(f"{name} is observed twice: {evidence[name]!r} and {text!r}")
+            evidence[name] = _labels(model, name, text)
+        else:
+            labels = _labels(model, name, text)
+            excluded.setdefault(name, []).extend([labels] if isinstance(labels, str) else labels)
+    for name, labels in excluded.items():
+        if name in evidence:
+            raise StateError(f"{name} has both = and != observations; = alone says it")
+        evidence[name] = gg.Not(*labels)
+    return evidence
+
+
+def _split(model: GraphicalModel, word: str) -> tuple[str, bool, str]:
+    at = -1
+    while (at := word.find("=", at + 1)) >= 0:
+        left, right = word[:at].strip(), word[at + 1 :].strip()
+        if left in model:
+            return left, True, right
+        if left.endswith("!") and left[:-1].strip() in model:
+            return left[:-1].strip(), False, right
+    if "=" not in word:
+        raise GramGraphError(f"{word!r} is no observation: VARIABLE=STATE or VARIABLE!=STATE is expected")
+    raise VariableError.unknown(word.split("=", 1)[0].rstrip("! "), model.variables)
+
+
+def _labels(model: GraphicalModel, name: str, text: str) -> str | list[str]:
+    """A label of this variable, or several parted by |."""
+    states = model.states(name)
+    if text in states or "|" not in text:
+        return _label(model, name, text)
+    return [_label(model, name, part.strip()) for part in text.split("|")]
+
+
+def _label(model: GraphicalModel, name: str, text: str) -> str:
+    return model.states(name)[model.var(name).index(text)]
+
+
+def parse_virtual(model: GraphicalModel, words: Iterable[str]) -> dict[str, dict[str, float]] | None:
+    """`HR=LOW:1,HIGH:3` as likelihood weights; None when there are none."""
+    out: dict[str, dict[str, float]] = {}
+    for word in words:
+        name, equal, text = _split(model, word)
+        if not equal:
+            raise GramGraphError(f"{word!r}: weights are written VARIABLE=STATE:WEIGHT,STATE:WEIGHT")
+        weights = out.setdefault(name, {})
+        for part in text.split(","):
+            label, _, number = part.rpartition(":")
+            weights[_label(model, name, label.strip())] = _weight(word, number)
+    return out or None
+
+
+def _weight(word: str, number: str) -> float:
+    try:
+        value = float(number)
+    except ValueError:
+        value = math.nan
+    if not 0.0 <= value < math.inf:
+        raise GramGraphError(f"{word!r}: {number.strip()!r} is no weight; a number ≥ 0 is expected after each colon")
+    return value
+
+
+def parse_targets(model: GraphicalModel, names: Sequence[str], joints: Sequence[str] = ()) -> list[Any] | None:
+    """Names (also parted by commas) and joints as the targets that `query` takes; None for all."""
+    targets: list[Any] = []
+    for word in names:
+        targets += [word] if word in model else [_name(model, part) for part in word.split(",")]
+    targets += [tuple(_name(model, part) for part in word.split(",")) for word in joints]
+    return targets or None
+
+
+def _name(model: GraphicalModel, text: str) -> str:
+    model.index(text.strip())
+    return text.strip()
+
+
+def parse_size(text: str) -> float:
+    """Bytes from `2GB`, `500 MiB`, `1e9`.
+
+    >>> parse_size("2GB"), parse_size("1KiB"), parse_size("1e9")
+    (2000000000.0, 1024.0, 1000000000.0)
+    """
+    found = _SIZE.fullmatch(text)
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text!r} is no size; write bytes or, for example, 500MB, 2GB, 4GiB")
+    base = 1024 if found[3] else 1000
+    return float(found[1]) * float(base ** _POWERS[found[2].lower()])
+
+
+# ---------------------------------------------------------------------------------------------- writing
+
+
+def print_json(value: Any) -> None:
+    """JSON with one key a line; infinities and NaN, which JSON does not have, become null."""
+    json.dump(_finite(value), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
+    sys.stdout.write("\n")
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _finite(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(item) for item in value]
+    if hasattr(value, "tolist"):  # NumPy's numbers and arrays
+        return _finite(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,60 @@
+"""How much memory there is, and the error when a plan would not fit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from gramgraph.exceptions import BudgetError, listing
+
+__all__ = ["available_memory", "check_budget", "readable"]
+
+#: Plans below this size are never compared with the memory that is free.
+SMALL_PLAN = 64e6
+SHARE = 0.6
+
+
+def available_memory() -> float:
+    """Bytes that can be taken without swapping."""
+    try:
+        with open("/proc/meminfo", encoding="ascii") as lines:
+            for line in lines:
+                if line.startswith("MemAvailable:"):
+                    return float(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    try:
+        return 0.5 * float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
+    except (OSError, ValueError, AttributeError):
+        return 4e9
+
+
+def readable(size: float) -> str:
+    """A number of bytes in words: 3.2 GB."""
+    for unit in ("bytes", "kB", "MB", "GB", "TB", "PB"):
+        if size < 1000:
+            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.3g} {unit}"
+        size /= 1000
+    return f"{size:.3g} EB"
+
+
+def check_budget(needed: float, memory: float | None, clique: Sequence[str], cells: float) -> None:
+    """Raise `BudgetError` when `needed` bytes exceed `memory` (default: 60 % of what is free)."""
+    if memory is None:
+        if needed < SMALL_PLAN:
+            return
+        memory = SHARE * available_memory()
+    if needed <= memory:
+        return
+    raise BudgetError(
+        f"exact inference needs {readable(needed)}, more than the budget of {readable(memory)}. The largest table has "
+        f"{cells:.3g} cells over {len(clique)} variables: {listing(clique)}.",
+        clique=clique,
+        bytes=needed,
+        remedies=(
+            "observe or fix variables of that table: observed variables leave the tree",
+            "ask for fewer targets, so that barren parts of the network can be left out",
+            "raise the budget: memory=… (bytes)",
+            "use an approximate engine",
+        ),
+    )

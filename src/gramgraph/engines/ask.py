@@ -1,0 +1,201 @@
+"""Questions asked by name: the door, the engine, the checks on what comes back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph.answers import Answer, Assignment
+from gramgraph.compile.question import Question
+from gramgraph.compile.tree import TreePlan
+from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets
+from gramgraph.engines.impossible import raise_impossible
+from gramgraph.engines.registry import get_engine
+from gramgraph.exceptions import VariableError
+from gramgraph.typing import FloatArray, RandomState
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["log_evidence", "map_query", "plan", "query", "sample", "warmup"]
+
+
+def query(
+    model: GraphicalModel,
+    targets: Any,
+    evidence: Any,
+    *,
+    virtual_evidence: Any = None,
+    soft_evidence: Any = None,
+    engine: str = "auto",
+    memory: float | None = None,
+    n_jobs: int = 1,
+    **options: Any,
+) -> Answer:
+    """p(targets | evidence); see `GraphicalModel.query`."""
+    singles, joints = parse_targets(model, targets)
+    parsed = parse_evidence(model, evidence, virtual_evidence, soft_evidence)
+    question = build_question(model, singles, joints, parsed)
+    hidden: frozenset[str] = frozenset()
+    if singles is None:
+        hidden = _hidden(model, question)
+    details = {"index": parsed[5]} if parsed[4] else None
+    worker = get_engine(engine)
+    if parsed[3]:
+        from gramgraph.engines.jeffrey import with_soft_evidence
+
+        answer = with_soft_evidence(worker, model, question, parsed[3], memory=memory)
+    elif worker.name == "junction_tree":
+        return _checked(
+            model, question, worker.answer(model, question, memory=memory, n_jobs=n_jobs, hidden=hidden, details=details)
+        )
+    else:
+        answer = worker.answer(model, question, memory=memory, **options)
+    answer.hidden, answer.details = hidden, {**answer.details, **(details or {})}
+    return _checked(model, question, answer)
+
+
+def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answer:
+    if not answer.batched and answer.log_evidence == -np.inf:
+        raise_impossible(model, question)
+    return answer
+
+
+def _hidden(model: GraphicalModel, question: Question) -> frozenset[str]:
+    """Observed variables: not listed when everything unobserved was asked for."""
+    if not question.batched:
+        return frozenset([model._vars[v].name for v in question.observed])
+    if not question.n_cases:
+        return frozenset()
+    always = (question.codes >= 0).all(axis=0)
+    return frozenset(model._vars[v].name for j, v in enumerate(question.observed) if always[j])
+
+
+def log_evidence(
+    model: GraphicalModel, evidence: Any, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
+) -> float | FloatArray:
+    """log p(evidence): a number, or one per case; -inf where the evidence is impossible."""
+    parsed = parse_evidence(model, evidence, virtual_evidence)
+    question = build_question(model, (), (), parsed)
+    return get_engine("junction_tree").answer(model, question, memory=memory, n_jobs=n_jobs).log_evidence  # type: ignore[no-any-return]
+
+
+def map_query(
+    model: GraphicalModel,
+    evidence: Any,
+    *,
+    targets: Any = None,
+    k: int | None = None,
+    virtual_evidence: Any = None,
+    engine: str = "auto",
+    memory: float | None = None,
+    n_jobs: int = 1,
+    **options: Any,
+) -> Any:
+    """The most probable assignment; see `GraphicalModel.map_query`."""
+    parsed = parse_evidence(model, evidence, virtual_evidence)
+    question = build_question(model, (), (), parsed)
+    if targets is not None:
+        from gramgraph.engines.marginal_map import marginal_map
+
+        names = [targets] if isinstance(targets, str) else list(targets)
+        rest = [v for v in model.variables if v not in names and model.index(v) not in question.observed]
+        if rest or k is not None:
+            if k is not None:
+                raise VariableError("k best assignments are available for all variables together: leave targets out")
+            return marginal_map(model, names, evidence, virtual_evidence=virtual_evidence, **options)
+    if k is not None:
+        from gramgraph.engines.k_best import k_best
+
+        return k_best(model, evidence, k, virtual_evidence=virtual_evidence)
+    states, log_p = get_engine(engine).mpe(model, question, memory=memory)
+    if not parsed[4]:
+        if log_p[0] == -np.inf:
+            raise_impossible(model, question)
+        return Assignment(_labels(model, states[0], question, 0), float(log_p[0]))
+    return _frame_of_best(model, question, states, log_p, parsed)
+
+
+def _labels(model: GraphicalModel, states: Any, question: Question, case: int) -> dict[str, str]:
+    """Labels of the variables that were not observed."""
+    seen = question.hard_evidence(case)
+    return {var.name: var.states[int(states[v])] for v, var in enumerate(model._vars) if v not in seen}
+
+
+def _frame_of_best(model: GraphicalModel, question: Question, states: Any, log_p: FloatArray, parsed: Parsed) -> Any:
+    """One row a case: the state of every variable, and log_prob."""
+    import pandas as pd
+
+    frame = pd.DataFrame(
+        {
+            var.name: pd.Categorical.from_codes(np.where(np.isfinite(log_p), states[:, v], -1), list(var.states))
+            for v, var in enumerate(model._vars)
+        },
+        index=parsed[5],
+    )
+    frame["log_prob"] = log_p
+    return frame
+
+
+def sample(
+    model: GraphicalModel,
+    n: int,
+    evidence: Any,
+    *,
+    virtual_evidence: Any = None,
+    random_state: RandomState = None,
+    memory: float | None = None,
+) -> Any:
+    """n draws from p(all variables | evidence) as a DataFrame of categories."""
+    import pandas as pd
+
+    parsed = parse_evidence(model, evidence, virtual_evidence)
+    if parsed[4]:
+        raise VariableError("sample takes one case of evidence (a dict), not a table of cases")
+    question = build_question(model, (), (), parsed)
+    rng = np.random.default_rng(random_state)
+    states, log_z = get_engine("junction_tree").sample(model, question, n, rng, memory)
+    if log_z == -np.inf:
+        raise_impossible(model, question)
+    return pd.DataFrame(
+        {var.name: pd.Categorical.from_codes(states[:, v], list(var.states)) for v, var in enumerate(model._vars)}
+    )
+
+
+def plan(
+    model: GraphicalModel, targets: Any = None, given: Any = (), *, engine: str = "auto", memory: float | None = None
+) -> TreePlan:
+    """What a query would cost: induced width, largest clique, bytes, flops, time. Nothing is allocated.
+
+    With `memory` (bytes), a plan that would not fit raises `BudgetError`, as the query would.
+
+    >>> import gramgraph as gg
+    >>> gg.plan(gg.datasets.asia(), given=["smoke"]).width
+    2
+    """
+    singles, joints = parse_targets(model, targets)
+    names = [given] if isinstance(given, str) else list(given)
+    observed = tuple(model.index(name) for name in names)
+    codes = np.zeros((1, len(observed)), np.int64)
+    question = Question(
+        tuple(range(len(model._vars))) if singles is None else singles, joints, observed, codes
+    )
+    made: TreePlan = get_engine(engine).plan(model, question)
+    if memory is not None:
+        made.check_budget(memory)
+    return made
+
+
+def warmup() -> None:
+    """Compile (or load from the cache) everything that a discrete model needs."""
+    import pandas as pd
+
+    from gramgraph import datasets
+
+    net = datasets.asia()
+    net.query(None, {"smoke": "yes"})
+    net.query(None, pd.DataFrame({"smoke": ["yes", "no"] * 20}))
+    net.map_query({"smoke": "yes"})
+    net.map_query(pd.DataFrame({"smoke": ["yes", "no"] * 20}))
+    net.sample(10, {"smoke": "yes"}, random_state=0)

@@ -1,0 +1,168 @@
+"""The door: names, labels and frames become a `Question` of integers, and mistakes become readable errors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph.compile.question import Question
+from gramgraph.evidence import Likelihood, Soft, _States, allowed_weights, weights_of
+from gramgraph.exceptions import StateError, VariableError
+from gramgraph.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["parse_evidence", "parse_targets"]
+
+Parsed = tuple[tuple[int, ...], IntArray, dict[int, FloatArray], dict[int, FloatArray], bool, Any]
+NO_CODES = np.zeros((1, 0), np.int64)
+
+
+def parse_targets(model: GraphicalModel, targets: Any) -> tuple[tuple[int, ...] | None, tuple[tuple[int, ...], ...]]:
+    """(variables wanted alone — None for all that are not observed —, sets wanted jointly)."""
+    if targets is None:
+        return None, ()
+    if isinstance(targets, str):
+        return (model.index(targets),), ()
+    if isinstance(targets, tuple):
+        targets = [targets]
+    singles: list[int] = []
+    joints: list[tuple[int, ...]] = []
+    for target in targets:
+        if isinstance(target, str):
+            singles.append(model.index(target))
+            continue
+        members = tuple(model.index(name) for name in target)
+        if len(set(members)) != len(members) or not members:
+            raise VariableError(f"a joint target names each variable once and at least one, got {tuple(target)!r}")
+        joints.append(members)
+    return tuple(dict.fromkeys(singles)), tuple(dict.fromkeys(joints))
+
+
+def parse_evidence(model: GraphicalModel, evidence: Any, virtual: Any = None, soft: Any = None) -> Parsed:
+    """(observed variables, codes, likelihoods, soft beliefs, whether there are many cases, index of the cases)."""
+    weights: dict[int, FloatArray] = {}
+    jeffrey: dict[int, FloatArray] = {}
+    index: Any = None
+    batched = False
+    if evidence is None:
+        observed, codes = (), NO_CODES
+    elif isinstance(evidence, Mapping):
+        observed, codes = _one_case(model, evidence, weights, jeffrey)
+    else:
+        observed, codes, index = _many_cases(model, evidence)
+        batched = True
+    for name, value in (virtual or {}).items():
+        _multiply(weights, model.index(name), weights_of(model.var(name), value))
+    for name, value in (soft or {}).items():
+        jeffrey[model.index(name)] = _distribution(model, name, value)
+    for v in jeffrey:
+        if v in observed:
+            raise StateError(f"{model._vars[v].name} has both an observed state and soft evidence: give one of them")
+    return observed, codes, weights, jeffrey, batched, index
+
+
+def _distribution(model: GraphicalModel, name: str, value: Any) -> FloatArray:
+    q = weights_of(model.var(name), value, what="soft evidence")
+    if abs(q.sum() - 1.0) > 1e-6:
+        raise StateError(f"soft evidence of {name} must sum to one, got {q.sum():.6g}; for weights use Likelihood(…)")
+    return q / q.sum()
+
+
+def _multiply(weights: dict[int, FloatArray], v: int, more: FloatArray) -> None:
+    weights[v] = weights[v] * more if v in weights else more
+
+
+def _one_case(
+    model: GraphicalModel, evidence: Mapping[str, Any], weights: dict[int, FloatArray], jeffrey: dict[int, FloatArray]
+) -> tuple[tuple[int, ...], IntArray]:
+    positions, variables = model._index, model._vars
+    observed, codes = [], []
+    for name, value in evidence.items():
+        v = positions.get(name)
+        if v is None:
+            raise VariableError.unknown(name, model.variables)
+        if isinstance(value, str):
+            code = variables[v].domain.find(value)  # type: ignore[attr-defined]
+            if code < 0:
+                raise StateError.unknown(value, name, variables[v].states)
+        elif value is None or (isinstance(value, (float, np.floating)) and value != value):
+            continue
+        elif isinstance(value, Likelihood):
+            _multiply(weights, v, weights_of(variables[v], value))
+            continue
+        elif isinstance(value, Soft):
+            jeffrey[v] = _distribution(model, name, value)
+            continue
+        elif isinstance(value, (_States, set, frozenset, list, tuple)):
+            _multiply(weights, v, allowed_weights(variables[v], value))
+            continue
+        else:
+            code = variables[v].index(value)
+        observed.append(v)
+        codes.append(code)
+    return tuple(observed), np.array([codes], np.int64)
+
+
+def _many_cases(model: GraphicalModel, cases: Any) -> tuple[tuple[int, ...], IntArray, Any]:
+    """A frame (pandas, polars, Arrow) or a list of dicts; missing cells are not observed."""
+    import pandas as pd
+
+    if isinstance(cases, Sequence) and not isinstance(cases, (str, bytes)):
+        cases = pd.DataFrame.from_records([dict(case) for case in cases])
+    if not isinstance(cases, pd.DataFrame):
+        import narwhals as nw
+
+        try:
+            cases = nw.from_native(cases, eager_only=True).to_pandas()
+        except TypeError:
+            raise VariableError(
+                f"evidence must be a dict, a data frame or a list of dicts, not {type(cases).__name__}"
+            ) from None
+    observed = tuple(model.index(name) for name in cases.columns)
+    codes = np.full((len(cases), len(observed)), -1, np.int64)
+    for j, v in enumerate(observed):
+        column = _encode(cases.iloc[:, j], model, v)
+        if column is not None:
+            codes[:, j] = column
+    return observed, codes, cases.index
+
+
+def _encode(column: Any, model: GraphicalModel, v: int) -> IntArray | None:
+    """State indices of a column, -1 where it is missing."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        found, labels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
+    else:
+        found, labels = pd.factorize(column.array)
+        labels = list(labels)
+    if not len(labels):
+        return None
+    var = model._vars[v]
+    table = np.empty(len(labels) + 1, np.int64)
+    table[-1] = -1
+    for i, label in enumerate(labels):
+        code = var.discrete.find(label)
+        if code < 0 and (found == i).any():
+            row = int(np.argmax(found == i))
+            error = StateError.unknown(label, var.name, var.states)
+            raise StateError(f"row {row}: {error}")
+        table[i] = code
+    return table[found]
+
+
+def build_question(
+    model: GraphicalModel,
+    singles: tuple[int, ...] | None,
+    joints: tuple[tuple[int, ...], ...],
+    parsed: Parsed,
+) -> Question:
+    """The question in integers; without named targets, all variables (of which the answer lists the unobserved)."""
+    observed, codes, weights, _, batched, _ = parsed
+    if singles is None:
+        singles = tuple(range(len(model._vars)))
+    return Question(singles, joints, observed, codes, tuple(weights.items()), batched)

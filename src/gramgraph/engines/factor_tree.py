@@ -1,0 +1,268 @@
+"""The junction tree over the factor algebra: readable, not fast. The reference of the compiled one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from gramgraph.answers import Answer
+from gramgraph.compile.question import Question
+from gramgraph.engines.cases import Observed, Sheet, check_tables, model_factors
+from gramgraph.engines.contraction import elimination_cliques, table_size
+from gramgraph.factors import Factor, TableFactor
+from gramgraph.factors.log_table import LogTable
+from gramgraph.models.base import GraphicalModel
+from gramgraph.typing import FloatArray, IntArray
+from gramgraph.variables import Var
+
+__all__ = ["Calibrated", "CliqueTree", "FactorTree"]
+
+F = TypeVar("F", bound=Factor)
+
+
+@dataclass(frozen=True)
+class CliqueTree:
+    """Cliques of a triangulated graph in a tree; parents stand before their children, the root is clique 0.
+
+    A variable's cliques are connected (running intersection): what a clique shares with its parent, the separator,
+    is all that it shares with the rest. Parts of the graph that are not connected hang together by empty separators.
+    """
+
+    cliques: tuple[tuple[Var, ...], ...]
+    parents: tuple[int, ...]  # -1 for the root
+    separators: tuple[tuple[Var, ...], ...]
+    homes: tuple[int, ...]  # clique of each scope
+
+    @classmethod
+    def build(cls, scopes: Sequence[tuple[Var, ...]]) -> CliqueTree:
+        """Eliminate greedily; then, from the last variable to the first, its neighbors either fill the clique they
+        stand in, which the variable joins, or it starts a new clique there."""
+        order = elimination_cliques(scopes)
+        rank = {var: i for i, (var, _) in enumerate(order)}
+        home: dict[Var, int] = {}
+        cliques: list[list[Var]] = []
+        parents: list[int] = []
+        separators: list[tuple[Var, ...]] = []
+        for var, near in reversed(order):
+            parent = home[min(near, key=rank.__getitem__)] if near else -1
+            if near and len(cliques[parent]) == len(near):
+                cliques[parent].append(var)
+                home[var] = parent
+                continue
+            home[var] = len(cliques)
+            parents.append(parent if near or not cliques else 0)
+            separators.append(near)
+            cliques.append([*near, var])
+        if not cliques:
+            cliques, parents, separators = [[]], [-1], [()]
+        homes = tuple(home[min(scope, key=rank.__getitem__)] if scope else 0 for scope in scopes)
+        return cls(tuple(map(tuple, cliques)), tuple(parents), tuple(separators), homes)
+
+    @property
+    def largest_clique(self) -> tuple[str, ...]:
+        """Names of the variables of the largest clique."""
+        return tuple(var.name for var in max(self.cliques, key=table_size))
+
+    @property
+    def width(self) -> int:
+        """Number of variables of the widest clique, less one."""
+        return max(len(clique) for clique in self.cliques) - 1
+
+    @property
+    def bytes(self) -> int:
+        """Potentials and both directions of messages, and the clique that is being worked on."""
+        cells = sum(map(table_size, self.cliques)) + 2 * sum(map(table_size, self.separators))
+        return 8 * (cells + 2 * max(map(table_size, self.cliques)))
+
+    @property
+    def flops(self) -> int:
+        """Multiplications and additions of one case."""
+        degree = [1] * len(self.cliques)
+        for child, parent in enumerate(self.parents):
+            degree[child] += 1
+            if parent >= 0:
+                degree[parent] += 1
+        return sum(2 * d * table_size(clique) for d, clique in zip(degree, self.cliques, strict=True))
+
+    def __str__(self) -> str:
+        return (
+            f"factor tree: {len(self.cliques)} cliques, width {self.width}, {self.flops:,} operations, "
+            f"{self.bytes:,} bytes\nlargest clique: {', '.join(self.largest_clique)}"
+        )
+
+
+Project = Callable[[F, tuple[Var, ...]], F]
+
+
+class Calibrated(Generic[F]):
+    """A clique tree with the messages of one case (Shafer and Shenoy: messages are kept, nothing is divided).
+
+    `project(factor, out)` takes variables out of a factor: a sum for beliefs, a maximum for max-marginals.
+    """
+
+    def __init__(self, tree: CliqueTree, factors: Sequence[F], unit: F, project: Project[F]) -> None:
+        self.tree = tree
+        self.unit = unit
+        self._project = project
+        potentials = [unit] * len(tree.cliques)
+        for home, factor in zip(tree.homes, factors, strict=True):
+            potentials[home] = _times(potentials[home], factor, unit)
+        self.potentials = potentials
+        self._children: list[list[int]] = [[] for _ in tree.cliques]
+        for child, parent in enumerate(tree.parents):
+            if parent >= 0:
+                self._children[parent].append(child)
+        self.up: list[F] = self.collect(())
+        self._down: list[F] | None = None
+
+    def collect(self, keep: Sequence[Var]) -> list[F]:
+        """The messages toward the root, in which the variables `keep` are carried along; entry 0 is what the root
+        itself would send to a parent: the joint of `keep`."""
+        messages = [self.unit] * len(self.tree.cliques)
+        for i in reversed(range(len(messages))):
+            made = self.potentials[i]
+            for child in self._children[i]:
+                made = _times(made, messages[child], self.unit)
+            messages[i] = self._toward(made, (*self.tree.separators[i], *keep))
+        return messages
+
+    @property
+    def down(self) -> list[F]:
+        """The messages away from the root; products over all siblings but one are made from both ends."""
+        if self._down is None:
+            down = [self.unit] * len(self.tree.cliques)
+            for i, children in enumerate(self._children):
+                after = [self.unit]
+                for child in reversed(children):
+                    after.append(_times(after[-1], self.up[child], self.unit))
+                before = _times(self.potentials[i], down[i], self.unit)
+                for position, child in enumerate(children):
+                    rest = after[len(children) - 1 - position]
+                    down[child] = self._toward(_times(before, rest, self.unit), self.tree.separators[child])
+                    before = _times(before, self.up[child], self.unit)
+            self._down = down
+        return self._down
+
+    def belief(self, i: int) -> F:
+        """Potential times all messages into clique i: the (max-)marginal of its variables, not normalized."""
+        made = _times(self.potentials[i], self.down[i], self.unit)
+        for child in self._children[i]:
+            made = _times(made, self.up[child], self.unit)
+        return made
+
+    def marginal(self, scope: tuple[Var, ...]) -> F:
+        """The (max-)marginal of any set of variables: from one clique where it fits, else by a collection that
+        carries the set along."""
+        inside = [i for i, clique in enumerate(self.tree.cliques) if all(var in clique for var in scope)]
+        if not inside:
+            return self.collect(scope)[0]
+        made = self.belief(min(inside, key=lambda i: (table_size(self.tree.cliques[i]), i)))
+        return self._toward(made, scope)
+
+    def _toward(self, factor: F, keep: Sequence[Var]) -> F:
+        out = tuple(var for var in factor.scope if var not in keep)
+        return self._project(factor, out) if out else factor
+
+
+def _sum_out(table: TableFactor, out: tuple[Var, ...]) -> TableFactor:
+    return table.marginalize(out)
+
+
+def _max_out(table: LogTable, out: tuple[Var, ...]) -> LogTable:
+    return table.maximize(out)
+
+
+def _times(a: F, b: F, unit: F) -> F:
+    if a is unit:
+        return b
+    return a if b is unit else a.product(b)
+
+
+class FactorTree:
+    """Exact answers by messages on a tree of cliques, through nothing but the factor algebra.
+
+    One tree serves all cases: observed variables leave the factors, hence the messages. Cost: two passes of
+    clique-sized tables a case, all marginals from one of them.
+
+    >>> from gramgraph.conditionals import Table
+    >>> from gramgraph.models import BayesianNetwork
+    >>> from gramgraph.variables import binary
+    >>> rain, wet = binary("rain"), binary("wet")
+    >>> cpds = [Table(rain, (), np.array([0.8, 0.2])), Table(wet, (rain,), np.array([[0.9, 0.1], [0.2, 0.8]]))]
+    >>> net = BayesianNetwork.from_parts([rain, wet], cpds)
+    >>> ans = FactorTree().answer(net, Question((0, 1), (), (), np.zeros((1, 0), int)))
+    >>> ans["wet"].probabilities.round(3).tolist()
+    [0.76, 0.24]
+    """
+
+    name = "factor_tree"
+    exact = True
+
+    def plan(self, model: GraphicalModel, question: Question) -> CliqueTree:
+        """The tree, which does not depend on the evidence."""
+        return CliqueTree.build([factor.scope for factor in model_factors(model)])
+
+    def answer(self, model: GraphicalModel, question: Question, *, memory: float | None = None) -> Answer:
+        """Beliefs and log p(evidence) of every case."""
+        factors = model_factors(model)
+        tree = CliqueTree.build([factor.scope for factor in factors])
+        check_tables(tree.bytes, memory, max(tree.cliques, key=table_size))
+        sheet = Sheet(model, question)
+        for case in range(question.n_cases):
+            observed = Observed.of(model, question, case)
+            calibrated = Calibrated(tree, _reduced(factors, observed), TableFactor.unit(), _sum_out)
+            _, log_z = calibrated.up[0].normalize()
+            if log_z == -np.inf:
+                continue
+
+            def belief(scope: tuple[Var, ...], calibrated: Calibrated[TableFactor] = calibrated) -> FloatArray:
+                return calibrated.marginal(scope).normalize()[0].reorder(scope).values
+
+            sheet.fill(case, log_z, observed.hard, belief)
+        return sheet.answer(engine=self.name)
+
+    def mpe(
+        self, model: GraphicalModel, question: Question, *, memory: float | None = None
+    ) -> tuple[IntArray, FloatArray]:
+        """Most probable full assignment of every case, (cases, variables), and its log probability with the evidence.
+
+        Max-sum toward the root in log space, then each clique picks its best states given those of its parent. A
+        case of probability zero has codes -1 and -inf.
+        """
+        factors = model_factors(model, structured=False)
+        tree = CliqueTree.build([factor.scope for factor in factors])
+        check_tables(tree.bytes, memory, max(tree.cliques, key=table_size))
+        codes = np.full((question.n_cases, len(model)), -1, dtype=np.int64)
+        best = np.full(question.n_cases, -np.inf)
+        for case in range(question.n_cases):
+            observed = Observed.of(model, question, case)
+            own = [LogTable.from_table(factor) for factor in _reduced(factors, observed)]
+            calibrated = Calibrated(tree, own, LogTable.unit(), _max_out)
+            best[case] = float(calibrated.up[0].logs)
+            if best[case] > -np.inf:
+                at = observed.hard | _backtrack(calibrated)
+                codes[case] = [at[var] for var in model._vars]
+        return codes, best
+
+
+def _reduced(factors: Sequence[TableFactor], observed: Observed) -> list[TableFactor]:
+    """The conditioned factors, each likelihood multiplied into the first factor that holds its variable."""
+    out = [factor.condition(observed.hard) for factor in factors]
+    for weights in observed.soft:
+        k = next(k for k, factor in enumerate(factors) if weights.scope[0] in factor.scope)
+        out[k] = out[k].product(weights.condition(observed.hard))
+    return out
+
+
+def _backtrack(calibrated: Calibrated[LogTable]) -> dict[Var, int]:
+    """States of all unobserved variables: from the root outward, each clique given what its parent chose."""
+    at: dict[Var, int] = {}
+    for i in range(len(calibrated.tree.cliques)):
+        made = calibrated.potentials[i].condition(at)
+        for child in calibrated._children[i]:
+            made = made.product(calibrated.up[child].condition(at))
+        at |= made.argmax()
+    return at

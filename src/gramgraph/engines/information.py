@@ -1,0 +1,158 @@
+"""Entropy, mutual information, and what to observe next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from math import log
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gramgraph.answers import Answer
+from gramgraph.compile.question import Question
+from gramgraph.engines.exact import Case, ask, impossible, names_of, one_case, with_cases
+from gramgraph.exceptions import ModelError, VariableError
+from gramgraph.models.base import GraphicalModel
+from gramgraph.models.bayesian_network import BayesianNetwork
+from gramgraph.typing import FloatArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["entropy", "kl_divergence", "most_informative", "mutual_information"]
+
+Names = str | Sequence[str]
+
+
+def entropy(model: GraphicalModel, targets: Names, evidence: Case = None, *, base: float | None = None) -> float:
+    """H(targets | e) = -Σ p log p of the joint posterior, in nats (`base=2`: bits). Cost: one joint query.
+
+    >>> from gramgraph.testing import random_bayesian_network
+    >>> net = random_bayesian_network(np.random.default_rng(0), 4)
+    >>> 0.0 <= entropy(net, "v0", base=2) <= np.log2(net.var("v0").size)
+    True
+    """
+    question = one_case(model, evidence)
+    table = _joint(model, question, names_of(model, targets, question))
+    return float(_entropy(table.reshape(1, -1))[0]) / _unit(base)
+
+
+def mutual_information(
+    model: GraphicalModel, a: Names, b: Names, evidence: Case = None, *, base: float | None = None
+) -> float:
+    """I(a; b | e) = H(a) + H(b) - H(a, b) under p(· | e), in nats (`base=2`: bits); zero when independent given e."""
+    question = one_case(model, evidence)
+    left, right = names_of(model, a, question), names_of(model, b, question)
+    both = [model._vars[i].name for i in left if i in right]
+    if both:
+        raise VariableError(f"{', '.join(both)} stands on both sides: the information of a variable about itself is entropy")
+    table = _joint(model, question, (*left, *right))
+    p = table.reshape(int(np.prod(table.shape[: len(left)], dtype=np.int64)), -1)
+    outer = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
+    inside = p > 0.0
+    # Σ p log(p / (p_a p_b)) rather than three entropies: near independence nothing cancels.
+    return max(float((p[inside] * np.log(p[inside] / outer[inside])).sum()), 0.0) / _unit(base)
+
+
+def most_informative(
+    model: GraphicalModel,
+    target: Names,
+    evidence: Case = None,
+    *,
+    candidates: Sequence[str] | None = None,
+    base: float | None = None,
+) -> pd.DataFrame:
+    """How much each observation would be expected to tell about the target, the most telling one first.
+
+    For a candidate c: reduction = H(target | e) - Σ_c p(c | e) H(target | e, c), which is I(target; c | e). One batched
+    query, with a case for each state of each candidate (default: all variables that are neither observed nor target).
+    Columns: variable, expected_entropy, reduction, share (of the entropy that there is).
+    """
+    import pandas as pd
+
+    question = one_case(model, evidence)
+    wanted = names_of(model, target, question)
+    names = candidates
+    if names is None:
+        seen = question.hard_evidence(0)
+        names = [var.name for i, var in enumerate(model._vars) if i not in seen and i not in wanted]
+    tried = names_of(model, tuple(names), question)
+    if overlap := [model._vars[i].name for i in tried if i in wanted]:
+        raise VariableError(f"{', '.join(overlap)} cannot be both target and candidate")
+    cases = [(i, state) for i in tried for state in range(model._vars[i].size)]
+    answer = ask(model, replace(with_cases(question, cases), joints=(wanted,)))
+    weights, entropies = _case_entropies(model, answer, wanted)
+    if np.isnan(entropies[0]):
+        raise impossible(model, question)
+    rows, start = [], 1
+    for i in tried:
+        stop = start + model._vars[i].size
+        possible = weights[start:stop] > 0.0
+        expected = float((weights[start:stop][possible] * entropies[start:stop][possible]).sum()) / _unit(base)
+        before = float(entropies[0]) / _unit(base)
+        gain = max(before - expected, 0.0)
+        rows.append((model._vars[i].name, expected, gain, gain / before if before > 0 else 0.0))
+        start = stop
+    frame = pd.DataFrame(rows, columns=["variable", "expected_entropy", "reduction", "share"])
+    return frame.sort_values("reduction", ascending=False, kind="stable", ignore_index=True)
+
+
+def kl_divergence(p: GraphicalModel, q: GraphicalModel, *, base: float | None = None) -> float:
+    """KL(p ‖ q) = Σ_x p(x) log(p(x) / q(x)); infinite where q(x) = 0 < p(x).
+
+    log p and log q are sums over factors, so only the joints under p of the factors' scopes are needed: the cost is that
+    of asking p about the families of q. Both models must have the same variables with the same states.
+    """
+    if {var.name: var.states for var in p._vars} != {var.name: var.states for var in q._vars}:
+        raise ModelError("the Kullback-Leibler divergence is of two models with the same variables and states")
+    value = _expected_log(p, p) - _log_z(p) - _expected_log(p, q) + _log_z(q)
+    return max(value, 0.0) / _unit(base)
+
+
+def _joint(model: GraphicalModel, question: Question, wanted: tuple[int, ...]) -> FloatArray:
+    """p(wanted | e) with one axis a variable."""
+    asked = replace(question, joints=(wanted,))
+    answer = ask(model, asked)
+    if answer.log_evidence == -np.inf:
+        raise impossible(model, asked)
+    return answer[tuple(model._vars[i].name for i in wanted)].probabilities
+
+
+def _case_entropies(model: GraphicalModel, answer: Answer, wanted: tuple[int, ...]) -> tuple[FloatArray, FloatArray]:
+    """p(case | first case) and the entropy of the target in each case."""
+    logs = np.asarray(answer.log_evidence)
+    tables = answer[tuple(model._vars[i].name for i in wanted)].probabilities
+    with np.errstate(invalid="ignore"):
+        weights = np.exp(logs - logs[0])
+    return weights, _entropy(tables.reshape(len(logs), -1))
+
+
+def _entropy(p: FloatArray) -> FloatArray:
+    """-Σ p log p of every row, with 0 log 0 = 0."""
+    safe = np.where(p > 0.0, p, 1.0)
+    return np.asarray(-(np.where(np.isnan(p), np.nan, p) * np.log(safe)).sum(axis=1)) + 0.0
+
+
+def _unit(base: float | None) -> float:
+    return 1.0 if base is None else log(base)
+
+
+def _log_z(model: GraphicalModel) -> float:
+    if isinstance(model, BayesianNetwork):
+        return 0.0
+    return float(ask(model, one_case(model, None)).log_evidence)
+
+
+def _expected_log(p: GraphicalModel, q: GraphicalModel) -> float:
+    """E_p[Σ log f] over the factors of q."""
+    factors = q.factors(structured=False)
+    scopes = [tuple(p.index(var.name) for var in factor.scope) for factor in factors]
+    answer = ask(p, replace(one_case(p, None), joints=tuple(dict.fromkeys(scope for scope in scopes if scope))))
+    total = 0.0
+    for factor, scope in zip(factors, scopes, strict=True):
+        belief = answer[tuple(p._vars[i].name for i in scope)].probabilities if scope else np.ones(())
+        logs = factor.log_values()
+        inside = belief > 0.0
+        total += float((belief[inside] * logs[inside]).sum())
+    return total

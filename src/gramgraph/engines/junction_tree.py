@@ -1,0 +1,305 @@
+"""The compiled junction tree: exact answers for one case or a million."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gramgraph.answers import Answer
+from gramgraph.compile.lower import Lowered, lower
+from gramgraph.compile.question import Question
+from gramgraph.compile.tree import TreePlan, plan_tree
+from gramgraph.engines.outputs import Outputs
+from gramgraph.engines.tree_runner import NO_WEIGHTS, TreeRunner
+from gramgraph.typing import Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["JunctionTree"]
+
+#: Up to this many cells one tree serves every set of observed variables; beyond, observed variables are cut out.
+GENERAL_CELLS = 20_000
+#: Rows with the same observed variables get a tree of their own when there are at least this many of them.
+ROWS_PER_PATTERN = 32
+#: From this size on a tree of its own pays even for a single row.
+LARGE_CELLS = 500_000
+MAX_CACHED = 64
+
+
+class Job(NamedTuple):
+    """Cases that run on one tree."""
+
+    runner: TreeRunner
+    outputs: Outputs
+    rows: Array | None  # which cases; None = all
+    codes: IntArray
+    mask_columns: IntArray
+    weights: FloatArray
+    weight_column: IntArray
+
+
+class JunctionTree:
+    """Exact inference by messages on a junction tree, compiled to flat table operations.
+
+    Cost: proportional to the number of table cells (`plan.cells`) per case; memory likewise.
+    """
+
+    name = "junction_tree"
+    exact = True
+
+    def plan(self, model: GraphicalModel, question: Question, *, structured: bool = True) -> TreePlan:
+        """The tree for the question when all its observed variables are observed in every case."""
+        low = lower(model, structured=structured)
+        sliced, masked = _split(low, question, question.observed)
+        outputs = Outputs.of(model, question.targets, question.joints, sliced)
+        return _tree_plan(model, low, outputs, sliced, masked, question.n_cases)
+
+    def answer(
+        self, model: GraphicalModel, question: Question, *, memory: float | None = None, n_jobs: int = 1,
+        hidden: frozenset[str] = frozenset(), details: dict[str, Any] | None = None,
+    ) -> Answer:  # fmt: skip
+        """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
+        low = lower(model)
+        cases = question.n_cases
+        shared = Outputs.of(model, question.targets, question.joints, ()) if question.joints else None
+        out: FloatArray | None = None
+        log_z = np.empty(cases)
+        blocks: dict[int, FloatArray] = {}
+        outputs: Outputs | None = None
+        for job in _jobs(model, low, question, memory):
+            outputs = job.outputs
+            n = len(job.codes)
+            part, part_z = np.empty((n, outputs.width)), np.empty(n) if job.rows is not None else log_z
+            job.runner.sums(
+                job.codes, job.mask_columns, part, part_z,
+                weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs,
+            )  # fmt: skip
+            rescued = _rescue(model, question, job, part, part_z) if not np.isfinite(part_z).all() else None
+            if shared:
+                seen = {v: job.codes[:, column] for column, v in enumerate(job.runner.plan.sliced)}
+                for number in range(len(outputs.joints)):
+                    table = outputs.joint_table(job.runner.plan, number, part, low.sizes, seen)
+                    table[~np.isfinite(part_z)] = np.nan
+                    if rescued is not None:
+                        names = tuple(model._vars[v].name for v in question.joints[number])
+                        table[rescued[0]] = rescued[1][names].probabilities
+                    if job.rows is None:
+                        blocks[number] = table
+                    else:
+                        blocks.setdefault(number, np.empty((cases, *table.shape[1:])))[job.rows] = table
+            if job.rows is None:
+                out = part
+            else:
+                if out is None:
+                    out = np.empty((cases, outputs.n_marginals))
+                out[job.rows] = part[:, : outputs.n_marginals]
+                log_z[job.rows] = part_z
+        if out is None or outputs is None:  # a table without rows
+            outputs = Outputs.of(model, question.targets, question.joints, ())
+            out = np.empty((0, outputs.width))
+            blocks = {i: np.empty((0, *[low.sizes[v] for v in joint])) for i, joint in enumerate(question.joints)}
+        return outputs.answer(
+            model, out, log_z, blocks, batched=question.batched, engine=self.name, hidden=hidden, details=details
+        )
+
+    def mpe(
+        self, model: GraphicalModel, question: Question, *, memory: float | None = None, n_jobs: int = 1
+    ) -> tuple[IntArray, FloatArray]:
+        """The most probable states of all variables, (cases, variables), and log p(states, evidence)."""
+        low = lower(model, structured=False)
+        wanted = replace(question, targets=(), joints=())
+        states = np.zeros((question.n_cases, low.n_visible), np.int64)
+        log_p = np.empty(question.n_cases)
+        for job in _jobs(model, low, wanted, memory):
+            found, value = job.runner.best(
+                job.codes, job.mask_columns, weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs
+            )
+            rows = slice(None) if job.rows is None else job.rows
+            states[rows], log_p[rows] = found[:, : low.n_visible], value
+        return states, log_p
+
+    def sample(
+        self, model: GraphicalModel, question: Question, n: int, rng: np.random.Generator, memory: float | None = None
+    ) -> tuple[IntArray, float]:
+        """n exact draws of all variables given one case of evidence, (n, variables), and log p(e)."""
+        low = lower(model)
+        job = next(_jobs(model, low, replace(question, targets=(), joints=()), memory))
+        states, log_z = job.runner.draw(
+            n, job.codes, job.mask_columns, rng, weights=job.weights, weight_column=job.weight_column
+        )
+        return states[:, : low.n_visible], log_z
+
+
+def _split(low: Lowered, question: Question, observed: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(variables to slice out, variables that carry a likelihood) when `observed` are observed in every case."""
+    weighted = {v for v, _ in question.likelihoods}
+    many = low.sizes
+    sliced = tuple(sorted(v for v in observed if v not in weighted and many[v] > 1))
+    masked = tuple(sorted(v for v in weighted if many[v] > 1))
+    return sliced, masked
+
+
+def _tree_plan(
+    model: GraphicalModel, low: Lowered, outputs: Outputs, sliced: tuple[int, ...], masked: tuple[int, ...], cases: int
+) -> TreePlan:
+    """A plan, from the model's cache when the same tables were asked for with the same observed variables."""
+    key = ("tree", low.n_visible == len(low.sizes), outputs.wants, outputs.columns, sliced, masked, cases >= 100)
+    plans = model._plans
+    found: TreePlan | None = plans.get(key)
+    if found is None:
+        prune = low.parents is not None and len(outputs.wants) < low.n_visible and len(masked) < low.n_visible
+        found = plan_tree(
+            low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases
+        )
+        with model._lock:
+            if len(plans) > MAX_CACHED:
+                for old in [k for k in plans if k[0] == "tree"][: MAX_CACHED // 2]:
+                    plans.pop(old, None)
+            plans[key] = found
+    return found
+
+
+def _runner(plan: TreePlan, memory: float | None) -> TreeRunner:
+    """The plan's runner, compiled on first use, after a look at the memory it needs."""
+    found: TreeRunner | None = plan._made.get("runner")
+    if found is None or memory is not None:
+        plan.check_budget(memory)
+    if found is None:
+        found = plan._made["runner"] = TreeRunner(plan)
+    return found
+
+
+def _general(
+    model: GraphicalModel, low: Lowered, question: Question, memory: float | None
+) -> tuple[TreeRunner, Outputs] | None:
+    """One tree for every set of observed variables, when it is small enough; None otherwise."""
+    key = ("general", low.n_visible == len(low.sizes), question.targets, question.joints)
+    found = model._plans.get(key)
+    if found is None:
+        outputs = Outputs.of(model, question.targets, question.joints, ())
+        masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
+        plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns)
+        found = (_runner(plan, memory) if plan.cells <= GENERAL_CELLS else None, outputs)
+        model._plans[key] = found
+    runner, outputs = found
+    return None if runner is None else (runner, outputs)
+
+
+def _jobs(model: GraphicalModel, low: Lowered, question: Question, memory: float | None) -> Iterator[Job]:
+    """Group the cases by the tree that serves them best."""
+    cases = question.n_cases
+    if cases == 0:
+        return
+    codes = question.codes
+    if cases == 1 or cases * 4 < ROWS_PER_PATTERN:
+        general = _general(model, low, question, memory)
+        if general is not None:
+            yield _job(*general, question, None)
+            return
+    seen = codes >= 0
+    every = seen.all(axis=0)
+    if (every | ~seen.any(axis=0)).all():
+        yield _sliced_job(model, low, question, every, None, memory)
+        return
+    patterns, member = np.unique(seen, axis=0, return_inverse=True)
+    member = member.reshape(-1)
+    if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question) > LARGE_CELLS:
+        for number, pattern in enumerate(patterns):
+            yield _sliced_job(model, low, question, pattern, np.flatnonzero(member == number), memory)
+        return
+    yield _sliced_job(model, low, question, every, None, memory)
+
+
+def _masked_cells(model: GraphicalModel, low: Lowered, question: Question) -> float:
+    outputs = Outputs.of(model, question.targets, question.joints, ())
+    return _tree_plan(model, low, outputs, (), _split(low, question, ())[1], 1).cells
+
+
+def _sliced_job(
+    model: GraphicalModel, low: Lowered, question: Question, always: Array, rows: Array | None, memory: float | None
+) -> Job:
+    """A job whose `always` columns are cut out of the tree; other observed columns of its rows are masked."""
+    observed = question.observed
+    sliced, masked = _split(low, question, tuple(v for v, on in zip(observed, always.tolist(), strict=True) if on))
+    if rows is None and not always.all():
+        some = (question.codes >= 0).any(axis=0)
+        extra = {v for j, v in enumerate(observed) if some[j] and v not in sliced and low.sizes[v] > 1}
+        masked = tuple(sorted(extra.union(masked)))
+    outputs = Outputs.of(model, question.targets, question.joints, sliced)
+    cases = question.n_cases if rows is None else len(rows)
+    runner = _runner(_tree_plan(model, low, outputs, sliced, masked, cases), memory)
+    return _job(runner, outputs, question, rows)
+
+
+def _job(runner: TreeRunner, outputs: Outputs, question: Question, rows: Array | None) -> Job:
+    """Put the codes in the order of the plan: sliced variables first, then masked ones."""
+    plan = runner.plan
+    at = {v: j for j, v in enumerate(question.observed)}
+    codes = question.codes if rows is None else question.codes[rows]
+    order = [at[v] for v in plan.sliced]
+    slots = [v for v in plan.masked if v in at]
+    mask_columns = runner.no_weights.copy()
+    if slots:
+        slot_of = plan.slot_of
+        for j, v in enumerate(slots):
+            mask_columns[slot_of[v]] = len(order) + j
+        order = order + [at[v] for v in slots]
+    if order != list(range(codes.shape[1])) or not order:
+        codes = codes[:, order] if order else np.zeros((len(codes), 1), np.int64)
+    weights, weight_column = NO_WEIGHTS, runner.no_weights
+    if question.likelihoods:
+        weights, weight_column = _weights(plan, question, rows, len(codes))
+    return Job(runner, outputs, rows, np.ascontiguousarray(codes), mask_columns, weights, weight_column)
+
+
+def _weights(plan: TreePlan, question: Question, rows: Array | None, cases: int) -> tuple[FloatArray, IntArray]:
+    column = np.full(len(plan.masked), -1, np.int64)
+    parts: list[FloatArray] = []
+    at = 0
+    per_case = any(w.ndim == 2 for _, w in question.likelihoods)
+    for v, w in question.likelihoods:
+        if v not in plan.slot_of:  # a variable with one state: its weight is a constant
+            continue
+        column[plan.slot_of[v]] = at
+        at += w.shape[-1]
+        if w.ndim == 2 and rows is not None:
+            w = w[rows]
+        parts.append(np.broadcast_to(w, (cases, w.shape[-1])) if per_case else w.reshape(1, -1))
+    weights = np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else NO_WEIGHTS
+    return weights, column
+
+
+def _rescue(
+    model: GraphicalModel, question: Question, job: Job, out: FloatArray, log_z: FloatArray
+) -> tuple[IntArray, Answer] | None:
+    """Cases whose sums came out as zero: really impossible (NaN), or out of the range of doubles (again, in logs)."""
+    lost = np.flatnonzero(~np.isfinite(log_z))
+    out[lost] = np.nan
+    log_z[lost] = -np.inf
+    per_case = job.weights.shape[0] > 1
+    _, value = job.runner.best(
+        np.ascontiguousarray(job.codes[lost]),
+        job.mask_columns,
+        weights=job.weights[lost] if per_case else job.weights,
+        weight_column=job.weight_column,
+        support_only=True,
+    )
+    possible = lost[np.isfinite(value)]
+    if not len(possible):
+        return None
+    from gramgraph.engines.elimination import Elimination
+
+    rows = possible if job.rows is None else job.rows[possible]
+    part = Question(
+        question.targets, question.joints, question.observed, question.codes[rows],
+        tuple((v, w if w.ndim == 1 else w[rows]) for v, w in question.likelihoods), True,
+    )  # fmt: skip
+    answer = Elimination(log_space=True).answer(model, part)
+    log_z[possible] = answer.log_evidence
+    for name, (_, start, stop) in job.outputs.marginals.items():
+        out[possible, start:stop] = answer[name].probabilities
+    return possible, answer

@@ -1,0 +1,36 @@
+"""Engines by name. One new engine = one file + one line."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+from gramgraph.exceptions import GramGraphError, did_you_mean
+
+__all__ = ["ENGINES", "EngineError", "get_engine"]
+
+#: Name → module and class, loaded on first use.
+ENGINES: dict[str, str] = {
+    "elimination": "gramgraph.engines.elimination:Elimination",
+    "enumeration": "gramgraph.engines.enumeration:Enumeration",
+    "factor_tree": "gramgraph.engines.factor_tree:FactorTree",
+    "junction_tree": "gramgraph.engines.junction_tree:JunctionTree",
+}
+_made: dict[str, Any] = {}
+
+
+class EngineError(GramGraphError, ValueError):
+    """A name that is no engine."""
+
+
+def get_engine(name: str) -> Any:
+    """The engine of this name; "auto" is the compiled junction tree."""
+    if name == "auto":
+        name = "junction_tree"
+    found = _made.get(name)
+    if found is None:
+        if name not in ENGINES:
+            raise EngineError(f"{name!r} is no engine. Engines: auto, {', '.join(ENGINES)}.{did_you_mean(name, ENGINES)}")
+        module, _, cls = ENGINES[name].partition(":")
+        found = _made[name] = getattr(importlib.import_module(module), cls)()
+    return found

@@ -1,0 +1,92 @@
+"""Kinds of evidence other than a plain observed state, for use as values of the evidence dict.
+
+>>> Not("HIGH")
+Not('HIGH')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gramgraph.exceptions import StateError
+from gramgraph.typing import FloatArray
+from gramgraph.variables import Var
+
+__all__ = ["Likelihood", "Not", "OneOf", "Soft", "weights_of"]
+
+
+class _States:
+    __slots__ = ("states",)
+
+    def __init__(self, *states: Any) -> None:
+        self.states = states
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({', '.join(map(repr, self.states))})"
+
+
+class OneOf(_States):
+    """The variable is known to be in one of these states; nothing is said about which."""
+
+    __slots__ = ()
+
+
+class Not(_States):
+    """The variable is known not to be in any of these states."""
+
+    __slots__ = ()
+
+
+class _Weights:
+    __slots__ = ("weights",)
+
+    def __init__(self, weights: Mapping[Any, float] | Sequence[float]) -> None:
+        self.weights = weights
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.weights!r})"
+
+
+class Likelihood(_Weights):
+    """Virtual evidence: p(observation | state) up to a factor. The belief becomes ∝ belief · weights."""
+
+    __slots__ = ()
+
+
+class Soft(_Weights):
+    """Jeffrey's evidence: the belief in this variable *becomes* these probabilities; the rest follows."""
+
+    __slots__ = ()
+
+
+def weights_of(var: Var, value: Any, *, what: str = "likelihood") -> FloatArray:
+    """One non-negative weight per state, from a mapping (states left out: 0) or a sequence in the order of the states."""
+    if isinstance(value, _Weights):
+        value = value.weights
+    out = np.zeros(var.size)
+    if isinstance(value, Mapping):
+        for state, weight in value.items():
+            out[var.index(state)] = weight
+    else:
+        given = np.asarray(value, dtype=np.float64).reshape(-1)
+        if len(given) != var.size:
+            raise StateError(f"{what} of {var.name} needs {var.size} numbers ({', '.join(var.states)}), got {len(given)}")
+        out[:] = given
+    if not np.isfinite(out).all() or (out < 0).any() or not out.any():
+        raise StateError(f"{what} of {var.name} must be finite, non-negative and not all zero, got {out.tolist()}")
+    return out
+
+
+def allowed_weights(var: Var, value: Any) -> FloatArray:
+    """0/1 weights of `OneOf`, `Not`, or a collection of allowed labels."""
+    labels = value.states if isinstance(value, _States) else list(value)
+    out = np.zeros(var.size)
+    out[[var.index(label) for label in labels]] = 1.0
+    if isinstance(value, Not):
+        out = 1.0 - out
+    if not out.any():
+        raise StateError(f"the evidence {value!r} leaves no state of {var.name}. States: {', '.join(var.states)}")
+    return out

@@ -1,0 +1,113 @@
+"""Errors of the library: each one is a `GramGraphError` and also the standard class a caller would expect."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+from itertools import islice
+
+__all__ = [
+    "BudgetError",
+    "GramGraphError",
+    "ImpossibleEvidenceError",
+    "ModelError",
+    "ModelWarning",
+    "ParseError",
+    "StateError",
+    "VariableError",
+    "did_you_mean",
+    "listing",
+]
+
+
+def listing(names: Iterable[object], limit: int = 12) -> str:
+    """`a, b, c` of at most `limit` names, then how many are left out."""
+    shown = [str(name) for name in names]
+    if len(shown) > limit:
+        return ", ".join(shown[:limit]) + f", … ({len(shown) - limit} more)"
+    return ", ".join(shown)
+
+
+def did_you_mean(word: object, known: Iterable[str]) -> str:
+    """A sentence with the nearest known word, or nothing when none is near."""
+    text = str(word)
+    if len(text) > 100:  # comparing takes quadratic time: long words and very many of them are left alone
+        return ""
+    near = get_close_matches(text, [name for name in islice(known, 5000) if len(name) <= 100], n=1)
+    return f" Did you mean {near[0]!r}?" if near else ""
+
+
+class _PlainMessage:
+    """`KeyError` shows its message in quotes; ours are sentences and are shown as they are."""
+
+    def __str__(self) -> str:
+        args: tuple[object, ...] = self.args  # type: ignore[attr-defined]
+        return str(args[0]) if args else ""
+
+
+class GramGraphError(Exception):
+    """Base class of every error that the library raises on purpose."""
+
+
+class ModelWarning(UserWarning):
+    """A model was usable only after a repair that the user should know of."""
+
+
+class VariableError(_PlainMessage, GramGraphError, KeyError):
+    """A name that is no variable of the model."""
+
+    @classmethod
+    def unknown(cls, name: object, known: Sequence[str]) -> VariableError:
+        """The error for a name that the model does not have."""
+        return cls(f"{name!r} is not a variable of this model. Variables: {listing(known)}.{did_you_mean(name, known)}")
+
+
+class StateError(_PlainMessage, GramGraphError, KeyError, ValueError):
+    """A value that is no state of its variable."""
+
+    @classmethod
+    def unknown(cls, value: object, variable: str, states: Sequence[str]) -> StateError:
+        """The error for a label that the variable does not have."""
+        hint = did_you_mean(value, states)
+        return cls(f"{value!r} is not a state of {variable}. States: {listing(states)}.{hint}")
+
+
+class ModelError(GramGraphError, ValueError):
+    """A model that cannot be used; `faults` lists everything that is wrong with it."""
+
+    def __init__(self, faults: Sequence[str] | str) -> None:
+        self.faults: tuple[str, ...] = (faults,) if isinstance(faults, str) else tuple(faults)
+        if len(self.faults) == 1:
+            super().__init__(self.faults[0])
+        else:
+            lines = "\n".join(f"  - {fault}" for fault in self.faults[:50])
+            more = f"\n  … and {len(self.faults) - 50} more" if len(self.faults) > 50 else ""
+            super().__init__(f"{len(self.faults)} faults:\n{lines}{more}")
+
+
+class ParseError(GramGraphError, ValueError):
+    """A file that does not follow its format, with the place where reading stopped."""
+
+    def __init__(self, message: str, *, source: str = "<text>", line: int | None = None, column: int | None = None):
+        self.source, self.line, self.column = source, line, column
+        place = source
+        if line is not None:
+            place += f":{line}" if column is None else f":{line}:{column}"
+        super().__init__(f"{place}: {message}")
+
+
+class BudgetError(GramGraphError, MemoryError):
+    """A plan that would not fit in memory; nothing was allocated."""
+
+    def __init__(self, message: str, *, clique: Sequence[str] = (), bytes: float = 0.0, remedies: Sequence[str] = ()):
+        self.clique, self.bytes, self.remedies = tuple(clique), bytes, tuple(remedies)
+        help_text = "".join(f"\n  - {remedy}" for remedy in self.remedies)
+        super().__init__(message + (f"\nWhat helps:{help_text}" if help_text else ""))
+
+
+class ImpossibleEvidenceError(GramGraphError, ValueError):
+    """Evidence of probability zero; `conflict` names a smallest set of observations that cannot hold together."""
+
+    def __init__(self, message: str, *, conflict: Sequence[str] = ()):
+        self.conflict = tuple(conflict)
+        super().__init__(message)

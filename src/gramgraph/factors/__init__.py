@@ -1,0 +1,6 @@
+"""The factor algebra: one protocol, one file per representation."""
+
+from gramgraph.factors.base import Factor
+from gramgraph.factors.table import TableFactor
+
+__all__ = ["Factor", "TableFactor"]

@@ -1,0 +1,108 @@
+"""Pure graph algorithms on nodes 0..n-1: separation, moral graphs, triangulation, junction trees, equivalence, maps.
+
+Graphs are frozen values; results are tuples in a fixed order, so that nothing depends on hashing.
+"""
+
+from __future__ import annotations
+
+from gramgraph.graphs.convert import digraph_from_networkx, to_networkx, undirected_from_networkx
+from gramgraph.graphs.directed import (
+    Digraph,
+    ancestors,
+    ancestral_graph,
+    ancestral_set,
+    descendants,
+    find_cycle,
+    is_acyclic,
+    is_polytree,
+    markov_blanket,
+    topological_order,
+)
+from gramgraph.graphs.equivalence import (
+    PartialDigraph,
+    consistent_extension,
+    cpdag,
+    markov_equivalent,
+    meek_closure,
+    skeleton,
+    v_structures,
+)
+from gramgraph.graphs.junction import JunctionTree, Triangulation, junction_tree, search_order, triangulate
+from gramgraph.graphs.maps import (
+    Independence,
+    dependence,
+    independencies,
+    is_d_map,
+    is_i_map,
+    is_independent,
+    is_perfect_map,
+    joint_independencies,
+)
+from gramgraph.graphs.separation import (
+    Requisite,
+    active_trail,
+    barren,
+    d_separated,
+    minimal_d_separator,
+    reachable,
+    requisite,
+    separated,
+)
+from gramgraph.graphs.undirected import (
+    UndirectedGraph,
+    connected_components,
+    is_chordal,
+    maximal_cliques,
+    moralize,
+    perfect_elimination_order,
+)
+
+__all__ = [
+    "Digraph",
+    "Independence",
+    "JunctionTree",
+    "PartialDigraph",
+    "Requisite",
+    "Triangulation",
+    "UndirectedGraph",
+    "active_trail",
+    "ancestors",
+    "ancestral_graph",
+    "ancestral_set",
+    "barren",
+    "connected_components",
+    "consistent_extension",
+    "cpdag",
+    "d_separated",
+    "dependence",
+    "descendants",
+    "digraph_from_networkx",
+    "find_cycle",
+    "independencies",
+    "is_acyclic",
+    "is_chordal",
+    "is_d_map",
+    "is_i_map",
+    "is_independent",
+    "is_perfect_map",
+    "is_polytree",
+    "joint_independencies",
+    "junction_tree",
+    "markov_blanket",
+    "markov_equivalent",
+    "maximal_cliques",
+    "meek_closure",
+    "minimal_d_separator",
+    "moralize",
+    "perfect_elimination_order",
+    "reachable",
+    "requisite",
+    "search_order",
+    "separated",
+    "skeleton",
+    "to_networkx",
+    "topological_order",
+    "triangulate",
+    "undirected_from_networkx",
+    "v_structures",
+]

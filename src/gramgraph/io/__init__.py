@@ -1,0 +1,70 @@
+"""Files: read and write models by suffix, and the evidence and result files of the UAI format."""
+
+from __future__ import annotations
+
+import gzip
+import importlib
+import os
+from os import PathLike
+from typing import Any
+
+from gramgraph.io.registry import find_format, inflate, load_format
+
+__all__ = [
+    "UaiResult",
+    "read",
+    "read_uai_evidence",
+    "read_uai_query",
+    "read_uai_result",
+    "write",
+    "write_uai_evidence",
+    "write_uai_result",
+]
+
+_LAZY = {
+    "UaiResult": "uai_results",
+    "read_uai_evidence": "uai_results",
+    "read_uai_query": "uai_results",
+    "read_uai_result": "uai_results",
+    "write_uai_evidence": "uai_results",
+    "write_uai_result": "uai_results",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _LAZY:
+        raise AttributeError(f"module 'gramgraph.io' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"gramgraph.io.{_LAZY[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def read(path: str | PathLike[str], *, format: str | None = None, normalize: bool = True) -> Any:
+    """The model in a file; the format follows from the suffix (`.bif`, `.xmlbif`, `.xml`, `.uai`, `.fg`, `.net`,
+    `.hugin`, `.xdsl`, `.json`, each also with `.gz`) or is named by `format`.
+
+    Rows of a conditional table are divided by their sum; `normalize=False` keeps the numbers as the file has them, so
+    that `check_model()` can speak of them. A file that does not follow its format is a `ParseError` with line and
+    column.
+    """
+    file = os.fspath(path)
+    name, packed = find_format(file, format)
+    with open(file, "rb") as stream:
+        data = stream.read()
+    if packed:
+        data = inflate(data, source=file)
+    return load_format(name).loads(data, source=file, normalize=normalize)
+
+
+def write(model: Any, path: str | PathLike[str], *, format: str | None = None) -> None:
+    """Write a model to a file; the format follows from the suffix as in `read`.
+
+    Numbers are written so that reading gives the same bits. Nothing is written when the format cannot hold the model.
+    """
+    file = os.fspath(path)
+    name, packed = find_format(file, format)
+    data = load_format(name).dumps(model)
+    if packed:
+        data = gzip.compress(data, mtime=0)
+    with open(file, "wb") as stream:
+        stream.write(data)

@@ -1,0 +1,136 @@
+"""The questions that every model answers.
+
+This is the one place where a model calls upward, to the engines; they are loaded at the first question.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from gramgraph.typing import FloatArray, RandomState, TargetSpec
+
+if TYPE_CHECKING:
+    from gramgraph.answers import Answer
+
+__all__ = ["Asking"]
+
+
+class Asking:
+    """Methods `query`, `map_query`, `log_evidence`, `sample`, … for a model that offers `factors`."""
+
+    def query(
+        self,
+        targets: TargetSpec = None,
+        evidence: Any = None,
+        *,
+        virtual_evidence: Any = None,
+        soft_evidence: Any = None,
+        engine: str = "auto",
+        memory: float | None = None,
+        n_jobs: int = 1,
+        **options: Any,
+    ) -> Answer:
+        """p(targets | evidence), exactly.
+
+        Parameters
+        ----------
+        targets : a name, a list of names, or None for every variable that is not observed. A tuple of names, alone
+            or inside the list, asks for their joint table.
+        evidence : a dict for one case; a data frame (or a list of dicts) for many, where missing cells are not
+            observed. Values of the dict are labels; also `gg.Not("HIGH")`, a set of allowed labels,
+            `gg.Likelihood({...})`, `gg.Soft({...})`.
+        virtual_evidence : name → weights p(observation | state), by label or in the order of the states.
+        soft_evidence : name → probabilities that the belief in this variable shall become (Jeffrey's rule).
+        engine : "auto" (the compiled junction tree), or the name of an engine.
+        memory : bytes that may be used (default: 60 % of what is free); a `BudgetError` comes before allocation.
+        n_jobs : threads for a table of cases; -1 for all.
+
+        >>> import gramgraph as gg
+        >>> answer = gg.datasets.asia().query("lung", evidence={"xray": "yes", "smoke": "yes"})
+        >>> round(answer["lung"].prob("yes"), 4)
+        0.646
+        """
+        from gramgraph.engines.ask import query
+
+        return query(
+            self,  # type: ignore[arg-type]
+            targets,
+            evidence,
+            virtual_evidence=virtual_evidence,
+            soft_evidence=soft_evidence,
+            engine=engine,
+            memory=memory,
+            n_jobs=n_jobs,
+            **options,
+        )
+
+    def map_query(
+        self,
+        evidence: Any = None,
+        *,
+        targets: str | Sequence[str] | None = None,
+        k: int | None = None,
+        virtual_evidence: Any = None,
+        engine: str = "auto",
+        memory: float | None = None,
+        n_jobs: int = 1,
+        **options: Any,
+    ) -> Any:
+        """The most probable states of all unobserved variables, with `log_prob` = log p(states, evidence).
+
+        With `targets`, the most probable states of these when the others are summed out (marginal MAP; options
+        `gap`, `time_limit`). With `k`, a list of the k best assignments. A table of cases gives a data frame.
+
+        >>> import gramgraph as gg
+        >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
+        'yes'
+        """
+        from gramgraph.engines.ask import map_query
+
+        return map_query(
+            self,  # type: ignore[arg-type]
+            evidence,
+            targets=targets,
+            k=k,
+            virtual_evidence=virtual_evidence,
+            engine=engine,
+            memory=memory,
+            n_jobs=n_jobs,
+            **options,
+        )
+
+    def log_evidence(
+        self, evidence: Any = None, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
+    ) -> float | FloatArray:
+        """log p(evidence), a number or one per case; for a Markov network, log of the sum of products (log Z)."""
+        from gramgraph.engines.ask import log_evidence
+
+        return log_evidence(
+            self,  # type: ignore[arg-type]
+            evidence,
+            virtual_evidence=virtual_evidence,
+            memory=memory,
+            n_jobs=n_jobs,
+        )
+
+    def sample(
+        self,
+        n: int = 1,
+        evidence: Any = None,
+        *,
+        virtual_evidence: Any = None,
+        random_state: RandomState = None,
+        memory: float | None = None,
+    ) -> Any:
+        """n exact, independent draws from p(all variables | evidence), as a data frame of categories."""
+        from gramgraph.engines.ask import sample
+
+        return sample(
+            self,  # type: ignore[arg-type]
+            n,
+            evidence,
+            virtual_evidence=virtual_evidence,
+            random_state=random_state,
+            memory=memory,
+        )

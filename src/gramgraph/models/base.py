@@ -1,0 +1,119 @@
+"""What every graphical model has: variables with states, factors, and a place for compiled plans."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from threading import RLock
+from typing import Any
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError, VariableError, listing
+from gramgraph.factors import TableFactor
+from gramgraph.models.asking import Asking
+from gramgraph.variables import Var
+
+__all__ = ["GraphicalModel", "scopes_of"]
+
+
+class GraphicalModel(Asking, ABC):
+    """A set of variables and a product of factors over them; a value that never changes once built."""
+
+    _vars: tuple[Var, ...]
+    _index: dict[str, int]
+    name: str
+    metadata: dict[str, Any]  # what a file said about the model beside its numbers (properties, positions)
+
+    def _set_variables(self, variables: Iterable[Var]) -> None:
+        self._vars = tuple(variables)
+        self._index = {var.name: i for i, var in enumerate(self._vars)}
+        self._plans: dict[Any, Any] = {}  # compiled structures, filled by the engines
+        self._lock = RLock()
+        if len(self._index) != len(self._vars):
+            names = [var.name for var in self._vars]
+            twice = sorted({name for name in names if names.count(name) > 1})
+            raise ModelError([f"variable {name!r} is defined more than once" for name in twice])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {key: value for key, value in self.__dict__.items() if key not in ("_plans", "_lock")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _plans={}, _lock=RLock())
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of the variables, in the order in which they were written."""
+        return tuple(self._index)
+
+    def __len__(self) -> int:
+        return len(self._vars)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._index
+
+    def var(self, name: str) -> Var:
+        """The variable of this name."""
+        return self._vars[self.index(name)]
+
+    def index(self, name: str) -> int:
+        """Position of a variable; `VariableError` with the nearest name when there is none."""
+        try:
+            return self._index[name]
+        except (KeyError, TypeError):
+            raise VariableError.unknown(name, self.variables) from None
+
+    def states(self, name: str) -> tuple[str, ...]:
+        """Labels of a variable's states."""
+        return self.var(name).states
+
+    @abstractmethod
+    def factors(self, *, structured: bool = True) -> tuple[TableFactor, ...]:
+        """The factors whose product is the model.
+
+        With `structured`, conditionals may add hidden variables where that is cheaper; without it every factor
+        is over the model's own variables (what maximization needs).
+        """
+
+    @abstractmethod
+    def faults(self) -> list[str]:
+        """Everything that is wrong with the model, one sentence each; empty when it can be used."""
+
+    def check_model(self) -> bool:
+        """True, or a `ModelError` that lists every fault."""
+        found = self.faults()
+        if found:
+            raise ModelError(found)
+        return True
+
+    def joint_log_prob(self, assignment: Mapping[str, Any]) -> float:
+        """log of the product of all factors at a full assignment, not normalized (for a Bayesian network: log p(x))."""
+        at = self._full(assignment)
+        total = 0.0
+        for factor in self.factors(structured=False):
+            value = factor.values[tuple(at[self._index[var.name]] for var in factor.scope)]
+            if value <= 0.0:
+                return -np.inf
+            total += float(np.log(value)) + factor.log_scale
+        return total
+
+    def _full(self, assignment: Mapping[str, Any]) -> list[int]:
+        """State indices in the order of the variables; every variable needs a value, and only these."""
+        for name in assignment:
+            self.index(name)
+        missing = [name for name in self._index if name not in assignment]
+        if missing:
+            raise VariableError(f"a full assignment is needed; no value for {listing(missing)}")
+        return [var.index(assignment[var.name]) for var in self._vars]
+
+    def _positions(self, names: str | Iterable[str]) -> tuple[int, ...]:
+        """Positions of one name or several."""
+        return tuple(map(self.index, (names,) if isinstance(names, str) else names))
+
+    def _names(self, positions: Iterable[int]) -> tuple[str, ...]:
+        return tuple(self._vars[i].name for i in positions)
+
+
+def scopes_of(factors: Sequence[TableFactor]) -> tuple[Var, ...]:
+    """All variables of the factors, in first-seen order."""
+    return tuple(dict.fromkeys(var for factor in factors for var in factor.scope))

@@ -1,0 +1,289 @@
+"""Bayesian networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from gramgraph._show import html_table
+from gramgraph.conditionals import Conditional
+from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.factors import TableFactor
+from gramgraph.models import checking
+from gramgraph.models.cpt import Cpts
+from gramgraph.models.directed import DirectedModel
+from gramgraph.models.draft import Draft
+from gramgraph.models.notation import Structure
+from gramgraph.models.writing import read_parts
+from gramgraph.typing import RandomState
+from gramgraph.variables import Var
+
+if TYPE_CHECKING:
+    from gramgraph.models.factor_graph import FactorGraph
+    from gramgraph.models.markov_network import MarkovNetwork
+
+__all__ = ["BayesianNetwork"]
+
+
+class _DraftDoor:
+    """`BayesianNetwork.draft("A -> B")` starts a new draft, `net.draft()` one that continues a network."""
+
+    def __get__(self, net: BayesianNetwork | None, owner: type[BayesianNetwork]) -> Any:
+        def draft(structure: Any = None, *, edges: Any = None, states: Any = None, name: str = "") -> Draft:
+            """A mutable draft of a network; `build()` makes the network."""
+            return Draft.start(owner, structure, edges=edges, states=states, name=name)
+
+        return draft if net is None else partial(Draft.continuing, net)
+
+
+class BayesianNetwork(DirectedModel):
+    """A directed acyclic graph with p(x | parents) at every node: p(x) = Π p(x_i | parents of x_i).
+
+    `structure` is a text (`"A -> B <- C; C -> D{low|mid|high}; E[3]"`), a dict {child: [parents]}, or left out
+    for `edges=[(parent, child), …]` or for conditionals that bring their parents. `states` maps names to labels
+    (or their number); undeclared states are those that `cpds` uses, else no and yes.
+
+    `cpds` is a list of conditionals, or a dict from names to tables: numbers of shape (*parent sizes, child
+    size), rows by context (`{"S=yes, R=no": [0.1, 0.9], …}`, `{("yes", "no"): …}`), a function of the parents'
+    labels, or a conditional. A row is numbers, `{state: p}`, or p(last state) for a child with two states.
+    Parents stand in the order in which the structure shows them. Without `cpds` the network is a structure:
+    questions about the graph work, those about numbers say what is missing.
+
+    >>> wet = {("no", "no"): 0, ("no", "yes"): 0.9, ("yes", "no"): 0.9, ("yes", "yes"): 0.99}
+    >>> net = BayesianNetwork("sprinkler -> wet <- rain", cpds={"sprinkler": 0.3, "rain": 0.2, "wet": wet})
+    >>> net
+    BayesianNetwork(3 variables, 2 edges, 6 parameters)
+    >>> round(np.exp(net.joint_log_prob({"sprinkler": "yes", "rain": "no", "wet": "yes"})), 3)
+    0.216
+    >>> net.is_dconnected("sprinkler", "rain"), net.is_dconnected("sprinkler", "rain", given=["wet"])
+    (False, True)
+    """
+
+    _conditionals: tuple[Conditional | None, ...]
+    _writing_faults: tuple[tuple[str, str], ...] = ()  # (variable or "", sentence): faults that the parts do not show
+
+    draft = _DraftDoor()
+
+    def __init__(
+        self,
+        structure: Any = None,
+        *,
+        edges: Iterable[tuple[str, str]] | None = None,
+        cpds: Mapping[str, Any] | Iterable[Conditional] | None = None,
+        states: Mapping[str, Any] | None = None,
+        name: str = "",
+        check: bool = True,
+    ) -> None:
+        parts = read_parts(structure, edges, cpds, states)
+        self._fill(parts.variables, parts.conditionals, parts.parents, name, None)
+        self._writing_faults = tuple(parts.faults)
+        if check:
+            self._check(missing=bool(cpds))
+
+    @classmethod
+    def from_parts(
+        cls,
+        variables: Iterable[Var],
+        conditionals: Sequence[Conditional | None],
+        *,
+        parents: Sequence[Sequence[int]] | None = None,
+        name: str = "",
+        metadata: dict[str, Any] | None = None,
+        check: bool = True,
+    ) -> Self:
+        """From variables and their conditionals in the same order; the quick way for readers and learners.
+
+        `parents` is needed only where a conditional is absent (a structure without numbers).
+        """
+        net = cls.__new__(cls)
+        net._fill(variables, conditionals, parents, name, metadata)
+        if check:
+            net._check(missing=False)
+        return net
+
+    def _fill(
+        self,
+        variables: Iterable[Var],
+        conditionals: Sequence[Conditional | None],
+        parents: Sequence[Sequence[int]] | None,
+        name: str,
+        metadata: dict[str, Any] | None,
+    ) -> None:
+        self._set_variables(variables)
+        self._conditionals = tuple(conditionals)
+        self.name, self.metadata = name, metadata or {}
+        if parents is not None:
+            self._parents = tuple([tuple(row) for row in parents])
+            return
+        index = self._index
+        try:
+            self._parents = tuple([tuple([index[p.name] for p in c.parents]) if c else () for c in self._conditionals])
+        except KeyError:
+            self._parents = tuple(self._known_parents(c) for c in self._conditionals)
+
+    def _known_parents(self, c: Conditional | None) -> tuple[int, ...]:
+        """Positions of the parents that are variables; the others are noted as faults."""
+        unknown = [p.name for p in c.parents if p.name not in self._index] if c else []
+        for p in unknown:
+            fault = f"{c.child.name} has the parent {p!r}, which is not a variable.{did_you_mean(p, self._index)}"  # type: ignore[union-attr]
+            self._writing_faults += (("", fault),)
+        return tuple(self._index[p.name] for p in c.parents if p.name in self._index) if c else ()
+
+    # ------------------------------------------------------------------------------------------ checks
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong: states, families, cycles, rows that do not sum to one, missing tables."""
+        return self._find_faults(missing=True)
+
+    def _check(self, *, missing: bool) -> None:
+        found = self._find_faults(missing=missing)
+        if found:
+            raise ModelError(found)
+
+    def _find_faults(self, *, missing: bool) -> list[str]:
+        found = [fault for _, fault in self._writing_faults]
+        found += checking.domain_faults(self._vars)
+        found += checking.cycle_faults(self._parents, self.variables)
+        if not any(name == "" for name, _ in self._writing_faults):
+            found += checking.family_faults(self._vars, self._parents, self._conditionals)
+        found += checking.number_faults(self._conditionals)
+        absent = self._without_table() if missing else []
+        known = {name for name, _ in self._writing_faults}
+        absent = [name for name in absent if name not in known]
+        return [*found, self._say_missing(absent)] if absent else found
+
+    def _without_table(self) -> list[str]:
+        return [var.name for var, c in zip(self._vars, self._conditionals, strict=False) if c is None]
+
+    @staticmethod
+    def _say_missing(names: Sequence[str]) -> str:
+        helps = "give it with cpds=…, draw one with random_tables(), or learn it with fit(data)"
+        return f"no table p(x | parents) for {listing(names)}: {helps}"
+
+    # ------------------------------------------------------------------------------------------ numbers
+
+    @property
+    def has_tables(self) -> bool:
+        """Whether every variable has its conditional; a structure alone has none."""
+        return None not in self._conditionals
+
+    def conditional(self, name: str) -> Conditional:
+        """p(name | parents)."""
+        found = self._conditionals[self.index(name)]
+        if found is None:
+            raise ModelError(self._say_missing([name]))
+        return found
+
+    @property
+    def cpt(self) -> Cpts:
+        """Tables to read, by name and context: `net.cpt["W"][{"S": "yes"}]`; `draft()` is there to change them."""
+        return Cpts(self)
+
+    def factors(self, *, structured: bool = True) -> tuple[TableFactor, ...]:
+        """One factor per conditional (or several, where a conditional offers a cheaper product)."""
+        out: list[TableFactor] = []
+        for c in self._conditionals:
+            if c is None:
+                raise ModelError(self._say_missing(self._without_table()))
+            out.extend(c.factors() if structured else (TableFactor(c.scope, c.table()),))
+        return tuple(out)
+
+    def joint_log_prob(self, assignment: Mapping[str, Any]) -> float:
+        """log p(x) = Σ log p(x_i | parents) at a full assignment, in O(edges)."""
+        if not self.has_tables:
+            raise ModelError(self._say_missing(self._without_table()))
+        at = self._full(assignment)
+        total = 0.0
+        for i, (row, c) in enumerate(zip(self._parents, self._conditionals, strict=True)):
+            p = c.prob_at([*(at[j] for j in row), at[i]])  # type: ignore[union-attr]
+            if p <= 0.0:
+                return -np.inf
+            total += float(np.log(p))
+        return total
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of free parameters; a variable without a conditional counts as a table."""
+        sizes = [var.size for var in self._vars]
+        return sum(
+            c.n_parameters if c is not None else (sizes[v] - 1) * prod(sizes[p] for p in row)
+            for v, (row, c) in enumerate(zip(self._parents, self._conditionals, strict=True))
+        )
+
+    # ------------------------------------------------------------------------------------------ other networks
+
+    def do(self, interventions: Mapping[str, Any] | str, state: Any = None) -> Self:
+        """The network after an intervention: edges into the set variables are cut, and they take their new value.
+
+        Values are states, or distributions (`{state: p}` or numbers) for a random intervention.
+        """
+        from gramgraph.models.variants import intervene
+
+        return intervene(self, {interventions: state} if isinstance(interventions, str) else interventions)
+
+    def random_tables(self, random_state: RandomState = None, *, concentration: float = 1.0) -> Self:
+        """The same structure with every row drawn from a symmetric Dirichlet distribution."""
+        from gramgraph.models.variants import with_random_tables
+
+        return with_random_tables(self, random_state, concentration)
+
+    def to_markov_network(self) -> MarkovNetwork:
+        """The same distribution without directions: one factor p(x | parents) per family (its graph is the moral graph)."""
+        from gramgraph.models.markov_network import MarkovNetwork
+
+        return MarkovNetwork.from_parts(self._vars, self.factors(structured=False), name=self.name)
+
+    def to_factor_graph(self) -> FactorGraph:
+        """Variables and families as the two kinds of nodes; factor i is named after the child: `p(child)`."""
+        from gramgraph.models.factor_graph import FactorGraph
+
+        names = [f"p({var.name})" for var in self._vars]
+        return FactorGraph.from_parts(self._vars, self.factors(structured=False), names=names, name=self.name)
+
+    @classmethod
+    def from_networkx(cls, graph: Any, *, cpds: Any = None, states: Mapping[str, Any] | None = None) -> Self:
+        """From a networkx DiGraph; a node's attribute `states`, where there is one, gives its labels."""
+        declared = {str(node): data["states"] for node, data in graph.nodes(data=True) if "states" in data}
+        structure = Structure()
+        for node in graph.nodes:
+            structure.add_node(str(node))
+        for a, b in graph.edges():
+            structure.add_edge(str(a), str(b))
+        net = cls(structure, cpds=cpds, states={**declared, **(states or {})})
+        net.name = str(graph.graph.get("name", "") or "")
+        return net
+
+    # ------------------------------------------------------------------------------------------ value
+
+    def __eq__(self, other: object) -> bool:
+        """The same variables and states, parents and numbers, each in the same order; names of models do not count."""
+        if self is other:
+            return True
+        if not isinstance(other, BayesianNetwork):
+            return NotImplemented
+        if self._vars != other._vars or self._parents != other._parents:
+            return False
+        pairs = zip(self._conditionals, other._conditionals, strict=True)
+        return all(a is b or (a is not None and b is not None and a.equals(b)) for a, b in pairs)
+
+    def __hash__(self) -> int:
+        return hash((self.variables, self._parents))
+
+    def __repr__(self) -> str:
+        title = f"{self.name!r}, " if self.name else ""
+        numbers = f"{self.n_parameters} parameters" if self.has_tables else "structure without tables"
+        n_edges = sum(map(len, self._parents))
+        return f"BayesianNetwork({title}{len(self)} variables, {n_edges} edges, {numbers})"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (var.name, listing(var.states, 8), listing(self._names(row), 8))
+            for var, row in zip(self._vars[:60], self._parents, strict=False)
+        ]
+        if len(self) > 60:
+            rows.append((f"… {len(self) - 60} more", "", ""))
+        return html_table(("variable", "states", "parents"), rows, caption=repr(self))

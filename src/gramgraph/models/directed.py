@@ -1,0 +1,175 @@
+"""Questions about a network's graph, by name: they need no numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from gramgraph.models.base import GraphicalModel
+from gramgraph.models.named import NamedGraph, NamedJunctionTree, name_tree
+
+if TYPE_CHECKING:
+    from gramgraph.graphs import Digraph
+
+__all__ = ["DirectedModel"]
+
+
+class DirectedModel(GraphicalModel):
+    """A model whose variables form a directed acyclic graph; results stand in the order of `variables`."""
+
+    _parents: tuple[tuple[int, ...], ...]
+
+    @cached_property
+    def graph(self) -> Digraph:
+        """The graph on positions in `variables`, for the functions of `gramgraph.graphs`."""
+        from gramgraph.graphs import Digraph
+
+        return Digraph(self._parents)
+
+    def parents(self, name: str) -> tuple[str, ...]:
+        """Names of the parents, in the order of the table's axes."""
+        return tuple(self._vars[p].name for p in self._parents[self.index(name)])
+
+    def children(self, name: str) -> tuple[str, ...]:
+        """Names of the children."""
+        return self._names(self.graph.children[self.index(name)])
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """All pairs (parent, child), child by child."""
+        names = self.variables
+        return tuple((names[p], names[v]) for v, row in enumerate(self._parents) for p in row)
+
+    @property
+    def roots(self) -> tuple[str, ...]:
+        """Variables without parents."""
+        return self._names(v for v, row in enumerate(self._parents) if not row)
+
+    @property
+    def leaves(self) -> tuple[str, ...]:
+        """Variables without children."""
+        return self._names(v for v, row in enumerate(self.graph.children) if not row)
+
+    def ancestors(self, names: str | Iterable[str]) -> tuple[str, ...]:
+        """All variables from which a directed path leads into `names`."""
+        from gramgraph.graphs import ancestors
+
+        return self._names(ancestors(self.graph, self._positions(names)))
+
+    def descendants(self, names: str | Iterable[str]) -> tuple[str, ...]:
+        """All variables to which a directed path leads from `names`."""
+        from gramgraph.graphs import descendants
+
+        return self._names(descendants(self.graph, self._positions(names)))
+
+    def markov_blanket(self, name: str) -> tuple[str, ...]:
+        """Parents, children and the children's other parents: given these, all others say nothing about `name`."""
+        from gramgraph.graphs import markov_blanket
+
+        return self._names(markov_blanket(self.graph, self.index(name)))
+
+    def topological_order(self) -> tuple[str, ...]:
+        """All variables, parents before children: the order of ancestral sampling."""
+        from gramgraph.graphs import topological_order
+
+        return self._names(topological_order(self.graph))
+
+    def is_dseparated(
+        self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
+        """Whether observing `given` blocks every trail between the variables `a` and the variables `b`. O(n + edges)."""
+        from gramgraph.graphs import d_separated
+
+        return d_separated(self.graph, self._positions(a), self._positions(b), self._positions(given))
+
+    def is_dconnected(
+        self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> bool:
+        """Whether some trail between `a` and `b` stays active when `given` is observed."""
+        return not self.is_dseparated(a, b, given)
+
+    def active_trail(
+        self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> tuple[str, ...] | None:
+        """A shortest active trail from `a` to `b`, or None if they are d-separated."""
+        from gramgraph.graphs import active_trail
+
+        found = active_trail(self.graph, self._positions(a), self._positions(b), self._positions(given))
+        return None if found is None else self._names(found)
+
+    def minimal_dseparator(
+        self,
+        a: str | Iterable[str],
+        b: str | Iterable[str],
+        *,
+        required: str | Iterable[str] = (),
+        allowed: str | Iterable[str] | None = None,
+    ) -> tuple[str, ...] | None:
+        """A set whose observation d-separates `a` and `b`, none of which can be left out; None if there is none."""
+        from gramgraph.graphs import minimal_d_separator
+
+        found = minimal_d_separator(
+            self.graph,
+            self._positions(a),
+            self._positions(b),
+            required=self._positions(required),
+            allowed=None if allowed is None else self._positions(allowed),
+        )
+        return None if found is None else self._names(found)
+
+    def is_polytree(self) -> bool:
+        """Whether at most one undirected path joins any two variables."""
+        from gramgraph.graphs import is_polytree
+
+        return is_polytree(self.graph)
+
+    def moralize(self) -> NamedGraph:
+        """The undirected graph in which every family is a clique."""
+        from gramgraph.graphs import moralize
+
+        links = moralize(self.graph).edges()
+        return NamedGraph(self.variables, links=tuple(self._pair(edge) for edge in links))
+
+    def cpdag(self) -> NamedGraph:
+        """The edges whose direction all Markov-equivalent graphs share as arrows, the others as links."""
+        from gramgraph.graphs import cpdag
+
+        found = cpdag(self.graph)
+        return NamedGraph(
+            self.variables, tuple(map(self._pair, found.directed)), tuple(map(self._pair, found.undirected))
+        )
+
+    def is_equivalent(self, other: DirectedModel) -> bool:
+        """Whether both graphs state the same independencies (same variables, skeleton and v-structures)."""
+        from gramgraph.graphs import Digraph, markov_equivalent
+
+        if sorted(self.variables) != sorted(other.variables):
+            return False
+        rows = [[self.index(p) for p in other.parents(name)] for name in self.variables]
+        return markov_equivalent(self.graph, Digraph(tuple(map(tuple, rows))))
+
+    def to_junction_tree(self, *, heuristic: Any = "min_fill", tries: int = 1) -> NamedJunctionTree:
+        """Moralize, triangulate, and join the cliques as a tree.
+
+        >>> import gramgraph as gg
+        >>> gg.BayesianNetwork("A -> B -> D; A -> C -> D").to_junction_tree().cliques
+        (('A', 'B', 'C'), ('B', 'C', 'D'))
+        """
+        from gramgraph.graphs import junction_tree, moralize
+
+        sizes = [var.size for var in self._vars]
+        tree = junction_tree(moralize(self.graph), sizes, heuristic=heuristic, tries=tries)
+        return name_tree(tree, self.variables)
+
+    def to_networkx(self) -> Any:
+        """A networkx DiGraph; nodes carry the attribute `states`."""
+        import networkx as nx
+
+        out = nx.DiGraph(name=self.name)
+        out.add_nodes_from((var.name, {"states": var.states}) for var in self._vars)
+        out.add_edges_from(self.edges)
+        return out
+
+    def _pair(self, edge: tuple[int, int]) -> tuple[str, str]:
+        return self._vars[edge[0]].name, self._vars[edge[1]].name

@@ -1,0 +1,137 @@
+"""Factor graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from gramgraph.exceptions import ModelError, VariableError
+from gramgraph.factors import TableFactor
+from gramgraph.models.markov_network import MarkovNetwork
+from gramgraph.models.undirected import FactorModel
+from gramgraph.variables import Var
+
+if TYPE_CHECKING:
+    from gramgraph.graphs import UndirectedGraph
+
+__all__ = ["FactorGraph"]
+
+
+class FactorGraph(FactorModel):
+    """A bipartite graph of variables and factors; an edge joins a factor to each variable of its scope.
+
+    `factors` as for `MarkovNetwork`; `names` names them (by default f0, f1, …).
+
+    >>> g = FactorGraph([(("a", "b"), [[1, 2], [3, 4]]), (("b", "c"), [[1, 0], [0, 1]])])
+    >>> g.neighbors("b"), g.neighbors("f1"), g.is_tree
+    (('f0', 'f1'), ('b', 'c'), True)
+    """
+
+    factor_names: tuple[str, ...]
+
+    def __init__(
+        self,
+        factors: Any = None,
+        *,
+        names: Sequence[str] | None = None,
+        states: Mapping[str, Any] | None = None,
+        name: str = "",
+        check: bool = True,
+    ) -> None:
+        net = MarkovNetwork(factors, states=states, check=check)
+        self._set_variables(net._vars)
+        self._factors, self._writing_faults = net._factors, net._writing_faults
+        self.name, self.metadata = name, {}
+        self._set_factor_names(names)
+
+    @classmethod
+    def from_parts(
+        cls,
+        variables: Iterable[Var],
+        factors: Sequence[TableFactor],
+        *,
+        names: Sequence[str] | None = None,
+        name: str = "",
+        metadata: dict[str, Any] | None = None,
+    ) -> Self:
+        """From variables and factors; the quick way for readers and converters."""
+        made = cls.__new__(cls)
+        made._set_variables(variables)
+        made._factors = tuple(factors)
+        made.name, made.metadata = name, metadata or {}
+        made._set_factor_names(names)
+        return made
+
+    def _set_factor_names(self, names: Sequence[str] | None) -> None:
+        self.factor_names = tuple(names or (f"f{i}" for i in range(len(self._factors))))
+        self._factor_index = {name: i for i, name in enumerate(self.factor_names)}
+        if len(self.factor_names) != len(self._factors) or len(self._factor_index) != len(self._factors):
+            raise ModelError(f"{len(self._factors)} different names are needed, one a factor; got {self.factor_names}")
+
+    def factor(self, name: str) -> TableFactor:
+        """The factor of this name."""
+        if name not in self._factor_index:
+            raise VariableError.unknown(name, self.factor_names)
+        return self._factors[self._factor_index[name]]
+
+    def neighbors(self, name: str) -> tuple[str, ...]:
+        """Names of a variable's factors, or of a factor's variables."""
+        if name in self._index:
+            return tuple(
+                f for f, factor in zip(self.factor_names, self._factors, strict=True) if name in _names(factor)
+            )
+        if name not in self._factor_index:
+            raise VariableError.unknown(name, (*self.variables, *self.factor_names))
+        return _names(self.factor(name))
+
+    @property
+    def links(self) -> tuple[tuple[str, str], ...]:
+        """The edges of the bipartite graph, (variable, factor), factor by factor."""
+        pairs = zip(self.factor_names, self._factors, strict=True)
+        return tuple((variable, name) for name, factor in pairs for variable in _names(factor))
+
+    def bipartite(self) -> UndirectedGraph:
+        """The graph on integers: variables first, then factors."""
+        from gramgraph.graphs import UndirectedGraph
+
+        n = len(self)
+        pairs = [(self._index[v], n + self._factor_index[f]) for v, f in self.links]
+        return UndirectedGraph.from_edges(n + len(self._factors), pairs)
+
+    @property
+    def is_forest(self) -> bool:
+        """Whether the graph has no loop: message passing is then exact."""
+        from gramgraph.graphs import connected_components
+
+        graph = self.bipartite()
+        return len(graph.edges()) == graph.n - len(connected_components(graph))
+
+    @property
+    def is_tree(self) -> bool:
+        """Whether the graph has no loop and hangs together."""
+        from gramgraph.graphs import connected_components
+
+        graph = self.bipartite()
+        return len(graph.edges()) == graph.n - 1 and len(connected_components(graph)) == 1
+
+    def to_markov_network(self) -> MarkovNetwork:
+        """The same product, with variables linked that share a factor."""
+        return MarkovNetwork.from_parts(self._vars, self._factors, name=self.name)
+
+    def to_factor_graph(self) -> Self:
+        """Itself."""
+        return self
+
+    def to_networkx(self) -> Any:
+        """A networkx Graph of variables (`bipartite=0`, with `states`) and factors (`bipartite=1`)."""
+        import networkx as nx
+
+        out = nx.Graph(name=self.name)
+        out.add_nodes_from((var.name, {"bipartite": 0, "states": var.states}) for var in self._vars)
+        out.add_nodes_from(self.factor_names, bipartite=1)
+        out.add_edges_from(self.links)
+        return out
+
+
+def _names(factor: TableFactor) -> tuple[str, ...]:
+    return tuple(var.name for var in factor.scope)

@@ -1,0 +1,157 @@
+"""Markov networks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError
+from gramgraph.factors import TableFactor
+from gramgraph.models.notation import read_structure
+from gramgraph.models.potentials import make_scopes, scoped, tabulate
+from gramgraph.models.undirected import FactorModel
+from gramgraph.variables import Var
+
+if TYPE_CHECKING:
+    from gramgraph.models.factor_graph import FactorGraph
+
+__all__ = ["MarkovNetwork"]
+
+
+class MarkovNetwork(FactorModel):
+    """A product of non-negative factors over an undirected graph: p(x) = (1/Z) Π_c ψ_c(x_c).
+
+    `factors` are `TableFactor`s, pairs (names, numbers), or a dict {names: numbers}; numbers may be a function
+    of one label per variable. Or give the graph as `edges` (pairs, or a text `"A - B - C; B - D{low|high}"`)
+    and `potentials` as a dict {names: numbers}; an edge without a potential counts as constant. `states` maps
+    names to labels; without it a table with two states means no and yes, another number k means "0", …, "k-1".
+
+    `joint_log_prob` is the logarithm of the product, not normalized: add −log Z for log p(x).
+
+    >>> net = MarkovNetwork(edges="A - B - C", potentials={("A", "B"): [[2, 1], [1, 2]], ("B", "C"): [[3, 1], [1, 3]]})
+    >>> net.markov_blanket("B"), net.is_separated("A", "C", given="B")
+    (('A', 'C'), True)
+    >>> round(np.exp(net.joint_log_prob({"A": "yes", "B": "yes", "C": "no"})), 6)
+    2.0
+    """
+
+    def __init__(
+        self,
+        factors: Any = None,
+        *,
+        edges: str | Iterable[tuple[str, str]] | None = None,
+        potentials: Mapping[Any, Any] | None = None,
+        states: Mapping[str, Any] | None = None,
+        name: str = "",
+        check: bool = True,
+    ) -> None:
+        written = read_structure(edges, directed=False)
+        pieces = [*scoped(factors), *scoped(potentials, "potentials")]
+        faults: list[str] = []
+        known = make_scopes(pieces, {**written.states, **(states or {})}, written.names, faults)
+        made: list[TableFactor] = []
+        for names, content in pieces:
+            try:
+                made.append(_as_factor(names, content, known))
+            except ModelError as error:
+                faults += error.faults
+        self._set_variables(known.values())
+        self._factors = tuple(made)
+        self._links = tuple((self._index[a], self._index[b]) for a, b in written.links)
+        self.name, self.metadata = name, {}
+        self._writing_faults = (*_off_graph(pieces, written.links), *faults) if edges is not None else tuple(faults)
+        if check:
+            self.check_model()
+
+    @classmethod
+    def from_parts(
+        cls,
+        variables: Iterable[Var],
+        factors: Sequence[TableFactor],
+        *,
+        name: str = "",
+        metadata: dict[str, Any] | None = None,
+    ) -> Self:
+        """From variables and factors; the quick way for readers and learners."""
+        net = cls.__new__(cls)
+        net._set_variables(variables)
+        net._factors = tuple(factors)
+        net.name, net.metadata = name, metadata or {}
+        return net
+
+    @classmethod
+    def from_energies(
+        cls,
+        energies: Any,
+        *,
+        temperature: float = 1.0,
+        states: Mapping[str, Any] | None = None,
+        name: str = "",
+    ) -> Self:
+        """p(x) ∝ exp(−Σ_c E_c(x_c) / temperature); energies as `factors` are given, +inf for what cannot be.
+
+        >>> net = MarkovNetwork.from_energies({("a", "b"): [[-1.0, 1.0], [1.0, -1.0]]})
+        >>> net.joint_log_prob({"a": "yes", "b": "yes"})
+        1.0
+        """
+        if not temperature > 0.0:
+            raise ModelError(f"temperature must be a positive number, not {temperature!r}")
+        pieces = scoped(energies, "energies")
+        faults: list[str] = []
+        known = make_scopes(pieces, states, faults=faults)
+        made: list[TableFactor] = []
+        for names, content in pieces:
+            scope = tuple(known[n] for n in names)
+            what = f"the energy over ({', '.join(names)})"
+            given = tabulate(content, scope, what)
+            if np.isnan(given).any() or (given == -np.inf).any():
+                faults.append(f"{what} has entries that are not numbers (only +inf is allowed)")
+            made.append(TableFactor.from_log(scope, -given / temperature))
+        if faults:
+            raise ModelError(faults)
+        return cls.from_parts(known.values(), made, name=name)
+
+    def neighbors(self, name: str) -> tuple[str, ...]:
+        """Variables that an edge joins to `name`."""
+        return self.markov_blanket(name)
+
+    def to_factor_graph(self) -> FactorGraph:
+        """Variables and factors as the two kinds of nodes."""
+        from gramgraph.models.factor_graph import FactorGraph
+
+        return FactorGraph.from_parts(self._vars, self._factors, name=self.name)
+
+    def to_markov_network(self) -> Self:
+        """Itself."""
+        return self
+
+    def to_networkx(self) -> Any:
+        """A networkx Graph; nodes carry the attribute `states`."""
+        import networkx as nx
+
+        out = nx.Graph(name=self.name)
+        out.add_nodes_from((var.name, {"states": var.states}) for var in self._vars)
+        out.add_edges_from(self.edges)
+        return out
+
+
+def _as_factor(names: tuple[str, ...], content: Any, known: Mapping[str, Var]) -> TableFactor:
+    if isinstance(content, TableFactor):
+        return content
+    scope = tuple(known[name] for name in names)
+    return TableFactor(scope, tabulate(content, scope, f"the factor over ({', '.join(names)})"))
+
+
+def _off_graph(pieces: Sequence[tuple[tuple[str, ...], Any]], links: Mapping[tuple[str, str], None]) -> list[str]:
+    """Potentials over pairs that the given edges do not link."""
+    found = []
+    for names, _ in pieces:
+        apart = [
+            (a, b) for i, a in enumerate(names) for b in names[i + 1 :] if (a, b) not in links and (b, a) not in links
+        ]
+        if apart:
+            a, b = apart[0]
+            found.append(f"the potential over ({', '.join(names)}) joins {a} and {b}, which no edge links")
+    return found

@@ -1,0 +1,114 @@
+"""Models that are a product of factors, without directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph._show import html_table
+from gramgraph.exceptions import listing
+from gramgraph.factors import TableFactor
+from gramgraph.models.base import GraphicalModel
+from gramgraph.models.checking import domain_faults
+from gramgraph.models.named import NamedJunctionTree, name_tree
+from gramgraph.models.potentials import factor_faults
+
+if TYPE_CHECKING:
+    from gramgraph.graphs import UndirectedGraph
+
+__all__ = ["FactorModel"]
+
+
+class FactorModel(GraphicalModel):
+    """p(x) = (1/Z) Π_c ψ_c(x_c) with non-negative factors ψ_c; variables that share a factor are linked."""
+
+    _factors: tuple[TableFactor, ...]
+    _links: tuple[tuple[int, int], ...] = ()  # edges of the graph that no factor covers
+    _writing_faults: tuple[str, ...] = ()
+
+    def factors(self, *, structured: bool = True) -> tuple[TableFactor, ...]:
+        """The factors as given."""
+        return self._factors
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong: states, scopes, negative or non-finite entries."""
+        known = {var.name: var for var in self._vars}
+        return [*self._writing_faults, *domain_faults(self._vars), *factor_faults(self._factors, known)]
+
+    @cached_property
+    def graph(self) -> UndirectedGraph:
+        """The graph on positions in `variables`, for the functions of `gramgraph.graphs`."""
+        from gramgraph.graphs import UndirectedGraph
+
+        scopes: list[Iterable[int]] = [[self._index[var.name] for var in factor.scope] for factor in self._factors]
+        return UndirectedGraph.from_scopes(len(self), [*scopes, *self._links])
+
+    @property
+    def edges(self) -> tuple[tuple[str, str], ...]:
+        """All pairs of variables that share a factor."""
+        names = self.variables
+        return tuple((names[a], names[b]) for a, b in self.graph.edges())
+
+    def markov_blanket(self, name: str) -> tuple[str, ...]:
+        """The neighbors: given these, all others say nothing about `name`."""
+        return self._names(self.graph.neighbors[self.index(name)])
+
+    def is_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether every path between `a` and `b` passes through `given`; then they are independent given it."""
+        from gramgraph.graphs import separated
+
+        return separated(self.graph, self._positions(a), self._positions(b), self._positions(given))
+
+    def cliques(self) -> tuple[tuple[str, ...], ...]:
+        """Scopes of the factors that lie in no other scope, in the order of the factors."""
+        scopes = dict.fromkeys(tuple(sorted(self._index[var.name] for var in f.scope)) for f in self._factors)
+        scopes.update(dict.fromkeys(tuple(sorted(link)) for link in self._links))
+        alone = (frozenset(scope) for scope in scopes)
+        holders: dict[int, list[frozenset[int]]] = {}
+        for scope in alone:
+            for v in scope:
+                holders.setdefault(v, []).append(scope)
+        kept = [s for s in scopes if s and not any(other > frozenset(s) for other in holders[s[0]])]
+        kept += [(v,) for v in range(len(self)) if v not in holders]
+        return tuple(self._names(scope) for scope in kept)
+
+    def to_junction_tree(self, *, heuristic: Any = "min_fill", tries: int = 1) -> NamedJunctionTree:
+        """Triangulate, and join the cliques as a tree."""
+        from gramgraph.graphs import junction_tree
+
+        sizes = [var.size for var in self._vars]
+        return name_tree(junction_tree(self.graph, sizes, heuristic=heuristic, tries=tries), self.variables)
+
+    def _equal_factors(self, other: FactorModel) -> bool:
+        if self._vars != other._vars or len(self._factors) != len(other._factors):
+            return False
+        return all(
+            a.scope == b.scope and a.log_scale == b.log_scale and np.array_equal(a.values, b.values)
+            for a, b in zip(self._factors, other._factors, strict=True)
+        )
+
+    def __eq__(self, other: object) -> bool:
+        """The same variables and the same factors in the same order; names of models do not count."""
+        if self is other:
+            return True
+        if not isinstance(other, FactorModel) or type(self) is not type(other):
+            return NotImplemented
+        return self._equal_factors(other) and self.graph == other.graph
+
+    def __hash__(self) -> int:
+        return hash((type(self), self.variables, tuple(tuple(v.name for v in f.scope) for f in self._factors)))
+
+    def __repr__(self) -> str:
+        title = f"{self.name!r}, " if self.name else ""
+        return f"{type(self).__name__}({title}{len(self)} variables, {len(self._factors)} factors)"
+
+    def _repr_html_(self) -> str:
+        rows = [
+            (var.name, listing(var.states, 8), listing(self.markov_blanket(var.name), 8)) for var in self._vars[:60]
+        ]
+        if len(self) > 60:
+            rows.append((f"… {len(self) - 60} more", "", ""))
+        return html_table(("variable", "states", "neighbors"), rows, caption=repr(self))

@@ -1,0 +1,61 @@
+"""New networks from old ones."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from gramgraph.conditionals import Table
+from gramgraph.exceptions import ModelError
+from gramgraph.models.contexts import row_values
+from gramgraph.typing import FloatArray, RandomState
+from gramgraph.variables import Var
+
+if TYPE_CHECKING:
+    from gramgraph.models.bayesian_network import BayesianNetwork
+
+__all__ = ["intervene", "with_random_tables"]
+
+Net = TypeVar("Net", bound="BayesianNetwork")
+
+
+def intervene(net: Net, interventions: Mapping[str, Any]) -> Net:
+    """Graph surgery: each set variable loses its parents and gets its new distribution; all else stays."""
+    conditionals, parents = list(net._conditionals), list(net._parents)
+    for name, value in interventions.items():
+        i = net.index(name)
+        made = Table(net._vars[i], (), _distribution(net._vars[i], value))
+        wrong = made.faults()
+        if wrong:
+            raise ModelError([f"do({name}): {fault}" for fault in wrong])
+        conditionals[i], parents[i] = made, ()
+    metadata = dict(net.metadata)
+    return type(net).from_parts(
+        net._vars, conditionals, parents=parents, name=net.name, metadata=metadata, check=False
+    )
+
+
+def _distribution(var: Var, value: Any) -> FloatArray:
+    """A point mass at a state, or the distribution that was given."""
+    if isinstance(value, Mapping | list | tuple | np.ndarray):
+        return row_values(value, var, f"do({var.name})")
+    return np.eye(var.size)[var.index(value)]
+
+
+def with_random_tables(net: Net, random_state: RandomState, concentration: float) -> Net:
+    """Every row drawn from Dirichlet(concentration, …, concentration); one is uniform over all distributions."""
+    if not concentration > 0.0:
+        raise ModelError(f"concentration must be a positive number, not {concentration!r}")
+    rng = np.random.default_rng(random_state)
+    conditionals = []
+    for var, row in zip(net._vars, net._parents, strict=True):
+        parents = tuple(net._vars[p] for p in row)
+        shape = tuple(p.size for p in parents)
+        values = rng.dirichlet(np.full(var.size, float(concentration)), size=shape)
+        conditionals.append(Table(var, parents, values))
+    metadata = dict(net.metadata)
+    return type(net).from_parts(
+        net._vars, conditionals, parents=net._parents, name=net.name, metadata=metadata, check=False
+    )

@@ -1,0 +1,174 @@
+"""A model as boxes and edges, measured and placed: what the SVG and the matplotlib pictures have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import Any
+
+from gramgraph._show import shorten
+from gramgraph.answers import Answer
+from gramgraph.exceptions import GramGraphError
+from gramgraph.models import BayesianNetwork, GraphicalModel
+from gramgraph.plot.layout import Layout, layered_layout, orient
+
+__all__ = ["Box", "Drawing", "draw_junction_tree", "draw_model", "text_length", "tree_parts"]
+
+#: Measures of a box in pixels.
+HEADER, ROW, PAD = 22.0, 15.0, 8.0
+BAR, NUMBER = 58.0, 42.0
+FONT, SMALL = 12.0, 10.5
+MAX_NAME, MAX_LABEL, MAX_ROWS = 28, 14, 7
+
+_NARROW, _WIDE = frozenset("iljtfrI.,:;|!'()[]{} -"), frozenset("mwMW@%")
+
+
+@dataclass(frozen=True)
+class Box:
+    """A node as it is drawn: its title, what was observed, its states with probabilities, and its size."""
+
+    name: str
+    rows: tuple[tuple[str, float], ...] = ()
+    observed: str | None = None
+    lines: tuple[str, ...] = ()  # text instead of bars (cliques)
+    width: float = 0.0
+    height: float = 0.0
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """Boxes, edges between them (by position) with labels, and where all of it stands."""
+
+    boxes: tuple[Box, ...]
+    edges: tuple[tuple[int, int], ...]
+    labels: tuple[str, ...]  # one an edge, mostly empty
+    directed: bool
+    layout: Layout
+
+
+def text_length(text: str, size: float) -> float:
+    """About how many pixels a text takes in a sans-serif font of this size."""
+    units = 0.0
+    for c in text:
+        if c in _NARROW:
+            units += 0.34
+        elif c in _WIDE:
+            units += 0.9
+        elif ord(c) > 0x2E7F:
+            units += 1.0
+        else:
+            units += 0.68 if c.isupper() or c == "_" else 0.57
+    return units * size
+
+
+def draw_model(
+    model: GraphicalModel, answer: Answer | None = None, evidence: Mapping[str, Any] | None = None
+) -> Drawing:
+    """Boxes for the variables: with bars where `answer` has a belief, marked where `evidence` has an observation."""
+    if answer is not None and answer.batched:
+        raise GramGraphError("a picture shows one case, but the answer has many: ask with one row as a dict")
+    observed = dict(evidence or {})
+    for name in observed:
+        model.index(name)  # an unknown name is an error with the nearest one
+    boxes = tuple(_variable_box(name, answer, observed) for name in model.variables)
+    directed = isinstance(model, BayesianNetwork)
+    edges = _model_edges(model)
+    return _place(boxes, edges, [""] * len(edges), directed=directed)
+
+
+def draw_junction_tree(cliques: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]) -> Drawing:
+    """Boxes for cliques; each edge carries the separator."""
+    boxes = []
+    for clique in cliques:
+        lines = _wrap([shorten(name, MAX_NAME) for name in clique])
+        width = max(text_length(line, FONT) for line in lines) + 2 * PAD
+        boxes.append(Box(", ".join(clique), lines=lines, width=max(width, 40.0), height=ROW * len(lines) + PAD))
+    separators = []
+    for a, b in edges:
+        inside = frozenset(cliques[b])
+        separators.append(shorten(", ".join(name for name in cliques[a] if name in inside), 2 * MAX_NAME))
+    return _place(tuple(boxes), list(edges), separators, directed=False)
+
+
+def tree_parts(tree: Any) -> tuple[list[tuple[str, ...]], list[tuple[int, int]]]:
+    """Names in each clique, and the edges between cliques, of a junction tree or of a model's junction tree."""
+    names: Sequence[str] | None = None
+    model: Any = tree
+    if isinstance(tree, GraphicalModel):
+        names, tree = tree.variables, model.to_junction_tree()
+    cliques = [
+        tuple(str(names[v]) if names is not None and isinstance(v, int) else str(v) for v in clique)
+        for clique in tree.cliques
+    ]
+    edges = tree.edges() if callable(tree.edges) else tree.edges
+    return cliques, [(int(edge[0]), int(edge[1])) for edge in edges]
+
+
+def _place(boxes: tuple[Box, ...], edges: list[tuple[int, int]], labels: Sequence[str], *, directed: bool) -> Drawing:
+    arrows = edges if directed else orient(len(boxes), edges)
+    layout = layered_layout(
+        len(boxes),
+        arrows,
+        widths=[box.width for box in boxes],
+        heights=[box.height for box in boxes],
+        gap_y=42.0 if not any(labels) else 56.0,
+    )
+    return Drawing(boxes, tuple(arrows), tuple(labels), directed, layout)
+
+
+def _model_edges(model: GraphicalModel) -> list[tuple[int, int]]:
+    if isinstance(model, BayesianNetwork):
+        return [(model.index(p), i) for i, name in enumerate(model.variables) for p in model.parents(name)]
+    pairs: dict[tuple[int, int], None] = {}  # a dict keeps first-seen order
+    for factor in model.factors(structured=False):
+        scope = sorted(model.index(var.name) for var in factor.scope)
+        for pair in combinations(scope, 2):
+            pairs[pair] = None
+    return list(pairs)
+
+
+def _variable_box(name: str, answer: Answer | None, observed: Mapping[str, Any]) -> Box:
+    seen = _observation_text(observed[name]) if name in observed else None
+    title = shorten(name, MAX_NAME)
+    if answer is not None and name in answer:
+        belief = answer[name]
+        rows = _rows(belief.states, belief.probabilities.tolist())
+        label = max(text_length(shorten(text, MAX_LABEL), SMALL) for text, _ in rows)
+        width = max(text_length(title, FONT) + 2 * PAD, label + BAR + NUMBER + 3 * PAD)
+        return Box(name, rows, seen, width=round(width, 1), height=HEADER + ROW * len(rows) + 6)
+    width = text_length(title, FONT) + 2 * PAD
+    if seen is None:
+        return Box(name, width=round(max(width, 34.0), 1), height=HEADER + 4)
+    width = max(width, text_length(shorten(seen, MAX_NAME), SMALL) + 2 * PAD)
+    return Box(name, (), seen, width=round(max(width, 44.0), 1), height=HEADER + ROW + 6)
+
+
+def _rows(states: Sequence[str], probabilities: Sequence[float]) -> tuple[tuple[str, float], ...]:
+    """The states in their order; of many states the likeliest, and the rest in one row."""
+    if len(states) <= MAX_ROWS:
+        return tuple(zip(states, probabilities, strict=True))
+    best = sorted(sorted(range(len(states)), key=lambda i: (-probabilities[i], i))[: MAX_ROWS - 1])
+    rest = max(1.0 - sum(probabilities[i] for i in best), 0.0)
+    rows = [(states[i], probabilities[i]) for i in best]
+    return (*rows, (f"… {len(states) - len(best)} more", rest))
+
+
+def _observation_text(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return "likelihood"
+    if isinstance(value, (set, frozenset)):
+        return " or ".join(sorted(map(str, value)))
+    if isinstance(value, (list, tuple)):
+        return " or ".join(map(str, value))
+    return str(value)
+
+
+def _wrap(names: Sequence[str], limit: int = 34) -> tuple[str, ...]:
+    lines = [""]
+    for i, name in enumerate(names):
+        text = name + (", " if i + 1 < len(names) else "")
+        if lines[-1] and len(lines[-1]) + len(text) > limit:
+            lines.append("")
+        lines[-1] += text
+    return tuple(line.rstrip() for line in lines)

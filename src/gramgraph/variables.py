@@ -1,0 +1,126 @@
+"""Variables and their domains: what a node of a graph can take as value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError, StateError
+
+__all__ = ["Discrete", "Domain", "Var", "binary", "discrete", "join"]
+
+_TRUE, _FALSE = ("yes", "true", "1"), ("no", "false", "0")
+
+
+class Domain:
+    """What values a variable may take. Kinds of domain are frozen values."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Discrete(Domain):
+    """Finitely many labelled states, in a fixed order."""
+
+    states: tuple[str, ...]
+    _index: dict[str, int] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_index", {label: i for i, label in enumerate(self.states)})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Discrete) and self.states == other.states
+
+    def __hash__(self) -> int:
+        return hash(self.states)
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return len(self.states)
+
+    def find(self, value: object) -> int:
+        """Index of a state given by its label, or -1.
+
+        A number stands for the label it prints as (`1`, and `1.0` too, for "1"), and a truth value for
+        the one state that reads yes, true or 1 (no, false or 0). No other spelling is repaired.
+        """
+        if isinstance(value, str):
+            return self._index.get(value, -1)
+        if isinstance(value, (bool, np.bool_)):
+            return self._find_truth(bool(value))
+        found = self._index.get(str(value), -1)
+        if found < 0 and isinstance(value, (float, np.floating)) and float(value).is_integer():
+            found = self._index.get(str(int(value)), -1)
+        return found
+
+    def _find_truth(self, value: bool) -> int:
+        words = _TRUE if value else _FALSE
+        found = [i for i, label in enumerate(self.states) if label.lower() in words]
+        return found[0] if len(found) == 1 else -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Var:
+    """A named variable with its domain.
+
+    >>> discrete("HR", ["LOW", "NORMAL", "HIGH"]).index("HIGH")
+    2
+    """
+
+    name: str
+    domain: Domain
+
+    def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
+        return isinstance(other, Var) and self.name == other.name and self.domain == other.domain
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    @property
+    def discrete(self) -> Discrete:
+        """The labelled states; a `ModelError` for a variable of another kind."""
+        if isinstance(self.domain, Discrete):
+            return self.domain
+        raise ModelError(f"{self.name} is not a discrete variable but {self.domain!r}")
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The labels, in order."""
+        return self.discrete.states
+
+    @property
+    def size(self) -> int:
+        """Number of states."""
+        return len(self.discrete.states)
+
+    def index(self, value: object) -> int:
+        """Index of a state given by its label; `StateError` with the nearest label when there is none."""
+        found = self.discrete.find(value)
+        if found < 0:
+            raise StateError.unknown(value, self.name, self.states)
+        return found
+
+    def __repr__(self) -> str:
+        shown = "|".join(self.states) if isinstance(self.domain, Discrete) else repr(self.domain)
+        return f"{self.name}{{{shown}}}"
+
+
+def discrete(name: str, states: Iterable[object] | int) -> Var:
+    """A discrete variable from its labels, or from their number (labels "0", "1", …)."""
+    labels = map(str, range(states)) if isinstance(states, int) else map(str, states)
+    return Var(name, Discrete(tuple(labels)))
+
+
+def binary(name: str) -> Var:
+    """A variable with the states no and yes, in this order."""
+    return Var(name, Discrete(("no", "yes")))
+
+
+def join(*scopes: tuple[Var, ...]) -> tuple[Var, ...]:
+    """Union of scopes in first-seen order (never through a set: the order must not depend on the hash seed)."""
+    return tuple(dict.fromkeys(var for scope in scopes for var in scope))

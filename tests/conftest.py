@@ -1,0 +1,34 @@
+"""Fixtures and settings that every test may use."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Deterministic examples: a red test is red again at the next run. `HYPOTHESIS_PROFILE=explore` draws new ones.
+settings.register_profile(
+    "default", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """Folder with reference networks and answers: GRAMGRAPH_DATA, else ../shared/data beside the repository."""
+    path = Path(os.environ.get("GRAMGRAPH_DATA", ROOT.parent / "shared" / "data"))
+    if not path.is_dir():
+        pytest.skip(f"reference data not found at {path}: set GRAMGRAPH_DATA to its folder")
+    return path
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    """A seeded generator, new for every test."""
+    return np.random.default_rng(20240229)

@@ -1,0 +1,241 @@
+"""The Numba loops of ``_numerics.triangulation`` against slow, literal definitions."""
+
+import itertools
+import math
+import os
+import subprocess
+import sys
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from gramgraph._numerics import triangulation as kernels
+
+
+def csr(sets):
+    ptr = np.zeros(len(sets) + 1, np.int64)
+    ptr[1:] = np.cumsum([len(s) for s in sets])
+    return ptr, np.array([v for s in sets for v in s], np.int64)
+
+
+def unpack(ptr, idx):
+    return [tuple(int(v) for v in idx[ptr[i] : ptr[i + 1]]) for i in range(len(ptr) - 1)]
+
+
+@st.composite
+def problems(draw, max_nodes=12):
+    n = draw(st.integers(0, max_nodes))
+    scopes = draw(st.lists(st.lists(st.integers(0, n - 1), max_size=5, unique=True), max_size=14)) if n else []
+    sizes = draw(st.lists(st.integers(1, 5), min_size=n, max_size=n))
+    keep = draw(st.lists(st.booleans(), min_size=n, max_size=n))
+    noise = draw(st.sampled_from([0.0, 1.7]))
+    seed = draw(st.integers(0, 1000))
+    return n, scopes, sizes, np.array(keep, bool), noise * np.random.default_rng(seed).random(n)
+
+
+def literal_graph(n, scopes, keep):
+    graph = {v: set() for v in range(n) if keep[v]}
+    for scope in scopes:
+        for a, b in itertools.permutations([v for v in scope if keep[v]], 2):
+            graph[a].add(b)
+    return graph
+
+
+def literal_elimination(graph, log_sizes, sizes, mode, noise):
+    """Greedy elimination with everything computed anew at each step."""
+    graph = {v: set(nbrs) for v, nbrs in graph.items()}
+    fixed = [round(x * kernels.FIXED_POINT) for x in log_sizes]
+    order, cliques = [], []
+
+    def rank(v):
+        missing = [(a, b) for a, b in itertools.combinations(sorted(graph[v]), 2) if b not in graph[a]]
+        weight = fixed[v] + sum(fixed[u] for u in graph[v])
+        if not missing:
+            key = -math.inf
+        elif mode == 0:
+            key = len(missing) + noise[v]
+        elif mode == 1:
+            key = weight / kernels.FIXED_POINT + noise[v]
+        else:
+            key = math.log1p(sum(float(sizes[a] * sizes[b]) for a, b in missing)) + noise[v]
+        return key, weight, v
+
+    while graph:
+        v = min(graph, key=rank)
+        order.append(v)
+        nbrs = graph.pop(v)
+        cliques.append(tuple(sorted({v, *nbrs})))
+        for a in nbrs:
+            graph[a] |= nbrs
+            graph[a] -= {a, v}
+    return order, cliques
+
+
+def run(n, scopes, sizes, keep, mode, noise):
+    log_sizes = np.log(np.array(sizes, float))
+    adj = kernels.build_adjacency(n, *csr(scopes), keep)
+    before = adj.copy()
+    order, ptr, idx = kernels.eliminate(adj, log_sizes, keep, mode, noise)
+    assert np.array_equal(adj, before), "eliminate must work on a copy"
+    return log_sizes, adj, order, ptr, idx
+
+
+@given(problems(max_nodes=12))
+def test_adjacency_holds_exactly_the_pairs_of_each_scope(problem):
+    n, scopes, _, keep, _ = problem
+    adj = kernels.build_adjacency(n, *csr(scopes), keep)
+    graph = literal_graph(n, scopes, keep)
+    bits = {v: {u for u in range(n) if (int(adj[v, u >> 6]) >> (u & 63)) & 1} for v in range(n)}
+    assert bits == {v: graph.get(v, set()) for v in range(n)}
+
+
+def test_adjacency_of_wide_scopes_across_words():
+    n = 150
+    scope = list(range(0, n, 2))
+    keep = np.ones(n, np.uint8)
+    keep[4] = 0
+    adj = kernels.build_adjacency(n, *csr([scope, [1, 149]]), keep)
+    graph = literal_graph(n, [scope, [1, 149]], keep)
+    bits = {v: {u for u in range(n) if (int(adj[v, u >> 6]) >> (u & 63)) & 1} for v in range(n)}
+    assert bits == {v: graph.get(v, set()) for v in range(n)}
+
+
+@given(problems(), st.sampled_from([0, 1, 2]))
+def test_elimination_equals_the_literal_greedy_rule(problem, mode):
+    n, scopes, sizes, keep, noise = problem
+    log_sizes, _, order, ptr, idx = run(n, scopes, sizes, keep, mode, noise)
+    want_order, want_cliques = literal_elimination(literal_graph(n, scopes, keep), log_sizes, sizes, mode, noise)
+    assert order.tolist() == want_order
+    assert unpack(ptr, idx) == want_cliques
+
+
+@pytest.mark.parametrize("mode", [0, 1, 2])
+def test_elimination_across_many_words(mode):
+    rng = np.random.default_rng(3)
+    n = 200
+    scopes = [rng.choice(n, 3, replace=False).tolist() for _ in range(130)]
+    sizes = rng.integers(2, 5, n).tolist()
+    keep = rng.random(n) < 0.9
+    log_sizes, _, order, ptr, idx = run(n, scopes, sizes, keep, mode, np.zeros(n))
+    want_order, want_cliques = literal_elimination(literal_graph(n, scopes, keep), log_sizes, sizes, mode, np.zeros(n))
+    assert order.tolist() == want_order
+    assert unpack(ptr, idx) == want_cliques
+
+
+@given(problems(), st.sampled_from([0, 1, 2]))
+def test_maximal_cliques_are_those_in_no_other(problem, mode):
+    n, scopes, sizes, keep, noise = problem
+    _, _, order, ptr, idx = run(n, scopes, sizes, keep, mode, noise)
+    cliques = unpack(ptr, idx)
+    want = [c for i, c in enumerate(cliques) if not any(set(c) < set(d) for d in cliques)]
+    assert unpack(*kernels.maximal_cliques(order, ptr, idx)) == want
+
+
+def check_forest(cliques, parent, visit, n, log_sizes):
+    m = len(cliques)
+    assert sorted(visit.tolist()) == list(range(m))
+    rank = {int(k): i for i, k in enumerate(visit)}
+    assert all(parent[k] == -1 or rank[int(parent[k])] < rank[k] for k in range(m))
+    for v in range(n):  # running intersection: the cliques with v form one subtree, which has exactly one top
+        holders = [k for k in range(m) if v in cliques[k]]
+        tops = [k for k in holders if parent[k] == -1 or v not in cliques[parent[k]]]
+        assert len(tops) == (1 if holders else 0)
+    graph = nx.Graph()
+    graph.add_nodes_from(range(m))
+    for i, j in itertools.combinations(range(m), 2):
+        if shared := len(set(cliques[i]) & set(cliques[j])):
+            graph.add_edge(i, j, weight=shared)
+    best = sum(d["weight"] for _, _, d in nx.maximum_spanning_edges(graph, data=True))
+    assert sum(len(set(cliques[k]) & set(cliques[parent[k]])) for k in range(m) if parent[k] >= 0) == best
+    weight = [sum(log_sizes[v] for v in c) for c in cliques]
+    for component in nx.connected_components(graph):
+        roots = [k for k in component if parent[k] == -1]
+        assert len(roots) == 1
+        assert weight[roots[0]] >= max(weight[k] for k in component) - 1e-8
+
+
+@given(problems(), st.sampled_from([0, 1, 2]), st.integers(0, 5))
+def test_forest_is_a_maximum_spanning_forest_with_running_intersection(problem, mode, seed):
+    n, scopes, sizes, keep, noise = problem
+    log_sizes, _, order, ptr, idx = run(n, scopes, sizes, keep, mode, noise)
+    cliques = unpack(*kernels.maximal_cliques(order, ptr, idx))
+    if seed:  # any order of the cliques will do
+        cliques = [cliques[i] for i in np.random.default_rng(seed).permutation(len(cliques))]
+    parent, visit = kernels.junction_forest(*csr(cliques), n, log_sizes)
+    check_forest(cliques, parent, visit, n, log_sizes)
+
+
+def test_forest_prefers_light_parents_for_the_same_separator():
+    # {0,1,2} is heaviest (root); {0,3} and {0,4} share node 0 with it and with each other.
+    log_sizes = np.log([2.0, 9.0, 9.0, 2.0, 3.0])
+    parent, visit = kernels.junction_forest(*csr([(0, 1, 2), (0, 3), (0, 4)]), 5, log_sizes)
+    assert parent.tolist() == [-1, 0, 1]
+    assert visit.tolist() == [0, 1, 2]
+
+
+@given(problems())
+def test_total_log_size(problem):
+    n, scopes, sizes, keep, noise = problem
+    log_sizes, _, _, ptr, idx = run(n, scopes, sizes, keep, 0, noise)
+    total = sum(math.prod(sizes[v] for v in c) for c in unpack(ptr, idx))
+    got = kernels.total_log_size(ptr, idx, log_sizes)
+    assert got == (pytest.approx(math.log(total)) if total else -math.inf)
+
+
+def test_total_log_size_does_not_overflow():
+    ptr, idx = csr([tuple(range(3000)), tuple(range(2999))])
+    assert kernels.total_log_size(ptr, idx, np.full(3000, math.log(3.0))) == pytest.approx(
+        3000 * math.log(3.0) + math.log1p(1 / 3)
+    )
+
+
+def test_star_eliminates_its_leaves_first():
+    n = 5001
+    scopes = [(2500, v) for v in range(n) if v != 2500]
+    keep = np.ones(n, bool)
+    for mode in (0, 1, 2):
+        log_sizes, _, order, ptr, idx = run(n, scopes, [2] * n, keep, mode, np.zeros(n))
+        maximal_ptr, maximal_idx = kernels.maximal_cliques(order, ptr, idx)
+        assert np.diff(maximal_ptr).tolist() == [2] * 5000
+        parent, _ = kernels.junction_forest(maximal_ptr, maximal_idx, n, log_sizes)
+        assert np.count_nonzero(parent == -1) == 1
+
+
+SAME_WITHOUT_JIT = """
+import numpy as np
+from gramgraph._numerics import triangulation as kernels
+rng = np.random.default_rng(11)
+n, words = 70, []
+scopes = [rng.choice(n, 3, replace=False) for _ in range(60)]
+ptr = np.arange(0, 3 * 60 + 1, 3, dtype=np.int64)
+idx = np.concatenate(scopes).astype(np.int64)
+log_sizes = np.log(rng.integers(2, 5, n).astype(float))
+keep = rng.random(n) < 0.9
+for mode in (0, 1, 2):
+    adj = kernels.build_adjacency(n, ptr, idx, keep)
+    order, p, i = kernels.eliminate(adj, log_sizes, keep, mode, rng.random(n))
+    mp, mi = kernels.maximal_cliques(order, p, i)
+    parent, visit = kernels.junction_forest(mp, mi, n, log_sizes)
+    words += [array.tolist() for array in (adj, order, p, i, mp, mi, parent, visit)]
+    words.append(f"{kernels.total_log_size(mp, mi, log_sizes):.12f}")
+print(*words, sep=";")
+"""
+
+
+def test_same_numbers_without_jit():
+    answers = []
+    for disable in ("0", "1"):
+        env = {**os.environ, "NUMBA_DISABLE_JIT": disable, "PYTHONPATH": os.pathsep.join(sys.path)}
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", SAME_WITHOUT_JIT],
+            env=env,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        answers.append(done.stdout)
+    assert answers[0] == answers[1]

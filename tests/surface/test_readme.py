@@ -1,0 +1,73 @@
+"""What the README shows works: its Python blocks run and print what it says; its commands end well."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from gramgraph.cli import main
+
+ROOT = Path(__file__).resolve().parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCKS = BLOCK.findall(README)
+
+
+def python_blocks():
+    return [code for language, code in BLOCKS if language == "python"]
+
+
+def commands():
+    lines = [line for language, code in BLOCKS if language in ("bash", "sh", "console") for line in code.splitlines()]
+    lines = [line.removeprefix("$ ").split("  #")[0].strip() for line in lines]
+    return [line for line in lines if line.startswith("gramgraph ")]
+
+
+def test_readme_has_a_quick_start_and_commands():
+    assert python_blocks()
+    assert commands()
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("cases.csv").write_text("smoke,xray\nyes,no\nno,\n", encoding="utf-8")
+    return tmp_path
+
+
+def test_python_blocks_run_one_after_the_other(folder):
+    space: dict[str, object] = {}
+    for code in python_blocks():
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(compile(code, "README.md", "exec"), space)
+        # Where the next block of the README is the output, it must be what was printed.
+        shown = README.split(code, 1)[1].split("```", 2)
+        if len(shown) > 1 and shown[0] == "" and shown[1].startswith("\n\n"):
+            continue
+        following = re.match(r"```\n\n```text\n(.*?)```", README.split(code, 1)[1], re.DOTALL)
+        if following:
+            assert said.getvalue().rstrip() == following[1].rstrip()
+
+
+@pytest.mark.parametrize("line", commands())
+def test_commands_end_well(line, folder, capsys):
+    assert main(shlex.split(line)[1:]) == 0
+    assert capsys.readouterr().out
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        if not target.startswith("http"):
+            assert (ROOT / target).exists(), target
+
+
+def test_make_targets_exist():
+    rules = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE))
+    asked = set(re.findall(r"\bmake ([a-z-]+)", README))
+    assert {"demo", "test", "bench"} <= asked <= rules
