@@ -50,7 +50,6 @@ def pyagrum_case(cell: Cell, context: dict[str, Any]) -> Measurement:
         engine.makeInference()
         return [engine.posterior(ids[v]).toarray() for v in cases.variables if v not in seen]
 
-    engine.makeInference()
     with PeakMemory() as memory:
         run(0)
     return _one_by_one(cell, run, lambda case: np.concatenate(run(case) or [np.zeros(0)]), memory.peak)

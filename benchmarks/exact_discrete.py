@@ -172,8 +172,9 @@ def _render(
 ) -> tuple[str, list[str]]:
     faults = failures(results)
     lines, sections = [], []
+    asked = {contestant for _, _, contestant in results}
     for table in TABLES:
-        if table.task in wanted:
+        if table.task in wanted and (table.peers[0] == LAZY or asked.intersection(table.peers)):
             line, section = _section(table, results, names, faults)
             lines.append(line)
             sections.append(section)

@@ -47,8 +47,8 @@ def difference(ours: Measurement, peer: Measurement) -> float:
     for a, b in zip(ours.answers, peer.answers, strict=False):
         if a.shape != b.shape:
             return math.nan
-        gap = np.abs(a - b)
-        gap[(a == b) | (np.isnan(a) & np.isnan(b))] = 0.0  # infinities of the same sign agree
+        same = (a == b) | (np.isnan(a) & np.isnan(b))  # infinities of the same sign agree
+        gap = np.abs(np.where(same, 0.0, a) - np.where(same, 0.0, b))
         worst = max(worst, float(gap.max(initial=0.0)))
     return worst
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -60,8 +61,8 @@ class Belief:
 
     def mode(self) -> Any:
         """The most probable state (tuple of states for a joint; a list for a table of cases)."""
-        flat = self.probabilities.reshape(len(self.probabilities) if self.batched else 1, -1)
         shape = tuple(var.size for var in self.scope)
+        flat = self.probabilities.reshape(len(self.probabilities) if self.batched else 1, math.prod(shape))
         best = [np.unravel_index(int(i), shape) for i in flat.argmax(axis=1)]
         labels = [tuple(var.states[i] for var, i in zip(self.scope, index, strict=True)) for index in best]
         out = [label[0] if len(label) == 1 else label for label in labels]
@@ -99,7 +100,7 @@ class Belief:
             columns = (
                 pd.Index(labels, name=names[0]) if len(names) == 1 else pd.MultiIndex.from_tuples(labels, names=names)
             )
-            return pd.DataFrame(self.probabilities.reshape(len(self.probabilities), -1), columns=columns)
+            return pd.DataFrame(self.probabilities.reshape(len(self.probabilities), len(labels)), columns=columns)
         states = pd.DataFrame(labels, columns=names)
         return states.assign(probability=self.probabilities.ravel())
 
@@ -127,7 +128,18 @@ class Answer(Mapping[Key, Belief]):
     The marginals stand in one array, one row a case: `starts[i]:starts[i+1]` are the columns of `scope[i]`.
     """
 
-    __slots__ = ("_columns", "_joints", "_made", "_marginals", "batched", "details", "engine", "exact", "hidden", "log_evidence")
+    __slots__ = (
+        "_columns",
+        "_joints",
+        "_made",
+        "_marginals",
+        "batched",
+        "details",
+        "engine",
+        "exact",
+        "hidden",
+        "log_evidence",
+    )
 
     def __init__(
         self,
@@ -161,7 +173,8 @@ class Answer(Mapping[Key, Belief]):
                 var, start, stop = self._columns[key]
             except KeyError:
                 raise VariableError.unknown(key, [str(k) for k in self]) from None
-            made = Belief((var,), self._marginals[..., start:stop], batched=self.batched)
+            part = self._marginals[:, start:stop] if self.batched else self._marginals[start:stop]
+            made = Belief((var,), part, batched=self.batched)
         elif self._joints and key in self._joints:
             made = self._joints[key]
         else:
@@ -193,7 +206,7 @@ class Answer(Mapping[Key, Belief]):
             return pd.DataFrame({"variable": names, "state": states, "probability": values})
         n_cases = len(self._marginals)
         columns = pd.MultiIndex.from_arrays([names, states], names=["variable", "state"])
-        parts = [belief.probabilities.reshape(n_cases, -1) for belief in beliefs]
+        parts = [belief.probabilities.reshape(n_cases, len(belief._labels())) for belief in beliefs]
         table = np.concatenate([np.zeros((n_cases, 0)), *parts], axis=1)
         return pd.DataFrame(table, columns=columns, index=self.details.get("index"))
 

@@ -44,7 +44,7 @@ class Discrete(Domain):
     def find(self, value: object) -> int:
         """Index of a state given by its label, or -1.
 
-        A number stands for the label it prints as (`1`, and `1.0` too, for "1"), and a truth value for
+        A number stands for the label it prints as (`1`, and `1.0` too, for "1" or "+1"), and a truth value for
         the one state that reads yes, true or 1 (no, false or 0). No other spelling is repaired.
         """
         if isinstance(value, str):
@@ -54,6 +54,8 @@ class Discrete(Domain):
         found = self._index.get(str(value), -1)
         if found < 0 and isinstance(value, (float, np.floating)) and float(value).is_integer():
             found = self._index.get(str(int(value)), -1)
+        if found < 0 and isinstance(value, (int, float, np.number)) and float(value).is_integer():  # type: ignore[arg-type]
+            found = self._index.get(f"{int(value):+d}", -1)  # type: ignore[arg-type]
         return found
 
     def _find_truth(self, value: bool) -> int:

@@ -15,11 +15,11 @@ DOG = """<?xml version="1.0" encoding="US-ASCII"?>
 <!-- a document with the DTD inside, as JavaBayes writes it -->
 <!DOCTYPE BIF [
 	<!ELEMENT BIF ( NETWORK )*>
-	      <!ATTLIST BIF VERSION CDATA #REQUIRED>
+	<!ATTLIST BIF VERSION CDATA #REQUIRED>
 	<!ELEMENT NETWORK ( NAME, ( PROPERTY | VARIABLE | DEFINITION )* )>
 	<!ELEMENT NAME (#PCDATA)>
 	<!ELEMENT VARIABLE ( NAME, ( OUTCOME |  PROPERTY )* ) >
-	      <!ATTLIST VARIABLE TYPE (nature|decision|utility) "nature">
+	<!ATTLIST VARIABLE TYPE (nature|decision|utility) "nature">
 	<!ELEMENT OUTCOME (#PCDATA)>
 	<!ELEMENT DEFINITION ( FOR | GIVEN | TABLE | PROPERTY )* >
 	<!ELEMENT FOR (#PCDATA)>
@@ -34,7 +34,7 @@ DOG = """<?xml version="1.0" encoding="US-ASCII"?>
 <VARIABLE TYPE="nature"><NAME>light_on</NAME><OUTCOME>true</OUTCOME><OUTCOME> false </OUTCOME>
 	<PROPERTY>position = (218, 195)</PROPERTY><PROPERTY>observed true</PROPERTY></VARIABLE>
 <VARIABLE><NAME>bowel</NAME><OUTCOME>true</OUTCOME><OUTCOME>false</OUTCOME></VARIABLE>
-<VARIABLE TYPE="nature"><NAME>out</NAME><OUTCOME>true</OUTCOME><OUTCOME>maybe</OUTCOME><OUTCOME>false</OUTCOME></VARIABLE>
+<VARIABLE TYPE="nature"><NAME>out</NAME><OUTCOME>true</OUTCOME><OUTCOME>maybe</OUTCOME><OUTCOME>no</OUTCOME></VARIABLE>
 <DEFINITION><FOR>light_on</FOR><TABLE>0.6 0.4 </TABLE></DEFINITION>
 <DEFINITION><FOR>bowel</FOR><TABLE><!-- sure -->.01<!-- and -->
  <![CDATA[ 99e-2 ]]></TABLE></DEFINITION>

@@ -87,11 +87,9 @@ def load(instance: str) -> tuple[Any, dict[str, str]]:
     path = UAI / instance
     net = gg.read(path if path.exists() else path.with_name(path.name + ".gz"), normalize=False)
     evidence = UAI / f"{instance}.evid"
-    return net, gg.io.read_uai_evidence(evidence) if evidence.exists() else {}
-
-
-def evidence_of(net: Any, evidence: Any) -> dict[str, str]:
-    return {str(variable): str(state) for variable, state in evidence.items()}
+    cases = gg.io.read_uai_evidence(evidence) if evidence.exists() else [{}]
+    assert len(cases) == 1
+    return net, cases[0]
 
 
 def check_partition(instance: str, log_z: float) -> None:
@@ -148,8 +146,7 @@ def check_explanation(instance: str, net: Any, evidence: dict[str, str]) -> None
 
 
 def check(instance: str) -> None:
-    net, found = load(instance)
-    evidence = evidence_of(net, found)
+    net, evidence = load(instance)
     if result_file(instance, "PR") or result_file(instance, "MAR"):
         answer = net.query(None, evidence=evidence, memory=MEMORY)
         assert answer.exact
@@ -168,7 +165,7 @@ def test_light_instance(instance: str) -> None:
 @pytest.mark.parametrize("instance", HEAVY_ONES or [pytest.param("", marks=NO_DATA)])
 def test_heavy_instance(instance: str) -> None:
     net, evidence = load(instance)
-    plan = gg.plan(net, given=list(evidence_of(net, evidence)))
+    plan = gg.plan(net, given=list(evidence))
     if plan.bytes > MEMORY:
         pytest.skip(f"the plan needs {plan.bytes:.3g} bytes (width {plan.width}), more than {MEMORY:.3g}")
     check(instance)
@@ -188,7 +185,7 @@ def test_published_relational_3_is_wrong_and_replaced() -> None:
     assert official == pytest.approx(758.326)
     assert result_file("2014_mar_pr/relational_3.uai", "PR").name.endswith(".own")  # type: ignore[union-attr]
     net, evidence = load("2014_mar_pr/relational_3.uai")
-    log_z = net.log_evidence(evidence_of(net, evidence))
+    log_z = net.log_evidence(evidence)
     assert log_z / math.log(10) == pytest.approx(own, abs=1e-6)
 
 
@@ -196,7 +193,7 @@ def test_published_relational_3_is_wrong_and_replaced() -> None:
 def test_a_plan_beyond_any_memory_is_refused_before_allocating() -> None:
     net, evidence = load("2014_map/Grids_18.uai")
     with pytest.raises(gg.BudgetError) as error:
-        net.query(None, evidence=evidence_of(net, evidence), engine="junction_tree")
+        net.query(None, evidence=evidence, engine="junction_tree")
     assert "x" in str(error.value)
 
 

@@ -3,7 +3,7 @@
 Tables hold `lanes` cases side by side, the case innermost: with eight lanes one vector instruction serves eight
 cases. The six loops that do nearly all the work (init, multiply, project; each for a shared and for a private
 innermost run) are written out by lane, with unsigned indices, because that is what the compiler turns into
-vector code; the rest is written once and made for one lane and for eight by `make_runners`.
+vector code; the rest is written once for any number of lanes `W`.
 """
 
 from __future__ import annotations
@@ -317,381 +317,438 @@ def _copy8(out, o, base, z, count):
         o += U8
 
 
-# --- one source for both widths -----------------------------------------------------------------------------------
+# --- the same for both widths ------------------------------------------------------------------------------------
 
 
-def make_runners(lanes):
-    """The runners for `lanes` cases at a time (1 or 8): (sums, best, collected)."""
-    if lanes == 1:
-        init, multiply, project, total, maximum, scale, copy = _init1, _multiply1, _project1, _sum1, _max1, _scale1, _copy1
+@_jit
+def _init(W, out, o, base, z, table, s, maps, hi, n_hi, lo, n_lo, inner, shared):
+    if W == 1:
+        _init1(out, o, base, z, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
     else:
-        init, multiply, project, total, maximum, scale, copy = _init8, _multiply8, _project8, _sum8, _max8, _scale8, _copy8
-    W = lanes
-    WU = np.uint64(lanes)
+        _init8(out, o, base, z, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
 
-    @_jit
-    def enter(case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work):
-        """Copy the evidence of `lanes` cases, from row `case` on, into the slice and likelihood buffers."""
-        buffer, likelihood, active = work[3], work[4], work[7]
-        for s in range(slices.shape[0]):
-            start = slices[s, S_OFFSETS]
-            at = slices[s, S_BUFFER] * W
-            for w in range(W):
-                row = min(case + w, last)
-                base = slices[s, S_BASE]
-                for k in range(slices[s, S_KEY], slices[s, S_KEY_END]):
-                    base += keys[k, 1] * codes[row, keys[k, 0]]
-                for i in range(slices[s, S_LENGTH]):
-                    buffer[at + i * W + w] = values[base + np.int64(maps[start + i])]
-        for m in range(mask_columns.shape[0]):
-            col = mask_columns[m]
-            wcol = weight_column[m]
-            used = wcol >= 0
-            if col >= 0 and not used:
-                for w in range(W):
-                    if codes[min(case + w, last), col] >= 0:
-                        used = True
-            active[m] = 1.0 if used else 0.0
-            if not used:
-                continue
-            lo = mask_offset[m]
-            size = mask_offset[m + 1] - lo
-            for w in range(W):
-                row = min(case + w, last)
-                code = -1
-                if col >= 0:
-                    code = codes[row, col]
-                for i in range(size):
-                    x = 1.0
-                    if code >= 0 and i != code:
-                        x = 0.0
-                    elif wcol >= 0:
-                        x = weights[min(row, weights.shape[0] - 1), wcol + i]
-                    likelihood[(lo + i) * W + w] = x
 
-    @_jit
-    def combine(t, c, cliques, terms, members, slices, mask_offset, work):
-        """The product of terms over the same variables, each cell with its own exponent; False when none is active."""
-        separators, buffer, likelihood, combined, exponents, active, spill = (
-            work[1],
-            work[3],
-            work[4],
-            work[5],
-            work[6],
-            work[7],
-            work[8],
-        )
-        out = terms[t, T_SOURCE] * W
-        count = terms[t, T_SIZE] * W
-        n_done = 0
-        many = terms[t, T_MEMBER_END] - terms[t, T_MEMBER] > 3
-        for m in range(terms[t, T_MEMBER], terms[t, T_MEMBER_END]):
-            kind, source = members[m, 0], members[m, 1]
-            if kind == SEPARATOR:
-                table = separators
-                at = cliques[source, C_SEP] * W
-            elif kind == SLICE:
-                table = buffer
-                at = slices[source, S_BUFFER] * W
-            else:
-                if active[source] == 0.0:
-                    continue
-                table = likelihood
-                at = mask_offset[source] * W
-            if n_done == 0:
-                for j in range(count):
-                    combined[out + j] = table[at + j]
-                if many:
-                    for j in range(count):
-                        exponents[j] = 0.0
-            elif not many:
-                for j in range(count):
-                    combined[out + j] *= table[at + j]
-            else:
-                for j in range(count):
-                    x = combined[out + j] * table[at + j]
-                    if x < SMALL:
-                        x *= BIG
-                        exponents[j] -= 1.0
-                    combined[out + j] = x
-            n_done += 1
-        if many and n_done > 0:
-            for w in range(W):
-                top = -1e300
-                for j in range(w, count, W):
-                    if combined[out + j] > 0.0 and exponents[j] > top:
-                        top = exponents[j]
-                if top > -1e300:
-                    for j in range(w, count, W):
-                        down = exponents[j] - top
-                        if down < 0.0:
-                            combined[out + j] *= SMALL if down == -1.0 else 0.0
-                    spill[c * W + w] += top * LOG_BIG
-        return n_done > 0
+@_jit
+def _multiply(W, out, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared):
+    if W == 1:
+        _multiply1(out, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
+    else:
+        _multiply8(out, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
 
-    @_jit
-    def build(c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work):
-        """The clique's table: its own factors times everything that flows in."""
-        tables, separators, buffer, likelihood, combined, active, spill = (
-            work[0],
-            work[1],
-            work[3],
-            work[4],
-            work[5],
-            work[7],
-            work[8],
-        )
-        o = U(cliques[c, C_OFF]) * WU
-        size = U(cliques[c, C_SIZE])
+
+@_jit
+def _project(W, table, o, out, s, maps, hi, n_hi, lo, n_lo, inner, shared):
+    if W == 1:
+        _project1(table, o, out, s, maps, hi, n_hi, lo, n_lo, inner, shared)
+    else:
+        _project8(table, o, out, s, maps, hi, n_hi, lo, n_lo, inner, shared)
+
+
+@_jit
+def _total(W, table, o, blocks, run, out, s):
+    if W == 1:
+        _sum1(table, o, blocks, run, out, s)
+    else:
+        _sum8(table, o, blocks, run, out, s)
+
+
+@_jit
+def _maximum(W, table, o, blocks, run, out, s):
+    if W == 1:
+        _max1(table, o, blocks, run, out, s)
+    else:
+        _max8(table, o, blocks, run, out, s)
+
+
+@_jit
+def _scale(W, out, o, blocks, run, table, s):
+    if W == 1:
+        _scale1(out, o, blocks, run, table, s)
+    else:
+        _scale8(out, o, blocks, run, table, s)
+
+
+@_jit
+def _copy(W, out, o, base, z, count):
+    if W == 1:
+        _copy1(out, o, base, z, count)
+    else:
+        _copy8(out, o, base, z, count)
+
+
+@_jit
+def enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work):
+    """Copy the evidence of `lanes` cases, from row `case` on, into the slice and likelihood buffers."""
+    U(W)
+    buffer, likelihood, active = work[3], work[4], work[7]
+    for s in range(slices.shape[0]):
+        start = slices[s, S_OFFSETS]
+        at = slices[s, S_BUFFER] * W
         for w in range(W):
-            spill[c * W + w] = 0.0
-        started = False
-        if cliques[c, C_STATIC] < 0:
-            for i in range(size * WU):
-                tables[o + i] = 1.0
-            started = True
-        for t in range(cliques[c, C_TERM], cliques[c, C_TERM_END]):
-            kind, source = terms[t, T_KIND], terms[t, T_SOURCE]
-            if kind == SEPARATOR:
-                table = separators
-                s = U(cliques[source, C_SEP]) * WU
-            elif kind == SLICE:
-                table = buffer
-                s = U(slices[source, S_BUFFER]) * WU
-            elif kind == COMBINED:
-                if not combine(t, c, cliques, terms, members, slices, mask_offset, work):
-                    continue
-                table = combined
-                s = U(source) * WU
-            else:
-                if active[source] == 0.0:
-                    continue
-                table = likelihood
-                s = U(mask_offset[source]) * WU
-            row = terms[t, T_MAP]
-            hi, n_hi, lo = U(maps_table[row, 0]), U(maps_table[row, 1]), U(maps_table[row, 2])
-            n_lo, inner, shared = U(maps_table[row, 3]), U(maps_table[row, 4]), maps_table[row, 5] == 1
-            if started:
-                multiply(tables, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
-            else:
-                init(tables, o, static, U(cliques[c, C_STATIC]), table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
-                started = True
-        if not started:
-            copy(tables, o, static, U(cliques[c, C_STATIC]), size)
+            row = min(case + w, last)
+            base = slices[s, S_BASE]
+            for k in range(slices[s, S_KEY], slices[s, S_KEY_END]):
+                base += keys[k, 1] * codes[row, keys[k, 0]]
+            for i in range(slices[s, S_LENGTH]):
+                buffer[at + i * W + w] = values[base + np.int64(maps[start + i])]
+    for m in range(mask_columns.shape[0]):
+        col = mask_columns[m]
+        wcol = weight_column[m]
+        used = wcol >= 0
+        if col >= 0 and not used:
+            for w in range(W):
+                if codes[min(case + w, last), col] >= 0:
+                    used = True
+        active[m] = 1.0 if used else 0.0
+        if not used:
+            continue
+        lo = mask_offset[m]
+        size = mask_offset[m + 1] - lo
+        for w in range(W):
+            row = min(case + w, last)
+            code = -1
+            if col >= 0:
+                code = codes[row, col]
+            for i in range(size):
+                x = 1.0
+                if code >= 0 and i != code:
+                    x = 0.0
+                elif wcol >= 0:
+                    x = weights[min(row, weights.shape[0] - 1), wcol + i]
+                likelihood[(lo + i) * W + w] = x
 
-    @_jit
-    def send_up(c, cliques, maximize, work):
-        """Message to the parent: Σ (or max) over the clique's own variables, scaled to sum (or maximum) one."""
-        tables, separators, totals = work[0], work[1], work[9]
-        o = U(cliques[c, C_OFF]) * WU
-        s = U(cliques[c, C_SEP]) * WU
-        n_sep = U(cliques[c, C_SEP_SIZE])
-        run = U(cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE])
-        at = U(c) * WU
-        if maximize:
-            maximum(tables, o, n_sep, run, separators, s)
-            maximum(separators, s, U1, n_sep, totals, at)
+@_jit
+def combine(W, t, c, cliques, terms, members, slices, mask_offset, work):
+    """The product of terms over the same variables, each cell with its own exponent; False when none is active."""
+    U(W)
+    separators, buffer, likelihood, combined, exponents, active, spill = (
+        work[1],
+        work[3],
+        work[4],
+        work[5],
+        work[6],
+        work[7],
+        work[8],
+    )
+    out = terms[t, T_SOURCE] * W
+    count = terms[t, T_SIZE] * W
+    n_done = 0
+    many = terms[t, T_MEMBER_END] - terms[t, T_MEMBER] > 3
+    for m in range(terms[t, T_MEMBER], terms[t, T_MEMBER_END]):
+        kind, source = members[m, 0], members[m, 1]
+        if kind == SEPARATOR:
+            table = separators
+            at = cliques[source, C_SEP] * W
+        elif kind == SLICE:
+            table = buffer
+            at = slices[source, S_BUFFER] * W
         else:
-            total(tables, o, n_sep, run, separators, s)
-            total(separators, s, U1, n_sep, totals, at)
-        for w in range(WU):
-            x = totals[at + w]
-            y = 1.0 / x if x > 0.0 else 0.0
-            for i in range(n_sep):
-                separators[s + i * WU + w] *= y
+            if active[source] == 0.0:
+                continue
+            table = likelihood
+            at = mask_offset[source] * W
+        if n_done == 0:
+            for j in range(count):
+                combined[out + j] = table[at + j]
+            if many:
+                for j in range(count):
+                    exponents[j] = 0.0
+        elif not many:
+            for j in range(count):
+                combined[out + j] *= table[at + j]
+        else:
+            for j in range(count):
+                x = combined[out + j] * table[at + j]
+                if x < SMALL:
+                    x *= BIG
+                    exponents[j] -= 1.0
+                combined[out + j] = x
+        n_done += 1
+    if many and n_done > 0:
+        for w in range(W):
+            top = -1e300
+            for j in range(w, count, W):
+                if combined[out + j] > 0.0 and exponents[j] > top:
+                    top = exponents[j]
+            if top > -1e300:
+                for j in range(w, count, W):
+                    down = exponents[j] - top
+                    if down < 0.0:
+                        combined[out + j] *= SMALL if down == -1.0 else 0.0
+                spill[c * W + w] += top * LOG_BIG
+    return n_done > 0
 
-    @_jit
-    def send_down(c, cliques, maps_table, maps, keep_belief, work):
-        """From the parent's belief to the clique's: multiply by (new separator) / (old separator)."""
-        tables, separators, beliefs, totals, scratch = work[0], work[1], work[2], work[9], work[10]
-        p = cliques[c, C_PARENT]
-        n_sep = U(cliques[c, C_SEP_SIZE])
-        s = U(cliques[c, C_SEP]) * WU
-        row = cliques[c, C_MAP]
+@_jit
+def build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work):
+    """The clique's table: its own factors times everything that flows in."""
+    WU = U(W)
+    tables, separators, buffer, likelihood, combined, active, spill = (
+        work[0],
+        work[1],
+        work[3],
+        work[4],
+        work[5],
+        work[7],
+        work[8],
+    )
+    o = U(cliques[c, C_OFF]) * WU
+    size = U(cliques[c, C_SIZE])
+    for w in range(W):
+        spill[c * W + w] = 0.0
+    started = False
+    if cliques[c, C_STATIC] < 0:
+        for i in range(size * WU):
+            tables[o + i] = 1.0
+        started = True
+    for t in range(cliques[c, C_TERM], cliques[c, C_TERM_END]):
+        kind, source = terms[t, T_KIND], terms[t, T_SOURCE]
+        if kind == SEPARATOR:
+            table = separators
+            s = U(cliques[source, C_SEP]) * WU
+        elif kind == SLICE:
+            table = buffer
+            s = U(slices[source, S_BUFFER]) * WU
+        elif kind == COMBINED:
+            if not combine(W, t, c, cliques, terms, members, slices, mask_offset, work):
+                continue
+            table = combined
+            s = U(source) * WU
+        else:
+            if active[source] == 0.0:
+                continue
+            table = likelihood
+            s = U(mask_offset[source]) * WU
+        row = terms[t, T_MAP]
         hi, n_hi, lo = U(maps_table[row, 0]), U(maps_table[row, 1]), U(maps_table[row, 2])
         n_lo, inner, shared = U(maps_table[row, 3]), U(maps_table[row, 4]), maps_table[row, 5] == 1
-        for i in range(n_sep * WU):
-            beliefs[s + i] = 0.0
-        project(tables, U(cliques[p, C_OFF]) * WU, beliefs, s, maps, hi, n_hi, lo, n_lo, inner, shared)
-        if keep_belief:
+        if started:
+            _multiply(W, tables, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
+        else:
+            _init(W, tables, o, static, U(cliques[c, C_STATIC]), table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
+            started = True
+    if not started:
+        _copy(W, tables, o, static, U(cliques[c, C_STATIC]), size)
+
+@_jit
+def send_up(W, c, cliques, maximize, work):
+    """Message to the parent: Σ (or max) over the clique's own variables, scaled to sum (or maximum) one."""
+    WU = U(W)
+    tables, separators, totals = work[0], work[1], work[9]
+    o = U(cliques[c, C_OFF]) * WU
+    s = U(cliques[c, C_SEP]) * WU
+    n_sep = U(cliques[c, C_SEP_SIZE])
+    run = U(cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE])
+    at = U(c) * WU
+    if maximize:
+        _maximum(W, tables, o, n_sep, run, separators, s)
+        _maximum(W, separators, s, U1, n_sep, totals, at)
+    else:
+        _total(W, tables, o, n_sep, run, separators, s)
+        _total(W, separators, s, U1, n_sep, totals, at)
+    for w in range(WU):
+        x = totals[at + w]
+        y = 1.0 / x if x > 0.0 else 0.0
+        for i in range(n_sep):
+            separators[s + i * WU + w] *= y
+
+@_jit
+def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
+    """From the parent's belief to the clique's: multiply by (new separator) / (old separator)."""
+    WU = U(W)
+    tables, separators, beliefs, totals, scratch = work[0], work[1], work[2], work[9], work[10]
+    p = cliques[c, C_PARENT]
+    n_sep = U(cliques[c, C_SEP_SIZE])
+    s = U(cliques[c, C_SEP]) * WU
+    row = cliques[c, C_MAP]
+    hi, n_hi, lo = U(maps_table[row, 0]), U(maps_table[row, 1]), U(maps_table[row, 2])
+    n_lo, inner, shared = U(maps_table[row, 3]), U(maps_table[row, 4]), maps_table[row, 5] == 1
+    for i in range(n_sep * WU):
+        beliefs[s + i] = 0.0
+    _project(W, tables, U(cliques[p, C_OFF]) * WU, beliefs, s, maps, hi, n_hi, lo, n_lo, inner, shared)
+    if keep_belief:
+        return
+    for w in range(WU):
+        x = totals[U(c) * WU + w]
+        y = 1.0 / x if x > 0.0 else 0.0
+        for i in range(n_sep):
+            old = separators[s + i * WU + w]
+            scratch[i * WU + w] = beliefs[s + i * WU + w] / old * y if old > 0.0 else 0.0
+    run = U(cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE])
+    _scale(W, tables, U(cliques[c, C_OFF]) * WU, n_sep, run, scratch, U0)
+
+@_jit
+def normalize_root(W, c, cliques, work):
+    WU = U(W)
+    tables, totals, scratch = work[0], work[9], work[10]
+    for w in range(W):
+        x = totals[c * W + w]
+        scratch[w] = 1.0 / x if x > 0.0 else 0.0
+    _scale(W, tables, U(cliques[c, C_OFF]) * WU, U1, U(cliques[c, C_SIZE]), scratch, U0)
+
+@_jit
+def log_total(W, case, last, cliques, collect, slices, constants, log_scale, work, log_z):
+    """log of the product of all scales: few logarithms, because the product is kept linear while it can."""
+    U(W)
+    buffer, spill, totals = work[3], work[8], work[9]
+    for w in range(W):
+        if case + w > last:
             return
-        for w in range(WU):
-            x = totals[U(c) * WU + w]
-            y = 1.0 / x if x > 0.0 else 0.0
-            for i in range(n_sep):
-                old = separators[s + i * WU + w]
-                scratch[i * WU + w] = beliefs[s + i * WU + w] / old * y if old > 0.0 else 0.0
-        run = U(cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE])
-        scale(tables, U(cliques[c, C_OFF]) * WU, n_sep, run, scratch, U0)
-
-    @_jit
-    def normalize_root(c, cliques, work):
-        tables, totals, scratch = work[0], work[9], work[10]
-        for w in range(W):
+        product = 1.0
+        logs = log_scale
+        for q in range(constants.shape[0]):
+            product *= buffer[slices[constants[q], S_BUFFER] * W + w]
+            if product < TINY:
+                logs += math.log(product) if product > 0.0 else -np.inf
+                product = 1.0
+        for q in range(collect.shape[0]):
+            c = collect[q]
             x = totals[c * W + w]
-            scratch[w] = 1.0 / x if x > 0.0 else 0.0
-        scale(tables, U(cliques[c, C_OFF]) * WU, U1, U(cliques[c, C_SIZE]), scratch, U0)
-
-    @_jit
-    def log_total(case, last, cliques, collect, slices, constants, log_scale, work, log_z):
-        """log of the product of all scales: few logarithms, because the product is kept linear while it can."""
-        buffer, spill, totals = work[3], work[8], work[9]
-        for w in range(W):
-            if case + w > last:
-                return
-            product = 1.0
-            logs = log_scale
-            for q in range(constants.shape[0]):
-                product *= buffer[slices[constants[q], S_BUFFER] * W + w]
-                if product < TINY:
-                    logs += math.log(product) if product > 0.0 else -np.inf
-                    product = 1.0
-            for q in range(collect.shape[0]):
-                c = collect[q]
-                x = totals[c * W + w]
-                if x > 1e100 or x < 1e-50:
-                    logs += math.log(x) if x > 0.0 else -np.inf
-                else:
-                    product *= x
-                    if product < TINY or product > 1e150:
-                        logs += math.log(product)
-                        product = 1.0
-                logs += spill[c * W + w]
-            log_z[case + w] = logs + math.log(product)
-
-    @_jit
-    def read_out(case, last, cliques, outputs, maps_table, maps, work, out):
-        """Project each wanted set from its table and normalize it."""
-        tables, beliefs, scratch = work[0], work[2], work[10]
-        for q in range(outputs.shape[0]):
-            width = outputs[q, O_WIDTH]
-            c = outputs[q, O_CLIQUE]
-            row = outputs[q, O_MAP]
-            hi, n_hi, lo = U(maps_table[row, 0]), U(maps_table[row, 1]), U(maps_table[row, 2])
-            n_lo, inner, shared = U(maps_table[row, 3]), U(maps_table[row, 4]), maps_table[row, 5] == 1
-            for i in range(width * W):
-                scratch[i] = 0.0
-            if outputs[q, O_FROM] == 1:
-                project(beliefs, U(cliques[c, C_SEP]) * WU, scratch, U0, maps, hi, n_hi, lo, n_lo, inner, shared)
+            if x > 1e100 or x < 1e-50:
+                logs += math.log(x) if x > 0.0 else -np.inf
             else:
-                project(tables, U(cliques[c, C_OFF]) * WU, scratch, U0, maps, hi, n_hi, lo, n_lo, inner, shared)
-            col = outputs[q, O_COLUMN]
-            for w in range(min(W, last + 1 - case)):
-                x = 0.0
-                for i in range(width):
-                    x += scratch[i * W + w]
-                x = 1.0 / x if x > 0.0 else np.nan
-                for i in range(width):
-                    out[case + w, col + i] = scratch[i * W + w] * x
+                product *= x
+                if product < TINY or product > 1e150:
+                    logs += math.log(product)
+                    product = 1.0
+            logs += spill[c * W + w]
+        log_z[case + w] = logs + math.log(product)
 
-    @_jit
-    def sums(
-        first, stop, collect, distribute, roots, needed,
-        cliques, terms, members, maps_table, maps, slices, keys, constants, outputs, onehot,
-        mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, out, log_z,
-    ):  # fmt: skip
-        """Marginals and log p(e) for cases first … stop-1."""
-        last = stop - 1
-        for case in range(first, stop, W):
-            enter(case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
-            for q in range(collect.shape[0]):
-                build(collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-                send_up(collect[q], cliques, False, work)
-            for q in range(roots.shape[0]):
-                if needed[roots[q]] & 1:
-                    normalize_root(roots[q], cliques, work)
-            for q in range(distribute.shape[0]):
-                c = distribute[q]
-                send_down(c, cliques, maps_table, maps, (needed[c] & 1) == 0, work)
-            log_total(case, last, cliques, collect, slices, constants, log_scale, work, log_z)
-            read_out(case, last, cliques, outputs, maps_table, maps, work, out)
-            for q in range(onehot.shape[0]):
-                for w in range(min(W, stop - case)):
-                    for i in range(onehot[q, 2]):
-                        out[case + w, onehot[q, 1] + i] = 0.0
-                    state = codes[case + w, onehot[q, 0]] if onehot[q, 0] >= 0 else 0
-                    out[case + w, onehot[q, 1] + state] = 1.0
+@_jit
+def read_out(W, case, last, cliques, outputs, maps_table, maps, work, out):
+    """Project each wanted set from its table and normalize it."""
+    WU = U(W)
+    tables, beliefs, scratch = work[0], work[2], work[10]
+    for q in range(outputs.shape[0]):
+        width = outputs[q, O_WIDTH]
+        c = outputs[q, O_CLIQUE]
+        row = outputs[q, O_MAP]
+        hi, n_hi, lo = U(maps_table[row, 0]), U(maps_table[row, 1]), U(maps_table[row, 2])
+        n_lo, inner, shared = U(maps_table[row, 3]), U(maps_table[row, 4]), maps_table[row, 5] == 1
+        for i in range(width * W):
+            scratch[i] = 0.0
+        if outputs[q, O_FROM] == 1:
+            _project(W, beliefs, U(cliques[c, C_SEP]) * WU, scratch, U0, maps, hi, n_hi, lo, n_lo, inner, shared)
+        else:
+            _project(W, tables, U(cliques[c, C_OFF]) * WU, scratch, U0, maps, hi, n_hi, lo, n_lo, inner, shared)
+        col = outputs[q, O_COLUMN]
+        for w in range(min(W, last + 1 - case)):
+            x = 0.0
+            for i in range(width):
+                x += scratch[i * W + w]
+            x = 1.0 / x if x > 0.0 else np.nan
+            for i in range(width):
+                out[case + w, col + i] = scratch[i * W + w] * x
 
-    @_jit
-    def best(
-        first, stop, collect, topo,
-        cliques, clique_ptr, ordered, n_sep, sizes, terms, members, maps_table, maps, slices, keys, constants,
-        mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, states, log_z,
-    ):  # fmt: skip
-        """The most probable assignment of each case: max messages up, then the best states down."""
-        last = stop - 1
-        tables = work[0]
-        for case in range(first, stop, W):
-            enter(case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
-            for q in range(collect.shape[0]):
-                build(collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-                send_up(collect[q], cliques, True, work)
-            log_total(case, last, cliques, collect, slices, constants, log_scale, work, log_z)
-            for q in range(topo.shape[0]):
-                c = topo[q]
-                lo, hi = clique_ptr[c], clique_ptr[c + 1]
-                run = cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE]
-                for w in range(min(W, stop - case)):
-                    block = 0
-                    for i in range(lo, lo + n_sep[c]):
-                        block = block * sizes[ordered[i]] + states[case + w, ordered[i]]
-                    at = (cliques[c, C_OFF] + block * run) * W + w
-                    top = -1.0
-                    chosen = 0
-                    for r in range(run):
-                        if tables[at + r * W] > top:
-                            top = tables[at + r * W]
-                            chosen = r
-                    for i in range(hi - 1, lo + n_sep[c] - 1, -1):
-                        v = ordered[i]
-                        states[case + w, v] = chosen % sizes[v]
-                        chosen //= sizes[v]
-
-    @_jit
-    def collected(
-        collect,
-        cliques, terms, members, maps_table, maps, slices, keys, constants,
-        mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, log_z,
-    ):  # fmt: skip
-        """Messages up only, for one case: the tables are left as they stand, ready for drawing samples."""
-        enter(0, 0, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
+@_jit
+def sums(
+    W,
+    first, stop, collect, distribute, roots, needed,
+    cliques, terms, members, maps_table, maps, slices, keys, constants, outputs, onehot,
+    mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, out, log_z,
+):  # fmt: skip
+    """Marginals and log p(e) for cases first … stop-1."""
+    U(W)
+    last = stop - 1
+    for case in range(first, stop, W):
+        enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
         for q in range(collect.shape[0]):
-            build(collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-            send_up(collect[q], cliques, False, work)
-        log_total(0, 0, cliques, collect, slices, constants, log_scale, work, log_z)
-
-    @_jit
-    def redistribute(
-        collect, rebuild, distribute, everything,
-        cliques, terms, members, maps_table, maps, slices, keys, constants, outputs,
-        mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, out, log_z,
-    ):  # fmt: skip
-        """One case again after some evidence changed: messages up for `collect` only, down for `distribute` only.
-
-        `rebuild` marks cliques whose table is not the product of what flows in (it holds an older belief).
-        """
-        enter(0, 0, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
-        for q in range(collect.shape[0]):
-            build(collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-            send_up(collect[q], cliques, False, work)
-            rebuild[collect[q]] = 0
-        log_total(0, 0, cliques, everything, slices, constants, log_scale, work, log_z)
+            build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+            send_up(W, collect[q], cliques, False, work)
+        for q in range(roots.shape[0]):
+            if needed[roots[q]] & 1:
+                normalize_root(W, roots[q], cliques, work)
         for q in range(distribute.shape[0]):
             c = distribute[q]
-            if rebuild[c]:
-                build(c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-            if cliques[c, C_PARENT] < 0:
-                normalize_root(c, cliques, work)
-            else:
-                send_down(c, cliques, maps_table, maps, False, work)
-            rebuild[c] = 1
-        read_out(0, 0, cliques, outputs, maps_table, maps, work, out)
+            send_down(W, c, cliques, maps_table, maps, (needed[c] & 1) == 0, work)
+        log_total(W, case, last, cliques, collect, slices, constants, log_scale, work, log_z)
+        read_out(W, case, last, cliques, outputs, maps_table, maps, work, out)
+        for q in range(onehot.shape[0]):
+            for w in range(min(W, stop - case)):
+                for i in range(onehot[q, 2]):
+                    out[case + w, onehot[q, 1] + i] = 0.0
+                state = codes[case + w, onehot[q, 0]] if onehot[q, 0] >= 0 else 0
+                out[case + w, onehot[q, 1] + state] = 1.0
 
-    return sums, best, collected, redistribute
+@_jit
+def best(
+    W,
+    first, stop, collect, topo,
+    cliques, clique_ptr, ordered, n_sep, sizes, terms, members, maps_table, maps, slices, keys, constants,
+    mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, states, log_z,
+):  # fmt: skip
+    """The most probable assignment of each case: max messages up, then the best states down."""
+    U(W)
+    last = stop - 1
+    tables = work[0]
+    for case in range(first, stop, W):
+        enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
+        for q in range(collect.shape[0]):
+            build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+            send_up(W, collect[q], cliques, True, work)
+        log_total(W, case, last, cliques, collect, slices, constants, log_scale, work, log_z)
+        for q in range(topo.shape[0]):
+            c = topo[q]
+            lo, hi = clique_ptr[c], clique_ptr[c + 1]
+            run = cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE]
+            for w in range(min(W, stop - case)):
+                block = 0
+                for i in range(lo, lo + n_sep[c]):
+                    block = block * sizes[ordered[i]] + states[case + w, ordered[i]]
+                at = (cliques[c, C_OFF] + block * run) * W + w
+                top = -1.0
+                chosen = 0
+                for r in range(run):
+                    if tables[at + r * W] > top:
+                        top = tables[at + r * W]
+                        chosen = r
+                for i in range(hi - 1, lo + n_sep[c] - 1, -1):
+                    v = ordered[i]
+                    states[case + w, v] = chosen % sizes[v]
+                    chosen //= sizes[v]
 
+@_jit
+def collected(
+    W,
+    collect,
+    cliques, terms, members, maps_table, maps, slices, keys, constants,
+    mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, log_z,
+):  # fmt: skip
+    """Messages up only, for one case: the tables are left as they stand, ready for drawing samples."""
+    U(W)
+    enter(W, 0, 0, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
+    for q in range(collect.shape[0]):
+        build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+        send_up(W, collect[q], cliques, False, work)
+    log_total(W, 0, 0, cliques, collect, slices, constants, log_scale, work, log_z)
 
-sums_1, best_1, collected_1, redistribute_1 = make_runners(1)
-sums_8, best_8, _, _ = make_runners(8)
+@_jit
+def redistribute(
+    W,
+    collect, rebuild, distribute, everything,
+    cliques, terms, members, maps_table, maps, slices, keys, constants, outputs,
+    mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, out, log_z,
+):  # fmt: skip
+    """One case again after some evidence changed: messages up for `collect` only, down for `distribute` only.
+
+    `rebuild` marks cliques whose table is not the product of what flows in (it holds an older belief).
+    """
+    U(W)
+    enter(W, 0, 0, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
+    for q in range(collect.shape[0]):
+        build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+        send_up(W, collect[q], cliques, False, work)
+        rebuild[collect[q]] = 0
+    log_total(W, 0, 0, cliques, everything, slices, constants, log_scale, work, log_z)
+    for q in range(distribute.shape[0]):
+        c = distribute[q]
+        if rebuild[c]:
+            build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+        if cliques[c, C_PARENT] < 0:
+            normalize_root(W, c, cliques, work)
+        else:
+            send_down(W, c, cliques, maps_table, maps, False, work)
+        rebuild[c] = 1
+    read_out(W, 0, 0, cliques, outputs, maps_table, maps, work, out)
 
 
 @_jit

@@ -29,13 +29,7 @@ def _add_query(commands: Any) -> None:
     _add_engine(query)
     query.add_argument("--svg", metavar="FILE", help="also write a picture of the network with the beliefs")
     common.add_json(query)
-    cases = query.add_argument_group("many cases")
-    cases.add_argument("--cases", metavar="CSV", help="one row a case, one column a variable; empty = not observed")
-    cases.add_argument("--out", metavar="CSV", help="where the posteriors go (default: standard output)")
-    cases.add_argument(
-        "--keep", action="append", default=[], metavar="COLUMN", help="a column that is copied (an identifier)"
-    )
-    cases.add_argument("--chunk", type=_positive, default=10_000, help="rows at a time (default: 10000)")
+    _add_cases(query)
     query.set_defaults(run=_query)
 
 
@@ -47,6 +41,7 @@ def _add_map(commands: Any) -> None:
     best.add_argument("-k", type=_positive, default=1, help="how many of the best (default: 1)")
     _add_engine(best)
     common.add_json(best)
+    _add_cases(best)
     best.set_defaults(run=_map)
 
 
@@ -66,6 +61,16 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=common.parse_size, help="budget, such as 2GB (default: 60 %% of what is free)")
 
 
+def _add_cases(parser: argparse.ArgumentParser) -> None:
+    cases = parser.add_argument_group("many cases")
+    cases.add_argument("--cases", metavar="CSV", help="one row a case, one column a variable; empty = not observed")
+    cases.add_argument("--out", metavar="CSV", help="where the answers go (default: standard output)")
+    cases.add_argument(
+        "--keep", action="append", default=[], metavar="COLUMN", help="a column that is copied (an identifier)"
+    )
+    cases.add_argument("--chunk", type=_positive, default=10_000, help="rows at a time (default: 10000)")
+
+
 def _positive(text: str) -> int:
     try:
         value = int(text)
@@ -80,28 +85,41 @@ def _positive(text: str) -> int:
 
 
 def _query(args: argparse.Namespace) -> int:
-    if args.cases is None and (args.out or args.keep):
-        raise GramGraphError("--out and --keep belong to --cases; a single answer goes to standard output")
-    if args.cases is not None and (args.json or args.svg):
-        raise GramGraphError("--json and --svg belong to a single case; --cases writes CSV")
-    model = common.load(args.file, format=args.format)
-    evidence = common.parse_evidence(model, args.evidence)
+    _check_cases(args, single="svg")
+    model, question = _question(args)
     targets = common.parse_targets(model, args.target, args.joint)
-    virtual = common.parse_virtual(model, args.virtual)
     if args.cases is not None:
-        from gramgraph.cli.cases import answer_cases
+        from gramgraph.cli.cases import query_cases
 
-        return answer_cases(model, args, targets=targets, evidence=evidence, virtual=virtual)
-    answer = model.query(targets, evidence=evidence, virtual_evidence=virtual, engine=args.engine, memory=args.memory)
+        return query_cases(model, args, targets=targets, **question)
+    answer = model.query(targets, engine=args.engine, memory=args.memory, **question)
     if not float(answer.log_evidence) > -math.inf:
-        raise ImpossibleEvidenceError(f"the evidence has probability zero: {' '.join(args.evidence + args.virtual)}")
+        raise _impossible(args)
     if args.svg:
-        _write_picture(args.svg, model, answer, evidence)
+        _write_picture(args.svg, model, answer, question["evidence"])
     if args.json:
         common.print_json(answer_record(answer))
     else:
         sys.stdout.write(f"{answer}\n")
     return 0
+
+
+def _check_cases(args: argparse.Namespace, *, single: str) -> None:
+    """Options of one case and of many do not mix."""
+    if args.cases is None and (args.out or args.keep):
+        raise GramGraphError("--out and --keep belong to --cases; a single answer goes to standard output")
+    if args.cases is not None and (args.json or getattr(args, single) not in (None, 1)):
+        raise GramGraphError(f"--json and {'-' if len(single) == 1 else '--'}{single} belong to a single case")
+
+
+def _question(args: argparse.Namespace) -> tuple[Any, dict[str, Any]]:
+    model = common.load(args.file, format=args.format)
+    evidence = common.parse_evidence(model, args.evidence)
+    return model, {"evidence": evidence, "virtual_evidence": common.parse_virtual(model, args.virtual)}
+
+
+def _impossible(args: argparse.Namespace) -> ImpossibleEvidenceError:
+    return ImpossibleEvidenceError(f"the evidence has probability zero: {' '.join(args.evidence + args.virtual)}")
 
 
 def answer_record(answer: Answer) -> dict[str, Any]:
@@ -134,21 +152,18 @@ def _write_picture(path: str, model: Any, answer: Answer, evidence: dict[str, An
 
 
 def _map(args: argparse.Namespace) -> int:
-    model = common.load(args.file, format=args.format)
-    evidence = common.parse_evidence(model, args.evidence)
+    _check_cases(args, single="k")
+    model, question = _question(args)
     targets = common.parse_targets(model, args.target)
-    virtual = common.parse_virtual(model, args.virtual)
-    options: dict[str, Any] = {"engine": args.engine, "memory": args.memory}
-    if virtual:
-        options["virtual_evidence"] = virtual
-    if targets is not None:
-        options["targets"] = targets
-    if args.k > 1:
-        options["k"] = args.k
-    found = model.map_query(evidence=evidence, **options)
-    best = list(found) if isinstance(found, (list, tuple)) else [found]
+    options = {"targets": targets, "engine": args.engine, "memory": args.memory}
+    if args.cases is not None:
+        from gramgraph.cli.cases import map_cases
+
+        return map_cases(model, args, **question, **options)
+    found = model.map_query(**question, **options, k=None if args.k == 1 else args.k)
+    best = found if isinstance(found, list) else [found]
     if not best or not best[0].log_prob > -math.inf:
-        raise ImpossibleEvidenceError(f"the evidence has probability zero: {' '.join(args.evidence + args.virtual)}")
+        raise _impossible(args)
     if args.json:
         common.print_json(
             [{"assignment": b.assignment, "log_prob": b.log_prob, "exact": b.exact, "bound": b.bound} for b in best]
@@ -166,19 +181,15 @@ _DRAWS = 100_000  # rows at a time: memory does not grow with n
 def _sample(args: argparse.Namespace) -> int:
     import numpy as np
 
-    model = common.load(args.file, format=args.format)
-    if args.virtual:
-        raise GramGraphError("sample takes --evidence only")
-    evidence = common.parse_evidence(model, args.evidence)
+    model, question = _question(args)
     rng = np.random.default_rng(args.seed)
     if args.json:
-        frame = model.sample(args.n, evidence=evidence or None, random_state=rng)
-        common.print_json(frame.to_dict(orient="records"))
+        common.print_json(model.sample(args.n, random_state=rng, **question).to_dict(orient="records"))
         return 0
     from gramgraph.cli.cases import output
 
     with output(args.out) as stream:
         for start in range(0, args.n, _DRAWS):
-            frame = model.sample(min(_DRAWS, args.n - start), evidence=evidence or None, random_state=rng)
+            frame = model.sample(min(_DRAWS, args.n - start), random_state=rng, **question)
             frame.to_csv(stream, index=False, header=start == 0, lineterminator="\n")
     return 0

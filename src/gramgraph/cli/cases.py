@@ -7,6 +7,7 @@ import contextlib
 import gzip
 import os
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import IO, Any
 
@@ -14,39 +15,60 @@ import numpy as np
 
 from gramgraph._show import fraction_done, joined
 from gramgraph.answers import Answer
+from gramgraph.evidence import Not
 from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean
 from gramgraph.models import GraphicalModel
 
-__all__ = ["answer_cases", "output"]
+__all__ = ["map_cases", "output", "posterior_frame", "query_cases"]
 
 #: Words for "not observed", unless the variable has a state of this name.
 _MISSING = ("", "NA", "NaN", "nan", "N/A", "null", "None", "?", "*")
 
 
-def answer_cases(
-    model: GraphicalModel,
-    args: argparse.Namespace,
-    *,
-    targets: list[Any] | None,
-    evidence: dict[str, Any],
-    virtual: dict[str, dict[str, float]] | None,
+def query_cases(
+    model: GraphicalModel, args: argparse.Namespace, *, targets: list[Any] | None, evidence: Any, virtual_evidence: Any
 ) -> int:
     """Write one row of posteriors a case: the kept columns, log_evidence, and a column `variable=state` each."""
+
+    def ask(frame: Any, likelihoods: Any) -> tuple[Any, Any]:
+        # Without targets: what has no column. The columns of the output must be the same in every chunk.
+        asked = [name for name in model.variables if name not in frame.columns] if targets is None else targets
+        answer = model.query(
+            asked, evidence=frame, virtual_evidence=likelihoods, engine=args.engine, memory=args.memory
+        )
+        return posterior_frame(answer), np.asarray(answer.log_evidence)
+
+    return _answer_cases(model, args, ask, evidence, virtual_evidence)
+
+
+def map_cases(
+    model: GraphicalModel, args: argparse.Namespace, *, evidence: Any, virtual_evidence: Any, **options: Any
+) -> int:
+    """Write the most probable states, one row a case."""
+
+    def ask(frame: Any, likelihoods: Any) -> tuple[Any, Any]:
+        best = model.map_query(frame, virtual_evidence=likelihoods, **options)
+        log_prob = best["log_prob"] if "log_prob" in best.columns else np.zeros(len(frame))
+        return best, np.asarray(log_prob)
+
+    return _answer_cases(model, args, ask, evidence, virtual_evidence)
+
+
+def _answer_cases(model: GraphicalModel, args: argparse.Namespace, ask: Any, evidence: Any, virtual: Any) -> int:
+    import pandas as pd
+
     fixed, likelihoods = _split_evidence(model, evidence, virtual)
     impossible = done = 0
     with _reading(args) as (chunks, progress), output(args.out) as stream:
         for chunk in chunks:
             kept, frame = _observations(model, chunk, args, fixed)
-            if targets is None:  # the columns must be the same in every chunk
-                targets = [name for name in model.variables if name not in frame.columns]
             try:
-                answer = model.query(
-                    targets, evidence=frame, virtual_evidence=likelihoods, engine=args.engine, memory=args.memory
-                )
+                table, log_prob = ask(frame, likelihoods)
             except (StateError, VariableError) as error:
                 raise type(error)(f"{args.cases}, rows {done + 1} to {done + len(frame)}: {error}") from error
-            posterior_frame(answer, kept).to_csv(stream, index=False, header=done == 0, lineterminator="\n")
-            impossible += int(np.isneginf(np.asarray(answer.log_evidence)).sum())
+            table = pd.concat([kept.reset_index(drop=True), table.reset_index(drop=True)], axis=1)
+            table.to_csv(stream, index=False, header=done == 0, lineterminator="\n")
+            impossible += int(np.isneginf(log_prob).sum())
             done += len(frame)
             progress(done)
     if impossible:
@@ -54,16 +76,16 @@ def answer_cases(
     return 0
 
 
-def posterior_frame(answer: Answer, kept: Any) -> Any:
+def posterior_frame(answer: Answer) -> Any:
     """The posteriors of a chunk as the columns of the output file."""
     import pandas as pd
 
-    names = [f"{joined(key)}={joined(label)}" for key in answer for label in answer[key]._labels()]
-    parts = [answer[key].probabilities.reshape(len(kept), -1) for key in answer]
-    table = np.concatenate([np.zeros((len(kept), 0)), *parts], axis=1)
-    frame = pd.DataFrame(table, columns=names, index=kept.index)
-    frame.insert(0, "log_evidence", np.asarray(answer.log_evidence))
-    return pd.concat([kept, frame], axis=1)
+    log_evidence = np.asarray(answer.log_evidence)
+    labels = {key: answer[key]._labels() for key in answer}
+    names = [f"{joined(key)}={joined(label)}" for key in labels for label in labels[key]]
+    parts = [answer[key].probabilities.reshape(len(log_evidence), len(labels[key])) for key in labels]
+    table = np.concatenate([log_evidence[:, np.newaxis], *parts], axis=1)
+    return pd.DataFrame(table, columns=["log_evidence", *names])
 
 
 def _split_evidence(
@@ -73,14 +95,10 @@ def _split_evidence(
     fixed = {name: value for name, value in evidence.items() if isinstance(value, str)}
     likelihoods = {name: dict(weights) for name, weights in (virtual or {}).items()}
     for name, value in evidence.items():
-        if name in fixed:
-            continue
-        inside = frozenset(value) if isinstance(value, list) else None
-        outside = frozenset(getattr(value, "states", ()))
-        weights = likelihoods.setdefault(name, dict.fromkeys(model.states(name), 1.0))
-        for label in model.states(name):
-            if (inside is not None and label not in inside) or label in outside:
-                weights[label] = 0.0
+        if name not in fixed:
+            allowed = [label for label in model.states(name) if (label in value.states) != isinstance(value, Not)]
+            weights = likelihoods.setdefault(name, dict.fromkeys(model.states(name), 1.0))
+            likelihoods[name] = {label: w for label, w in weights.items() if label in allowed}
     return fixed, likelihoods or None
 
 
@@ -132,28 +150,33 @@ def _reading(args: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
     """The chunks of the file as text cells, and a function that shows how far it is."""
     import pandas as pd
 
+    packed = "gzip" if args.cases.endswith(".gz") else None
+    options: dict[str, Any] = {"dtype": str, "keep_default_na": False, "index_col": False, "compression": packed}
     with open(args.cases, "rb") as stream:
-        size = os.fstat(stream.fileno()).st_size
-        packed = "gzip" if args.cases.endswith(".gz") else None
         try:
-            chunks = pd.read_csv(
-                stream, dtype=str, keep_default_na=False, chunksize=args.chunk, compression=packed, index_col=False
-            )
+            header = pd.read_csv(stream, nrows=0, **options).columns
+            stream.seek(0)
+            # An empty line in a file of one column is a case in which nothing was observed.
+            chunks = pd.read_csv(stream, chunksize=args.chunk, skip_blank_lines=len(header) > 1, **options)
         except (ValueError, EOFError) as error:
             raise GramGraphError(f"{args.cases}: {error}") from error
-        with _progress(size) as advance:
+        with _progress(os.fstat(stream.fileno()).st_size) as advance:
             yield _guarded(chunks, args.cases), lambda done: advance(stream.tell(), done)
 
 
 def _guarded(chunks: Any, path: str) -> Iterator[Any]:
     """The chunks, with pandas' complaints about the file as errors of ours."""
+    from pandas.errors import ParserWarning
+
     rows = iter(chunks)
     while True:
         try:
-            chunk = next(rows)
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", ParserWarning)
+                chunk = next(rows)
         except StopIteration:
             return
-        except (ValueError, EOFError, OSError) as error:  # pandas' ParserError is a ValueError
+        except (ValueError, EOFError, OSError, ParserWarning) as error:  # pandas' ParserError is a ValueError
             raise GramGraphError(f"{path}: {error}") from error
         yield chunk
 

@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean, listing
+from gramgraph.evidence import Not, OneOf
+from gramgraph.exceptions import GramGraphError, StateError, VariableError
 from gramgraph.models import GraphicalModel
 
 __all__ = [
@@ -83,13 +84,7 @@ def load(file: str, *, format: str | None = None, normalize: bool = True) -> Any
 
     if not file.startswith("dataset:"):
         return gg.read(file, format=format, normalize=normalize)
-    name = file.removeprefix("dataset:")
-    known = sorted(gg.datasets.__all__)
-    if name not in known:
-        raise VariableError(
-            f"no dataset is called {name!r}. Datasets: {listing(known, 40)}.{did_you_mean(name, known)}"
-        )
-    return getattr(gg.datasets, name)()
+    return gg.datasets.load(file.removeprefix("dataset:"))
 
 
 def parse_evidence(model: GraphicalModel, words: Iterable[str]) -> dict[str, Any]:
@@ -97,8 +92,6 @@ def parse_evidence(model: GraphicalModel, words: Iterable[str]) -> dict[str, Any
 
     Names and labels may themselves hold an equals sign: the split is where a variable's name ends.
     """
-    import gramgraph as gg
-
     evidence: dict[str, Any] = {}
     excluded: dict[str, list[str]] = {}
     for word in words:
@@ -106,36 +99,39 @@ def parse_evidence(model: GraphicalModel, words: Iterable[str]) -> dict[str, Any
         if equal:
             if name in evidence:
                 raise StateError(f"{name} is observed twice: {evidence[name]!r} and {text!r}")
-            evidence[name] = _labels(model, name, text)
-        else:
             labels = _labels(model, name, text)
-            excluded.setdefault(name, []).extend([labels] if isinstance(labels, str) else labels)
+            evidence[name] = labels[0] if len(labels) == 1 else OneOf(*labels)
+        else:
+            excluded.setdefault(name, []).extend(_labels(model, name, text))
     for name, labels in excluded.items():
         if name in evidence:
             raise StateError(f"{name} has both = and != observations; = alone says it")
-        evidence[name] = gg.Not(*labels)
+        evidence[name] = Not(*labels)
     return evidence
 
 
 def _split(model: GraphicalModel, word: str) -> tuple[str, bool, str]:
+    """(variable, whether it is = and not !=, what follows); of several readings the one whose label exists."""
+    readings = []
     at = -1
     while (at := word.find("=", at + 1)) >= 0:
         left, right = word[:at].strip(), word[at + 1 :].strip()
         if left in model:
-            return left, True, right
-        if left.endswith("!") and left[:-1].strip() in model:
-            return left[:-1].strip(), False, right
+            readings.append((left, True, right))
+        elif left.endswith("!") and left[:-1].strip() in model:
+            readings.append((left[:-1].strip(), False, right))
+    if readings:
+        sound = [reading for reading in readings if reading[2] in model.states(reading[0])]
+        return (sound or readings)[0]
     if "=" not in word:
         raise GramGraphError(f"{word!r} is no observation: VARIABLE=STATE or VARIABLE!=STATE is expected")
     raise VariableError.unknown(word.split("=", 1)[0].rstrip("! "), model.variables)
 
 
-def _labels(model: GraphicalModel, name: str, text: str) -> str | list[str]:
+def _labels(model: GraphicalModel, name: str, text: str) -> list[str]:
     """A label of this variable, or several parted by |."""
-    states = model.states(name)
-    if text in states or "|" not in text:
-        return _label(model, name, text)
-    return [_label(model, name, part.strip()) for part in text.split("|")]
+    whole = text in model.states(name)
+    return [_label(model, name, part.strip()) for part in ([text] if whole else text.split("|"))]
 
 
 def _label(model: GraphicalModel, name: str, text: str) -> str:

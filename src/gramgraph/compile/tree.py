@@ -21,6 +21,9 @@ SECONDS_PER_CELL = 4e-9
 #: Noise of randomized restarts, in the unit of each heuristic (fill edges, log weight).
 NOISE = ((0.5, 1.5, 3.0), (0.2, 0.7, 1.5))
 MAX_TRIES = 200
+MAX_SEARCH_SECONDS = 0.3
+#: Restarts save a factor, not orders of magnitude: beyond this no tree will fit in memory.
+HOPELESS_LOG_CELLS = 28.0
 
 
 class Program(NamedTuple):
@@ -43,6 +46,7 @@ class Program(NamedTuple):
     static: FloatArray
     ordered: IntArray
     n_sep: IntArray
+    mask_home: IntArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -290,15 +294,16 @@ def _best_order(adjacency: Array, log_sizes: FloatArray, keep: Array, cases: int
     n = len(log_sizes)
     still = np.zeros(n)
     best: tuple[Any, Any, Any, float, str] | None = None
-    for mode, label in ((0, "min-fill"), (1, "min-weight")):
+    for mode, label in ((0, "min-fill"), (1, "min-weight"), (2, "weighted min-fill")):
         order, ptr, idx = eliminate(adjacency, log_sizes, keep, mode, still)
         size = total_log_size(ptr, idx, log_sizes)
         if best is None or size < best[3] - 1e-9:
             best = (order, ptr, idx, size, label)
     assert best is not None
     run = SECONDS_PER_CELL * float(np.exp(min(best[3], 50.0))) * min(cases, 1000)
-    one_try = 2e-6 * n + 4e-10 * n * n
-    tries = int(min(MAX_TRIES, 0.2 * run / one_try, 1.0 / one_try))
+    one_try = 1e-6 * n + 3e-10 * n * n
+    hopeless = best[3] > HOPELESS_LOG_CELLS
+    tries = 0 if hopeless else int(min(MAX_TRIES, 0.2 * run / one_try, MAX_SEARCH_SECONDS / one_try))
     rng = np.random.default_rng(0)
     for attempt in range(tries):
         mode = attempt % 2
@@ -369,4 +374,5 @@ def _build_program(plan: TreePlan) -> Program:
         static=static,
         ordered=ordered,
         n_sep=n_sep,
+        mask_home=mask_home,
     )

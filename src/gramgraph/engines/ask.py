@@ -11,6 +11,7 @@ from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan
 from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets
 from gramgraph.engines.impossible import raise_impossible
+from gramgraph.engines.quick import quick_query
 from gramgraph.engines.registry import get_engine
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import FloatArray, RandomState
@@ -34,6 +35,11 @@ def query(
     **options: Any,
 ) -> Answer:
     """p(targets | evidence); see `GraphicalModel.query`."""
+    plain = engine == "auto" and virtual_evidence is None and soft_evidence is None and memory is None
+    if plain and (type(evidence) is dict or evidence is None):
+        answer = quick_query(model, targets, evidence or {})
+        if answer is not None:
+            return answer
     singles, joints = parse_targets(model, targets)
     parsed = parse_evidence(model, evidence, virtual_evidence, soft_evidence)
     question = build_question(model, singles, joints, parsed)

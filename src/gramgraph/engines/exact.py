@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from gramgraph.answers import Answer
 from gramgraph.compile.question import Question
-from gramgraph.engines.elimination import Elimination
-from gramgraph.exceptions import ImpossibleEvidenceError, VariableError
-from gramgraph.models.base import GraphicalModel
+from gramgraph.engines.door import build_question, parse_evidence
+from gramgraph.engines.registry import get_engine
+from gramgraph.exceptions import StateError, VariableError
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["ExactEngine", "ask", "exact_engine", "impossible", "names_of", "one_case", "with_cases"]
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["Case", "ExactEngine", "ask", "exact_engine", "free_positions", "one_case", "with_cases"]
 
 #: Evidence of an analysis: names with their states, or a question of one case that was made from it.
 Case = Mapping[str, Any] | Question | None
@@ -37,7 +40,8 @@ class ExactEngine(Protocol):
 
 def exact_engine() -> ExactEngine:
     """The fastest exact engine."""
-    return Elimination()
+    engine: ExactEngine = get_engine("junction_tree")
+    return engine
 
 
 def ask(model: GraphicalModel, question: Question) -> Answer:
@@ -45,14 +49,20 @@ def ask(model: GraphicalModel, question: Question) -> Answer:
     return exact_engine().answer(model, question)
 
 
-def one_case(model: GraphicalModel, evidence: Case) -> Question:
+def one_case(model: GraphicalModel, evidence: Case, virtual_evidence: Mapping[str, Any] | None = None) -> Question:
     """The evidence as a question about one case, with no targets yet."""
     if isinstance(evidence, Question):
         if evidence.n_cases != 1:
             raise VariableError(f"evidence of one case is needed here, not of {evidence.n_cases}")
-        return replace(evidence, targets=(), joints=(), batched=False)
-    seen = {model.index(name): model.var(name).index(state) for name, state in (evidence or {}).items()}
-    return Question((), (), tuple(seen), np.array([list(seen.values())], dtype=np.int64).reshape(1, len(seen)))
+        weights = tuple((var, w if w.ndim == 1 else w[0]) for var, w in evidence.likelihoods)
+        return replace(evidence, targets=(), joints=(), likelihoods=weights, batched=False)
+    parsed = parse_evidence(model, evidence, virtual_evidence)
+    if parsed[4]:
+        raise VariableError("evidence of one case is needed here: a dict, not a table of cases")
+    if parsed[3]:
+        names = ", ".join(model._vars[v].name for v in parsed[3])
+        raise StateError(f"soft evidence ({names}) is answered by query alone; here give Likelihood(…) or a state")
+    return build_question(model, (), (), parsed)
 
 
 def with_cases(question: Question, extra: Sequence[tuple[int, int]]) -> Question:
@@ -60,27 +70,17 @@ def with_cases(question: Question, extra: Sequence[tuple[int, int]]) -> Question
     columns = (*question.observed, *dict.fromkeys(var for var, _ in extra if var not in question.observed))
     codes = np.full((1 + len(extra), len(columns)), -1, dtype=np.int64)
     codes[:, : len(question.observed)] = question.codes
+    place = {var: column for column, var in enumerate(columns)}
     for row, (var, state) in enumerate(extra, start=1):
-        codes[row, columns.index(var)] = state
-    likelihoods = tuple((var, weights if weights.ndim == 1 else weights[0]) for var, weights in question.likelihoods)
-    return replace(question, observed=columns, codes=codes, likelihoods=likelihoods, batched=True)
+        codes[row, place[var]] = state
+    return replace(question, observed=columns, codes=codes, batched=True)
 
 
-def names_of(model: GraphicalModel, names: str | Sequence[str], question: Question) -> tuple[int, ...]:
+def free_positions(model: GraphicalModel, names: str | Sequence[str], question: Question) -> tuple[int, ...]:
     """Positions of variables that are asked for and not observed, each once."""
-    wanted = (names,) if isinstance(names, str) else tuple(names)
-    found = tuple(dict.fromkeys(model.index(name) for name in wanted))
+    found = tuple(dict.fromkeys(model._positions(names)))
     seen = question.hard_evidence(0)
     for i in found:
         if i in seen:
             raise VariableError(f"{model._vars[i].name} is observed; ask about a variable that is not")
     return found
-
-
-def impossible(model: GraphicalModel, question: Question) -> ImpossibleEvidenceError:
-    """The error for evidence of probability zero."""
-    seen = [f"{model._vars[i].name}={model._vars[i].states[code]}" for i, code in question.hard_evidence(0).items()]
-    return ImpossibleEvidenceError(
-        f"the evidence has probability zero: {', '.join(seen[:12]) or 'by the model or its likelihoods alone'}",
-        conflict=[name.split("=")[0] for name in seen] if len(seen) == 1 else (),
-    )

@@ -18,7 +18,7 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["Calibrated", "CliqueTree", "FactorTree"]
+__all__ = ["Calibrated", "CliqueTree", "FactorTree", "best_states", "max_out"]
 
 F = TypeVar("F", bound=Factor)
 
@@ -171,7 +171,8 @@ def _sum_out(table: TableFactor, out: tuple[Var, ...]) -> TableFactor:
     return table.marginalize(out)
 
 
-def _max_out(table: LogTable, out: tuple[Var, ...]) -> LogTable:
+def max_out(table: LogTable, out: tuple[Var, ...]) -> LogTable:
+    """max over `out`, the projection of max-sum."""
     return table.maximize(out)
 
 
@@ -240,10 +241,10 @@ class FactorTree:
         for case in range(question.n_cases):
             observed = Observed.of(model, question, case)
             own = [LogTable.from_table(factor) for factor in _reduced(factors, observed)]
-            calibrated = Calibrated(tree, own, LogTable.unit(), _max_out)
+            calibrated = Calibrated(tree, own, LogTable.unit(), max_out)
             best[case] = float(calibrated.up[0].logs)
             if best[case] > -np.inf:
-                at = observed.hard | _backtrack(calibrated)
+                at = observed.hard | best_states(calibrated)
                 codes[case] = [at[var] for var in model._vars]
         return codes, best
 
@@ -257,8 +258,8 @@ def _reduced(factors: Sequence[TableFactor], observed: Observed) -> list[TableFa
     return out
 
 
-def _backtrack(calibrated: Calibrated[LogTable]) -> dict[Var, int]:
-    """States of all unobserved variables: from the root outward, each clique given what its parent chose."""
+def best_states(calibrated: Calibrated[LogTable]) -> dict[Var, int]:
+    """States of all unobserved variables in a tree of maxima: from the root on, each clique given its parent."""
     at: dict[Var, int] = {}
     for i in range(len(calibrated.tree.cliques)):
         made = calibrated.potentials[i].condition(at)

@@ -11,7 +11,8 @@ import numpy as np
 
 from gramgraph.answers import Answer
 from gramgraph.compile.question import Question
-from gramgraph.engines.exact import Case, ask, impossible, names_of, one_case, with_cases
+from gramgraph.engines.exact import Case, ask, free_positions, one_case, with_cases
+from gramgraph.engines.impossible import raise_impossible
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
@@ -34,7 +35,7 @@ def entropy(model: GraphicalModel, targets: Names, evidence: Case = None, *, bas
     True
     """
     question = one_case(model, evidence)
-    table = _joint(model, question, names_of(model, targets, question))
+    table = _joint(model, question, free_positions(model, targets, question))
     return float(_entropy(table.reshape(1, -1))[0]) / _unit(base)
 
 
@@ -43,10 +44,12 @@ def mutual_information(
 ) -> float:
     """I(a; b | e) = H(a) + H(b) - H(a, b) under p(· | e), in nats (`base=2`: bits); zero when independent given e."""
     question = one_case(model, evidence)
-    left, right = names_of(model, a, question), names_of(model, b, question)
+    left, right = free_positions(model, a, question), free_positions(model, b, question)
     both = [model._vars[i].name for i in left if i in right]
     if both:
-        raise VariableError(f"{', '.join(both)} stands on both sides: the information of a variable about itself is entropy")
+        raise VariableError(
+            f"{', '.join(both)} stands on both sides: the information of a variable about itself is entropy"
+        )
     table = _joint(model, question, (*left, *right))
     p = table.reshape(int(np.prod(table.shape[: len(left)], dtype=np.int64)), -1)
     outer = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
@@ -72,19 +75,19 @@ def most_informative(
     import pandas as pd
 
     question = one_case(model, evidence)
-    wanted = names_of(model, target, question)
+    wanted = free_positions(model, target, question)
     names = candidates
     if names is None:
         seen = question.hard_evidence(0)
         names = [var.name for i, var in enumerate(model._vars) if i not in seen and i not in wanted]
-    tried = names_of(model, tuple(names), question)
+    tried = free_positions(model, tuple(names), question)
     if overlap := [model._vars[i].name for i in tried if i in wanted]:
         raise VariableError(f"{', '.join(overlap)} cannot be both target and candidate")
     cases = [(i, state) for i in tried for state in range(model._vars[i].size)]
     answer = ask(model, replace(with_cases(question, cases), joints=(wanted,)))
     weights, entropies = _case_entropies(model, answer, wanted)
     if np.isnan(entropies[0]):
-        raise impossible(model, question)
+        raise_impossible(model, question)
     rows, start = [], 1
     for i in tried:
         stop = start + model._vars[i].size
@@ -101,8 +104,8 @@ def most_informative(
 def kl_divergence(p: GraphicalModel, q: GraphicalModel, *, base: float | None = None) -> float:
     """KL(p ‖ q) = Σ_x p(x) log(p(x) / q(x)); infinite where q(x) = 0 < p(x).
 
-    log p and log q are sums over factors, so only the joints under p of the factors' scopes are needed: the cost is that
-    of asking p about the families of q. Both models must have the same variables with the same states.
+    log p and log q are sums over factors, so only the joints under p of the factors' scopes are needed: the cost is
+    that of asking p about the families of q. Both models must have the same variables with the same states.
     """
     if {var.name: var.states for var in p._vars} != {var.name: var.states for var in q._vars}:
         raise ModelError("the Kullback-Leibler divergence is of two models with the same variables and states")
@@ -115,7 +118,7 @@ def _joint(model: GraphicalModel, question: Question, wanted: tuple[int, ...]) -
     asked = replace(question, joints=(wanted,))
     answer = ask(model, asked)
     if answer.log_evidence == -np.inf:
-        raise impossible(model, asked)
+        raise_impossible(model, asked)
     return answer[tuple(model._vars[i].name for i in wanted)].probabilities
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramgraph.answers import Answer
+from gramgraph.compile.cache import remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan, plan_tree
@@ -27,7 +28,6 @@ GENERAL_CELLS = 20_000
 ROWS_PER_PATTERN = 32
 #: From this size on a tree of its own pays even for a single row.
 LARGE_CELLS = 500_000
-MAX_CACHED = 64
 
 
 class Job(NamedTuple):
@@ -64,6 +64,7 @@ class JunctionTree:
     ) -> Answer:  # fmt: skip
         """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
         low = lower(model)
+        question, constant = _without_constants(low, question)
         cases = question.n_cases
         shared = Outputs.of(model, question.targets, question.joints, ()) if question.joints else None
         out: FloatArray | None = None
@@ -102,6 +103,10 @@ class JunctionTree:
             outputs = Outputs.of(model, question.targets, question.joints, ())
             out = np.empty((0, outputs.width))
             blocks = {i: np.empty((0, *[low.sizes[v] for v in joint])) for i, joint in enumerate(question.joints)}
+        if constant is not None:
+            log_z += constant
+            for table in (out, *blocks.values()):
+                table[constant == -np.inf] = np.nan
         return outputs.answer(
             model, out, log_z, blocks, batched=question.batched, engine=self.name, hidden=hidden, details=details
         )
@@ -111,6 +116,7 @@ class JunctionTree:
     ) -> tuple[IntArray, FloatArray]:
         """The most probable states of all variables, (cases, variables), and log p(states, evidence)."""
         low = lower(model, structured=False)
+        question, constant = _without_constants(low, question)
         wanted = replace(question, targets=(), joints=())
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
         log_p = np.empty(question.n_cases)
@@ -120,7 +126,7 @@ class JunctionTree:
             )
             rows = slice(None) if job.rows is None else job.rows
             states[rows], log_p[rows] = found[:, : low.n_visible], value
-        return states, log_p
+        return states, log_p if constant is None else log_p + constant
 
     def sample(
         self, model: GraphicalModel, question: Question, n: int, rng: np.random.Generator, memory: float | None = None
@@ -132,6 +138,17 @@ class JunctionTree:
             n, job.codes, job.mask_columns, rng, weights=job.weights, weight_column=job.weight_column
         )
         return states[:, : low.n_visible], log_z
+
+
+def _without_constants(low: Lowered, question: Question) -> tuple[Question, FloatArray | None]:
+    """The question without likelihoods of single-state variables, which no table holds, and their logs, (cases,)."""
+    single = [w for v, w in question.likelihoods if low.sizes[v] == 1]
+    if not single:
+        return question, None
+    with np.errstate(divide="ignore"):
+        constant = sum(np.broadcast_to(np.log(w[..., 0]), question.n_cases) for w in single)
+    kept = tuple((v, w) for v, w in question.likelihoods if low.sizes[v] > 1)
+    return replace(question, likelihoods=kept), np.array(constant)
 
 
 def _split(low: Lowered, question: Question, observed: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -148,18 +165,15 @@ def _tree_plan(
 ) -> TreePlan:
     """A plan, from the model's cache when the same tables were asked for with the same observed variables."""
     key = ("tree", low.n_visible == len(low.sizes), outputs.wants, outputs.columns, sliced, masked, cases >= 100)
-    plans = model._plans
-    found: TreePlan | None = plans.get(key)
+    found: TreePlan | None = model._plans.get(key)
     if found is None:
-        prune = low.parents is not None and len(outputs.wants) < low.n_visible and len(masked) < low.n_visible
+        # without wanted tables all variables are wanted: an explanation or a sample must not lose its barren nodes
+        some = 0 < len(outputs.wants) < low.n_visible
+        prune = some and low.parents is not None and len(masked) < low.n_visible
         found = plan_tree(
             low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases
         )
-        with model._lock:
-            if len(plans) > MAX_CACHED:
-                for old in [k for k in plans if k[0] == "tree"][: MAX_CACHED // 2]:
-                    plans.pop(old, None)
-            plans[key] = found
+        remember(model, key, found)
     return found
 
 
@@ -184,7 +198,7 @@ def _general(
         masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
         plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns)
         found = (_runner(plan, memory) if plan.cells <= GENERAL_CELLS else None, outputs)
-        model._plans[key] = found
+        remember(model, key, found)
     runner, outputs = found
     return None if runner is None else (runner, outputs)
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from gramgraph.answers import Assignment
 from gramgraph.compile.question import Question
-from gramgraph.engines.exact import Case, ExactEngine, exact_engine, impossible, one_case
+from gramgraph.engines.exact import Case, ExactEngine, exact_engine, one_case
+from gramgraph.engines.impossible import raise_impossible
 from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray, IntArray
 
@@ -28,7 +30,12 @@ class _Found:
 
 
 def k_best(
-    model: GraphicalModel, evidence: Case = None, k: int = 5, *, engine: ExactEngine | None = None
+    model: GraphicalModel,
+    evidence: Case = None,
+    k: int = 5,
+    *,
+    virtual_evidence: Mapping[str, Any] | None = None,
+    engine: ExactEngine | None = None,
 ) -> list[Assignment]:
     """The k most probable assignments of all unobserved variables, best first; fewer when no more are possible.
 
@@ -40,16 +47,16 @@ def k_best(
     >>> first.log_prob >= second.log_prob
     True
     """
-    question = one_case(model, evidence)
+    question = one_case(model, evidence, virtual_evidence)
     seen = question.hard_evidence(0)
-    found = []
+    found: list[Assignment] = []
     for codes, log_prob in k_best_codes(model, question, engine=engine):
         if len(found) == k:
             break
         states = {var.name: var.states[codes[i]] for i, var in enumerate(model._vars) if i not in seen}
         found.append(Assignment(states, log_prob))
     if not found and k > 0:
-        raise impossible(model, question)
+        raise_impossible(model, question)
     return found
 
 
@@ -62,6 +69,7 @@ def k_best_codes(
     to variable i, different there"; the best of each is found by one maximization, all of them in one batch.
     """
     solve = engine or exact_engine()
+    question = one_case(model, question)
     seen = question.hard_evidence(0)
     free = [i for i, var in enumerate(model._vars) if i not in seen and var.size > 1]
     codes, values = solve.mpe(model, question)
@@ -109,7 +117,7 @@ def _batch(
         else:
             mask = masks.setdefault(var, np.ones((len(parts), model._vars[var].size)))
             mask[row, list(excluded)] = 0.0
-    likelihoods = {var: weights if weights.ndim == 1 else weights[0] for var, weights in question.likelihoods}
+    likelihoods = dict(question.likelihoods)
     for var, mask in masks.items():
         likelihoods[var] = likelihoods[var] * mask if var in likelihoods else mask
     return replace(question, observed=columns, codes=codes, likelihoods=tuple(likelihoods.items()), batched=True)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import inf
 from time import monotonic
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -14,8 +14,9 @@ from gramgraph.compile.budget import SHARE, available_memory
 from gramgraph.engines.cases import Observed, check_tables
 from gramgraph.engines.contraction import Contraction, components, contract, table_size
 from gramgraph.engines.elimination import Sources
-from gramgraph.engines.exact import Case, impossible, names_of, one_case
-from gramgraph.engines.factor_tree import Calibrated, CliqueTree
+from gramgraph.engines.exact import Case, free_positions, one_case
+from gramgraph.engines.factor_tree import Calibrated, CliqueTree, best_states, max_out
+from gramgraph.engines.impossible import raise_impossible
 from gramgraph.exceptions import VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.factors.log_table import LogTable
@@ -28,6 +29,9 @@ __all__ = ["marginal_map"]
 #: Bounds this close to the incumbent are equal up to rounding.
 ROUNDING = 1e-11
 
+#: Operations of a constrained elimination beyond which the search is tried: some ten seconds.
+AFFORDABLE = 1e9
+
 Callback = Callable[[Assignment], object]
 
 
@@ -36,6 +40,7 @@ def marginal_map(
     targets: str | Sequence[str],
     evidence: Case = None,
     *,
+    virtual_evidence: Mapping[str, Any] | None = None,
     gap: float = 0.0,
     time_limit: float | None = None,
     callback: Callback | None = None,
@@ -44,14 +49,15 @@ def marginal_map(
 ) -> Assignment:
     """arg max over the targets of Σ over all others of p(x, evidence); `log_prob` is the logarithm of that maximum.
 
-    Sums must be done before maxima, which makes tables larger than those of a query. Where they fit into `memory`
-    bytes, the answer comes from one elimination in this constrained order. Otherwise depth-first branch and bound:
-    the upper bound of a partial assignment comes from a clique tree of any order, in which some maxima are taken
-    before sums (Σ max ≥ max Σ), so that one propagation bounds every state of every open target.
+    Sums must be done before maxima, which makes tables larger than those of a query. Where they are affordable
+    (`memory` bytes, some ten seconds), the answer comes from one elimination in this constrained order. Otherwise
+    depth-first branch and bound: the upper bound of a partial assignment comes from a clique tree of any order, in
+    which some maxima are taken before sums (Σ max ≥ max Σ), so that one propagation bounds every state of every
+    open target.
 
-    The search stops when upper bound and best value differ by at most `gap` (in log units), after `time_limit` seconds,
-    or when `callback(incumbent)`, called at each improvement, returns True; `bound` then tells how good the answer is at
-    best, and `exact` is False unless the bound was reached.
+    The search stops when upper bound and best value differ by at most `gap` (in log units), after `time_limit`
+    seconds, or when `callback(incumbent)`, called at each improvement, returns True. `bound` then tells what the best
+    value could be at most, and `exact` is False unless it was reached.
 
     >>> from gramgraph.testing import random_bayesian_network
     >>> net = random_bayesian_network(np.random.default_rng(0), 5)
@@ -60,14 +66,15 @@ def marginal_map(
     >>> a.assignment == b.assignment, b.exact
     (True, True)
     """
-    question = one_case(model, evidence)
-    wanted = tuple(model._vars[i] for i in names_of(model, targets, question))
+    deadline = inf if time_limit is None else monotonic() + time_limit
+    question = one_case(model, evidence, virtual_evidence)
+    wanted = tuple(model._vars[i] for i in free_positions(model, targets, question))
     if not wanted:
         raise VariableError("name at least one target: targets=[…]")
     observed = Observed.of(model, question, 0)
     constant, pieces = _pieces(model, wanted, observed)
     if constant == -inf:
-        raise impossible(model, question)
+        raise_impossible(model, question)
     limit = SHARE * available_memory() if memory is None else memory
     solved: dict[Var, int] = {}
     searches: list[_Search] = []
@@ -75,7 +82,7 @@ def marginal_map(
         own = tuple(var for var in wanted if any(var in factor.scope for factor in factors))
         plan = _constrained(factors, own)
         # Logarithms and the tables kept for back-tracking need more than a plain elimination.
-        fits = 3 * plan.bytes <= limit
+        fits = 3 * plan.bytes <= limit and plan.flops <= AFFORDABLE
         if not own or method == "elimination" or (method == "auto" and fits):
             check_tables((3 if own else 1) * plan.bytes, memory, plan.largest)
             at, value = _eliminate(plan, factors, own)
@@ -84,9 +91,8 @@ def marginal_map(
         else:
             searches.append(_Search(factors, own, memory))
     if constant == -inf or any(search.value == -inf for search in searches):
-        raise impossible(model, question)
+        raise_impossible(model, question)
     report = _Report(wanted, solved, constant, searches, callback)
-    deadline = inf if time_limit is None else monotonic() + time_limit
     for search in searches:
         # What earlier pieces left open is taken off, so that the sum keeps the promised gap.
         spare = gap - sum(other.bound - other.value for other in searches if other.done)
@@ -117,7 +123,9 @@ def _constrained(factors: Sequence[TableFactor], targets: tuple[Var, ...]) -> Co
     return Contraction.plan(scopes, (), (rest, targets))
 
 
-def _eliminate(plan: Contraction, factors: Sequence[TableFactor], targets: tuple[Var, ...]) -> tuple[dict[Var, int], float]:
+def _eliminate(
+    plan: Contraction, factors: Sequence[TableFactor], targets: tuple[Var, ...]
+) -> tuple[dict[Var, int], float]:
     """Run the constrained plan in log space and read the best states backward."""
     made: list[LogTable] = []
 
@@ -141,17 +149,17 @@ class _Search:
         self._factors, self._targets = factors, targets
         self._tree = CliqueTree.build([factor.scope for factor in factors])
         check_tables(self._tree.bytes, memory, max(self._tree.cliques, key=table_size))
-        self.best: dict[Var, int] = {}
-        self.value = -inf
-        self.bound = inf  # no assignment is better than this
+        self.best = self._start()
+        self.value = self._total(self.best)
+        self.bound = self._total({})  # no assignment is better than this
         self.done = False
-        self._offer(*self._first())
 
     def run(self, deadline: float, gap: float, report: _Report) -> None:
         """Improve `best` until it is proved within `gap`, the time is up, or the report says stop."""
+        self._dive(deadline)
         self._climb(deadline)
         report.improved(self)
-        open_nodes: list[tuple[float, dict[Var, int]]] = [(inf, {})]
+        open_nodes: list[tuple[float, dict[Var, int]]] = [(self.bound, {})]
         cut = -inf  # largest bound of what was left out because of the gap
         while open_nodes and not report.stopped and monotonic() < deadline:
             above, at = open_nodes.pop()
@@ -178,15 +186,27 @@ class _Search:
         open_nodes.extend((float(bounds[var][s]), {**at, var: int(s)}) for s in order if bounds[var][s] > -inf)
         return False
 
-    def _first(self) -> tuple[dict[Var, int], float]:
-        """A start: state after state, the one with the largest bound."""
+    def _start(self) -> dict[Var, int]:
+        """The targets' part of the most probable assignment of all variables: found by one pass."""
+        logs = [LogTable.from_table(factor) for factor in self._factors]
+        at = best_states(Calibrated(self._tree, logs, LogTable.unit(), max_out))
+        return {var: at[var] for var in self._targets}
+
+    def _total(self, at: dict[Var, int]) -> float:
+        """Upper bound of all assignments that agree with `at`; the value itself when all targets are in it."""
+        return self._propagate(at).up[0].normalize()[1]
+
+    def _dive(self, deadline: float) -> None:
+        """Target after target, the state with the largest bound."""
         at: dict[Var, int] = {}
         value = -inf
         for var in self._targets:
+            if monotonic() >= deadline:
+                return
             logs = _log(self._propagate(at).marginal((var,)), var)
             at[var] = int(logs.argmax())
             value = float(logs[at[var]])
-        return at, value
+        self._offer(at, value)
 
     def _climb(self, deadline: float) -> None:
         """Change one target at a time while that helps."""

@@ -10,12 +10,14 @@ import numpy as np
 
 from gramgraph.answers import Assignment, Belief
 from gramgraph.engines.cases import Observed, model_factors
-from gramgraph.engines.exact import Case, impossible, one_case
+from gramgraph.engines.exact import Case, one_case
+from gramgraph.engines.impossible import raise_impossible
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, VariableError
 from gramgraph.factors import Factor, TableFactor
 from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
+from gramgraph.models.factor_graph import FactorGraph
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
@@ -30,7 +32,7 @@ Edge = tuple[int, int]  # sender, receiver: nodes 0 … n-1 are variables, the f
 
 @dataclass(frozen=True)
 class _Graph:
-    """A factor graph without loops: variables, then factors, with the schedule from the leaves to the roots and back."""
+    """A factor graph without loops: variables, then factors, with the order from the roots outward."""
 
     variables: tuple[Var, ...]
     scopes: tuple[tuple[Var, ...], ...]
@@ -171,7 +173,8 @@ class _MessageTable(Generic[F]):
 
     @property
     def factor_names(self) -> tuple[str, ...]:
-        """Names of the factors: `p(x | y, z)` in a Bayesian network, else `f1`, `f2`, … in the order of the model."""
+        """Names of the factors: `p(x | y, z)`, or `p(x)` for short, in a Bayesian network, else as the factor
+        graph names them, by default `f0`, `f1`, …."""
         return self._passed.graph.names
 
     @property
@@ -209,9 +212,12 @@ class _MessageTable(Generic[F]):
     def _factor(self, factor: str | int) -> int:
         names, n = self.factor_names, len(self._passed.graph.variables)
         if isinstance(factor, str):
-            if factor not in names:
+            if factor in names:
+                return n + names.index(factor)
+            short = [name.partition(" |")[0] + ")" for name in names]  # p(x) for p(x | parents)
+            if factor not in short:
                 raise VariableError.unknown(factor, names)
-            return n + names.index(factor)
+            return n + short.index(factor)
         if not -len(names) <= factor < len(names):
             raise VariableError(f"there are {len(names)} factors, numbered from 0; {factor} is none of them")
         return n + factor % len(names)
@@ -277,7 +283,9 @@ class MaxMessages(_MessageTable[LogTable]):
 
     assignment: Assignment
 
-    def __init__(self, model: GraphicalModel, passed: _Passed[LogTable], observed: Observed, *, normalized: bool) -> None:
+    def __init__(
+        self, model: GraphicalModel, passed: _Passed[LogTable], observed: Observed, *, normalized: bool
+    ) -> None:
         super().__init__(model, passed, observed, normalized=normalized)
         at, value = self._backtrack()
         states = {var.name: var.states[at[var]] for var in model._vars if var in at}
@@ -330,13 +338,12 @@ def _prepared(model: GraphicalModel, evidence: Case, root: str | None) -> tuple[
 
 
 def _factor_names(model: GraphicalModel, factors: Sequence[TableFactor]) -> list[str]:
-    given = getattr(model, "factor_names", None)
-    if isinstance(given, tuple) and len(given) == len(factors):
-        return [str(name) for name in given]
+    if isinstance(model, FactorGraph):  # variables that no factor holds have a table of ones behind the named ones
+        return [*model.factor_names, *(f"ones({f.scope[0].name})" for f in factors[len(model.factor_names) :])]
     if isinstance(model, BayesianNetwork):
         families = [(name, ", ".join(model.parents(name))) for name in model.variables]
         return [f"p({name} | {parents})" if parents else f"p({name})" for name, parents in families]
-    return [f"f{k}" for k in range(1, len(factors) + 1)]
+    return [f"f{k}" for k in range(len(factors))]
 
 
 def sum_product(
@@ -384,5 +391,5 @@ def max_sum(
     )
     found = MaxMessages(model, passed, observed, normalized=normalized)
     if found.assignment.log_prob == -np.inf:
-        raise impossible(model, one_case(model, evidence))
+        raise_impossible(model, one_case(model, evidence))
     return found

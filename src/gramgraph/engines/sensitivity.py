@@ -16,7 +16,8 @@ import numpy as np
 from gramgraph.answers import Answer
 from gramgraph.compile.question import Question
 from gramgraph.conditionals import Conditional, Table
-from gramgraph.engines.exact import Case, ask, impossible, names_of, one_case, with_cases
+from gramgraph.engines.exact import Case, ask, free_positions, one_case, with_cases
+from gramgraph.engines.impossible import raise_impossible
 from gramgraph.exceptions import VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
@@ -124,7 +125,7 @@ def sensitivity_function(
     """
     ctx = _Context.make(model, target, state, evidence)
     conditional = ctx.model.conditional(variable)
-    at = _row(conditional, given or {}) + (conditional.child.index(value),)
+    at = (*_row(conditional, given or {}), conditional.child.index(value))
     table = conditional.table()
     numerator, denominator = (_covary(table, weights)[at] for weights in ctx.weights(variable))
     theta = float(table[at])
@@ -157,14 +158,14 @@ class _Context:
         if not isinstance(model, BayesianNetwork):
             raise VariableError("sensitivity is about the tables of a Bayesian network; this model has none")
         question = one_case(model, evidence)
-        (wanted,) = names_of(model, target, question)
+        (wanted,) = free_positions(model, target, question)
         cases = with_cases(question, [(wanted, model._vars[wanted].index(state))])
         relevant = _relevant(model, wanted, question)
         families = tuple((*model._parents[i], i) for i in relevant)
         answer = ask(model, replace(cases, joints=families))
         logs = np.asarray(answer.log_evidence)
         if logs[0] == -np.inf:
-            raise impossible(model, question)
+            raise_impossible(model, question)
         return cls(model, cases, answer, frozenset(relevant), float(logs[0]), float(np.exp(logs[1] - logs[0])))
 
     def weights(self, name: str) -> tuple[FloatArray, FloatArray]:
@@ -178,7 +179,9 @@ class _Context:
         if table.all():
             joints = _families(self.model, self.answer, i)
             logs = np.asarray(self.answer.log_evidence)
-            found = [joint * np.exp(log_p - self.log_evidence) / table for joint, log_p in zip(joints, logs, strict=True)]
+            found = [
+                joint * np.exp(log_p - self.log_evidence) / table for joint, log_p in zip(joints, logs, strict=True)
+            ]
         else:
             found = self._weights_without(i, conditional)
         return found[1], found[0]
@@ -192,7 +195,9 @@ class _Context:
     def _weights_without(self, i: int, conditional: Conditional) -> list[FloatArray]:
         """As `weights`, for a table with zeros: the weight of an entry does not depend on the table itself, so it can
         be read off a network in which all entries are equal."""
-        flat = Table(conditional.child, conditional.parents, np.full(conditional.table().shape, 1.0 / conditional.child.size))
+        flat = Table(
+            conditional.child, conditional.parents, np.full(conditional.table().shape, 1.0 / conditional.child.size)
+        )
         own = [flat if k == i else c for k, c in enumerate(self.model._conditionals)]
         other = BayesianNetwork.from_parts(self.model._vars, own, parents=self.model._parents, check=False)
         answer = ask(other, replace(self.question, joints=((*self.model._parents[i], i),)))
@@ -207,18 +212,15 @@ def _families(model: BayesianNetwork, answer: Answer, i: int) -> FloatArray:
 
 
 def _relevant(model: BayesianNetwork, target: int, question: Question) -> list[int]:
-    """Variables whose tables p(target | e) can depend on.
+    """Variables whose tables p(target | e) can depend on (Bayes ball); a likelihood is an observed child."""
+    from gramgraph.graphs.directed import Digraph
+    from gramgraph.graphs.separation import requisite
 
-    Those of the ancestors of target and evidence; what the evidence separates is left to come out as zero.
-    """
-    keep = {target, *question.hard_evidence(0), *(var for var, _ in question.likelihoods)}
-    todo = list(keep)
-    while todo:
-        for parent in model._parents[todo.pop()]:
-            if parent not in keep:
-                keep.add(parent)
-                todo.append(parent)
-    return sorted(keep)
+    n = len(model)
+    weighted = [(var,) for var, _ in question.likelihoods]
+    graph = Digraph((*model._parents, *weighted))
+    seen = (*question.hard_evidence(0), *range(n, n + len(weighted)))
+    return [i for i in requisite(graph, target, seen).tables if i < n]
 
 
 def _covary(table: FloatArray, weights: FloatArray) -> FloatArray:
@@ -238,14 +240,20 @@ def _row(conditional: Conditional, given: Mapping[str, Any]) -> tuple[int, ...]:
     names = [var.name for var in conditional.parents]
     for name in given:
         if name not in names:
-            raise VariableError(f"{name} is no parent of {conditional.child.name}. Parents: {', '.join(names) or 'none'}")
+            raise VariableError(
+                f"{name} is no parent of {conditional.child.name}. Parents: {', '.join(names) or 'none'}"
+            )
     missing = [name for name in names if name not in given]
     if missing:
-        raise VariableError(f"a state for each parent of {conditional.child.name} is needed; none for {', '.join(missing)}")
+        raise VariableError(
+            f"a state for each parent of {conditional.child.name} is needed; none for {', '.join(missing)}"
+        )
     return tuple(var.index(given[var.name]) for var in conditional.parents)
 
 
-def _frame_columns(conditional: Conditional, derivative: FloatArray) -> tuple[list[str], list[str], FloatArray, FloatArray]:
+def _frame_columns(
+    conditional: Conditional, derivative: FloatArray
+) -> tuple[list[str], list[str], FloatArray, FloatArray]:
     """state, given, value, derivative of every entry of a table, row after row."""
     rows = product(*([f"{var.name}={label}" for label in var.states] for var in conditional.parents))
     states = conditional.child.states

@@ -13,7 +13,7 @@ from gramgraph.typing import Array, FloatArray, IntArray
 __all__ = ["TreeRunner"]
 
 #: Eight cases side by side while their tables stay in the processor's cache; beyond that one at a time is as quick.
-LANE_CELLS = 400_000
+LANE_CELLS = 300_000
 #: Buffers up to this size are kept for the next call.
 KEPT_BYTES = 1 << 30
 NO_WEIGHTS = np.zeros((1, 1))
@@ -61,19 +61,18 @@ class TreeRunner:
         n_jobs: int = 1,
     ) -> None:
         """Marginals and log p(e) of every case."""
-        from gramgraph._numerics.tree_runner import sums_1, sums_8
+        from gramgraph._numerics.tree_runner import sums
 
         cases = len(codes)
         lanes = self.lanes_for(cases)
-        run = sums_8 if lanes == 8 else sums_1
         if weight_column is None:
             weight_column = self.no_weights
         p, low = self.plan.program, self.plan.lowered
 
         def block(first: int, stop: int) -> None:
             work = self.borrow(lanes)
-            run(
-                first, stop, p.collect, p.distribute, p.roots, p.needed,
+            sums(
+                lanes, first, stop, p.collect, p.distribute, p.roots, p.needed,
                 *self._between, p.onehot, mask_columns, *self._after, weight_column, p.static, low.values,
                 codes, weights, low.log_scale, work, out, log_z,
             )  # fmt: skip
@@ -96,7 +95,7 @@ class TreeRunner:
         With `support_only` every positive number counts as one: the value is then 0 where the evidence is possible
         and -inf where it is not, whatever the size of the numbers.
         """
-        from gramgraph._numerics.tree_runner import best_1, best_8
+        from gramgraph._numerics.tree_runner import best
 
         plan, low = self.plan, self.plan.lowered
         p = plan.program
@@ -107,15 +106,14 @@ class TreeRunner:
             weights = (weights > 0).astype(np.float64)
         cases = len(codes)
         lanes = self.lanes_for(cases)
-        run = best_8 if lanes == 8 else best_1
         columns = self.no_weights if weight_column is None else weight_column
         states = np.zeros((cases, len(low.sizes)), np.int64)
         log_z = np.empty(cases)
 
         def block(first: int, stop: int) -> None:
             work = self.borrow(lanes)
-            run(
-                first, stop, p.collect, plan.topo, p.cliques, plan.clique_ptr, p.ordered, p.n_sep, low.sizes,
+            best(
+                lanes, first, stop, p.collect, plan.topo, p.cliques, plan.clique_ptr, p.ordered, p.n_sep, low.sizes,
                 p.terms, p.members, p.maps_table, p.maps, p.slices, p.keys, p.constants,
                 mask_columns, plan.mask_offset, columns, static, values, codes, weights, log_scale, work, states, log_z,
             )  # fmt: skip
@@ -149,15 +147,15 @@ class TreeRunner:
         weight_column: IntArray | None = None,
     ) -> tuple[IntArray, float]:
         """n exact samples (n, variables) given one case of evidence, and log p(e)."""
-        from gramgraph._numerics.tree_runner import collected_1, draw
+        from gramgraph._numerics.tree_runner import collected, draw
 
         plan, low = self.plan, self.plan.lowered
         p = plan.program
         columns = self.no_weights if weight_column is None else weight_column
         log_z = np.empty(1)
         work = self.borrow(1)
-        collected_1(
-            p.collect, p.cliques, p.terms, p.members, p.maps_table, p.maps, p.slices, p.keys, p.constants,
+        collected(
+            1, p.collect, p.cliques, p.terms, p.members, p.maps_table, p.maps, p.slices, p.keys, p.constants,
             mask_columns, plan.mask_offset, columns, p.static, low.values, codes, weights, low.log_scale, work, log_z,
         )  # fmt: skip
         states = np.zeros((n, len(low.sizes)), np.int64)

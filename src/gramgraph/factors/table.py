@@ -67,9 +67,10 @@ class TableFactor:
 
     def product(self, other: Self, /) -> Self:
         """f · g on the union of the scopes, in O(size of the result)."""
-        scope = join(self.scope, other.scope)
-        values = _aligned(self.values, self.scope, scope) * _aligned(other.values, other.scope, scope)
-        return type(self)(scope, values, self.log_scale + other.log_scale)._rescaled()
+        f, g = self._rescaled(), other._rescaled()  # two tiny tables must not underflow before the new scale is taken
+        scope = join(f.scope, g.scope)
+        values = _aligned(f.values, f.scope, scope) * _aligned(g.values, g.scope, scope)
+        return type(self)(scope, values, f.log_scale + g.log_scale)._rescaled()
 
     def marginalize(self, out: Collection[Var], /) -> Self:
         """Σ over the variables `out`."""

@@ -17,7 +17,7 @@ import numpy as np
 
 from gramgraph.exceptions import did_you_mean, listing
 from gramgraph.io._bif_tokens import Cursor, without_comments
-from gramgraph.io._text import Family, Spec, cells_of, count_of, fault_at, is_number, shown, sizes_shown
+from gramgraph.io._text import Family, Spec, cells_of, count_of, fault_at, is_number, shown, sizes_shown, variables_of
 from gramgraph.typing import FloatArray
 
 __all__ = ["Parsed", "parse"]
@@ -68,7 +68,7 @@ def parse(text: str, *, source: str) -> Parsed:
             cursor.fail(f"expected 'variable' or 'probability', got {cursor.shown()}", cursor.start)
     if not specs:
         cursor.fail("expected at least one variable block, the file has none", cursor.start)
-    states = {spec.name: spec.states for spec in specs}
+    states = {name: var.states for name, var in variables_of(specs, source).items()}
     filled = 0
     families: list[Family] = []
     for block in blocks:

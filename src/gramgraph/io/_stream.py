@@ -1,4 +1,4 @@
-"""Files that are one long list of numbers (UAI, libDAI factor graphs): all are converted at once, then taken in turn."""
+"""Files that are one long list of numbers (UAI, libDAI factor graphs): converted all at once, then taken in turn."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ class NumberStream:
     def counts(self, n: int, what: str) -> list[int]:
         """The next n numbers, which must be counts."""
         taken = self.take(n, what)
-        out: list[int] = taken.astype(np.int64).tolist() if n else []
+        with np.errstate(invalid="ignore"):  # nan and inf are found below
+            out: list[int] = taken.astype(np.int64).tolist() if n else []
         if out != taken.tolist() or (n and min(out) < 0):
             bad = next(i for i, value in enumerate(taken.tolist()) if not 0.0 <= value <= 2**53 or value % 1)
             self.fail(f"expected {what}, got {taken[bad]:g}", self.pos - n + bad)

@@ -47,7 +47,9 @@ __all__ = [
     "as_network",
     "build_network",
     "cells_of",
+    "checked_shape",
     "count_of",
+    "cycle_shown",
     "decode",
     "fault_at",
     "find_cycle",
@@ -58,6 +60,7 @@ __all__ = [
     "numbers_of",
     "shown",
     "sizes_shown",
+    "variables_of",
 ]
 
 #: Line and column, both from 1; None where a place is not known.
@@ -151,20 +154,20 @@ def build_network(
     declared and named once, number of entries, no cycle, and, with `normalize`, rows of probabilities, which are then
     divided by their sums. O(numbers) in a few vectorized passes.
     """
-    variables = _variables(specs, source)
+    variables = variables_of(specs, source)
     family_of = _families_by_child(families, variables, source)
     for spec in specs:
         if spec.name not in family_of:
             raise fault_at(f"variable {shown(spec.name)} has no probability table", source=source, at=spec.at)
     ordered = [family_of[spec.name] for spec in specs]
     sizes = {name: len(var.states) for name, var in variables.items()}
-    shapes = [_checked_shape(family, sizes, source) for family in ordered]
+    shapes = [checked_shape(family, sizes, source) for family in ordered]
     index = {spec.name: i for i, spec in enumerate(specs)}
     parents = [[index[p] for p in family.parents] for family in ordered]
     cycle = find_cycle(parents)
     if cycle:
-        path = " -> ".join(specs[i].name for i in (*cycle, cycle[0]))
-        raise fault_at(f"the arcs form a cycle: {path}", source=source, at=ordered[cycle[0]].at)
+        message = f"the arcs form a cycle: {cycle_shown([specs[i].name for i in cycle])}"
+        raise fault_at(message, source=source, at=ordered[cycle[0]].at)
     tables = [family.values.ravel() for family in ordered]
     if normalize and tables:
         tables = normalize_tables(tables, [shape[-1] for shape in shapes], ordered, variables, source)
@@ -177,7 +180,7 @@ def build_network(
     )
 
 
-def _variables(specs: Sequence[Spec], source: str) -> dict[str, Var]:
+def variables_of(specs: Sequence[Spec], source: str) -> dict[str, Var]:
     """Name → variable, in file order; equal sets of states share one domain."""
     domains: dict[tuple[str, ...], Discrete] = {}
     variables: dict[str, Var] = {}
@@ -209,7 +212,7 @@ def _families_by_child(families: Sequence[Family], variables: Mapping[str, Var],
     return family_of
 
 
-def _checked_shape(family: Family, sizes: Mapping[str, int], source: str) -> tuple[int, ...]:
+def checked_shape(family: Family, sizes: Mapping[str, int], source: str) -> tuple[int, ...]:
     """The table's shape, once its parents are declared and named once and the numbers are as many as it needs."""
     child, parents = family.child, family.parents
     try:
@@ -334,6 +337,12 @@ def find_cycle(parents: Sequence[Sequence[int]]) -> list[int]:
         path.append(node)
         node = next(p for p in parents[node] if waiting[p])
     return path[seen[node] :][::-1]
+
+
+def cycle_shown(names: Sequence[str], limit: int = 12) -> str:
+    """`a -> b -> a`, cut in the middle when the cycle is long."""
+    shown_names = list(names) if len(names) <= limit else [*names[:limit], f"… ({len(names) - limit} more)"]
+    return " -> ".join([*shown_names, names[0]])
 
 
 def as_network(model: Any, format_name: str) -> BayesianNetwork:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from xml.parsers import expat
 
 from gramgraph.exceptions import ModelError, ParseError
@@ -33,10 +33,11 @@ class Element:
 
     tag: str
     at: tuple[int, int]  # line and column, from 1
-    attributes: Mapping[str, str] = field(default_factory=dict)
-    children: list[Element] = field(default_factory=list)
-    parts: list[str] = field(default_factory=list)
-    marks: list[tuple[int, int, int]] = field(default_factory=list)  # (index of a part, its line, its column)
+    attributes: Mapping[str, str]
+    # Lists once they hold something: most elements have only one of them.
+    children: list[Element] | tuple[()] = ()
+    parts: list[str] | tuple[()] = ()
+    marks: list[tuple[int, int, int]] | tuple[()] = ()  # (index of a part, its line, its column)
 
     @property
     def text(self) -> str:
@@ -106,10 +107,14 @@ class _Builder:
         if len(self.stack) >= MAX_DEPTH:
             raise self.fail(f"elements are nested deeper than {MAX_DEPTH}")
         element = Element(tag, self.at, attributes or _NOTHING)
-        if self.stack:
-            self.stack[-1].children.append(element)
-        else:
+        if not self.stack:
             self.root = element
+        else:
+            outer = self.stack[-1]
+            if isinstance(outer.children, list):
+                outer.children.append(element)
+            else:
+                outer.children = [element]
         self.stack.append(element)
         self.fresh = True
 
@@ -119,10 +124,16 @@ class _Builder:
 
     def characters(self, text: str) -> None:
         element = self.stack[-1]
-        if self.fresh:
-            element.marks.append((len(element.parts), *self.at))
-            self.fresh = False
-        element.parts.append(text)
+        if element.children and text.isspace():  # indentation between elements
+            return
+        if not isinstance(element.parts, list):
+            element.parts = [text]
+            element.marks = [(0, *self.at)]
+        else:
+            if self.fresh and isinstance(element.marks, list):
+                element.marks.append((len(element.parts), *self.at))
+            element.parts.append(text)
+        self.fresh = False
 
     def interrupt(self, *ignored: object) -> None:
         self.fresh = True

@@ -20,6 +20,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError, ParseError
 from gramgraph.io._bif_grammar import parse
 from gramgraph.io._bif_tokens import QUOTED, WORD
+from gramgraph.io._names import check_dense
 from gramgraph.io._text import MAX_AXES, Family, Spec, as_network, build_network, cells_of, decode, numbers_of
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import IntArray
@@ -199,6 +200,7 @@ def dumps(model: Any) -> bytes:
 def _block(net: BayesianNetwork, variable: str, properties: Any) -> list[str]:
     """One probability block, rows with the first parent fastest."""
     conditional = net.conditional(variable)
+    check_dense(conditional, "BIF")
     table = conditional.table()
     parents = conditional.parents
     if not parents:

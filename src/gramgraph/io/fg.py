@@ -12,18 +12,17 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
 from gramgraph.io._stream import NumberStream
 from gramgraph.io._text import MAX_AXES, cells_of, decode, sizes_shown
-from gramgraph.io.uai import numbered_variables, plain_values
-from gramgraph.models import GraphicalModel, MarkovNetwork
+from gramgraph.io.uai import numbered_variables, plain_factors, plain_values
+from gramgraph.models import MarkovNetwork
 from gramgraph.typing import FloatArray
 
 __all__ = ["dumps", "loads"]
 
 #: Cells that a file with few listed entries may fill with zeros.
-_MOST_FILLED = 1 << 24
+_MOST_FILLED = 1 << 22
 
 _COMMENT = re.compile(r"#[^\n]*")
 _LABEL = re.compile(r"x(0|[1-9]\d{0,8})", re.ASCII)
@@ -96,20 +95,18 @@ def _entries(stream: NumberStream, shape: list[int], i: int) -> FloatArray:
         stream.fail(f"factor entries are finite and not negative; this one is {values[bad]:g}", begin + 2 * bad + 1)
     table = np.zeros(cells)
     table[where.astype(np.int64)] = values
-    return np.ascontiguousarray(table.reshape(shape, order="F"))
+    return table.reshape(shape, order="F").copy(order="C")
 
 
 def dumps(model: Any) -> bytes:
     """The bytes of a `.fg` file, only entries that are not zero; labels are those of x0, x1, … or else positions."""
-    if not isinstance(model, GraphicalModel):
-        raise ModelError(f"expected a graphical model, got {type(model).__name__}")
+    factors = plain_factors(model, "a libDAI factor graph")
     found = [_LABEL.fullmatch(name) for name in model.variables]
     numbered = all(found)
     label = {
         name: match[1] if numbered and match else str(i)
         for i, (name, match) in enumerate(zip(model.variables, found, strict=True))
     }
-    factors = model.factors(structured=False)
     lines = [str(len(factors))]
     for factor in factors:
         values = plain_values(factor).ravel(order="F")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 from gramgraph.exceptions import ParseError
 from gramgraph.io._net_write import TOKEN, dumps, joined
@@ -22,14 +22,22 @@ from gramgraph.typing import FloatArray
 
 __all__ = ["dumps", "loads"]
 
-_SKIP = re.compile(r"(?:\s++|%[^\n]*+)*+")
+_NEXT = re.compile(rf"(?:\s++|%[^\n]*+)*+(?:{TOKEN.pattern})?", re.DOTALL)
 _DATA = re.compile(r'(?:[^%;{}"=]++|%[^\n]*+)*+')
 _ESCAPE = re.compile(r'\\([n"\\])')
-_KINDS = ("continuous", "decision", "function", "instance", "utility", "interval", "real")
+
+#: What stands before the name of a node that cannot be read, and what it is.
+_REFUSED = {
+    "continuous": "a continuous node",
+    "decision": "a decision",
+    "function": "a function node",
+    "instance": "an instance of a class",
+    "real": "a function node",
+    "utility": "a utility",
+}
 
 
-@dataclass(frozen=True, slots=True)
-class _Token:
+class _Token(NamedTuple):
     kind: str  # word, string, mark, or end
     text: str  # as written
     start: int
@@ -100,10 +108,13 @@ class _Reader:
         return fault_at(message, source=self.source, text=self.text, offset=self.pos if start is None else start)
 
     def peek(self) -> _Token:
-        self.pos = _SKIP.match(self.text, self.pos).end()  # type: ignore[union-attr]
-        match = TOKEN.match(self.text, self.pos)
-        if match is not None:
-            return _Token(match.lastgroup or "", match.group(), self.pos)
+        match = _NEXT.match(self.text, self.pos)
+        assert match is not None  # it may be empty, but always matches
+        kind = match.lastgroup
+        if kind is not None:
+            self.pos = match.start(kind)
+            return _Token(kind, match[kind], self.pos)
+        self.pos = match.end()
         if self.pos < len(self.text):  # only a quote can start no token
             raise self.fail("a string without its closing quote")
         return _Token("end", "the end of the file", self.pos)
@@ -171,8 +182,12 @@ class _Reader:
             self.potential(token.start)
         elif word == "node":
             self.node(token.start)
-        elif word in _KINDS:
-            raise self.fail(f"a {word} node; only networks of discrete chance nodes can be read", token.start)
+        elif word in _REFUSED:
+            name = self.take()
+            while name.text in ("node", "chance", "function"):
+                name = self.take()
+            what = f"{shown(name.value)} is {_REFUSED[word]}; only networks of discrete chance nodes can be read"
+            raise self.fail(what, token.start)
         else:
             raise self.fail(f"expected net, node or potential, found {shown(word)}", token.start)
 

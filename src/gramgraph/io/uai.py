@@ -10,30 +10,33 @@
     6  …
 
 Variables are called x0, x1, … and their states 0, 1, …; names are not kept. Lines that begin with `c` are comments.
+Numbers after the last table (some programs append their own sections) are left out with a warning.
 
-A BAYES file becomes a `BayesianNetwork` when the last variable of every scope is its child, every variable is the child
-of one scope, the arcs form no cycle, and the rows sum to one so nearly that log Z of the product of the numbers as they
-stand is 0 to 1e-8. Otherwise it becomes a `MarkovNetwork` of exactly these numbers: many files marked BAYES were rounded
-or hold evidence, and published answers are those of the product as it stands.
+A BAYES file becomes a `BayesianNetwork` when the last variable of every scope is its child, every variable is the
+child of one scope, the arcs form no cycle, and the rows sum to one so nearly that log Z of the product of the numbers
+as they stand is 0 to 1e-8. Otherwise it becomes a `MarkovNetwork` of exactly these numbers: many files marked BAYES
+were rounded or hold evidence, and published answers are those of the product as it stands.
 """
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from gramgraph.exceptions import ModelError
+from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.factors import TableFactor
+from gramgraph.io._names import check_dense
 from gramgraph.io._stream import NumberStream
 from gramgraph.io._text import MAX_AXES, Family, Spec, build_network, cells_of, decode, fault_at, find_cycle, shown
 from gramgraph.models import BayesianNetwork, GraphicalModel, MarkovNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Discrete, Var
 
-__all__ = ["dumps", "loads", "numbered_variables"]
+__all__ = ["dumps", "loads", "numbered_variables", "plain_factors", "plain_values"]
 
 #: Rows of a Bayesian network may change log Z by no more than this in all.
 _ROUNDING = 1e-8
@@ -60,7 +63,7 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Bay
     stream = NumberStream(text, first.end(), source)
     sizes = _sizes(stream)
     scopes = _scopes(stream, sizes)
-    values, stops = _tables(stream, sizes, scopes)
+    values, stops = _tables(stream, sizes, scopes, source)
     if kind == "BAYES" and _is_network(scopes, sizes, values, stops):
         specs = [Spec(var.name, var.states) for var in numbered_variables(sizes)]
         spans = zip(scopes, [0, *stops], stops, strict=False)
@@ -115,30 +118,35 @@ def _scopes(stream: NumberStream, sizes: Sequence[int]) -> list[list[int]]:
 
 
 def _tables(
-    stream: NumberStream, sizes: Sequence[int], scopes: Sequence[Sequence[int]]
+    stream: NumberStream, sizes: Sequence[int], scopes: Sequence[Sequence[int]], source: str
 ) -> tuple[FloatArray, list[int]]:
     """All entries without the counts between them, and where each table ends."""
     cells = np.array([cells_of([sizes[i] for i in scope]) for scope in scopes], dtype=np.int64)
     if cells.size and float(cells.astype(np.float64).sum()) > stream.left:
         _fail_short(stream, cells)
     stops = np.cumsum(cells)
-    marks = stream.pos + np.arange(cells.size) + stops - cells  # where the counts stand
-    rest = stream.values[stream.pos :]
-    if cells.size and (marks[-1] >= stream.values.size or not np.array_equal(stream.values[marks], cells)):
-        _fail_short(stream, cells)
-    keep = np.ones(rest.size, dtype=bool)
-    keep[marks - stream.pos] = False
-    values = rest[keep]
     total = int(stops[-1]) if cells.size else 0
-    if values.size != total:
-        end = stream.pos + total + cells.size
-        if values.size < total:
-            _fail_short(stream, cells)
-        stream.fail(f"{values.size - total} numbers more than the factors need", end)
+    marks = np.arange(cells.size) + stops - cells  # where the counts stand
+    rest = stream.values[stream.pos :]
+    if rest.size < total + cells.size or not np.array_equal(rest[marks], cells):
+        _fail_short(stream, cells)
+    begin, end = stream.pos, total + cells.size
+    if rest.size > end:
+        note = f"{source}: {rest.size - end} numbers after the last table were left out"
+        warnings.warn(note, ModelWarning, stacklevel=4)
+    keep = np.ones(end, dtype=bool)
+    keep[marks] = False
+    values = rest[:end][keep]
     if total and not (values.min() >= 0.0 and values.max() < np.inf):
         bad = int((~((values >= 0.0) & (values < np.inf))).argmax())
-        at = stream.pos + int(np.flatnonzero(keep)[bad])
+        at = begin + int(np.flatnonzero(keep)[bad])
         stream.fail(f"factor entries are finite and not negative; this one is {values[bad]:g}", at)
+    if total:
+        tops = np.maximum.reduceat(values, stops - cells)
+        if not tops.all():
+            bad = int((tops == 0.0).argmax())
+            message = f"factor {bad} has no entry but zeros, so that the product of all factors is zero everywhere"
+            stream.fail(message, begin + int(marks[bad]) + 1)
     values.flags.writeable = False
     return values, stops.tolist()
 
@@ -176,10 +184,8 @@ def _is_network(
 
 def dumps(model: Any) -> bytes:
     """The bytes of a UAI file: BAYES for a Bayesian network, MARKOV for any other model; names are not kept."""
-    if not isinstance(model, GraphicalModel):
-        raise ModelError(f"expected a graphical model, got {type(model).__name__}")
+    factors = plain_factors(model, "UAI")
     index = {name: i for i, name in enumerate(model.variables)}
-    factors = model.factors(structured=False)
     lines = [
         "BAYES" if isinstance(model, BayesianNetwork) else "MARKOV",
         str(len(index)),
@@ -192,6 +198,16 @@ def dumps(model: Any) -> bytes:
         values = plain_values(factor)
         lines += ["", str(values.size), " " + " ".join(map(repr, values.ravel().tolist()))]
     return ("\n".join(lines) + "\n").encode("ascii")
+
+
+def plain_factors(model: Any, format_name: str) -> tuple[TableFactor, ...]:
+    """The factors of a model over its own variables; `ModelError` where a table would be too large."""
+    if not isinstance(model, GraphicalModel):
+        raise ModelError(f"{format_name} holds graphical models, not a {type(model).__name__}")
+    if isinstance(model, BayesianNetwork):
+        for name in model.variables:
+            check_dense(model.conditional(name), format_name)
+    return model.factors(structured=False)
 
 
 def plain_values(factor: TableFactor) -> FloatArray:

@@ -22,7 +22,7 @@ import numpy as np
 
 from gramgraph.conditionals import Conditional, Deterministic, NoisyMax
 from gramgraph.exceptions import ModelWarning, ParseError, did_you_mean
-from gramgraph.io._text import Family, Spec, build_network, count_of, find_cycle, shown
+from gramgraph.io._text import MAX_AXES, Family, Spec, build_network, count_of, cycle_shown, find_cycle, shown
 from gramgraph.io._xdsl_screen import describe
 from gramgraph.io._xdsl_write import dumps
 from gramgraph.io._xml import Element, numbers, parse
@@ -31,9 +31,6 @@ from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
 __all__ = ["dumps", "loads"]
-
-#: NumPy's bound on the axes of an array.
-MAX_AXES = 64
 
 #: What the other kinds of node are, for the message that refuses them.
 _REFUSED = {
@@ -318,7 +315,7 @@ def _completed(
     parents = [[net.index(parent) for parent in node.parents] for node in nodes]
     cycle = find_cycle(parents)
     if cycle:
-        path = " -> ".join(nodes[i].name for i in (*cycle, cycle[0]))
+        path = cycle_shown([nodes[i].name for i in cycle])
         raise _fault(f"the arcs form a cycle: {path}", nodes[cycle[0]].element, source)
     conditionals = [made[name](variables) if name in made else net.conditional(name) for name in variables]
     return BayesianNetwork.from_parts(

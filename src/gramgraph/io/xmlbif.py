@@ -92,9 +92,9 @@ def _variable(element: Element, about: dict[str, dict[str, Any]], source: str) -
     kept: list[str] = []
     for item in element.all("PROPERTY"):
         text = item.word
-        position = _POSITION.fullmatch(text)
-        if position and "position" not in notes and all(group.count(".") < 2 for group in position.groups()):
-            notes["position"] = [_coordinate(group) for group in position.groups()]
+        position = _position(text)
+        if position is not None and "position" not in notes:
+            notes["position"] = position
         elif not re.match(r"fast\s*=", text):  # the states again, in the short form of pyAgrum
             kept.append(text)
     if kept:
@@ -102,12 +102,10 @@ def _variable(element: Element, about: dict[str, dict[str, Any]], source: str) -
     return Spec(name, states, element.at)
 
 
-def _coordinate(text: str) -> float:
-    """A number of the screen, whole where it was written so."""
-    try:
-        return float(text) if "." in text else int(text)
-    except ValueError:
-        return 0.0
+def _position(text: str) -> list[float] | None:
+    """The two numbers of `position = (x, y)`, whole where they were written so."""
+    match = _POSITION.fullmatch(text)
+    return None if match is None else [float(word) if "." in word else int(word) for word in match.groups()]
 
 
 def _definition(element: Element, about: dict[str, dict[str, Any]], source: str) -> Family:
@@ -133,10 +131,10 @@ def dumps(model: Any) -> bytes:
         lines += ["\t" + content("OUTCOME", state, f"{name}: the state") for state in net.states(name)]
         notes = about.get(name, {})
         properties = notes.get("properties", [])
+        place = notes.get("position")
+        if place is not None and list(place) not in map(_position, properties):
+            lines.append(f"\t<PROPERTY>position = ({place[0]!r}, {place[1]!r})</PROPERTY>")
         lines += ["\t" + content("PROPERTY", text, "the property") for text in properties]
-        if "position" in notes and not any(map(_POSITION.fullmatch, properties)):
-            x, y = notes["position"]
-            lines.append(f"\t<PROPERTY>position = ({x!r}, {y!r})</PROPERTY>")
         lines.append("</VARIABLE>")
     for name in net.variables:
         lines += ["", *_written_definition(net, name, about.get(name, {}).get("table_properties", []))]

@@ -2,6 +2,36 @@
 
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
+from gramgraph.models.builders import (
+    boltzmann_machine,
+    denoising_grid,
+    hidden_markov_chain,
+    ising_grid,
+    markov_chain,
+    naive_bayes,
+    potts_grid,
+)
+from gramgraph.models.draft import Draft
+from gramgraph.models.factor_graph import FactorGraph
+from gramgraph.models.log_linear import Feature, LogLinear
 from gramgraph.models.markov_network import MarkovNetwork
+from gramgraph.models.named import NamedGraph, NamedJunctionTree
 
-__all__ = ["BayesianNetwork", "GraphicalModel", "MarkovNetwork"]
+__all__ = [
+    "BayesianNetwork",
+    "Draft",
+    "FactorGraph",
+    "Feature",
+    "GraphicalModel",
+    "LogLinear",
+    "MarkovNetwork",
+    "NamedGraph",
+    "NamedJunctionTree",
+    "boltzmann_machine",
+    "denoising_grid",
+    "hidden_markov_chain",
+    "ising_grid",
+    "markov_chain",
+    "naive_bayes",
+    "potts_grid",
+]

@@ -134,3 +134,9 @@ class Asking:
             random_state=random_state,
             memory=memory,
         )
+
+    def session(self, *, memory: float | None = None) -> Any:
+        """A case whose observations come and go; each answer reuses what the change did not touch."""
+        from gramgraph.engines.session import Session
+
+        return Session(self, memory=memory)  # type: ignore[arg-type]

@@ -57,7 +57,7 @@ class BayesianNetwork(DirectedModel):
     >>> net = BayesianNetwork("sprinkler -> wet <- rain", cpds={"sprinkler": 0.3, "rain": 0.2, "wet": wet})
     >>> net
     BayesianNetwork(3 variables, 2 edges, 6 parameters)
-    >>> round(np.exp(net.joint_log_prob({"sprinkler": "yes", "rain": "no", "wet": "yes"})), 3)
+    >>> round(float(np.exp(net.joint_log_prob({"sprinkler": "yes", "rain": "no", "wet": "yes"}))), 3)
     0.216
     >>> net.is_dconnected("sprinkler", "rain"), net.is_dconnected("sprinkler", "rain", given=["wet"])
     (False, True)
@@ -162,7 +162,7 @@ class BayesianNetwork(DirectedModel):
     @staticmethod
     def _say_missing(names: Sequence[str]) -> str:
         helps = "give it with cpds=…, draw one with random_tables(), or learn it with fit(data)"
-        return f"no table p(x | parents) for {listing(names)}: {helps}"
+        return f"no conditional yet for {listing(names)}: {helps}"
 
     # ------------------------------------------------------------------------------------------ numbers
 
@@ -232,16 +232,16 @@ class BayesianNetwork(DirectedModel):
         return with_random_tables(self, random_state, concentration)
 
     def to_markov_network(self) -> MarkovNetwork:
-        """The same distribution without directions: one factor p(x | parents) per family (its graph is the moral graph)."""
+        """The same distribution without directions: a factor p(x | parents) per family; the graph becomes moral."""
         from gramgraph.models.markov_network import MarkovNetwork
 
         return MarkovNetwork.from_parts(self._vars, self.factors(structured=False), name=self.name)
 
     def to_factor_graph(self) -> FactorGraph:
-        """Variables and families as the two kinds of nodes; factor i is named after the child: `p(child)`."""
+        """Variables and families as the two kinds of nodes; factors are named `p(child | parents)`."""
         from gramgraph.models.factor_graph import FactorGraph
 
-        names = [f"p({var.name})" for var in self._vars]
+        names = [f"p({' | '.join(filter(None, (name, ', '.join(self.parents(name)))))})" for name in self.variables]
         return FactorGraph.from_parts(self._vars, self.factors(structured=False), names=names, name=self.name)
 
     @classmethod

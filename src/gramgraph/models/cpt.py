@@ -78,7 +78,9 @@ class CptView:
         if not self.parents:
             return pd.DataFrame(flat, columns=columns)
         labels, names = [var.states for var in self.parents], [var.name for var in self.parents]
-        index = pd.Index(labels[0], name=names[0]) if len(names) == 1 else pd.MultiIndex.from_product(labels, names=names)
+        index = (
+            pd.Index(labels[0], name=names[0]) if len(names) == 1 else pd.MultiIndex.from_product(labels, names=names)
+        )
         return pd.DataFrame(flat, index=index, columns=columns)
 
     def __str__(self) -> str:

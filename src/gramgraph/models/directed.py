@@ -75,17 +75,13 @@ class DirectedModel(GraphicalModel):
 
         return self._names(topological_order(self.graph))
 
-    def is_dseparated(
-        self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()
-    ) -> bool:
-        """Whether observing `given` blocks every trail between the variables `a` and the variables `b`. O(n + edges)."""
+    def is_dseparated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether observing `given` blocks every trail between the variables `a` and `b`. O(n + edges)."""
         from gramgraph.graphs import d_separated
 
         return d_separated(self.graph, self._positions(a), self._positions(b), self._positions(given))
 
-    def is_dconnected(
-        self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()
-    ) -> bool:
+    def is_dconnected(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether some trail between `a` and `b` stays active when `given` is observed."""
         return not self.is_dseparated(a, b, given)
 
@@ -154,7 +150,7 @@ class DirectedModel(GraphicalModel):
 
         >>> import gramgraph as gg
         >>> gg.BayesianNetwork("A -> B -> D; A -> C -> D").to_junction_tree().cliques
-        (('A', 'B', 'C'), ('B', 'C', 'D'))
+        (('A', 'B', 'C'), ('B', 'D', 'C'))
         """
         from gramgraph.graphs import junction_tree, moralize
 

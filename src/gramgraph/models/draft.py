@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, MutableMapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -131,7 +131,7 @@ class Draft:
         return self
 
     def remove_edge(self, parent: str, child: str) -> Self:
-        """Takes an edge out. The child keeps its numbers if they did not depend on the parent, else they are forgotten."""
+        """Takes an edge out. Numbers that did not depend on the parent stay, others are forgotten."""
         self._var(parent)
         self._var(child)
         if parent not in self._parents[child]:
@@ -139,7 +139,7 @@ class Draft:
         axis = self._parents[child].index(parent)
         if child in self._tables:
             table = self._dense(child)
-            first = table.take(0, axis)
+            first = np.asarray(table.take(0, axis))
             if np.array_equal(table, np.repeat(np.expand_dims(first, axis), table.shape[axis], axis), equal_nan=True):
                 self._tables[child] = first
             else:

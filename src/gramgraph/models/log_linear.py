@@ -79,6 +79,15 @@ class LogLinear(FactorModel):
         theta = np.array(weights, dtype=np.float64)
         if theta.shape != (len(self.features),):
             raise ModelError(f"one weight for each of {len(self.features)} features is needed, not {theta.shape}")
+        wrong = [
+            f"the feature {f.name or i} has values that are not finite"
+            for i, f in enumerate(self.features)
+            if not np.isfinite(f.values).all()
+        ]
+        if not np.isfinite(theta).all():
+            wrong.append("weights that are not finite numbers")
+        if wrong:
+            raise ModelError(wrong)
         theta.flags.writeable = False
         self.weights = theta
         self._factors = self._make_factors()
@@ -110,17 +119,6 @@ class LogLinear(FactorModel):
         """θ · f(x), not normalized."""
         return float(self.weights @ self.feature_values(assignment))
 
-    def faults(self) -> list[str]:
-        """Features or weights that are not finite, and what `FactorModel` finds."""
-        found = [
-            f"the feature {f.name or i} has values that are not finite"
-            for i, f in enumerate(self.features)
-            if not np.isfinite(f.values).all()
-        ]
-        if not np.isfinite(self.weights).all():
-            found.append("weights that are not finite numbers")
-        return found or super().faults()
-
     def neighbors(self, name: str) -> tuple[str, ...]:
         """Variables that share a feature with `name`."""
         return self.markov_blanket(name)
@@ -138,6 +136,8 @@ def _piece(item: Any) -> tuple[tuple[str, ...], Any, str]:
     if isinstance(item, Feature):
         return tuple(var.name for var in item.scope), TableFactor(item.scope, item.values), item.name
     if not isinstance(item, tuple | list) or len(item) not in (2, 3):
-        raise ModelError(f"a feature is (names, table or function) or (names, table or function, name); got {item!r:.80}")
+        raise ModelError(
+            f"a feature is (names, table or function) or (names, table or function, name); got {item!r:.80}"
+        )
     names = (item[0],) if isinstance(item[0], str) else tuple(item[0])
     return tuple(map(str, names)), item[1], str(item[2]) if len(item) == 3 else ""

@@ -33,7 +33,7 @@ class MarkovNetwork(FactorModel):
     >>> net = MarkovNetwork(edges="A - B - C", potentials={("A", "B"): [[2, 1], [1, 2]], ("B", "C"): [[3, 1], [1, 3]]})
     >>> net.markov_blanket("B"), net.is_separated("A", "C", given="B")
     (('A', 'C'), True)
-    >>> round(np.exp(net.joint_log_prob({"A": "yes", "B": "yes", "C": "no"})), 6)
+    >>> round(float(np.exp(net.joint_log_prob({"A": "yes", "B": "yes", "C": "no"}))), 6)
     2.0
     """
 

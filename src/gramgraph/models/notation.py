@@ -74,8 +74,10 @@ def read_structure(given: Any, edges: Iterable[Any] | None = None, *, directed: 
             out.add_node(str(child))
             for parent in _several(parents, child):
                 out.add_edge(str(parent), str(child))
-    elif given is not None:
+    elif isinstance(given, Iterable):
         edges = [*given, *(edges or ())]
+    elif given is not None:
+        raise ModelError(f"a structure is a text 'A -> B', a dict {{child: [parents]}} or pairs; got {given!r:.80}")
     add = out.add_edge if directed else out.add_link
     for pair in edges or ():
         if isinstance(pair, str) or not isinstance(pair, Iterable) or len(ends := tuple(pair)) != 2:

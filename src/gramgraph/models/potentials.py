@@ -37,7 +37,10 @@ def scoped(given: Any, what: str = "factors") -> list[Scoped]:
 
 
 def make_scopes(
-    pieces: Sequence[Scoped], states: Mapping[str, Any] | None, first: Iterable[str] = (), faults: list[str] | None = None
+    pieces: Sequence[Scoped],
+    states: Mapping[str, Any] | None,
+    first: Iterable[str] = (),
+    faults: list[str] | None = None,
 ) -> dict[str, Var]:
     """Name → variable, in first-seen order: states as declared, else as in a given factor, else by the table's shape.
 
@@ -72,6 +75,8 @@ def _plain(name: str, size: int) -> Var:
 def tabulate(content: Any, scope: tuple[Var, ...], what: str) -> FloatArray:
     """Numbers over a scope, from an array of its shape (or flat), or from a function of one label per variable."""
     shape = tuple(var.size for var in scope)
+    if isinstance(content, TableFactor):
+        return np.array(content.values) * np.exp(content.log_scale)
     if callable(content) and not hasattr(content, "__array__"):
         return _evaluated(content, scope, what)
     try:

@@ -32,9 +32,7 @@ def intervene(net: Net, interventions: Mapping[str, Any]) -> Net:
             raise ModelError([f"do({name}): {fault}" for fault in wrong])
         conditionals[i], parents[i] = made, ()
     metadata = dict(net.metadata)
-    return type(net).from_parts(
-        net._vars, conditionals, parents=parents, name=net.name, metadata=metadata, check=False
-    )
+    return type(net).from_parts(net._vars, conditionals, parents=parents, name=net.name, metadata=metadata, check=False)
 
 
 def _distribution(var: Var, value: Any) -> FloatArray:

@@ -40,7 +40,8 @@ def read_parts(structure: Any, edges: Iterable[Any] | None, cpds: Any, states: M
     else:
         _drop_unknown(written, specs, "cpds", out)
     _order_parents(written, specs, out)
-    out.variables = _make_variables(written, specs, states or {}, out)
+    assumed: dict[str, None] = {}  # whose states nobody wrote
+    out.variables = _make_variables(written, specs, states or {}, out, assumed)
     by_name = {var.name: var for var in out.variables}
     index = {name: i for i, name in enumerate(by_name)}
     for name, var in by_name.items():
@@ -52,9 +53,18 @@ def read_parts(structure: Any, edges: Iterable[Any] | None, cpds: Any, states: M
                 made = make_conditional(var, parents, specs[name])
             except GramGraphError as error:
                 found = error.faults if isinstance(error, ModelError) else (f"the table of {name}: {error}",)
-                out.faults += [(name, fault) for fault in found]
+                family = [member for member in (*written.parents[name], name) if member in assumed]
+                hint = _no_states(family) if not isinstance(specs[name], Mapping) else ""
+                out.faults += [(name, fault + hint) for fault in found]
         out.conditionals.append(made)
     return out
+
+
+def _no_states(names: Sequence[str]) -> str:
+    if not names:
+        return ""
+    last = names[-1]
+    return f". No states were given for {listing(names)}, so no and yes are taken: write {last}{{a|b|c}} or {last}[3]"
 
 
 def _by_name(cpds: Any, out: Parts) -> dict[str, Any]:
@@ -67,10 +77,10 @@ def _by_name(cpds: Any, out: Parts) -> dict[str, Any]:
                 out.faults.append((str(name), f"cpds[{name!r}] is a conditional of {spec.child.name}"))
         return {str(name): spec for name, spec in cpds.items()}
     specs: dict[str, Any] = {}
-    for spec in [cpds] if isinstance(cpds, Conditional) else cpds:
+    for spec in cpds if isinstance(cpds, Iterable) else [cpds]:
         if not isinstance(spec, Conditional):
             wanted = "a list of conditionals (Table, NoisyOr, …) or a dict {name: numbers}"
-            raise ModelError(f"cpds must be {wanted}; the list holds {spec!r}")
+            raise ModelError(f"cpds must be {wanted}; got {spec!r:.80}")
         if spec.child.name in specs:
             out.faults.append((spec.child.name, f"{spec.child.name} has more than one conditional"))
         specs[spec.child.name] = spec
@@ -123,7 +133,7 @@ def as_states(given: Any) -> tuple[str, ...]:
 
 
 def _make_variables(
-    written: Structure, specs: Mapping[str, Any], states: Mapping[str, Any], out: Parts
+    written: Structure, specs: Mapping[str, Any], states: Mapping[str, Any], out: Parts, assumed: dict[str, None]
 ) -> tuple[Var, ...]:
     known: dict[str, Var] = {name: discrete(name, labels) for name, labels in written.states.items()}
     declared = dict(states)
@@ -144,6 +154,8 @@ def _make_variables(
     for name in written.names:
         if name not in known:
             labels = guessed.get(name, {})
+            if not labels:
+                assumed[name] = None
             plain = all(_DEFAULT.find(label) >= 0 for label in labels)
             known[name] = Var(name, _DEFAULT) if plain else discrete(name, list(labels))
     return tuple(known[name] for name in written.names)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -9,11 +10,12 @@ from typing import Any
 
 from gramgraph._show import shorten
 from gramgraph.answers import Answer
+from gramgraph.evidence import Likelihood, Not, OneOf, Soft
 from gramgraph.exceptions import GramGraphError
-from gramgraph.models import BayesianNetwork, GraphicalModel
+from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel
 from gramgraph.plot.layout import Layout, layered_layout, orient
 
-__all__ = ["Box", "Drawing", "draw_junction_tree", "draw_model", "text_length", "tree_parts"]
+__all__ = ["Box", "Drawing", "draw_junction_tree", "draw_model", "percent_text", "text_length", "tree_parts"]
 
 #: Measures of a box in pixels.
 HEADER, ROW, PAD = 22.0, 15.0, 8.0
@@ -62,6 +64,19 @@ def text_length(text: str, size: float) -> float:
     return units * size
 
 
+def percent_text(p: float) -> str:
+    """A probability as it stands beside its bar.
+
+    >>> percent_text(1.0), percent_text(0.1234), percent_text(0.0), percent_text(2e-5)
+    ('100%', '12.3%', '0%', '<0.1%')
+    """
+    if math.isnan(p):
+        return "–"
+    if p in (0.0, 1.0):
+        return f"{100 * p:.0f}%"
+    return f"{100 * p:.1f}%" if p >= 0.0005 else "<0.1%"
+
+
 def draw_model(
     model: GraphicalModel, answer: Answer | None = None, evidence: Mapping[str, Any] | None = None
 ) -> Drawing:
@@ -72,6 +87,8 @@ def draw_model(
     for name in observed:
         model.index(name)  # an unknown name is an error with the nearest one
     boxes = tuple(_variable_box(name, answer, observed) for name in model.variables)
+    if isinstance(model, FactorGraph):
+        boxes += tuple(_lines_box(name, (shorten(name, MAX_NAME),)) for name in model.factor_names)
     directed = isinstance(model, BayesianNetwork)
     edges = _model_edges(model)
     return _place(boxes, edges, [""] * len(edges), directed=directed)
@@ -79,11 +96,7 @@ def draw_model(
 
 def draw_junction_tree(cliques: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]) -> Drawing:
     """Boxes for cliques; each edge carries the separator."""
-    boxes = []
-    for clique in cliques:
-        lines = _wrap([shorten(name, MAX_NAME) for name in clique])
-        width = max(text_length(line, FONT) for line in lines) + 2 * PAD
-        boxes.append(Box(", ".join(clique), lines=lines, width=max(width, 40.0), height=ROW * len(lines) + PAD))
+    boxes = [_lines_box(", ".join(c), _wrap([shorten(name, MAX_NAME) for name in c])) for c in cliques]
     separators = []
     for a, b in edges:
         inside = frozenset(cliques[b])
@@ -120,6 +133,9 @@ def _place(boxes: tuple[Box, ...], edges: list[tuple[int, int]], labels: Sequenc
 def _model_edges(model: GraphicalModel) -> list[tuple[int, int]]:
     if isinstance(model, BayesianNetwork):
         return [(model.index(p), i) for i, name in enumerate(model.variables) for p in model.parents(name)]
+    if isinstance(model, FactorGraph):
+        scopes = [factor.scope for factor in model.factors(structured=False)]
+        return [(model.index(var.name), len(model) + k) for k, scope in enumerate(scopes) for var in scope]
     pairs: dict[tuple[int, int], None] = {}  # a dict keeps first-seen order
     for factor in model.factors(structured=False):
         scope = sorted(model.index(var.name) for var in factor.scope)
@@ -144,6 +160,11 @@ def _variable_box(name: str, answer: Answer | None, observed: Mapping[str, Any])
     return Box(name, (), seen, width=round(max(width, 44.0), 1), height=HEADER + ROW + 6)
 
 
+def _lines_box(name: str, lines: tuple[str, ...]) -> Box:
+    width = max(text_length(line, FONT) for line in lines) + 2 * PAD
+    return Box(name, lines=lines, width=round(max(width, 30.0), 1), height=ROW * len(lines) + PAD)
+
+
 def _rows(states: Sequence[str], probabilities: Sequence[float]) -> tuple[tuple[str, float], ...]:
     """The states in their order; of many states the likeliest, and the rest in one row."""
     if len(states) <= MAX_ROWS:
@@ -155,8 +176,14 @@ def _rows(states: Sequence[str], probabilities: Sequence[float]) -> tuple[tuple[
 
 
 def _observation_text(value: Any) -> str:
-    if isinstance(value, Mapping):
+    """What was observed, in words."""
+    if isinstance(value, (Mapping, Likelihood)):
         return "likelihood"
+    if isinstance(value, Soft):
+        return "soft"
+    if isinstance(value, (Not, OneOf)):
+        text = " or ".join(map(str, value.states))
+        return f"not {text}" if isinstance(value, Not) else text
     if isinstance(value, (set, frozenset)):
         return " or ".join(sorted(map(str, value)))
     if isinstance(value, (list, tuple)):

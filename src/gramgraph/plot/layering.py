@@ -177,19 +177,31 @@ class Component:
         ports = self._ports(x)
         routes = []
         for k, chain in enumerate(self.chains):
+            upward = self.layer[chain[-1]] < self.layer[chain[0]]
             route: list[Point] = []
             for i, v in enumerate(chain):
                 level = self.layer[v]
-                upward = len(chain) > 1 and self.layer[chain[-1]] < self.layer[chain[0]]
-                if v >= self.n:
-                    ends = (bottoms[level], tops[level]) if upward else (tops[level], bottoms[level])
-                    route += [(x[v], ends[0]), (x[v], ends[1])]
+                if v < self.n:  # straight from the box to the edge of its layer, past its taller neighbors
+                    down = (i == 0) != upward
+                    at = x[v] + ports[k, i == 0]
+                    box = (at, y[level] + (self.heights[v] / 2 if down else -self.heights[v] / 2))
+                    rim = (at, bottoms[level] if down else tops[level])
+                    route += [box, rim] if i == 0 else [rim, box]
                 else:
-                    leaves_below = (i == 0) != upward
-                    half = self.heights[v] / 2
-                    route.append((x[v] + ports[k, i == 0], y[level] + (half if leaves_below else -half)))
+                    half = (bottoms[level] - tops[level]) / 2
+                    lean = self._lean(chain[i - 1], v, chain[i + 1], x, y, half)
+                    ends = [(x[v] - lean, tops[level]), (x[v] + lean, bottoms[level])]
+                    route += reversed(ends) if upward else ends
             routes.append(tuple(route))
         return tuple(routes)
+
+    def _lean(self, a: int, v: int, b: int, x: list[float], y: list[float], half: float) -> float:
+        """How far a long edge moves aside while it passes half a layer, within the gap between two boxes."""
+        if (x[b] - x[v]) * (x[v] - x[a]) <= 0.0:
+            return 0.0
+        slope = (x[b] - x[a]) / (y[self.layer[b]] - y[self.layer[a]])
+        limit = 0.6 * self.gap_x
+        return min(max(slope * half, -limit), limit)
 
     def _ports(self, x: list[float]) -> dict[tuple[int, bool], float]:
         """Where on a node each edge starts (True) and ends (False): apart, in the order of the other ends."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 from gramgraph.plot.layering import Component
 
-__all__ = ["Layout", "layered_layout", "orient"]
+__all__ = ["Layout", "curve", "layered_layout", "orient"]
 
 Point = tuple[float, float]
 Edge = tuple[int, int]
@@ -81,6 +81,23 @@ def orient(n: int, edges: Sequence[Edge]) -> list[Edge]:
                         following.append(v)
             layer = following
     return [(u, v) if rank[u] <= rank[v] else (v, u) for u, v in edges]
+
+
+def curve(route: Sequence[Point]) -> list[tuple[Point, Point, Point]]:
+    """The cubic Bézier pieces (control, control, end) of a route; smooth everywhere.
+
+    A route has two points in every layer that it touches: between these it is straight, from layer to layer it bends.
+    """
+    slopes: list[float] = []  # dx/dy at each point
+    for (xa, ya), (xb, yb) in zip(route[::2], route[1::2], strict=True):
+        slopes += [(xb - xa) / (yb - ya) if yb != ya else 0.0] * 2
+    pieces = []
+    for k in range(len(route) - 1):
+        (xa, ya), (xb, yb) = route[k], route[k + 1]
+        reach = (yb - ya) / 2 if k % 2 else (yb - ya) / 3
+        if (xa, ya) != (xb, yb):
+            pieces.append(((xa + slopes[k] * reach, ya + reach), (xb - slopes[k + 1] * reach, yb - reach), (xb, yb)))
+    return pieces
 
 
 # ------------------------------------------------------------------------------------------------ components

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from gramgraph.answers import Answer, Belief
 from gramgraph.exceptions import GramGraphError
 from gramgraph.models import GraphicalModel
 from gramgraph.plot import drawing as d
+from gramgraph.plot.layout import curve
 
 __all__ = ["plot_beliefs", "plot_junction_tree", "plot_network"]
 
@@ -99,7 +99,9 @@ def _named(answer: Answer | Belief) -> list[tuple[str, Belief]]:
 
 
 def _plot_cases(beliefs: list[tuple[str, Belief]], ax: Any) -> Any:
-    image = np.concatenate([b.probabilities.reshape(len(b.probabilities), -1) for _, b in beliefs], axis=1)
+    image = np.concatenate(
+        [b.probabilities.reshape(len(b.probabilities), len(b._labels())) for _, b in beliefs], axis=1
+    )
     columns = [f"{name} = {joined(label)}" for name, belief in beliefs for label in belief._labels()]
     ax = _axes(ax, size=(max(3.0, 0.35 * len(columns) + 1.5), 4.5))
     drawn = ax.imshow(image, aspect="auto", vmin=0.0, vmax=1.0, cmap="Blues", interpolation="nearest")
@@ -113,15 +115,16 @@ def _plot_cases(beliefs: list[tuple[str, Belief]], ax: Any) -> Any:
 def _draw(drawing: d.Drawing, ax: Any) -> Any:
     """A unit of the layout is a point on paper, unless the axes are smaller; the fonts follow."""
     width, height = drawing.layout.width + 16, drawing.layout.height + 16
-    unit = min(1.0, 72 * _LARGEST / max(width, height))
+    unit, own = min(1.0, 72 * _LARGEST / max(width, height)), ax is None
     ax = _axes(ax, size=(max(width * unit / 72 + 0.2, 1.5), max(height * unit / 72 + 0.2, 1.0)))
     ax.set_xlim(-8, width - 8)
     ax.set_ylim(height - 8, -8)
     ax.set_aspect("equal")
     ax.set_axis_off()
-    frame = ax.get_window_extent()
-    points = 72.0 / ax.figure.dpi
-    pen = _Pen(ax, min(1.0, frame.width * points / width, frame.height * points / height))
+    if not own:
+        frame, points = ax.get_window_extent(), 72.0 / ax.figure.dpi
+        unit = min(1.0, frame.width * points / width, frame.height * points / height)
+    pen = _Pen(ax, unit)
     for route, label in zip(drawing.layout.routes, drawing.labels, strict=True):
         if len(route) > 1:
             pen.edge(route, drawing.directed)
@@ -153,9 +156,8 @@ class _Pen:
         from matplotlib.path import Path
 
         points, codes = [route[0]], [Path.MOVETO]
-        for (xa, ya), (xb, yb) in pairwise(route):
-            bend = (ya + yb) / 2
-            points += [(xa, bend), (xb, bend), (xb, yb)]
+        for piece in curve(route):
+            points += piece
             codes += [Path.CURVE4] * 3
         self.ax.add_patch(
             FancyArrowPatch(
@@ -196,4 +198,4 @@ class _Pen:
         self.rectangle(x, y + 3, d.BAR, 9, "#eef1f5")
         self.rectangle(x, y + 3, fill, 9, _AMBER if box.observed is not None else _BLUE, zorder=5)
         self.text(left + d.PAD, y + 7.5, shorten(label, d.MAX_LABEL), size=9, ha="left")
-        self.text(left + box.width - 5, y + 7.5, f"{100 * p:.1f}%", size=8.5, ha="right")
+        self.text(left + box.width - 5, y + 7.5, d.percent_text(p), size=8.5, ha="right")

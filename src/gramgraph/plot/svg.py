@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
-from itertools import pairwise
 from typing import Any
 
 from gramgraph._show import clean, probability_text, shorten
 from gramgraph.answers import Answer
 from gramgraph.models import GraphicalModel
 from gramgraph.plot import drawing as d
-from gramgraph.plot.layout import Point
+from gramgraph.plot.layout import Point, curve
 
 __all__ = ["junction_tree_svg", "network_svg"]
 
@@ -84,15 +83,12 @@ def _edge(route: tuple[Point, ...], directed: bool) -> str:
         return ""
     (x0, y0), (xn, yn) = route[0], route[-1]
     tip = 7.0 if directed else 0.0
-    down = 1.0 if route[-1][1] >= route[-2][1] else -1.0
-    points = [*route[:-1], (xn, yn - down * tip)]
+    down = 1.0 if yn >= y0 else -1.0
     path = [f"M{x0:.1f} {y0:.1f}"]
-    for (xa, ya), (xb, yb) in pairwise(points):
-        if abs(xa - xb) < 0.05:
-            path.append(f"L{xb:.1f} {yb:.1f}")
-        else:
-            bend = (ya + yb) / 2
-            path.append(f"C{xa:.1f} {bend:.1f} {xb:.1f} {bend:.1f} {xb:.1f} {yb:.1f}")
+    end = yn - down * tip  # the line ends where the arrowhead begins
+    rim = min(route[-2][1], end) if down > 0 else max(route[-2][1], end)
+    for (xa, ya), (xb, yb), (x, y) in curve([*route[:-2], (route[-2][0], rim), (xn, end)]):
+        path.append(f"C{xa:.1f} {ya:.1f} {xb:.1f} {yb:.1f} {x:.1f} {y:.1f}")
     out = f'<path class="edge" d="{"".join(path)}"/>'
     if directed:
         back = yn - down * (tip + 1)
@@ -151,12 +147,11 @@ def _row(box: d.Box, k: int, label: str, p: float) -> str:
     y = d.HEADER + 3 + d.ROW * k
     x = box.width - d.NUMBER - d.BAR - 2
     fill = d.BAR * min(max(p, 0.0), 1.0) if p == p else 0.0
-    percent = f"{100 * p:.1f}%" if p == p else "–"
     return (
         f'<text class="state" x="{d.PAD}" y="{y + 11:.1f}">{escape(shorten(label, d.MAX_LABEL))}</text>'
         f'<rect class="track" x="{x:.1f}" y="{y + 3:.1f}" width="{d.BAR}" height="9" rx="1.5"/>'
         f'<rect class="bar" x="{x:.1f}" y="{y + 3:.1f}" width="{fill:.1f}" height="9" rx="1.5"/>'
-        f'<text class="num" x="{box.width - 5:.1f}" y="{y + 11:.1f}">{percent}</text>'
+        f'<text class="num" x="{box.width - 5:.1f}" y="{y + 11:.1f}">{escape(d.percent_text(p))}</text>'
     )
 
 

@@ -19,9 +19,9 @@ __all__ = ["check_engine", "compare_answers", "compare_mpe"]
 def check_engine(engine: Engine, *, rounds: int = 20, random_state: int = 0, atol: float = 1e-9) -> None:
     """Assert that the engine answers as enumeration does, on `rounds` random directed and undirected models.
 
-    The models have zeros, single-state variables and loose parts; the questions have joints, gaps, likelihoods and
-    impossible evidence. An engine with a method `mpe` is asked for the most probable assignment too. Approximate
-    engines pass with an `atol` of their own.
+    The models have zeros, single-state variables, noisy-max conditionals and loose parts; the questions have joints,
+    gaps, likelihoods and impossible evidence. An engine with a method `mpe` is asked for the most probable assignment
+    too. Approximate engines pass with an `atol` of their own.
 
     >>> from gramgraph.engines.elimination import Elimination
     >>> check_engine(Elimination(), rounds=2)
@@ -32,7 +32,9 @@ def check_engine(engine: Engine, *, rounds: int = 20, random_state: int = 0, ato
         rng = np.random.default_rng([random_state, number])
         zeros, single = (0.0, 0.35)[number % 2], (0.0, 0.2)[number // 2 % 2]
         model: GraphicalModel = (
-            random_bayesian_network(rng, int(rng.integers(1, 8)), zeros=zeros, single=single)
+            random_bayesian_network(
+                rng, int(rng.integers(1, 8)), zeros=zeros, single=single, max_parents=4, density=0.6, noisy=0.3
+            )
             if number % 3
             else random_markov_network(rng, int(rng.integers(1, 7)), zeros=zeros, single=single)
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph.compile.question import Question
-from gramgraph.conditionals import Table
+from gramgraph.conditionals import Conditional, NoisyMax, Table
 from gramgraph.factors import TableFactor
 from gramgraph.models import BayesianNetwork, MarkovNetwork
 from gramgraph.models.base import GraphicalModel
@@ -30,23 +30,30 @@ def random_bayesian_network(
     density: float = 0.5,
     zeros: float = 0.0,
     single: float = 0.0,
+    noisy: float = 0.0,
 ) -> BayesianNetwork:
     """A network of `n` variables whose order is not topological.
 
     Each node draws up to `max_parents` parents, each kept with probability `density` (so that loose parts occur);
-    a share `zeros` of the entries is zero, and a share `single` of the variables has one state only.
+    a share `zeros` of the entries is zero, a share `single` of the variables has one state only, and a share `noisy` of
+    the conditionals is a noisy-max, which engines may take apart with hidden variables.
 
     >>> random_bayesian_network(np.random.default_rng(0), 4).check_model()
     True
     """
     variables = _variables(rng, n, max_states, single)
     rank = rng.permutation(n)
-    conditionals: list[Table | None] = [None] * n
+    conditionals: list[Conditional | None] = [None] * n
     for place, i in enumerate(rank):
         before = rng.permutation(rank[:place])[:max_parents]
         parents = tuple(variables[int(j)] for j in before if rng.random() < density)
-        shape = (*(var.size for var in parents), variables[int(i)].size)
-        conditionals[int(i)] = Table(variables[int(i)], parents, _rows(rng, shape, zeros))
+        child = variables[int(i)]
+        if parents and rng.random() < noisy:
+            links = [_rows(rng, (var.size, child.size), zeros) for var in parents]
+            conditionals[int(i)] = NoisyMax(child, parents, links, _rows(rng, (child.size,), zeros))
+        else:
+            shape = (*(var.size for var in parents), child.size)
+            conditionals[int(i)] = Table(child, parents, _rows(rng, shape, zeros))
     return BayesianNetwork.from_parts(variables, conditionals)
 
 

@@ -1,0 +1,160 @@
+"""A case under study: observations come and go, and only what they touch is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph._numerics.tree_program import O_CLIQUE
+from gramgraph.answers import Answer
+from gramgraph.compile.lower import lower
+from gramgraph.compile.question import Question
+from gramgraph.compile.tree import plan_tree
+from gramgraph.engines.door import parse_evidence, parse_targets
+from gramgraph.engines.impossible import raise_impossible
+from gramgraph.engines.outputs import Outputs
+from gramgraph.engines.tree_runner import TreeRunner
+from gramgraph.exceptions import StateError, VariableError
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["Session"]
+
+
+class Session:
+    """Beliefs of one case while its evidence changes.
+
+    A new observation invalidates the messages from its clique to the root; a question recomputes those, and the way
+    down to the cliques it reads. Everything else is reused. Not for use from several threads at once.
+
+    >>> import gramgraph as gg
+    >>> case = gg.datasets.asia().session()
+    >>> case.observe(xray="yes")
+    >>> before = case.query("lung")["lung"].prob("yes")
+    >>> case.observe(smoke="no")
+    >>> case.query("lung")["lung"].prob("yes") < before
+    True
+    """
+
+    def __init__(self, model: GraphicalModel, *, memory: float | None = None) -> None:
+        low = lower(model)
+        self._model = model
+        self._outputs = Outputs.of(model, tuple(range(low.n_visible)), (), ())
+        masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
+        self._plan = plan_tree(low, masked=masked, wants=self._outputs.wants, columns=self._outputs.columns)
+        self._plan.check_budget(memory)
+        self._work = TreeRunner(self._plan).borrow(1)
+        n = self._plan.n_cliques
+        self._codes = np.full((1, max(len(masked), 1)), -1, np.int64)
+        self._weights = np.ones((1, max(int(self._plan.mask_offset[-1]), 1)))
+        self._weighted = np.full(len(masked), -1, np.int64)
+        self._dirty = np.ones(n, np.bool_)  # the message up is out of date
+        self._stale = np.ones(n, np.bool_)  # the belief is out of date
+        self._rebuild = np.zeros(n, np.uint8)  # the table holds a belief, not the product of what flows in
+        self._rank = np.empty(n, np.int64)
+        self._rank[self._plan.topo] = np.arange(n)
+        self._out = np.empty((1, self._outputs.width))
+        self._log_z = np.zeros(1)
+        self._row_of = {int(want[0]): row for row, want in enumerate(self._plan.in_tree)}
+        self.recomputed = 0  # cliques whose message or belief the last question computed
+
+    @property
+    def evidence(self) -> dict[str, Any]:
+        """What is observed now, by name."""
+        variables, masked = self._model._vars, self._plan.masked
+        return {
+            variables[v].name: variables[v].states[int(self._codes[0, slot])]
+            for slot, v in enumerate(masked)
+            if self._codes[0, slot] >= 0
+        }
+
+    def observe(self, evidence: Mapping[str, Any] | None = None, **named: Any) -> None:
+        """Set observations; variables that are not named keep theirs. Values as in `query`, `Soft` excepted."""
+        observed, codes, weights, soft, batched, _ = parse_evidence(self._model, {**(evidence or {}), **named})
+        if batched or soft:
+            raise StateError("a session takes one case of hard or likelihood evidence")
+        changes = {v: (int(code), None) for v, code in zip(observed, codes[0], strict=True)}
+        changes.update({v: (-1, w) for v, w in weights.items()})  # type: ignore[dict-item]
+        for v, (code, weight) in changes.items():
+            self._change(v, code, weight)
+
+    def retract(self, *names: str) -> None:
+        """Forget observations (all of them, when no name is given)."""
+        for v in [self._model.index(name) for name in names] if names else list(self._plan.masked):
+            self._change(v, -1, None)
+
+    def _change(self, v: int, code: int, weight: Any) -> None:
+        slot = self._plan.slot_of.get(v)
+        if slot is None:  # a variable with a single state carries no information
+            return
+        lo, hi = self._plan.mask_offset[slot], self._plan.mask_offset[slot + 1]
+        same = self._codes[0, slot] == code and weight is None and self._weighted[slot] < 0
+        if same:
+            return
+        self._codes[0, slot] = code
+        self._weighted[slot] = -1 if weight is None else lo
+        self._weights[0, lo:hi] = 1.0 if weight is None else weight
+        parent = self._plan.parent
+        clique = int(self._plan.program.mask_home[slot])
+        while clique >= 0 and not self._dirty[clique]:
+            self._dirty[clique] = True
+            clique = int(parent[clique])
+        self._stale[:] = True
+
+    @property
+    def log_evidence(self) -> float:
+        """log p(observations)."""
+        self._run([])
+        return float(self._log_z[0])
+
+    def query(self, targets: Any = None) -> Answer:
+        """Beliefs in the targets (default: everything that is not observed) given what is observed now."""
+        singles, joints = parse_targets(self._model, targets)
+        if joints:
+            raise VariableError("a session answers single variables; for joint tables use query(…) of the model")
+        wanted = range(len(self._model._vars)) if singles is None else singles
+        self._run([self._row_of[v] for v in wanted if v in self._row_of])
+        if self._log_z[0] == -np.inf:
+            raise_impossible(self._model, self._question())
+        marginals = {name: self._outputs.marginals[name] for name in (self._model._vars[v].name for v in wanted)}
+        hidden = frozenset(self.evidence) if singles is None else frozenset()
+        out = self._out[0].copy()
+        for var, start, stop in marginals.values():
+            if var.size == 1:
+                out[start:stop] = 1.0
+        return Answer(marginals, out, float(self._log_z[0]), engine="junction_tree", hidden=hidden)
+
+    def _question(self) -> Question:
+        seen = [slot for slot in range(len(self._plan.masked)) if self._codes[0, slot] >= 0]
+        return Question((), (), tuple(self._plan.masked[s] for s in seen), self._codes[:, seen])
+
+    def _run(self, rows: list[int]) -> None:
+        from gramgraph._numerics.tree_runner import redistribute
+
+        plan = self._plan
+        p, low = plan.program, plan.lowered
+        outputs = p.outputs[rows] if rows else p.outputs[:0]
+        needed = self._way_down(outputs[:, O_CLIQUE])
+        collect = np.flatnonzero(self._dirty)
+        collect = collect[np.argsort(-self._rank[collect])]
+        down = needed[np.argsort(self._rank[needed])]
+        redistribute(
+            1, collect, self._rebuild, down, p.collect, p.cliques, p.terms, p.members, p.maps_table, p.maps, p.slices,
+            p.keys, p.constants, outputs, np.arange(len(plan.masked)), plan.mask_offset, self._weighted, p.static,
+            low.values, self._codes, self._weights, low.log_scale, self._work, self._out, self._log_z,
+        )  # fmt: skip
+        self._dirty[:] = False
+        self._stale[down] = False
+        self.recomputed = len(collect) + len(down)
+
+    def _way_down(self, cliques: Any) -> Any:
+        """Cliques from the roots to the given ones whose beliefs are out of date."""
+        mark = np.zeros(self._plan.n_cliques, np.bool_)
+        for clique in cliques.tolist():
+            while clique >= 0 and not mark[clique]:
+                mark[clique] = True
+                clique = int(self._plan.parent[clique])
+        return np.flatnonzero(mark & self._stale)

@@ -1,0 +1,291 @@
+"""The library's own format: JSON that keeps everything a discrete model has, bit for bit.
+
+    {"format": "gramgraph", "version": 1, "kind": "bayesian_network", "name": "…",
+     "variables": [{"name": "a", "states": ["no", "yes"]}, …],
+     "conditionals": [{"kind": "table", "child": "a", "parents": […], "values": […]}, …],
+     "metadata": {…}}
+
+Conditionals save themselves by their kind (`Conditional.to_fields`, `conditionals.from_fields`), so that a noisy-or
+stays one; `null` stands for a variable without numbers yet, with its parents in `structure`. Undirected models have
+`factors` (`scope`, `values` with the last variable fastest, `log_scale`), log-linear ones `features` and `weights`.
+Nothing in a file is ever executed. Files of the layout of `study_json` are recognized and read too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gramgraph.conditionals import Conditional, Table, from_fields
+from gramgraph.exceptions import GramGraphError, ModelError, ParseError, did_you_mean
+from gramgraph.factors import TableFactor
+from gramgraph.io import _json, study_json
+from gramgraph.io._text import (
+    Family,
+    Spec,
+    checked_shape,
+    cycle_shown,
+    find_cycle,
+    normalize_tables,
+    shown,
+    variables_of,
+)
+from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, LogLinear, MarkovNetwork
+from gramgraph.typing import FloatArray
+from gramgraph.variables import Var
+
+__all__ = ["dumps", "loads"]
+
+_VERSION = 1
+_KINDS: dict[str, type[GraphicalModel]] = {
+    "bayesian_network": BayesianNetwork,
+    "factor_graph": FactorGraph,
+    "log_linear": LogLinear,
+    "markov_network": MarkovNetwork,
+}
+
+#: What a kind of conditional may raise when its fields are not what it wrote.
+_UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> GraphicalModel:
+    """A model from the bytes of a file.
+
+    >>> net = BayesianNetwork("a -> b", cpds={"a": [0.25, 0.75], "b": [[0.5, 0.5], [0.125, 0.875]]})
+    >>> loads(dumps(net)) == net
+    True
+    """
+    top = _json.load(data, source)
+    if study_json.recognizes(top):
+        return study_json.from_object(top, source=source, normalize=normalize)
+    if top.get("format") != "gramgraph":
+        message = "expected \"format\": \"gramgraph\", or a study network with 'kind' and 'nodes'"
+        raise ParseError(f"{message}; got the keys {', '.join(map(shown, list(top)[:8]))}", source=source)
+    if top.get("version") != _VERSION:
+        version = shown(top.get("version"))
+        raise ParseError(f"version {version} of the format is not known; this library reads {_VERSION}", source=source)
+    kind = _json.get(top, "kind", str, "", source)
+    if kind not in _KINDS:
+        known = ", ".join(_KINDS)
+        raise ParseError(f"kind {shown(kind)} is not known. Kinds: {known}.{did_you_mean(kind, _KINDS)}", source=source)
+    variables = _variables(top, source)
+    model: GraphicalModel = _READERS[kind](top, variables, source, normalize)
+    return model
+
+
+def _variables(top: dict[str, Any], source: str) -> dict[str, Var]:
+    specs = []
+    for i, entry in enumerate(_json.get(top, "variables", list, "", source)):
+        path = f"variables[{i}]"
+        if not isinstance(entry, dict):
+            raise ParseError(f"{path} must be an object with 'name' and 'states'", source=source)
+        name = _json.get(entry, "name", str, path, source)
+        specs.append(Spec(name, _json.strings(entry, "states", path, source)))
+    return variables_of(specs, source)
+
+
+def _head(top: dict[str, Any], source: str) -> dict[str, Any]:
+    """Name and metadata, which may be absent."""
+    name = _json.get(top, "name", str, "", source) if "name" in top else ""
+    metadata = _json.get(top, "metadata", dict, "", source) if "metadata" in top else {}
+    return {"name": name, "metadata": metadata}
+
+
+def _bayesian_network(top: dict[str, Any], variables: dict[str, Var], source: str, normalize: bool) -> BayesianNetwork:
+    entries = _json.get(top, "conditionals", list, "", source)
+    if len(entries) != len(variables):
+        message = f"{len(variables)} variables need as many conditionals (null where there is none), not {len(entries)}"
+        raise ParseError(message, source=source)
+    structure = _json.get(top, "structure", dict, "", source) if "structure" in top else {}
+    index = {name: i for i, name in enumerate(variables)}
+    conditionals: list[Conditional | None] = []
+    parents: list[list[int]] = []
+    for i, (name, entry) in enumerate(zip(variables, entries, strict=True)):
+        path = f"conditionals[{i}]"
+        given = _parents(entry, name, structure, variables, path, source)
+        parents.append([index[parent] for parent in given])
+        conditionals.append(None if entry is None else _conditional(entry, variables, path, source))
+    cycle = find_cycle(parents)
+    if cycle:
+        names = list(variables)
+        raise ParseError(f"the arcs form a cycle: {cycle_shown([names[i] for i in cycle])}", source=source)
+    if normalize:
+        conditionals = _normalized(conditionals, variables, source)
+    head = _head(top, source)
+    return BayesianNetwork.from_parts(variables.values(), conditionals, parents=parents, **head, check=False)
+
+
+def _parents(
+    entry: Any, name: str, structure: dict[str, Any], variables: Mapping[str, Var], path: str, source: str
+) -> tuple[str, ...]:
+    """Names of the parents, each declared and named once."""
+    if entry is None:
+        given = _json.strings(structure, name, "structure", source) if name in structure else ()
+    else:
+        if not isinstance(entry, dict):
+            raise ParseError(f"{path} must be an object or null", source=source)
+        child = _json.get(entry, "child", str, path, source)
+        if child != name:
+            raise ParseError(f"{path} must be that of {shown(name)}, not of {shown(child)}", source=source)
+        given = _json.strings(entry, "parents", path, source)
+    for parent in given:
+        if parent not in variables:
+            hint = did_you_mean(parent, variables)
+            raise ParseError(f"{path}: parent {shown(parent)} is not declared.{hint}", source=source)
+    if len(set(given)) < len(given) or name in given:
+        raise ParseError(f"{path}: {shown(name)} has a parent twice or is its own parent", source=source)
+    return given
+
+
+def _conditional(entry: dict[str, Any], variables: Mapping[str, Var], path: str, source: str) -> Conditional:
+    if entry.get("kind") == "table":
+        values = _json.numbers(entry, "values", path, source)
+        family = Family(entry["child"], tuple(entry["parents"]), values)
+        sizes = {name: variables[name].size for name in (*family.parents, family.child)}
+        shape = checked_shape(family, sizes, source)
+        return Table(variables[family.child], tuple(variables[p] for p in family.parents), values.reshape(shape))
+    try:
+        return from_fields(entry, variables)
+    except _UNFIT as error:
+        raise ParseError(f"{path}: {error or type(error).__name__}", source=source) from None
+
+
+def _normalized(
+    conditionals: list[Conditional | None], variables: Mapping[str, Var], source: str
+) -> list[Conditional | None]:
+    """Tables with their rows divided by their sums; other kinds are checked and stay."""
+    at = [i for i, c in enumerate(conditionals) if isinstance(c, Table)]
+    out = list(conditionals)
+    tables: list[Table] = [c for c in conditionals if isinstance(c, Table)]
+    if tables:
+        families = [Family(c.child.name, tuple(p.name for p in c.parents), c.values) for c in tables]
+        flat = normalize_tables(
+            [c.values.ravel() for c in tables], [c.child.size for c in tables], families, variables, source
+        )
+        for i, table, values in zip(at, tables, flat, strict=True):
+            out[i] = Table(table.child, table.parents, values.reshape(table.values.shape))
+    for i, c in enumerate(conditionals):
+        if c is not None and not isinstance(c, Table) and (faults := c.faults()):
+            raise ParseError(f"conditionals[{i}]: {faults[0]}", source=source)
+    return out
+
+
+def _factors(top: dict[str, Any], variables: Mapping[str, Var], source: str) -> list[TableFactor]:
+    found = []
+    for i, entry in enumerate(_json.get(top, "factors", list, "", source)):
+        path = f"factors[{i}]"
+        scope, values = _scoped(entry, variables, path, source)
+        scale = float(entry.get("log_scale", 0.0)) if isinstance(entry.get("log_scale", 0.0), (int, float)) else np.nan
+        if not np.isfinite(scale):
+            raise ParseError(f"{path}.log_scale must be a finite number", source=source)
+        if not ((values >= 0.0) & (values < np.inf)).all():
+            raise ParseError(f"{path}.values must be finite and not negative", source=source)
+        found.append(TableFactor(scope, values, scale))
+    return found
+
+
+def _scoped(entry: Any, variables: Mapping[str, Var], path: str, source: str) -> tuple[tuple[Var, ...], FloatArray]:
+    """The scope of a factor or feature and its numbers in the scope's shape."""
+    if not isinstance(entry, dict):
+        raise ParseError(f"{path} must be an object with 'scope' and 'values'", source=source)
+    names = _json.strings(entry, "scope", path, source)
+    for name in names:
+        if name not in variables:
+            raise ParseError(f"{path}: {shown(name)} is not declared.{did_you_mean(name, variables)}", source=source)
+    values = _json.numbers(entry, "values", path, source)
+    shape: tuple[int, ...] = ()
+    if names:  # a scope is a family whose child is its last variable
+        sizes = {name: variables[name].size for name in names}
+        shape = checked_shape(Family(names[-1], names[:-1], values), sizes, source)
+    elif values.size != 1:
+        raise ParseError(f"{path}: a factor over no variables has one number, not {values.size}", source=source)
+    return tuple(variables[name] for name in names), values.reshape(shape)
+
+
+def _markov_network(top: dict[str, Any], variables: dict[str, Var], source: str, normalize: bool) -> MarkovNetwork:
+    net = MarkovNetwork.from_parts(variables.values(), _factors(top, variables, source), **_head(top, source))
+    links = []
+    for pair in _json.get(top, "links", list, "", source) if "links" in top else ():
+        if not (isinstance(pair, list) and len(pair) == 2 and all(isinstance(v, str) and v in variables for v in pair)):
+            raise ParseError("links must be pairs of variables", source=source)
+        links.append((net.index(pair[0]), net.index(pair[1])))
+    if any(a == b for a, b in links):
+        raise ParseError("links must be pairs of different variables", source=source)
+    net._links = tuple(links)
+    return net
+
+
+def _factor_graph(top: dict[str, Any], variables: dict[str, Var], source: str, normalize: bool) -> FactorGraph:
+    names = _json.strings(top, "factor_names", "", source) if "factor_names" in top else None
+    try:
+        factors = _factors(top, variables, source)
+        return FactorGraph.from_parts(variables.values(), factors, names=names, **_head(top, source))
+    except ModelError as error:
+        raise ParseError(f"factor_names: {error}", source=source) from None
+
+
+def _log_linear(top: dict[str, Any], variables: dict[str, Var], source: str, normalize: bool) -> LogLinear:
+    features = []
+    for i, entry in enumerate(_json.get(top, "features", list, "", source)):
+        path = f"features[{i}]"
+        scope, values = _scoped(entry, variables, path, source)
+        label = _json.get(entry, "name", str, path, source) if "name" in entry else ""
+        features.append((tuple(var.name for var in scope), values, label))
+    weights = _json.numbers(top, "weights", "", source)
+    head = _head(top, source)
+    states = {name: var.states for name, var in variables.items()}
+    try:
+        model = LogLinear(features, weights, states=states, name=head["name"])
+    except _UNFIT as error:
+        raise ParseError(str(error), source=source) from None
+    model.metadata = head["metadata"]
+    return model
+
+
+_READERS: dict[str, Any] = {
+    "bayesian_network": _bayesian_network,
+    "factor_graph": _factor_graph,
+    "log_linear": _log_linear,
+    "markov_network": _markov_network,
+}
+
+
+def dumps(model: Any) -> bytes:
+    """The bytes of a file, one variable, conditional or factor a line."""
+    kind = next((kind for kind, cls in _KINDS.items() if type(model) is cls), None)
+    if kind is None:
+        known = ", ".join(cls.__name__ for cls in _KINDS.values())
+        raise ModelError(f"the format holds {known}, not {type(model).__name__}")
+    parts: dict[str, Any] = {"format": "gramgraph", "version": _VERSION, "kind": kind, "name": model.name}
+    parts["variables"] = [{"name": name, "states": list(model.states(name))} for name in model.variables]
+    if isinstance(model, BayesianNetwork):
+        parts["conditionals"] = [None if c is None else c.to_fields() for c in model._conditionals]
+        if None in parts["conditionals"]:
+            parts["structure"] = {name: list(model.parents(name)) for name in model.variables}
+    elif isinstance(model, LogLinear):
+        parts["features"] = [
+            {"name": f.name, "scope": [v.name for v in f.scope], "values": f.values.ravel().tolist()}
+            for f in model.features
+        ]
+        parts["weights"] = model.weights.tolist()
+    else:
+        parts["factors"] = [
+            {"scope": [v.name for v in f.scope], "values": f.values.ravel().tolist(), "log_scale": f.log_scale}
+            for f in model.factors()
+        ]
+    if isinstance(model, FactorGraph):
+        parts["factor_names"] = list(model.factor_names)
+    if isinstance(model, MarkovNetwork) and model._links:
+        names = model.variables
+        parts["links"] = [[names[a], names[b]] for a, b in model._links]
+    parts["metadata"] = model.metadata
+    return ("{\n" + ",\n".join(f'"{key}": {_block(value)}' for key, value in parts.items()) + "\n}\n").encode("utf-8")
+
+
+def _block(value: Any) -> str:
+    """A list of objects with one a line; anything else on one line."""
+    if isinstance(value, list) and value and isinstance(value[0], (dict, type(None))):
+        return "[\n" + ",\n".join("  " + _json.dump(item) for item in value) + "\n]"
+    return _json.dump(value)

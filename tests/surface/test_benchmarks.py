@@ -1,0 +1,116 @@
+"""The benchmark harness works: cells, limits, agreement, tables. Its figures are not judged here."""
+
+from __future__ import annotations
+
+import math
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from benchmarks import exact_discrete
+from benchmarks.__main__ import main
+from benchmarks.harness import Cell, Failure, Measurement, PeakMemory, measure, runner
+from benchmarks.networks import data_folder, draw_cases, network_paths, topological_order
+from benchmarks.tables import Ratio, Target, best_of, difference, ratio_of, seconds, summary
+
+needs_data = pytest.mark.skipif(data_folder() is None, reason="no shared data: set GRAMGRAPH_DATA")
+
+
+def made(cpu: float, *answers: Any) -> Measurement:
+    return Measurement(cpu, cpu, 1, 1, answers=tuple(np.asarray(a, float) for a in answers))
+
+
+def test_measure_gives_the_time_of_one_unit() -> None:
+    cpu, wall, repeats = measure(lambda: time.sleep(0.01), budget=0.05, units=2)
+    assert 0.005 <= wall < 0.05
+    assert cpu < wall
+    assert repeats >= 2
+
+
+def test_peak_memory_sees_an_array_that_is_gone() -> None:
+    with PeakMemory() as memory:
+        np.ones(8_000_000).sum()
+    assert 60e6 < memory.peak < 200e6
+
+
+def test_difference_is_nan_for_other_shapes_and_zero_for_equal_infinities() -> None:
+    assert difference(made(1, [0.5, 0.5]), made(1, [0.5, 0.25])) == 0.25
+    assert math.isnan(difference(made(1, [0.5, 0.5]), made(1, [1.0])))
+    assert difference(made(1, [-np.inf]), made(1, [-np.inf])) == 0.0
+
+
+def test_ratios_take_the_better_peer_and_keep_bounds() -> None:
+    stopped = Failure("> 10 s", limit=10.0)
+    assert ratio_of(made(1e-3), best_of([stopped, made(0.5), made(0.2)])) == Ratio(200.0)
+    assert ratio_of(made(1e-3), best_of([stopped, Failure("died")])) == Ratio(10_000.0, bound=True)
+    assert ratio_of(made(1e-3), best_of([Failure("not installed")])) is None
+    assert "missed" in summary([Ratio(2.0), Ratio(30.0)], Target(median=10, each=5))
+    assert seconds(12.3e-6) == "12.3 µs"
+
+
+def test_parents_come_first() -> None:
+    parents = [[3], [0, 2], [], [2]]
+    order = topological_order(parents)
+    assert sorted(order) == [0, 1, 2, 3]
+    assert all(order.index(p) < order.index(v) for v in range(4) for p in parents[v])
+
+
+@needs_data
+def test_cases_are_possible_and_seeded() -> None:
+    import gramgraph as gg
+
+    net = gg.read(network_paths(["asia"])["asia"])
+    cases = draw_cases(net, 50, name="asia")
+    again = draw_cases(net, 50, name="asia")
+    assert np.array_equal(cases.codes, again.codes)
+    assert cases.observed == again.observed
+    for case in range(50):
+        full = {v: cases.states[i][cases.codes[case, i]] for i, v in enumerate(cases.variables)}
+        assert net.joint_log_prob(full) > -math.inf
+    assert cases.frame(mixed=True).notna().sum(axis=1).eq(1).all()
+
+
+@needs_data
+def test_a_cell_that_takes_too_long_is_stopped_and_the_next_one_runs() -> None:
+    with runner() as run:
+        stopped = run.run(Cell("exact_discrete", "asia", "load", "gramgraph", budget=30, limit=0.01))
+        assert isinstance(stopped, Failure)
+        assert stopped.limit == 0.01
+        loaded = run.run(Cell("exact_discrete", "asia", "load", "gramgraph", budget=0.01, limit=60))
+        assert isinstance(loaded, Measurement), loaded
+        assert run.run(Cell("exact_discrete", "asia", "case", "no_such_peer x", 1, 60)) == Failure("not installed")
+
+
+@needs_data
+def test_report_on_asia(tmp_path: Path) -> None:
+    """Every task of ours, without peers: a full report and no faults."""
+    arguments = [
+        "exact_discrete",
+        "--networks",
+        "asia",
+        "--quick",
+        "--budget",
+        "0.01",
+        "--peers",
+        "--out",
+        str(tmp_path),
+    ]
+    assert main([*arguments, "--limit", "120"]) == 0
+    text = (tmp_path / "exact_discrete.md").read_text(encoding="utf-8")
+    assert text.count("| asia |") == 8  # six tasks against pyAgrum, files, plans
+    assert "disagree" not in text
+
+
+def test_disagreement_is_a_fault() -> None:
+    results: dict[tuple[str, str, str], Any] = {
+        ("asia", "batch", "gramgraph"): made(1e-6, [0.4, 0.6]),
+        ("asia", "case", "pyagrum lazy"): made(1e-3, [0.4, 0.6]),
+        ("asia", "case", "pyagrum shafer"): made(1e-3, [0.3, 0.7]),
+    }
+    text, faults = exact_discrete._render(results, ["asia"], ["batch"], 1.0, 1.0)
+    assert "**disagree**" in text
+    assert any("pyagrum shafer" in fault for fault in faults)
+    assert not any("pyagrum lazy" in fault for fault in faults)
