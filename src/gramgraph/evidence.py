@@ -63,7 +63,7 @@ class Soft(_Weights):
 
 
 def weights_of(var: Var, value: Any, *, what: str = "likelihood") -> FloatArray:
-    """One non-negative weight per state, from a mapping (states left out: 0) or a sequence in the order of the states."""
+    """One non-negative weight per state, from a mapping (states left out: 0) or numbers in the order of the states."""
     if isinstance(value, _Weights):
         value = value.weights
     out = np.zeros(var.size)
@@ -73,7 +73,8 @@ def weights_of(var: Var, value: Any, *, what: str = "likelihood") -> FloatArray:
     else:
         given = np.asarray(value, dtype=np.float64).reshape(-1)
         if len(given) != var.size:
-            raise StateError(f"{what} of {var.name} needs {var.size} numbers ({', '.join(var.states)}), got {len(given)}")
+            labels = ", ".join(var.states)
+            raise StateError(f"{what} of {var.name} needs {var.size} numbers ({labels}), got {len(given)}")
         out[:] = given
     if not np.isfinite(out).all() or (out < 0).any() or not out.any():
         raise StateError(f"{what} of {var.name} must be finite, non-negative and not all zero, got {out.tolist()}")

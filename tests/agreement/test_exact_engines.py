@@ -90,6 +90,16 @@ def test_everything_observed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
+def test_a_table_without_cases(name: str) -> None:
+    net = random_bayesian_network(np.random.default_rng(2), 5)
+    question = Question((0, 3), ((4, 1),), (2,), np.zeros((0, 1), np.int64), (), True)
+    found = compare_answers(get_engine(name), net, question)
+    assert found["v0"].probabilities.shape == (0, net.var("v0").size)
+    compare_mpe(get_engine(name), net, question)
+    assert str(get_engine(name).plan(net, question))
+
+
+@pytest.mark.parametrize("name", OTHERS)
 def test_impossible_evidence_is_minus_infinity_and_nan(name: str) -> None:
     a, b = binary("a"), binary("b")
     net = BayesianNetwork.from_parts(

@@ -148,6 +148,7 @@ def test_faults_say_where(changes: dict[str, Any], says: str) -> None:
         (b"", 1, 1, "not JSON"),
         (b"[" * 100_000, None, None, "nested too deeply"),
         (b'{"format": ' + b"9" * 10_000 + b"}", None, None, "thousands of digits"),
+        (b'{"format": 0.' + b"9" * 10_000 + b"}", None, None, "thousands of digits"),
     ],
 )
 def test_text_that_is_no_json(data: bytes, line: int | None, column: int | None, says: str) -> None:

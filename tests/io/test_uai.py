@@ -110,6 +110,7 @@ def test_comments_and_what_follows_the_last_table() -> None:
         (b"3 2 1 0", b"-3 2 1 0", 6, 1, "expected the number of variables of factor 1, got -3"),
         (b"4\n 0.1", b"5\n 0.1", 11, 1, "factor 0 has 4 entries by its scope; its table announces 5"),
         (b" 7 8 9", b" 7 -8 9", 16, 4, "finite and not negative; this one is -8"),
+        (b" 7 8 9", b" 7 " + b"8" * 3000 + b" 9", 16, 4, "expected a number, got '8888"),
         (b" 7 8 9", b" 7 nan 9", 16, 4, "finite and not negative; this one is nan"),
         (b" 7 8 9", b" 7 9", 18, 2, "factor 2 has 3 entries by its scope; its table announces 1"),
         (b" 1 1 0", b" 0 0 0", 18, 2, "factor 2 has no entry but zeros"),
@@ -184,6 +185,7 @@ def test_factor_graphs_of_libdai() -> None:
         (b"\n1\n3\n3\n3\n", b"\n1\n3\n2\n3\n", (14, 1), "variable 3 has 2 states here and 3 before"),
         (b"2 3\n", b"", (22, 1), "expected 6 numbers for the 3 entries of factor 1, the file ends after 4"),
         (b"7 3\n", b"7 7\n", (5, 1), "names a variable twice"),
+        (b"7 3\n", b"7 3000000000\n", (5, 1), "expected labels up to 999999999, got 3000000000"),
     ]:
         with pytest.raises(ParseError, match=says) as caught:
             fg.loads(SPARSE.replace(old, new, 1) if old != b"2 3\n" else SPARSE[:-4])

@@ -417,6 +417,7 @@ def enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_o
                     x = weights[min(row, weights.shape[0] - 1), wcol + i]
                 likelihood[(lo + i) * W + w] = x
 
+
 @_jit
 def combine(W, t, c, cliques, terms, members, slices, mask_offset, work):
     """The product of terms over the same variables, each cell with its own exponent; False when none is active."""
@@ -478,6 +479,7 @@ def combine(W, t, c, cliques, terms, members, slices, mask_offset, work):
                 spill[c * W + w] += top * LOG_BIG
     return n_done > 0
 
+
 @_jit
 def build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work):
     """The clique's table: its own factors times everything that flows in."""
@@ -529,6 +531,7 @@ def build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, 
     if not started:
         _copy(W, tables, o, static, U(cliques[c, C_STATIC]), size)
 
+
 @_jit
 def send_up(W, c, cliques, maximize, work):
     """Message to the parent: Σ (or max) over the clique's own variables, scaled to sum (or maximum) one."""
@@ -550,6 +553,7 @@ def send_up(W, c, cliques, maximize, work):
         y = 1.0 / x if x > 0.0 else 0.0
         for i in range(n_sep):
             separators[s + i * WU + w] *= y
+
 
 @_jit
 def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
@@ -576,6 +580,7 @@ def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
     run = U(cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE])
     _scale(W, tables, U(cliques[c, C_OFF]) * WU, n_sep, run, scratch, U0)
 
+
 @_jit
 def normalize_root(W, c, cliques, work):
     WU = U(W)
@@ -584,6 +589,7 @@ def normalize_root(W, c, cliques, work):
         x = totals[c * W + w]
         scratch[w] = 1.0 / x if x > 0.0 else 0.0
     _scale(W, tables, U(cliques[c, C_OFF]) * WU, U1, U(cliques[c, C_SIZE]), scratch, U0)
+
 
 @_jit
 def log_total(W, case, last, cliques, collect, slices, constants, log_scale, work, log_z):
@@ -613,6 +619,7 @@ def log_total(W, case, last, cliques, collect, slices, constants, log_scale, wor
             logs += spill[c * W + w]
         log_z[case + w] = logs + math.log(product)
 
+
 @_jit
 def read_out(W, case, last, cliques, outputs, maps_table, maps, work, out):
     """Project each wanted set from its table and normalize it."""
@@ -638,6 +645,7 @@ def read_out(W, case, last, cliques, outputs, maps_table, maps, work, out):
             x = 1.0 / x if x > 0.0 else np.nan
             for i in range(width):
                 out[case + w, col + i] = scratch[i * W + w] * x
+
 
 @_jit
 def sums(
@@ -668,6 +676,7 @@ def sums(
                     out[case + w, onehot[q, 1] + i] = 0.0
                 state = codes[case + w, onehot[q, 0]] if onehot[q, 0] >= 0 else 0
                 out[case + w, onehot[q, 1] + state] = 1.0
+
 
 @_jit
 def best(
@@ -706,6 +715,7 @@ def best(
                     states[case + w, v] = chosen % sizes[v]
                     chosen //= sizes[v]
 
+
 @_jit
 def collected(
     W,
@@ -720,6 +730,7 @@ def collected(
         build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
         send_up(W, collect[q], cliques, False, work)
     log_total(W, 0, 0, cliques, collect, slices, constants, log_scale, work, log_z)
+
 
 @_jit
 def redistribute(

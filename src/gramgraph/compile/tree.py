@@ -119,19 +119,17 @@ class TreePlan:
         _, _, table_size, sep_size, _, _ = self._layout
         home = self._homes
         used = np.unique(home[(home >= 0) & (self._is_static == 1)])
-        static = float(table_size[used].sum())
-        separators = float(sep_size.sum())
-        return 8.0 * (static + lanes * (float(table_size.sum()) + 3 * separators) + 2.0 * len(self.lowered.values))
+        per_case = table_size.sum() + 2 * sep_size.sum() + sep_size.max(initial=0)
+        return 8.0 * (float(table_size[used].sum()) + lanes * float(per_case) + len(self.lowered.values))
 
     @property
     def flops(self) -> float:
-        """Multiplications and additions for one case, about."""
-        return 2.0 * self.cells * (2.0 + self.n_children)
-
-    @property
-    def n_children(self) -> float:
-        """Messages per clique."""
-        return 1.0 if self.n_cliques else 0.0
+        """Multiplications and additions for one case: a pass over a clique for each message in and out."""
+        if not self.n_cliques:
+            return 0.0
+        inside = self.parent[self.parent >= 0]
+        neighbors = np.bincount(inside, minlength=self.n_cliques) + (self.parent >= 0)
+        return float((np.exp(np.minimum(self._clique_logs, 700.0)) * (2.0 + 2.0 * neighbors)).sum())
 
     @property
     def seconds(self) -> float:
@@ -150,9 +148,7 @@ class TreePlan:
 
         low, table_size = self.lowered, self._layout[2]
         n = len(low.sizes)
-        return homes(
-            self.clique_ptr, self.clique_idx, table_size, low.scope_ptr, low.scope_idx, self.keep, self.use, n
-        )
+        return homes(self.clique_ptr, self.clique_idx, table_size, low.scope_ptr, low.scope_idx, self.keep, self.use, n)
 
     @cached_property
     def _is_static(self) -> Array:
@@ -200,11 +196,24 @@ class TreePlan:
         scratch = max(biggest_sep, int(program.outputs[:, 4].max(initial=1)) if len(program.outputs) else 1, 1)
         n = max(self.n_cliques, 1)
         likelihood = int(self.mask_offset[-1])
-        return (tables, separators, separators, buffer, likelihood, combined, biggest_term, len(self.masked), n, n, scratch)
+        return (
+            tables,
+            separators,
+            separators,
+            buffer,
+            likelihood,
+            combined,
+            biggest_term,
+            len(self.masked),
+            n,
+            n,
+            scratch,
+        )
 
     def __str__(self) -> str:
         lines = [
-            f"junction tree: {self.n_cliques} cliques, induced width {self.width}, {self.cells:.4g} cells ({self.heuristic})",
+            f"junction tree ({self.heuristic}): {self.n_cliques} cliques, induced width {self.width}, "
+            f"{self.cells:.4g} cells",
             f"largest clique: {self.largest_cells:.4g} cells over {listing(self.largest_clique)}",
             f"memory: {readable(self.bytes)}   work: {self.flops:.3g} flops   time: about {self.seconds:.2g} s a case",
         ]

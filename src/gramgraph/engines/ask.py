@@ -9,7 +9,7 @@ import numpy as np
 from gramgraph.answers import Answer, Assignment
 from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan
-from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets
+from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets, refuse_soft
 from gramgraph.engines.impossible import raise_impossible
 from gramgraph.engines.quick import quick_query
 from gramgraph.engines.registry import get_engine
@@ -54,7 +54,9 @@ def query(
         answer = with_soft_evidence(worker, model, question, parsed[3], memory=memory)
     elif worker.name == "junction_tree":
         return _checked(
-            model, question, worker.answer(model, question, memory=memory, n_jobs=n_jobs, hidden=hidden, details=details)
+            model,
+            question,
+            worker.answer(model, question, memory=memory, n_jobs=n_jobs, hidden=hidden, details=details),
         )
     else:
         answer = worker.answer(model, question, memory=memory, **options)
@@ -74,7 +76,7 @@ def _hidden(model: GraphicalModel, question: Question) -> frozenset[str]:
         return frozenset([model._vars[v].name for v in question.observed])
     if not question.n_cases:
         return frozenset()
-    always = (question.codes >= 0).all(axis=0)
+    always = np.asarray((question.codes >= 0).all(axis=0))
     return frozenset(model._vars[v].name for j, v in enumerate(question.observed) if always[j])
 
 
@@ -83,6 +85,7 @@ def log_evidence(
 ) -> float | FloatArray:
     """log p(evidence): a number, or one per case; -inf where the evidence is impossible."""
     parsed = parse_evidence(model, evidence, virtual_evidence)
+    refuse_soft(model, parsed)
     question = build_question(model, (), (), parsed)
     return get_engine("junction_tree").answer(model, question, memory=memory, n_jobs=n_jobs).log_evidence  # type: ignore[no-any-return]
 
@@ -101,6 +104,7 @@ def map_query(
 ) -> Any:
     """The most probable assignment; see `GraphicalModel.map_query`."""
     parsed = parse_evidence(model, evidence, virtual_evidence)
+    refuse_soft(model, parsed)
     question = build_question(model, (), (), parsed)
     if targets is not None:
         from gramgraph.engines.marginal_map import marginal_map
@@ -157,6 +161,7 @@ def sample(
     import pandas as pd
 
     parsed = parse_evidence(model, evidence, virtual_evidence)
+    refuse_soft(model, parsed)
     if parsed[4]:
         raise VariableError("sample takes one case of evidence (a dict), not a table of cases")
     question = build_question(model, (), (), parsed)
@@ -184,9 +189,7 @@ def plan(
     names = [given] if isinstance(given, str) else list(given)
     observed = tuple(model.index(name) for name in names)
     codes = np.zeros((1, len(observed)), np.int64)
-    question = Question(
-        tuple(range(len(model._vars))) if singles is None else singles, joints, observed, codes
-    )
+    question = Question(tuple(range(len(model._vars))) if singles is None else singles, joints, observed, codes)
     made: TreePlan = get_engine(engine).plan(model, question)
     if memory is not None:
         made.check_budget(memory)

@@ -46,13 +46,12 @@ def parse_evidence(model: GraphicalModel, evidence: Any, virtual: Any = None, so
     """(observed variables, codes, likelihoods, soft beliefs, whether there are many cases, index of the cases)."""
     weights: dict[int, FloatArray] = {}
     jeffrey: dict[int, FloatArray] = {}
-    index: Any = None
+    observed: tuple[int, ...] = ()
+    codes, index = NO_CODES, None
     batched = False
-    if evidence is None:
-        observed, codes = (), NO_CODES
-    elif isinstance(evidence, Mapping):
+    if isinstance(evidence, Mapping):
         observed, codes = _one_case(model, evidence, weights, jeffrey)
-    else:
+    elif evidence is not None:
         observed, codes, index = _many_cases(model, evidence)
         batched = True
     for name, value in (virtual or {}).items():
@@ -153,6 +152,13 @@ def _encode(column: Any, model: GraphicalModel, v: int) -> IntArray | None:
             raise StateError(f"row {row}: {error}")
         table[i] = code
     return table[found]
+
+
+def refuse_soft(model: GraphicalModel, parsed: Parsed) -> None:
+    """`StateError` for soft evidence where only `query` can honor it."""
+    if parsed[3]:
+        names = ", ".join(model._vars[v].name for v in parsed[3])
+        raise StateError(f"soft evidence ({names}) is answered by query alone; here give Likelihood(…) or a state")
 
 
 def build_question(

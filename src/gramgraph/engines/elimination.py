@@ -179,7 +179,7 @@ class Elimination:
         """The plan of the case that needs most memory."""
         sources = Sources.of(model, structured=True)
         plans = [plan for plan, _ in self._patterns(model, sources, question)]
-        return max(plans, key=lambda plan: plan.bytes)
+        return max(plans, key=lambda plan: plan.bytes, default=EliminationPlan((), ()))
 
     def answer(self, model: GraphicalModel, question: Question, *, memory: float | None = None) -> Answer:
         """Beliefs and log p(evidence) of every case; cases with the same variables observed share one plan."""

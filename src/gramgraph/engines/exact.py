@@ -10,9 +10,9 @@ import numpy as np
 
 from gramgraph.answers import Answer
 from gramgraph.compile.question import Question
-from gramgraph.engines.door import build_question, parse_evidence
+from gramgraph.engines.door import build_question, parse_evidence, refuse_soft
 from gramgraph.engines.registry import get_engine
-from gramgraph.exceptions import StateError, VariableError
+from gramgraph.exceptions import VariableError
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -59,9 +59,7 @@ def one_case(model: GraphicalModel, evidence: Case, virtual_evidence: Mapping[st
     parsed = parse_evidence(model, evidence, virtual_evidence)
     if parsed[4]:
         raise VariableError("evidence of one case is needed here: a dict, not a table of cases")
-    if parsed[3]:
-        names = ", ".join(model._vars[v].name for v in parsed[3])
-        raise StateError(f"soft evidence ({names}) is answered by query alone; here give Likelihood(…) or a state")
+    refuse_soft(model, parsed)
     return build_question(model, (), (), parsed)
 
 

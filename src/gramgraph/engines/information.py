@@ -31,7 +31,7 @@ def entropy(model: GraphicalModel, targets: Names, evidence: Case = None, *, bas
 
     >>> from gramgraph.testing import random_bayesian_network
     >>> net = random_bayesian_network(np.random.default_rng(0), 4)
-    >>> 0.0 <= entropy(net, "v0", base=2) <= np.log2(net.var("v0").size)
+    >>> bool(0.0 <= entropy(net, "v0", base=2) <= np.log2(net.var("v0").size))
     True
     """
     question = one_case(model, evidence)

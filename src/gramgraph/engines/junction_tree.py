@@ -215,7 +215,7 @@ def _jobs(model: GraphicalModel, low: Lowered, question: Question, memory: float
             yield _job(*general, question, None)
             return
     seen = codes >= 0
-    every = seen.all(axis=0)
+    every = np.asarray(seen.all(axis=0))
     if (every | ~seen.any(axis=0)).all():
         yield _sliced_job(model, low, question, every, None, memory)
         return
@@ -240,7 +240,7 @@ def _sliced_job(
     observed = question.observed
     sliced, masked = _split(low, question, tuple(v for v, on in zip(observed, always.tolist(), strict=True) if on))
     if rows is None and not always.all():
-        some = (question.codes >= 0).any(axis=0)
+        some = np.asarray((question.codes >= 0).any(axis=0))
         extra = {v for j, v in enumerate(observed) if some[j] and v not in sliced and low.sizes[v] > 1}
         masked = tuple(sorted(extra.union(masked)))
     outputs = Outputs.of(model, question.targets, question.joints, sliced)

@@ -31,7 +31,11 @@ class Outputs:
 
     @classmethod
     def of(
-        cls, model: GraphicalModel, targets: tuple[int, ...], joints: tuple[tuple[int, ...], ...], sliced: tuple[int, ...]
+        cls,
+        model: GraphicalModel,
+        targets: tuple[int, ...],
+        joints: tuple[tuple[int, ...], ...],
+        sliced: tuple[int, ...],
     ) -> Outputs:
         """Lay out the wanted tables; joints lose the variables that are sliced or have one state."""
         variables = model._vars

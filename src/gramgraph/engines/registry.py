@@ -30,7 +30,9 @@ def get_engine(name: str) -> Any:
     found = _made.get(name)
     if found is None:
         if name not in ENGINES:
-            raise EngineError(f"{name!r} is no engine. Engines: auto, {', '.join(ENGINES)}.{did_you_mean(name, ENGINES)}")
+            raise EngineError(
+                f"{name!r} is no engine. Engines: auto, {', '.join(ENGINES)}.{did_you_mean(name, ENGINES)}"
+            )
         module, _, cls = ENGINES[name].partition(":")
         found = _made[name] = getattr(importlib.import_module(module), cls)()
     return found

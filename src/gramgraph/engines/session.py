@@ -59,6 +59,7 @@ class Session:
         self._out = np.empty((1, self._outputs.width))
         self._log_z = np.zeros(1)
         self._row_of = {int(want[0]): row for row, want in enumerate(self._plan.in_tree)}
+        self._constants: dict[int, float] = {}  # log likelihoods of single-state variables, which no table holds
         self.recomputed = 0  # cliques whose message or belief the last question computed
 
     @property
@@ -76,19 +77,20 @@ class Session:
         observed, codes, weights, soft, batched, _ = parse_evidence(self._model, {**(evidence or {}), **named})
         if batched or soft:
             raise StateError("a session takes one case of hard or likelihood evidence")
-        changes = {v: (int(code), None) for v, code in zip(observed, codes[0], strict=True)}
-        changes.update({v: (-1, w) for v, w in weights.items()})  # type: ignore[dict-item]
-        for v, (code, weight) in changes.items():
-            self._change(v, code, weight)
+        for v, code in zip(observed, codes[0].tolist(), strict=True):
+            self._change(v, code, None)
+        for v, weight in weights.items():
+            self._change(v, -1, weight)
 
     def retract(self, *names: str) -> None:
         """Forget observations (all of them, when no name is given)."""
-        for v in [self._model.index(name) for name in names] if names else list(self._plan.masked):
+        for v in [self._model.index(name) for name in names] if names else [*self._plan.masked, *self._constants]:
             self._change(v, -1, None)
 
     def _change(self, v: int, code: int, weight: Any) -> None:
         slot = self._plan.slot_of.get(v)
-        if slot is None:  # a variable with a single state carries no information
+        if slot is None:  # a variable with a single state: a likelihood of it is a constant
+            self._constants[v] = 0.0 if weight is None else float(np.log(weight[0]))
             return
         lo, hi = self._plan.mask_offset[slot], self._plan.mask_offset[slot + 1]
         same = self._codes[0, slot] == code and weight is None and self._weighted[slot] < 0
@@ -108,7 +110,7 @@ class Session:
     def log_evidence(self) -> float:
         """log p(observations)."""
         self._run([])
-        return float(self._log_z[0])
+        return float(self._log_z[0]) + sum(self._constants.values())
 
     def query(self, targets: Any = None) -> Answer:
         """Beliefs in the targets (default: everything that is not observed) given what is observed now."""
@@ -125,7 +127,8 @@ class Session:
         for var, start, stop in marginals.values():
             if var.size == 1:
                 out[start:stop] = 1.0
-        return Answer(marginals, out, float(self._log_z[0]), engine="junction_tree", hidden=hidden)
+        log_evidence = float(self._log_z[0]) + sum(self._constants.values())
+        return Answer(marginals, out, log_evidence, engine="junction_tree", hidden=hidden)
 
     def _question(self) -> Question:
         seen = [slot for slot in range(len(self._plan.masked)) if self._codes[0, slot] >= 0]

@@ -16,7 +16,7 @@ __all__ = ["TableFactor"]
 
 
 def _aligned(values: FloatArray, scope: tuple[Var, ...], target: tuple[Var, ...]) -> FloatArray:
-    """A view of `values` whose axes stand in the order of `target`, with axes of length one where it lacks a variable."""
+    """A view of `values` with its axes in the order of `target`, of length one where it lacks a variable."""
     order = [scope.index(var) for var in target if var in scope]
     shape = [var.size if var in scope else 1 for var in target]
     return values.transpose(order).reshape(shape)

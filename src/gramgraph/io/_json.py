@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import numpy as np
 
 from gramgraph.exceptions import ModelError, ParseError
+from gramgraph.io._numbers import number_of
 from gramgraph.io._text import decode, fault_at, shown
 from gramgraph.typing import FloatArray
 
@@ -18,19 +20,18 @@ def load(data: bytes, source: str) -> dict[str, Any]:
     """The object in the bytes of a JSON file; a key that stands twice in one object is a fault."""
     text = decode(data)
     try:
-        value = json.loads(text, object_pairs_hook=_pairs)
+        value = json.loads(text, object_pairs_hook=_pairs, parse_float=number_of)
     except json.JSONDecodeError as error:
         raise ParseError(f"not JSON: {error.msg}", source=source, line=error.lineno, column=error.colno) from None
     except _Twice as error:
-        offset = text.find(json.dumps(error.key), text.find(json.dumps(error.key)) + 1)
+        found = [match.start() for match in re.finditer(re.escape(json.dumps(error.key)) + r"\s*:", text)]
+        at = text if len(found) == 2 else None  # else another object has such a key too
         message = f"the key {shown(error.key)} stands twice in one object"
-        raise fault_at(message, source=source, text=text if offset >= 0 else None, offset=offset) from None
+        raise fault_at(message, source=source, text=at, offset=found[-1] if at else 0) from None
     except RecursionError:
         raise ParseError("the brackets are nested too deeply", source=source) from None
     except ValueError:
-        raise ParseError(
-            "an integer of thousands of digits cannot be read", source=source
-        ) from None
+        raise ParseError("a number has thousands of digits, which is too many", source=source) from None
     if not isinstance(value, dict):
         raise ParseError(f"expected an object {{…}}, got {_kind(value)}", source=source, line=1, column=1)
     return value

@@ -15,6 +15,7 @@ __all__ = [
     "cells_of",
     "count_of",
     "is_number",
+    "number_of",
     "numbers_in",
     "numbers_of",
     "sizes_shown",
@@ -25,6 +26,9 @@ MAX_STATES = 10_000_000
 
 #: Products of sizes are not followed beyond this number of cells.
 MAX_CELLS = 10**15
+
+#: A number with more characters than this is taken for a fault of the file (exact decimals of floats may have 1,100).
+_LONGEST = 2000
 
 #: Texts are converted in pieces of this many characters.
 _PIECE = 1 << 18
@@ -59,8 +63,10 @@ def sizes_shown(sizes: Sequence[int]) -> str:
     return f"{' · '.join(map(str, sizes))} = {total}" if len(sizes) > 1 else str(total)
 
 
-def _float(token: str) -> float:
-    if "_" in token or not token.isascii():  # Python's float takes 1_0 and ٣, the formats do not
+def number_of(token: str) -> float:
+    """One number; `ValueError` when the token is none."""
+    # Python's float takes 1_0 and ٣, the formats do not; and time grows with the square of the number of digits.
+    if "_" in token or len(token) > _LONGEST or not token.isascii():
         raise ValueError(token)
     return float(token)
 
@@ -69,7 +75,7 @@ class _Floats(dict[str, float]):
     """Token → number, each spelling converted once: probabilities repeat, and a lookup is quicker than `float`."""
 
     def __missing__(self, token: str) -> float:
-        value = self[token] = _float(token)
+        value = self[token] = number_of(token)
         return value
 
 
@@ -95,7 +101,7 @@ def numbers_in(text: str, start: int = 0) -> FloatArray:
             end = blank.start() if blank else len(text)
         tokens = text[start:end].split()
         if seen and len(known) > 0.4 * seen:
-            convert = _float  # mostly new spellings: remembering them costs more than it saves
+            convert = number_of  # mostly new spellings: remembering them costs more than it saves
             known.clear()
         pieces.append(np.array(list(map(convert, tokens)), dtype=np.float64))
         seen += len(tokens)
@@ -105,4 +111,4 @@ def numbers_in(text: str, start: int = 0) -> FloatArray:
 
 def is_number(token: str) -> bool:
     """Whether a token is a number (also nan and inf, which the row checks refuse)."""
-    return _NUMBER.fullmatch(token) is not None
+    return len(token) <= _LONGEST and _NUMBER.fullmatch(token) is not None

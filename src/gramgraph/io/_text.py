@@ -248,8 +248,8 @@ def normalize_tables(
     flat = np.concatenate(tables)
     width = np.array(sizes, dtype=np.int64)
     counts = np.fromiter(map(len, tables), dtype=np.int64, count=len(tables)) // width
-    lengths = np.repeat(width, counts)
-    ends = np.cumsum(lengths)
+    lengths = width.repeat(counts)
+    ends = lengths.cumsum()
     sums = np.add.reduceat(flat, ends - lengths)
     low = flat.min()
     if not (low >= 0.0 and np.isfinite(sums).all() and (sums > 0.0).all()):
@@ -267,9 +267,9 @@ def normalize_tables(
         )
     # A row that sums to one within the rounding of its sum stays as it is: a file written by us reads back bit for bit.
     sums[off <= lengths * _EPS] = 1.0
-    flat /= np.repeat(sums, lengths)
+    flat /= sums.repeat(lengths)
     flat.flags.writeable = False  # so are its views, and the tables need no copies
-    stops = np.cumsum(counts * width).tolist()
+    stops = (counts * width).cumsum().tolist()
     return [flat[a:b] for a, b in zip([0, *stops], stops, strict=False)]
 
 

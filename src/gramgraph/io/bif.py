@@ -159,15 +159,16 @@ def _quick_numbers(
     except ValueError:
         return None
     lengths = np.array([row.count(",") + 1 for row in distinct])
-    begins = np.cumsum(lengths) - lengths
+    begins = lengths.cumsum() - lengths
     which = np.array([distinct[row] for row in rows])[np.concatenate(orders)]
     taken = lengths[which]
-    if not np.array_equal(taken, np.repeat(widths, counts)):
+    width = np.array(widths)
+    if (taken != width.repeat(counts)).any():
         return None
-    ends = np.cumsum(taken)
-    flat = numbers[np.arange(ends[-1]) + np.repeat(begins[which] - (ends - taken), taken)]
+    ends = taken.cumsum()
+    flat = numbers[np.arange(ends[-1]) + (begins[which] - (ends - taken)).repeat(taken)]
     flat.flags.writeable = False
-    stops = np.cumsum(np.multiply(widths, counts)).tolist()
+    stops = (width * counts).cumsum().tolist()
     spans = zip(heads, [0, *stops], stops, strict=False)
     return [Family(child, parents, flat[a:b]) for (child, parents), a, b in spans]
 

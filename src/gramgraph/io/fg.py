@@ -24,6 +24,8 @@ __all__ = ["dumps", "loads"]
 #: Cells that a file with few listed entries may fill with zeros.
 _MOST_FILLED = 1 << 22
 
+_LARGEST_LABEL = 999_999_999
+
 _COMMENT = re.compile(r"#[^\n]*")
 _LABEL = re.compile(r"x(0|[1-9]\d{0,8})", re.ASCII)
 
@@ -67,6 +69,8 @@ def _scope(stream: NumberStream, sizes: dict[int, int], i: int) -> tuple[list[in
     labels = stream.counts(width, f"a variable of factor {i}")
     if len(set(labels)) < width:
         stream.fail(f"factor {i} names a variable twice", stream.pos - width)
+    if width and max(labels) > _LARGEST_LABEL:
+        stream.fail(f"expected labels up to {_LARGEST_LABEL}, got {max(labels)}", stream.pos - width)
     shape = stream.counts(width, f"a number of states of factor {i}")
     for j, (label, size) in enumerate(zip(labels, shape, strict=True)):
         at = stream.pos - width + j

@@ -93,9 +93,9 @@ def _variable(element: Element, about: dict[str, dict[str, Any]], source: str) -
     for item in element.all("PROPERTY"):
         text = item.word
         position = _position(text)
-        if position is not None and "position" not in notes:
-            notes["position"] = position
-        elif not re.match(r"fast\s*=", text):  # the states again, in the short form of pyAgrum
+        if position is not None and notes.setdefault("position", position) == position:
+            continue
+        if not re.match(r"fast\s*=", text):  # the states again, in the short form of pyAgrum
             kept.append(text)
     if kept:
         notes["properties"] = kept
@@ -130,11 +130,12 @@ def dumps(model: Any) -> bytes:
         lines += ["", '<VARIABLE TYPE="nature">', "\t" + content("NAME", name, "the variable")]
         lines += ["\t" + content("OUTCOME", state, f"{name}: the state") for state in net.states(name)]
         notes = about.get(name, {})
-        properties = notes.get("properties", [])
         place = notes.get("position")
-        if place is not None and list(place) not in map(_position, properties):
+        if place is not None:
             lines.append(f"\t<PROPERTY>position = ({place[0]!r}, {place[1]!r})</PROPERTY>")
-        lines += ["\t" + content("PROPERTY", text, "the property") for text in properties]
+        for text in notes.get("properties", []):
+            if place is None or _position(text) != list(place):
+                lines.append("\t" + content("PROPERTY", text, "the property"))
         lines.append("</VARIABLE>")
     for name in net.variables:
         lines += ["", *_written_definition(net, name, about.get(name, {}).get("table_properties", []))]

@@ -140,3 +140,71 @@ class Asking:
         from gramgraph.engines.session import Session
 
         return Session(self, memory=memory)  # type: ignore[arg-type]
+
+    def entropy(self, targets: str | Sequence[str], evidence: Any = None, *, base: float | None = None) -> float:
+        """H(targets | evidence) of the joint posterior, in nats (`base=2`: bits)."""
+        from gramgraph.engines.information import entropy
+
+        return entropy(self, targets, evidence, base=base)  # type: ignore[arg-type]
+
+    def mutual_information(
+        self,
+        a: str | Sequence[str],
+        b: str | Sequence[str],
+        evidence: Any = None,
+        *,
+        base: float | None = None,
+    ) -> float:
+        """I(a; b | evidence), in nats (`base=2`: bits)."""
+        from gramgraph.engines.information import mutual_information
+
+        return mutual_information(self, a, b, evidence, base=base)  # type: ignore[arg-type]
+
+    def most_informative(
+        self,
+        target: str | Sequence[str],
+        evidence: Any = None,
+        *,
+        candidates: Sequence[str] | None = None,
+        base: float | None = None,
+    ) -> Any:
+        """Which observation would tell most about the target: a data frame, the most telling one first."""
+        from gramgraph.engines.information import most_informative
+
+        return most_informative(self, target, evidence, candidates=candidates, base=base)  # type: ignore[arg-type]
+
+    def sensitivity(
+        self, target: str, state: Any, evidence: Any = None, *, parameters: Sequence[str] | None = None
+    ) -> Any:
+        """Derivative of p(target = state | evidence) by every parameter: a data frame, the strongest first."""
+        from gramgraph.engines.sensitivity import sensitivity
+
+        return sensitivity(self, target, state, evidence, parameters=parameters)  # type: ignore[arg-type]
+
+    def sensitivity_function(
+        self, target: str, state: Any, evidence: Any = None, *, variable: str, value: Any, given: Any = None
+    ) -> Any:
+        """p(target = state | evidence) as a function of the one parameter p(variable = value | given)."""
+        from gramgraph.engines.sensitivity import sensitivity_function
+
+        return sensitivity_function(
+            self,  # type: ignore[arg-type]
+            target,
+            state,
+            evidence,
+            variable=variable,
+            value=value,
+            given=given,
+        )
+
+    def sum_product(self, evidence: Any = None, *, normalized: bool = True, root: str | None = None) -> Any:
+        """The messages of sum-product on a tree-shaped factor graph, to be read one by one."""
+        from gramgraph.engines.messages import sum_product
+
+        return sum_product(self, evidence, normalized=normalized, root=root)  # type: ignore[arg-type]
+
+    def max_sum(self, evidence: Any = None, *, normalized: bool = False, root: str | None = None) -> Any:
+        """The messages of max-sum on a tree-shaped factor graph, with the best assignment."""
+        from gramgraph.engines.messages import max_sum
+
+        return max_sum(self, evidence, normalized=normalized, root=root)  # type: ignore[arg-type]
