@@ -35,6 +35,7 @@ _PUBLIC: dict[str, str] = {
     "TreeTable": "conditionals",
     "Var": "variables",
     "VariableError": "exceptions",
+    "kl_divergence": "engines.information",
     "plan": "engines",
     "read": "io",
     "write": "io",

@@ -50,7 +50,7 @@ def _grown(array, needed):
 
 
 @njit(cache=True, nogil=True)
-def _expand(out, start, first, last, members, strides, sizes):
+def expand(out, start, first, last, members, strides, sizes):
     """Write the offsets of all combinations of dimensions first … last-1 (innermost last) from `start` on."""
     out[start] = 0
     count = 1
@@ -64,7 +64,7 @@ def _expand(out, start, first, last, members, strides, sizes):
 
 
 @njit(cache=True, nogil=True)
-def _add_map(maps, n_maps, table, row, k, members, strides, sizes):
+def add_map(maps, n_maps, table, row, k, members, strides, sizes):
     """Index map from a table with dimensions `sizes[:k]` to the one over its members; returns (maps, n_maps)."""
     inner = 1
     shared = 0
@@ -85,11 +85,11 @@ def _add_map(maps, n_maps, table, row, k, members, strides, sizes):
     maps = _grown(maps, n_maps + n_hi + n_lo)
     table[row, 0] = n_maps
     table[row, 1] = n_hi
-    _expand(maps, n_maps, 0, split, members, strides, sizes)
+    expand(maps, n_maps, 0, split, members, strides, sizes)
     n_maps += n_hi
     table[row, 2] = n_maps
     table[row, 3] = n_lo
-    _expand(maps, n_maps, split, outer, members, strides, sizes)
+    expand(maps, n_maps, split, outer, members, strides, sizes)
     n_maps += n_lo
     table[row, 4] = inner
     table[row, 5] = shared
@@ -328,7 +328,7 @@ def build(
                         dims[k] = sizes[v]
                         k += 1
                         break
-        _expand(maps, n_maps, 0, k, members, strides, dims)
+        expand(maps, n_maps, 0, k, members, strides, dims)
         n_maps += length
 
     # terms of each clique: (mask of its members in the clique, kind, source)
@@ -413,7 +413,7 @@ def build(
                     size *= dims[i]
                 else:
                     members[i] = 0
-            maps, n_maps = _add_map(maps, n_maps, maps_table, n_rows, hi - lo, members, strides, dims)
+            maps, n_maps = add_map(maps, n_maps, maps_table, n_rows, hi - lo, members, strides, dims)
             for q in range(r, end):  # a child's map is also the way down
                 if raw_kind[first + by_scope[q]] == SEPARATOR:
                     cliques[raw_source[first + by_scope[q]], C_MAP] = n_rows
@@ -495,7 +495,7 @@ def build(
                 size *= sizes[v]
             else:
                 members[i] = 0
-        maps, n_maps = _add_map(maps, n_maps, maps_table, n_rows, k, members, strides, dims)
+        maps, n_maps = add_map(maps, n_maps, maps_table, n_rows, k, members, strides, dims)
         outputs[w, O_MAP] = n_rows
         outputs[w, O_COLUMN] = want_column[w]
         outputs[w, O_WIDTH] = size
@@ -520,55 +520,3 @@ def build(
         needed,
         np.array([offset, sep_offset, buffer, combined_size, static_size], np.int64),
     )
-
-
-@njit(cache=True, nogil=True)
-def fill_static(static, cliques, clique_ptr, ordered, sizes, home, is_static, scope_ptr, scope_idx, value_ptr, values):
-    """Multiply each static factor into its clique's table."""
-    seen = np.zeros(cliques.shape[0], np.uint8)
-    stride_of = np.zeros(sizes.shape[0], np.int64)
-    digits = np.zeros(64, np.int64)
-    steps = np.zeros(64, np.int64)
-    dims = np.zeros(64, np.int64)
-    for f in range(home.shape[0]):
-        if is_static[f] == 0:
-            continue
-        c = home[f]
-        step = 1
-        for j in range(scope_ptr[f + 1] - 1, scope_ptr[f] - 1, -1):
-            stride_of[scope_idx[j]] = step
-            step *= sizes[scope_idx[j]]
-        lo = clique_ptr[c]
-        k = clique_ptr[c + 1] - lo
-        for i in range(k):
-            v = ordered[lo + i]
-            digits[i] = 0
-            dims[i] = sizes[v]
-            steps[i] = stride_of[v]
-        # the innermost variable is the inner loop; the others count like an odometer
-        inner = dims[k - 1]
-        inner_step = steps[k - 1]
-        outer = cliques[c, C_SIZE] // inner
-        at = cliques[c, C_STATIC]
-        index = value_ptr[f]
-        first = seen[c] == 0
-        seen[c] = 1
-        for _ in range(outer):
-            if first:
-                for r in range(inner):
-                    static[at + r] = values[index + r * inner_step]
-            else:
-                for r in range(inner):
-                    static[at + r] *= values[index + r * inner_step]
-            at += inner
-            d = k - 2
-            while d >= 0:
-                digits[d] += 1
-                index += steps[d]
-                if digits[d] < dims[d]:
-                    break
-                index -= steps[d] * dims[d]
-                digits[d] = 0
-                d -= 1
-        for j in range(scope_ptr[f], scope_ptr[f + 1]):
-            stride_of[scope_idx[j]] = 0

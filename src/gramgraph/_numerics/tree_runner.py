@@ -43,6 +43,8 @@ from gramgraph._numerics.tree_program import (
     T_MEMBER_END,
     T_SIZE,
     T_SOURCE,
+    add_map,
+    expand,
 )
 
 U = np.uint64
@@ -794,3 +796,65 @@ def draw(topo, cliques, clique_ptr, ordered, n_sep, sizes, tables, uniforms, sta
                 v = ordered[i]
                 states[k, v] = chosen % sizes[v]
                 chosen //= sizes[v]
+
+
+@_jit
+def fill_static(static, cliques, clique_ptr, ordered, sizes, home, is_static, scope_ptr, scope_idx, value_ptr, values):
+    """Multiply each static factor into its clique's table.
+
+    A factor is first copied into the clique's order of variables; then it enters like any other term.
+    """
+    n_cliques = cliques.shape[0]
+    seen = np.zeros(n_cliques, np.uint8)
+    stride_of = np.zeros(sizes.shape[0], np.int64)
+    member_of = np.full(sizes.shape[0], -1, np.int64)
+    members = np.zeros(64, np.uint8)
+    strides = np.zeros(64, np.int64)
+    dims = np.zeros(64, np.int64)
+    small_dims = np.zeros(64, np.int64)
+    small_strides = np.zeros(64, np.int64)
+    everything = np.ones(64, np.uint8)
+    offsets = np.zeros(64, np.int64)
+    small = np.zeros(64)
+    row = np.zeros((1, 6), np.int64)
+    for f in range(home.shape[0]):
+        if is_static[f] == 0:
+            continue
+        c = home[f]
+        step = 1
+        for j in range(scope_ptr[f + 1] - 1, scope_ptr[f] - 1, -1):
+            stride_of[scope_idx[j]] = step
+            member_of[scope_idx[j]] = f
+            step *= sizes[scope_idx[j]]
+        if offsets.shape[0] < step:
+            offsets = np.zeros(2 * step, np.int64)
+            small = np.zeros(2 * step)
+        lo = clique_ptr[c]
+        k = clique_ptr[c + 1] - lo
+        k_small = 0
+        for i in range(k):
+            v = ordered[lo + i]
+            dims[i] = sizes[v]
+            members[i] = 1 if member_of[v] == f else 0
+            if members[i]:
+                small_dims[k_small] = sizes[v]
+                small_strides[k_small] = stride_of[v]
+                k_small += 1
+        expand(offsets, 0, 0, k_small, everything, small_strides, small_dims)
+        for i in range(step):
+            small[i] = values[value_ptr[f] + offsets[i]]
+        size = 1
+        for i in range(k - 1, -1, -1):
+            strides[i] = size
+            if members[i]:
+                size *= dims[i]
+        maps, n_maps = add_map(np.zeros(1024, np.int64), 0, row, 0, k, members, strides, dims)
+        index = maps.astype(np.uint64)
+        hi, n_hi, lo_map = U(row[0, 0]), U(row[0, 1]), U(row[0, 2])
+        n_lo, inner, shared = U(row[0, 3]), U(row[0, 4]), row[0, 5] == 1
+        at = U(cliques[c, C_STATIC])
+        if seen[c] == 0:
+            seen[c] = 1
+            for i in range(U(cliques[c, C_SIZE])):
+                static[at + i] = 1.0
+        _multiply1(static, at, small, U0, index, hi, n_hi, lo_map, n_lo, inner, shared)

@@ -326,6 +326,7 @@ def _best_order(adjacency: Array, log_sizes: FloatArray, keep: Array, cases: int
 
 def _build_program(plan: TreePlan) -> Program:
     from gramgraph._numerics import tree_program as tp
+    from gramgraph._numerics.tree_runner import fill_static
 
     low = plan.lowered
     n = len(low.sizes)
@@ -355,7 +356,7 @@ def _build_program(plan: TreePlan) -> Program:
     )  # fmt: skip
     plan._made["sizes"] = tuple(int(x) for x in sizes)
     static = np.empty(max(int(sizes[4]), 1))
-    tp.fill_static(
+    fill_static(
         static, cliques, plan.clique_ptr, ordered, low.sizes, home, is_static, low.scope_ptr, low.scope_idx,
         low.value_ptr, low.values,
     )  # fmt: skip

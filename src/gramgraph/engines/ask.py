@@ -114,7 +114,7 @@ def map_query(
         if rest or k is not None:
             if k is not None:
                 raise VariableError("k best assignments are available for all variables together: leave targets out")
-            return marginal_map(model, names, evidence, virtual_evidence=virtual_evidence, **options)
+            return marginal_map(model, names, evidence, virtual_evidence=virtual_evidence, memory=memory, **options)
     if k is not None:
         from gramgraph.engines.k_best import k_best
 

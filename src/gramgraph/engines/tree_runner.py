@@ -125,7 +125,7 @@ class TreeRunner:
         return states, log_z
 
     def _support(self) -> tuple[FloatArray, FloatArray]:
-        from gramgraph._numerics.tree_program import fill_static
+        from gramgraph._numerics.tree_runner import fill_static
 
         plan, low, p = self.plan, self.plan.lowered, self.plan.program
         values = (low.values > 0).astype(np.float64)

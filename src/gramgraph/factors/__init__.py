@@ -1,6 +1,7 @@
 """The factor algebra: one protocol, one file per representation."""
 
 from gramgraph.factors.base import Factor
+from gramgraph.factors.log_table import LogTable
 from gramgraph.factors.table import TableFactor
 
-__all__ = ["Factor", "TableFactor"]
+__all__ = ["Factor", "LogTable", "TableFactor"]
