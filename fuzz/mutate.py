@@ -169,6 +169,41 @@ TOKENS["xmlbif"] += _XML
 TOKENS["uai_evidence"] = TOKENS["uai_result"] = ["PR\n", "MAR\n", "MPE\n", "-BEGIN-\n", "1\n1 0 1\n"]
 
 
+#: Documents as other programs write them.
+_FOREIGN: dict[str, list[str]] = {
+    "net": [
+        """class C { inputs = (); outputs = (A); node_size = (80 40);
+        discrete node A { label = "an \\"A\\""; position = (1 -2.5); subtype = boolean; HR_Desc = "x\\ny"; } % note
+        node B { states = (a b "c d"); } node D { subtype = interval; state_values = (-infinity 0 1); }
+        potential (A |) { data = (.5 5e-1); } potential (D) { data = (1 1); experience = (2); model_nodes = (); }
+        potential (B | A D) { data = (((1 0 0) (0 1 0)) % A=false; (
+                                      ((0.25 0.25 0.5) (1 1 1))); } }"""
+    ],
+    "xdsl": [
+        """<?xml version="1.0" encoding="ISO-8859-1"?><smile version="1.0" id="n" numsamples="1000"><nodes>
+        <cpt id="A" target="true"><state id="x" fault="true"/><state id="y"/><probabilities>0.2 0.8</probabilities></cpt>
+        <noisymax id="N"><state id="hi"/><state id="lo"/><parents>A</parents><strengths>1 0</strengths>
+        <parameters>0.2 0.8 0 1 0.1 0.9</parameters></noisymax></nodes><extensions><genie version="1.0" name="n" app="G">
+        <submodel id="S"><name>sub</name><position>1 2 3 4</position><window>0 0 9 9</window><submodel id="T"><name>T</name>
+        <node id="A"><name>An A</name><interior color="e5f6f7"/><font color="0" size="8"/><position>1 2 3 4</position>
+        <comment>c</comment><barchart active="true" width="1" height="2"/></node></submodel></submodel>
+        <textbox><caption>hello</caption><position>1 2 3 4</position></textbox></genie></extensions></smile>""",
+        """<smile version="1.0" id="a"><nodes><cpt id="B"><state id="p"/><state id="q"/><probabilities>0.3 0.7</probabilities>
+        </cpt><cpt id="A"><state id="x"/><probabilities>1</probabilities></cpt><cpt id="C"><state id="u"/><state id="v"/>
+        <parents>A B</parents><probabilities>0.1 0.9 0.2 0.8</probabilities></cpt></nodes><extensions>
+        <genie version="1.0" app="aGrUM 3" name="a"><node id="B"><name>B</name></node></genie></extensions></smile>""",
+    ],
+    "xmlbif": [
+        """<?xml version="1.0" encoding="US-ASCII"?><!DOCTYPE BIF [ <!ELEMENT BIF ( NETWORK )*>
+        <!ATTLIST VARIABLE TYPE (nature|decision|utility) "nature"> ]><BIF VERSION="0.3"><NETWORK><NAME>n</NAME>
+        <PROPERTY>p</PROPERTY><VARIABLE><NAME>a</NAME><OUTCOME>t</OUTCOME><VALUE>f</VALUE>
+        <PROPERTY>position = (73,16.5)</PROPERTY><PROPERTY>fast = a{t|f}</PROPERTY></VARIABLE>
+        <DEFINITION><FOR>a</FOR><TABLE>0.5<!-- c --> <![CDATA[0.5]]></TABLE><PROPERTY>q</PROPERTY></DEFINITION>
+        </NETWORK></BIF>"""
+    ],
+}
+
+
 def _table(child: Var, parents: tuple[Var, ...], rng: np.random.Generator) -> Table:
     return Table(child, parents, rng.dirichlet(np.ones(child.size), size=[var.size for var in parents]))
 
@@ -215,6 +250,7 @@ def documents(name: str) -> tuple[bytes, ...]:
                 found.append(module.dumps(model))
             except GramGraphError:
                 continue  # the format does not hold this model
+    found += [text.encode() for text in _FOREIGN.get(name, [])]
     for file in _FILES.get(name, []):
         path = _DATA / file
         if path.is_file():

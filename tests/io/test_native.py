@@ -131,6 +131,9 @@ def edited(**changes: Any) -> bytes:
         ({"conditionals__1__kind": "tabel"}, "'tabel' is not a kind of conditional.*Did you mean 'table'"),
         ({"conditionals__1__kind": ["table"]}, r"conditionals\[1\]"),
         ({"conditionals__1__kind": "noisy_or"}, r"conditionals\[1\]"),
+        ({"kind": "markov_network", "factors": [{"scope": [], "values": [1], "log_scale": 10**400}]}, "finite number"),
+        ({"kind": "markov_network", "factors": [{"scope": [], "values": [1], "log_scale": "1"}]}, "must be a number"),
+        ({"kind": "markov_network", "factors": [{"scope": [], "values": [-1]}]}, "finite and not negative"),
         ({"metadata": []}, "metadata must be an object, not a list"),
     ],
 )

@@ -133,6 +133,8 @@ def test_tables_larger_than_the_file_are_refused_before_they_are_made() -> None:
         uai.loads(f"MARKOV 70 {'1 ' * 70} 1 70 {' '.join(map(str, range(70)))} 1 1".encode())
     with pytest.raises(ParseError, match="far more than are listed"):
         fg.loads(b"1\n3\n0 1 2\n2000 2000 2000\n1\n0 1\n")
+    with pytest.raises(ParseError, match="expected a number of states from 1 to"):
+        fg.loads(b"1\n1\n0\n4000000\n1\n0 1\n")
 
 
 @given(networks())

@@ -53,6 +53,8 @@ SMALL = 2.0**-400
 BIG = 2.0**400
 LOG_BIG = 400.0 * math.log(2.0)
 TINY = 1e-250
+#: A clique whose cells sum to less than this share of what flows in has lost cells to underflow.
+CONFLICT = 1e-100
 #: Sums may be reordered; infinities and NaN keep their meaning.
 LOOSE = {"reassoc", "contract", "arcp", "nsz"}
 _jit = njit(cache=True, nogil=True, fastmath=LOOSE, boundscheck=False, error_model="numpy")
@@ -594,8 +596,36 @@ def normalize_root(W, c, cliques, work):
 
 
 @_jit
-def log_total(W, case, last, cliques, collect, slices, constants, log_scale, work, log_z):
-    """log of the product of all scales: few logarithms, because the product is kept linear while it can."""
+def out_of_range(W, w, c, cliques, terms, slices, mask_offset, work):
+    """Whether the clique's sum is so small beside what flows in that cells which matter may have become zero."""
+    buffer, likelihood, combined, active, totals = work[3], work[4], work[5], work[7], work[9]
+    left = totals[c * W + w]
+    for t in range(cliques[c, C_TERM], cliques[c, C_TERM_END]):
+        kind, source = terms[t, T_KIND], terms[t, T_SOURCE]
+        if kind == SEPARATOR:
+            continue
+        if kind == SLICE:
+            table, at = buffer, slices[source, S_BUFFER]
+        elif kind == COMBINED:
+            table, at = combined, source
+        else:
+            if active[source] == 0.0:
+                continue
+            table, at = likelihood, mask_offset[source]
+        top = 0.0
+        for i in range(terms[t, T_SIZE]):
+            top = max(top, table[(at + i) * W + w])
+        if top > 0.0:
+            left /= top
+    return left < CONFLICT
+
+
+@_jit
+def log_total(W, case, last, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z):
+    """log of the product of all scales: few logarithms, because the product is kept linear while it can.
+
+    NaN where numbers ran out of range: the case must be answered in logarithms.
+    """
     U(W)
     buffer, spill, totals = work[3], work[8], work[9]
     for w in range(W):
@@ -613,6 +643,8 @@ def log_total(W, case, last, cliques, collect, slices, constants, log_scale, wor
             x = totals[c * W + w]
             if x > 1e100 or x < 1e-50:
                 logs += math.log(x) if x > 0.0 else -np.inf
+                if 0.0 < x < CONFLICT and out_of_range(W, w, c, cliques, terms, slices, mask_offset, work):
+                    logs = np.nan
             else:
                 product *= x
                 if product < TINY or product > 1e150:
@@ -670,7 +702,7 @@ def sums(
         for q in range(distribute.shape[0]):
             c = distribute[q]
             send_down(W, c, cliques, maps_table, maps, (needed[c] & 1) == 0, work)
-        log_total(W, case, last, cliques, collect, slices, constants, log_scale, work, log_z)
+        log_total(W, case, last, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z)
         read_out(W, case, last, cliques, outputs, maps_table, maps, work, out)
         for q in range(onehot.shape[0]):
             for w in range(min(W, stop - case)):
@@ -696,7 +728,7 @@ def best(
         for q in range(collect.shape[0]):
             build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
             send_up(W, collect[q], cliques, True, work)
-        log_total(W, case, last, cliques, collect, slices, constants, log_scale, work, log_z)
+        log_total(W, case, last, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z)
         for q in range(topo.shape[0]):
             c = topo[q]
             lo, hi = clique_ptr[c], clique_ptr[c + 1]
@@ -731,7 +763,7 @@ def collected(
     for q in range(collect.shape[0]):
         build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
         send_up(W, collect[q], cliques, False, work)
-    log_total(W, 0, 0, cliques, collect, slices, constants, log_scale, work, log_z)
+    log_total(W, 0, 0, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z)
 
 
 @_jit
@@ -751,7 +783,7 @@ def redistribute(
         build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
         send_up(W, collect[q], cliques, False, work)
         rebuild[collect[q]] = 0
-    log_total(W, 0, 0, cliques, everything, slices, constants, log_scale, work, log_z)
+    log_total(W, 0, 0, cliques, terms, everything, slices, constants, mask_offset, log_scale, work, log_z)
     for q in range(distribute.shape[0]):
         c = distribute[q]
         if rebuild[c]:
@@ -802,7 +834,8 @@ def draw(topo, cliques, clique_ptr, ordered, n_sep, sizes, tables, uniforms, sta
 def fill_static(static, cliques, clique_ptr, ordered, sizes, home, is_static, scope_ptr, scope_idx, value_ptr, values):
     """Multiply each static factor into its clique's table.
 
-    A factor is first copied into the clique's order of variables; then it enters like any other term.
+    A factor is first copied into the clique's order of variables; then it enters like any other term. Tables of very
+    small or large numbers are scaled; the logarithm of all scales is returned.
     """
     n_cliques = cliques.shape[0]
     seen = np.zeros(n_cliques, np.uint8)
@@ -858,3 +891,16 @@ def fill_static(static, cliques, clique_ptr, ordered, sizes, home, is_static, sc
             for i in range(U(cliques[c, C_SIZE])):
                 static[at + i] = 1.0
         _multiply1(static, at, small, U0, index, hi, n_hi, lo_map, n_lo, inner, shared)
+    logs = 0.0
+    for c in range(n_cliques):
+        if seen[c]:
+            at = U(cliques[c, C_STATIC])
+            size = U(cliques[c, C_SIZE])
+            top = 0.0
+            for i in range(size):
+                top = max(top, static[at + i])
+            if 0.0 < top < 1e-10 or top > 1e10:
+                logs += math.log(top)
+                for i in range(size):
+                    static[at + i] /= top
+    return logs

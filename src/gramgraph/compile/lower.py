@@ -108,7 +108,11 @@ def _lower(model: GraphicalModel, structured: bool) -> Lowered:
             log_scale += float(np.log(value)) if value > 0 else -np.inf
             continue
         scope_ptr.append(len(scope_idx))
-        values.append(table.reshape(-1))
+        table = table.reshape(-1)
+        if child < 0 and (top := float(table.max())) > 0 and not 1e-3 < top < 1e3:
+            log_scale += float(np.log(top))
+            table = table / top
+        values.append(table)
         owner.append(child)
     sizes = np.array([var.size for var in variables], np.int64)
     value_ptr = np.zeros(len(values) + 1, np.int64)

@@ -47,6 +47,7 @@ class Program(NamedTuple):
     ordered: IntArray
     n_sep: IntArray
     mask_home: IntArray
+    log_scale: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,7 +357,7 @@ def _build_program(plan: TreePlan) -> Program:
     )  # fmt: skip
     plan._made["sizes"] = tuple(int(x) for x in sizes)
     static = np.empty(max(int(sizes[4]), 1))
-    fill_static(
+    scale = fill_static(
         static, cliques, plan.clique_ptr, ordered, low.sizes, home, is_static, low.scope_ptr, low.scope_idx,
         low.value_ptr, low.values,
     )  # fmt: skip
@@ -385,4 +386,5 @@ def _build_program(plan: TreePlan) -> Program:
         ordered=ordered,
         n_sep=n_sep,
         mask_home=mask_home,
+        log_scale=low.log_scale + scale,
     )

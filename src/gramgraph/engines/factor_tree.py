@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -167,7 +167,7 @@ class Calibrated(Generic[F]):
         return self._project(factor, out) if out else factor
 
 
-def _sum_out(table: TableFactor, out: tuple[Var, ...]) -> TableFactor:
+def _sum_out(table: Any, out: tuple[Var, ...]) -> Any:
     return table.marginalize(out)
 
 
@@ -186,7 +186,8 @@ class FactorTree:
     """Exact answers by messages on a tree of cliques, through nothing but the factor algebra.
 
     One tree serves all cases: observed variables leave the factors, hence the messages. Cost: two passes of
-    clique-sized tables a case, all marginals from one of them.
+    clique-sized tables a case, all marginals from one of them. With `log_space` the tables hold logarithms: slower,
+    and right for any ratio of numbers.
 
     >>> from gramgraph.conditionals import Table
     >>> from gramgraph.models import BayesianNetwork
@@ -202,6 +203,9 @@ class FactorTree:
     name = "factor_tree"
     exact = True
 
+    def __init__(self, *, log_space: bool = False) -> None:
+        self.log_space = log_space
+
     def plan(self, model: GraphicalModel, question: Question) -> CliqueTree:
         """The tree, which does not depend on the evidence."""
         return CliqueTree.build([factor.scope for factor in model_factors(model)])
@@ -214,13 +218,20 @@ class FactorTree:
         sheet = Sheet(model, question)
         for case in range(question.n_cases):
             observed = Observed.of(model, question, case)
-            calibrated = Calibrated(tree, _reduced(factors, observed), TableFactor.unit(), _sum_out)
+            own = _reduced(factors, observed)
+            calibrated: Calibrated[Any]
+            if self.log_space:
+                calibrated = Calibrated(tree, [LogTable.from_table(f) for f in own], LogTable.unit(), _sum_out)
+            else:
+                calibrated = Calibrated(tree, own, TableFactor.unit(), _sum_out)
             _, log_z = calibrated.up[0].normalize()
             if log_z == -np.inf:
                 continue
 
-            def belief(scope: tuple[Var, ...], calibrated: Calibrated[TableFactor] = calibrated) -> FloatArray:
-                return calibrated.marginal(scope).normalize()[0].reorder(scope).values
+            def belief(scope: tuple[Var, ...], calibrated: Calibrated[Any] = calibrated) -> FloatArray:
+                made = calibrated.marginal(scope).normalize()[0]
+                table = made.to_table() if isinstance(made, LogTable) else made
+                return table.reorder(scope).normalize()[0].values
 
             sheet.fill(case, log_z, observed.hard, belief)
         return sheet.answer(engine=self.name)

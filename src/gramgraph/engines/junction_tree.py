@@ -120,12 +120,21 @@ class JunctionTree:
         wanted = replace(question, targets=(), joints=())
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
         log_p = np.empty(question.n_cases)
-        for job in _jobs(model, low, wanted, memory):
+        for job in _jobs(model, low, wanted, memory, complete=True):
             found, value = job.runner.best(
                 job.codes, job.mask_columns, weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs
             )
             rows = slice(None) if job.rows is None else job.rows
             states[rows], log_p[rows] = found[:, : low.n_visible], value
+        vague = np.flatnonzero(np.isnan(log_p))
+        if len(vague):
+            from gramgraph.engines.factor_tree import FactorTree
+
+            again = replace(
+                wanted, codes=question.codes[vague],
+                likelihoods=tuple((v, w if w.ndim == 1 else w[vague]) for v, w in question.likelihoods),
+            )  # fmt: skip
+            states[vague], log_p[vague] = FactorTree().mpe(model, again, memory=memory)
         return states, log_p if constant is None else log_p + constant
 
     def sample(
@@ -133,7 +142,7 @@ class JunctionTree:
     ) -> tuple[IntArray, float]:
         """n exact draws of all variables given one case of evidence, (n, variables), and log p(e)."""
         low = lower(model)
-        job = next(_jobs(model, low, replace(question, targets=(), joints=()), memory))
+        job = next(_jobs(model, low, replace(question, targets=(), joints=()), memory, complete=True))
         states, log_z = job.runner.draw(
             n, job.codes, job.mask_columns, rng, weights=job.weights, weight_column=job.weight_column
         )
@@ -161,15 +170,24 @@ def _split(low: Lowered, question: Question, observed: tuple[int, ...]) -> tuple
 
 
 def _tree_plan(
-    model: GraphicalModel, low: Lowered, outputs: Outputs, sliced: tuple[int, ...], masked: tuple[int, ...], cases: int
+    model: GraphicalModel,
+    low: Lowered,
+    outputs: Outputs,
+    sliced: tuple[int, ...],
+    masked: tuple[int, ...],
+    cases: int,
+    *,
+    complete: bool = False,
 ) -> TreePlan:
-    """A plan, from the model's cache when the same tables were asked for with the same observed variables."""
-    key = ("tree", low.n_visible == len(low.sizes), outputs.wants, outputs.columns, sliced, masked, cases >= 100)
+    """A plan, from the model's cache when the same tables were asked for with the same observed variables.
+
+    Unless the tree must be `complete` (an explanation or a sample wants every variable), barren nodes are left out.
+    """
+    prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
+    hidden = low.n_visible < len(low.sizes)
+    key = ("tree", hidden, prune, outputs.wants, outputs.columns, sliced, masked, cases >= 100)
     found: TreePlan | None = model._plans.get(key)
     if found is None:
-        # without wanted tables all variables are wanted: an explanation or a sample must not lose its barren nodes
-        some = 0 < len(outputs.wants) < low.n_visible
-        prune = some and low.parents is not None and len(masked) < low.n_visible
         found = plan_tree(
             low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases
         )
@@ -203,8 +221,10 @@ def _general(
     return None if runner is None else (runner, outputs)
 
 
-def _jobs(model: GraphicalModel, low: Lowered, question: Question, memory: float | None) -> Iterator[Job]:
-    """Group the cases by the tree that serves them best."""
+def _jobs(
+    model: GraphicalModel, low: Lowered, question: Question, memory: float | None, *, complete: bool = False
+) -> Iterator[Job]:
+    """Group the cases by the tree that serves them best; `complete` trees keep every variable, wanted or not."""
     cases = question.n_cases
     if cases == 0:
         return
@@ -217,15 +237,15 @@ def _jobs(model: GraphicalModel, low: Lowered, question: Question, memory: float
     seen = codes >= 0
     every = np.asarray(seen.all(axis=0))
     if (every | ~seen.any(axis=0)).all():
-        yield _sliced_job(model, low, question, every, None, memory)
+        yield _sliced_job(model, low, question, every, None, memory, complete)
         return
     patterns, member = np.unique(seen, axis=0, return_inverse=True)
     member = member.reshape(-1)
     if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question) > LARGE_CELLS:
         for number, pattern in enumerate(patterns):
-            yield _sliced_job(model, low, question, pattern, np.flatnonzero(member == number), memory)
+            yield _sliced_job(model, low, question, pattern, np.flatnonzero(member == number), memory, complete)
         return
-    yield _sliced_job(model, low, question, every, None, memory)
+    yield _sliced_job(model, low, question, every, None, memory, complete)
 
 
 def _masked_cells(model: GraphicalModel, low: Lowered, question: Question) -> float:
@@ -234,7 +254,13 @@ def _masked_cells(model: GraphicalModel, low: Lowered, question: Question) -> fl
 
 
 def _sliced_job(
-    model: GraphicalModel, low: Lowered, question: Question, always: Array, rows: Array | None, memory: float | None
+    model: GraphicalModel,
+    low: Lowered,
+    question: Question,
+    always: Array,
+    rows: Array | None,
+    memory: float | None,
+    complete: bool,
 ) -> Job:
     """A job whose `always` columns are cut out of the tree; other observed columns of its rows are masked."""
     observed = question.observed
@@ -245,7 +271,7 @@ def _sliced_job(
         masked = tuple(sorted(extra.union(masked)))
     outputs = Outputs.of(model, question.targets, question.joints, sliced)
     cases = question.n_cases if rows is None else len(rows)
-    runner = _runner(_tree_plan(model, low, outputs, sliced, masked, cases), memory)
+    runner = _runner(_tree_plan(model, low, outputs, sliced, masked, cases, complete=complete), memory)
     return _job(runner, outputs, question, rows)
 
 
@@ -291,9 +317,9 @@ def _rescue(
     model: GraphicalModel, question: Question, job: Job, out: FloatArray, log_z: FloatArray
 ) -> tuple[IntArray, Answer] | None:
     """Cases whose sums came out as zero: really impossible (NaN), or out of the range of doubles (again, in logs)."""
-    lost = np.flatnonzero(~np.isfinite(log_z))
+    lost = np.flatnonzero(np.isneginf(log_z))
+    vague = np.flatnonzero(np.isnan(log_z))
     out[lost] = np.nan
-    log_z[lost] = -np.inf
     per_case = job.weights.shape[0] > 1
     _, value = job.runner.best(
         np.ascontiguousarray(job.codes[lost]),
@@ -302,17 +328,17 @@ def _rescue(
         weight_column=job.weight_column,
         support_only=True,
     )
-    possible = lost[np.isfinite(value)]
+    possible = np.sort(np.concatenate([vague, lost[np.isfinite(value)]]))
     if not len(possible):
         return None
-    from gramgraph.engines.elimination import Elimination
+    from gramgraph.engines.factor_tree import FactorTree
 
     rows = possible if job.rows is None else job.rows[possible]
     part = Question(
         question.targets, question.joints, question.observed, question.codes[rows],
         tuple((v, w if w.ndim == 1 else w[rows]) for v, w in question.likelihoods), True,
     )  # fmt: skip
-    answer = Elimination(log_space=True).answer(model, part)
+    answer = FactorTree(log_space=True).answer(model, part)
     log_z[possible] = answer.log_evidence
     for name, (_, start, stop) in job.outputs.marginals.items():
         out[possible, start:stop] = answer[name].probabilities

@@ -48,7 +48,7 @@ class _Quick:
             1, 0, 1, p.collect, p.distribute, p.roots, p.needed, *p[4:13], p.onehot, np.arange(len(plan.masked)),
             plan.mask_offset, runner.no_weights, p.static, plan.lowered.values,
         )  # fmt: skip
-        self.after = (NO_WEIGHTS, plan.lowered.log_scale)
+        self.after = (NO_WEIGHTS, p.log_scale)
 
 
 def quick_query(model: GraphicalModel, targets: Any, evidence: Any) -> Answer | None:
@@ -80,7 +80,7 @@ def quick_query(model: GraphicalModel, targets: Any, evidence: Any) -> Answer | 
     made.run(*made.before, codes, *made.after, work, out, log_z)
     runner.give_back(1, work)
     log_evidence = float(log_z[0])
-    if log_evidence == -np.inf:
+    if not log_evidence > -np.inf:  # impossible, or out of range
         return None
     hidden = frozenset(evidence) if made.everything else NOBODY
     return Answer(made.marginals, out[0], log_evidence, engine="junction_tree", hidden=hidden)

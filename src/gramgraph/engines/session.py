@@ -60,23 +60,22 @@ class Session:
         self._log_z = np.zeros(1)
         self._row_of = {int(want[0]): row for row, want in enumerate(self._plan.in_tree)}
         self._constants: dict[int, float] = {}  # log likelihoods of single-state variables, which no table holds
+        self._given: dict[str, Any] = {}
         self.recomputed = 0  # cliques whose message or belief the last question computed
 
     @property
     def evidence(self) -> dict[str, Any]:
-        """What is observed now, by name."""
-        variables, masked = self._model._vars, self._plan.masked
-        return {
-            variables[v].name: variables[v].states[int(self._codes[0, slot])]
-            for slot, v in enumerate(masked)
-            if self._codes[0, slot] >= 0
-        }
+        """What is observed now, by name, as it was given."""
+        return dict(self._given)
 
     def observe(self, evidence: Mapping[str, Any] | None = None, **named: Any) -> None:
         """Set observations; variables that are not named keep theirs. Values as in `query`, `Soft` excepted."""
-        observed, codes, weights, soft, batched, _ = parse_evidence(self._model, {**(evidence or {}), **named})
-        if batched or soft:
-            raise StateError("a session takes one case of hard or likelihood evidence")
+        news = {**(evidence or {}), **named}
+        observed, codes, weights, soft, _, _ = parse_evidence(self._model, news)
+        if soft:
+            raise StateError("a session takes hard or likelihood evidence; soft evidence is answered by query alone")
+        kept = {self._model._vars[v].name for v in (*observed, *weights)}
+        self._given.update((name, value) for name, value in news.items() if name in kept)
         for v, code in zip(observed, codes[0].tolist(), strict=True):
             self._change(v, code, None)
         for v, weight in weights.items():
@@ -84,8 +83,9 @@ class Session:
 
     def retract(self, *names: str) -> None:
         """Forget observations (all of them, when no name is given)."""
-        for v in [self._model.index(name) for name in names] if names else [*self._plan.masked, *self._constants]:
-            self._change(v, -1, None)
+        for name in names or tuple(self._given):
+            self._change(self._model.index(name), -1, None)
+            self._given.pop(name, None)
 
     def _change(self, v: int, code: int, weight: Any) -> None:
         slot = self._plan.slot_of.get(v)
@@ -110,6 +110,8 @@ class Session:
     def log_evidence(self) -> float:
         """log p(observations)."""
         self._run([])
+        if np.isnan(self._log_z[0]):
+            return float(self._model.log_evidence(self._given))
         return float(self._log_z[0]) + sum(self._constants.values())
 
     def query(self, targets: Any = None) -> Answer:
@@ -121,8 +123,13 @@ class Session:
         self._run([self._row_of[v] for v in wanted if v in self._row_of])
         if self._log_z[0] == -np.inf:
             raise_impossible(self._model, self._question())
+        if np.isnan(self._log_z[0]):  # numbers out of range: the model's own query answers in logarithms
+            return self._model.query(targets, self._given)
         marginals = {name: self._outputs.marginals[name] for name in (self._model._vars[v].name for v in wanted)}
-        hidden = frozenset(self.evidence) if singles is None else frozenset()
+        hidden: frozenset[str] = frozenset()
+        if singles is None:
+            seen = np.flatnonzero(self._codes[0, : len(self._plan.masked)] >= 0)
+            hidden = frozenset(self._model._vars[self._plan.masked[slot]].name for slot in seen)
         out = self._out[0].copy()
         for var, start, stop in marginals.values():
             if var.size == 1:
@@ -147,7 +154,7 @@ class Session:
         redistribute(
             1, collect, self._rebuild, down, p.collect, p.cliques, p.terms, p.members, p.maps_table, p.maps, p.slices,
             p.keys, p.constants, outputs, np.arange(len(plan.masked)), plan.mask_offset, self._weighted, p.static,
-            low.values, self._codes, self._weights, low.log_scale, self._work, self._out, self._log_z,
+            low.values, self._codes, self._weights, p.log_scale, self._work, self._out, self._log_z,
         )  # fmt: skip
         self._dirty[:] = False
         self._stale[down] = False

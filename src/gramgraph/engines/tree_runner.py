@@ -74,7 +74,7 @@ class TreeRunner:
             sums(
                 lanes, first, stop, p.collect, p.distribute, p.roots, p.needed,
                 *self._between, p.onehot, mask_columns, *self._after, weight_column, p.static, low.values,
-                codes, weights, low.log_scale, work, out, log_z,
+                codes, weights, p.log_scale, work, out, log_z,
             )  # fmt: skip
             self.give_back(lanes, work)
 
@@ -99,7 +99,7 @@ class TreeRunner:
 
         plan, low = self.plan, self.plan.lowered
         p = plan.program
-        static, values, log_scale = p.static, low.values, low.log_scale
+        static, values, log_scale = p.static, low.values, p.log_scale
         if support_only:
             static, values = self._support()
             log_scale = 0.0 if np.isfinite(log_scale) else log_scale
@@ -156,7 +156,7 @@ class TreeRunner:
         work = self.borrow(1)
         collected(
             1, p.collect, p.cliques, p.terms, p.members, p.maps_table, p.maps, p.slices, p.keys, p.constants,
-            mask_columns, plan.mask_offset, columns, p.static, low.values, codes, weights, low.log_scale, work, log_z,
+            mask_columns, plan.mask_offset, columns, p.static, low.values, codes, weights, p.log_scale, work, log_z,
         )  # fmt: skip
         states = np.zeros((n, len(low.sizes)), np.int64)
         if np.isfinite(log_z[0]):

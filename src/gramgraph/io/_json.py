@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from gramgraph.io._numbers import number_of
 from gramgraph.io._text import decode, fault_at, shown
 from gramgraph.typing import FloatArray
 
-__all__ = ["dump", "get", "load", "numbers", "strings"]
+__all__ = ["dump", "get", "load", "number", "numbers", "strings"]
 
 
 def load(data: bytes, source: str) -> dict[str, Any]:
@@ -64,7 +65,7 @@ def get(where: dict[str, Any], key: str, kind: type | tuple[type, ...], path: st
         raise ParseError(f"{path or 'the file'} lacks {key!r}", source=source)
     value = where[key]
     if not isinstance(value, kind) or isinstance(value, bool):
-        wanted = " or ".join(_kind(k()) for k in (kind if isinstance(kind, tuple) else (kind,)))
+        wanted = _kind(kind[0]() if isinstance(kind, tuple) else kind())
         raise ParseError(f"{_at(path, key)} must be {wanted}, not {_kind(value)}", source=source)
     return value
 
@@ -92,6 +93,17 @@ def numbers(where: dict[str, Any], key: str, path: str, source: str) -> FloatArr
     except (ValueError, OverflowError, RecursionError):
         pass
     raise ParseError(f"{_at(path, key)} must be a list of numbers, or of lists of equal length", source=source)
+
+
+def number(where: dict[str, Any], key: str, path: str, source: str) -> float:
+    """A finite number."""
+    value = get(where, key, (int, float), path, source)
+    try:
+        if isfinite(value):
+            return float(value)
+    except OverflowError:  # an integer beyond all floats
+        pass
+    raise ParseError(f"{_at(path, key)} must be a finite number", source=source)
 
 
 def dump(value: Any) -> str:

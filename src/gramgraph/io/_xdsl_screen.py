@@ -24,6 +24,7 @@ def describe(genie: Element, names: Mapping[str, str]) -> tuple[dict[str, dict[s
     about: dict[str, dict[str, Any]] = {}
     submodels: list[dict[str, Any]] = []
     textboxes: list[dict[str, Any]] = []
+    seen: set[str] = set()
     waiting: list[tuple[Element, str]] = [(genie, "")]
     while waiting:
         holder, inside = waiting.pop()
@@ -33,9 +34,11 @@ def describe(genie: Element, names: Mapping[str, str]) -> tuple[dict[str, dict[s
             if element.tag == "node" and key in names and names[key] not in about:
                 about[names[key]] = _icon(element, inside, plain=key)
             elif element.tag == "submodel" and key:
-                notes = {"id": key, **_icon(element, inside, plain=key)}
-                window = _box(element.first("window"))
-                submodels.append({**notes, "window": window} if window else notes)
+                if key not in seen:
+                    notes = {"id": key, **_icon(element, inside, plain=key)}
+                    window = _box(element.first("window"))
+                    submodels.append({**notes, "window": window} if window else notes)
+                    seen.add(key)
                 deeper.append((element, key))
             elif element.tag == "textbox":
                 caption = element.first("caption")
@@ -96,7 +99,7 @@ def extensions(
         lines = [f"<submodel{attribute('id', key)}>", *_shown(notes, title=notes.get("label", key))]
         if "window" in notes:
             lines.append(content("window", " ".join(map(str, notes["window"]))))
-        lines += [*held.pop(key), "</submodel>"]
+        lines += [*held.pop(key, []), "</submodel>"]
         outer = _holder(notes, known)
         held[outer if outer in held else ""] += lines
     head = f'<genie version="1.0" app="gramgraph"{attribute("name", name, "the name")}>'

@@ -15,7 +15,7 @@ import numpy as np
 from gramgraph.factors import TableFactor
 from gramgraph.io._stream import NumberStream
 from gramgraph.io._text import MAX_AXES, cells_of, decode, sizes_shown
-from gramgraph.io.uai import numbered_variables, plain_factors, plain_values
+from gramgraph.io.uai import most_states, numbered_variables, plain_factors, plain_values
 from gramgraph.models import MarkovNetwork
 from gramgraph.typing import FloatArray
 
@@ -55,6 +55,8 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Mar
         parts.append((labels, _entries(stream, shape, i)))
     if stream.left:
         stream.fail(f"{stream.left} numbers more than the factors need")
+    if sum(dict.fromkeys(sizes.values())) > most_states(stream):
+        stream.fail("the variables have far more states than the file has numbers", 0)
     order = sorted(sizes)
     variables = dict(zip(order, numbered_variables([sizes[label] for label in order], order), strict=True))
     factors = [TableFactor(tuple([variables[label] for label in labels]), values) for labels, values in parts]
@@ -74,8 +76,8 @@ def _scope(stream: NumberStream, sizes: dict[int, int], i: int) -> tuple[list[in
     shape = stream.counts(width, f"a number of states of factor {i}")
     for j, (label, size) in enumerate(zip(labels, shape, strict=True)):
         at = stream.pos - width + j
-        if size < 1 or size > _MOST_FILLED:
-            stream.fail(f"expected a number of states from 1 to {_MOST_FILLED}, got {size}", at)
+        if size < 1 or size > most_states(stream):
+            stream.fail(f"expected a number of states from 1 to {most_states(stream)}, got {size}", at)
         if sizes.setdefault(label, size) != size:
             stream.fail(f"variable {label} has {size} states here and {sizes[label]} before", at)
     return labels, shape

@@ -177,9 +177,7 @@ def _factors(top: dict[str, Any], variables: Mapping[str, Var], source: str) -> 
     for i, entry in enumerate(_json.get(top, "factors", list, "", source)):
         path = f"factors[{i}]"
         scope, values = _scoped(entry, variables, path, source)
-        scale = float(entry.get("log_scale", 0.0)) if isinstance(entry.get("log_scale", 0.0), (int, float)) else np.nan
-        if not np.isfinite(scale):
-            raise ParseError(f"{path}.log_scale must be a finite number", source=source)
+        scale = _json.number(entry, "log_scale", path, source) if "log_scale" in entry else 0.0
         if not ((values >= 0.0) & (values < np.inf)).all():
             raise ParseError(f"{path}.values must be finite and not negative", source=source)
         found.append(TableFactor(scope, values, scale))

@@ -36,7 +36,7 @@ from gramgraph.models import BayesianNetwork, GraphicalModel, MarkovNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Discrete, Var
 
-__all__ = ["dumps", "loads", "numbered_variables", "plain_factors", "plain_values"]
+__all__ = ["dumps", "loads", "most_states", "numbered_variables", "plain_factors", "plain_values"]
 
 #: Rows of a Bayesian network may change log Z by no more than this in all.
 _ROUNDING = 1e-8
@@ -83,13 +83,18 @@ def numbered_variables(sizes: Sequence[int], labels: Sequence[int] | None = None
     return [Var(f"x{i}", domains[size]) for i, size in zip(labels or range(len(sizes)), sizes, strict=True)]
 
 
+def most_states(stream: NumberStream) -> int:
+    """States (over variables of different sizes) that are believed, as every one of them costs memory."""
+    return 10_000 + 4 * stream.values.size
+
+
 def _sizes(stream: NumberStream) -> list[int]:
     """Numbers of states; refused where no table of the file could hold them."""
     sizes = stream.counts(stream.count("the number of variables"), "a number of states")
     distinct = dict.fromkeys(sizes)
     if 0 in distinct:
         stream.fail("a variable needs at least one state", 1 + sizes.index(0))
-    if sum(distinct) > 10_000 + 4 * stream.values.size:
+    if sum(distinct) > most_states(stream):
         largest = max(distinct)
         stream.fail(f"x{sizes.index(largest)} has {largest} states, far more than the file has numbers", 1)
     return sizes
