@@ -36,6 +36,8 @@ THREAD_VARIABLES = (
 )
 #: A timed stretch is at least this long, so that the clock's resolution does not show.
 SHORTEST_STRETCH = 0.004
+#: Failures after which the child process is not used again.
+OUT_OF_MEMORY = ("MemoryError", "ImportError", "BudgetError")
 #: Address space of the child process: a peer that wants more fails there and does not take the machine with it.
 ADDRESS_SPACE = 14 << 30
 
@@ -231,19 +233,16 @@ def _serve(pipe: Any) -> None:
             return
         if (cell.module, cell.row) != row:
             context, row = {}, (cell.module, cell.row)
+            gc.collect()
         try:
             module = importlib.import_module(f"benchmarks.{cell.module}")
             result: Measurement | Failure = module.run_cell(cell, context)
         except ImportError as error:
-            result = Failure("not installed" if error.name in module_peers(cell.contestant) else f"{error}")
+            absent = isinstance(error, ModuleNotFoundError) and error.name == cell.contestant.split()[0]
+            result = Failure("not installed" if absent else "ImportError", detail=f"{error}")
         except Exception as error:  # a peer may fail in any way; the table says how
             result = Failure(f"{type(error).__name__}", detail=f"{error}\n{traceback.format_exc(limit=-4)}")
         pipe.send(result)
-
-
-def module_peers(contestant: str) -> tuple[str, ...]:
-    """Top-level module of a contestant named like `pyagrum lazy`."""
-    return (contestant.split()[0],)
 
 
 class Runner:
@@ -273,7 +272,7 @@ class Runner:
             code = self._process.join(5) or self._process.exitcode
             self.close()
             return Failure(f"died (exit code {code})")
-        if cell.fresh:
+        if cell.fresh or (isinstance(result, Failure) and result.reason in OUT_OF_MEMORY):
             self.close()
         return result
 

@@ -142,8 +142,8 @@ class Tally:
 
 def kind_of(message: str) -> str:
     """A parse error without its place, its numbers and its quotations."""
-    pieces = re.split(r"['\"(:\d]", re.sub(r"^[^ ]* ", "", message))
-    return " ".join(re.sub(r"[^a-z ]+", "", piece)[:30].strip() for piece in (pieces[0], pieces[-1]))
+    pieces = [re.sub(r"[^a-z ]+", "", piece).strip() for piece in re.split(r"['\"(:\d]", message.partition(" ")[2])]
+    return next((piece[:30] for piece in pieces if len(piece) >= 8), "")
 
 
 def place_of(error: BaseException) -> str:

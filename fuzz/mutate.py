@@ -181,15 +181,20 @@ _FOREIGN: dict[str, list[str]] = {
     ],
     "xdsl": [
         """<?xml version="1.0" encoding="ISO-8859-1"?><smile version="1.0" id="n" numsamples="1000"><nodes>
-        <cpt id="A" target="true"><state id="x" fault="true"/><state id="y"/><probabilities>0.2 0.8</probabilities></cpt>
+        <cpt id="A" target="true"><state id="x" fault="true"/><state id="y"/>
+        <probabilities>0.2 0.8</probabilities></cpt>
         <noisymax id="N"><state id="hi"/><state id="lo"/><parents>A</parents><strengths>1 0</strengths>
-        <parameters>0.2 0.8 0 1 0.1 0.9</parameters></noisymax></nodes><extensions><genie version="1.0" name="n" app="G">
-        <submodel id="S"><name>sub</name><position>1 2 3 4</position><window>0 0 9 9</window><submodel id="T"><name>T</name>
+        <parameters>0.2 0.8 0 1 0.1 0.9</parameters></noisymax></nodes><extensions>
+        <genie version="1.0" name="n" app="G">
+        <submodel id="S"><name>sub</name><position>1 2 3 4</position><window>0 0 9 9</window>
+        <submodel id="T"><name>T</name>
         <node id="A"><name>An A</name><interior color="e5f6f7"/><font color="0" size="8"/><position>1 2 3 4</position>
         <comment>c</comment><barchart active="true" width="1" height="2"/></node></submodel></submodel>
         <textbox><caption>hello</caption><position>1 2 3 4</position></textbox></genie></extensions></smile>""",
-        """<smile version="1.0" id="a"><nodes><cpt id="B"><state id="p"/><state id="q"/><probabilities>0.3 0.7</probabilities>
-        </cpt><cpt id="A"><state id="x"/><probabilities>1</probabilities></cpt><cpt id="C"><state id="u"/><state id="v"/>
+        """<smile version="1.0" id="a"><nodes><cpt id="B"><state id="p"/><state id="q"/>
+        <probabilities>0.3 0.7</probabilities>
+        </cpt><cpt id="A"><state id="x"/><probabilities>1</probabilities></cpt>
+        <cpt id="C"><state id="u"/><state id="v"/>
         <parents>A B</parents><probabilities>0.1 0.9 0.2 0.8</probabilities></cpt></nodes><extensions>
         <genie version="1.0" app="aGrUM 3" name="a"><node id="B"><name>B</name></node></genie></extensions></smile>""",
     ],

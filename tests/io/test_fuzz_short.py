@@ -22,6 +22,7 @@ def test_broken_files_give_a_model_or_a_parse_error(name: str) -> None:
     assert len(tally.kinds) > 3  # and others are noticed in different ways
 
 
+@pytest.mark.filterwarnings("ignore::gramgraph.exceptions.ModelWarning")
 @pytest.mark.parametrize("name", sorted(FORMATS))
 def test_the_documents_are_sound(name: str) -> None:
     assert len(documents(name)) > 1

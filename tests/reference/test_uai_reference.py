@@ -12,6 +12,7 @@ digit of the reference (the 2014 files print six significant digits).
 from __future__ import annotations
 
 import functools
+import gc
 import gzip
 import json
 import math
@@ -164,7 +165,8 @@ def test_light_instance(instance: str) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("instance", HEAVY_ONES or [pytest.param("", marks=NO_DATA)])
 def test_heavy_instance(instance: str) -> None:
-    load.cache_clear()  # the model before this one may hold gigabytes
+    load.cache_clear()
+    gc.collect()  # the model before this one may hold gigabytes
     net, evidence = load(instance)
     plan = gg.plan(net, given=list(evidence))
     if plan.bytes > MEMORY:

@@ -540,7 +540,7 @@ def build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, 
 def send_up(W, c, cliques, maximize, work):
     """Message to the parent: Σ (or max) over the clique's own variables, scaled to sum (or maximum) one."""
     WU = U(W)
-    tables, separators, totals = work[0], work[1], work[9]
+    tables, separators, totals, scratch = work[0], work[1], work[9], work[10]
     o = U(cliques[c, C_OFF]) * WU
     s = U(cliques[c, C_SEP]) * WU
     n_sep = U(cliques[c, C_SEP_SIZE])
@@ -554,9 +554,8 @@ def send_up(W, c, cliques, maximize, work):
         _total(W, separators, s, U1, n_sep, totals, at)
     for w in range(WU):
         x = totals[at + w]
-        y = 1.0 / x if x > 0.0 else 0.0
-        for i in range(n_sep):
-            separators[s + i * WU + w] *= y
+        scratch[w] = 1.0 / x if x > 0.0 else 0.0
+    _scale(W, separators, s, U1, n_sep, scratch, U0)
 
 
 @_jit
@@ -575,14 +574,15 @@ def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
     _project(W, tables, U(cliques[p, C_OFF]) * WU, beliefs, s, maps, hi, n_hi, lo, n_lo, inner, shared)
     if keep_belief:
         return
+    for i in range(n_sep * WU):
+        old = separators[s + i]
+        scratch[WU + i] = beliefs[s + i] / old if old > 0.0 else 0.0
     for w in range(WU):
         x = totals[U(c) * WU + w]
-        y = 1.0 / x if x > 0.0 else 0.0
-        for i in range(n_sep):
-            old = separators[s + i * WU + w]
-            scratch[i * WU + w] = beliefs[s + i * WU + w] / old * y if old > 0.0 else 0.0
+        scratch[w] = 1.0 / x if x > 0.0 else 0.0
+    _scale(W, scratch, WU, U1, n_sep, scratch, U0)
     run = U(cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE])
-    _scale(W, tables, U(cliques[c, C_OFF]) * WU, n_sep, run, scratch, U0)
+    _scale(W, tables, U(cliques[c, C_OFF]) * WU, n_sep, run, scratch, WU)
 
 
 @_jit

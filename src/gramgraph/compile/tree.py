@@ -194,7 +194,7 @@ class TreePlan:
         tables, separators, buffer, combined, _ = self._made["sizes"]
         biggest_term = int(program.terms[:, 2].max(initial=1))
         biggest_sep = int(program.cliques[:, 3].max(initial=1)) if self.n_cliques else 1
-        scratch = max(biggest_sep, int(program.outputs[:, 4].max(initial=1)) if len(program.outputs) else 1, 1)
+        scratch = 1 + max(biggest_sep, int(program.outputs[:, 4].max(initial=1)) if len(program.outputs) else 1)
         n = max(self.n_cliques, 1)
         likelihood = int(self.mask_offset[-1])
         return (

@@ -17,9 +17,8 @@ from gramgraph.models import BayesianNetwork
 
 __all__ = ["dumps", "loads"]
 
-_POSITION = re.compile(
-    r"position\s*=?\s*\(?\s*(-?[\d.]{1,20})\s*,\s*(-?[\d.]{1,20})\s*\)?\s*", re.IGNORECASE | re.ASCII
-)
+_NUMBER = r"(-?\d{1,15}(?:\.\d{0,20})?)"
+_POSITION = re.compile(rf"position\s*=?\s*\(?\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)?\s*", re.IGNORECASE | re.ASCII)
 
 
 def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> BayesianNetwork:
