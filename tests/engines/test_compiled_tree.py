@@ -286,3 +286,14 @@ def test_other_frames(kind):
 
         frame = pyarrow.table(pandas.to_dict("list"))
     assert_same(net.query(None, frame), net.query(None, pandas), net.variables)
+
+
+def test_progress_is_reported_and_options_are_known():
+    net = random_network(3)
+    cases = random_cases(net, 1, 300)
+    seen = []
+    net.query(None, cases, progress=lambda done, total: seen.append((done, total)))
+    net.map_query(cases, progress=lambda done, total: seen.append((done, total)), n_jobs=2)
+    assert seen[-1] == (300, 300) and len(seen) > 4
+    with pytest.raises(TypeError):
+        net.query("v0", evidnce={})

@@ -13,7 +13,8 @@ from typing import IO, Any
 
 import numpy as np
 
-from gramgraph._show import fraction_done, joined
+from gramgraph._progress import progress_bar
+from gramgraph._show import joined
 from gramgraph.answers import Answer
 from gramgraph.evidence import Not
 from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean
@@ -160,7 +161,7 @@ def _reading(args: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
             chunks = pd.read_csv(stream, chunksize=args.chunk, skip_blank_lines=len(header) > 1, **options)
         except (ValueError, EOFError) as error:
             raise GramGraphError(f"{args.cases}: {error}") from error
-        with _progress(os.fstat(stream.fileno()).st_size) as advance:
+        with progress_bar(os.fstat(stream.fileno()).st_size) as advance:
             yield _guarded(chunks, args.cases), lambda done: advance(stream.tell(), done)
 
 
@@ -179,27 +180,3 @@ def _guarded(chunks: Any, path: str) -> Iterator[Any]:
         except (ValueError, EOFError, OSError, ParserWarning) as error:  # pandas' ParserError is a ValueError
             raise GramGraphError(f"{path}: {error}") from error
         yield chunk
-
-
-@contextlib.contextmanager
-def _progress(size: int) -> Iterator[Any]:
-    """A bar on a terminal (rich, where it is installed; else a line); nothing elsewhere."""
-    if not sys.stderr.isatty():
-        yield lambda at, done: None
-        return
-    try:
-        from rich.console import Console
-        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-    except ImportError:
-
-        def plain(at: int, done: int) -> None:
-            sys.stderr.write(f"\r{fraction_done(done, None)} ({100 * at // max(size, 1)} % of the file)")
-            sys.stderr.flush()
-
-        yield plain
-        sys.stderr.write("\n")
-        return
-    columns = (BarColumn(), TextColumn("{task.percentage:.0f} %  {task.fields[cases]:,} cases"), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task("cases", total=size, cases=0)
-        yield lambda at, done: bar.update(task, completed=at, cases=done)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._progress import Progress, reporting
 from gramgraph.answers import Answer, Assignment
 from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan
@@ -32,7 +33,7 @@ def query(
     engine: str = "auto",
     memory: float | None = None,
     n_jobs: int = 1,
-    **options: Any,
+    progress: Progress = False,
 ) -> Answer:
     """p(targets | evidence); see `GraphicalModel.query`."""
     plain = engine == "auto" and virtual_evidence is None and soft_evidence is None and memory is None
@@ -53,13 +54,13 @@ def query(
 
         answer = with_soft_evidence(worker, model, question, parsed[3], memory=memory)
     elif worker.name == "junction_tree":
-        return _checked(
-            model,
-            question,
-            worker.answer(model, question, memory=memory, n_jobs=n_jobs, hidden=hidden, details=details),
-        )
+        with reporting(progress, question.n_cases) as report:
+            answer = worker.answer(
+                model, question, memory=memory, n_jobs=n_jobs, report=report, hidden=hidden, details=details
+            )
+        return _checked(model, question, answer)
     else:
-        answer = worker.answer(model, question, memory=memory, **options)
+        answer = worker.answer(model, question, memory=memory)
     answer.hidden, answer.details = hidden, {**answer.details, **(details or {})}
     return _checked(model, question, answer)
 
@@ -100,7 +101,9 @@ def map_query(
     engine: str = "auto",
     memory: float | None = None,
     n_jobs: int = 1,
-    **options: Any,
+    progress: Progress = False,
+    gap: float = 0.0,
+    time_limit: float | None = None,
 ) -> Any:
     """The most probable assignment; see `GraphicalModel.map_query`."""
     parsed = parse_evidence(model, evidence, virtual_evidence)
@@ -114,12 +117,19 @@ def map_query(
         if rest or k is not None:
             if k is not None:
                 raise VariableError("k best assignments are available for all variables together: leave targets out")
-            return marginal_map(model, names, evidence, virtual_evidence=virtual_evidence, memory=memory, **options)
+            return marginal_map(
+                model, names, evidence, virtual_evidence=virtual_evidence, memory=memory, gap=gap, time_limit=time_limit
+            )
     if k is not None:
         from gramgraph.engines.k_best import k_best
 
         return k_best(model, evidence, k, virtual_evidence=virtual_evidence)
-    states, log_p = get_engine(engine).mpe(model, question, memory=memory)
+    worker = get_engine(engine)
+    if worker.name == "junction_tree":
+        with reporting(progress, question.n_cases) as report:
+            states, log_p = worker.mpe(model, question, memory=memory, n_jobs=n_jobs, report=report)
+    else:
+        states, log_p = worker.mpe(model, question, memory=memory)
     if not parsed[4]:
         if log_p[0] == -np.inf:
             raise_impossible(model, question)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._progress import Report
 from gramgraph.answers import Answer
 from gramgraph.compile.cache import remember
 from gramgraph.compile.lower import Lowered, lower
@@ -59,9 +60,16 @@ class JunctionTree:
         return _tree_plan(model, low, outputs, sliced, masked, question.n_cases)
 
     def answer(
-        self, model: GraphicalModel, question: Question, *, memory: float | None = None, n_jobs: int = 1,
-        hidden: frozenset[str] = frozenset(), details: dict[str, Any] | None = None,
-    ) -> Answer:  # fmt: skip
+        self,
+        model: GraphicalModel,
+        question: Question,
+        *,
+        memory: float | None = None,
+        n_jobs: int = 1,
+        report: Report | None = None,
+        hidden: frozenset[str] = frozenset(),
+        details: dict[str, Any] | None = None,
+    ) -> Answer:
         """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
         low = lower(model)
         question, constant = _without_constants(low, question)
@@ -71,14 +79,16 @@ class JunctionTree:
         log_z = np.empty(cases)
         blocks: dict[int, FloatArray] = {}
         outputs: Outputs | None = None
+        done = 0
         for job in _jobs(model, low, question, memory):
             outputs = job.outputs
             n = len(job.codes)
             part, part_z = np.empty((n, outputs.width)), np.empty(n) if job.rows is not None else log_z
             job.runner.sums(
                 job.codes, job.mask_columns, part, part_z,
-                weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs,
+                weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs, report=_after(report, done),
             )  # fmt: skip
+            done += n
             rescued = _rescue(model, question, job, part, part_z) if not np.isfinite(part_z).all() else None
             if shared:
                 seen = {v: job.codes[:, column] for column, v in enumerate(job.runner.plan.sliced)}
@@ -112,7 +122,13 @@ class JunctionTree:
         )
 
     def mpe(
-        self, model: GraphicalModel, question: Question, *, memory: float | None = None, n_jobs: int = 1
+        self,
+        model: GraphicalModel,
+        question: Question,
+        *,
+        memory: float | None = None,
+        n_jobs: int = 1,
+        report: Report | None = None,
     ) -> tuple[IntArray, FloatArray]:
         """The most probable states of all variables, (cases, variables), and log p(states, evidence)."""
         low = lower(model, structured=False)
@@ -120,10 +136,13 @@ class JunctionTree:
         wanted = replace(question, targets=(), joints=())
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
         log_p = np.empty(question.n_cases)
+        done = 0
         for job in _jobs(model, low, wanted, memory, complete=True):
             found, value = job.runner.best(
-                job.codes, job.mask_columns, weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs
-            )
+                job.codes, job.mask_columns,
+                weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs, report=_after(report, done),
+            )  # fmt: skip
+            done += len(job.codes)
             rows = slice(None) if job.rows is None else job.rows
             states[rows], log_p[rows] = found[:, : low.n_visible], value
         vague = np.flatnonzero(np.isnan(log_p))
@@ -147,6 +166,11 @@ class JunctionTree:
             n, job.codes, job.mask_columns, rng, weights=job.weights, weight_column=job.weight_column
         )
         return states[:, : low.n_visible], log_z
+
+
+def _after(report: Report | None, before: int) -> Report | None:
+    """The same report, counted from the cases that earlier jobs have done."""
+    return None if report is None else lambda done: report(before + done)
 
 
 def _without_constants(low: Lowered, question: Question) -> tuple[Question, FloatArray | None]:

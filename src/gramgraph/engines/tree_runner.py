@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import numpy as np
 
+from gramgraph._progress import Report
 from gramgraph.compile.tree import TreePlan
-from gramgraph.typing import Array, FloatArray, IntArray
+from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["TreeRunner"]
 
@@ -59,6 +61,7 @@ class TreeRunner:
         weights: FloatArray = NO_WEIGHTS,
         weight_column: IntArray | None = None,
         n_jobs: int = 1,
+        report: Report | None = None,
     ) -> None:
         """Marginals and log p(e) of every case."""
         from gramgraph._numerics.tree_runner import sums
@@ -78,7 +81,7 @@ class TreeRunner:
             )  # fmt: skip
             self.give_back(lanes, work)
 
-        _in_blocks(block, cases, lanes, n_jobs)
+        _in_blocks(block, cases, lanes, n_jobs, report)
 
     def best(
         self,
@@ -89,6 +92,7 @@ class TreeRunner:
         weight_column: IntArray | None = None,
         support_only: bool = False,
         n_jobs: int = 1,
+        report: Report | None = None,
     ) -> tuple[IntArray, FloatArray]:
         """Most probable states (cases, variables) and the logarithm of their value.
 
@@ -119,7 +123,7 @@ class TreeRunner:
             )  # fmt: skip
             self.give_back(lanes, work)
 
-        _in_blocks(block, cases, lanes, n_jobs)
+        _in_blocks(block, cases, lanes, n_jobs, report)
         for column, v in enumerate(plan.sliced):
             states[:, v] = codes[:, column]
         return states, log_z
@@ -168,20 +172,28 @@ class TreeRunner:
         return states, float(log_z[0])
 
 
-def _in_blocks(block: Any, cases: int, lanes: int, n_jobs: int) -> None:
+def _in_blocks(
+    block: Callable[[int, int], None], cases: int, lanes: int, n_jobs: int, report: Report | None = None
+) -> None:
     """Call block(first, stop) over all cases, in one thread or in several; the numbers do not depend on it."""
-    if n_jobs == 1 or cases < 2 * lanes * 4:
-        block(0, cases)
-        return
-    import os
-
     jobs = (os.cpu_count() or 1) if n_jobs < 0 else n_jobs
-    step = -(-cases // (jobs * lanes)) * lanes
+    parts = max(jobs, 100 if report else 1)
+    step = -(-cases // (parts * lanes)) * lanes
+    if step >= cases:
+        block(0, cases)
+        if report:
+            report(cases)
+        return
+    starts = range(0, cases, step)
+    if jobs == 1:
+        for at in starts:
+            block(at, min(at + step, cases))
+            if report:
+                report(min(at + step, cases))
+        return
     with ThreadPoolExecutor(jobs) as pool:
-        for future in [pool.submit(block, at, min(at + step, cases)) for at in range(0, cases, step)]:
+        waiting = [pool.submit(block, at, min(at + step, cases)) for at in starts]
+        for number, future in enumerate(waiting, start=1):
             future.result()
-
-
-def as_codes(rows: Array) -> IntArray:
-    """Contiguous int64 rows, which is what the runner was compiled for."""
-    return np.ascontiguousarray(rows, dtype=np.int64)
+            if report:
+                report(min(number * step, cases))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from gramgraph._progress import Progress
 from gramgraph.typing import FloatArray, RandomState, TargetSpec
 
 if TYPE_CHECKING:
@@ -27,9 +28,11 @@ class Asking:
         virtual_evidence: Any = None,
         soft_evidence: Any = None,
         engine: str = "auto",
+        random_state: RandomState = None,
+        budget: float | None = None,
         memory: float | None = None,
         n_jobs: int = 1,
-        **options: Any,
+        progress: Progress = False,
     ) -> Answer:
         """p(targets | evidence), exactly.
 
@@ -43,8 +46,10 @@ class Asking:
         virtual_evidence : name → weights p(observation | state), by label or in the order of the states.
         soft_evidence : name → probabilities that the belief in this variable shall become (Jeffrey's rule).
         engine : "auto" (the compiled junction tree), or the name of an engine.
+        random_state, budget : seed and effort of engines that draw samples; exact engines need neither.
         memory : bytes that may be used (default: 60 % of what is free); a `BudgetError` comes before allocation.
         n_jobs : threads for a table of cases; -1 for all.
+        progress : True shows a bar on a terminal; a function is called with (done, total).
 
         >>> import gramgraph as gg
         >>> answer = gg.datasets.asia().query("lung", evidence={"xray": "yes", "smoke": "yes"})
@@ -62,7 +67,7 @@ class Asking:
             engine=engine,
             memory=memory,
             n_jobs=n_jobs,
-            **options,
+            progress=progress,
         )
 
     def map_query(
@@ -75,12 +80,15 @@ class Asking:
         engine: str = "auto",
         memory: float | None = None,
         n_jobs: int = 1,
-        **options: Any,
+        progress: Progress = False,
+        gap: float = 0.0,
+        time_limit: float | None = None,
     ) -> Any:
         """The most probable states of all unobserved variables, with `log_prob` = log p(states, evidence).
 
-        With `targets`, the most probable states of these when the others are summed out (marginal MAP; options
-        `gap`, `time_limit`). With `k`, a list of the k best assignments. A table of cases gives a data frame.
+        With `targets`, the most probable states of these when the others are summed out (marginal MAP, which may stop
+        early: within `gap` of the best in log units, or after `time_limit` seconds). With `k`, a list of the k best
+        assignments. A table of cases gives a data frame.
 
         >>> import gramgraph as gg
         >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
@@ -97,7 +105,9 @@ class Asking:
             engine=engine,
             memory=memory,
             n_jobs=n_jobs,
-            **options,
+            progress=progress,
+            gap=gap,
+            time_limit=time_limit,
         )
 
     def log_evidence(
