@@ -1,9 +1,8 @@
 """Numba: run a tree program (`tree_program`) on cases of evidence.
 
-Tables hold `lanes` cases side by side, the case innermost: with eight lanes one vector instruction serves eight
-cases. The six loops that do nearly all the work (init, multiply, project; each for a shared and for a private
-innermost run) are written out by lane, with unsigned indices, because that is what the compiler turns into
-vector code; the rest is written once for any number of lanes `W`.
+Tables hold `W` cases side by side, the case innermost: with eight lanes one vector instruction serves eight cases.
+The loops that do nearly all the work (init, multiply, project, sum, scale) are written for one lane and for eight; the
+rest is written once for any `W`. Their indices are unsigned, which spares a test for negative ones at every access.
 """
 
 from __future__ import annotations
@@ -46,9 +45,10 @@ from gramgraph._numerics.tree_program import (
     add_map,
     expand,
 )
+from gramgraph._numerics.vector8 import add8, fill8, load8, max8, mul8, store8
 
 U = np.uint64
-U0, U1, U2, U3, U4, U5, U6, U7, U8 = (np.uint64(i) for i in range(9))
+U0, U1, U8 = np.uint64(0), np.uint64(1), np.uint64(8)
 SMALL = 2.0**-400
 BIG = 2.0**400
 LOG_BIG = 400.0 * math.log(2.0)
@@ -160,24 +160,13 @@ def _init8(out, o, base, z, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
             s = sh + maps[lo + k] * U8
             if shared:
                 for r in range(inner):
-                    b = base[z + r]
-                    for w in range(U8):
-                        out[o + w] = b * table[s + w]
+                    store8(out, o, mul8(fill8(base[z + r]), load8(table, s)))
                     o += U8
                     s += U8
             else:
-                x0, x1, x2, x3 = table[s], table[s + U1], table[s + U2], table[s + U3]
-                x4, x5, x6, x7 = table[s + U4], table[s + U5], table[s + U6], table[s + U7]
+                x = load8(table, s)
                 for r in range(inner):
-                    b = base[z + r]
-                    out[o] = b * x0
-                    out[o + U1] = b * x1
-                    out[o + U2] = b * x2
-                    out[o + U3] = b * x3
-                    out[o + U4] = b * x4
-                    out[o + U5] = b * x5
-                    out[o + U6] = b * x6
-                    out[o + U7] = b * x7
+                    store8(out, o, mul8(fill8(base[z + r]), x))
                     o += U8
             z += inner
 
@@ -189,23 +178,14 @@ def _multiply8(out, o, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
         for k in range(n_lo):
             s = sh + maps[lo + k] * U8
             if shared:
-                for r in range(inner * U8):
-                    out[o + r] *= table[s + r]
-                o += inner * U8
-            else:
-                x0, x1, x2, x3 = table[s], table[s + U1], table[s + U2], table[s + U3]
-                x4, x5, x6, x7 = table[s + U4], table[s + U5], table[s + U6], table[s + U7]
                 for _ in range(inner):
-                    y0, y1, y2, y3 = out[o], out[o + U1], out[o + U2], out[o + U3]
-                    y4, y5, y6, y7 = out[o + U4], out[o + U5], out[o + U6], out[o + U7]
-                    out[o] = y0 * x0
-                    out[o + U1] = y1 * x1
-                    out[o + U2] = y2 * x2
-                    out[o + U3] = y3 * x3
-                    out[o + U4] = y4 * x4
-                    out[o + U5] = y5 * x5
-                    out[o + U6] = y6 * x6
-                    out[o + U7] = y7 * x7
+                    store8(out, o, mul8(load8(out, o), load8(table, s)))
+                    o += U8
+                    s += U8
+            else:
+                x = load8(table, s)
+                for _ in range(inner):
+                    store8(out, o, mul8(load8(out, o), x))
                     o += U8
 
 
@@ -216,98 +196,48 @@ def _project8(table, o, out, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
         for k in range(n_lo):
             s = sh + maps[lo + k] * U8
             if shared:
-                for r in range(inner * U8):
-                    out[s + r] += table[o + r]
-                o += inner * U8
-            else:
-                x0, x1, x2, x3 = out[s], out[s + U1], out[s + U2], out[s + U3]
-                x4, x5, x6, x7 = out[s + U4], out[s + U5], out[s + U6], out[s + U7]
                 for _ in range(inner):
-                    x0 += table[o]
-                    x1 += table[o + U1]
-                    x2 += table[o + U2]
-                    x3 += table[o + U3]
-                    x4 += table[o + U4]
-                    x5 += table[o + U5]
-                    x6 += table[o + U6]
-                    x7 += table[o + U7]
+                    store8(out, s, add8(load8(out, s), load8(table, o)))
                     o += U8
-                out[s] = x0
-                out[s + U1] = x1
-                out[s + U2] = x2
-                out[s + U3] = x3
-                out[s + U4] = x4
-                out[s + U5] = x5
-                out[s + U6] = x6
-                out[s + U7] = x7
+                    s += U8
+            else:
+                x = load8(out, s)
+                for _ in range(inner):
+                    x = add8(x, load8(table, o))
+                    o += U8
+                store8(out, s, x)
 
 
 @_jit
 def _sum8(table, o, blocks, run, out, s):
     for _ in range(blocks):
-        x0 = x1 = x2 = x3 = x4 = x5 = x6 = x7 = 0.0
-        for _ in range(run):
-            x0 += table[o]
-            x1 += table[o + U1]
-            x2 += table[o + U2]
-            x3 += table[o + U3]
-            x4 += table[o + U4]
-            x5 += table[o + U5]
-            x6 += table[o + U6]
-            x7 += table[o + U7]
+        x = load8(table, o)
+        o += U8
+        for _ in range(run - U1):
+            x = add8(x, load8(table, o))
             o += U8
-        out[s] = x0
-        out[s + U1] = x1
-        out[s + U2] = x2
-        out[s + U3] = x3
-        out[s + U4] = x4
-        out[s + U5] = x5
-        out[s + U6] = x6
-        out[s + U7] = x7
+        store8(out, s, x)
         s += U8
 
 
-@_jit_max
+@_jit
 def _max8(table, o, blocks, run, out, s):
     for _ in range(blocks):
-        x0 = x1 = x2 = x3 = x4 = x5 = x6 = x7 = 0.0
-        for _ in range(run):
-            x0 = max(x0, table[o])
-            x1 = max(x1, table[o + U1])
-            x2 = max(x2, table[o + U2])
-            x3 = max(x3, table[o + U3])
-            x4 = max(x4, table[o + U4])
-            x5 = max(x5, table[o + U5])
-            x6 = max(x6, table[o + U6])
-            x7 = max(x7, table[o + U7])
+        x = load8(table, o)
+        o += U8
+        for _ in range(run - U1):
+            x = max8(x, load8(table, o))
             o += U8
-        out[s] = x0
-        out[s + U1] = x1
-        out[s + U2] = x2
-        out[s + U3] = x3
-        out[s + U4] = x4
-        out[s + U5] = x5
-        out[s + U6] = x6
-        out[s + U7] = x7
+        store8(out, s, x)
         s += U8
 
 
 @_jit
 def _scale8(out, o, blocks, run, table, s):
     for _ in range(blocks):
-        x0, x1, x2, x3 = table[s], table[s + U1], table[s + U2], table[s + U3]
-        x4, x5, x6, x7 = table[s + U4], table[s + U5], table[s + U6], table[s + U7]
+        x = load8(table, s)
         for _ in range(run):
-            y0, y1, y2, y3 = out[o], out[o + U1], out[o + U2], out[o + U3]
-            y4, y5, y6, y7 = out[o + U4], out[o + U5], out[o + U6], out[o + U7]
-            out[o] = y0 * x0
-            out[o + U1] = y1 * x1
-            out[o + U2] = y2 * x2
-            out[o + U3] = y3 * x3
-            out[o + U4] = y4 * x4
-            out[o + U5] = y5 * x5
-            out[o + U6] = y6 * x6
-            out[o + U7] = y7 * x7
+            store8(out, o, mul8(load8(out, o), x))
             o += U8
         s += U8
 
@@ -315,9 +245,7 @@ def _scale8(out, o, blocks, run, table, s):
 @_jit
 def _copy8(out, o, base, z, count):
     for r in range(count):
-        b = base[z + r]
-        for w in range(U8):
-            out[o + w] = b
+        store8(out, o, fill8(base[z + r]))
         o += U8
 
 
