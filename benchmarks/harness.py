@@ -36,6 +36,8 @@ THREAD_VARIABLES = (
 )
 #: A timed stretch is at least this long, so that the clock's resolution does not show.
 SHORTEST_STRETCH = 0.004
+#: For memory figures: glibc maps every array on its own, so that none hides in pages that were used before.
+MMAP_ALL = {"MALLOC_MMAP_THRESHOLD_": "32768"}
 #: Failures after which the child process is not used again.
 OUT_OF_MEMORY = ("MemoryError", "ImportError", "BudgetError")
 #: Address space of the child process: a peer that wants more fails there and does not take the machine with it.
@@ -261,7 +263,7 @@ class Runner:
         if cell.fresh:
             self.close()
         if self._process is None or not self._process.is_alive():
-            self._start()
+            self._start(MMAP_ALL if cell.fresh else {})
         self._pipe.send(cell)
         if not self._pipe.poll(cell.limit):
             self.close()
@@ -276,10 +278,14 @@ class Runner:
             self.close()
         return result
 
-    def _start(self) -> None:
+    def _start(self, environment: dict[str, str]) -> None:
         self._pipe, other = self._context.Pipe()
         self._process = self._context.Process(target=_serve, args=(other,), daemon=True)
+        before = {name: os.environ.get(name) for name in environment}
+        os.environ.update(environment)  # the child reads it when it starts
         self._process.start()
+        for name, value in before.items():
+            os.environ.pop(name) if value is None else os.environ.__setitem__(name, value)
         other.close()
 
     def close(self) -> None:

@@ -84,9 +84,10 @@ def reader(name: str) -> Callable[[bytes, bool], Any]:
     from gramgraph.io import uai_results
 
     read = {"uai_evidence": uai_results.read_uai_evidence, "uai_result": uai_results.read_uai_result}[name]
-    path = Path(tempfile.mkdtemp(prefix="fuzz-")) / "input"
+    folder = tempfile.TemporaryDirectory(prefix="fuzz-")  # removed together with the function
 
     def from_file(data: bytes, normalize: bool) -> Any:
+        path = Path(folder.name) / "input"
         path.write_bytes(data)
         return read(path)
 

@@ -131,7 +131,6 @@ class Answer(Mapping[Key, Belief]):
     __slots__ = (
         "_columns",
         "_joints",
-        "_made",
         "_marginals",
         "batched",
         "details",
@@ -156,7 +155,6 @@ class Answer(Mapping[Key, Belief]):
         self._columns = columns
         self._marginals = marginals
         self._joints = joints
-        self._made: dict[Key, Belief] = {}
         self.batched = marginals.ndim == 2
         self.log_evidence = log_evidence
         self.engine = engine
@@ -165,22 +163,17 @@ class Answer(Mapping[Key, Belief]):
         self.hidden = hidden
 
     def __getitem__(self, key: Key) -> Belief:
-        found = self._made.get(key)
-        if found is not None:
-            return found
+        column = self._columns.get(key)  # type: ignore[arg-type]
+        if column is not None:
+            var, start, stop = column
+            if self.batched:
+                return Belief((var,), self._marginals[:, start:stop], batched=True)
+            return Belief((var,), self._marginals[start:stop])
+        if self._joints and key in self._joints:
+            return self._joints[key]  # type: ignore[index]
         if isinstance(key, str):
-            try:
-                var, start, stop = self._columns[key]
-            except KeyError:
-                raise VariableError.unknown(key, [str(k) for k in self]) from None
-            part = self._marginals[:, start:stop] if self.batched else self._marginals[start:stop]
-            made = Belief((var,), part, batched=self.batched)
-        elif self._joints and key in self._joints:
-            made = self._joints[key]
-        else:
-            raise VariableError(f"{key!r} was not asked for. Answers: {', '.join(str(k) for k in self)}")
-        self._made[key] = made
-        return made
+            raise VariableError.unknown(key, [str(k) for k in self])
+        raise VariableError(f"{key!r} was not asked for. Answers: {', '.join(str(k) for k in self)}")
 
     def __iter__(self) -> Iterator[Key]:
         for name in self._columns:

@@ -98,7 +98,8 @@ class Var:
     @property
     def size(self) -> int:
         """Number of states."""
-        return len(self.discrete.states)
+        domain = self.domain
+        return len(domain.states if isinstance(domain, Discrete) else self.discrete.states)
 
     def index(self, value: object) -> int:
         """Index of a state given by its label; `StateError` with the nearest label when there is none."""

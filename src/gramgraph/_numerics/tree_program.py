@@ -14,6 +14,14 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gramgraph._numerics.triangulation import (
+    build_adjacency,
+    eliminate,
+    junction_forest,
+    maximal_cliques,
+    total_log_size,
+)
+
 # columns of `cliques`
 (C_OFF, C_SIZE, C_SEP, C_SEP_SIZE, C_PARENT, C_STATIC, C_TERM, C_TERM_END, C_MAP) = range(9)
 C_COLUMNS = 9
@@ -33,7 +41,28 @@ S_COLUMNS = 6
 (O_FROM, O_CLIQUE, O_MAP, O_COLUMN, O_WIDTH) = range(5)
 O_COLUMNS = 5
 
+#: The program is one array of integers: first where each section begins (and where the last one ends), then the
+#: sections. One array crosses from Python into compiled code much faster than twenty.
+(
+    P_COLLECT, P_DISTRIBUTE, P_ROOTS, P_NEEDED, P_CLIQUES, P_TERMS, P_MEMBERS, P_MAPS_TABLE, P_MAPS, P_SLICES, P_KEYS,
+    P_CONSTANTS, P_OUTPUTS, P_ONEHOT, P_MASK_OFFSET, P_MASK_HOME, P_CLIQUE_PTR, P_ORDERED, P_N_SEP, P_SIZES, P_TOPO,
+    P_WORK,
+) = range(22)  # fmt: skip
+N_SECTIONS = 22
+#: Buffers of the runner, in order; the section P_WORK holds their lengths for one lane.
+(
+    W_TABLES, W_SEPARATORS, W_BELIEFS, W_SLICES, W_LIKELIHOOD, W_COMBINED, W_EXPONENTS, W_ACTIVE, W_SPILL, W_TOTALS,
+    W_SCRATCH,
+) = range(11)  # fmt: skip
+N_BUFFERS = 11
+
 LO_LIMIT = 512
+#: Trees with more than exp(40) cells are never laid out.
+MAX_LOG_CELLS = 40.0
+MAX_TRIES = 200
+MAX_SEARCH_SECONDS = 0.3
+#: Restarts save a factor, not orders of magnitude: beyond this no tree will fit in memory.
+HOPELESS_LOG_CELLS = 28.0
 
 
 @njit(cache=True, nogil=True)
@@ -234,18 +263,45 @@ def build(
     table_size,
     sep_size,
     parent,
+    topo,
     child_ptr,
     children,
-    want_ptr,  # sets whose joint tables are wanted, in CSR; members in any order
-    want_idx,
-    want_column,  # (wants,) first output column
+    all_want_ptr,  # sets whose joint tables are wanted, in CSR; members in any order
+    all_want_idx,
+    all_want_column,  # (wants,) first output column
 ):
-    """The program: all tables of integers that the runner needs."""
+    """The program, packed; and the number of cells of the static tables."""
+    # wanted sets that are in the tree; a wanted variable that is not is observed, or has a single state
+    n_all = all_want_column.shape[0]
+    want_ptr = np.zeros(n_all + 1, np.int64)
+    want_idx = np.zeros(all_want_idx.shape[0], np.int64)
+    want_column = np.zeros(n_all, np.int64)
+    onehot = np.zeros((n_all, 3), np.int64)
+    n_wants = 0
+    n_onehot = 0
+    for q in range(n_all):
+        inside = True
+        for j in range(all_want_ptr[q], all_want_ptr[q + 1]):
+            if keep[all_want_idx[j]] == 0:
+                inside = False
+        if inside:
+            at = want_ptr[n_wants]
+            for j in range(all_want_ptr[q], all_want_ptr[q + 1]):
+                want_idx[at] = all_want_idx[j]
+                at += 1
+            want_column[n_wants] = all_want_column[q]
+            n_wants += 1
+            want_ptr[n_wants] = at
+        else:
+            v = all_want_idx[all_want_ptr[q]]
+            onehot[n_onehot, 0] = column[v]
+            onehot[n_onehot, 1] = all_want_column[q]
+            onehot[n_onehot, 2] = sizes[v]
+            n_onehot += 1
     n = sizes.shape[0]
     n_cliques = parent.shape[0]
     n_factors = use.shape[0]
     n_slots = mask_offset.shape[0] - 1
-    n_wants = want_ptr.shape[0] - 1
     cliques = np.zeros((n_cliques, C_COLUMNS), np.int64)
     cliques[:, C_STATIC] = -1
     offset = 0
@@ -506,17 +562,179 @@ def build(
         while at >= 0 and (needed[at] & 1) == 0:
             needed[at] |= 1
             at = parent[at]
+    biggest_term = 1
+    for t in range(n_terms):
+        biggest_term = max(biggest_term, terms[t, T_SIZE])
+    biggest = 1
+    for c in range(n_cliques):
+        biggest = max(biggest, sep_size[c])
+    for q in range(n_wants):
+        biggest = max(biggest, outputs[q, O_WIDTH])
+    n_down = 0
+    n_roots = 0
+    for c in range(n_cliques):
+        if parent[c] < 0:
+            n_roots += 1
+        elif needed[c] > 0:
+            n_down += 1
+    n_constants = 0
+    for q in range(n_slices):
+        if slice_home[q] < 0:
+            n_constants += 1
+    lengths = np.array(
+        [
+            n_cliques, n_down, n_roots, n_cliques, n_cliques * C_COLUMNS, n_terms * T_COLUMNS, n_members * M_COLUMNS,
+            n_rows * MAP_COLUMNS, n_maps, n_slices * S_COLUMNS, n_keys * 2, n_constants, n_wants * O_COLUMNS,
+            n_onehot * 3, n_slots + 1, n_slots, n_cliques + 1, clique_ptr[n_cliques], n_cliques, n, n_cliques,
+            N_BUFFERS,
+        ]
+    )  # fmt: skip
+    size = N_SECTIONS + 1
+    for k in range(N_SECTIONS):
+        size += lengths[k]
+    ints = np.zeros(size, np.int64)
+    ints[0] = N_SECTIONS + 1
+    for k in range(N_SECTIONS):
+        ints[k + 1] = ints[k] + lengths[k]
+    down = ints[P_DISTRIBUTE]
+    root = ints[P_ROOTS]
+    for t in range(n_cliques):
+        c = topo[t]
+        ints[ints[P_COLLECT] + n_cliques - 1 - t] = c
+        if parent[c] < 0:
+            ints[root] = c
+            root += 1
+        elif needed[c] > 0:
+            ints[down] = c
+            down += 1
+        ints[ints[P_NEEDED] + t] = needed[t]
+    at = ints[P_CONSTANTS]
+    for q in range(n_slices):
+        if slice_home[q] < 0:
+            ints[at] = q
+            at += 1
+    ints[ints[P_CLIQUES] : ints[P_CLIQUES + 1]] = cliques.reshape(-1)
+    ints[ints[P_TERMS] : ints[P_TERMS + 1]] = terms[:n_terms].reshape(-1)
+    ints[ints[P_MEMBERS] : ints[P_MEMBERS + 1]] = term_members[:n_members].reshape(-1)
+    ints[ints[P_MAPS_TABLE] : ints[P_MAPS_TABLE + 1]] = maps_table[:n_rows].reshape(-1)
+    ints[ints[P_MAPS] : ints[P_MAPS + 1]] = maps[:n_maps]
+    ints[ints[P_SLICES] : ints[P_SLICES + 1]] = slices[:n_slices].reshape(-1)
+    ints[ints[P_KEYS] : ints[P_KEYS + 1]] = keys[:n_keys].reshape(-1)
+    ints[ints[P_OUTPUTS] : ints[P_OUTPUTS + 1]] = outputs[:n_wants].reshape(-1)
+    ints[ints[P_ONEHOT] : ints[P_ONEHOT + 1]] = onehot[:n_onehot].reshape(-1)
+    ints[ints[P_MASK_OFFSET] : ints[P_MASK_OFFSET + 1]] = mask_offset
+    ints[ints[P_MASK_HOME] : ints[P_MASK_HOME + 1]] = mask_home
+    ints[ints[P_CLIQUE_PTR] : ints[P_CLIQUE_PTR + 1]] = clique_ptr
+    ints[ints[P_ORDERED] : ints[P_ORDERED + 1]] = ordered
+    ints[ints[P_N_SEP] : ints[P_N_SEP + 1]] = n_sep
+    ints[ints[P_SIZES] : ints[P_SIZES + 1]] = sizes
+    ints[ints[P_TOPO] : ints[P_TOPO + 1]] = topo
+    one = max(n_cliques, 1)
+    ints[ints[P_WORK] : ints[P_WORK + 1]] = np.array(
+        [
+            max(offset, 1), max(sep_offset, 1), max(sep_offset, 1), max(buffer, 1), max(mask_offset[n_slots], 1),
+            max(combined_size, 1), biggest_term, max(n_slots, 1), one, one, 1 + biggest,
+        ]
+    )  # fmt: skip
+    return ints, static_size
+
+
+@njit(cache=True, nogil=True)
+def search_order(adjacency, log_sizes, keep, cases, seconds_per_cell):
+    """The best of three greedy orders and of randomized restarts: (order, clique_ptr, clique_idx, rule, restarted).
+
+    The number of restarts follows from sizes alone, never from a clock: the same model gives the same tree.
+    """
+    n = log_sizes.shape[0]
+    noise = np.zeros(n)
+    order, ptr, idx = eliminate(adjacency, log_sizes, keep, 0, noise)
+    best = total_log_size(ptr, idx, log_sizes)
+    rule = 0
+    for mode in range(1, 3):
+        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, mode, noise)
+        size = total_log_size(other_ptr, other_idx, log_sizes)
+        if size < best - 1e-9:
+            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, mode
+    run = seconds_per_cell * np.exp(min(best, 50.0)) * min(cases, 1000)
+    one_try = 1e-6 * n + 3e-10 * n * n
+    tries = 0
+    if best < HOPELESS_LOG_CELLS:
+        tries = int(min(MAX_TRIES, 0.2 * run / one_try, MAX_SEARCH_SECONDS / one_try))
+    restarted = False
+    random = np.uint64(88172645463325252)
+    for attempt in range(tries):
+        mode = attempt % 2
+        level = (attempt // 2) % 3
+        if mode == 0:
+            scale = 0.5 if level == 0 else (1.5 if level == 1 else 3.0)
+        else:
+            scale = 0.2 if level == 0 else (0.7 if level == 1 else 1.5)
+        for v in range(n):
+            random ^= random << np.uint64(13)  # xorshift
+            random ^= random >> np.uint64(7)
+            random ^= random << np.uint64(17)
+            noise[v] = scale * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
+        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, mode, noise)
+        size = total_log_size(other_ptr, other_idx, log_sizes)
+        if size < best - 1e-9:
+            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, mode
+            restarted = True
+    return order, ptr, idx, rule, restarted
+
+
+@njit(cache=True, nogil=True)
+def structure(
+    sizes, log_sizes, keep, scope_ptr, scope_idx, use, joint_ptr, joint_idx, masked, cases, seconds_per_cell
+):  # fmt: skip
+    """The junction tree of the factors in use and of the sets wanted jointly, with the layout of its tables.
+
+    A tree too large to be laid out has empty tables (`log_cells` tells).
+    """
+    n = sizes.shape[0]
+    in_use_ptr = np.zeros(scope_ptr.shape[0] + joint_ptr.shape[0] - 1, np.int64)
+    in_use_idx = np.empty(scope_idx.shape[0] + joint_idx.shape[0], np.int64)
+    k = 0
+    at = 0
+    for f in range(use.shape[0]):
+        if use[f]:
+            for j in range(scope_ptr[f], scope_ptr[f + 1]):
+                in_use_idx[at] = scope_idx[j]
+                at += 1
+            k += 1
+            in_use_ptr[k] = at
+    for q in range(joint_ptr.shape[0] - 1):
+        for j in range(joint_ptr[q], joint_ptr[q + 1]):
+            in_use_idx[at] = joint_idx[j]
+            at += 1
+        k += 1
+        in_use_ptr[k] = at
+    adjacency = build_adjacency(n, in_use_ptr[: k + 1], in_use_idx[:at], keep)
+    order, ptr, idx, rule, restarted = search_order(adjacency, log_sizes, keep, cases, seconds_per_cell)
+    clique_ptr, clique_idx = maximal_cliques(order, ptr, idx)
+    parent, topo = junction_forest(clique_ptr, clique_idx, n, log_sizes)
+    log_cells = total_log_size(clique_ptr, clique_idx, log_sizes)
+    none = np.zeros(0, np.int64)
+    is_static = np.ones(use.shape[0], np.uint8)
+    for f in range(use.shape[0]):
+        if use[f] == 0:
+            is_static[f] = 0
+        for j in range(scope_ptr[f], scope_ptr[f + 1]):
+            if keep[scope_idx[j]] == 0:
+                is_static[f] = 0
+    mask_offset = np.zeros(masked.shape[0] + 1, np.int64)
+    mask_ptr = np.arange(masked.shape[0] + 1)
+    for m in range(masked.shape[0]):
+        mask_offset[m + 1] = mask_offset[m] + sizes[masked[m]]
+    if log_cells > MAX_LOG_CELLS:
+        return (
+            clique_ptr, clique_idx, parent, topo, log_cells, rule, restarted, none, none, none, none, none, none, none,
+            none, is_static, mask_offset,
+        )  # fmt: skip
+    ordered, n_sep, table_size, sep_size, child_ptr, children = layout(clique_ptr, clique_idx, parent, topo, sizes)
+    home = homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n)
+    every = np.ones(masked.shape[0], np.uint8)
+    mask_home = homes(clique_ptr, clique_idx, table_size, mask_ptr, masked, keep, every, n)
     return (
-        cliques,
-        terms[:n_terms].copy(),
-        term_members[:n_members].copy(),
-        maps_table[:n_rows].copy(),
-        maps[:n_maps].astype(np.uint64),
-        slices[:n_slices].copy(),
-        slice_factor[:n_slices].copy(),
-        slice_home[:n_slices].copy(),
-        keys[:n_keys].copy(),
-        outputs,
-        needed,
-        np.array([offset, sep_offset, buffer, combined_size, static_size], np.int64),
-    )
+        clique_ptr, clique_idx, parent, topo, log_cells, rule, restarted, ordered, n_sep, table_size, sep_size,
+        child_ptr, children, home, mask_home, is_static, mask_offset,
+    )  # fmt: skip

@@ -23,11 +23,33 @@ from gramgraph._numerics.tree_program import (
     C_TERM,
     C_TERM_END,
     COMBINED,
+    N_BUFFERS,
     O_CLIQUE,
     O_COLUMN,
     O_FROM,
     O_MAP,
     O_WIDTH,
+    P_CLIQUE_PTR,
+    P_CLIQUES,
+    P_COLLECT,
+    P_CONSTANTS,
+    P_DISTRIBUTE,
+    P_KEYS,
+    P_MAPS,
+    P_MAPS_TABLE,
+    P_MASK_OFFSET,
+    P_MEMBERS,
+    P_N_SEP,
+    P_NEEDED,
+    P_ONEHOT,
+    P_ORDERED,
+    P_OUTPUTS,
+    P_ROOTS,
+    P_SIZES,
+    P_SLICES,
+    P_TERMS,
+    P_TOPO,
+    P_WORK,
     S_BASE,
     S_BUFFER,
     S_KEY,
@@ -610,27 +632,90 @@ def read_out(W, case, last, cliques, outputs, maps_table, maps, work, out):
 
 
 @_jit
+def section(ints, k):
+    """Section k of the packed program, flat."""
+    return ints[ints[k] : ints[k + 1]]
+
+
+@_jit
+def rows(ints, k, columns):
+    """Section k of the packed program as rows."""
+    return ints[ints[k] : ints[k + 1]].reshape((ints[k + 1] - ints[k]) // columns, columns)
+
+
+@_jit
+def buffers(W, ints, memory):
+    """The runner's buffers, cut from one array."""
+    size = section(ints, P_WORK)
+    ends = np.empty(N_BUFFERS + 1, np.int64)
+    ends[0] = 0
+    for k in range(N_BUFFERS):
+        ends[k + 1] = ends[k] + size[k] * W
+    return (
+        memory[ends[0] : ends[1]],
+        memory[ends[1] : ends[2]],
+        memory[ends[2] : ends[3]],
+        memory[ends[3] : ends[4]],
+        memory[ends[4] : ends[5]],
+        memory[ends[5] : ends[6]],
+        memory[ends[6] : ends[7]],
+        memory[ends[7] : ends[8]],
+        memory[ends[8] : ends[9]],
+        memory[ends[9] : ends[10]],
+        memory[ends[10] : ends[11]],
+    )
+
+
+@_jit
+def collect_messages(W, which, maximize, ints, static, work):
+    """Messages up from the cliques `which`, in this order."""
+    cliques, terms, members = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_MEMBERS, 2)
+    maps_table, slices = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6)
+    maps = section(ints, P_MAPS).view(np.uint64)
+    mask_offset = section(ints, P_MASK_OFFSET)
+    for q in range(which.shape[0]):
+        build(W, which[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+        send_up(W, which[q], cliques, maximize, work)
+
+
+@_jit
+def enter_case(W, case, last, ints, values, codes, mask_columns, weight_column, weights, work):
+    """`enter` with the packed program."""
+    maps = section(ints, P_MAPS).view(np.uint64)
+    slices, keys, mask_offset = rows(ints, P_SLICES, 6), rows(ints, P_KEYS, 2), section(ints, P_MASK_OFFSET)
+    enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
+
+
+@_jit
+def log_evidence(W, case, last, ints, log_scale, work, log_z):
+    """`log_total` with the packed program."""
+    cliques, terms, slices = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_SLICES, 6)
+    collect, constants = section(ints, P_COLLECT), section(ints, P_CONSTANTS)
+    mask_offset = section(ints, P_MASK_OFFSET)
+    log_total(W, case, last, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z)
+
+
+@_jit
 def sums(
-    W,
-    first, stop, collect, distribute, roots, needed,
-    cliques, terms, members, maps_table, maps, slices, keys, constants, outputs, onehot,
-    mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, out, log_z,
+    W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, out, log_z
 ):  # fmt: skip
     """Marginals and log p(e) for cases first … stop-1."""
-    U(W)
     last = stop - 1
+    work = buffers(W, ints, memory)
+    cliques, maps_table, outputs = rows(ints, P_CLIQUES, 9), rows(ints, P_MAPS_TABLE, 6), rows(ints, P_OUTPUTS, 5)
+    maps = section(ints, P_MAPS).view(np.uint64)
+    collect, distribute, roots = section(ints, P_COLLECT), section(ints, P_DISTRIBUTE), section(ints, P_ROOTS)
+    needed, onehot = section(ints, P_NEEDED), rows(ints, P_ONEHOT, 3)
     for case in range(first, stop, W):
-        enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
-        for q in range(collect.shape[0]):
-            build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-            send_up(W, collect[q], cliques, False, work)
+        enter_case(W, case, last, ints, values, codes, mask_columns, weight_column, weights, work)
+        collect_messages(W, collect, False, ints, static, work)
         for q in range(roots.shape[0]):
             if needed[roots[q]] & 1:
                 normalize_root(W, roots[q], cliques, work)
         for q in range(distribute.shape[0]):
             c = distribute[q]
             send_down(W, c, cliques, maps_table, maps, (needed[c] & 1) == 0, work)
-        log_total(W, case, last, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z)
+        log_evidence(W, case, last, ints, log_scale, work, log_z)
         read_out(W, case, last, cliques, outputs, maps_table, maps, work, out)
         for q in range(onehot.shape[0]):
             for w in range(min(W, stop - case)):
@@ -642,21 +727,19 @@ def sums(
 
 @_jit
 def best(
-    W,
-    first, stop, collect, topo,
-    cliques, clique_ptr, ordered, n_sep, sizes, terms, members, maps_table, maps, slices, keys, constants,
-    mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, states, log_z,
+    W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, states, log_z
 ):  # fmt: skip
     """The most probable assignment of each case: max messages up, then the best states down."""
-    U(W)
     last = stop - 1
+    work = buffers(W, ints, memory)
     tables = work[0]
+    cliques, collect, topo = rows(ints, P_CLIQUES, 9), section(ints, P_COLLECT), section(ints, P_TOPO)
+    clique_ptr, ordered = section(ints, P_CLIQUE_PTR), section(ints, P_ORDERED)
+    n_sep, sizes = section(ints, P_N_SEP), section(ints, P_SIZES)
     for case in range(first, stop, W):
-        enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
-        for q in range(collect.shape[0]):
-            build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-            send_up(W, collect[q], cliques, True, work)
-        log_total(W, case, last, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z)
+        enter_case(W, case, last, ints, values, codes, mask_columns, weight_column, weights, work)
+        collect_messages(W, collect, True, ints, static, work)
+        log_evidence(W, case, last, ints, log_scale, work, log_z)
         for q in range(topo.shape[0]):
             c = topo[q]
             lo, hi = clique_ptr[c], clique_ptr[c + 1]
@@ -679,57 +762,54 @@ def best(
 
 
 @_jit
-def collected(
-    W,
-    collect,
-    cliques, terms, members, maps_table, maps, slices, keys, constants,
-    mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, log_z,
-):  # fmt: skip
-    """Messages up only, for one case: the tables are left as they stand, ready for drawing samples."""
-    U(W)
-    enter(W, 0, 0, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
-    for q in range(collect.shape[0]):
-        build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-        send_up(W, collect[q], cliques, False, work)
-    log_total(W, 0, 0, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z)
-
-
-@_jit
-def redistribute(
-    W,
-    collect, rebuild, distribute, everything,
-    cliques, terms, members, maps_table, maps, slices, keys, constants, outputs,
-    mask_columns, mask_offset, weight_column, static, values, codes, weights, log_scale, work, out, log_z,
+def again(
+    collect, rebuild, distribute, outputs,
+    ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, out, log_z,
 ):  # fmt: skip
     """One case again after some evidence changed: messages up for `collect` only, down for `distribute` only.
 
     `rebuild` marks cliques whose table is not the product of what flows in (it holds an older belief).
     """
-    U(W)
-    enter(W, 0, 0, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
+    work = buffers(1, ints, memory)
+    cliques, terms, members = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_MEMBERS, 2)
+    maps_table, slices = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6)
+    maps = section(ints, P_MAPS).view(np.uint64)
+    mask_offset = section(ints, P_MASK_OFFSET)
+    enter_case(1, 0, 0, ints, values, codes, mask_columns, weight_column, weights, work)
+    collect_messages(1, collect, False, ints, static, work)
     for q in range(collect.shape[0]):
-        build(W, collect[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
-        send_up(W, collect[q], cliques, False, work)
         rebuild[collect[q]] = 0
-    log_total(W, 0, 0, cliques, terms, everything, slices, constants, mask_offset, log_scale, work, log_z)
+    log_evidence(1, 0, 0, ints, log_scale, work, log_z)
     for q in range(distribute.shape[0]):
         c = distribute[q]
         if rebuild[c]:
-            build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+            build(1, c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
         if cliques[c, C_PARENT] < 0:
-            normalize_root(W, c, cliques, work)
+            normalize_root(1, c, cliques, work)
         else:
-            send_down(W, c, cliques, maps_table, maps, False, work)
+            send_down(1, c, cliques, maps_table, maps, False, work)
         rebuild[c] = 1
-    read_out(W, 0, 0, cliques, outputs, maps_table, maps, work, out)
+    read_out(1, 0, 0, cliques, outputs, maps_table, maps, work, out)
 
 
 @_jit
-def draw(topo, cliques, clique_ptr, ordered, n_sep, sizes, tables, uniforms, states):
-    """Samples from the tables that `collected` left: each clique's own variables given its separator.
+def draw(
+    n, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, uniforms, states, log_z
+):  # fmt: skip
+    """Samples for one case: messages up, then each clique's own variables given its separator.
 
-    The tables become running sums in place; uniforms has one number per sample and clique.
+    The tables become running sums in place; uniforms has one number per clique and sample.
     """
+    work = buffers(1, ints, memory)
+    tables = work[0]
+    enter_case(1, 0, 0, ints, values, codes, mask_columns, weight_column, weights, work)
+    collect_messages(1, section(ints, P_COLLECT), False, ints, static, work)
+    log_evidence(1, 0, 0, ints, log_scale, work, log_z)
+    if log_z[0] == -np.inf:
+        return
+    cliques, topo = rows(ints, P_CLIQUES, 9), section(ints, P_TOPO)
+    clique_ptr, ordered = section(ints, P_CLIQUE_PTR), section(ints, P_ORDERED)
+    n_sep, sizes = section(ints, P_N_SEP), section(ints, P_SIZES)
     for q in range(topo.shape[0]):
         c = topo[q]
         lo, hi = clique_ptr[c], clique_ptr[c + 1]
@@ -738,7 +818,7 @@ def draw(topo, cliques, clique_ptr, ordered, n_sep, sizes, tables, uniforms, sta
             at = cliques[c, C_OFF] + b * run
             for r in range(1, run):
                 tables[at + r] += tables[at + r - 1]
-        for k in range(states.shape[0]):
+        for k in range(n):
             block = 0
             for i in range(lo, lo + n_sep[c]):
                 block = block * sizes[ordered[i]] + states[k, ordered[i]]
@@ -759,12 +839,14 @@ def draw(topo, cliques, clique_ptr, ordered, n_sep, sizes, tables, uniforms, sta
 
 
 @_jit
-def fill_static(static, cliques, clique_ptr, ordered, sizes, home, is_static, scope_ptr, scope_idx, value_ptr, values):
+def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, values):
     """Multiply each static factor into its clique's table.
 
     A factor is first copied into the clique's order of variables; then it enters like any other term. Tables of very
     small or large numbers are scaled; the logarithm of all scales is returned.
     """
+    cliques, clique_ptr = rows(ints, P_CLIQUES, 9), section(ints, P_CLIQUE_PTR)
+    ordered, sizes = section(ints, P_ORDERED), section(ints, P_SIZES)
     n_cliques = cliques.shape[0]
     seen = np.zeros(n_cliques, np.uint8)
     stride_of = np.zeros(sizes.shape[0], np.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -115,9 +116,7 @@ def _lower(model: GraphicalModel, structured: bool) -> Lowered:
         values.append(table)
         owner.append(child)
     sizes = np.array([var.size for var in variables], np.int64)
-    value_ptr = np.zeros(len(values) + 1, np.int64)
-    if values:
-        np.cumsum([len(v) for v in values], out=value_ptr[1:])
+    value_ptr = np.array([0, *accumulate(map(len, values))], np.int64)
     return Lowered(
         variables=tuple(variables),
         n_visible=len(model._vars),

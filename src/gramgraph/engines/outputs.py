@@ -122,8 +122,10 @@ class Outputs:
     @staticmethod
     def _table_order(plan: TreePlan, free: tuple[int, ...]) -> tuple[int, ...]:
         """The order of the variables in the clique (or separator) that the table is read from."""
-        program = plan.program
+        from gramgraph._numerics.tree_program import O_CLIQUE, O_COLUMNS, P_OUTPUTS
+
+        tree = plan.tree
         row = plan.in_tree.index(free)
-        clique = int(program.outputs[row, 1])
-        members = program.ordered[plan.clique_ptr[clique] : plan.clique_ptr[clique + 1]]
+        clique = int(plan.program.section(P_OUTPUTS, O_COLUMNS)[row, O_CLIQUE])
+        members = tree.ordered[tree.clique_ptr[clique] : tree.clique_ptr[clique + 1]]
         return tuple(int(v) for v in members if int(v) in free)

@@ -29,26 +29,23 @@ NOBODY: frozenset[str] = frozenset()
 class _Quick:
     """What a repeated question can reuse: the runner, its constant arguments, and label → code of each variable."""
 
-    __slots__ = ("after", "before", "blank", "everything", "labels", "marginals", "run", "runner", "width")
+    __slots__ = ("after", "before", "blank", "everything", "labels", "marginals", "pool", "run", "runner", "width")
 
     def __init__(self, model: GraphicalModel, runner: Any, outputs: Any, everything: bool) -> None:
         from gramgraph._numerics.tree_runner import sums
 
-        plan, p = runner.plan, runner.plan.program
+        plan, p = runner.plan, runner.program
         self.run = sums
         self.runner = runner
+        self.pool = runner._pool[1]
         self.everything = everything
         self.marginals = outputs.marginals
         self.width = outputs.width
         self.blank = np.full((1, max(len(plan.masked), 1)), -1, np.int64)
-        self.labels = {
-            model._vars[v].name: (slot, model._vars[v].discrete._index) for slot, v in enumerate(plan.masked)
-        }
-        self.before = (
-            1, 0, 1, p.collect, p.distribute, p.roots, p.needed, *p[4:13], p.onehot, np.arange(len(plan.masked)),
-            plan.mask_offset, runner.no_weights, p.static, plan.lowered.values,
-        )  # fmt: skip
-        self.after = (NO_WEIGHTS, p.log_scale)
+        variables = model._vars
+        self.labels = {variables[v].name: (slot, variables[v].discrete._index) for slot, v in enumerate(plan.masked)}
+        self.before = (1, 0, 1, p.ints, p.static, plan.lowered.values)
+        self.after = (np.arange(len(plan.masked)), runner.no_weights, NO_WEIGHTS, p.log_scale)
 
 
 def quick_query(model: GraphicalModel, targets: Any, evidence: Any) -> Answer | None:
@@ -75,10 +72,12 @@ def quick_query(model: GraphicalModel, targets: Any, evidence: Any) -> Answer | 
     except (KeyError, TypeError):
         return None
     out, log_z = np.empty((1, made.width)), np.empty(1)
-    runner = made.runner
-    work = runner.borrow(1)
-    made.run(*made.before, codes, *made.after, work, out, log_z)
-    runner.give_back(1, work)
+    try:
+        memory = made.pool.pop()
+    except IndexError:
+        memory = made.runner.borrow(1)
+    made.run(*made.before, codes, *made.after, memory, out, log_z)
+    made.pool.append(memory)
     log_evidence = float(log_z[0])
     if not log_evidence > -np.inf:  # impossible, or out of range
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph._numerics.tree_program import O_CLIQUE
+from gramgraph._numerics.tree_program import O_CLIQUE, O_COLUMNS, P_OUTPUTS
 from gramgraph.answers import Answer
 from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
@@ -49,13 +49,13 @@ class Session:
         self._work = TreeRunner(self._plan).borrow(1)
         n = self._plan.n_cliques
         self._codes = np.full((1, max(len(masked), 1)), -1, np.int64)
-        self._weights = np.ones((1, max(int(self._plan.mask_offset[-1]), 1)))
+        self._weights = np.ones((1, max(int(self._plan.tree.mask_offset[-1]), 1)))
         self._weighted = np.full(len(masked), -1, np.int64)
         self._dirty = np.ones(n, np.bool_)  # the message up is out of date
         self._stale = np.ones(n, np.bool_)  # the belief is out of date
         self._rebuild = np.zeros(n, np.uint8)  # the table holds a belief, not the product of what flows in
         self._rank = np.empty(n, np.int64)
-        self._rank[self._plan.topo] = np.arange(n)
+        self._rank[self._plan.tree.topo] = np.arange(n)
         self._out = np.empty((1, self._outputs.width))
         self._log_z = np.zeros(1)
         self._row_of = {int(want[0]): row for row, want in enumerate(self._plan.in_tree)}
@@ -92,15 +92,15 @@ class Session:
         if slot is None:  # a variable with a single state: a likelihood of it is a constant
             self._constants[v] = 0.0 if weight is None else float(np.log(weight[0]))
             return
-        lo, hi = self._plan.mask_offset[slot], self._plan.mask_offset[slot + 1]
+        lo, hi = self._plan.tree.mask_offset[slot], self._plan.tree.mask_offset[slot + 1]
         same = self._codes[0, slot] == code and weight is None and self._weighted[slot] < 0
         if same:
             return
         self._codes[0, slot] = code
         self._weighted[slot] = -1 if weight is None else lo
         self._weights[0, lo:hi] = 1.0 if weight is None else weight
-        parent = self._plan.parent
-        clique = int(self._plan.program.mask_home[slot])
+        parent = self._plan.tree.parent
+        clique = int(self._plan.tree.mask_home[slot])
         while clique >= 0 and not self._dirty[clique]:
             self._dirty[clique] = True
             clique = int(parent[clique])
@@ -142,19 +142,18 @@ class Session:
         return Question((), (), tuple(self._plan.masked[s] for s in seen), self._codes[:, seen])
 
     def _run(self, rows: list[int]) -> None:
-        from gramgraph._numerics.tree_runner import redistribute
+        from gramgraph._numerics.tree_runner import again
 
         plan = self._plan
-        p, low = plan.program, plan.lowered
-        outputs = p.outputs[rows] if rows else p.outputs[:0]
+        p = plan.program
+        outputs = np.ascontiguousarray(p.section(P_OUTPUTS, O_COLUMNS)[rows])
         needed = self._way_down(outputs[:, O_CLIQUE])
         collect = np.flatnonzero(self._dirty)
         collect = collect[np.argsort(-self._rank[collect])]
         down = needed[np.argsort(self._rank[needed])]
-        redistribute(
-            1, collect, self._rebuild, down, p.collect, p.cliques, p.terms, p.members, p.maps_table, p.maps, p.slices,
-            p.keys, p.constants, outputs, np.arange(len(plan.masked)), plan.mask_offset, self._weighted, p.static,
-            low.values, self._codes, self._weights, p.log_scale, self._work, self._out, self._log_z,
+        again(
+            collect, self._rebuild, down, outputs, p.ints, p.static, plan.lowered.values, self._codes,
+            np.arange(len(plan.masked)), self._weighted, self._weights, p.log_scale, self._work, self._out, self._log_z,
         )  # fmt: skip
         self._dirty[:] = False
         self._stale[down] = False
@@ -166,5 +165,5 @@ class Session:
         for clique in cliques.tolist():
             while clique >= 0 and not mark[clique]:
                 mark[clique] = True
-                clique = int(self._plan.parent[clique])
+                clique = int(self._plan.tree.parent[clique])
         return np.flatnonzero(mark & self._stale)

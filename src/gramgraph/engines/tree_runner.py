@@ -21,19 +21,20 @@ LANE_CELLS_IN_ALL = 4_000_000
 #: Buffers up to this size are kept for the next call.
 KEPT_BYTES = 1 << 30
 NO_WEIGHTS = np.zeros((1, 1))
+#: Section of the packed program with the lengths of the buffers (`_numerics.tree_program`, which loads Numba).
+P_WORK = 21
 
 
 class TreeRunner:
     """Runs one plan on any number of cases, from any number of threads."""
 
-    __slots__ = ("_after", "_between", "_pool", "no_weights", "plan")
+    __slots__ = ("_pool", "memory_size", "no_weights", "plan", "program")
 
     def __init__(self, plan: TreePlan) -> None:
         self.plan = plan
-        program = plan.program
-        self._between = program[4:13]
-        self._after = (plan.mask_offset,)
-        self._pool: dict[int, list[tuple[FloatArray, ...]]] = {1: [], 8: []}
+        self.program = plan.program
+        self._pool: dict[int, list[FloatArray]] = {1: [], 8: []}
+        self.memory_size = int(self.program.section(P_WORK).sum())
         self.no_weights = np.full(len(plan.masked), -1, np.int64)
 
     def lanes_for(self, cases: int) -> int:
@@ -42,18 +43,18 @@ class TreeRunner:
         small = plan.cells <= min(LANE_CELLS * max(plan.n_cliques, 1), LANE_CELLS_IN_ALL)
         return 8 if cases >= 4 and small else 1
 
-    def borrow(self, lanes: int) -> tuple[FloatArray, ...]:
-        """A set of buffers, from the pool when one is free."""
+    def borrow(self, lanes: int) -> FloatArray:
+        """Memory for the runner's buffers, from the pool when some is free."""
         try:
             return self._pool[lanes].pop()
         except IndexError:
-            return tuple(np.empty(max(size, 1) * lanes) for size in self.plan.work_sizes)
+            return np.empty(self.memory_size * lanes)
 
-    def give_back(self, lanes: int, work: tuple[FloatArray, ...]) -> None:
-        """Return buffers to the pool."""
+    def give_back(self, lanes: int, memory: FloatArray) -> None:
+        """Return memory to the pool."""
         pool = self._pool[lanes]
-        if len(pool) < 4 and work[0].nbytes <= KEPT_BYTES:
-            pool.append(work)
+        if len(pool) < 4 and memory.nbytes <= KEPT_BYTES:
+            pool.append(memory)
 
     def sums(
         self,
@@ -70,22 +71,19 @@ class TreeRunner:
         """Marginals and log p(e) of every case."""
         from gramgraph._numerics.tree_runner import sums
 
-        cases = len(codes)
-        lanes = self.lanes_for(cases)
-        if weight_column is None:
-            weight_column = self.no_weights
-        p, low = self.plan.program, self.plan.lowered
+        lanes = self.lanes_for(len(codes))
+        columns = self.no_weights if weight_column is None else weight_column
+        p, values = self.program, self.plan.lowered.values
 
         def block(first: int, stop: int) -> None:
-            work = self.borrow(lanes)
+            memory = self.borrow(lanes)
             sums(
-                lanes, first, stop, p.collect, p.distribute, p.roots, p.needed,
-                *self._between, p.onehot, mask_columns, *self._after, weight_column, p.static, low.values,
-                codes, weights, p.log_scale, work, out, log_z,
+                lanes, first, stop, p.ints, p.static, values, codes, mask_columns, columns, weights, p.log_scale,
+                memory, out, log_z,
             )  # fmt: skip
-            self.give_back(lanes, work)
+            self.give_back(lanes, memory)
 
-        _in_blocks(block, cases, lanes, n_jobs, report)
+        _in_blocks(block, len(codes), lanes, n_jobs, report)
 
     def best(
         self,
@@ -105,42 +103,39 @@ class TreeRunner:
         """
         from gramgraph._numerics.tree_runner import best
 
-        plan, low = self.plan, self.plan.lowered
-        p = plan.program
+        p, low = self.program, self.plan.lowered
         static, values, log_scale = p.static, low.values, p.log_scale
         if support_only:
             static, values = self._support()
             log_scale = 0.0 if np.isfinite(log_scale) else log_scale
             weights = (weights > 0).astype(np.float64)
-        cases = len(codes)
-        lanes = self.lanes_for(cases)
+        lanes = self.lanes_for(len(codes))
         columns = self.no_weights if weight_column is None else weight_column
-        states = np.zeros((cases, len(low.sizes)), np.int64)
-        log_z = np.empty(cases)
+        states = np.zeros((len(codes), len(low.sizes)), np.int64)
+        log_z = np.empty(len(codes))
 
         def block(first: int, stop: int) -> None:
-            work = self.borrow(lanes)
+            memory = self.borrow(lanes)
             best(
-                lanes, first, stop, p.collect, plan.topo, p.cliques, plan.clique_ptr, p.ordered, p.n_sep, low.sizes,
-                p.terms, p.members, p.maps_table, p.maps, p.slices, p.keys, p.constants,
-                mask_columns, plan.mask_offset, columns, static, values, codes, weights, log_scale, work, states, log_z,
+                lanes, first, stop, p.ints, static, values, codes, mask_columns, columns, weights, log_scale, memory,
+                states, log_z,
             )  # fmt: skip
-            self.give_back(lanes, work)
+            self.give_back(lanes, memory)
 
-        _in_blocks(block, cases, lanes, n_jobs, report)
-        for column, v in enumerate(plan.sliced):
+        _in_blocks(block, len(codes), lanes, n_jobs, report)
+        for column, v in enumerate(self.plan.sliced):
             states[:, v] = codes[:, column]
         return states, log_z
 
     def _support(self) -> tuple[FloatArray, FloatArray]:
+        """The tables with every positive number replaced by one."""
         from gramgraph._numerics.tree_runner import fill_static
 
-        plan, low, p = self.plan, self.plan.lowered, self.plan.program
+        low, p, tree = self.plan.lowered, self.program, self.plan.tree
         values = (low.values > 0).astype(np.float64)
         static = np.empty_like(p.static)
         fill_static(
-            static, p.cliques, plan.clique_ptr, p.ordered, low.sizes, plan._homes, plan._is_static, low.scope_ptr,
-            low.scope_idx, low.value_ptr, values,
+            static, p.ints, tree.home, tree.is_static, low.scope_ptr, low.scope_idx, low.value_ptr, values
         )  # fmt: skip
         return static, values
 
@@ -155,23 +150,20 @@ class TreeRunner:
         weight_column: IntArray | None = None,
     ) -> tuple[IntArray, float]:
         """n exact samples (n, variables) given one case of evidence, and log p(e)."""
-        from gramgraph._numerics.tree_runner import collected, draw
+        from gramgraph._numerics.tree_runner import draw
 
-        plan, low = self.plan, self.plan.lowered
-        p = plan.program
+        p, low = self.program, self.plan.lowered
         columns = self.no_weights if weight_column is None else weight_column
         log_z = np.empty(1)
-        work = self.borrow(1)
-        collected(
-            1, p.collect, p.cliques, p.terms, p.members, p.maps_table, p.maps, p.slices, p.keys, p.constants,
-            mask_columns, plan.mask_offset, columns, p.static, low.values, codes, weights, p.log_scale, work, log_z,
-        )  # fmt: skip
         states = np.zeros((n, len(low.sizes)), np.int64)
-        if np.isfinite(log_z[0]):
-            uniforms = rng.random((plan.n_cliques, n))
-            draw(plan.topo, p.cliques, plan.clique_ptr, p.ordered, p.n_sep, low.sizes, work[0], uniforms, states)
-        self.give_back(1, work)
-        for column, v in enumerate(plan.sliced):
+        uniforms = rng.random((self.plan.n_cliques, n))
+        memory = self.borrow(1)
+        draw(
+            n, p.ints, p.static, low.values, codes, mask_columns, columns, weights, p.log_scale, memory, uniforms,
+            states, log_z,
+        )  # fmt: skip
+        self.give_back(1, memory)
+        for column, v in enumerate(self.plan.sliced):
             states[:, v] = codes[0, column]
         return states, float(log_z[0])
 

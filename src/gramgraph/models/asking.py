@@ -6,6 +6,7 @@ This is the one place where a model calls upward, to the engines; they are loade
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from gramgraph._progress import Progress
@@ -15,6 +16,14 @@ if TYPE_CHECKING:
     from gramgraph.answers import Answer
 
 __all__ = ["Asking"]
+
+
+@cache
+def _engines() -> Any:
+    """The functions behind the methods, imported once."""
+    from gramgraph.engines import ask
+
+    return ask
 
 
 class Asking:
@@ -56,9 +65,7 @@ class Asking:
         >>> round(answer["lung"].prob("yes"), 4)
         0.646
         """
-        from gramgraph.engines.ask import query
-
-        return query(
+        return _engines().query(
             self,  # type: ignore[arg-type]
             targets,
             evidence,
@@ -94,9 +101,7 @@ class Asking:
         >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
         'yes'
         """
-        from gramgraph.engines.ask import map_query
-
-        return map_query(
+        return _engines().map_query(
             self,  # type: ignore[arg-type]
             evidence,
             targets=targets,
@@ -114,9 +119,7 @@ class Asking:
         self, evidence: Any = None, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
     ) -> float | FloatArray:
         """log p(evidence), a number or one per case; for a Markov network, log of the sum of products (log Z)."""
-        from gramgraph.engines.ask import log_evidence
-
-        return log_evidence(
+        return _engines().log_evidence(
             self,  # type: ignore[arg-type]
             evidence,
             virtual_evidence=virtual_evidence,
@@ -134,9 +137,7 @@ class Asking:
         memory: float | None = None,
     ) -> Any:
         """n exact, independent draws from p(all variables | evidence), as a data frame of categories."""
-        from gramgraph.engines.ask import sample
-
-        return sample(
+        return _engines().sample(
             self,  # type: ignore[arg-type]
             n,
             evidence,
