@@ -86,6 +86,8 @@ def draw_cases(net: Any, n: int, *, name: str) -> Cases:
     variables = net.variables
     position = {v: i for i, v in enumerate(variables)}
     parents = [[position[p] for p in net.parents(v)] for v in variables]
+    count = max(1, round(OBSERVED * len(variables)))
+    observed = tuple(sorted(rng.choice(len(variables), count, replace=False).tolist()))
     codes = np.zeros((n, len(variables)), np.int64)
     for v in topological_order(parents):
         table = np.asarray(net.conditional(variables[v]).table())
@@ -96,8 +98,6 @@ def draw_cases(net: Any, n: int, *, name: str) -> Cases:
         drawn = rng.random(n) * sums[rows, -1]
         # counts the cumulative sums at or below the draw, so that a state of probability zero is never taken
         codes[:, v] = np.minimum((sums[rows] <= drawn[:, None]).sum(axis=1), table.shape[-1] - 1)
-    count = max(1, round(OBSERVED * len(variables)))
-    observed = tuple(sorted(rng.choice(len(variables), count, replace=False).tolist()))
     masks = np.zeros(codes.shape, bool)
     for case in range(n):
         masks[case, rng.choice(len(variables), count, replace=False)] = True

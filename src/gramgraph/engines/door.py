@@ -122,11 +122,14 @@ def _many_cases(model: GraphicalModel, cases: Any) -> tuple[tuple[int, ...], Int
                 f"evidence must be a dict, a data frame or a list of dicts, not {type(cases).__name__}"
             ) from None
     observed = tuple(model.index(name) for name in cases.columns)
+    if len(set(observed)) != len(observed):
+        twice = cases.columns[cases.columns.duplicated()][0]
+        raise VariableError(f"the table of cases has more than one column {twice!r}")
     codes = np.full((len(cases), len(observed)), -1, np.int64)
-    for j, v in enumerate(observed):
-        column = _encode(cases.iloc[:, j], model, v)
-        if column is not None:
-            codes[:, j] = column
+    for j, (_, column) in enumerate(cases.items()):
+        found = _encode(column, model, observed[j])
+        if found is not None:
+            codes[:, j] = found
     return observed, codes, cases.index
 
 

@@ -263,13 +263,20 @@ def _jobs(
     if (every | ~seen.any(axis=0)).all():
         yield _sliced_job(model, low, question, every, None, memory, complete)
         return
-    patterns, member = np.unique(seen, axis=0, return_inverse=True)
-    member = member.reshape(-1)
+    patterns, member = _patterns(seen)
     if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question) > LARGE_CELLS:
         for number, pattern in enumerate(patterns):
             yield _sliced_job(model, low, question, pattern, np.flatnonzero(member == number), memory, complete)
         return
     yield _sliced_job(model, low, question, every, None, memory, complete)
+
+
+def _patterns(seen: Array) -> tuple[Array, IntArray]:
+    """The distinct rows of a boolean table, and which of them each row is; rows are compared as strings of bits."""
+    bits = np.packbits(seen, axis=1)
+    keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}").reshape(-1)
+    _, first, member = np.unique(keys, return_index=True, return_inverse=True)
+    return seen[first], member.reshape(-1)
 
 
 def _masked_cells(model: GraphicalModel, low: Lowered, question: Question) -> float:

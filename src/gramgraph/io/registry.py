@@ -17,10 +17,12 @@ __all__ = ["FORMATS", "SUFFIXES", "FormatModule", "find_format", "inflate", "loa
 #: Suffix → name of the format.
 SUFFIXES: dict[str, str] = {
     ".bif": "bif",
+    ".bifxml": "xmlbif",
     ".fg": "fg",
     ".hugin": "net",
     ".json": "json",
     ".net": "net",
+    ".oobn": "net",
     ".uai": "uai",
     ".xdsl": "xdsl",
     ".xml": "xmlbif",
