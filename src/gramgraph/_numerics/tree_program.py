@@ -59,10 +59,11 @@ N_BUFFERS = 11
 LO_LIMIT = 512
 #: Trees with more than exp(40) cells are never laid out.
 MAX_LOG_CELLS = 40.0
-MAX_TRIES = 200
-MAX_SEARCH_SECONDS = 0.3
-#: Restarts save a factor, not orders of magnitude: beyond this no tree will fit in memory.
-HOPELESS_LOG_CELLS = 28.0
+MAX_SEARCH_SECONDS = 0.5
+#: Beyond half a gigabyte, tables of numbers that do not change from case to case are not kept.
+MAX_STATIC_CELLS = 60_000_000
+#: Restarts save a factor of a few hundred at most: beyond this no tree will fit in memory.
+HOPELESS_LOG_CELLS = 32.0
 
 
 @njit(cache=True, nogil=True)
@@ -255,6 +256,7 @@ def build(
     scope_idx,
     value_ptr,
     home,  # (factors,) clique of each factor
+    is_static,  # (factors,) 1: the factor is multiplied into its clique beforehand
     use,  # (factors,) 1: the factor belongs to the plan
     mask_home,  # (slots,) clique of each likelihood
     clique_ptr,
@@ -327,7 +329,7 @@ def build(
     dims = np.zeros(width, np.int64)
     position = np.zeros(n, np.int64)
 
-    # slices: factors that hold a sliced variable; static ones are multiplied into the clique beforehand
+    # slices: factors that enter anew for each case; static ones are multiplied into the clique beforehand
     slices = np.zeros((n_factors, S_COLUMNS), np.int64)
     slice_home = np.full(n_factors, -1, np.int64)
     slice_factor = np.full(n_factors, -1, np.int64)
@@ -339,11 +341,7 @@ def build(
     for f in range(n_factors):
         if use[f] == 0:
             continue
-        sliced = False
-        for j in range(scope_ptr[f], scope_ptr[f + 1]):
-            if keep[scope_idx[j]] == 0:
-                sliced = True
-        if not sliced:
+        if is_static[f]:
             if home[f] >= 0 and cliques[home[f], C_STATIC] < 0:
                 cliques[home[f], C_STATIC] = static_size
                 static_size += table_size[home[f]]
@@ -659,25 +657,34 @@ def search_order(adjacency, log_sizes, keep, cases, seconds_per_cell):
     one_try = 1e-6 * n + 3e-10 * n * n
     tries = 0
     if best < HOPELESS_LOG_CELLS:
-        tries = int(min(MAX_TRIES, 0.2 * run / one_try, MAX_SEARCH_SECONDS / one_try))
+        tries = int(min(0.2 * run, MAX_SEARCH_SECONDS) / one_try)
+    # rules with amounts of noise, each tried a few times; the two that do best on average get all further tries
+    rules = np.array([0, 0, 1, 1, 2, 2, 2])
+    scales = np.array([0.5, 3.0, 0.7, 3.0, 0.3, 0.7, 1.5])
+    n_ways = rules.shape[0]
+    sum_of = np.zeros(n_ways)
     restarted = False
     random = np.uint64(88172645463325252)
+    first = 0
+    second = 1
     for attempt in range(tries):
-        mode = attempt % 2
-        level = (attempt // 2) % 3
-        if mode == 0:
-            scale = 0.5 if level == 0 else (1.5 if level == 1 else 3.0)
+        if attempt < 4 * n_ways:
+            way = attempt % n_ways
         else:
-            scale = 0.2 if level == 0 else (0.7 if level == 1 else 1.5)
+            if attempt == 4 * n_ways:
+                by_size = np.argsort(sum_of)
+                first, second = by_size[0], by_size[1]
+            way = second if attempt % 3 == 0 else first
         for v in range(n):
             random ^= random << np.uint64(13)  # xorshift
             random ^= random >> np.uint64(7)
             random ^= random << np.uint64(17)
-            noise[v] = scale * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
-        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, mode, noise)
+            noise[v] = scales[way] * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
+        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, rules[way], noise)
         size = total_log_size(other_ptr, other_idx, log_sizes)
+        sum_of[way] += size
         if size < best - 1e-9:
-            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, mode
+            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, rules[way]
             restarted = True
     return order, ptr, idx, rule, restarted
 
@@ -732,6 +739,14 @@ def structure(
         )  # fmt: skip
     ordered, n_sep, table_size, sep_size, child_ptr, children = layout(clique_ptr, clique_idx, parent, topo, sizes)
     home = homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n)
+    counted = np.zeros(table_size.shape[0], np.uint8)
+    static_cells = 0
+    for f in range(use.shape[0]):
+        if is_static[f] and home[f] >= 0 and counted[home[f]] == 0:
+            counted[home[f]] = 1
+            static_cells += table_size[home[f]]
+    if static_cells > MAX_STATIC_CELLS:  # a second copy of the tables would cost more than entering the factors anew
+        is_static[:] = 0
     every = np.ones(masked.shape[0], np.uint8)
     mask_home = homes(clique_ptr, clique_idx, table_size, mask_ptr, masked, keep, every, n)
     return (

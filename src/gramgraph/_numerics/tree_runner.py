@@ -667,32 +667,21 @@ def buffers(W, ints, memory):
 
 
 @_jit
-def collect_messages(W, which, maximize, ints, static, work):
-    """Messages up from the cliques `which`, in this order."""
+def evidence_up(
+    W, case, last, which, maximize, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work,
+    log_z,
+):  # fmt: skip
+    """Enter the evidence of the cases, send messages up from the cliques `which`, and sum up log p(e)."""
     cliques, terms, members = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_MEMBERS, 2)
-    maps_table, slices = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6)
+    maps_table, slices, keys = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6), rows(ints, P_KEYS, 2)
     maps = section(ints, P_MAPS).view(np.uint64)
-    mask_offset = section(ints, P_MASK_OFFSET)
+    mask_offset, constants = section(ints, P_MASK_OFFSET), section(ints, P_CONSTANTS)
+    enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
     for q in range(which.shape[0]):
         build(W, which[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
         send_up(W, which[q], cliques, maximize, work)
-
-
-@_jit
-def enter_case(W, case, last, ints, values, codes, mask_columns, weight_column, weights, work):
-    """`enter` with the packed program."""
-    maps = section(ints, P_MAPS).view(np.uint64)
-    slices, keys, mask_offset = rows(ints, P_SLICES, 6), rows(ints, P_KEYS, 2), section(ints, P_MASK_OFFSET)
-    enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
-
-
-@_jit
-def log_evidence(W, case, last, ints, log_scale, work, log_z):
-    """`log_total` with the packed program."""
-    cliques, terms, slices = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_SLICES, 6)
-    collect, constants = section(ints, P_COLLECT), section(ints, P_CONSTANTS)
-    mask_offset = section(ints, P_MASK_OFFSET)
-    log_total(W, case, last, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z)
+    every = section(ints, P_COLLECT)
+    log_total(W, case, last, cliques, terms, every, slices, constants, mask_offset, log_scale, work, log_z)
 
 
 @_jit
@@ -707,15 +696,16 @@ def sums(
     collect, distribute, roots = section(ints, P_COLLECT), section(ints, P_DISTRIBUTE), section(ints, P_ROOTS)
     needed, onehot = section(ints, P_NEEDED), rows(ints, P_ONEHOT, 3)
     for case in range(first, stop, W):
-        enter_case(W, case, last, ints, values, codes, mask_columns, weight_column, weights, work)
-        collect_messages(W, collect, False, ints, static, work)
+        evidence_up(
+            W, case, last, collect, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
+            work, log_z,
+        )  # fmt: skip
         for q in range(roots.shape[0]):
             if needed[roots[q]] & 1:
                 normalize_root(W, roots[q], cliques, work)
         for q in range(distribute.shape[0]):
             c = distribute[q]
             send_down(W, c, cliques, maps_table, maps, (needed[c] & 1) == 0, work)
-        log_evidence(W, case, last, ints, log_scale, work, log_z)
         read_out(W, case, last, cliques, outputs, maps_table, maps, work, out)
         for q in range(onehot.shape[0]):
             for w in range(min(W, stop - case)):
@@ -737,9 +727,10 @@ def best(
     clique_ptr, ordered = section(ints, P_CLIQUE_PTR), section(ints, P_ORDERED)
     n_sep, sizes = section(ints, P_N_SEP), section(ints, P_SIZES)
     for case in range(first, stop, W):
-        enter_case(W, case, last, ints, values, codes, mask_columns, weight_column, weights, work)
-        collect_messages(W, collect, True, ints, static, work)
-        log_evidence(W, case, last, ints, log_scale, work, log_z)
+        evidence_up(
+            W, case, last, collect, True, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
+            work, log_z,
+        )  # fmt: skip
         for q in range(topo.shape[0]):
             c = topo[q]
             lo, hi = clique_ptr[c], clique_ptr[c + 1]
@@ -775,11 +766,12 @@ def again(
     maps_table, slices = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6)
     maps = section(ints, P_MAPS).view(np.uint64)
     mask_offset = section(ints, P_MASK_OFFSET)
-    enter_case(1, 0, 0, ints, values, codes, mask_columns, weight_column, weights, work)
-    collect_messages(1, collect, False, ints, static, work)
+    evidence_up(
+        1, 0, 0, collect, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work,
+        log_z,
+    )  # fmt: skip
     for q in range(collect.shape[0]):
         rebuild[collect[q]] = 0
-    log_evidence(1, 0, 0, ints, log_scale, work, log_z)
     for q in range(distribute.shape[0]):
         c = distribute[q]
         if rebuild[c]:
@@ -802,9 +794,10 @@ def draw(
     """
     work = buffers(1, ints, memory)
     tables = work[0]
-    enter_case(1, 0, 0, ints, values, codes, mask_columns, weight_column, weights, work)
-    collect_messages(1, section(ints, P_COLLECT), False, ints, static, work)
-    log_evidence(1, 0, 0, ints, log_scale, work, log_z)
+    every = section(ints, P_COLLECT)
+    evidence_up(
+        1, 0, 0, every, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work, log_z
+    )  # fmt: skip
     if log_z[0] == -np.inf:
         return
     cliques, topo = rows(ints, P_CLIQUES, 9), section(ints, P_TOPO)

@@ -252,8 +252,9 @@ def _build_program(plan: TreePlan) -> Program:
     want_ptr, want_idx = _csr(plan.wants)
     ints, static_size = build(
         low.sizes, plan.keep, column, slot, tree.mask_offset, low.scope_ptr, low.scope_idx, low.value_ptr, tree.home,
-        plan.use, tree.mask_home, tree.clique_ptr, tree.ordered, tree.n_sep, tree.table_size, tree.sep_size,
-        tree.parent, tree.topo, tree.child_ptr, tree.children, want_ptr, want_idx, np.array(plan.columns, np.int64),
+        tree.is_static, plan.use, tree.mask_home, tree.clique_ptr, tree.ordered, tree.n_sep, tree.table_size,
+        tree.sep_size, tree.parent, tree.topo, tree.child_ptr, tree.children, want_ptr, want_idx,
+        np.array(plan.columns, np.int64),
     )  # fmt: skip
     static = np.empty(max(static_size, 1))
     scale = fill_static(
