@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph._progress import Report
 from gramgraph.answers import Answer
-from gramgraph.compile.cache import remember
+from gramgraph.compile.cache import memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan, plan_tree
@@ -29,6 +29,8 @@ GENERAL_CELLS = 20_000
 ROWS_PER_PATTERN = 32
 #: From this size on a tree of its own pays even for a single row.
 LARGE_CELLS = 500_000
+#: A table of cases with more patterns than this leaves no trees behind.
+KEPT_PATTERNS = 16
 
 
 class Job(NamedTuple):
@@ -202,10 +204,12 @@ def _tree_plan(
     cases: int,
     *,
     complete: bool = False,
+    keep: bool = True,
 ) -> TreePlan:
     """A plan, from the model's cache when the same tables were asked for with the same observed variables.
 
     Unless the tree must be `complete` (an explanation or a sample wants every variable), barren nodes are left out.
+    With `keep` false a new plan is not remembered.
     """
     prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
     hidden = low.n_visible < len(low.sizes)
@@ -215,17 +219,18 @@ def _tree_plan(
         found = plan_tree(
             low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases
         )
-        remember(model, key, found)
+        if keep:
+            remember(model, key, found, cells=found.cells)
     return found
 
 
-def _runner(plan: TreePlan, memory: float | None) -> TreeRunner:
+def _runner(model: GraphicalModel, plan: TreePlan, memory: float | None) -> TreeRunner:
     """The plan's runner, compiled on first use, after a look at the memory it needs."""
     found: TreeRunner | None = plan._made.get("runner")
     if found is None or memory is not None:
         plan.check_budget(memory)
     if found is None:
-        found = plan._made["runner"] = TreeRunner(plan)
+        found = plan._made["runner"] = TreeRunner(plan, memory_pool(model))
     return found
 
 
@@ -239,7 +244,7 @@ def _general(
         outputs = Outputs.of(model, question.targets, question.joints, ())
         masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
         plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns)
-        found = (_runner(plan, memory) if plan.cells <= GENERAL_CELLS else None, outputs)
+        found = (_runner(model, plan, memory) if plan.cells <= GENERAL_CELLS else None, outputs)
         remember(model, key, found)
     runner, outputs = found
     return None if runner is None else (runner, outputs)
@@ -265,8 +270,10 @@ def _jobs(
         return
     patterns, member = _patterns(seen)
     if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question) > LARGE_CELLS:
+        keep = len(patterns) <= KEPT_PATTERNS
         for number, pattern in enumerate(patterns):
-            yield _sliced_job(model, low, question, pattern, np.flatnonzero(member == number), memory, complete)
+            rows = np.flatnonzero(member == number)
+            yield _sliced_job(model, low, question, pattern, rows, memory, complete, keep)
         return
     yield _sliced_job(model, low, question, every, None, memory, complete)
 
@@ -292,6 +299,7 @@ def _sliced_job(
     rows: Array | None,
     memory: float | None,
     complete: bool,
+    keep: bool = True,
 ) -> Job:
     """A job whose `always` columns are cut out of the tree; other observed columns of its rows are masked."""
     observed = question.observed
@@ -302,7 +310,8 @@ def _sliced_job(
         masked = tuple(sorted(extra.union(masked)))
     outputs = Outputs.of(model, question.targets, question.joints, sliced)
     cases = question.n_cases if rows is None else len(rows)
-    runner = _runner(_tree_plan(model, low, outputs, sliced, masked, cases, complete=complete), memory)
+    plan = _tree_plan(model, low, outputs, sliced, masked, cases, complete=complete, keep=keep)
+    runner = _runner(model, plan, memory)
     return _job(runner, outputs, question, rows)
 
 

@@ -29,7 +29,7 @@ NOBODY: frozenset[str] = frozenset()
 class _Quick:
     """What a repeated question can reuse: the runner, its constant arguments, and label → code of each variable."""
 
-    __slots__ = ("after", "before", "blank", "everything", "labels", "marginals", "pool", "run", "runner", "width")
+    __slots__ = ("after", "before", "blank", "everything", "labels", "marginals", "run", "runner", "width")
 
     def __init__(self, model: GraphicalModel, runner: Any, outputs: Any, everything: bool) -> None:
         from gramgraph._numerics.tree_runner import sums
@@ -37,7 +37,6 @@ class _Quick:
         plan, p = runner.plan, runner.program
         self.run = sums
         self.runner = runner
-        self.pool = runner._pool[1]
         self.everything = everything
         self.marginals = outputs.marginals
         self.width = outputs.width
@@ -72,12 +71,9 @@ def quick_query(model: GraphicalModel, targets: Any, evidence: Any) -> Answer | 
     except (KeyError, TypeError):
         return None
     out, log_z = np.empty((1, made.width)), np.empty(1)
-    try:
-        memory = made.pool.pop()
-    except IndexError:
-        memory = made.runner.borrow(1)
+    memory = made.runner.borrow(1)
     made.run(*made.before, codes, *made.after, memory, out, log_z)
-    made.pool.append(memory)
+    made.runner.give_back(1, memory)
     log_evidence = float(log_z[0])
     if not log_evidence > -np.inf:  # impossible, or out of range
         return None

@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph._numerics.tree_program import O_CLIQUE, O_COLUMNS, P_OUTPUTS
 from gramgraph.answers import Answer
+from gramgraph.compile.cache import MemoryPool
 from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
 from gramgraph.compile.tree import plan_tree
@@ -46,7 +47,7 @@ class Session:
         masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
         self._plan = plan_tree(low, masked=masked, wants=self._outputs.wants, columns=self._outputs.columns)
         self._plan.check_budget(memory)
-        self._work = TreeRunner(self._plan).borrow(1)
+        self._work = np.empty(TreeRunner(self._plan, MemoryPool()).memory_size)
         n = self._plan.n_cliques
         self._codes = np.full((1, max(len(masked), 1)), -1, np.int64)
         self._weights = np.ones((1, max(int(self._plan.tree.mask_offset[-1]), 1)))

@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from gramgraph._progress import Report
+from gramgraph.compile.cache import MemoryPool
 from gramgraph.compile.tree import TreePlan
 from gramgraph.typing import FloatArray, IntArray
 
@@ -18,8 +19,8 @@ __all__ = ["TreeRunner"]
 #: many cells a clique on average, and in all. Beyond, one at a time is quicker.
 LANE_CELLS = 20_000
 LANE_CELLS_IN_ALL = 4_000_000
-#: Buffers up to this size are kept for the next call.
-KEPT_BYTES = 1 << 30
+#: Buffers up to this many numbers stay with their tree; larger ones go back to the model's pool.
+OWN_MEMORY = 1 << 17
 NO_WEIGHTS = np.zeros((1, 1))
 #: Section of the packed program with the lengths of the buffers (`_numerics.tree_program`, which loads Numba).
 P_WORK = 21
@@ -28,12 +29,13 @@ P_WORK = 21
 class TreeRunner:
     """Runs one plan on any number of cases, from any number of threads."""
 
-    __slots__ = ("_pool", "memory_size", "no_weights", "plan", "program")
+    __slots__ = ("_own", "_pool", "memory_size", "no_weights", "plan", "program")
 
-    def __init__(self, plan: TreePlan) -> None:
+    def __init__(self, plan: TreePlan, pool: MemoryPool) -> None:
         self.plan = plan
+        self._pool = pool
         self.program = plan.program
-        self._pool: dict[int, list[FloatArray]] = {1: [], 8: []}
+        self._own: dict[int, list[FloatArray]] = {1: [], 8: []}
         self.memory_size = int(self.program.section(P_WORK).sum())
         self.no_weights = np.full(len(plan.masked), -1, np.int64)
 
@@ -44,17 +46,21 @@ class TreeRunner:
         return 8 if cases >= 4 and small else 1
 
     def borrow(self, lanes: int) -> FloatArray:
-        """Memory for the runner's buffers, from the pool when some is free."""
+        """Memory for the runner's buffers."""
+        size = self.memory_size * lanes
+        if size > OWN_MEMORY:
+            return self._pool.borrow(size)
         try:
-            return self._pool[lanes].pop()
+            return self._own[lanes].pop()
         except IndexError:
-            return np.empty(self.memory_size * lanes)
+            return np.empty(size)
 
     def give_back(self, lanes: int, memory: FloatArray) -> None:
-        """Return memory to the pool."""
-        pool = self._pool[lanes]
-        if len(pool) < 4 and memory.nbytes <= KEPT_BYTES:
-            pool.append(memory)
+        """Return borrowed memory."""
+        if self.memory_size * lanes > OWN_MEMORY:
+            self._pool.give_back(memory)
+        elif len(self._own[lanes]) < 8:
+            self._own[lanes].append(memory)
 
     def sums(
         self,
