@@ -243,7 +243,8 @@ def _general(
     if found is None:
         outputs = Outputs.of(model, question.targets, question.joints, ())
         masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
-        plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns)
+        # no case, no search: where a better order would pay, this tree is too large to be used anyway
+        plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns, cases=0)
         found = (_runner(model, plan, memory) if plan.cells <= GENERAL_CELLS else None, outputs)
         remember(model, key, found)
     runner, outputs = found
@@ -287,8 +288,9 @@ def _patterns(seen: Array) -> tuple[Array, IntArray]:
 
 
 def _masked_cells(model: GraphicalModel, low: Lowered, question: Question) -> float:
+    """About how large the tree is from which no observed variable is cut out."""
     outputs = Outputs.of(model, question.targets, question.joints, ())
-    return _tree_plan(model, low, outputs, (), _split(low, question, ())[1], 1).cells
+    return plan_tree(low, wants=outputs.wants, columns=outputs.columns, cases=0).cells
 
 
 def _sliced_job(
