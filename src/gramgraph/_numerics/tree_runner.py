@@ -65,7 +65,6 @@ from gramgraph._numerics.tree_program import (
     T_SIZE,
     T_SOURCE,
     add_map,
-    expand,
 )
 from gramgraph._numerics.vector8 import add8, fill8, load8, max8, mul8, store8
 
@@ -832,11 +831,30 @@ def draw(
 
 
 @_jit
+def permuted_copy(out, values, start, size, k, strides, dims, digits):
+    """out[i] = the value at the i-th combination of k digits, the last one fastest, with the given strides."""
+    index = start
+    for d in range(k):
+        digits[d] = 0
+    for i in range(size):
+        out[i] = values[index]
+        d = k - 1
+        while d >= 0:
+            digits[d] += 1
+            index += strides[d]
+            if digits[d] < dims[d]:
+                break
+            index -= strides[d] * dims[d]
+            digits[d] = 0
+            d -= 1
+
+
+@_jit
 def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, values):
     """Multiply each static factor into its clique's table.
 
-    A factor is first copied into the clique's order of variables; then it enters like any other term. Tables of very
-    small or large numbers are scaled; the logarithm of all scales is returned.
+    A factor whose variables are in another order than the clique's is copied first; then it enters like any term.
+    Tables of very small or large numbers are scaled; the logarithm of all scales is returned.
     """
     cliques, clique_ptr = rows(ints, P_CLIQUES, 9), section(ints, P_CLIQUE_PTR)
     ordered, sizes = section(ints, P_ORDERED), section(ints, P_SIZES)
@@ -849,8 +867,7 @@ def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, 
     dims = np.zeros(64, np.int64)
     small_dims = np.zeros(64, np.int64)
     small_strides = np.zeros(64, np.int64)
-    everything = np.ones(64, np.uint8)
-    offsets = np.zeros(64, np.int64)
+    digits = np.zeros(64, np.int64)
     small = np.zeros(64)
     row = np.zeros((1, 6), np.int64)
     for f in range(home.shape[0]):
@@ -862,9 +879,6 @@ def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, 
             stride_of[scope_idx[j]] = step
             member_of[scope_idx[j]] = f
             step *= sizes[scope_idx[j]]
-        if offsets.shape[0] < step:
-            offsets = np.zeros(2 * step, np.int64)
-            small = np.zeros(2 * step)
         lo = clique_ptr[c]
         k = clique_ptr[c + 1] - lo
         k_small = 0
@@ -876,9 +890,17 @@ def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, 
                 small_dims[k_small] = sizes[v]
                 small_strides[k_small] = stride_of[v]
                 k_small += 1
-        expand(offsets, 0, 0, k_small, everything, small_strides, small_dims)
-        for i in range(step):
-            small[i] = values[value_ptr[f] + offsets[i]]
+        in_order = True
+        for i in range(k_small - 1):
+            if small_strides[i] < small_strides[i + 1]:
+                in_order = False
+        if in_order:
+            source, begin = values, U(value_ptr[f])
+        else:
+            if small.shape[0] < step:
+                small = np.zeros(step)
+            source, begin = small, U0
+            permuted_copy(small, values, value_ptr[f], step, k_small, small_strides, small_dims, digits)
         size = 1
         for i in range(k - 1, -1, -1):
             strides[i] = size
@@ -893,7 +915,7 @@ def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, 
             seen[c] = 1
             for i in range(U(cliques[c, C_SIZE])):
                 static[at + i] = 1.0
-        _multiply1(static, at, small, U0, index, hi, n_hi, lo_map, n_lo, inner, shared)
+        _multiply1(static, at, source, begin, index, hi, n_hi, lo_map, n_lo, inner, shared)
     logs = 0.0
     for c in range(n_cliques):
         if seen[c]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gramgraph.factors import TableFactor
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
 
@@ -71,62 +71,86 @@ def lower(model: GraphicalModel, *, structured: bool = True) -> Lowered:
     return found
 
 
-def _parts(model: GraphicalModel, structured: bool) -> Iterator[tuple[tuple[Var, ...], FloatArray, float, int]]:
-    """(scope, values, log scale, owner) of each factor; plain tables are taken as they are."""
+def _lower(model: GraphicalModel, structured: bool) -> Lowered:
+    flat = _Flat(model)
     conditionals = getattr(model, "_conditionals", None)
     if conditionals is None:
         for factor in model.factors(structured=structured):
-            yield factor.scope, factor.values, factor.log_scale, -1
-        return
-    for child, conditional in enumerate(conditionals):
-        if conditional is None:
-            conditional = model.conditional(model._vars[child].name)  # type: ignore[attr-defined]  # raises
-        if structured and conditional.is_structured:
-            for factor in conditional.factors():
-                yield factor.scope, factor.values, factor.log_scale, child
-        else:
-            yield conditional.scope, conditional.table(), 0.0, child
+            flat.add(factor, -1)
+    else:
+        parents: tuple[tuple[int, ...], ...] = model._parents  # type: ignore[attr-defined]
+        for child, conditional in enumerate(conditionals):
+            if conditional is None:
+                conditional = model.conditional(model._vars[child].name)  # type: ignore[attr-defined]  # raises
+            if structured and conditional.is_structured:
+                for factor in conditional.factors():
+                    flat.add(factor, child)
+            else:
+                flat.add_table((*parents[child], child), conditional.table(), child)
+    return flat.done(getattr(model, "_parents", None))
 
 
-def _lower(model: GraphicalModel, structured: bool) -> Lowered:
-    variables = list(model._vars)
-    index = dict(model._index)
-    scope_ptr: list[int] = [0]
-    scope_idx: list[int] = []
-    values: list[FloatArray] = []
-    owner: list[int] = []
-    log_scale = 0.0
-    for scope, table, scale, child in _parts(model, structured):
-        log_scale += scale
+class _Flat:
+    """The arrays of `Lowered` while they are being filled."""
+
+    def __init__(self, model: GraphicalModel) -> None:
+        self.variables = list(model._vars)
+        self.index = model._index
+        self.sizes = [var.size for var in self.variables]
+        self.n_visible = len(self.variables)
+        self.scope_ptr: list[int] = [0]
+        self.scope_idx: list[int] = []
+        self.values: list[FloatArray] = []
+        self.owner: list[int] = []
+        self.log_scale = 0.0
+
+    def add(self, factor: TableFactor, child: int) -> None:
+        """A factor, which may bring hidden variables; potentials of odd size are scaled."""
+        if any(var.name not in self.index for var in factor.scope):
+            self._admit(factor.scope)
+        table = factor.values
+        self.log_scale += factor.log_scale
+        if child < 0 and (top := float(table.max())) > 0 and not 1e-3 < top < 1e3:
+            self.log_scale += float(np.log(top))
+            table = table / top
+        self.add_table(tuple(self.index[var.name] for var in factor.scope), table, child)
+
+    def _admit(self, scope: tuple[Var, ...]) -> None:
+        """Hidden variables come after the model's own."""
+        index = dict(self.index)
         for var in scope:
             if var.name not in index:
-                index[var.name] = len(variables)
-                variables.append(var)
-            if var.size > 1:
-                scope_idx.append(index[var.name])
-        if len(scope_idx) == scope_ptr[-1]:
-            value = float(table.reshape(-1)[0])
-            log_scale += float(np.log(value)) if value > 0 else -np.inf
-            continue
-        scope_ptr.append(len(scope_idx))
-        table = table.reshape(-1)
-        if child < 0 and (top := float(table.max())) > 0 and not 1e-3 < top < 1e3:
-            log_scale += float(np.log(top))
-            table = table / top
-        values.append(table)
-        owner.append(child)
-    sizes = np.array([var.size for var in variables], np.int64)
-    value_ptr = np.array([0, *accumulate(map(len, values))], np.int64)
-    return Lowered(
-        variables=tuple(variables),
-        n_visible=len(model._vars),
-        sizes=sizes,
-        log_sizes=np.log(sizes),
-        scope_ptr=np.array(scope_ptr, np.int64),
-        scope_idx=np.array(scope_idx, np.int64),
-        value_ptr=value_ptr,
-        values=np.concatenate(values) if values else np.zeros(1),
-        owner=np.array(owner, np.int64),
-        log_scale=log_scale,
-        parents=getattr(model, "_parents", None),
-    )
+                index[var.name] = len(self.variables)
+                self.variables.append(var)
+                self.sizes.append(var.size)
+        self.index = index
+
+    def add_table(self, scope: tuple[int, ...], table: FloatArray, child: int) -> None:
+        """Numbers over variables given by position; those with a single state are left out of the scope."""
+        sizes = self.sizes
+        self.scope_idx.extend([v for v in scope if sizes[v] > 1])
+        flat = table.reshape(-1)
+        if len(self.scope_idx) == self.scope_ptr[-1]:
+            value = float(flat[0])
+            self.log_scale += float(np.log(value)) if value > 0 else -np.inf
+            return
+        self.scope_ptr.append(len(self.scope_idx))
+        self.values.append(flat)
+        self.owner.append(child)
+
+    def done(self, parents: tuple[tuple[int, ...], ...] | None) -> Lowered:
+        """The finished arrays."""
+        sizes = np.array(self.sizes, np.int64)
+        return Lowered(
+            variables=tuple(self.variables),
+            n_visible=self.n_visible,
+            sizes=sizes,
+            log_sizes=np.log(sizes),
+            scope_ptr=np.array(self.scope_ptr, np.int64),
+            scope_idx=np.array(self.scope_idx, np.int64),
+            value_ptr=np.array([0, *accumulate(map(len, self.values))], np.int64),
+            values=np.concatenate(self.values) if self.values else np.zeros(1),
+            owner=np.array(self.owner, np.int64),
+            log_scale=self.log_scale,
+            parents=parents,
+        )

@@ -18,6 +18,8 @@ __all__ = ["Program", "TreePlan", "plan_tree"]
 
 #: Seconds per table cell and case, measured on one core; for estimates only.
 SECONDS_PER_CELL = 4e-9
+#: Section of the packed program with the lengths of the buffers (`_numerics.tree_program`, which loads Numba).
+P_WORK = 21
 RULES = ("min-fill", "min-weight", "weighted min-fill")
 
 
@@ -126,12 +128,11 @@ class TreePlan:
 
     def bytes_for(self, lanes: int) -> float:
         """Memory when `lanes` cases run side by side."""
-        tree = self.tree
-        if not len(tree.table_size):  # too large to be laid out, or empty
+        if not len(self.tree.table_size):  # too large to be laid out, or empty
             return 8.0 * self.cells * (1 + lanes)
-        used = np.unique(tree.home[(tree.home >= 0) & (tree.is_static == 1)])
-        per_case = tree.table_size.sum() + 2 * tree.sep_size.sum() + tree.sep_size.max(initial=0)
-        return 8.0 * (float(tree.table_size[used].sum()) + lanes * float(per_case) + len(self.lowered.values))
+        ints, static_size = self.integers
+        work = float(ints[ints[P_WORK] : ints[P_WORK + 1]].sum())
+        return 8.0 * (static_size + lanes * work + len(self.lowered.values) + len(ints))
 
     @property
     def flops(self) -> float:
@@ -164,11 +165,19 @@ class TreePlan:
         return tuple(want for want in self.wants if all(kept[v] for v in want))
 
     @property
+    def integers(self) -> tuple[IntArray, int]:
+        """The packed integers of the program, and the number of cells of its static tables."""
+        found: tuple[IntArray, int] | None = self._made.get("integers")
+        if found is None:
+            found = self._made["integers"] = _build(self)
+        return found
+
+    @property
     def program(self) -> Program:
         """The compiled program with the model's numbers; made at the first call."""
         found: Program | None = self._made.get("program")
         if found is None:
-            found = self._made["program"] = _build_program(self)
+            found = self._made["program"] = _fill(self)
         return found
 
     def __str__(self) -> str:
@@ -237,25 +246,31 @@ def _csr(sets: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
     return np.array(ptr, np.int64), np.array(members, np.int64)
 
 
-def _build_program(plan: TreePlan) -> Program:
+def _build(plan: TreePlan) -> tuple[IntArray, int]:
     from gramgraph._numerics.tree_program import build
-    from gramgraph._numerics.tree_runner import fill_static
 
     low, tree = plan.lowered, plan.tree
-    n = len(low.sizes)
-    place = np.full((2, n), -1, np.int64)
+    place = np.full((2, len(low.sizes)), -1, np.int64)
     column, slot = place
     if plan.sliced:
         column[list(plan.sliced)] = np.arange(len(plan.sliced))
     if plan.masked:
         slot[list(plan.masked)] = np.arange(len(plan.masked))
     want_ptr, want_idx = _csr(plan.wants)
-    ints, static_size = build(
+    made: tuple[IntArray, int] = build(
         low.sizes, plan.keep, column, slot, tree.mask_offset, low.scope_ptr, low.scope_idx, low.value_ptr, tree.home,
         tree.is_static, plan.use, tree.mask_home, tree.clique_ptr, tree.ordered, tree.n_sep, tree.table_size,
         tree.sep_size, tree.parent, tree.topo, tree.child_ptr, tree.children, want_ptr, want_idx,
         np.array(plan.columns, np.int64),
     )  # fmt: skip
+    return made
+
+
+def _fill(plan: TreePlan) -> Program:
+    from gramgraph._numerics.tree_runner import fill_static
+
+    low, tree = plan.lowered, plan.tree
+    ints, static_size = plan.integers
     static = np.empty(max(static_size, 1))
     scale = fill_static(
         static, ints, tree.home, tree.is_static, low.scope_ptr, low.scope_idx, low.value_ptr, low.values

@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph._progress import Report
 from gramgraph.compile.cache import MemoryPool
-from gramgraph.compile.tree import TreePlan
+from gramgraph.compile.tree import P_WORK, TreePlan
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["TreeRunner"]
@@ -22,8 +22,6 @@ LANE_CELLS_IN_ALL = 4_000_000
 #: Buffers up to this many numbers stay with their tree; larger ones go back to the model's pool.
 OWN_MEMORY = 1 << 17
 NO_WEIGHTS = np.zeros((1, 1))
-#: Section of the packed program with the lengths of the buffers (`_numerics.tree_program`, which loads Numba).
-P_WORK = 21
 
 
 class TreeRunner:
