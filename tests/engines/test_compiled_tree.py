@@ -318,3 +318,14 @@ def test_tables_need_not_be_multiplied_beforehand(monkeypatch):
     one = cases.iloc[0].dropna().to_dict()
     assert again.map_query(one).log_prob == pytest.approx(net.map_query(one).log_prob)
     assert len(next(iter(p for k, p in again._plans.items() if k[0] == "tree")).program.static) == 1
+
+
+def test_a_model_without_variables():
+    empty = gg.MarkovNetwork(factors=[])
+    assert empty.log_evidence() == 0.0 and len(empty.query()) == 0 and gg.plan(empty).n_cliques == 0
+
+
+def test_the_memory_of_a_huge_plan_is_told_without_making_it():
+    plan = gg.plan(gg.models.ising_grid(42, 42, 0.3, 0.1))
+    assert plan.bytes > 1e12 and plan.width >= 40
+    assert "PB" in str(plan) or "TB" in str(plan) or "EB" in str(plan)

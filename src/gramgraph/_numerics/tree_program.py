@@ -59,7 +59,7 @@ N_BUFFERS = 11
 LO_LIMIT = 512
 #: Trees with more than exp(40) cells are never laid out.
 MAX_LOG_CELLS = 40.0
-MAX_SEARCH_SECONDS = 0.5
+MAX_SEARCH_SECONDS = 0.4
 #: Beyond half a gigabyte, tables of numbers that do not change from case to case are not kept.
 MAX_STATIC_CELLS = 60_000_000
 #: Restarts save a factor of a few hundred at most: beyond this no tree will fit in memory.
@@ -654,7 +654,7 @@ def search_order(adjacency, log_sizes, keep, cases, seconds_per_cell):
         if size < best - 1e-9:
             order, ptr, idx, best, rule = other, other_ptr, other_idx, size, mode
     run = seconds_per_cell * np.exp(min(best, 50.0)) * min(cases, 1000)
-    one_try = 1e-6 * n + 3e-10 * n * n
+    one_try = 1e-6 * (n + 1) + 3e-10 * n * n
     tries = 0
     if best < HOPELESS_LOG_CELLS:
         tries = int(min(0.2 * run, MAX_SEARCH_SECONDS) / one_try)

@@ -18,6 +18,8 @@ __all__ = ["Program", "TreePlan", "plan_tree"]
 
 #: Seconds per table cell and case, measured on one core; for estimates only.
 SECONDS_PER_CELL = 4e-9
+#: Up to this many cells the memory of a plan is counted to the byte.
+EXACT_CELLS = 3e8
 #: Section of the packed program with the lengths of the buffers (`_numerics.tree_program`, which loads Numba).
 P_WORK = 21
 RULES = ("min-fill", "min-weight", "weighted min-fill")
@@ -128,8 +130,9 @@ class TreePlan:
 
     def bytes_for(self, lanes: int) -> float:
         """Memory when `lanes` cases run side by side."""
-        if not len(self.tree.table_size):  # too large to be laid out, or empty
-            return 8.0 * self.cells * (1 + lanes)
+        if self.cells > EXACT_CELLS:  # tables are all that counts, and index maps would be large themselves
+            separators = float(self.tree.sep_size.sum()) if self.log_cells < 40 else 0.0
+            return 8.0 * lanes * (self.cells + 2.0 * separators)
         ints, static_size = self.integers
         work = float(ints[ints[P_WORK] : ints[P_WORK + 1]].sum())
         return 8.0 * (static_size + lanes * work + len(self.lowered.values) + len(ints))
