@@ -20,6 +20,8 @@ __all__ = ["Program", "TreePlan", "plan_tree"]
 SECONDS_PER_CELL = 4e-9
 #: Up to this many cells the memory of a plan is counted to the byte.
 EXACT_CELLS = 3e8
+#: What the tree, its index and the answer take beside their numbers, measured.
+BYTES_PER_VARIABLE = 800
 #: Section of the packed program with the lengths of the buffers (`_numerics.tree_program`, which loads Numba).
 P_WORK = 21
 RULES = ("min-fill", "min-weight", "weighted min-fill")
@@ -135,7 +137,8 @@ class TreePlan:
             return 8.0 * lanes * (self.cells + 2.0 * separators)
         ints, static_size = self.integers
         work = float(ints[ints[P_WORK] : ints[P_WORK + 1]].sum())
-        return 8.0 * (static_size + lanes * work + len(self.lowered.values) + len(ints))
+        numbers = static_size + lanes * work + len(self.lowered.values) + len(ints)
+        return 8.0 * numbers + BYTES_PER_VARIABLE * len(self.lowered.sizes)
 
     @property
     def flops(self) -> float:
