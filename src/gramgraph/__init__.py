@@ -27,6 +27,7 @@ _PUBLIC: dict[str, str] = {
     "NoisyOr": "conditionals",
     "Not": "evidence",
     "OneOf": "evidence",
+    "OptionError": "exceptions",
     "ParseError": "exceptions",
     "Soft": "evidence",
     "StateError": "exceptions",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph import _show
-from gramgraph.exceptions import StateError, VariableError
+from gramgraph.exceptions import StateError, VariableError, did_you_mean, listing
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
@@ -22,6 +22,13 @@ class Belief:
     """p(X | evidence) for one variable, or for several jointly; of one case, or of many (first axis).
 
     `probabilities` has shape (*states,) for one case and (cases, *states) for a table of cases.
+
+    >>> import gramgraph as gg
+    >>> belief = gg.datasets.asia().query("lung", {"smoke": "yes"})["lung"]
+    >>> belief.to_dict()
+    {'no': 0.9, 'yes': 0.1}
+    >>> belief.prob("yes"), belief.mode()
+    (0.1, 'no')
     """
 
     __slots__ = ("batched", "probabilities", "scope")
@@ -60,12 +67,17 @@ class Belief:
         }
 
     def mode(self) -> Any:
-        """The most probable state (tuple of states for a joint; a list for a table of cases)."""
+        """The most probable state (tuple of states for a joint; a list for a table of cases).
+
+        A case whose evidence is impossible has no belief, and None stands in its place.
+        """
         shape = tuple(var.size for var in self.scope)
         flat = self.probabilities.reshape(len(self.probabilities) if self.batched else 1, math.prod(shape))
         best = [np.unravel_index(int(i), shape) for i in flat.argmax(axis=1)]
         labels = [tuple(var.states[i] for var, i in zip(self.scope, index, strict=True)) for index in best]
-        out = [label[0] if len(label) == 1 else label for label in labels]
+        known = [bool(np.isfinite(row).all()) for row in flat]
+        found = [label[0] if len(label) == 1 else label for label in labels]
+        out = [label if ok else None for label, ok in zip(found, known, strict=True)]
         return out if self.batched else out[0]
 
     def __eq__(self, other: object) -> bool:
@@ -75,6 +87,9 @@ class Belief:
         return same and np.array_equal(self.probabilities, other.probabilities, equal_nan=True)
 
     __hash__ = None  # type: ignore[assignment]
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        return np.array(self.probabilities, dtype=dtype) if copy else np.asarray(self.probabilities, dtype=dtype)
 
     def _labels(self) -> list[Any]:
         """The states (tuples of states for a joint), in the order of the flattened table."""
@@ -125,7 +140,18 @@ class Belief:
 class Answer(Mapping[Key, Belief]):
     """The beliefs that a query asked for, with `log_evidence`, `exact`, `engine`.
 
-    The marginals stand in one array, one row a case: `starts[i]:starts[i+1]` are the columns of `scope[i]`.
+    A mapping from what was asked for (a name, or a tuple of names for a joint) to its `Belief`.
+
+    >>> import gramgraph as gg
+    >>> answer = gg.datasets.asia().query(["lung", "bronc"], {"smoke": "yes"})
+    >>> list(answer), answer.exact, answer.engine, round(answer.log_evidence, 4)
+    (['lung', 'bronc'], True, 'junction_tree', -0.6931)
+    >>> print(answer.to_frame())
+      variable state  probability
+    0     lung    no          0.9
+    1     lung   yes          0.1
+    2    bronc    no          0.4
+    3    bronc   yes          0.6
     """
 
     __slots__ = (
@@ -163,6 +189,8 @@ class Answer(Mapping[Key, Belief]):
         self.hidden = hidden
 
     def __getitem__(self, key: Key) -> Belief:
+        if isinstance(key, list):
+            key = tuple(key)
         column = self._columns.get(key)  # type: ignore[arg-type]
         if column is not None:
             var, start, stop = column
@@ -171,9 +199,9 @@ class Answer(Mapping[Key, Belief]):
             return Belief((var,), self._marginals[start:stop])
         if self._joints and key in self._joints:
             return self._joints[key]  # type: ignore[index]
-        if isinstance(key, str):
-            raise VariableError.unknown(key, [str(k) for k in self])
-        raise VariableError(f"{key!r} was not asked for. Answers: {', '.join(str(k) for k in self)}")
+        names = [k for k in self if isinstance(k, str)]
+        asked = listing(map(repr, self)) or "none"
+        raise VariableError(f"{key!r} was not asked for. Answers: {asked}.{did_you_mean(key, names)}")
 
     def __iter__(self) -> Iterator[Key]:
         for name in self._columns:
@@ -213,7 +241,8 @@ class Answer(Mapping[Key, Belief]):
         how = f"{self.engine}, {'exact' if self.exact else 'approximate'}"
         if self.batched:
             return f"{len(self._marginals)} cases, {len(self)} beliefs each ({how})"
-        return f"log p(evidence) = {float(self.log_evidence):.6g} ({how})"
+        log_p = float(self.log_evidence)
+        return f"log p(evidence) = {0.0 if abs(log_p) < 1e-12 else log_p:.6g} ({how})"
 
     def __repr__(self) -> str:
         if self.batched:
@@ -230,7 +259,13 @@ class Answer(Mapping[Key, Belief]):
 
 
 class Assignment:
-    """One assignment of states with the logarithm of its probability."""
+    """One assignment of states with the logarithm of its probability.
+
+    >>> import gramgraph as gg
+    >>> best = gg.datasets.sprinkler().map_query({"wet": "yes"})
+    >>> sorted(best.assignment) == sorted(set(gg.datasets.sprinkler().variables) - {"wet"})
+    True
+    """
 
     __slots__ = ("assignment", "bound", "exact", "log_prob")
 
@@ -260,7 +295,7 @@ class Assignment:
 
     def __repr__(self) -> str:
         inside = ", ".join(_show.clean(f"{name}={state}") for name, state in self.assignment.items())
-        return f"Assignment({inside}; {self._title()})"
+        return f"Assignment({inside or 'nothing unobserved'}; {self._title()})"
 
     def __str__(self) -> str:
         return f"{self._title()}\n{_show.text_table(('', ''), self.assignment.items())}"

@@ -22,20 +22,33 @@ class _States:
     __slots__ = ("states",)
 
     def __init__(self, *states: Any) -> None:
-        self.states = states
+        only = states[0] if len(states) == 1 else None
+        self.states = tuple(only) if isinstance(only, (list, tuple, set, frozenset)) else states
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(map(repr, self.states))})"
 
 
 class OneOf(_States):
-    """The variable is known to be in one of these states; nothing is said about which."""
+    """The variable is known to be in one of these states; nothing is said about which.
+
+    >>> import gramgraph as gg
+    >>> net = gg.BayesianNetwork("d[6]", cpds={"d": [1 / 6] * 6})
+    >>> round(net.query("d", {"d": gg.OneOf(2, 4)})["d"].prob(2), 4)
+    0.5
+    """
 
     __slots__ = ()
 
 
 class Not(_States):
-    """The variable is known not to be in any of these states."""
+    """The variable is known not to be in any of these states.
+
+    >>> import gramgraph as gg
+    >>> net = gg.BayesianNetwork("d[6]", cpds={"d": [1 / 6] * 6})
+    >>> round(net.query("d", {"d": gg.Not(0)})["d"].prob(2), 4)
+    0.2
+    """
 
     __slots__ = ()
 
@@ -51,13 +64,25 @@ class _Weights:
 
 
 class Likelihood(_Weights):
-    """Virtual evidence: p(observation | state) up to a factor. The belief becomes ∝ belief · weights."""
+    """Virtual evidence: p(observation | state) up to a factor. The belief becomes ∝ belief · weights.
+
+    >>> import gramgraph as gg
+    >>> net = gg.BayesianNetwork("rain", cpds={"rain": 0.2})
+    >>> round(net.query("rain", {"rain": gg.Likelihood({"yes": 4, "no": 1})})["rain"].prob("yes"), 4)
+    0.5
+    """
 
     __slots__ = ()
 
 
 class Soft(_Weights):
-    """Jeffrey's evidence: the belief in this variable *becomes* these probabilities; the rest follows."""
+    """Jeffrey's evidence: the belief in this variable *becomes* these probabilities; the rest follows.
+
+    >>> import gramgraph as gg
+    >>> net = gg.datasets.asia()
+    >>> round(net.query("lung", {"smoke": gg.Soft({"yes": 0.8, "no": 0.2})})["lung"].prob("yes"), 4)
+    0.082
+    """
 
     __slots__ = ()
 
@@ -69,9 +94,9 @@ def weights_of(var: Var, value: Any, *, what: str = "likelihood") -> FloatArray:
     out = np.zeros(var.size)
     if isinstance(value, Mapping):
         for state, weight in value.items():
-            out[var.index(state)] = weight
+            out[var.index(state)] = _numbers(var, weight, what)
     else:
-        given = np.asarray(value, dtype=np.float64).reshape(-1)
+        given = np.asarray(_numbers(var, value, what)).reshape(-1)
         if len(given) != var.size:
             labels = ", ".join(var.states)
             raise StateError(f"{what} of {var.name} needs {var.size} numbers ({labels}), got {len(given)}")
@@ -79,6 +104,15 @@ def weights_of(var: Var, value: Any, *, what: str = "likelihood") -> FloatArray:
     if not np.isfinite(out).all() or (out < 0).any() or not out.any():
         raise StateError(f"{what} of {var.name} must be finite, non-negative and not all zero, got {out.tolist()}")
     return out
+
+
+def _numbers(var: Var, value: Any, what: str) -> Any:
+    try:
+        return np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError):
+        labels = ", ".join(var.states)
+        text = f"{what} of {var.name} is {{state: number}} or {var.size} numbers ({labels}), not {value!r}"
+        raise StateError(text) from None
 
 
 def allowed_weights(var: Var, value: Any) -> FloatArray:

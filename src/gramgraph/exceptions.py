@@ -12,6 +12,7 @@ __all__ = [
     "ImpossibleEvidenceError",
     "ModelError",
     "ModelWarning",
+    "OptionError",
     "ParseError",
     "StateError",
     "VariableError",
@@ -33,7 +34,9 @@ def did_you_mean(word: object, known: Iterable[str]) -> str:
     text = str(word)
     if len(text) > 100:  # comparing takes quadratic time: long words and very many of them are left alone
         return ""
-    near = get_close_matches(text, [name for name in islice(known, 5000) if len(name) <= 100], n=1)
+    names = [name for name in islice(known, 5000) if len(name) <= 100]
+    folded = text.casefold()
+    near = [name for name in names if name.casefold() == folded and name != text] or get_close_matches(text, names, n=1)
     return f" Did you mean {near[0]!r}?" if near else ""
 
 
@@ -53,6 +56,10 @@ class ModelWarning(UserWarning):
     """A model was usable only after a repair that the user should know of."""
 
 
+class OptionError(GramGraphError, ValueError):
+    """An option with a value that it cannot have."""
+
+
 class VariableError(_PlainMessage, GramGraphError, KeyError):
     """A name that is no variable of the model."""
 
@@ -69,6 +76,8 @@ class StateError(_PlainMessage, GramGraphError, KeyError, ValueError):
     def unknown(cls, value: object, variable: str, states: Sequence[str]) -> StateError:
         """The error for a label that the variable does not have."""
         hint = did_you_mean(value, states)
+        if type(value).__module__ == "numpy" and hasattr(value, "item") and getattr(value, "ndim", 1) == 0:
+            value = value.item()  # 1.5 rather than np.float64(1.5)
         return cls(f"{value!r} is not a state of {variable}. States: {listing(states)}.{hint}")
 
 
@@ -94,6 +103,15 @@ class ParseError(GramGraphError, ValueError):
         if line is not None:
             place += f":{line}" if column is None else f":{line}:{column}"
         super().__init__(f"{place}: {message}")
+        self._message = message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _parse_error, (self._message, self.source, self.line, self.column)
+
+
+def _parse_error(message: str, source: str, line: int | None, column: int | None) -> ParseError:
+    """A `ParseError` that came from another process."""
+    return ParseError(message, source=source, line=line, column=column)
 
 
 class BudgetError(GramGraphError, MemoryError):

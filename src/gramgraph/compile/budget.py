@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from numbers import Real
 
-from gramgraph.exceptions import BudgetError, listing
+from gramgraph.exceptions import BudgetError, OptionError, listing
 
-__all__ = ["available_memory", "check_budget", "readable"]
+__all__ = ["available_memory", "check_budget", "check_memory", "readable"]
 
 #: Plans below this size are never compared with the memory that is free.
 SMALL_PLAN = 64e6
@@ -38,8 +39,15 @@ def readable(size: float) -> str:
     return f"{size:.3g} EB"
 
 
+def check_memory(memory: object) -> None:
+    """`OptionError` unless `memory` is None or a positive number of bytes."""
+    if memory is not None and not (isinstance(memory, Real) and float(memory) > 0):
+        raise OptionError(f"memory must be a positive number of bytes (2e9 for 2 GB), not {memory!r}")
+
+
 def check_budget(needed: float, memory: float | None, clique: Sequence[str], cells: float) -> None:
     """Raise `BudgetError` when `needed` bytes exceed `memory` (default: 60 % of what is free)."""
+    check_memory(memory)
     if memory is None:
         if needed < SMALL_PLAN:
             return

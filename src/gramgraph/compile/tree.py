@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.compile.budget import check_budget, readable
+from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
 from gramgraph.exceptions import listing
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -88,7 +88,7 @@ class TreePlan:
     @property
     def cells(self) -> float:
         """Number of cells of all clique tables."""
-        return float(np.exp(min(self.tree.log_cells, 700.0)))
+        return float(round(float(np.exp(min(self.tree.log_cells, 700.0)))))
 
     @property
     def n_cliques(self) -> int:
@@ -147,7 +147,7 @@ class TreePlan:
             return 0.0
         parent = self.tree.parent
         neighbors = np.bincount(parent[parent >= 0], minlength=self.n_cliques) + (parent >= 0)
-        return float((np.exp(np.minimum(self._clique_logs, 700.0)) * (2.0 + 2.0 * neighbors)).sum())
+        return float(round(float((np.exp(np.minimum(self._clique_logs, 700.0)) * (2.0 + 2.0 * neighbors)).sum())))
 
     @property
     def seconds(self) -> float:
@@ -156,6 +156,7 @@ class TreePlan:
 
     def check_budget(self, memory: float | None, lanes: int = 1) -> None:
         """`BudgetError`, before anything is allocated, when the tables would not fit."""
+        check_memory(memory)
         if self.cells * 16 > (memory if memory is not None else 32e6):
             check_budget(self.bytes_for(lanes), memory, self.largest_clique, self.largest_cells)
 
@@ -190,7 +191,7 @@ class TreePlan:
         lines = [
             f"junction tree ({self.heuristic}): {self.n_cliques} cliques, induced width {self.width}, "
             f"{self.cells:.4g} cells",
-            f"largest clique: {self.largest_cells:.4g} cells over {listing(self.largest_clique)}",
+            f"largest clique: {self.largest_cells:.4g} cells over {listing(self.largest_clique) or 'no variable'}",
             f"memory: {readable(self.bytes)}   work: {self.flops:.3g} flops   time: about {self.seconds:.2g} s a case",
         ]
         if self.sliced:

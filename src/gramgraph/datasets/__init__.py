@@ -39,7 +39,11 @@ def list() -> tuple[str, ...]:
 
 
 def load(name: str, **options: Any) -> GraphicalModel:
-    """The dataset of this name; options go to its function."""
+    """The dataset of this name; options go to its function.
+
+    >>> load("asia")
+    BayesianNetwork('asia', 8 variables, 8 edges, 18 parameters)
+    """
     if name not in _HOMES:
         from gramgraph.exceptions import VariableError, did_you_mean, listing
 

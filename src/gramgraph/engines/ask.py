@@ -14,7 +14,7 @@ from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse
 from gramgraph.engines.impossible import raise_impossible
 from gramgraph.engines.quick import quick_query
 from gramgraph.engines.registry import get_engine
-from gramgraph.exceptions import VariableError
+from gramgraph.exceptions import OptionError, VariableError
 from gramgraph.typing import FloatArray, RandomState
 
 if TYPE_CHECKING:
@@ -108,6 +108,8 @@ def map_query(
     """The most probable assignment; see `GraphicalModel.map_query`."""
     parsed = parse_evidence(model, evidence, virtual_evidence)
     refuse_soft(model, parsed)
+    if k is not None and (not isinstance(k, (int, np.integer)) or k < 1):
+        raise OptionError(f"k is how many assignments are wanted, a whole number from 1, not {k!r}")
     question = build_question(model, (), (), parsed)
     if targets is not None:
         from gramgraph.engines.marginal_map import marginal_map
@@ -174,6 +176,8 @@ def sample(
     refuse_soft(model, parsed)
     if parsed[4]:
         raise VariableError("sample takes one case of evidence (a dict), not a table of cases")
+    if not isinstance(n, (int, np.integer)) or n < 0:
+        raise OptionError(f"n is how many draws are wanted, a whole number from 0, not {n!r}")
     question = build_question(model, (), (), parsed)
     rng = np.random.default_rng(random_state)
     states, log_z = get_engine("junction_tree").sample(model, question, n, rng, memory)
@@ -196,7 +200,7 @@ def plan(
     2
     """
     singles, joints = parse_targets(model, targets)
-    names = [given] if isinstance(given, str) else list(given)
+    names = [given] if isinstance(given, str) else list(() if given is None else given)
     observed = tuple(model.index(name) for name in names)
     codes = np.zeros((1, len(observed)), np.int64)
     question = Question(tuple(range(len(model._vars))) if singles is None else singles, joints, observed, codes)

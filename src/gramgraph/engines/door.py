@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,12 +29,16 @@ def parse_targets(model: GraphicalModel, targets: Any) -> tuple[tuple[int, ...] 
         return (model.index(targets),), ()
     if isinstance(targets, tuple):
         targets = [targets]
+    if not isinstance(targets, Iterable):
+        raise VariableError(f"targets are a name, a list of names, or a tuple for a joint, not {targets!r}")
     singles: list[int] = []
     joints: list[tuple[int, ...]] = []
     for target in targets:
         if isinstance(target, str):
             singles.append(model.index(target))
             continue
+        if not isinstance(target, Iterable):
+            raise VariableError.unknown(target, model.variables)
         members = tuple(model.index(name) for name in target)
         if len(set(members)) != len(members) or not members:
             raise VariableError(f"a joint target names each variable once and at least one, got {tuple(target)!r}")
@@ -49,11 +53,16 @@ def parse_evidence(model: GraphicalModel, evidence: Any, virtual: Any = None, so
     observed: tuple[int, ...] = ()
     codes, index = NO_CODES, None
     batched = False
+    if type(evidence).__name__ == "Series":  # a row of a frame is one case
+        evidence = evidence.to_dict()
     if isinstance(evidence, Mapping):
         observed, codes = _one_case(model, evidence, weights, jeffrey)
     elif evidence is not None:
         observed, codes, index = _many_cases(model, evidence)
         batched = True
+    for more, what in ((virtual, "virtual_evidence"), (soft, "soft_evidence")):
+        if more is not None and not isinstance(more, Mapping):
+            raise VariableError(f"{what} is a dict from names to numbers, not {type(more).__name__}")
     for name, value in (virtual or {}).items():
         _multiply(weights, model.index(name), weights_of(model.var(name), value))
     for name, value in (soft or {}).items():
@@ -99,6 +108,13 @@ def _one_case(
         elif isinstance(value, (_States, set, frozenset, list, tuple)):
             _multiply(weights, v, allowed_weights(variables[v], value))
             continue
+        elif isinstance(value, (Mapping, np.ndarray)):
+            raise StateError(
+                f"the evidence of {name} is a state, not {value!r}. "
+                "Weights are written gg.Likelihood(…), probabilities that the belief shall become gg.Soft(…)"
+            )
+        elif _is_missing(value):
+            continue
         else:
             code = variables[v].index(value)
         observed.append(v)
@@ -106,12 +122,22 @@ def _one_case(
     return tuple(observed), np.array([codes], np.int64)
 
 
+def _is_missing(value: Any) -> bool:
+    """pandas' NA and NaT, without pandas."""
+    return type(value).__name__ in ("NAType", "NaTType")
+
+
 def _many_cases(model: GraphicalModel, cases: Any) -> tuple[tuple[int, ...], IntArray, Any]:
     """A frame (pandas, polars, Arrow) or a list of dicts; missing cells are not observed."""
     import pandas as pd
 
     if isinstance(cases, Sequence) and not isinstance(cases, (str, bytes)):
-        cases = pd.DataFrame.from_records([dict(case) for case in cases])
+        for row, case in enumerate(cases):
+            if not isinstance(case, Mapping):
+                raise VariableError(
+                    f"evidence must be a dict, a data frame or a list of dicts; item {row} of the list is {case!r}"
+                )
+        cases = pd.DataFrame.from_records([dict(case) for case in cases], index=range(len(cases)))
     if not isinstance(cases, pd.DataFrame):
         import narwhals as nw
 
@@ -140,7 +166,11 @@ def _encode(column: Any, model: GraphicalModel, v: int) -> IntArray | None:
     if isinstance(column.dtype, pd.CategoricalDtype):
         found, labels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
     else:
-        found, labels = pd.factorize(column.array)
+        try:
+            found, labels = pd.factorize(column.array)
+        except TypeError:  # a cell that has no hash: a set, a list, a dict
+            row = next(i for i, value in enumerate(column) if isinstance(value, (set, list, dict)))
+            raise StateError(_no_label(model, v, row, column.iloc[row])) from None
         labels = list(labels)
     if not len(labels):
         return None
@@ -151,10 +181,19 @@ def _encode(column: Any, model: GraphicalModel, v: int) -> IntArray | None:
         code = var.discrete.find(label)
         if code < 0 and (found == i).any():
             row = int(np.argmax(found == i))
+            if isinstance(label, (_States, Likelihood, Soft, frozenset, tuple)):
+                raise StateError(_no_label(model, v, row, label))
             error = StateError.unknown(label, var.name, var.states)
             raise StateError(f"row {row}: {error}")
         table[i] = code
     return table[found]
+
+
+def _no_label(model: GraphicalModel, v: int, row: int, value: Any) -> str:
+    return (
+        f"row {row}: a table of cases holds states of {model._vars[v].name} or missing cells, not {value!r}; "
+        "ask about such a case alone, with evidence as a dict"
+    )
 
 
 def refuse_soft(model: GraphicalModel, parsed: Parsed) -> None:

@@ -13,7 +13,7 @@ from gramgraph.answers import Answer
 from gramgraph.compile.question import Question
 from gramgraph.engines.exact import Case, ask, free_positions, one_case, with_cases
 from gramgraph.engines.impossible import raise_impossible
-from gramgraph.exceptions import ModelError, VariableError
+from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.typing import FloatArray
@@ -138,7 +138,11 @@ def _entropy(p: FloatArray) -> FloatArray:
 
 
 def _unit(base: float | None) -> float:
-    return 1.0 if base is None else log(base)
+    if base is None:
+        return 1.0
+    if not base > 1.0:
+        raise OptionError(f"the base of the logarithm must be greater than 1 (2 gives bits), not {base!r}")
+    return log(base)
 
 
 def _log_z(model: GraphicalModel) -> float:

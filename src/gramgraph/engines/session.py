@@ -17,7 +17,7 @@ from gramgraph.engines.door import parse_evidence, parse_targets
 from gramgraph.engines.impossible import raise_impossible
 from gramgraph.engines.outputs import Outputs
 from gramgraph.engines.tree_runner import TreeRunner
-from gramgraph.exceptions import StateError, VariableError
+from gramgraph.exceptions import StateError, VariableError, listing
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -70,17 +70,28 @@ class Session:
         return dict(self._given)
 
     def observe(self, evidence: Mapping[str, Any] | None = None, **named: Any) -> None:
-        """Set observations; variables that are not named keep theirs. Values as in `query`, `Soft` excepted."""
+        """Set observations; variables that are not named keep theirs. Values as in `query`, `Soft` excepted.
+
+        None forgets what was observed, as `retract` does.
+        """
+        if evidence is not None and not isinstance(evidence, Mapping):
+            raise VariableError(f"a session observes one case: a dict, or name=state, not {type(evidence).__name__}")
         news = {**(evidence or {}), **named}
         observed, codes, weights, soft, _, _ = parse_evidence(self._model, news)
         if soft:
             raise StateError("a session takes hard or likelihood evidence; soft evidence is answered by query alone")
         kept = {self._model._vars[v].name for v in (*observed, *weights)}
         self._given.update((name, value) for name, value in news.items() if name in kept)
+        for name in [name for name in news if name not in kept and name in self._given]:
+            self.retract(name)
         for v, code in zip(observed, codes[0].tolist(), strict=True):
             self._change(v, code, None)
         for v, weight in weights.items():
             self._change(v, -1, weight)
+
+    def __repr__(self) -> str:
+        seen = listing((f"{name}={value}" for name, value in self._given.items()), 8)
+        return f"Session of {self._model!r}: {seen or 'nothing observed'}"
 
     def retract(self, *names: str) -> None:
         """Forget observations (all of them, when no name is given)."""

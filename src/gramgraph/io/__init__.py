@@ -46,6 +46,14 @@ def read(path: str | PathLike[str], *, format: str | None = None, normalize: boo
     Rows of a conditional table are divided by their sum; `normalize=False` keeps the numbers as the file has them, so
     that `check_model()` can speak of them. A file that does not follow its format is a `ParseError` with line and
     column.
+
+    >>> import os, tempfile
+    >>> import gramgraph as gg
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "asia.bif.gz")
+    ...     gg.write(gg.datasets.asia(), file)
+    ...     gg.read(file) == gg.datasets.asia()
+    True
     """
     file = os.fspath(path)
     name, packed = find_format(file, format)

@@ -118,7 +118,12 @@ class Asking:
     def log_evidence(
         self, evidence: Any = None, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
     ) -> float | FloatArray:
-        """log p(evidence), a number or one per case; for a Markov network, log of the sum of products (log Z)."""
+        """log p(evidence), a number or one per case; for a Markov network, log of the sum of products (log Z).
+
+        >>> import gramgraph as gg
+        >>> round(gg.datasets.asia().log_evidence({"smoke": "yes"}), 4)
+        -0.6931
+        """
         return _engines().log_evidence(
             self,  # type: ignore[arg-type]
             evidence,
@@ -136,7 +141,13 @@ class Asking:
         random_state: RandomState = None,
         memory: float | None = None,
     ) -> Any:
-        """n exact, independent draws from p(all variables | evidence), as a data frame of categories."""
+        """n exact, independent draws from p(all variables | evidence), as a data frame of categories.
+
+        >>> import gramgraph as gg
+        >>> draws = gg.datasets.asia().sample(1000, {"smoke": "yes"}, random_state=0)
+        >>> draws.shape, set(draws["smoke"])
+        ((1000, 8), {'yes'})
+        """
         return _engines().sample(
             self,  # type: ignore[arg-type]
             n,

@@ -220,6 +220,13 @@ class BayesianNetwork(DirectedModel):
         """The network after an intervention: edges into the set variables are cut, and they take their new value.
 
         Values are states, or distributions (`{state: p}` or numbers) for a random intervention.
+
+        >>> import gramgraph as gg
+        >>> net = gg.datasets.asia()
+        >>> net.do({"lung": "yes"}).parents("lung")
+        ()
+        >>> round(net.do({"lung": "yes"}).query("smoke")["smoke"].prob("yes"), 4)  # forcing is no sign of smoking
+        0.5
         """
         from gramgraph.models.variants import intervene
 

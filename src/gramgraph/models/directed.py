@@ -82,7 +82,13 @@ class DirectedModel(GraphicalModel):
         return d_separated(self.graph, self._positions(a), self._positions(b), self._positions(given))
 
     def is_dconnected(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
-        """Whether some trail between `a` and `b` stays active when `given` is observed."""
+        """Whether some trail between `a` and `b` stays active when `given` is observed.
+
+        >>> import gramgraph as gg
+        >>> net = gg.datasets.asia()
+        >>> net.is_dconnected("asia", "smoke"), net.is_dconnected("asia", "smoke", given=["dysp"])
+        (False, True)
+        """
         return not self.is_dseparated(a, b, given)
 
     def active_trail(

@@ -162,17 +162,20 @@ class Draft:
     def _family(self, name: str) -> tuple[Var, tuple[Var, ...]]:
         return self._var(name), tuple(self._vars[p] for p in self._parents[name])
 
+    def _numbers(self, name: str) -> FloatArray:
+        """A copy of the table; reading leaves the draft as it is (a noisy-or stays one)."""
+        found = self._tables.get(name)
+        if found is None:
+            child, parents = self._family(name)
+            return np.full([var.size for var in (*parents, child)], np.nan)
+        return np.array(found if isinstance(found, np.ndarray) else found.table())
+
     def _dense(self, name: str) -> FloatArray:
         """The table as an array that may be written to, kept in the draft."""
         found = self._tables.get(name)
         if isinstance(found, np.ndarray):
             return found
-        child, parents = self._family(name)
-        if found is None:
-            table = np.full([var.size for var in (*parents, child)], np.nan)
-        else:
-            table = np.array(found.table())
-        self._tables[name] = table
+        table = self._tables[name] = self._numbers(name)
         return table
 
     # ------------------------------------------------------------------------------------------ building
@@ -251,7 +254,7 @@ class DraftTable:
     @property
     def values(self) -> FloatArray:
         """A copy of the numbers, shape (*parent sizes, child size)."""
-        return self._draft._dense(self._name).copy()
+        return self._draft._numbers(self._name)
 
     def __getitem__(self, context: Any) -> FloatArray:
         """The numbers in a context, a copy."""
@@ -269,6 +272,12 @@ class DraftTable:
         except ValueError:
             wanted = table[at].shape
             raise ModelError(f"the rows {context!r} of {self._name} have shape {wanted}, not {values.shape}") from None
+
+    def __repr__(self) -> str:
+        _, parents = self._draft._family(self._name)
+        given = f" | {', '.join(var.name for var in parents)}" if parents else ""
+        empty = int(np.isnan(self.values).any(axis=-1).sum())
+        return f"<draft of p({self._name}{given}), {empty} rows to be written>"
 
     def __str__(self) -> str:
         child, parents = self._draft._family(self._name)

@@ -23,6 +23,8 @@ Net = TypeVar("Net", bound="BayesianNetwork")
 
 def intervene(net: Net, interventions: Mapping[str, Any]) -> Net:
     """Graph surgery: each set variable loses its parents and gets its new distribution; all else stays."""
+    if not isinstance(interventions, Mapping):
+        raise ModelError(f"do takes {{name: state}}, or a name and a state; got {interventions!r}")
     conditionals, parents = list(net._conditionals), list(net._parents)
     for name, value in interventions.items():
         i = net.index(name)
