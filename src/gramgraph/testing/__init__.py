@@ -1,15 +1,17 @@
-"""Contract checks that ship with the package: what every factor and every engine must hold to.
+"""Contract checks that ship with the package: what every factor, engine and kernel must hold to.
 
 They raise `AssertionError` with a sentence, and need no test framework.
 """
 
 from gramgraph.testing.engines import check_engine
 from gramgraph.testing.factors import check_factor
+from gramgraph.testing.kernels import check_kernel
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
 
 __all__ = [
     "check_engine",
     "check_factor",
+    "check_kernel",
     "random_bayesian_network",
     "random_markov_network",
     "random_question",

@@ -1,0 +1,197 @@
+"""Kernels made by mapping the inputs: warps, columns, tensor products, scaling by a function."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import numpy as np
+
+from gramgraph.kernels.algebra import Power, Product, Scale, Sum, bracket, product_pullback
+from gramgraph.kernels.base import Cotangent, Kernel, Pull
+from gramgraph.kernels.inputs import KernelError, as_points, columns_of, count
+from gramgraph.kernels.maps import Map
+from gramgraph.typing import FloatArray
+
+__all__ = ["FunctionScaled", "OnColumns", "Tensor", "Warp"]
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class FunctionScaled(Kernel):
+    """f(x) k(x, x′) f(x′), with f a function of the points (n, d) that gives n numbers."""
+
+    base: Kernel
+    function: Map
+
+    def _values(self, X: Any) -> FloatArray:
+        found = self.function(X)
+        if found.shape[1] != 1:
+            raise KernelError(f"f in f(x) k f(x′): expected one number a point, got shape {found.shape}.")
+        return found[:, 0]
+
+    def _diag(self, X: Any) -> FloatArray:
+        return self._values(X) ** 2 * self.base.diag(X)
+
+    def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
+        base, pull_base = self.base.pullback(X, Y, inputs=inputs)
+        f = self._values(X)
+        g = f if Y is None else self._values(Y)
+
+        def pull(bar_K: FloatArray) -> Cotangent:
+            c = pull_base(f[:, None] * bar_K * g)
+            W = bar_K * base
+            left, right = W @ g, f @ W
+            if Y is None:
+                by_map, X_bar = self.function.pull(X, (left + right)[:, None])
+                Y_bar = None
+            else:
+                by_map, X_bar = self.function.pull(X, left[:, None])
+                more, Y_bar = self.function.pull(Y, right[:, None])
+                by_map = by_map + more
+            gradients = {"base": c.theta, "function": by_map}
+            if not inputs:
+                return self.cotangent(gradients)
+            return self.cotangent(gradients, c.X + X_bar, None if Y is None else c.Y + Y_bar)  # type: ignore[operator]
+
+        return f[:, None] * base * g, pull
+
+    def formula(self, digits: int | None = None) -> str:
+        """f(x) * k * f(x′)."""
+        return f"{bracket(self.base, (Sum, Product, Scale, Power), digits)}.scaled_by({self.function.formula(digits)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Warp(Kernel):
+    """k(φ(x), φ(x′)); the parameters of φ are learned with those of k."""
+
+    base: Kernel
+    phi: Map
+
+    def _diag(self, X: Any) -> FloatArray:
+        return self.base.diag(self.phi(X))
+
+    def _gram(self, X: Any, Y: Any | None) -> FloatArray:
+        return self.base.gram(self.phi(X), None if Y is None else self.phi(Y))
+
+    def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
+        learned = inputs or len(self.phi.theta) > 0
+        K, pull_base = self.base.pullback(self.phi(X), None if Y is None else self.phi(Y), inputs=learned)
+
+        def pull(bar_K: FloatArray) -> Cotangent:
+            c = pull_base(bar_K)
+            if not learned:
+                return self.cotangent({"base": c.theta, "phi": np.zeros(0)})
+            by_map, X_bar = self.phi.pull(X, c.X)  # type: ignore[arg-type]
+            Y_bar = None
+            if Y is not None:
+                more, Y_bar = self.phi.pull(Y, c.Y)  # type: ignore[arg-type]
+                by_map = by_map + more
+            return self.cotangent({"base": c.theta, "phi": by_map}, *((X_bar, Y_bar) if inputs else (None, None)))
+
+        return K, pull
+
+    def formula(self, digits: int | None = None) -> str:
+        """k.warp(φ)."""
+        base = bracket(self.base, (Sum, Product, Scale, Power), digits)
+        return f"{base}.warp({self.phi.formula(digits)})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class OnColumns(Kernel):
+    """A kernel on some columns of a matrix (by number) or of a data frame (by name).
+
+    >>> from gramgraph.kernels import RBF
+    >>> RBF().on([0]).gram([[0.0, 5.0], [0.0, 7.0]])
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    base: Kernel
+    columns: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.columns, (str, int, np.integer)):
+            object.__setattr__(self, "columns", tuple(self.columns))
+
+    def prepare(self, X: Any) -> Any:
+        """Left as it is: only the wanted columns are looked at."""
+        return X
+
+    def _diag(self, X: Any) -> FloatArray:
+        return self.base.diag(columns_of(X, self.columns))
+
+    def _gram(self, X: Any, Y: Any | None) -> FloatArray:
+        return self.base.gram(columns_of(X, self.columns), None if Y is None else columns_of(Y, self.columns))
+
+    def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
+        A = columns_of(X, self.columns)
+        B = None if Y is None else columns_of(Y, self.columns)
+        K, pull_base = self.base.pullback(A, B, inputs=inputs)
+        single = isinstance(self.columns, (str, int, np.integer))
+        shapes = [None if Z is None else as_points(Z).shape for Z in (X, Y)] if inputs else [None, None]
+
+        def back(part: FloatArray | None, shape: tuple[int, int] | None) -> FloatArray | None:
+            if part is None or shape is None:
+                return None
+            whole = np.zeros(shape)
+            for c, column in enumerate([self.columns] if single else self.columns):
+                whole[:, column] += part[:, c]  # a column may be named twice
+            return whole
+
+        def pull(bar_K: FloatArray) -> Cotangent:
+            c = pull_base(bar_K)
+            return self.cotangent({"base": c.theta}, back(c.X, shapes[0]), back(c.Y, shapes[1]))  # type: ignore[arg-type]
+
+        return K, pull
+
+    def formula(self, digits: int | None = None) -> str:
+        """k.on(columns)."""
+        shown = list(self.columns) if isinstance(self.columns, tuple) else self.columns
+        return f"{bracket(self.base, (Sum, Product, Scale, Power), digits)}.on({shown!r})"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Tensor(Kernel):
+    """k₁(x, x′) k₂(z, z′) … on mixed inputs: tuples (x's, z's, …), or the named columns of a data frame.
+
+    >>> from gramgraph.kernels import RBF
+    >>> Tensor((RBF(), RBF())).gram(([0.0, 0.0], [1.0, 1.0]))
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    kernels: tuple[Kernel, ...]
+    columns: tuple[Any, ...] | None = None
+
+    def prepare(self, X: Any) -> Any:
+        """A tuple with the part of each kernel."""
+        want = len(self.kernels)
+        if isinstance(X, tuple):
+            if len(X) != want:
+                raise KernelError(f"Tensor: expected a tuple of {want} parts, one a kernel; got {len(X)}.")
+            parts = X
+        elif self.columns is not None:
+            if len(self.columns) != want:
+                raise KernelError(f"Tensor.columns: expected {want} entries, one a kernel; got {len(self.columns)}.")
+            parts = tuple(columns_of(X, columns) for columns in self.columns)
+        else:
+            raise KernelError(
+                f"Tensor: expected a tuple of {want} parts, or columns=… for a frame; got {type(X).__name__}."
+            )
+        found = tuple(kernel.prepare(part) for kernel, part in zip(self.kernels, parts, strict=True))
+        sizes = [count(part) for part in found]
+        if len(set(sizes)) > 1:
+            raise KernelError(f"Tensor: expected parts with the same number of points; got {sizes}.")
+        return found
+
+    def _diag(self, X: Any) -> FloatArray:
+        return reduce(np.multiply, [k.diag(x) for k, x in zip(self.kernels, X, strict=True)])
+
+    def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
+        if inputs:
+            raise KernelError("Tensor: no gradient by mixed inputs. What helps: k.on(…) * l.on(…) on one matrix.")
+        others = [None] * len(self.kernels) if Y is None else Y
+        parts = list(zip(self.kernels, X, others, strict=True))
+        return product_pullback(self, "kernels", parts, False)

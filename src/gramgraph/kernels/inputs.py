@@ -1,0 +1,109 @@
+"""The door: inputs of kernels, looked at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramgraph.exceptions import GramGraphError
+from gramgraph.typing import FloatArray
+
+__all__ = ["KernelError", "as_points", "columns_of", "count", "same_columns", "take"]
+
+
+class KernelError(GramGraphError, ValueError):
+    """A kernel, or an input of it, that cannot be used."""
+
+
+def as_points(X: Any, *, name: str = "X") -> FloatArray:
+    """Points as a finite float64 matrix (n, d).
+
+    One axis is read as n numbers on the line, a column (n, 1); a single point of d numbers is written [[…]].
+
+    >>> as_points([1, 2, 3]).shape
+    (3, 1)
+    """
+    if hasattr(X, "toarray") and hasattr(X, "nnz"):
+        raise KernelError(f"{name}: expected a dense matrix (n, d), got a sparse one. What helps: {name}.toarray().")
+    try:
+        array = X if isinstance(X, np.ndarray) else np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
+    except ValueError:
+        raise KernelError(f"{name}: expected a matrix (n, d), rows of equal length; they differ in length.") from None
+    if array.dtype.kind in "USc" or (array.dtype.kind == "O" and any(isinstance(v, str) for v in array.ravel()[:1000])):
+        raise KernelError(
+            f"{name}: expected numbers, a matrix (n, d); got {array.dtype} values of shape {array.shape}. "
+            "Kernels of words and labels are Delta, Spectrum and others; mixed columns go through .on(columns)."
+        )
+    try:
+        array = np.ascontiguousarray(array, dtype=np.float64) if array.ndim else np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise KernelError(f"{name}: expected numbers, a matrix (n, d); {error}.") from None
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] == 0:
+        raise KernelError(
+            f"{name}: expected a matrix (n, d) of n points with d ≥ 1 columns, or n numbers; got shape {array.shape}."
+        )
+    if not np.isfinite(array).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise KernelError(
+            f"{name}: expected finite numbers; {name}[{row}, {column}] is {array[row, column]}. "
+            "What helps: leave such rows out, or fill them in."
+        )
+    return array
+
+
+def same_columns(X: Any, Y: Any) -> None:
+    """Refuse matrices with different numbers of columns; other inputs are their kernel's own affair."""
+    if isinstance(X, np.ndarray) and isinstance(Y, np.ndarray) and X.ndim == 2 and Y.ndim == 2:
+        if X.shape[1] != Y.shape[1]:
+            raise KernelError(
+                f"X and Y: expected the same number of columns; X is {X.shape}, Y is {Y.shape}."
+                + (" A list of numbers is read as a column: write one point as [[…]]." if Y.shape[1] == 1 else "")
+            )
+
+
+def count(X: Any) -> int:
+    """Number of points; a tuple holds the parts of points, each part with all of them."""
+    return count(X[0]) if isinstance(X, tuple) else int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def take(X: Any, rows: slice) -> Any:
+    """Some of the points."""
+    if isinstance(X, tuple):
+        return tuple(take(part, rows) for part in X)
+    return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
+
+
+def columns_of(X: Any, columns: Any) -> Any:
+    """Columns of a matrix (by number) or a data frame (by name, or by number where no such name is).
+
+    One column comes as one axis, with values of any kind; a list of columns as a matrix.
+    """
+    single = isinstance(columns, (str, int, np.integer))
+    wanted = [columns] if single else list(columns)
+    if hasattr(X, "columns"):
+        names = list(X.columns)
+        found = [
+            c if c in names else names[c] if isinstance(c, (int, np.integer)) and c < len(names) else None
+            for c in wanted
+        ]
+        if None in found:
+            from gramgraph.exceptions import did_you_mean, listing
+
+            missing = wanted[found.index(None)]
+            hint = did_you_mean(missing, [str(name) for name in names])
+            raise KernelError(f"{missing!r} is not a column of the data. Columns: {listing(names)}.{hint}")
+        return X[found[0]].to_numpy() if single else X[found].to_numpy()
+    array = np.asarray(X)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise KernelError(f"columns {columns!r}: expected a matrix (n, d) or a data frame; got shape {array.shape}.")
+    for c in wanted:
+        if isinstance(c, str):
+            raise KernelError(f"column {c!r} is given by name, which needs a data frame; got a matrix {array.shape}.")
+        if not -array.shape[1] <= c < array.shape[1]:
+            raise KernelError(f"column {c} does not exist: X has shape {array.shape}.")
+    return array[:, wanted[0]] if single else array[:, wanted]

@@ -1,0 +1,142 @@
+"""Gram matrices and features in blocks, for n beyond memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError
+from gramgraph.kernels.inputs import count, take
+from gramgraph.linalg.base import MAX_JITTER, check_finite, check_rows
+from gramgraph.linalg.dense import DenseFactor, factor_lower
+from gramgraph.typing import Array, FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.kernels.base import Kernel
+
+__all__ = ["FeatureSums", "accumulate", "kernel_matvec", "select"]
+
+
+def select(X: Any, rows: Sequence[int] | Array) -> Any:
+    """The points with the given numbers, of a matrix, a frame, a list, or a tuple of parts."""
+    if isinstance(X, tuple):
+        return tuple(select(part, rows) for part in X)
+    if hasattr(X, "iloc"):
+        return X.iloc[np.asarray(rows)]
+    return X[np.asarray(rows)] if isinstance(X, np.ndarray) else [X[int(i)] for i in rows]
+
+
+def kernel_matvec(
+    kernel: Kernel,
+    X: Any,
+    Y: Any | None,
+    v: Array,  # (m,) or (m, q)
+    *,
+    block: int = 2048,
+) -> FloatArray:
+    """k(X, Y) v without the Gram matrix: tiles of at most block × block entries, always in the same order.
+
+    Y = None means the points X themselves, and noise on the diagonal counts only then, as in `Kernel.gram`.
+
+    >>> import numpy as np
+    >>> from gramgraph.kernels import RBF
+    >>> X = np.linspace(0.0, 1.0, 50)[:, None]
+    >>> v = kernel_matvec(RBF(), X, None, np.ones(50), block=16)
+    >>> bool(np.allclose(v, RBF().gram(X).sum(axis=1)))
+    True
+    """
+    if block < 1:
+        raise ModelError(f"block must be at least 1; it is {block}.")
+    X = kernel.prepare(X)
+    same = Y is None
+    Y = X if same else kernel.prepare(Y)
+    n, m = count(X), count(Y)
+    v = np.asarray(check_rows(v, m, "v"), dtype=float)
+    out = np.zeros((n, *v.shape[1:]))
+    for i in range(0, n, block):
+        rows = slice(i, min(n, i + block))
+        points = take(X, rows)
+        for j in range(0, m, block):
+            columns = slice(j, min(m, j + block))
+            K = kernel.gram(points) if same and i == j else kernel.gram(points, take(Y, columns))
+            out[rows] += K @ v[columns]
+    return out
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureSums:
+    """Sufficient statistics of linear regression on features: G = ΦᵀΦ, c = Φᵀy, yᵀy and n. Sums add up.
+
+    >>> import numpy as np
+    >>> Phi, y = np.array([[1.0], [2.0], [3.0]]), np.array([2.0, 4.0, 6.0])
+    >>> whole = FeatureSums.of(Phi[:2], y[:2]) + FeatureSums.of(Phi[2:], y[2:])
+    >>> whole.weights(0.5), whole.n
+    (array([1.93103448]), 3)
+    """
+
+    G: FloatArray  # (r, r)
+    c: FloatArray  # (r,) or (r, q)
+    yy: FloatArray | float  # Σ y² a target
+    n: int
+
+    @classmethod
+    def of(cls, Phi: Array, y: Array, weights: Array | None = None) -> FeatureSums:
+        """The sums of one block, n r²/2 operations; with weights wᵢ, Φᵀ diag(w) Φ and Φᵀ diag(w) y."""
+        from scipy.linalg.blas import dsyrk
+
+        Phi = np.asarray(Phi, dtype=float)
+        y = np.asarray(check_rows(y, Phi.shape[0], "y"), dtype=float)
+        r = Phi.shape[1]
+        n = Phi.shape[0]
+        if weights is not None:
+            root = np.sqrt(np.asarray(weights, dtype=float))
+            Phi = Phi * root[:, None]
+            y = y * (root if y.ndim == 1 else root[:, None])
+        if n == 0 or r == 0:
+            return cls(np.zeros((r, r)), np.zeros((r, *y.shape[1:])), np.zeros(y.shape[1:]), n)
+        # The transpose of a C-ordered block is Fortran-ordered: no copy, and one triangle only.
+        half = dsyrk(1.0, Phi.T, lower=1)
+        G = half + np.tril(half, -1).T
+        return cls(np.ascontiguousarray(G), Phi.T @ y, np.einsum("i...,i...->...", y, y), n)
+
+    def __add__(self, other: FeatureSums) -> FeatureSums:
+        return FeatureSums(self.G + other.G, self.c + other.c, self.yy + other.yy, self.n + other.n)
+
+    def factor(self, reg: float, *, max_jitter: float = MAX_JITTER) -> DenseFactor:
+        """The Cholesky factor of ΦᵀΦ + reg·I, r³/3 operations."""
+        if not 0.0 <= reg < np.inf:
+            raise ModelError(f"reg must be a finite number that is not negative; it is {reg}.")
+        check_finite(self.G, "ΦᵀΦ")
+        A = self.G.copy()
+        A[np.diag_indices_from(A)] += reg
+        L, jitter = factor_lower(A, max_jitter=max_jitter, what="ΦᵀΦ + reg·I")
+        return DenseFactor(L, jitter)
+
+    def weights(self, reg: float) -> FloatArray:
+        """(ΦᵀΦ + reg·I)⁻¹ Φᵀy."""
+        return self.factor(reg).solve(self.c)
+
+
+def accumulate(
+    blocks: Iterable[tuple[Any, Array]],
+    transform: Callable[[Any], Array] | None = None,
+) -> FeatureSums:
+    """The sums over a stream of blocks (X, y), with Φ = transform(X) made one block at a time.
+
+    Memory: one block of features and two (r, r) matrices, whatever the number of rows; blocks are added in their order.
+
+    >>> import numpy as np
+    >>> stream = ((np.full((2, 1), float(i)), np.ones(2)) for i in range(3))
+    >>> accumulate(stream).G
+    array([[10.]])
+    """
+    total: FeatureSums | None = None
+    for X, y in blocks:
+        part = FeatureSums.of(X if transform is None else transform(X), y)
+        total = part if total is None else total + part
+    if total is None:
+        raise ModelError("The stream has no blocks: at least one pair (X, y) is needed.")
+    return total

@@ -1,0 +1,184 @@
+"""Nyström features: k(x, x′) ≈ φ(x)ᵀφ(x′) through m landmarks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, get_args
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError, did_you_mean
+from gramgraph.kernels.inputs import count
+from gramgraph.linalg.base import PositiveDefiniteError, check_finite, logger
+from gramgraph.linalg.blocks import select
+from gramgraph.linalg.dense import Dense, DenseFactor
+from gramgraph.typing import FloatArray, IntArray, RandomState
+
+if TYPE_CHECKING:
+    from gramgraph.kernels.base import Kernel
+
+__all__ = ["NystromMap", "leverage_scores", "nystrom", "select_landmarks"]
+
+Method = Literal["uniform", "leverage", "kmeans", "pivots"]
+
+
+@dataclass(frozen=True, eq=False)
+class NystromMap:
+    """φ(x) = k(x, Z) W with W Wᵀ = k(Z, Z)⁻¹ (its pseudo-inverse where Z has duplicates), rank r ≤ m.
+
+    φ(z)ᵀφ(z′) = k(z, z′) at the landmarks, and k − φᵀφ is positive semidefinite everywhere.
+
+    >>> import numpy as np
+    >>> from gramgraph.kernels import RBF
+    >>> X = np.linspace(0.0, 3.0, 100)[:, None]
+    >>> features = nystrom(RBF(), X, 12, method="pivots")
+    >>> Phi = features.transform(X)
+    >>> Phi.shape, float(np.abs(Phi @ Phi.T - RBF().gram(X)).max()) < 1e-5
+    ((100, 12), True)
+    """
+
+    kernel: Kernel
+    landmarks: Any  # m points Z
+    W: FloatArray  # (m, r)
+
+    @property
+    def rank(self) -> int:
+        """Number of features."""
+        return self.W.shape[1]
+
+    def transform(self, X: Any, /) -> FloatArray:
+        """φ(X), (n, r): n m r operations. Cut X into blocks where (n, m) is too much for memory."""
+        return self.kernel.gram(X, self.landmarks) @ self.W
+
+
+def nystrom(
+    kernel: Kernel,
+    X: Any,
+    m: int,
+    *,
+    method: Method = "uniform",
+    random_state: RandomState = None,
+) -> NystromMap:
+    """The Nyström map with m landmarks chosen from X by `method`, see `select_landmarks`."""
+    Z = select_landmarks(kernel, X, m, method=method, random_state=random_state)
+    return NystromMap(kernel, Z, _inverse_root(kernel.gram(Z, Z)))
+
+
+def _inverse_root(K: FloatArray) -> FloatArray:
+    """W with W Wᵀ = K⁻¹: L⁻ᵀ where K is well conditioned, else eigenvectors without those at rounding level."""
+    from scipy.linalg import eigh
+    from scipy.linalg.lapack import dpocon, dtrtri
+
+    check_finite(K, "The Gram matrix of the landmarks")
+    m = K.shape[0]
+    try:
+        factor = Dense(K).factor(max_jitter=0.0)
+        assert isinstance(factor, DenseFactor)
+        rcond, _ = dpocon(factor.L.T, float(np.abs(K).sum(axis=0).max()), uplo=b"U")
+        if rcond > 1e-10:
+            inverse, _ = dtrtri(np.asfortranarray(factor.lower().T), lower=0)
+            return np.ascontiguousarray(inverse)
+    except PositiveDefiniteError:
+        pass
+    values, vectors = eigh((K + K.T) / 2.0)
+    keep = values > 10.0 * m * float(np.finfo(float).eps) * max(float(values[-1]), 0.0)
+    if not keep.any():
+        raise PositiveDefiniteError(
+            f"The Gram matrix of the landmarks has no positive eigenvalue; the largest is {values[-1]:.3g}. "
+            f"What helps: check that the kernel is positive definite on these inputs."
+        )
+    if not keep.all():
+        logger.info("Nyström: %d of %d landmarks are redundant, rank %d is kept", m - keep.sum(), m, keep.sum())
+    return np.ascontiguousarray((vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1])
+
+
+def select_landmarks(
+    kernel: Kernel,
+    X: Any,
+    m: int,
+    *,
+    method: Method = "uniform",
+    random_state: RandomState = None,
+) -> Any:
+    """At most m points that represent X.
+
+    - "uniform": a sample without replacement;
+    - "leverage": a sample without replacement with chances by approximate ridge leverage scores, n m² operations;
+    - "kmeans": centers of k-means clusters (vectors only), which need not be points of X;
+    - "pivots": pivots of the incomplete Cholesky factorization, n m² operations and no randomness.
+
+    Fewer than m come back when X has fewer points or, with "pivots", when their rank is smaller.
+    """
+    if method not in get_args(Method):
+        hint = did_you_mean(method, get_args(Method))
+        raise ModelError(f"{method!r} is no way to choose landmarks: {', '.join(get_args(Method))}.{hint}")
+    X = kernel.prepare(X)
+    n = count(X)
+    if m < 1 or n < 1:
+        raise ModelError(f"Landmarks need m ≥ 1 and at least one point; m is {m}, there are {n} points.")
+    m = min(m, n)
+    rng = np.random.default_rng(random_state)
+    if method == "kmeans":
+        return _centers(X, m, rng)
+    if method == "pivots":
+        from gramgraph.linalg.pivoted import pivoted_cholesky
+
+        return select(X, pivoted_cholesky(kernel, X, tol=0.0, max_rank=m).pivots)
+    rows: IntArray
+    if method == "uniform":
+        rows = rng.choice(n, size=m, replace=False)
+    else:
+        scores = leverage_scores(kernel, X, m, random_state=rng)
+        chances = scores + 1e-6 * scores.mean() + 1e-300  # no point is left without a chance
+        rows = rng.choice(n, size=m, replace=False, p=chances / chances.sum())
+    return select(X, np.sort(rows))
+
+
+def leverage_scores(
+    kernel: Kernel,
+    X: Any,
+    m: int,
+    *,
+    reg: float | None = None,
+    random_state: RandomState = None,
+) -> FloatArray:
+    """Approximate ridge leverage scores [K (K + reg·I)⁻¹]ᵢᵢ from a uniform sample S of 2m points, O(n m²).
+
+    ℓᵢ = (kᵢᵢ − kᵢS (K_SS + reg·I)⁻¹ k_Sᵢ) / reg, at most 1: never below the exact score, and equal to it with S = X. By
+    default `reg` is the part of the spectrum that m landmarks cannot carry, Σ_{i > m/2} λᵢ / m, estimated from S.
+    """
+    X = kernel.prepare(X)
+    n = count(X)
+    s = min(n, 2 * m)
+    rng = np.random.default_rng(random_state)
+    S = select(X, np.sort(rng.choice(n, size=s, replace=False)))
+    K_ss = kernel.gram(S, S)
+    if reg is None:
+        values = np.linalg.eigvalsh(K_ss)[::-1] * (n / s)
+        reg = max(float(values[max(1, m // 2) :].sum()) / m, 1e-10 * float(np.abs(values).sum()), 1e-300)
+    elif not reg > 0.0:
+        raise ModelError(f"reg must be positive; it is {reg}.")
+    K_ss[np.diag_indices(s)] += reg
+    factor = Dense(K_ss).factor(overwrite=True)
+    assert isinstance(factor, DenseFactor)
+    P = factor.half_solve(kernel.gram(S, X))
+    gap = kernel.diag(X) - np.einsum("ij,ij->j", P, P)
+    return np.clip(gap / reg, 0.0, 1.0)
+
+
+def _centers(X: Any, m: int, rng: np.random.Generator) -> FloatArray:
+    """Centers of k-means clusters; mini batches for many points."""
+    from sklearn.cluster import KMeans, MiniBatchKMeans
+
+    if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f":
+        raise ModelError("Landmarks by k-means need points that are vectors. What helps: method='pivots'.")
+    distinct = np.unique(X, axis=0)
+    if len(distinct) <= m:
+        return distinct
+    seed = int(rng.integers(2**31))
+    means: Any
+    if len(X) > 10_000:
+        means = MiniBatchKMeans(m, n_init=1, batch_size=max(2048, 4 * m), random_state=seed)
+    else:
+        means = KMeans(m, n_init=1, random_state=seed)
+    return means.fit(X).cluster_centers_

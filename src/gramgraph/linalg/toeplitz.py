@@ -1,0 +1,141 @@
+"""Toeplitz Gram matrices: a stationary kernel on an evenly spaced line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError
+from gramgraph.linalg.base import (
+    MAX_JITTER,
+    PositiveDefiniteError,
+    check_finite,
+    check_rows,
+    jitter_levels,
+    report_jitter,
+)
+from gramgraph.typing import Array, FloatArray
+
+__all__ = ["Toeplitz", "ToeplitzFactor"]
+
+
+@dataclass(frozen=True, eq=False)
+class Toeplitz:
+    """A_ij = c_|i−j|, kept as its first column; noise σ² is added to c₀. O(n) memory throughout.
+
+    >>> import numpy as np
+    >>> A = Toeplitz(np.array([2.0, 1.0, 0.5]))
+    >>> A.matvec(np.ones(3))
+    array([3.5, 4. , 3.5])
+    >>> A.factor().solve(np.array([3.5, 4.0, 3.5]))
+    array([1., 1., 1.])
+    """
+
+    c: FloatArray  # (n,)
+
+    def __post_init__(self) -> None:
+        c = np.ascontiguousarray(self.c, dtype=float)
+        if c.ndim != 1 or c.size == 0:
+            raise ModelError(f"A Toeplitz matrix is given by its first column, shape (n,) with n ≥ 1; got {c.shape}.")
+        check_finite(c, "The first column of a Toeplitz matrix")
+        object.__setattr__(self, "c", c)
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.c.shape[0]
+
+    def matvec(self, V: Array, /) -> FloatArray:
+        """A V by the fast Fourier transform of a circulant matrix that contains A, O(n log n) a column."""
+        from scipy.fft import irfft, next_fast_len, rfft
+
+        V = check_rows(V, self.n)
+        n = self.n
+        size = next_fast_len(2 * n - 1, real=True)
+        circulant = np.zeros(size)
+        circulant[:n] = self.c
+        circulant[size - n + 1 :] = self.c[:0:-1]
+        spectrum = rfft(circulant)
+        product = rfft(V, size, axis=0) * (spectrum if V.ndim == 1 else spectrum[:, None])
+        return irfft(product, size, axis=0)[:n]
+
+    def to_dense(self) -> FloatArray:
+        """A as an array (n, n)."""
+        from scipy.linalg import toeplitz
+
+        return toeplitz(self.c)
+
+    def diag(self) -> FloatArray:
+        """The diagonal of A."""
+        return np.full(self.n, self.c[0])
+
+    def factor(self, *, max_jitter: float = MAX_JITTER) -> ToeplitzFactor:
+        """Durbin's recursion, n² operations and O(n) memory."""
+        from gramgraph._numerics.gram_algebra import durbin
+
+        scale = float(self.c[0])
+        errors, phi = np.empty(self.n), np.zeros(self.n)
+        floor = float(np.finfo(float).eps) * scale
+        jitter = 0.0
+        for jitter in jitter_levels(scale, limit=max_jitter if scale > 0.0 else 0.0):
+            c = self.c.copy()
+            c[0] += jitter
+            if durbin(c, errors, phi) == self.n and errors.min() > floor:
+                report_jitter("The Toeplitz matrix", jitter, scale)
+                first = np.concatenate([[1.0], -phi[1:]]) / errors[-1]
+                return ToeplitzFactor(c, errors, first, jitter)
+        raise PositiveDefiniteError.after_jitter("The Toeplitz matrix", jitter, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class ToeplitzFactor:
+    """Squared pivots of the Cholesky factor and the first column of the inverse; the factor itself is never stored."""
+
+    c: FloatArray  # (n,) first column, jitter included
+    errors: FloatArray  # (n,) squared pivots
+    first: FloatArray  # (n,) first column of A⁻¹
+    jitter: float = 0.0
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return self.c.shape[0]
+
+    @property
+    def half_width(self) -> int:
+        """Number of columns of the Cholesky factor."""
+        return self.n
+
+    @property
+    def logdet(self) -> float:
+        """log |A|, the sum of the logarithms of the squared pivots."""
+        return float(np.log(self.errors).sum())
+
+    def solve(self, B: Array, /) -> FloatArray:
+        """A⁻¹ B by Levinson's recursion, O(n²) a column."""
+        from scipy.linalg import solve_toeplitz
+
+        B = check_rows(B, self.n)
+        return solve_toeplitz(self.c, B, check_finite=False) if B.size else B.copy()
+
+    def inverse_diag(self) -> FloatArray:
+        """The diagonal of A⁻¹ from its first column x, O(n).
+
+        By Trench's recursion along the diagonal: b₀ = x₀, b_{i+1} = bᵢ + (x²_{i+1} − x²_{n−1−i}) / x₀.
+        """
+        x = self.first
+        steps = (x[1:] ** 2 - x[:0:-1] ** 2) / x[0]
+        half = np.concatenate([[x[0]], x[0] + np.cumsum(steps)])
+        k = (self.n + 1) // 2  # the diagonal is symmetric: its first half carries fewer rounding errors
+        return np.concatenate([half[:k], half[: self.n - k][::-1]])
+
+    def half(self, Z: Array, /) -> FloatArray:
+        """L Z, row by row from the recursion, O(n²) a column and no n² memory."""
+        from gramgraph._numerics.gram_algebra import toeplitz_half
+
+        Z = check_rows(Z, self.n, "Z")
+        columns = np.ascontiguousarray(Z.reshape(self.n, -1), dtype=float)
+        out = np.empty_like(columns)
+        toeplitz_half(self.c, columns, out)
+        return out.reshape(Z.shape)
