@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
-from gramgraph.conditionals import NoisyOr, Table
 from gramgraph.compile import tree as compiled_tree
+from gramgraph.conditionals import NoisyOr, Table
 from gramgraph.engines import junction_tree, tree_runner
 from gramgraph.variables import binary, discrete
 
@@ -317,7 +317,7 @@ def test_tables_need_not_be_multiplied_beforehand(monkeypatch):
     assert_same(again.query(None, cases), want, net.variables)
     one = cases.iloc[0].dropna().to_dict()
     assert again.map_query(one).log_prob == pytest.approx(net.map_query(one).log_prob)
-    assert len(next(iter(p for k, p in again._plans.items() if k[0] == "tree")).program.static) == 1
+    assert len(next(iter(p for k, p in again._plans.items() if k[0] == "tree")).plan.program.static) == 1
 
 
 def test_a_model_without_variables():
@@ -329,3 +329,21 @@ def test_the_memory_of_a_huge_plan_is_told_without_making_it():
     plan = gg.plan(gg.models.ising_grid(42, 42, 0.3, 0.1))
     assert plan.bytes > 1e12 and plan.width >= 40
     assert "PB" in str(plan) or "TB" in str(plan) or "EB" in str(plan)
+
+
+def test_a_network_that_is_gone_leaves_nothing_behind():
+    """Without the help of the garbage collector: compiled trees hold no reference cycles."""
+    import gc
+    import weakref
+
+    net = random_network(5)
+    net.query(None, random_cases(net, 1))
+    net.query("v1", {"v0": net.states("v0")[0]})
+    gone = weakref.ref(net)
+    plans = [weakref.ref(kept.plan) for key, kept in net._plans.items() if key[0] == "tree"]
+    gc.disable()
+    try:
+        del net
+        assert gone() is None and plans and all(plan() is None for plan in plans)
+    finally:
+        gc.enable()

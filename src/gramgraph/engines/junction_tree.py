@@ -45,6 +45,21 @@ class Job(NamedTuple):
     weight_column: IntArray
 
 
+class Kept:
+    """A tree in the model's cache, with its runner once that was needed."""
+
+    __slots__ = ("plan", "runner")
+
+    def __init__(self, plan: TreePlan) -> None:
+        self.plan = plan
+        self.runner: TreeRunner | None = None
+
+    @property
+    def cells(self) -> float:
+        """Number of cells, by which the cache bounds what it keeps."""
+        return self.plan.cells
+
+
 class JunctionTree:
     """Exact inference by messages on a junction tree, compiled to flat table operations.
 
@@ -59,7 +74,7 @@ class JunctionTree:
         low = lower(model, structured=structured)
         sliced, masked = _split(low, question, question.observed)
         outputs = Outputs.of(model, question.targets, question.joints, sliced)
-        return _tree_plan(model, low, outputs, sliced, masked, question.n_cases)
+        return _kept_tree(model, low, outputs, sliced, masked, question.n_cases).plan
 
     def answer(
         self,
@@ -195,7 +210,7 @@ def _split(low: Lowered, question: Question, observed: tuple[int, ...]) -> tuple
     return sliced, masked
 
 
-def _tree_plan(
+def _kept_tree(
     model: GraphicalModel,
     low: Lowered,
     outputs: Outputs,
@@ -205,32 +220,33 @@ def _tree_plan(
     *,
     complete: bool = False,
     keep: bool = True,
-) -> TreePlan:
-    """A plan, from the model's cache when the same tables were asked for with the same observed variables.
+) -> Kept:
+    """A tree, from the model's cache when the same tables were asked for with the same observed variables.
 
     Unless the tree must be `complete` (an explanation or a sample wants every variable), barren nodes are left out.
-    With `keep` false a new plan is not remembered.
+    With `keep` false a new one is not remembered.
     """
     prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
     hidden = low.n_visible < len(low.sizes)
     key = ("tree", hidden, prune, outputs.wants, outputs.columns, sliced, masked, cases >= 100)
-    found: TreePlan | None = model._plans.get(key)
+    found: Kept | None = model._plans.get(key)
     if found is None:
-        found = plan_tree(
+        plan = plan_tree(
             low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases
         )
+        found = Kept(plan)
         if keep:
             remember(model, key, found, cells=found.cells)
     return found
 
 
-def _runner(model: GraphicalModel, plan: TreePlan, memory: float | None) -> TreeRunner:
-    """The plan's runner, compiled on first use, after a look at the memory it needs."""
-    found: TreeRunner | None = plan._made.get("runner")
+def _runner(model: GraphicalModel, kept: Kept, memory: float | None) -> TreeRunner:
+    """The tree's runner, compiled on first use, after a look at the memory it needs."""
+    found = kept.runner
     if found is None or memory is not None:
-        plan.check_budget(memory)
+        kept.plan.check_budget(memory)
     if found is None:
-        found = plan._made["runner"] = TreeRunner(plan, memory_pool(model))
+        found = kept.runner = TreeRunner(kept.plan, memory_pool(model))
     return found
 
 
@@ -245,7 +261,7 @@ def _general(
         masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
         # no case, no search: where a better order would pay, this tree is too large to be used anyway
         plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns, cases=0)
-        found = (_runner(model, plan, memory) if plan.cells <= GENERAL_CELLS else None, outputs)
+        found = (_runner(model, Kept(plan), memory) if plan.cells <= GENERAL_CELLS else None, outputs)
         remember(model, key, found)
     runner, outputs = found
     return None if runner is None else (runner, outputs)
@@ -312,8 +328,8 @@ def _sliced_job(
         masked = tuple(sorted(extra.union(masked)))
     outputs = Outputs.of(model, question.targets, question.joints, sliced)
     cases = question.n_cases if rows is None else len(rows)
-    plan = _tree_plan(model, low, outputs, sliced, masked, cases, complete=complete, keep=keep)
-    runner = _runner(model, plan, memory)
+    tree = _kept_tree(model, low, outputs, sliced, masked, cases, complete=complete, keep=keep)
+    runner = _runner(model, tree, memory)
     return _job(runner, outputs, question, rows)
 
 
