@@ -12,7 +12,7 @@ from benchmarks.harness import runner
 from benchmarks.networks import data_folder
 from benchmarks.tables import write
 
-MODULES = ("exact_discrete",)
+MODULES = ("exact_discrete", "kernel_machines", "rvm", "svm")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -22,7 +22,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="short budget and limit a cell")
     parser.add_argument("--networks", nargs="+", metavar="NAME", help="only these networks")
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks, e.g. batch warm")
-    parser.add_argument("--peers", nargs="*", default=["pyagrum", "pgmpy"], help="peers to run (none: ours alone)")
+    parser.add_argument("--peers", nargs="*", help="peers to run (none: ours alone; default: all of a module)")
     parser.add_argument("--budget", type=float, help="seconds of repeats a cell")
     parser.add_argument("--limit", type=float, help="seconds after which a cell is stopped")
     parser.add_argument("--out", type=Path, help="folder for the report (default: benchmarks/results)")
@@ -30,20 +30,22 @@ def main(argv: Sequence[str] | None = None) -> int:
     unknown = [name for name in args.module if name not in MODULES]
     if unknown:
         parser.error(f"no such module: {', '.join(unknown)}. There are: {', '.join(MODULES)}")
-    if data_folder() is None:
+    names = args.module or MODULES
+    if "exact_discrete" in names and data_folder() is None:
         print("no data: set GRAMGRAPH_DATA to the folder that holds bn/ and bn_bnrep/", file=sys.stderr)
         return 2
+    peers = {} if args.peers is None else {"with_peers": args.peers}
     faults: list[str] = []
     with runner() as made:
-        for name in args.module or MODULES:
+        for name in names:
             text, found = importlib.import_module(f"benchmarks.{name}").report(
                 made,
                 networks=args.networks,
                 tasks=args.tasks,
-                with_peers=args.peers,
                 quick=args.quick,
                 budget=args.budget,
                 limit=args.limit,
+                **peers,
             )
             print(text)
             print(f"written to {write(name, text, folder=args.out)}", file=sys.stderr)

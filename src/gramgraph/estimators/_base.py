@@ -1,0 +1,319 @@
+"""What the kernel machines share: one reading of `kernel=`, of points, and of kernel parameters by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_array, validate_data
+
+from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.typing import Array, FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.kernels.base import Kernel
+
+__all__ = [
+    "KERNEL_NAMES",
+    "KernelEstimator",
+    "KernelSpec",
+    "ResolvedKernel",
+    "check_gram",
+    "check_option",
+    "check_positive",
+    "gamma_value",
+    "is_kernel",
+    "kernel_parameters",
+    "resolve_kernel",
+    "with_kernel_parameters",
+]
+
+#: A kernel value, a name of `KERNEL_NAMES`, or a function (X, Y) ↦ (n, m) matrix.
+KernelSpec: TypeAlias = "Kernel | str | Callable[[Array, Array], Array]"
+KERNEL_NAMES = ("linear", "poly", "precomputed", "rbf")
+_ROWS = 1024  # rows of a block where a whole matrix would not fit
+
+
+@dataclass(frozen=True)
+class ResolvedKernel:
+    """A kernel ready to be evaluated, whatever form it was given in.
+
+    `value` is the kernel as a value (with gradients, `theta`, spectral samples); None for functions and for
+    precomputed matrices, where "points" are rows of the matrix and `gram(X)` is X itself, not a copy.
+    """
+
+    value: Kernel | None = None
+    function: Callable[[Array, Array], Array] | None = None
+
+    @property
+    def precomputed(self) -> bool:
+        """Whether points are rows of a Gram matrix."""
+        return self.value is None and self.function is None
+
+    def gram(self, X: Any, Y: Any | None = None) -> FloatArray:
+        """K(X, Y), (n, m); without Y the symmetric K(X, X). A new matrix unless precomputed."""
+        if self.value is not None:
+            return self.value.gram(X, Y)
+        if self.function is None:
+            return np.asarray(X, dtype=np.float64)
+        other = X if Y is None else Y
+        K = np.array(self.function(X, other), dtype=np.float64)
+        if K.shape != (len(X), len(other)):
+            raise ModelError(
+                f"kernel: a function is called with two matrices and returns their Gram matrix, here of shape "
+                f"{(len(X), len(other))}; it returned shape {K.shape}. What helps: gg.kernels.FunctionKernel takes a "
+                f"function of two points."
+            )
+        return K
+
+    def diag(self, X: Any) -> FloatArray:
+        """k(x, x) of every point; for a precomputed matrix its diagonal."""
+        if self.value is not None:
+            return self.value.diag(X)
+        if self.function is None:
+            return np.diagonal(np.asarray(X, dtype=np.float64)).copy()
+        return np.array([self.gram(X[i : i + 1])[0, 0] for i in range(len(X))])
+
+
+def is_kernel(kernel: object) -> bool:
+    """Whether this is a kernel value of `gg.kernels`."""
+    from gramgraph.kernels.base import Kernel
+
+    return isinstance(kernel, Kernel)
+
+
+def resolve_kernel(
+    kernel: KernelSpec,
+    X: Any = None,
+    *,
+    gamma: float | str | None = "scale",
+    degree: int = 3,
+    coef0: float = 1.0,
+    sample_weight: FloatArray | None = None,
+) -> ResolvedKernel:
+    """The kernel of an estimator's `kernel=`: a value, "rbf", "linear", "poly", "precomputed", or a function.
+
+    rbf: exp(−γ |x − x′|²); poly: (γ xᵀx′ + coef0)^degree. X, the training points, serves gamma="scale" and "auto"
+    (with sample weights, as if points were repeated).
+    """
+    if callable(kernel) and not is_kernel(kernel):
+        return ResolvedKernel(function=kernel)
+    if not isinstance(kernel, str):
+        if not is_kernel(kernel):
+            raise ModelError(
+                f"kernel must be a kernel value such as gg.kernels.RBF(0.5), a name ({listing(KERNEL_NAMES)}) or a "
+                f"function of two matrices; it is {kernel!r}."
+            )
+        return ResolvedKernel(value=kernel)  # type: ignore[arg-type]
+    if kernel == "precomputed":
+        return ResolvedKernel()
+    if kernel not in KERNEL_NAMES:
+        raise ModelError(
+            f"{kernel!r} is not a kernel. Names: {listing(KERNEL_NAMES)}.{did_you_mean(kernel, KERNEL_NAMES)} "
+            f"Others are values: gg.kernels.Matern(nu=1.5)."
+        )
+    from gramgraph import kernels
+
+    if kernel == "linear":
+        return ResolvedKernel(value=kernels.Linear())
+    g = gamma_value(gamma, X, sample_weight)
+    if kernel == "rbf":
+        return ResolvedKernel(value=kernels.RBF(length_scale=float(1.0 / np.sqrt(2.0 * g))))
+    if not isinstance(degree, (int, np.integer)) or degree < 1:
+        raise ModelError(f"degree must be an integer of at least 1; it is {degree!r}.")
+    return ResolvedKernel(value=kernels.Polynomial(degree=int(degree), offset=float(coef0), scale=g))
+
+
+def gamma_value(gamma: float | str | None, X: Any, sample_weight: FloatArray | None = None) -> float:
+    """γ as a number: "scale" is 1 / (d · Var X), "auto" and None are 1 / d; 1 for constant data."""
+    if isinstance(gamma, str) and gamma not in ("scale", "auto"):
+        raise ModelError(f"gamma must be a positive number, 'scale', 'auto' or None; it is {gamma!r}.")
+    if gamma is None or isinstance(gamma, str):
+        points = np.asarray(X, dtype=np.float64)
+        spread = 1.0
+        if gamma == "scale":
+            mean = np.average(points, axis=0, weights=sample_weight).mean()
+            spread = float(np.average((points - mean) ** 2, axis=0, weights=sample_weight).mean())
+            spread = spread if spread > 1e-20 * mean**2 else 0.0  # constant up to rounding
+        return 1.0 / (points.shape[1] * spread) if spread > 0.0 else 1.0
+    check_positive("gamma", gamma)
+    return float(gamma)
+
+
+def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
+    """`value` as a float, which must be positive (or zero where that is allowed) and finite."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not np.isfinite(value) or value < 0 or (value == 0 and not zero):
+        raise ModelError(f"{name} must be a {'non-negative' if zero else 'positive'} number; it is {value!r}.")
+    return float(value)
+
+
+def check_option(name: str, value: object, options: tuple[object, ...]) -> None:
+    """`value` must be one of the options."""
+    if not any(value is option or (type(value) is type(option) and value == option) for option in options):
+        hint = did_you_mean(value, [str(option) for option in options])
+        raise ModelError(f"{name} must be one of {listing([repr(o) for o in options])}; it is {value!r}.{hint}")
+
+
+def check_gram(K: FloatArray) -> None:
+    """A precomputed training matrix must be square and symmetric; O(n²), in blocks of rows."""
+    if K.shape[0] != K.shape[1]:
+        raise ModelError(
+            f"kernel='precomputed': the training matrix must be square, points by points; its shape is {K.shape}."
+        )
+    scale = max(float(np.abs(np.diagonal(K)).max(initial=0.0)), 1e-300)
+    for start in range(0, len(K), _ROWS):
+        rows = slice(start, start + _ROWS)
+        off = np.abs(K[rows] - K[:, rows].T).max()
+        if off > 1e-8 * scale:
+            raise ModelError(
+                f"kernel='precomputed': the training matrix must be symmetric; entries differ from their mirror images "
+                f"by up to {off:.3g}. What helps: pass k(X, X) of the training points, or (K + K.T) / 2."
+            )
+
+
+# --- parameters by name -------------------------------------------------------------------------------------------
+
+
+def kernel_parameters(kernel: Any) -> dict[str, Any]:
+    """Fields of a kernel by name, parts of composed kernels with `__`: `left__length_scale`, `parts__0__variance`."""
+    found: dict[str, Any] = {}
+    if not is_dataclass(kernel):
+        return found
+    for f in fields(kernel):
+        if not f.init:
+            continue
+        value = getattr(kernel, f.name)
+        found[f.name] = value
+        parts = enumerate(value) if isinstance(value, tuple) else ()
+        inner = {f.name: value, **{f"{f.name}__{i}": part for i, part in parts}}
+        for name, part in inner.items():
+            if is_kernel(part):
+                found[name] = part
+                found.update({f"{name}__{k}": v for k, v in kernel_parameters(part).items()})
+    return found
+
+
+def with_kernel_parameters(kernel: Any, changes: Mapping[str, Any]) -> Any:
+    """A new kernel with some fields replaced, named as in `kernel_parameters`."""
+    known = kernel_parameters(kernel)
+    direct: dict[str, Any] = {}
+    nested: dict[str, dict[str, Any]] = {}
+    for name, value in changes.items():
+        if name not in known:
+            raise ModelError(
+                f"{name!r} is not a parameter of the kernel {kernel!r}. Parameters: {listing(known)}."
+                f"{did_you_mean(name, known)}"
+            )
+        head, _, rest = name.partition("__")
+        if rest:
+            nested.setdefault(head, {})[rest] = value
+        else:
+            direct[head] = value
+    for head, inner in nested.items():
+        part = direct.get(head, getattr(kernel, head))
+        direct[head] = _replace_parts(part, inner) if isinstance(part, tuple) else with_kernel_parameters(part, inner)
+    return replace(kernel, **direct)
+
+
+def _replace_parts(parts: tuple[Any, ...], changes: Mapping[str, Any]) -> tuple[Any, ...]:
+    new = list(parts)
+    inner: dict[int, dict[str, Any]] = {}
+    for name, value in changes.items():
+        head, _, rest = name.partition("__")
+        if rest:
+            inner.setdefault(int(head), {})[rest] = value
+        else:
+            new[int(head)] = value
+    for i, some in inner.items():
+        new[i] = with_kernel_parameters(new[i], some)
+    return tuple(new)
+
+
+class KernelEstimator(BaseEstimator):
+    """Base of estimators with a `kernel` parameter: points are checked here, the kernel is resolved here.
+
+    With a kernel value, its fields are parameters of the estimator too: `kernel__length_scale` in a grid search.
+    """
+
+    kernel: Any
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Parameters by name; with `deep` also the fields of a kernel value, as `kernel__…`."""
+        found: dict[str, Any] = super().get_params(deep=False)
+        if deep:
+            for name, value in list(found.items()):
+                if not isinstance(value, (str, type(None))) and is_kernel(value):
+                    found.update({f"{name}__{k}": v for k, v in kernel_parameters(value).items()})
+        return found
+
+    def set_params(self, **params: Any) -> KernelEstimator:
+        """Set parameters; `kernel__…` replaces a field of the kernel (a new value: kernels do not change)."""
+        own = {name: value for name, value in params.items() if "__" not in name}
+        super().set_params(**own)
+        inner: dict[str, dict[str, Any]] = {}
+        for name, value in params.items():
+            head, _, rest = name.partition("__")
+            if rest:
+                inner.setdefault(head, {})[rest] = value
+        for head, changes in inner.items():
+            value = getattr(self, head, None)
+            if not is_kernel(value):
+                raise ValueError(
+                    f"Invalid parameter {head!r} for estimator {type(self).__name__}: {head}__… names a field of a "
+                    f"kernel value, but {head} is {value!r}."
+                )
+            setattr(self, head, with_kernel_parameters(value, changes))
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        return tags
+
+    def _resolve(self, X: Any, sample_weight: FloatArray | None = None) -> ResolvedKernel:
+        return resolve_kernel(
+            self.kernel,
+            X,
+            gamma=getattr(self, "gamma", "scale"),
+            degree=getattr(self, "degree", 3),
+            coef0=getattr(self, "coef0", 1.0),
+            sample_weight=sample_weight,
+        )
+
+    def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
+        """X as a float matrix; points of other kinds (words, sets, graphs) as their kernel prepares them."""
+        if not isinstance(self.kernel, str) and is_kernel(self.kernel) and not _is_matrix(X):
+            return self.kernel.prepare(X)
+        X = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
+        if reset and isinstance(self.kernel, str) and self.kernel == "precomputed":
+            check_gram(X)
+        return X
+
+    def _targets(self, y: Any, n: int) -> FloatArray:
+        """y as floats with one or two axes and n rows."""
+        if y is None:
+            raise ValueError(
+                f"requires y to be passed, but the target y is None: {type(self).__name__} learns from targets."
+            )
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
+        if y.ndim > 2 or len(y) != n:
+            raise ValueError(
+                f"y must have shape ({n},) or ({n}, t), as X has {n} points; its shape is {y.shape}: inconsistent "
+                f"numbers of samples."
+            )
+        return y
+
+
+def _is_matrix(X: Any) -> bool:
+    """Whether X is a matrix of numbers (array, frame or nested list), which every vector kernel takes."""
+    if hasattr(X, "toarray") or hasattr(X, "__dataframe__"):
+        return True
+    try:
+        array = np.asarray(X)
+    except ValueError:
+        return False
+    return array.ndim == 2 and array.dtype.kind in "fiub"

@@ -1,0 +1,237 @@
+"""Where a support vector machine gets its kernel rows: a matrix that is there, or blocks computed when asked for.
+
+`source.block(rows, columns)` is K[rows, columns]; `source.full(dtype)` the whole matrix;
+`source.times(rows, columns, v)` is K[rows, columns] @ v in blocks. Rows and columns are index arrays into the
+training points.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gramgraph.typing import Array, FloatArray, IntArray
+
+__all__ = ["GramRows", "KernelRows", "RBFRows", "Source", "rbf_block", "take_points"]
+
+_BLOCK = 1 << 18  # entries of a block that is computed at once: it stays in the processor's cache
+_PIECES = 16  # as many rectangles are copied one by one; beyond, entry by entry
+
+
+def take_points(X: Any, rows: IntArray) -> Any:
+    """Some of the points, which may be a matrix or any sequence."""
+    if isinstance(X, tuple):
+        return tuple(take_points(part, rows) for part in X)
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    return X[rows] if isinstance(X, np.ndarray) else [X[int(row)] for row in rows]
+
+
+def _stretches(index: IntArray) -> list[tuple[slice, slice]]:
+    """(places in the result, places in the source) of the stretches without a gap; whole classes are copied so."""
+    cuts = np.concatenate([[0], np.flatnonzero(np.diff(index) != 1) + 1, [len(index)]])
+    if len(cuts) > _PIECES:
+        return [(slice(0, 0), slice(0, 0))] * (_PIECES + 1)
+    return [
+        (slice(a, b), slice(int(index[a]), int(index[a]) + b - a))
+        for a, b in zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True)
+        if b > a
+    ]
+
+
+class Source(ABC):
+    """Kernel rows over n training points."""
+
+    n: int
+    diag: FloatArray
+
+    @abstractmethod
+    def block(self, rows: IntArray, columns: IntArray) -> Array:
+        """K[rows][:, columns]."""
+
+    @abstractmethod
+    def subset(self, points: IntArray) -> Source:
+        """The same kernel on some of the points."""
+
+    def settle(self, dtype: Any) -> None:  # noqa: B027 - most sources have one precision
+        """Announce the precision that is wanted of blocks; more than that may be given."""
+
+    def arrange(self, columns: IntArray) -> None:
+        """Announce the columns that the next `rows_of` calls are about."""
+        self._columns = columns
+
+    def rows_of(self, rows: IntArray, start: int = 0) -> Array:
+        """K[rows][:, columns[start:]] for the announced columns."""
+        return self.block(rows, self._columns[start:])
+
+    def full(self, dtype: Any) -> Array:
+        """The whole matrix, in blocks of rows."""
+        self.settle(dtype)
+        K = np.empty((self.n, self.n), dtype)
+        everything = np.arange(self.n)
+        self.arrange(everything)
+        height = max(1, _BLOCK // max(self.n, 1))
+        for start in range(0, self.n, height):
+            K[start : start + height] = self.rows_of(everything[start : start + height])
+        return K
+
+    def times(self, rows: IntArray, columns: IntArray, v: FloatArray) -> FloatArray:
+        """K[rows][:, columns] @ v."""
+        found = np.zeros(len(rows))
+        if not len(columns):
+            return found
+        self.arrange(columns)
+        height = max(1, _BLOCK // len(columns))
+        for start in range(0, len(rows), height):
+            found[start : start + height] = self.rows_of(rows[start : start + height]) @ v
+        return found
+
+
+class GramRows(Source):
+    """A Gram matrix that is there."""
+
+    def __init__(self, K: Array) -> None:
+        self.K = np.ascontiguousarray(K)
+        self.n = len(K)
+        self.diag = np.diagonal(K).astype(np.float64)
+
+    def block(self, rows: IntArray, columns: IntArray) -> Array:
+        """K[rows][:, columns]."""
+        from gramgraph._numerics.smo import gather
+
+        found = np.empty((len(rows), len(columns)), self.K.dtype)
+        down, across = _stretches(rows), _stretches(columns)
+        if len(down) * len(across) > _PIECES:
+            gather(self.K, found, rows, columns)
+            return found
+        for to_row, from_row in down:
+            for to_column, from_column in across:
+                found[to_row, to_column] = self.K[from_row, from_column]
+        return found
+
+    def subset(self, points: IntArray) -> GramRows:
+        """The matrix of some of the points."""
+        return GramRows(self.block(points, points))
+
+    def full(self, dtype: Any) -> Array:
+        """The matrix itself."""
+        return np.ascontiguousarray(self.K, dtype)
+
+    def times(self, rows: IntArray, columns: IntArray, v: FloatArray) -> FloatArray:
+        """K[rows][:, columns] @ v; the whole row is read when most of it is wanted."""
+        if 2 * len(columns) > self.n:
+            spread = np.zeros(self.n, self.K.dtype)
+            spread[columns] = v
+            all_rows = len(rows) == self.n and bool(np.all(rows == np.arange(self.n)))
+            return ((self.K if all_rows else self.K[rows]) @ spread).astype(np.float64)
+        return super().times(rows, columns, v)
+
+
+class KernelRows(Source):
+    """Rows of any kernel function `gram(X, Y)` over points of any kind."""
+
+    def __init__(self, gram: Callable[[Any, Any], Array], X: Any, diag: FloatArray) -> None:
+        self.gram, self.X, self.diag = gram, X, diag
+        self.n = len(diag)
+
+    def arrange(self, columns: IntArray) -> None:
+        """Take the column points once."""
+        self._columns = columns
+        self._points = take_points(self.X, columns)
+
+    def rows_of(self, rows: IntArray, start: int = 0) -> Array:
+        """K[rows][:, columns[start:]]; a point's own entry is k(x, x), noise included."""
+        columns = self._columns[start:]
+        points = take_points(self._points, np.arange(start, len(self._columns))) if start else self._points
+        K = np.array(self.gram(take_points(self.X, rows), points), dtype=np.float64)
+        at = np.full(self.n, -1)
+        at[columns] = np.arange(len(columns))
+        place = at[rows]
+        mine = np.flatnonzero(place >= 0)
+        K[mine, place[mine]] = self.diag[rows[mine]]
+        return K
+
+    def block(self, rows: IntArray, columns: IntArray) -> Array:
+        """K[rows][:, columns]."""
+        self.arrange(columns)
+        return self.rows_of(rows)
+
+    def subset(self, points: IntArray) -> KernelRows:
+        """The same kernel on some of the points."""
+        return KernelRows(self.gram, take_points(self.X, points), self.diag[points])
+
+
+class RBFRows(Source):
+    """exp(−γ ‖x − x′‖²) by one matrix product and one exponential.
+
+    The points are centered and carry −γ‖x‖² as a further column, so that the product is the exponent itself. Single
+    precision is used where it was asked for and the exponent keeps an error below 1e-5.
+    """
+
+    def __init__(self, X: FloatArray, gamma: float) -> None:
+        self._set((X - X.mean(axis=0)) * np.sqrt(2.0 * gamma))
+
+    def _set(self, Z: FloatArray) -> None:
+        self.Z = Z
+        self.n = len(Z)
+        self.diag = np.ones(self.n)
+        self.settle(np.float64)
+
+    def settle(self, dtype: Any) -> None:
+        """Lay out the points in single or double precision."""
+        half = 0.5 * np.einsum("ij,ij->i", self.Z, self.Z)
+        # Rounding of a product of length d is far below d·eps in practice: the largest term is what counts.
+        safe = half.max(initial=0.0) * np.finfo(np.float32).eps * 8 < 1e-5
+        kind: Any = np.float32 if dtype == np.float32 and safe else np.float64
+        one = np.ones(self.n)
+        self.left = np.column_stack([self.Z, -half, one]).astype(kind)
+        self.right = np.column_stack([self.Z, one, -half]).astype(kind)
+
+    def arrange(self, columns: IntArray) -> None:
+        """Lay the column points side by side."""
+        self._columns = columns
+        self._points = np.ascontiguousarray(self.right[columns].T)
+
+    def rows_of(self, rows: IntArray, start: int = 0) -> Array:
+        """K[rows][:, columns[start:]]."""
+        K = self.left[rows] @ self._points[:, start:]
+        np.minimum(K, 0.0, out=K)
+        return np.exp(K, out=K)
+
+    def full(self, dtype: Any) -> Array:
+        """The whole matrix, each block finished where it stands."""
+        self.settle(dtype)
+        K = np.empty((self.n, self.n), self.left.dtype)
+        right = np.ascontiguousarray(self.right.T)
+        height = max(1, _BLOCK // max(self.n, 1))
+        for start in range(0, self.n, height):
+            here = K[start : start + height]
+            np.matmul(self.left[start : start + height], right, out=here)
+            np.minimum(here, 0.0, out=here)
+            np.exp(here, out=here)
+        return K.astype(dtype, copy=False)
+
+    def block(self, rows: IntArray, columns: IntArray) -> Array:
+        """K[rows][:, columns]."""
+        self.arrange(columns)
+        return self.rows_of(rows)
+
+    def subset(self, points: IntArray) -> RBFRows:
+        """The same kernel on some of the points."""
+        part = RBFRows.__new__(RBFRows)
+        part._set(self.Z[points])
+        return part
+
+
+def rbf_block(X: FloatArray, Y: FloatArray, gamma: float) -> FloatArray:
+    """exp(−γ ‖x − y‖²) for all pairs, in double precision, through one matrix product. O(n m d)."""
+    center = Y.mean(axis=0) if len(Y) else 0.0
+    A, B = (X - center) * np.sqrt(2.0 * gamma), (Y - center) * np.sqrt(2.0 * gamma)
+    K = A @ B.T
+    K -= 0.5 * np.einsum("ij,ij->i", A, A)[:, None]
+    K -= 0.5 * np.einsum("ij,ij->i", B, B)
+    np.minimum(K, 0.0, out=K)
+    return np.exp(K, out=K)

@@ -1,0 +1,338 @@
+"""Support vector machines: classification, regression, one class."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import check_is_fitted, column_or_1d
+
+from gramgraph.estimators._base import check_option
+from gramgraph.estimators._svm_base import SupportVectors
+from gramgraph.estimators._svm_classes import agree, couple, dag_scores, elect, held_out, pairs_of, platt, sigmoid
+from gramgraph.estimators._svm_dual import row_type
+from gramgraph.estimators._svm_machine import Machine, Settings, fit_machine, warn_about
+from gramgraph.estimators._svm_others import SVR, OneClassSVM
+from gramgraph.estimators._svm_path import SVCPath, svc_path
+from gramgraph.estimators._svm_rows import GramRows, Source, take_points
+from gramgraph.exceptions import ModelError
+from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+
+__all__ = ["SVC", "SVR", "OneClassSVM", "SVCPath", "svc_path"]
+
+
+def _has_probability(machine: Any) -> bool:
+    if not machine.probability:
+        raise AttributeError("predict_proba is available when SVC is made with probability=True.")
+    return True
+
+
+class SVC(ClassifierMixin, SupportVectors):
+    """Support vector classification.
+
+    min ½ ‖w‖² + C Σ wᵢ max(0, 1 − yᵢ(⟨w, φ(xᵢ)⟩ + b)), solved through its dual to a KKT gap of `tol` by sequential
+    minimal optimization. `nu` (the least share of support vectors, the largest of margin errors) replaces C when
+    given; C = inf asks for the hard margin and fails with an error when the classes cannot be separated.
+
+    `kernel` is None (RBF with gamma), a value of `gramgraph.kernels`, "linear", "rbf", "poly", "precomputed", or a
+    function of (X, Y). `multiclass` is "ovo" (all pairs vote; ties go to the larger summed decisions), "ovr" (one
+    against the rest, the largest decision wins) or "dag" (pairs in a decision graph, k − 1 evaluations a point).
+    `probability=True` fits Platt's sigmoids to cross-validated decisions and couples pairs; `predict` does not change
+    by it, and the largest probability is always that of the predicted class.
+
+    Fitted: `support_`, `support_vectors_`, `n_support_`, `dual_coef_` ((1, n_sv) for two classes, (k − 1, n_sv) for
+    pairs as in libsvm, (k, n_sv) for "ovr"), `intercept_`; `margin_support_` / `margin_vectors_` (0 < α < C, on the
+    margin), `bound_support_` / `bound_vectors_` (α = C, inside it or misclassified), `non_support_`;
+    `dual_objective_`, `n_iter_`. Cost: O(n) a step, and O(n d) for a kernel row outside the cache of `cache_size` MB.
+
+    >>> X = [[-1.0], [0.0], [1.0]]
+    >>> machine = SVC(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=float("inf"), tol=1e-8).fit(X, [1, -1, 1])
+    >>> machine.predict([[-2.0], [0.1], [3.0]])
+    array([ 1, -1,  1])
+    >>> machine.decision_function(X).round(4)
+    array([ 1., -1.,  1.])
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        C: float = 1.0,
+        nu: float | None = None,
+        gamma: float | str = "scale",
+        degree: int = 3,
+        coef0: float = 0.0,
+        multiclass: str = "ovo",
+        decision_function_shape: str = "ovr",
+        class_weight: Any = None,
+        probability: bool = False,
+        tol: float = 1e-3,
+        cache_size: float = 200,
+        max_iter: int = -1,
+        shrinking: bool = True,
+        random_state: RandomState = None,
+    ) -> None:
+        self.kernel = kernel
+        self.C = C
+        self.nu = nu
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.multiclass = multiclass
+        self.decision_function_shape = decision_function_shape
+        self.class_weight = class_weight
+        self.probability = probability
+        self.tol = tol
+        self.cache_size = cache_size
+        self.max_iter = max_iter
+        self.shrinking = shrinking
+        self.random_state = random_state
+
+    # -- learning -----------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
+        """Learn from points X and labels y; a sample weight multiplies C, as repeating the row would."""
+        check_option("multiclass", self.multiclass, ("ovo", "ovr", "dag"))
+        check_option("decision_function_shape", self.decision_function_shape, ("ovo", "ovr"))
+        X = self._points(X, reset=True)
+        y = self._labels(y, len(X[0]) if isinstance(X, tuple) else len(X))
+        if not (isinstance(self.C, (int, float, np.integer, np.floating)) and self.C > 0):
+            raise ModelError(f"C must be a number above zero (inf for the hard margin); it is {self.C!r}.")
+        settings = self._settings(float(self.C), self.nu)
+        kept, weight, source = self._open(X, sample_weight, len(y))
+        label = y[kept]
+        present = np.bincount(label, minlength=len(self.classes_))
+        if np.any(present == 0) or len(self.classes_) < 2:
+            raise ModelError(
+                f"{type(self).__name__} needs points of at least two classes, each with a positive weight; the number "
+                f"of classes with points is {np.count_nonzero(present)}: got 1 class"
+                if np.count_nonzero(present) < 2
+                else f"Class {self.classes_[int(np.argmin(present))]!r} has no point with a positive weight."
+            )
+        weight = weight * self._class_factors(label, weight)[label]
+        if len(self.classes_) > 2:  # class by class, so that the points of a pair are two stretches
+            order = np.argsort(label, kind="stable")
+            source, kept, label, weight = source.subset(order), kept[order], label[order], weight[order]
+        self._fit_all(X, source, kept, label, weight, settings)
+        return self
+
+    def _labels(self, y: Any, n: int) -> IntArray:
+        """Labels as numbers of classes; sets classes_."""
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None: SVC learns from labels.")
+        y = column_or_1d(y, warn=True)
+        check_classification_targets(y)
+        if len(y) != n:
+            raise ValueError(f"X has {n} points, y has {len(y)} labels: inconsistent numbers of samples.")
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        return np.asarray(codes, np.int64)
+
+    def _class_factors(self, label: IntArray, weight: FloatArray) -> FloatArray:
+        k = len(self.classes_)
+        if self.class_weight is None:
+            return np.ones(k)
+        if self.class_weight == "balanced":
+            return weight.sum() / (k * np.bincount(label, weights=weight, minlength=k))
+        if not isinstance(self.class_weight, dict):
+            raise ModelError(f"class_weight must be None, 'balanced' or a dict; it is {self.class_weight!r}.")
+        unknown = [name for name in self.class_weight if name not in list(self.classes_)]
+        if unknown:
+            raise ModelError(f"class_weight names {unknown[0]!r}, which is no class. Classes: {list(self.classes_)}.")
+        return np.array([float(self.class_weight.get(name, 1.0)) for name in self.classes_])
+
+    def _problems(self, label: IntArray) -> list[tuple[IntArray, FloatArray, tuple[object, object]]]:
+        """(points, ±1, names of the two sides) of every two-class problem."""
+        k, names = len(self.classes_), self.classes_.tolist()
+        if k == 2:
+            return [(np.arange(len(label)), np.where(label == 1, 1.0, -1.0), (names[0], names[1]))]
+        if self.multiclass == "ovr":
+            return [(np.arange(len(label)), np.where(label == c, 1.0, -1.0), ("the rest", names[c])) for c in range(k)]
+        found = []
+        for i, j in pairs_of(k):
+            points = np.flatnonzero((label == i) | (label == j))
+            found.append((points, np.where(label[points] == i, 1.0, -1.0), (names[j], names[i])))
+        return found
+
+    def _fit_all(
+        self, X: Any, source: Source, kept: IntArray, label: IntArray, weight: FloatArray, settings: Settings
+    ) -> None:
+        problems = self._problems(label)
+        source, shared = _shared(source, weight, settings, len(problems), self.probability)
+        machines: list[Machine] = []
+        self._sigmoids: list[tuple[float, float]] = []
+        rng = np.random.default_rng(_seed(self.random_state)) if self.probability else None
+        for points, side, names in problems:
+            part = source if len(points) == source.n else source.subset(points)
+            machines.append(fit_machine(part, side, weight[points], settings, names=names))
+            if rng is not None:
+                self._sigmoids.append(
+                    _calibrate(shared if part is source else part, side, weight[points], settings, rng)
+                )
+        self.n_iter_ = np.array([machine.iterations for machine in machines], np.int32)
+        self.dual_objective_ = np.array([machine.objective for machine in machines])
+        warn_about(
+            all(machine.converged for machine in machines),
+            any(machine.curved for machine in machines),
+            self.max_iter,
+            type(self).__name__,
+        )
+        self._keep_all(X, kept, label, problems, machines)
+
+    def _keep_all(self, X: Any, kept: IntArray, label: IntArray, problems: list[Any], machines: list[Machine]) -> None:
+        W = np.zeros((len(kept), len(machines)))
+        bound = np.zeros(len(kept), bool)
+        for q, ((points, _, _), machine) in enumerate(zip(problems, machines, strict=True)):
+            W[points, q] = machine.beta
+            bound[points[machine.bound]] = True
+        used = np.flatnonzero(np.any(W != 0, axis=1))
+        used = used[np.argsort(label[used], kind="stable")]
+        self._n = len(kept)
+        self.n_support_ = np.bincount(label[used], minlength=len(self.classes_)).astype(np.int32)
+        self._keep(X, kept[used], W[used], np.array([machine.intercept for machine in machines]))
+        self._bound = bound[used]
+        self._kept = kept
+        self.dual_coef_ = _libsvm_layout(W[used], label[used], len(self.classes_), self.multiclass)
+
+    @property
+    def margin_support_(self) -> IntArray:
+        """Indices of the points on the margin: 0 < α < C."""
+        check_is_fitted(self, "support_")
+        return self.support_[~self._bound]
+
+    @property
+    def bound_support_(self) -> IntArray:
+        """Indices of the points with α = C (in any of the problems): inside the margin or on the wrong side."""
+        check_is_fitted(self, "support_")
+        return self.support_[self._bound]
+
+    @property
+    def non_support_(self) -> IntArray:
+        """Indices of the points that may be left out without changing the machine."""
+        check_is_fitted(self, "support_")
+        return np.setdiff1d(self._kept, self.support_)
+
+    @property
+    def margin_vectors_(self) -> Any:
+        """The points on the margin."""
+        check_is_fitted(self, "support_")
+        return take_points(self.support_vectors_, np.flatnonzero(~self._bound))
+
+    @property
+    def bound_vectors_(self) -> Any:
+        """The points with α = C."""
+        check_is_fitted(self, "support_")
+        return take_points(self.support_vectors_, np.flatnonzero(self._bound))
+
+    # -- asking -------------------------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> FloatArray:
+        """(n,) for two classes: positive speaks for classes_[1]; (n, k) scores whose largest is the prediction.
+
+        With decision_function_shape="ovo" (and pairs): the raw (n, k (k − 1) / 2) decisions, positive for the first.
+        """
+        D = self._expansions(X)
+        if len(self.classes_) == 2:
+            return D[:, 0]
+        return D if self.decision_function_shape == "ovo" else self._scores(D)
+
+    def _scores(self, D: FloatArray) -> FloatArray:
+        if self.multiclass == "ovr":
+            return D
+        return (dag_scores if self.multiclass == "dag" else elect)(D, len(self.classes_))
+
+    def _codes(self, D: FloatArray) -> IntArray:
+        if len(self.classes_) == 2:
+            return (D[:, 0] > 0).astype(np.int64)
+        return np.asarray(self._scores(D).argmax(axis=1), np.int64)
+
+    def predict(self, X: Any) -> Array:
+        """The label of every point."""
+        D = self._expansions(X)
+        return self.classes_[self._codes(D)]
+
+    @available_if(_has_probability)
+    def predict_proba(self, X: Any) -> FloatArray:
+        """(n, k) probabilities in the order of classes_; their largest is the predicted class."""
+        D, k = self._expansions(X), len(self.classes_)
+        p = np.stack([sigmoid(D[:, q], *self._sigmoids[q]) for q in range(D.shape[1])], axis=1)
+        p = np.clip(p, 1e-7, 1 - 1e-7)
+        if k == 2:
+            P = np.column_stack([1 - p[:, 0], p[:, 0]])
+        elif self.multiclass == "ovr":
+            P = p / p.sum(axis=1, keepdims=True)
+        else:
+            R = np.zeros((len(D), k, k))
+            for q, (i, j) in enumerate(pairs_of(k)):
+                R[:, i, j], R[:, j, i] = p[:, q], 1 - p[:, q]
+            P = couple(R)
+        return agree(P, self._codes(D))
+
+    @available_if(_has_probability)
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """The logarithm of `predict_proba`."""
+        return np.log(self.predict_proba(X))
+
+    def path(self, X: Any, y: Any, Cs: Any, *, cv: Any = 5, sample_weight: Any = None) -> SVCPath:
+        """Cross-validated accuracy for many C, sharing one Gram matrix over C, folds, warm starts; see `svc_path`."""
+        return svc_path(
+            X,
+            y,
+            self.kernel,
+            Cs,
+            cv,
+            gamma=self.gamma,
+            degree=self.degree,
+            coef0=self.coef0,
+            class_weight=self.class_weight,
+            sample_weight=sample_weight,
+            tol=self.tol,
+            cache_size=self.cache_size,
+            random_state=self.random_state,
+        )
+
+
+def _seed(random_state: Any) -> Any:
+    """What numpy's generator takes, from what scikit-learn's users pass."""
+    return random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
+
+
+def _shared(
+    source: Source, weight: FloatArray, settings: Settings, n_problems: int, probability: bool
+) -> tuple[Source, Source]:
+    """The sources of the machines and of their cross-validation: one matrix where many read the same entries.
+
+    A single machine keeps its own source, so that its result does not depend on `probability`.
+    """
+    largest = float(weight.max()) * (settings.C if settings.nu is None else 1.0)
+    dtype = row_type(largest, source, settings.tol)
+    if (n_problems == 1 and not probability) or source.n**2 * np.dtype(dtype).itemsize > settings.cache_bytes:
+        return source, source
+    matrix = GramRows(source.full(dtype))
+    return (source if n_problems == 1 else matrix), matrix
+
+
+def _calibrate(
+    source: Source, y: FloatArray, weight: FloatArray, settings: Settings, rng: np.random.Generator
+) -> tuple[float, float]:
+    def decide(train: IntArray, test: IntArray) -> FloatArray:
+        machine = fit_machine(source.subset(train), y[train], weight[train], settings)
+        used = np.flatnonzero(machine.beta)
+        return source.times(test, train[used], machine.beta[used]) + machine.intercept
+
+    return platt(held_out(y, 5, rng, decide), y, weight)
+
+
+def _libsvm_layout(W: FloatArray, label: IntArray, k: int, multiclass: str) -> FloatArray:
+    """(n_sv, q) weights as scikit-learn's users know them: the k − 1 machines of its class for each support vector."""
+    if k == 2 or multiclass == "ovr":
+        return np.ascontiguousarray(W.T)
+    number = {pair: q for q, pair in enumerate(pairs_of(k))}
+    found = np.zeros((k - 1, len(W)))
+    for c in range(k):
+        mine = label == c
+        for row, other in enumerate(o for o in range(k) if o != c):
+            found[row, mine] = W[mine, number[min(c, other), max(c, other)]]
+    return found

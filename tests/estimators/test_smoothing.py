@@ -1,0 +1,180 @@
+"""Kernel regression, densities and neighbors."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.spatial.distance import cdist
+from sklearn import neighbors
+
+from gramgraph import kernels
+from gramgraph.estimators import KernelDensity, KernelNeighborsClassifier, KernelNeighborsRegressor, NadarayaWatson
+from gramgraph.exceptions import ModelError
+
+
+def draw(rng: np.random.Generator, n: int = 60, d: int = 2) -> tuple[np.ndarray, np.ndarray]:
+    X = rng.normal(size=(n, d))
+    return X, np.sin(2 * X[:, 0]) + 0.1 * rng.normal(size=n)
+
+
+def test_nadaraya_watson_is_its_formula_for_names_values_and_matrices(rng: np.random.Generator) -> None:
+    X, y = draw(rng)
+    new = rng.normal(size=(5, 2))
+    K = np.exp(-0.5 * cdist(new, X, "sqeuclidean") / 0.3**2)
+    expected = K @ y / K.sum(axis=1)
+    np.testing.assert_allclose(NadarayaWatson(0.3).fit(X, y).predict(new), expected, rtol=1e-10)
+    by_value = NadarayaWatson(0.3, kernel=kernels.RBF(1.0)).fit(X, y)
+    np.testing.assert_allclose(by_value.predict(new), expected, rtol=1e-8)
+    own = np.exp(-0.5 * cdist(X, X, "sqeuclidean") / 0.3**2)
+    np.testing.assert_allclose(NadarayaWatson(kernel="precomputed").fit(own, y).predict(K), expected, rtol=1e-10)
+
+
+def test_local_lines_are_weighted_least_squares(rng: np.random.Generator) -> None:
+    X, y = draw(rng)
+    Y = np.stack([y, X[:, 1] ** 2], axis=1)
+    w = rng.uniform(0.5, 2.0, size=60)
+    new = rng.normal(size=(5, 2))
+    found = NadarayaWatson(0.6, degree=1).fit(X, Y, sample_weight=w).predict(new)
+    for x, row in zip(new, found, strict=True):
+        root = np.sqrt(w * np.exp(-0.5 * ((X - x) ** 2).sum(axis=1) / 0.6**2))[:, None]
+        beta = np.linalg.lstsq(root * np.hstack([np.ones((60, 1)), X - x]), root * Y, rcond=None)[0]
+        np.testing.assert_allclose(row, beta[0], atol=1e-8)
+
+
+@pytest.mark.parametrize("degree", [0, 1])
+def test_leave_one_out_is_what_refits_give_and_the_choice_is_its_minimum(rng: np.random.Generator, degree: int) -> None:
+    X, y = draw(rng, n=40)
+    model = NadarayaWatson(degree=degree).fit(X, y)
+
+    def refits(h: float) -> float:
+        errors = []
+        for i in range(40):
+            rest = np.arange(40) != i
+            errors.append(y[i] - NadarayaWatson(h, degree=degree).fit(X[rest], y[rest]).predict(X[i : i + 1])[0])
+        return float(np.mean(np.square(errors)))
+
+    assert model.loo_error_ == pytest.approx(refits(model.bandwidth_), rel=1e-8)
+    assert model.loo_error_ < refits(model.bandwidth_ * 1.5)
+    assert model.loo_error_ < refits(model.bandwidth_ / 1.5)
+
+
+def test_far_away_and_degenerate_points_are_answered(rng: np.random.Generator) -> None:
+    X, y = draw(rng)
+    far = NadarayaWatson(0.01).fit(X, y).predict([[1e4, 0.0]])
+    assert far[0] == pytest.approx(y[X[:, 0].argmax()], rel=1e-6)
+    assert NadarayaWatson(0.01, kernel=kernels.RBF(1.0)).fit(X, y).predict([[1e4, 0.0]])[0] == pytest.approx(y.mean())
+    for degree in (0, 1):
+        same = NadarayaWatson(degree=degree).fit(np.ones((4, 2)), [1.0, 2.0, 3.0, 6.0])
+        assert same.predict([[1.0, 1.0]])[0] == pytest.approx(3.0)
+        assert NadarayaWatson(degree=degree).fit([[1.0]], [5.0]).predict([[7.0]])[0] == pytest.approx(5.0)
+    with pytest.raises(ModelError, match="k ≥ 0"):
+        NadarayaWatson(1.0, kernel="linear").fit([[1.0], [-1.0]], [0.0, 1.0]).predict([[1.0]])
+    with pytest.raises(ModelError, match="degree must be one of"):
+        NadarayaWatson(degree=2).fit(X, y)
+    with pytest.raises(ModelError, match="bandwidth must be a positive number"):
+        NadarayaWatson(0.0).fit(X, y)
+    with pytest.raises(ValueError, match="NaN"):
+        NadarayaWatson().fit([[np.nan], [1.0]], [0.0, 1.0])
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tophat"])
+@pytest.mark.parametrize("d", [1, 3])
+def test_density_agrees_with_scikit_learn(rng: np.random.Generator, kernel: str, d: int) -> None:
+    X, new = rng.normal(size=(80, d)), rng.normal(size=(9, d))
+    w = rng.uniform(0.1, 2.0, size=80)
+    ours = KernelDensity(0.8, kernel=kernel).fit(X, sample_weight=w)
+    theirs = neighbors.KernelDensity(bandwidth=0.8, kernel=kernel, rtol=1e-12).fit(X, sample_weight=w)
+    np.testing.assert_allclose(ours.score_samples(new), theirs.score_samples(new), rtol=1e-8, atol=1e-10)
+
+
+@pytest.mark.parametrize("rule", ["scott", "silverman"])
+def test_bandwidth_rules_agree_with_scikit_learn_on_unit_spread(rng: np.random.Generator, rule: str) -> None:
+    X = rng.normal(size=(100, 2))
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    assert KernelDensity(rule).fit(X).bandwidth_ == pytest.approx(
+        neighbors.KernelDensity(bandwidth=rule).fit(X).bandwidth_, rel=1e-12
+    )
+
+
+def test_density_integrates_to_one_and_loo_likelihood_is_at_its_top(rng: np.random.Generator) -> None:
+    X = np.concatenate([rng.normal(-2, 0.3, size=60), rng.normal(2, 0.6, size=40)])[:, None]
+    grid = np.linspace(-8, 8, 4001)[:, None]
+    for kernel in ("gaussian", "epanechnikov", "tophat"):
+        model = KernelDensity(kernel=kernel).fit(X)
+        mass = np.exp(model.score_samples(grid)).sum() * (grid[1, 0] - grid[0, 0])
+        assert mass == pytest.approx(1.0, abs=5e-3)
+    model = KernelDensity().fit(X)
+
+    def refits(h: float) -> float:
+        rest = [np.arange(100) != i for i in range(100)]
+        return float(np.mean([KernelDensity(h).fit(X[r]).score_samples(X[~r])[0] for r in rest]))
+
+    assert model.loo_score_ == pytest.approx(refits(model.bandwidth_), rel=1e-9)
+    assert model.loo_score_ > max(refits(model.bandwidth_ * 1.3), refits(model.bandwidth_ / 1.3))
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "epanechnikov", "tophat"])
+def test_samples_follow_the_density(kernel: str) -> None:
+    """Mean and variance of 40,000 draws, each within five standard errors (false alarms below 1e-5 a test)."""
+    model = KernelDensity(0.5, kernel=kernel).fit([[0.0, 0.0], [4.0, 0.0]], sample_weight=[3.0, 1.0])
+    draws = model.sample(40_000, random_state=0)
+    own = {"gaussian": 1.0, "epanechnikov": 1 / 6, "tophat": 1 / 4}[kernel] * 0.25  # variance of one axis in 2-D
+    assert draws[:, 0].mean() == pytest.approx(1.0, abs=5 * np.sqrt((3.0 + own) / 40_000))
+    assert draws[:, 1].var() == pytest.approx(own, abs=5 * own * np.sqrt(3.0 / 40_000))
+
+
+def test_density_of_degenerate_data() -> None:
+    assert np.isfinite(KernelDensity().fit([[3.0]]).score_samples([[3.0]])).all()
+    assert np.isfinite(KernelDensity().fit(np.ones((5, 2))).score_samples([[1.0, 1.0]])).all()
+    assert KernelDensity(0.1, kernel="tophat").fit([[0.0]]).score_samples([[5.0]])[0] == -np.inf
+    with pytest.raises(ModelError, match="Did you mean 'gaussian'"):
+        KernelDensity(kernel="gausian").fit([[0.0]])
+    with pytest.raises(ValueError, match="NaN"):
+        KernelDensity().fit([[np.nan]])
+
+
+# --- neighbors ----------------------------------------------------------------------------------------------------
+
+
+def test_linear_kernel_neighbors_are_euclidean_neighbors(rng: np.random.Generator) -> None:
+    X, y = draw(rng)
+    new = rng.normal(size=(20, 2))
+    for weights in ("uniform", "distance"):
+        ours = KernelNeighborsRegressor(4, kernel="linear", weights=weights).fit(X, y)
+        theirs = neighbors.KNeighborsRegressor(4, weights=weights).fit(X, y)
+        np.testing.assert_allclose(ours.predict(new), theirs.predict(new), rtol=1e-6)
+        np.testing.assert_allclose(ours.kneighbors(new)[0], theirs.kneighbors(new)[0], rtol=1e-6)
+        np.testing.assert_allclose(ours.predict(X), theirs.predict(X), rtol=1e-6)  # distance zero: the point itself
+        labels = np.where(y > 0, "up", "down")
+        some = KernelNeighborsClassifier(4, kernel="linear", weights=weights).fit(X, labels)
+        other = neighbors.KNeighborsClassifier(4, weights=weights).fit(X, labels)
+        np.testing.assert_allclose(some.predict_proba(new), other.predict_proba(new), atol=1e-6)
+        assert (some.predict(new) == other.predict(new)).all()
+
+
+def test_kernel_distance_is_the_distance_of_features() -> None:
+    """(xᵀx′)² on the plane has features (a², b², √2 ab)."""
+    X, new = np.array([[1.0, 0.0], [0.5, 0.5], [-1.0, 0.1]]), np.array([[-0.9, 0.0]])
+
+    def phi(P: np.ndarray) -> np.ndarray:
+        return np.stack([P[:, 0] ** 2, P[:, 1] ** 2, 2**0.5 * P[:, 0] * P[:, 1]], axis=1)
+
+    model = KernelNeighborsRegressor(3, kernel="poly", gamma=1.0, degree=2, coef0=0.0).fit(X, [0.0, 1.0, 2.0])
+    distances, numbers = model.kneighbors(new)
+    full = cdist(phi(new), phi(X))[0]
+    np.testing.assert_allclose(distances[0], np.sort(full), atol=1e-12)
+    assert numbers[0].tolist() == np.argsort(full).tolist()
+
+
+def test_neighbors_of_words_and_of_matrices(rng: np.random.Generator) -> None:
+    words = ["abab", "abba", "cdcd", "dcdc"]
+    model = KernelNeighborsClassifier(1, kernel=kernels.Spectrum(2).normalized()).fit(words, [0, 0, 1, 1])
+    assert model.predict(["ababab", "dcdcd"]).tolist() == [0, 1]
+    X, y = draw(rng)
+    k = kernels.Matern(nu=1.5)
+    expected = KernelNeighborsRegressor(3, kernel=k).fit(X[:50], y[:50]).predict(X[50:])
+    by_matrix = KernelNeighborsRegressor(3, kernel="precomputed").fit(k.gram(X[:50]), y[:50])
+    np.testing.assert_allclose(by_matrix.predict(k.gram(X[50:], X[:50])), expected, rtol=1e-12)
+    with pytest.raises(ModelError, match="n_neighbors"):
+        KernelNeighborsRegressor(0).fit(X, y)
+    assert KernelNeighborsClassifier(5).fit([[0.0]], ["only"]).predict([[3.0]])[0] == "only"
