@@ -253,16 +253,19 @@ def _csr(sets: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
     return np.array(ptr, np.int64), np.array(members, np.int64)
 
 
+def _places(members: tuple[int, ...], n: int) -> IntArray:
+    """For each of n variables its place among the members, or -1."""
+    place = [-1] * n
+    for i, v in enumerate(members):
+        place[v] = i
+    return np.array(place, np.int64)
+
+
 def _build(plan: TreePlan) -> tuple[IntArray, int]:
     from gramgraph._numerics.tree_program import build
 
     low, tree = plan.lowered, plan.tree
-    place = np.full((2, len(low.sizes)), -1, np.int64)
-    column, slot = place
-    if plan.sliced:
-        column[list(plan.sliced)] = np.arange(len(plan.sliced))
-    if plan.masked:
-        slot[list(plan.masked)] = np.arange(len(plan.masked))
+    column, slot = _places(plan.sliced, len(low.sizes)), _places(plan.masked, len(low.sizes))
     want_ptr, want_idx = _csr(plan.wants)
     made: tuple[IntArray, int] = build(
         low.sizes, plan.keep, column, slot, tree.mask_offset, low.scope_ptr, low.scope_idx, low.value_ptr, tree.home,

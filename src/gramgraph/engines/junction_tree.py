@@ -258,7 +258,7 @@ def _general(
     found = model._plans.get(key)
     if found is None:
         outputs = Outputs.of(model, question.targets, question.joints, ())
-        masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
+        masked = tuple([v for v, size in enumerate(low.sizes[: low.n_visible].tolist()) if size > 1])
         # no case, no search: where a better order would pay, this tree is too large to be used anyway
         plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns, cases=0)
         found = (_runner(model, Kept(plan), memory) if plan.cells <= GENERAL_CELLS else None, outputs)

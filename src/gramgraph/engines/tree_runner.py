@@ -34,7 +34,7 @@ class TreeRunner:
         self._pool = pool
         self.program = plan.program
         self._own: dict[int, list[FloatArray]] = {1: [], 8: []}
-        self.memory_size = int(self.program.section(P_WORK).sum())
+        self.memory_size = sum(self.program.section(P_WORK).tolist())
         self.no_weights = np.full(len(plan.masked), -1, np.int64)
 
     def lanes_for(self, cases: int) -> int:
