@@ -145,7 +145,7 @@ class Answer(Mapping[Key, Belief]):
     >>> import gramgraph as gg
     >>> answer = gg.datasets.asia().query(["lung", "bronc"], {"smoke": "yes"})
     >>> list(answer), answer.exact, answer.engine, round(answer.log_evidence, 4)
-    (['lung', 'bronc'], True, 'junction_tree', -0.6931)
+    (['lung', 'bronc'], True, 'enumeration', -0.6931)
     >>> print(answer.to_frame())
       variable state  probability
     0     lung    no          0.9

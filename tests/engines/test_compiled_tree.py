@@ -277,16 +277,18 @@ def test_errors_at_the_door():
 def test_other_frames(kind):
     pytest.importorskip(kind)
     net = gg.datasets.asia()
-    pandas = pd.DataFrame({"smoke": ["yes", None, "no"], "xray": ["no", "yes", None]})
+    columns = {"smoke": ["yes", None, "no"], "xray": ["no", "yes", None]}
     if kind == "polars":
         import polars
 
-        frame = polars.DataFrame(pandas.to_dict("list"))
+        kinds = dict.fromkeys(columns, polars.Categorical)
+        frames = [polars.DataFrame(columns), polars.DataFrame(columns, schema=kinds)]
     else:
         import pyarrow
 
-        frame = pyarrow.table(pandas.to_dict("list"))
-    assert_same(net.query(None, frame), net.query(None, pandas), net.variables)
+        frames = [pyarrow.table(columns)]
+    for frame in frames:
+        assert_same(net.query(None, frame), net.query(None, pd.DataFrame(columns)), net.variables)
 
 
 def test_progress_is_reported_and_options_are_known():

@@ -142,11 +142,12 @@ def _many_cases(model: GraphicalModel, cases: Any) -> tuple[tuple[int, ...], Int
         import narwhals as nw
 
         try:
-            cases = nw.from_native(cases, eager_only=True).to_pandas()
+            frame = nw.from_native(cases, eager_only=True)
         except TypeError:
             raise VariableError(
                 f"evidence must be a dict, a data frame or a list of dicts, not {type(cases).__name__}"
             ) from None
+        cases = pd.DataFrame({name: frame[name].to_numpy() for name in frame.columns})  # asks for no further package
     observed = tuple(model.index(name) for name in cases.columns)
     if len(set(observed)) != len(observed):
         twice = cases.columns[cases.columns.duplicated()][0]

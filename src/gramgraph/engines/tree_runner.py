@@ -22,6 +22,8 @@ LANE_CELLS_IN_ALL = 4_000_000
 #: Buffers up to this many numbers stay with their tree; larger ones go back to the model's pool.
 OWN_MEMORY = 1 << 17
 NO_WEIGHTS = np.zeros((1, 1))
+#: From this many cases on it pays to look for equal ones, which share one answer.
+LOOK_FOR_EQUAL = 16
 
 
 class TreeRunner:
@@ -72,9 +74,20 @@ class TreeRunner:
         n_jobs: int = 1,
         report: Report | None = None,
     ) -> None:
-        """Marginals and log p(e) of every case."""
+        """Marginals and log p(e) of every case; equal cases are answered once."""
         from gramgraph._numerics.tree_runner import sums
 
+        equal = _equal_cases(codes, weights)
+        if equal is not None:
+            first, kind = equal
+            each, each_z = np.empty((len(first), out.shape[1])), np.empty(len(first))
+            self.sums(
+                codes[first], mask_columns, each, each_z,
+                weights=weights, weight_column=weight_column, n_jobs=n_jobs, report=_stretched(report, first, kind),
+            )  # fmt: skip
+            np.take(each, kind, axis=0, out=out)
+            np.take(each_z, kind, out=log_z)
+            return
         lanes = self.lanes_for(len(codes))
         columns = self.no_weights if weight_column is None else weight_column
         p, values = self.program, self.plan.lowered.values
@@ -107,6 +120,14 @@ class TreeRunner:
         """
         from gramgraph._numerics.tree_runner import best
 
+        equal = _equal_cases(codes, weights)
+        if equal is not None:
+            first, kind = equal
+            each, value = self.best(
+                codes[first], mask_columns, weights=weights, weight_column=weight_column, support_only=support_only,
+                n_jobs=n_jobs, report=_stretched(report, first, kind),
+            )  # fmt: skip
+            return each[kind], value[kind]
         p, low = self.program, self.plan.lowered
         static, values, log_scale = p.static, low.values, p.log_scale
         if support_only:
@@ -170,6 +191,21 @@ class TreeRunner:
         for column, v in enumerate(self.plan.sliced):
             states[:, v] = codes[0, column]
         return states, float(log_z[0])
+
+
+def _equal_cases(codes: IntArray, weights: FloatArray) -> tuple[IntArray, IntArray] | None:
+    """(first case of each kind, the kind of every case) when at least half of the cases repeat others."""
+    if len(codes) < LOOK_FOR_EQUAL or len(weights) > 1:
+        return None
+    from gramgraph._numerics.rows import distinct_rows
+
+    first, kind = distinct_rows(codes)
+    return (first, kind) if 2 * len(first) <= len(codes) else None
+
+
+def _stretched(report: Report | None, first: IntArray, kind: IntArray) -> Report | None:
+    """A report of distinct cases, told as a share of all of them."""
+    return None if report is None else lambda done: report(done * len(kind) // len(first))
 
 
 def _in_blocks(

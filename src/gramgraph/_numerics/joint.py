@@ -1,0 +1,51 @@
+"""Numba: marginals of a joint table so small that walking through it beats planning a way around it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
+def joint_sums(codes, column, sizes, scope_ptr, scope_idx, value_ptr, values, out):
+    """Σ over all combinations of the unobserved variables (code -1) of the product of the factors.
+
+    The normalized marginal of variable v goes to out[column[v]:] where column[v] ≥ 0; the sum is returned.
+    """
+    n, n_factors = sizes.shape[0], value_ptr.shape[0] - 1
+    stride = np.zeros((n_factors, n), np.int64)
+    at = value_ptr[:n_factors].copy()
+    for f in range(n_factors):
+        step = 1
+        for j in range(scope_ptr[f + 1] - 1, scope_ptr[f] - 1, -1):
+            v = scope_idx[j]
+            stride[f, v] = step
+            step *= sizes[v]
+            if codes[v] > 0:
+                at[f] += stride[f, v] * codes[v]
+    digits = np.maximum(codes, 0)
+    out[:] = 0.0
+    total = 0.0
+    v = n
+    while v >= 0:
+        p = 1.0
+        for f in range(n_factors):
+            p *= values[at[f]]
+        total += p
+        for u in range(n):
+            if column[u] >= 0:
+                out[column[u] + digits[u]] += p
+        v = n - 1
+        while v >= 0:
+            if codes[v] < 0:
+                digits[v] += 1
+                if digits[v] < sizes[v]:
+                    for f in range(n_factors):
+                        at[f] += stride[f, v]
+                    break
+                for f in range(n_factors):
+                    at[f] -= stride[f, v] * (sizes[v] - 1)
+                digits[v] = 0
+            v -= 1
+    out /= total
+    return total
