@@ -31,12 +31,15 @@ class Belief:
     (0.1, 'no')
     """
 
-    __slots__ = ("batched", "probabilities", "scope")
+    __slots__ = ("batched", "index", "probabilities", "scope")
 
-    def __init__(self, scope: tuple[Var, ...], probabilities: FloatArray, *, batched: bool = False) -> None:
+    def __init__(
+        self, scope: tuple[Var, ...], probabilities: FloatArray, *, batched: bool = False, index: Any = None
+    ) -> None:
         self.scope = scope
         self.probabilities = probabilities
         self.batched = batched
+        self.index = index  # of the table of cases, for to_frame
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -115,7 +118,8 @@ class Belief:
             columns = (
                 pd.Index(labels, name=names[0]) if len(names) == 1 else pd.MultiIndex.from_tuples(labels, names=names)
             )
-            return pd.DataFrame(self.probabilities.reshape(len(self.probabilities), len(labels)), columns=columns)
+            table = self.probabilities.reshape(len(self.probabilities), len(labels))
+            return pd.DataFrame(table, columns=columns, index=self.index)
         states = pd.DataFrame(labels, columns=names)
         return states.assign(probability=self.probabilities.ravel())
 
@@ -195,7 +199,7 @@ class Answer(Mapping[Key, Belief]):
         if column is not None:
             var, start, stop = column
             if self.batched:
-                return Belief((var,), self._marginals[:, start:stop], batched=True)
+                return Belief((var,), self._marginals[:, start:stop], batched=True, index=self.details.get("index"))
             return Belief((var,), self._marginals[start:stop])
         if self._joints and key in self._joints:
             return self._joints[key]  # type: ignore[index]

@@ -205,7 +205,7 @@ def test_impossible_cases_are_empty_and_told(run, tmp_path):
     ("text", "words"),
     [
         ("smok\nyes\n", ["column 'smok'", "Did you mean 'smoke'", "--keep smok"]),
-        ("smoke\nyes\nyess\n", ["rows 1 to 2", "'yess' is not a state of smoke"]),
+        ("smoke\nyes\nyess\n", ["c.csv: row 2", "'yess' is not a state of smoke"]),
         ("", ["c.csv"]),
         ('smoke,xray\n"yes\n', ["c.csv"]),
         ("smoke,xray\nyes,no,yes\n", ["c.csv"]),

@@ -63,10 +63,11 @@ def _answer_cases(model: GraphicalModel, args: argparse.Namespace, ask: Any, evi
     with _reading(args) as (chunks, progress), output(args.out) as stream:
         for chunk in chunks:
             kept, frame = _observations(model, chunk, args, fixed)
+            frame.index = range(done + 1, done + 1 + len(frame))  # rows of the file, for messages
             try:
                 table, log_prob = ask(frame, likelihoods)
             except (StateError, VariableError) as error:
-                raise type(error)(f"{args.cases}, rows {done + 1} to {done + len(frame)}: {error}") from error
+                raise type(error)(f"{args.cases}: {error}") from error
             table = pd.concat([kept.reset_index(drop=True), table.reset_index(drop=True)], axis=1)
             table.to_csv(stream, index=False, header=done == 0, lineterminator="\n")
             impossible += int(np.isneginf(log_prob).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from numbers import Real
+from numbers import Integral, Real
 
 from gramgraph.exceptions import BudgetError, OptionError, listing
 
@@ -43,6 +43,12 @@ def check_memory(memory: object) -> None:
     """`OptionError` unless `memory` is None or a positive number of bytes."""
     if memory is not None and not (isinstance(memory, Real) and float(memory) > 0):
         raise OptionError(f"memory must be a positive number of bytes (2e9 for 2 GB), not {memory!r}")
+
+
+def check_jobs(n_jobs: object) -> None:
+    """`OptionError` unless `n_jobs` is a number of threads, or -1 for all."""
+    if not isinstance(n_jobs, Integral) or not (n_jobs == -1 or n_jobs >= 1):
+        raise OptionError(f"n_jobs is a number of threads from 1, or -1 for all, not {n_jobs!r}")
 
 
 def check_budget(needed: float, memory: float | None, clique: Sequence[str], cells: float) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
 from gramgraph.answers import Answer, Assignment
+from gramgraph.compile.budget import check_jobs
 from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan
 from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets, refuse_soft
@@ -15,10 +16,8 @@ from gramgraph.engines.impossible import raise_impossible
 from gramgraph.engines.quick import quick_query
 from gramgraph.engines.registry import get_engine
 from gramgraph.exceptions import OptionError, VariableError
+from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray, RandomState
-
-if TYPE_CHECKING:
-    from gramgraph.models.base import GraphicalModel
 
 __all__ = ["log_evidence", "map_query", "plan", "query", "sample", "warmup"]
 
@@ -41,6 +40,7 @@ def query(
         answer = quick_query(model, targets, evidence or {})
         if answer is not None:
             return answer
+    check_jobs(n_jobs)
     singles, joints = parse_targets(model, targets)
     parsed = parse_evidence(model, evidence, virtual_evidence, soft_evidence)
     question = build_question(model, singles, joints, parsed)
@@ -85,6 +85,7 @@ def log_evidence(
     model: GraphicalModel, evidence: Any, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
 ) -> float | FloatArray:
     """log p(evidence): a number, or one per case; -inf where the evidence is impossible."""
+    check_jobs(n_jobs)
     parsed = parse_evidence(model, evidence, virtual_evidence)
     refuse_soft(model, parsed)
     question = build_question(model, (), (), parsed)
@@ -106,6 +107,7 @@ def map_query(
     time_limit: float | None = None,
 ) -> Any:
     """The most probable assignment; see `GraphicalModel.map_query`."""
+    check_jobs(n_jobs)
     parsed = parse_evidence(model, evidence, virtual_evidence)
     refuse_soft(model, parsed)
     if k is not None and (not isinstance(k, (int, np.integer)) or k < 1):
@@ -199,6 +201,8 @@ def plan(
     >>> gg.plan(gg.datasets.asia(), given=["smoke"]).width
     2
     """
+    if not isinstance(model, GraphicalModel):
+        raise OptionError(f"plan takes a model, such as gg.datasets.asia(), not {model!r}")
     singles, joints = parse_targets(model, targets)
     names = [given] if isinstance(given, str) else list(() if given is None else given)
     observed = tuple(model.index(name) for name in names)

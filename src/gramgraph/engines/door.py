@@ -171,7 +171,7 @@ def _encode(column: Any, model: GraphicalModel, v: int) -> IntArray | None:
             found, labels = pd.factorize(column.array)
         except TypeError:  # a cell that has no hash: a set, a list, a dict
             row = next(i for i, value in enumerate(column) if isinstance(value, (set, list, dict)))
-            raise StateError(_no_label(model, v, row, column.iloc[row])) from None
+            raise StateError(_no_label(model, v, column.index[row], column.iloc[row])) from None
         labels = list(labels)
     if not len(labels):
         return None
@@ -183,14 +183,14 @@ def _encode(column: Any, model: GraphicalModel, v: int) -> IntArray | None:
         if code < 0 and (found == i).any():
             row = int(np.argmax(found == i))
             if isinstance(label, (_States, Likelihood, Soft, frozenset, tuple)):
-                raise StateError(_no_label(model, v, row, label))
+                raise StateError(_no_label(model, v, column.index[row], label))
             error = StateError.unknown(label, var.name, var.states)
-            raise StateError(f"row {row}: {error}")
+            raise StateError(f"row {column.index[row]}: {error}")
         table[i] = code
     return table[found]
 
 
-def _no_label(model: GraphicalModel, v: int, row: int, value: Any) -> str:
+def _no_label(model: GraphicalModel, v: int, row: Any, value: Any) -> str:
     return (
         f"row {row}: a table of cases holds states of {model._vars[v].name} or missing cells, not {value!r}; "
         "ask about such a case alone, with evidence as a dict"

@@ -31,7 +31,7 @@ class Part:
     contraction: Contraction
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EliminationPlan:
     """What will be computed: for each thing asked, the connected pieces that matter for it.
 
@@ -93,6 +93,8 @@ class EliminationPlan:
             f"elimination: width {self.width}, {len(self.steps)} steps, {self.flops:,} operations, "
             f"{self.bytes:,} bytes\nlargest table: {', '.join(self.largest)} ({table_size(self.largest_scope):,} cells)"
         )
+
+    __repr__ = __str__
 
 
 @dataclass(frozen=True)

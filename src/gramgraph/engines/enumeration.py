@@ -22,7 +22,7 @@ __all__ = ["Enumeration", "EnumerationPlan"]
 MAX_CELLS = 2**24
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class EnumerationPlan:
     """The size of the joint table over the variables that are not observed."""
 
@@ -41,6 +41,8 @@ class EnumerationPlan:
 
     def __str__(self) -> str:
         return f"enumeration: one table over {len(self.largest)} variables, {self.cells:,} cells, {self.bytes:,} bytes"
+
+    __repr__ = __str__
 
 
 class Enumeration:

@@ -203,6 +203,13 @@ class _MessageTable(Generic[F]):
                 rows.append((step, graph.label(a), graph.label(b), var.name, state, float(value)))
         return pd.DataFrame(rows, columns=["step", "sender", "receiver", "variable", "state", "value"])
 
+    def __repr__(self) -> str:
+        graph = self._passed.graph
+        return (
+            f"{type(self).__name__}: {len(graph.schedule)} messages between {len(graph.variables)} variables and "
+            f"{len(graph.names)} factors: .to_frame() shows them"
+        )
+
     def _variable(self, name: str) -> int:
         var = self._model.var(name)
         if var in self._observed.hard:

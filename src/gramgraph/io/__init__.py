@@ -8,6 +8,7 @@ import os
 from os import PathLike
 from typing import Any
 
+from gramgraph.exceptions import OptionError
 from gramgraph.io.registry import find_format, inflate, load_format
 
 __all__ = [
@@ -69,6 +70,8 @@ def write(model: Any, path: str | PathLike[str], *, format: str | None = None) -
 
     Numbers are written so that reading gives the same bits. Nothing is written when the format cannot hold the model.
     """
+    if isinstance(model, (str, PathLike)):
+        raise OptionError("write takes the model first and then the path: gg.write(model, path)")
     file = os.fspath(path)
     name, packed = find_format(file, format)
     data = load_format(name).dumps(model)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -98,8 +99,8 @@ def denoising_grid(image: Any, coupling: Any = 1.0, flip_probability: float = 0.
 
 
 def _grid_vars(rows: int, cols: int, domain: Discrete) -> list[list[Var]]:
-    if rows < 1 or cols < 1:
-        raise ModelError(f"a grid needs at least one row and one column, not {rows} by {cols}")
+    if not isinstance(rows, Integral) or not isinstance(cols, Integral) or rows < 1 or cols < 1:
+        raise ModelError(f"a grid needs at least one row and one column, not {rows!r} by {cols!r}")
     return [[Var(f"x{r}_{c}", domain) for c in range(cols)] for r in range(rows)]
 
 
