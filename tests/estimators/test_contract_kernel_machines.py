@@ -23,6 +23,8 @@ ESTIMATORS = [
     KernelRidge(alpha="loo"),
     KernelRidge(approx="nystrom", n_components=20, random_state=0),
     KernelRidge(approx="features", n_components=50, random_state=0),
+    KernelRidge(alpha="gcv", approx="nystrom", n_components=20, n_jobs=2, random_state=0),
+    KernelRidge(alpha="loo", approx="nystrom", n_components=20, random_state=0),
     NadarayaWatson(0.5),
     NadarayaWatson(0.5, degree=1),
     NadarayaWatson(),
@@ -34,6 +36,7 @@ ESTIMATORS = [
     KernelPCA(2),
     KernelPCA(2, solver="lanczos", random_state=0),
     KernelPCA(2, pre_image="ridge"),
+    KernelPCA(2, approx="nystrom", n_features=15, random_state=0),
     KernelKMeans(3, random_state=0),
 ]
 

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from gramgraph import kernels
 from gramgraph.estimators import PCA, KernelPCA
 from gramgraph.estimators._base import resolve_kernel
-from gramgraph.estimators.pca import _HalfGram, top_eigenpairs
+from gramgraph.estimators._pca_spectrum import HalfGram, smallest_ritz_value, top_eigenpairs
 from gramgraph.exceptions import ModelError
 
 
@@ -94,17 +94,52 @@ def test_lanczos_finds_the_top(rng: np.random.Generator) -> None:
     np.testing.assert_allclose(np.abs(found[1].T @ Q[:, :6]), np.eye(6), atol=1e-8)
 
 
+def test_the_smallest_ritz_value_bounds_from_above_and_finds_what_is_far(rng: np.random.Generator) -> None:
+    Q = np.linalg.qr(rng.normal(size=(300, 300)))[0]
+    values = np.concatenate([[-0.2], 1.0 / np.arange(1, 300)])
+    A = (Q * values) @ Q.T
+    found = smallest_ritz_value(lambda v: A @ v, 300, random_state=0)
+    assert -0.2 - 1e-12 <= found < -0.19
+    assert smallest_ritz_value(lambda v: 0.0 * v, 5) == pytest.approx(0.0)
+    assert smallest_ritz_value(lambda v: 2.0 * v, 1) == pytest.approx(2.0)
+
+
 def test_half_a_gram_matrix_is_enough_and_noise_stays_on_its_diagonal(rng: np.random.Generator) -> None:
     X = rng.normal(size=(300, 2))  # more than one block of rows
     k = kernels.RBF(0.7) + kernels.White(0.3)
-    half = _HalfGram.of(resolve_kernel(k), X)
+    half = HalfGram.of(resolve_kernel(k), X)
     v = rng.normal(size=300)
-    np.testing.assert_allclose(half.matvec(v), k.gram(X) @ v, atol=1e-11)
+    np.testing.assert_allclose(half.matvec(v), k.gram(X) @ v, atol=1e-9)
+    bound = 7.3e-12 * (np.abs(k.gram(X)) @ np.abs(v)) + 1e-13  # six bytes an entry
+    assert (np.abs(half.matvec(v) - k.gram(X) @ v) <= bound).all()
     assert half.trace() == pytest.approx(np.trace(k.gram(X)))
-    assert half.packed.nbytes == 8 * 300 * 301 // 2
+    assert half.high.nbytes + half.low.nbytes == 6 * 300 * 301 // 2
     few, all_ = (KernelPCA(4, kernel=k, solver=solver, random_state=0).fit(X) for solver in ("lanczos", "dense"))
     np.testing.assert_allclose(few.eigenvalues_, all_.eigenvalues_, rtol=1e-10)
     np.testing.assert_allclose(few.explained_variance_ratio_, all_.explained_variance_ratio_, rtol=1e-10)
+
+
+def test_components_of_features_for_large_n(rng: np.random.Generator) -> None:
+    X, new = rng.normal(size=(200, 3)), rng.normal(size=(9, 3))
+    exact = KernelPCA(4, gamma=0.2).fit(X)
+    full = KernelPCA(4, gamma=0.2, approx="nystrom", n_features=200, random_state=0).fit(X)
+    np.testing.assert_allclose(full.eigenvalues_, exact.eigenvalues_, rtol=1e-8)
+    np.testing.assert_allclose(np.abs(full.transform(new)), np.abs(exact.transform(new)), atol=1e-6)
+    np.testing.assert_allclose(full.explained_variance_ratio_, exact.explained_variance_ratio_, rtol=1e-8)
+    few = KernelPCA(4, gamma=0.2, approx="nystrom", n_features=80, random_state=0, n_jobs=2)
+    assert np.abs(few.fit_transform(X)).shape == (200, 4)
+    assert (few.eigenvalues_ <= exact.eigenvalues_ * (1 + 1e-12)).all()  # the approximation stays below the kernel
+    assert (few.eigenvalues_ > 0.98 * exact.eigenvalues_).all()
+    blocks = KernelPCA(4, gamma=0.2, approx="nystrom", landmarks=few.features_.landmarks)
+    for i in range(0, 200, 60):
+        blocks.partial_fit(X[i : i + 60])
+    np.testing.assert_allclose(blocks.transform(new), few.transform(new), atol=1e-8)
+    random = KernelPCA(2, gamma=0.2, approx="features", n_features=2000, random_state=0).fit(X)
+    np.testing.assert_allclose(random.eigenvalues_, exact.eigenvalues_[:2], rtol=0.1)
+    with pytest.raises(AttributeError, match="partial_fit"):
+        KernelPCA(2).partial_fit(X)
+    with pytest.raises(ModelError, match="pre_image='ridge' needs the training points"):
+        KernelPCA(2, approx="nystrom", pre_image="ridge").fit(X)
 
 
 def test_ridge_pre_images_lead_new_points_back(rng: np.random.Generator) -> None:

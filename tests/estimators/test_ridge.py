@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -95,14 +97,93 @@ def test_nystrom_with_all_landmarks_is_the_exact_answer_and_blocks_change_nothin
 
 def test_sums_of_kernel_columns_are_taken_where_they_keep_their_digits(rng: np.random.Generator) -> None:
     X, Y = draw(rng, n=400, d=6)
-    rough = KernelRidge(0.5, gamma=0.5, approx="nystrom", n_components=50, random_state=0).fit(X, Y)
-    smooth = KernelRidge(0.5, gamma=1e-3, approx="nystrom", n_components=50, random_state=0).fit(X, Y)
-    assert rough._plain_is_safe(400)
-    assert not smooth._plain_is_safe(400)
-    for model in (rough, smooth):
+    w = rng.uniform(0.5, 2.0, size=400)
+    kinds = []
+    for gamma in (0.5, 0.003, 3e-4):
+        model = KernelRidge(0.5, gamma=gamma, approx="nystrom", n_components=50, random_state=0).fit(X, Y, w)
+        kinds.append((model._model.plain_error(400, 0.5) < 1e-3, model._model.rough))
         Phi = model.features_.transform(X)
-        primal = np.linalg.solve(Phi.T @ Phi + 0.5 * np.eye(Phi.shape[1]), Phi.T @ Y)
-        np.testing.assert_allclose(model.predict(X), Phi @ primal, atol=1e-8)
+        primal = np.linalg.solve(Phi.T @ (w[:, None] * Phi) + 0.5 * np.eye(Phi.shape[1]), Phi.T @ (w[:, None] * Y))
+        np.testing.assert_allclose(model.predict(X), Phi @ primal, atol=1e-9)
+    assert kinds == [(True, False), (True, True), (False, False)]  # sums as they are, refined, of the features
+
+
+def weights_for(rng: np.random.Generator, n: int) -> np.ndarray:
+    return rng.integers(0, 3, size=n).astype(float)
+
+
+@pytest.mark.parametrize("approx", ["nystrom", "features"])
+def test_leave_one_out_of_features_is_what_refits_give(rng: np.random.Generator, approx: str) -> None:
+    X, Y = draw(rng, n=30)
+    w = rng.uniform(0.3, 2.0, size=30)
+    options = {"gamma": 0.3, "approx": approx, "n_components": 12, "landmarks": X[::3], "random_state": 0}
+    alphas = np.array([0.05, 0.5, 5.0])
+    model = KernelRidge("loo", alphas=alphas, **options).fit(X, Y, sample_weight=w)
+    expected = []
+    for alpha in alphas:
+        errors = []
+        for i in range(30):
+            rest = np.arange(30) != i
+            left = KernelRidge(alpha, **options).fit(X[rest], Y[rest], sample_weight=w[rest])
+            errors.append(((Y[i] - left.predict(X[i : i + 1])[0]) ** 2).mean())
+        expected.append(np.average(errors, weights=w))
+    np.testing.assert_allclose(model.alpha_scores_, expected, rtol=1e-7)
+    assert model.alpha_ == alphas[np.argmin(expected)]
+    same = KernelRidge(model.alpha_, **options).fit(X, Y, sample_weight=w)
+    np.testing.assert_allclose(model.predict(X), same.predict(X), atol=1e-9)
+
+
+def test_generalized_cross_validation_by_its_formula_in_all_modes(rng: np.random.Generator) -> None:
+    X, Y = draw(rng, n=60)
+    alphas = np.logspace(-3, 1, 5)
+    exact = KernelRidge("gcv", gamma=0.3, alphas=alphas).fit(X, Y)
+    K = kernels.RBF(length_scale=1.0 / np.sqrt(0.6)).gram(X)
+    expected = []
+    for alpha in alphas:
+        H = K @ np.linalg.inv(K + alpha * np.eye(60))
+        expected.append(60 * ((Y - H @ Y) ** 2).sum(axis=0).mean() / (60 - np.trace(H)) ** 2)
+    np.testing.assert_allclose(exact.alpha_scores_, expected, rtol=1e-7)
+    full = KernelRidge("gcv", gamma=0.3, alphas=alphas, approx="nystrom", n_components=60).fit(X, Y)
+    np.testing.assert_allclose(full.alpha_scores_, expected, rtol=1e-5)
+    assert full.alpha_ == exact.alpha_ == alphas[np.argmin(expected)]
+    # blocks in turn, and weights as repetitions, change nothing
+    w = weights_for(rng, 60)
+    stream = KernelRidge("gcv", gamma=0.3, alphas=alphas, approx="nystrom", landmarks=X[:20])
+    stream.partial_fit(X[:25], Y[:25], w[:25]).partial_fit(X[25:], Y[25:], w[25:])
+    again = np.repeat(np.arange(60), w.astype(int))
+    whole = KernelRidge("gcv", gamma=0.3, alphas=alphas, approx="nystrom", landmarks=X[:20]).fit(X[again], Y[again])
+    np.testing.assert_allclose(stream.alpha_scores_, whole.alpha_scores_, rtol=1e-7)
+    np.testing.assert_allclose(stream.predict(X), whole.predict(X), atol=1e-8)
+
+
+def test_threads_and_memory_maps_give_the_same_model(rng: np.random.Generator, tmp_path: Any) -> None:
+    X, Y = draw(rng, n=3000)
+    stored = np.lib.format.open_memmap(tmp_path / "X.npy", mode="w+", dtype=np.float64, shape=X.shape)
+    stored[:] = X
+    options = {"gamma": 0.3, "approx": "nystrom", "n_components": 60, "random_state": 0}
+    one = KernelRidge(0.5, **options).fit(X, Y)
+    two = KernelRidge(0.5, n_jobs=2, **options).fit(stored, Y)
+    np.testing.assert_allclose(two.predict(stored), one.predict(X), atol=1e-9)
+    blocks = KernelRidge(0.5, **{**options, "landmarks": one.features_.landmarks})
+    for i in range(0, 3000, 700):
+        blocks.partial_fit(stored[i : i + 700], Y[i : i + 700])
+    np.testing.assert_allclose(blocks.predict(X), one.predict(X), atol=1e-7)
+
+
+def test_predictions_through_landmarks_are_those_of_the_features(rng: np.random.Generator) -> None:
+    X, Y = draw(rng, n=400)
+    for gamma, direct in ((0.3, True), (1e-5, False)):  # almost flat: weights of landmarks would cancel
+        model = KernelRidge(1e-6, gamma=gamma, approx="nystrom", n_components=80, random_state=0).fit(X, Y)
+        assert (model._expansion is not None) == direct
+        np.testing.assert_allclose(model.predict(X), model.features_.transform(X) @ model.coef_, atol=1e-7)
+
+
+def test_redundant_landmarks_are_left_out(rng: np.random.Generator) -> None:
+    X, Y = draw(rng, n=500, d=1)
+    model = KernelRidge(1e-3, gamma=0.05, approx="nystrom", n_components=300, random_state=0).fit(X, Y)
+    assert model.features_.rank == len(model.features_.landmarks) < 40
+    exact = KernelRidge(1e-3, gamma=0.05).fit(X, Y)
+    np.testing.assert_allclose(model.predict(X), exact.predict(X), atol=1e-6)
 
 
 def test_random_features_come_near(rng: np.random.Generator) -> None:
@@ -172,8 +253,9 @@ def test_bad_input_is_named(rng: np.random.Generator) -> None:
         KernelRidge(kernel="precomputed").fit(rng.normal(size=(40, 40)), Y)
     with pytest.raises(AttributeError, match="partial_fit"):
         KernelRidge().partial_fit(X, Y)
-    with pytest.raises(ModelError, match="needs the full kernel matrix"):
-        KernelRidge("loo", approx="nystrom").fit(X, Y)
+    with pytest.raises(AttributeError, match="partial_fit") as caught:
+        KernelRidge("loo", approx="nystrom").partial_fit(X, Y)
+    assert "What helps: alpha='gcv'" in str(caught.value.__cause__)
     with pytest.raises(GramGraphError, match="two matrices"):
         KernelRidge(kernel=lambda a, b: 1.0).fit(X, Y)
     indefinite = -np.eye(40)

@@ -7,7 +7,8 @@ import warnings
 import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
-from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris, make_friedman1
 from sklearn.linear_model import ARDRegression
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.model_selection import GridSearchCV, train_test_split
@@ -15,7 +16,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramgraph._numerics.sparse_bayes import Posterior, logistic, regression, softmax_mode
 from gramgraph.estimators.rvm import RVC, RVR
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels import RBF
@@ -27,105 +27,12 @@ def sinc(n: int, *, noise: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.n
     return x, clean + noise * np.random.default_rng(seed).standard_normal(n), clean
 
 
-def design(x: np.ndarray, gamma: float = 0.2) -> np.ndarray:
-    return np.vstack([np.ones(len(x)), rbf_kernel(x, gamma=gamma)])
-
-
 def ripley(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Two classes, each a mixture of two Gaussians of variance 0.03 (Bayes error about 8 %)."""
     rng = np.random.default_rng(seed)
     y = rng.integers(0, 2, n)
     centers = np.array([[[-0.7, 0.3], [0.3, 0.3]], [[-0.3, 0.7], [0.4, 0.7]]])
     return centers[y, rng.integers(0, 2, n)] + np.sqrt(0.03) * rng.standard_normal((n, 2)), y
-
-
-# --- the sequential updates ---------------------------------------------------------------------------------------
-
-
-def test_updates_agree_with_definitions():
-    x, t, _ = sinc(40)
-    T = design(x)
-    model = Posterior(T, (T**2).sum(1), T @ t, 25.0)
-    for j, alpha in [(3, 0.7), (20, 2.0), (0, 0.1), (20, 5.0), (33, 1.0), (3, np.inf), (7, 0.4), (0, np.inf)]:
-        model.apply(j, alpha)
-        A, beta = model.active, 25.0
-        C = np.eye(40) / beta + (T[A].T / model.alpha) @ T[A]
-        np.testing.assert_allclose(model.S, np.einsum("ij,ij->i", T @ np.linalg.inv(C), T), rtol=1e-8, atol=1e-9)
-        np.testing.assert_allclose(model.Q, T @ np.linalg.solve(C, t), rtol=1e-8, atol=1e-8)
-        sigma = np.linalg.inv(np.diag(model.alpha) + beta * T[A] @ T[A].T)
-        np.testing.assert_allclose(model.sigma, sigma, rtol=1e-7, atol=1e-12)
-        np.testing.assert_allclose(model.mu, beta * sigma @ T[A] @ t, rtol=1e-7, atol=1e-10)
-    assert model.active == [20, 33, 7]
-
-
-def test_gain_is_the_change_of_the_evidence_and_the_best_one():
-    x, t, _ = sinc(30)
-    T = design(x)
-    noise = 0.02
-
-    def evidence(alphas: dict[int, float]) -> float:
-        A = list(alphas)
-        C = noise * np.eye(30) + (T[A].T / np.array([alphas[a] for a in A])) @ T[A]
-        return float(multivariate_normal(np.zeros(30), C).logpdf(t))
-
-    model = Posterior(T, (T**2).sum(1), T @ t, 1 / noise)
-    alphas: dict[int, float] = {}
-    kinds = set()
-    for step in range(25):
-        gain, j, alpha = model.best()
-        before = evidence(alphas)
-        kinds.add("leave" if np.isinf(alpha) else "change" if j in alphas else "enter")
-        new = {k: v for k, v in alphas.items() if k != j} if np.isinf(alpha) else {**alphas, j: alpha}
-        assert evidence(new) - before == pytest.approx(gain, rel=1e-5, abs=1e-7)
-        if step < 6:  # no other single change on a grid does better
-            grid = 10.0 ** np.arange(-3.0, 6.0, 0.5)
-            others = [evidence({**alphas, k: a}) - before for k in range(0, 31, 3) for a in grid]
-            assert max(others) <= gain + 1e-8
-        alphas = new
-        model.apply(j, alpha)
-        model.refresh()
-    assert {"enter", "change"} <= kinds
-
-
-@pytest.mark.parametrize("noise", [None, 0.01])
-def test_evidence_rises_and_equals_the_density_of_the_data(noise):
-    x, t, _ = sinc(80)
-    T = design(x)
-    active, alpha, mu, sigma, found, trace, _, converged = regression(T, t, noise=noise, tol=1e-4, max_iter=2000)
-    assert converged
-    assert np.diff(trace).min() >= -1e-9
-    C = found * np.eye(80) + (T[active].T / alpha) @ T[active]
-    assert trace[-1] == pytest.approx(multivariate_normal(np.zeros(80), C).logpdf(t), rel=1e-8)
-    np.testing.assert_allclose(sigma, np.linalg.inv(np.diag(alpha) + T[active] @ T[active].T / found), rtol=1e-6)
-    np.testing.assert_allclose(mu, sigma @ T[active] @ t / found, rtol=1e-6)
-
-
-def test_stationary_point_of_alpha_and_noise():
-    x, t, _ = sinc(100)
-    T = design(x)
-    active, alpha, mu, sigma, noise, _, _, _ = regression(T, t, noise=None, tol=1e-9, max_iter=5000)
-    gamma = 1 - alpha * np.diag(sigma)
-    np.testing.assert_allclose(alpha, gamma / mu**2, rtol=1e-2)  # MacKay's fixed point
-    rss = ((t - mu @ T[active]) ** 2).sum()
-    assert noise == pytest.approx(rss / (100 - gamma.sum()), rel=1e-3)
-
-
-def test_logistic_mode_evidence_and_softmax_of_two_classes():
-    X, y = ripley(120, 1)
-    T, t = design(X, 2.0), y.astype(float)
-    active, alpha, mu, sigma, _, trace, _, converged = logistic(T, t, tol=1e-3, max_iter=500)
-    assert converged and np.diff(trace).min() >= 0
-    P = T[active]
-    p = 1 / (1 + np.exp(-(mu @ P)))
-    np.testing.assert_allclose(P @ (t - p), alpha * mu, atol=1e-4)
-    H = np.diag(alpha) + (P * (p * (1 - p))) @ P.T
-    np.testing.assert_allclose(sigma, np.linalg.inv(H), rtol=1e-5, atol=1e-9)
-    value = (t * np.log(p) + (1 - t) * np.log(1 - p)).sum() - 0.5 * alpha @ mu**2
-    value += 0.5 * np.log(alpha).sum() - 0.5 * np.linalg.slogdet(H)[1]
-    assert trace[-1] == pytest.approx(value, rel=1e-8)
-    # softmax with (−w/2, w/2) and doubled precisions has the same mode as the logistic model
-    (low, high), _, _ = softmax_mode([P, P], np.stack([1 - t, t]), [2 * alpha] * 2, [0 * mu] * 2)
-    np.testing.assert_allclose(high - low, mu, rtol=1e-4, atol=1e-4)
 
 
 # --- worked sets --------------------------------------------------------------------------------------------------
@@ -155,7 +62,7 @@ def test_diabetes():
     model = make_pipeline(StandardScaler(), RVR(kernel=kernel)).fit(X_train, y_train)
     rmse = np.sqrt(np.mean((model.predict(X_test) - y_test) ** 2))
     assert len(model[1].relevance_) < 15
-    assert rmse < 58.0  # the standard deviation of y is 77; the comparison with ARDRegression stands in benchmarks/
+    assert rmse < 58.5  # the standard deviation of y is 77; the comparison with ARDRegression stands in benchmarks/
 
 
 def test_ripley_like_classes():
@@ -187,6 +94,48 @@ def test_three_classes_by_softmax():
     for k, fit in enumerate(rvc.fits_):  # the joint mode: the gradient of the log posterior vanishes
         features = rvc._features(rvc._columns(X), fit)
         np.testing.assert_allclose(features.T @ ((y == k) - p[:, k]), fit.alpha * fit.mu, atol=1e-3)
+
+
+def test_evidence_is_the_density_of_the_data_with_a_free_intercept():
+    x, t, _ = sinc(60)
+    rvr = RVR(kernel=RBF(length_scale=2.0)).fit(x, t)
+    K = rbf_kernel(x, gamma=1 / 8)[:, rvr.relevance_]
+    assert rvr.alpha_[0] == 0.0 and rvr.fits_[0].bias
+    wide = 1e4  # a normal prior of this variance, its own density at 0 divided out
+    C = rvr.noise_ * np.eye(60) + K / rvr.alpha_[1:] @ K.T + wide
+    value = multivariate_normal(np.zeros(60), C).logpdf(t) + 0.5 * np.log(2 * np.pi * wide)
+    assert rvr.evidence_[-1] == pytest.approx(value, rel=1e-4)
+    Phi = np.column_stack([np.ones(60), K])
+    H = np.diag(rvr.alpha_) + Phi.T @ Phi / rvr.noise_
+    np.testing.assert_allclose(rvr.sigma_, np.linalg.inv(H), rtol=1e-6, atol=1e-10)
+    np.testing.assert_allclose(rvr.mu_, rvr.sigma_ @ Phi.T @ t / rvr.noise_, rtol=1e-6, atol=1e-8)
+
+
+def test_shift_of_y_moves_the_intercept_only():
+    x, t, _ = sinc(80)
+    a, b = RVR().fit(x, t), RVR().fit(x, t + 1000.0)
+    np.testing.assert_array_equal(a.relevance_, b.relevance_)
+    np.testing.assert_allclose(a.predict(x) + 1000.0, b.predict(x), rtol=1e-9)
+    through_zero = RVR(bias=False).fit(x, t)
+    assert not through_zero.fits_[0].bias and len(through_zero.mu_) == len(through_zero.relevance_)
+
+
+@pytest.mark.slow
+def test_many_seeds_against_ard():
+    # Twelve sets: the mean error is at most 3 % above ARDRegression's (whose standard error is 2 %), with a tenth of
+    # the columns.
+    ours, theirs, vectors, columns = [], [], [], []
+    for seed in range(12):
+        x, t, clean = sinc(100, seed=seed)
+        rvr = RVR(gamma=1 / 8).fit(x, t)
+        K = rbf_kernel(x, gamma=1 / 8)
+        ard = ARDRegression().fit(K, t)
+        ours.append(np.sqrt(np.mean((rvr.predict(x) - clean) ** 2)))
+        theirs.append(np.sqrt(np.mean((ard.predict(K) - clean) ** 2)))
+        vectors.append(len(rvr.relevance_))
+        columns.append((ard.coef_ != 0).sum())
+    assert np.mean(ours) <= 1.03 * np.mean(theirs)
+    assert 10 * np.mean(vectors) <= 1.2 * np.mean(columns)
 
 
 # --- options ------------------------------------------------------------------------------------------------------
@@ -248,6 +197,54 @@ def test_grid_search_over_the_kernel():
     assert search.fit(x[order], t[order]).best_params_ == {"kernel__length_scale": 2.0}
 
 
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("make", [lambda **k: RVR(kernel=RBF(1.5), **k), lambda **k: RVC(kernel=RBF(1.5), **k)])
+def test_weights_are_repetitions(make, bias):
+    rng = np.random.default_rng(1)
+    x = rng.uniform(-4, 4, size=(50, 1))
+    y = np.sin(x[:, 0]) + 0.2 * rng.standard_normal(50)
+    model = make(bias=bias)
+    y = (y > 0.1).astype(int) if isinstance(model, RVC) else y
+    times = rng.integers(0, 4, 50)
+    weighted = make(bias=bias).fit(x, y, sample_weight=times)
+    repeated = make(bias=bias).fit(np.repeat(x, times, axis=0), np.repeat(y, times))
+    assert (times[weighted.relevance_] > 0).all()
+    new = np.linspace(-4, 4, 21)[:, None]
+    look = (lambda m: m.decision_function(new)) if isinstance(model, RVC) else (lambda m: m.predict(new))
+    np.testing.assert_allclose(look(weighted), look(repeated), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(weighted.evidence_[-1], repeated.evidence_[-1], rtol=1e-8)
+    K = RBF(1.5).gram(x)
+    given = type(model)(kernel="precomputed", bias=bias).fit(K, y, sample_weight=times)
+    np.testing.assert_array_equal(given.relevance_, weighted.relevance_)
+    given_new = given.predict(RBF(1.5).gram(new, x))
+    np.testing.assert_allclose(given_new, weighted.predict(new), rtol=1e-6, atol=1e-7)
+
+
+def test_weights_three_classes_and_scale_of_the_kernel():
+    X, y = load_iris(return_X_y=True)
+    times = np.random.default_rng(0).integers(0, 3, len(y))
+    a = RVC().fit(X, y, sample_weight=times)
+    b = RVC().fit(np.repeat(X, times, axis=0), np.repeat(y, times))
+    assert a.kernel_.value.length_scale == pytest.approx(b.kernel_.value.length_scale, rel=1e-12)
+    np.testing.assert_allclose(a.predict_proba(X), b.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_frames(library):
+    frames = pytest.importorskip(library)
+    x, t, _ = sinc(60)
+    table = {"x": x[:, 0], "z": np.cos(x[:, 0])}
+    frame, matrix = frames.DataFrame(table), np.column_stack(list(table.values()))
+    for y, model in ((t, RVR), (np.where(t > 0.1, "yes", "no"), RVC)):
+        named = model(kernel=RBF(2.0)).fit(frame, frames.Series("y", y) if library == "polars" else frames.Series(y))
+        plain = model(kernel=RBF(2.0)).fit(matrix, y)
+        assert named.feature_names_in_.tolist() == ["x", "z"]
+        np.testing.assert_array_equal(named.relevance_, plain.relevance_)
+        np.testing.assert_array_equal(named.predict(frame), plain.predict(matrix))
+    mixed = RVR(kernel=RBF(2.0).on(0) + RBF(1.0).on(1)).fit(frame, t)
+    assert np.sqrt(np.mean((mixed.predict(frame) - t) ** 2)) < 0.15
+
+
 def test_words():
     from gramgraph.kernels import Spectrum
 
@@ -300,8 +297,104 @@ def test_errors_say_what_helps():
             RVR(**bad).fit(x, t)
     with pytest.raises(ModelError, match="symmetric"):
         RVR(kernel="precomputed").fit(np.triu(np.ones((20, 20))), t)
+    with pytest.warns(UserWarning, match="max_iter=1"):
+        RVR(max_iter=1).fit(*make_friedman1(60, random_state=0))
     with pytest.warns(UserWarning, match="max_iter=2"):
-        RVR(max_iter=2).fit(x, t)
+        RVC(max_iter=2).fit(*ripley(60, 0))
+
+
+@pytest.mark.parametrize("model", [RVR(), RVC()], ids=["RVR", "RVC"])
+class TestBadInput:
+    """NaN, one class, constant features, one point, copies, matrices that are not positive definite."""
+
+    @staticmethod
+    def targets(model, n, seed=0):
+        t = np.random.default_rng(seed).standard_normal(n)
+        return (t > 0).astype(int) if isinstance(model, RVC) else t
+
+    @pytest.mark.parametrize("value", [np.nan, np.inf])
+    def test_not_a_number(self, model, value):
+        X = np.random.default_rng(0).normal(size=(12, 2))
+        y = self.targets(model, 12)
+        X[3, 1] = value
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            clone(model).fit(X, y)
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            clone(model).fit(np.nan_to_num(X, posinf=0.0), np.where(np.arange(12) == 3, value, y))
+        fitted = clone(model).fit(np.nan_to_num(X, posinf=0.0), y)
+        with pytest.raises(ValueError, match="NaN|infinity"):
+            fitted.predict(X)
+        with pytest.raises(ValueError, match="NaN|infinity|non-negative|sample_weight"):
+            clone(model).fit(np.nan_to_num(X, posinf=0.0), y, sample_weight=np.where(np.arange(12) == 3, value, 1.0))
+
+    def test_one_value_of_y(self, model):
+        X = np.random.default_rng(0).normal(size=(12, 2))
+        if isinstance(model, RVC):
+            with pytest.raises(ModelError, match="one class"):
+                clone(model).fit(X, np.zeros(12))
+            with pytest.raises(ModelError, match="one class"):
+                clone(model).fit(X, np.arange(12) == 3, sample_weight=np.arange(12) != 3)
+        else:
+            fitted = clone(model).fit(X, np.full(12, 2.5))
+            np.testing.assert_allclose(fitted.predict(X), 2.5)
+            assert len(fitted.relevance_) == 0
+
+    def test_constant_features(self, model):
+        X, y = np.ones((14, 3)), self.targets(model, 14)
+        fitted = clone(model).fit(X, y)
+        if isinstance(model, RVC):
+            p = fitted.predict_proba(np.ones((1, 3)))[0, 1]
+            assert p == pytest.approx(y.mean(), abs=0.12)
+        else:
+            mean, std = fitted.predict(np.ones((1, 3)), return_std=True)
+            assert mean[0] == pytest.approx(y.mean()) and std[0] == pytest.approx(y.std(ddof=1), rel=0.1)
+        half = np.column_stack([np.linspace(-1, 1, 14), np.ones(14)])  # one constant column beside a real one
+        assert np.isfinite(clone(model).fit(half, self.targets(model, 14)).predict(half)).all()
+
+    def test_one_point(self, model):
+        with pytest.raises(ValueError, match="1 sample|n_samples = 1|one class"):
+            clone(model).fit([[1.0]], [1])
+        with pytest.raises(ValueError, match="n_samples = 1"):
+            clone(model).fit([[1.0], [2.0]], [0, 1], sample_weight=[1.0, 0.0])
+        two = clone(model).fit([[0.0], [1.0]], [0, 1])
+        assert np.isfinite(two.predict([[0.5]])).all()
+
+    def test_copies_of_points(self, model):
+        rng = np.random.default_rng(3)
+        X = rng.normal(size=(20, 2))
+        y = (X[:, 0] > 0).astype(int) if isinstance(model, RVC) else X[:, 0] + 0.1 * rng.standard_normal(20)
+        fitted = clone(model).fit(np.vstack([X] * 4), np.tile(y, 4))
+        assert len(np.unique(fitted.relevance_ % 20)) == len(fitted.relevance_) <= 20
+        assert np.isfinite(fitted.predict(X)).all() and fitted.score(X, y) > 0.8
+        clash = clone(model).fit(np.zeros((10, 1)), self.targets(model, 10))  # equal points, different targets
+        assert np.isfinite(clash.predict(np.zeros((1, 1)))).all()
+
+    def test_a_matrix_that_is_not_positive_definite(self, model):
+        rng = np.random.default_rng(0)
+        X = rng.normal(size=(30, 2))
+        y = (X[:, 0] > 0).astype(int) if isinstance(model, RVC) else X[:, 0]
+        K = np.tanh(X @ X.T - 1.0)  # columns are only features: the model does not need them to be positive definite
+        assert np.linalg.eigvalsh(K)[0] < -0.1
+        fitted = clone(model).set_params(kernel="precomputed").fit(K, y)
+        assert np.isfinite(fitted.predict(K)).all() and fitted.score(K, y) > 0.7
+        clone(model).set_params(kernel="precomputed").fit(-np.eye(30), y)
+        with pytest.raises(ModelError, match="square"):
+            clone(model).set_params(kernel="precomputed").fit(K[:, :20], y)
+        with pytest.raises(ModelError, match="symmetric"):
+            clone(model).set_params(kernel="precomputed").fit(np.triu(K), y)
+
+    def test_values_of_the_kernel_that_are_not_finite(self, model):
+        with pytest.raises(ModelError, match="not finite"):
+            clone(model).set_params(kernel=lambda A, B: np.full((len(A), len(B)), np.inf)).fit(
+                np.arange(6.0)[:, None], self.targets(model, 6)
+            )
+
+    def test_weights(self, model):
+        X, y = np.arange(6.0)[:, None], self.targets(model, 6)
+        with pytest.raises(ValueError, match="zero"):
+            clone(model).fit(X, y, sample_weight=np.zeros(6))
+        with pytest.raises(ValueError, match="[Nn]egative|non-negative"):
+            clone(model).fit(X, y, sample_weight=-np.ones(6))
 
 
 @parametrize_with_checks([RVR(), RVC()])

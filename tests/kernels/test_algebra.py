@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramgraph.kernels import RBF, Constant, KernelError, LinearMap, Matern, RBFOver, Tensor, White
+from gramgraph.kernels import RBF, Constant, Delta, KernelError, LinearMap, Matern, RBFOver, Tensor, White
 from gramgraph.testing.kernels import check_kernel
 
 RNG = np.random.default_rng(3)
@@ -92,7 +92,11 @@ def test_frames_and_mixed_inputs():
     tensor = Tensor((RBF(), RBF(0.3)), columns=("age", "size"))
     assert np.allclose(tensor.gram(frame), wanted)
     assert np.allclose(RBF().tensor(RBF(0.3)).gram((X[:, 0], X[:, 1])), wanted)
-    check_kernel(RBF().tensor(2 * RBF(0.3)), (X[:, 0], X), inputs=False)
+    check_kernel(RBF().tensor(2 * RBF(0.3)), (X[:, 0], X))
+    check_kernel(RBF().tensor(Delta(), RBF(0.3)), (X, list("aabbab"), Y[[0, 1, 2, 3, 4, 0]]))
+    check_kernel(3 * Tensor((RBF(0.7), Matern(nu=2.5)), columns=([1], [0])), X, Y)
+    with pytest.raises(KernelError, match="none of its parts"):
+        Delta().tensor(Delta()).pullback((list("ab"), list("ab")), inputs=True)
     check_kernel(k, frame, inputs=False)
     with pytest.raises(KernelError, match="Did you mean 'size'"):
         RBF().on("sise").gram(frame)

@@ -67,7 +67,67 @@ CONTRACT = {
 @pytest.mark.parametrize("case", CONTRACT)
 def test_contract(case):
     kernel, X, Y = CONTRACT[case]
-    check_kernel(kernel, X, Y, inputs=False)
+    check_kernel(kernel, X, Y, inputs=case in ("latent function", "fisher"))
+
+
+def test_contract_of_a_fisher_kernel_of_rows():
+    class Pair:
+        """Independent normals; the score by mean and log variance of the first."""
+
+        def fisher_score(self, X, /):
+            return np.column_stack([X[:, 0] - 0.3, X[:, 0] ** 2 - 1.0, np.sin(X[:, 1])])
+
+    X = RNG.normal(size=(5, 2))
+    check_kernel(Fisher.from_sample(Pair(), RNG.normal(size=(40, 2))), X, RNG.normal(size=(3, 2)))
+    with pytest.raises(KernelError, match="not rows of real numbers"):
+        Fisher(NET).pullback(CASES, inputs=True)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.0, 1.7])
+def test_categorical_gradients_along_the_simplex(power):
+    kernel, P, Q = CategoricalProbabilityProduct(power=power), ROWS, ROWS[1:4]
+    for Y in (None, Q):
+        K, pull = kernel.pullback(P, Y, inputs=True)
+        bar = RNG.normal(size=K.shape)
+        found = pull(bar)
+        for side, points in (("X", P), ("Y", Y)):
+            if points is None:
+                continue
+            for i in range(len(points)):
+                step = np.zeros_like(points)
+                step[i, :2] = 1e-6, -1e-6  # stays on the simplex
+                args = [(points + s * step, Y) if side == "X" else (P, points + s * step) for s in (1, -1)]
+                slope = np.vdot(bar, kernel.gram(*args[0]) - kernel.gram(*args[1])) / 2e-6
+                gradient = getattr(found, side)[i]
+                assert gradient[0] - gradient[1] == pytest.approx(slope, rel=1e-6, abs=1e-7)
+
+
+@pytest.mark.parametrize("power", [0.5, 1.3])
+def test_gaussian_gradients_by_mean_and_covariance(power):
+    kernel, A, B = GaussianProbabilityProduct(power=power), gaussians(2, 4), gaussians(2, 3)
+
+    def moved(points, i, c, h):
+        out = [(m.copy(), s.copy()) for m, s in points]
+        if c < 2:
+            out[i][0][c] += h
+        else:  # symmetric moves: an entry and its mirror image by half each
+            a, b = divmod(c - 2, 2)
+            out[i][1][a, b] += h / 2
+            out[i][1][b, a] += h / 2
+        return out
+
+    for Y in (None, B):
+        K, pull = kernel.pullback(A, Y, inputs=True)
+        bar = RNG.normal(size=K.shape)
+        found = pull(bar)
+        for side, points in (("X", A), ("Y", Y)):
+            if points is None:
+                continue
+            for i, c in np.ndindex(len(points), 6):
+                pair = [moved(points, i, c, h) for h in (1e-5, -1e-5)]
+                values = [kernel.gram(p, Y) if side == "X" else kernel.gram(A, p) for p in pair]
+                slope = np.vdot(bar, values[0] - values[1]) / 2e-5
+                assert getattr(found, side)[i, c] == pytest.approx(slope, rel=1e-6, abs=1e-7)
 
 
 def test_latent_variable_kernel_is_the_sum_over_causes():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import quad
 
-from gramgraph.kernels import CubicSpline, IntegratedWiener, KernelError, Linear, Wiener
+from gramgraph.kernels import Constant, CubicSpline, IntegratedWiener, KernelError, Linear, Matern, Wiener
 from gramgraph.testing.kernels import check_kernel
 
 RNG = np.random.default_rng(0)
@@ -60,6 +60,37 @@ def test_spline_regression_through_points_is_the_natural_kind_of_smooth_curve():
     K = k.gram(x)
     values = k.gram([1.5, 2.5], x) @ np.linalg.solve(K, 3.0 * x - 1.0)
     np.testing.assert_allclose(values, [3.5, 6.5], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        Wiener(),
+        Wiener(origin=-1.0),
+        3 * IntegratedWiener(order=2),
+        CubicSpline(origin=-0.5) + 0.5 * Matern(0.7, nu=1.5) + 1,
+        2 * Wiener() * Constant(1.5),
+        (CubicSpline() + Matern(nu=0.5)) * Constant(2.0),
+    ],
+    ids=str,
+)
+def test_state_space_has_the_kernel_as_covariance(kernel):
+    model = kernel.state_space()
+    times = np.array([0.4, 0.0, 1.3, 1.3, 20.0])
+    np.testing.assert_allclose(model.gram(times), kernel.gram(times), rtol=1e-9, atol=1e-12)
+    # a filter's steps add up: P(t + dt) = A P(t) Aᵀ + Q
+    A, Q = model.step(0.7)
+    np.testing.assert_allclose(model.covariance(2.0), A @ model.covariance(1.3) @ A.T + Q, rtol=1e-9, atol=1e-12)
+    assert np.linalg.eigvalsh(Q)[0] > -1e-12 * np.abs(Q).max()
+
+
+def test_state_spaces_that_cannot_be_are_refused():
+    with pytest.raises(KernelError, match="one origin"):
+        (Wiener() + Wiener(origin=1.0)).state_space()
+    with pytest.raises(KernelError, match="changes with time"):
+        (Wiener() * Matern(nu=0.5)).state_space()
+    with pytest.raises(KernelError, match="time ≥ origin"):
+        Wiener(origin=1.0).state_space().covariance(0.0)
 
 
 def test_points_before_the_origin_are_refused():

@@ -122,13 +122,19 @@ def test_periodic_features_and_refusals():
         Matern(1.3, nu=2.5),
         2 * Matern(nu=1.5) + 0.5 * Matern(nu=0.5) + 1,
         3 * Matern(0.7, nu=1.5) * Matern(2.0, nu=2.5),
+        (Matern(nu=0.5) + 2 * Matern(0.3, nu=1.5)) * Matern(2.0, nu=2.5) + 0.1,
     ],
     ids=str,
 )
 def test_state_space_has_the_kernel_as_covariance(kernel):
     from scipy.linalg import expm
 
-    F, L, H, P, q = kernel.state_space()
+    model = kernel.state_space()
+    F, L, H, P, q, origin = model
+    assert origin is None
+    times = np.array([0.0, 0.1, 0.5, 2.0, 2.0, -1.0])
+    assert np.allclose(model.gram(times), kernel.gram(times), rtol=1e-10)
+    assert np.allclose(model.gram(times, [0.3]), kernel.gram(times, [0.3]), rtol=1e-10)
     assert np.allclose(F @ P + P @ F.T + L @ q @ L.T, 0, atol=1e-10 * max(1.0, np.abs(P).max()))
     assert np.linalg.eigvalsh(q)[0] > -1e-9
     lags = np.array([0.0, 0.1, 0.5, 2.0])
@@ -148,8 +154,8 @@ def test_state_space_refuses_what_it_cannot_write():
 @pytest.mark.parametrize(
     "kernel", [RBF(np.ones(20)), Matern(np.ones(20), nu=1.5), 2 * RBF(np.ones(20)) + White(0.1)], ids=repr
 )
-def test_gradient_memory_is_a_few_matrices(kernel):
-    n = 700
+@pytest.mark.parametrize("n", [700, pytest.param(3000, marks=pytest.mark.slow)])
+def test_gradient_memory_is_a_few_matrices(kernel, n):
     points = np.random.default_rng(0).normal(size=(n, 20))
     bar = np.ones((n, n))  # made outside the count: one more
     kernel.pullback(points[:80])[1](bar[:80, :80])

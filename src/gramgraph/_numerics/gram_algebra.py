@@ -166,3 +166,43 @@ def box_dual_steps(K, diag, target, epsilon, low, high, beta, f, steps):
         for j in range(n):
             f[j] += d * K[best, j]
     return steps
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def tridiagonal_solve(d, e, alphas, Z, factors, pivots, out):
+    """(T + α I)⁻¹ Z into out (n, q, a) for the tridiagonal T of d and e, and the factors L, D of T + α I = L D Lᵀ.
+
+    factors[k] and pivots[k] hold the entry of L left of its diagonal and that of D, for every α. O(n q) an α.
+    """
+    n, q = Z.shape
+    for x in range(alphas.size):
+        pivots[0, x] = d[0] + alphas[x]
+        for k in range(1, n):
+            factors[k, x] = e[k - 1] / pivots[k - 1, x]
+            pivots[k, x] = d[k] + alphas[x] - factors[k, x] * e[k - 1]
+        for c in range(q):
+            out[0, c, x] = Z[0, c]
+            for k in range(1, n):
+                out[k, c, x] = Z[k, c] - factors[k, x] * out[k - 1, c, x]
+            out[n - 1, c, x] /= pivots[n - 1, x]
+            for k in range(n - 2, -1, -1):
+                out[k, c, x] = out[k, c, x] / pivots[k, x] - factors[k + 1, x] * out[k + 1, c, x]
+
+
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+def tridiagonal_diagonals(QT, factors, pivots, out):
+    """Diagonals of Q (L D Lᵀ)⁻¹ Qᵀ, added to out (a, n): Σ_k m_k² / D_k with m = L⁻¹ Qᵀ, some columns at a time."""
+    n = QT.shape[0]
+    shifts = pivots.shape[1]
+    for first in range(0, n, 128):
+        last = min(n, first + 128)
+        m = np.zeros((shifts, last - first))
+        for k in range(n):
+            row = QT[k, first:last]
+            for x in range(shifts):
+                f, p = factors[k, x], 1.0 / pivots[k, x]
+                state, total = m[x], out[x, first:last]
+                for i in range(last - first):
+                    v = row[i] - f * state[i]
+                    state[i] = v
+                    total[i] += v * v * p

@@ -16,12 +16,23 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gramgraph._numerics.smo_lanes import gain8, high8, least8, low8, most8, move8
-from gramgraph._numerics.vector8 import LANES, fill8
+from gramgraph._numerics.smo_lanes import (
+    NOWHERE,
+    first8,
+    gain8,
+    least8,
+    min8,
+    most8,
+    move8,
+    over8,
+    rest8,
+    sum8,
+    under8,
+)
+from gramgraph._numerics.vector8 import LANES, fill8, max8
 
 BIG = np.float32(1e30)
 TINY = 1e-12
-CHUNK = 512
 
 # Places of the integer state.
 PHASE, POINT_I, COPY_I, POINT_J, COPY_J, N_WANTED, STEPS, CLOCK, CURVED, GROUP = range(10)
@@ -31,67 +42,55 @@ OUT_OF_STEPS, CONVERGED, STUCK, MISSING, SHORT = range(5)
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def extremes(f, up, lo, lowest):
-    """(min f + up, max f − lo); the minimum of every chunk goes to `lowest`."""
+def extremes(f, up, lo):
+    """(min f + up, its first place, max f − lo)."""
     m = f.shape[0]
-    bottom = 1e300
-    top = -1e300
-    for start in range(0, m, CHUNK):
-        stop = min(m, start + CHUNK)
-        whole = start + (stop - start) // LANES * LANES
-        low = fill8(1e300)
-        high = fill8(-1e300)
-        for k in range(start, whole, LANES):
-            low = low8(low, f, up, np.uint64(k))
-            high = high8(high, f, lo, np.uint64(k))
-        a = least8(low)
-        b = most8(high)
-        for k in range(whole, stop):
-            a = min(a, f[k] + up[k])
-            b = max(b, f[k] - lo[k])
-        lowest[start // CHUNK] = a
-        bottom = min(bottom, a)
-        top = max(top, b)
-    return bottom, top
+    whole = m // LANES * LANES
+    low = fill8(NOWHERE)
+    at = fill8(NOWHERE)
+    high = fill8(-NOWHERE)
+    for k in range(0, whole, LANES):
+        here = np.uint64(k)
+        v = sum8(f, up, here)
+        at = under8(v, low, at, here)
+        low = min8(low, v)
+        high = max8(high, rest8(f, lo, here))
+    return _ends(f, up, lo, whole, low, at, high)
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def move_extremes(f, up, lo, Ki, Kj, step, lowest):
+def move_extremes(f, up, lo, Ki, Kj, step):
     """f += step · (Ki − Kj), and the extremes of the new f in the same pass."""
     m = f.shape[0]
-    bottom = 1e300
-    top = -1e300
-    for start in range(0, m, CHUNK):
-        stop = min(m, start + CHUNK)
-        whole = start + (stop - start) // LANES * LANES
-        low = fill8(1e300)
-        high = fill8(-1e300)
-        for k in range(start, whole, LANES):
-            move8(f, Ki, Kj, step, np.uint64(k))
-            low = low8(low, f, up, np.uint64(k))
-            high = high8(high, f, lo, np.uint64(k))
-        a = least8(low)
-        b = most8(high)
-        for k in range(whole, stop):
-            f[k] += step * (np.float64(Ki[k]) - np.float64(Kj[k]))
-            a = min(a, f[k] + up[k])
-            b = max(b, f[k] - lo[k])
-        lowest[start // CHUNK] = a
-        bottom = min(bottom, a)
-        top = max(top, b)
-    return bottom, top
+    whole = m // LANES * LANES
+    low = fill8(NOWHERE)
+    at = fill8(NOWHERE)
+    high = fill8(-NOWHERE)
+    for k in range(0, whole, LANES):
+        here = np.uint64(k)
+        move8(f, Ki, Kj, step, here)
+        v = sum8(f, up, here)
+        at = under8(v, low, at, here)
+        low = min8(low, v)
+        high = max8(high, rest8(f, lo, here))
+    for k in range(whole, m):
+        f[k] += step * (np.float64(Ki[k]) - np.float64(Kj[k]))
+    return _ends(f, up, lo, whole, low, at, high)
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _place_of(f, up, bottom, lowest):
-    """First k with f + up = bottom, −1 when there is none."""
-    m = f.shape[0]
-    for start in range(0, m, CHUNK):
-        if lowest[start // CHUNK] == bottom:
-            for k in range(start, min(m, start + CHUNK)):
-                if f[k] + up[k] == bottom:
-                    return k
-    return -1
+def _ends(f, up, lo, whole, low, at, high):
+    """The extremes from those of the lanes and the points behind `whole`."""
+    bottom = least8(low)
+    place = first8(low, at, bottom)
+    top = most8(high)
+    for k in range(whole, f.shape[0]):
+        v = f[k] + up[k]
+        if v < bottom:
+            bottom = v
+            place = k
+        top = max(top, f[k] - lo[k])
+    return bottom, np.float64(place), top
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -103,32 +102,25 @@ def _gain(f, lo, Ki, diag, fi, di, k):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _best_partner(f, lo, Ki, diag, fi, di):
-    """(gain, k): the largest (f_k − f_i)² / (K_ii + K_kk − 2 K_ik) among variables that may shrink."""
+def best_partner(f, lo, Ki, diag, fi, di):
+    """(gain, k): the largest (f_k − f_i)² / (K_ii + K_kk − 2 K_ik) among variables that may shrink; −1: none."""
     m = f.shape[0]
-    best = -1.0
-    where = 0
-    for start in range(0, m, CHUNK):
-        stop = min(m, start + CHUNK)
-        whole = start + (stop - start) // LANES * LANES
-        lanes = fill8(-1.0)
-        for k in range(start, whole, LANES):
-            lanes = gain8(lanes, f, lo, Ki, diag, fi, di, np.uint64(k))
-        b = most8(lanes)
-        for k in range(whole, stop):
-            b = max(b, _gain(f, lo, Ki, diag, fi, di, k))
-        if b > best:
-            best = b
-            where = start
-    place = -1
-    gain = -1.0
-    for k in range(where, min(m, where + CHUNK)):
-        if f[k] - lo[k] > fi:
-            g = _gain(f, lo, Ki, diag, fi, di, k)
-            if g > gain:
-                gain = g
-                place = k
-    return gain, place
+    whole = m // LANES * LANES
+    most = fill8(0.0)
+    at = fill8(NOWHERE)
+    for k in range(0, whole, LANES):
+        here = np.uint64(k)
+        v = gain8(f, lo, Ki, diag, fi, di, here)
+        at = over8(v, most, at, here)
+        most = max8(most, v)
+    best = most8(most)
+    place = first8(most, at, best) if best > 0.0 else NOWHERE
+    for k in range(whole, m):
+        g = _gain(f, lo, Ki, diag, fi, di, k)
+        if g > best:
+            best = g
+            place = k
+    return best, (np.int64(place) if place < m else np.int64(-1))
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -201,8 +193,8 @@ def fill_bounds(alpha, upper, sign, up, lo):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _widest(ends, lowest):
-    """Group and copy of the worst violation, and its size; `ends` is (groups, copies, 2)."""
+def _widest(ends):
+    """Group and copy of the worst violation, and its size; `ends` is (groups, copies, 3): bottom, place, top."""
     worst = -1e300
     group = 0
     copy = 0
@@ -214,7 +206,7 @@ def _widest(ends, lowest):
             if ends[g, c, 0] < bottom:
                 bottom = ends[g, c, 0]
                 at = c
-            top = max(top, ends[g, c, 1])
+            top = max(top, ends[g, c, 2])
         if top - bottom > worst:
             worst = top - bottom
             group = g
@@ -223,7 +215,7 @@ def _widest(ends, lowest):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def run(K, slot, length, stamp, sign, alpha, upper, diag, diag32, f, up, lo, lowest, ends, eps, steps, state, wanted):
+def run(K, slot, length, stamp, sign, alpha, upper, diag, diag32, f, up, lo, ends, eps, steps, state, wanted):
     """Steps of the method until the gap is below eps, `steps` are done, or a row is missing; says which.
 
     `state[PHASE]` tells where to go on: 0 choose both, 1 i is chosen, 2 i and j are chosen. `ends` keeps the extremes
@@ -235,16 +227,16 @@ def run(K, slot, length, stamp, sign, alpha, upper, diag, diag32, f, up, lo, low
     done = 0
     while True:
         if state[PHASE] == 0:
-            gap, g, ci = _widest(ends, lowest)
+            gap, g, ci = _widest(ends)
             if gap < eps:
                 return CONVERGED
             if done >= steps:
                 return OUT_OF_STEPS
             state[GROUP] = g
             state[COPY_I] = ci
-            state[POINT_I] = _place_of(f[ci], up[g, ci], ends[g, ci, 0], lowest[g, ci])
-            if state[POINT_I] < 0:
+            if not ends[g, ci, 1] < m:
                 return STUCK
+            state[POINT_I] = np.int64(ends[g, ci, 1])
             state[PHASE] = 1
         g = state[GROUP]
         i = state[POINT_I]
@@ -263,7 +255,7 @@ def run(K, slot, length, stamp, sign, alpha, upper, diag, diag32, f, up, lo, low
             best = -1.0
             state[POINT_J] = -1
             for c in range(n_copies):
-                gain, k = _best_partner(f[c], lo[g, c], Ki, diag32, f[ci, i], diag[i])
+                gain, k = best_partner(f[c], lo[g, c], Ki, diag32, f[ci, i], diag[i])
                 if k >= 0 and gain > best:
                     best = gain
                     state[POINT_J] = k
@@ -301,20 +293,20 @@ def run(K, slot, length, stamp, sign, alpha, upper, diag, diag32, f, up, lo, low
         bounds_of(alpha, upper, sign, up, lo, ci, i)
         bounds_of(alpha, upper, sign, up, lo, cj, j)
         for c in range(n_copies):
-            ends[0, c] = move_extremes(f[c], up[0, c], lo[0, c], Ki, Kj, step, lowest[0, c])
+            ends[0, c] = move_extremes(f[c], up[0, c], lo[0, c], Ki, Kj, step)
             for h in range(1, n_groups):
-                ends[h, c] = extremes(f[c], up[h, c], lo[h, c], lowest[h, c])
+                ends[h, c] = extremes(f[c], up[h, c], lo[h, c])
         done += 1
         state[STEPS] += 1
         state[PHASE] = 0
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def fill_ends(f, up, lo, lowest, ends):
+def fill_ends(f, up, lo, ends):
     """The extremes of every group and copy."""
     for g in range(up.shape[0]):
         for c in range(f.shape[0]):
-            ends[g, c] = extremes(f[c], up[g, c], lo[g, c], lowest[g, c])
+            ends[g, c] = extremes(f[c], up[g, c], lo[g, c])
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -326,7 +318,7 @@ def may_leave(f, up, lo, ends, keep):
     for g in range(n_groups):
         for c in range(f.shape[0]):
             bottom[g] = min(bottom[g], ends[g, c, 0])
-            top[g] = max(top[g], ends[g, c, 1])
+            top[g] = max(top[g], ends[g, c, 2])
     count = 0
     for k in range(f.shape[1]):
         stays = False

@@ -1,7 +1,8 @@
-"""Eight points at a time for the loops of `smo`: minima, maxima and gains that the compiler leaves scalar by itself.
+"""Eight points at a time for the loops of `smo`: values, gains and the place of the best, in straight-line code.
 
 As in `vector8`: compiled, a value of eight doubles is a register; uncompiled it is a small array. Arrays may hold
-single or double precision. Indices are uint64; nothing is checked.
+single or double precision. Indices are uint64; nothing is checked. A search for the least value keeps, lane by lane,
+the value and the index at which its eight started (as a double), and takes the first of the eight lanes at the end.
 """
 
 from __future__ import annotations
@@ -18,18 +19,19 @@ from gramgraph._numerics.vector8 import LANES, _vector8
 _DOUBLES = ir.VectorType(ir.DoubleType(), LANES)
 _FLOATS = ir.VectorType(ir.FloatType(), LANES)
 _TINY = 1e-12
+NOWHERE = 1e300
 
 
-def low8(least: Any, f: Any, up: Any, k: Any) -> Any:
-    """min(least, f + up) at k, …, k + 7."""
+def sum8(f: Any, up: Any, k: Any) -> Any:
+    """f + up at k, …, k + 7."""
     k = int(k)
-    return np.minimum(least, f[k : k + LANES] + up[k : k + LANES])
+    return f[k : k + LANES] + up[k : k + LANES].astype(np.float64)
 
 
-def high8(most: Any, f: Any, lo: Any, k: Any) -> Any:
-    """max(most, f − lo) at k, …, k + 7."""
+def rest8(f: Any, lo: Any, k: Any) -> Any:
+    """f − lo at k, …, k + 7."""
     k = int(k)
-    return np.maximum(most, f[k : k + LANES] - lo[k : k + LANES])
+    return f[k : k + LANES] - lo[k : k + LANES].astype(np.float64)
 
 
 def move8(f: Any, Ki: Any, Kj: Any, step: Any, k: Any) -> None:
@@ -38,13 +40,28 @@ def move8(f: Any, Ki: Any, Kj: Any, step: Any, k: Any) -> None:
     f[k : k + LANES] += step * (Ki[k : k + LANES].astype(np.float64) - Kj[k : k + LANES])
 
 
-def gain8(best: Any, f: Any, lo: Any, Ki: Any, diag: Any, fi: Any, di: Any, k: Any) -> Any:
-    """max(best, max(f − lo − fi, 0)² / max(di + diag − 2 Ki, tiny)), the quotient in single precision."""
+def gain8(f: Any, lo: Any, Ki: Any, diag: Any, fi: Any, di: Any, k: Any) -> Any:
+    """max(f − lo − fi, 0)² / max(di + diag − 2 Ki, tiny), the quotient in single precision."""
     k = int(k)
     here = slice(k, k + LANES)
     t = np.maximum((f[here] - lo[here] - fi).astype(np.float32), np.float32(0))
     eta = np.float32(di) + diag[here] - np.float32(2) * Ki[here].astype(np.float32)
-    return np.maximum(best, (t * t / np.maximum(eta, np.float32(_TINY))).astype(np.float64))
+    return (t * t / np.maximum(eta, np.float32(_TINY))).astype(np.float64)
+
+
+def min8(u: Any, v: Any) -> Any:
+    """The smaller of u and v, lane by lane."""
+    return np.minimum(u, v)
+
+
+def under8(v: Any, best: Any, at: Any, k: Any) -> Any:
+    """k where v < best, else at."""
+    return np.where(v < best, float(k), at)
+
+
+def over8(v: Any, best: Any, at: Any, k: Any) -> Any:
+    """k where v > best, else at."""
+    return np.where(v > best, float(k), at)
 
 
 def least8(v: Any) -> Any:
@@ -57,10 +74,19 @@ def most8(v: Any) -> Any:
     return v.max()
 
 
+def first8(v: Any, at: Any, value: Any) -> Any:
+    """The smallest at + lane among lanes with v = value; NOWHERE when there is none."""
+    return np.where(v == value, at + np.arange(LANES), NOWHERE).min()
+
+
 # --- compiled -----------------------------------------------------------------------------------------------------
 
 
 def _pointer(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> tuple[Any, Any]:
+    if array_type.layout != "C":
+        raise TypeError(
+            f"eight points at a time are read from arrays without gaps; got the layout {array_type.layout!r}"
+        )
     single = array_type.dtype == types.float32
     vector = _FLOATS if single else _DOUBLES
     data = context.make_array(array_type)(context, builder, value=array).data
@@ -93,23 +119,47 @@ def _smaller(builder: Any, u: Any, v: Any) -> Any:
 
 
 @intrinsic
-def _low8(typing_context: Any, least: Any, f: Any, up: Any, k: Any) -> Any:
+def _sum8(typing_context: Any, f: Any, up: Any, k: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        a = _read(context, builder, signature.args[1], args[1], args[3], _DOUBLES)
-        b = _read(context, builder, signature.args[2], args[2], args[3], _DOUBLES)
-        return _smaller(builder, args[0], builder.fadd(a, b))
+        a = _read(context, builder, signature.args[0], args[0], args[2], _DOUBLES)
+        return builder.fadd(a, _read(context, builder, signature.args[1], args[1], args[2], _DOUBLES))
 
-    return _vector8(_vector8, f, up, types.uint64), codegen
+    return _vector8(f, up, types.uint64), codegen
 
 
 @intrinsic
-def _high8(typing_context: Any, most: Any, f: Any, lo: Any, k: Any) -> Any:
+def _rest8(typing_context: Any, f: Any, lo: Any, k: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        a = _read(context, builder, signature.args[1], args[1], args[3], _DOUBLES)
-        b = _read(context, builder, signature.args[2], args[2], args[3], _DOUBLES)
-        return _larger(builder, args[0], builder.fsub(a, b))
+        a = _read(context, builder, signature.args[0], args[0], args[2], _DOUBLES)
+        return builder.fsub(a, _read(context, builder, signature.args[1], args[1], args[2], _DOUBLES))
 
-    return _vector8(_vector8, f, lo, types.uint64), codegen
+    return _vector8(f, lo, types.uint64), codegen
+
+
+@intrinsic
+def _min8(typing_context: Any, u: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _smaller(builder, args[0], args[1])
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+def _place(sign: str) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        here = _same(builder, builder.uitofp(args[3], ir.DoubleType()), _DOUBLES)
+        return builder.select(builder.fcmp_ordered(sign, args[0], args[1]), here, args[2])
+
+    return _vector8(_vector8, _vector8, _vector8, types.uint64), codegen
+
+
+@intrinsic
+def _under8(typing_context: Any, v: Any, best: Any, at: Any, k: Any) -> Any:
+    return _place("<")
+
+
+@intrinsic
+def _over8(typing_context: Any, v: Any, best: Any, at: Any, k: Any) -> Any:
+    return _place(">")
 
 
 @intrinsic
@@ -126,31 +176,34 @@ def _move8(typing_context: Any, f: Any, Ki: Any, Kj: Any, step: Any, k: Any) -> 
 
 
 @intrinsic
-def _gain8(typing_context: Any, best: Any, f: Any, lo: Any, Ki: Any, diag: Any, fi: Any, di: Any, k: Any) -> Any:
+def _gain8(typing_context: Any, f: Any, lo: Any, Ki: Any, diag: Any, fi: Any, di: Any, k: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        k = args[7]
-        a = _read(context, builder, signature.args[1], args[1], k, _DOUBLES)
-        b = _read(context, builder, signature.args[2], args[2], k, _DOUBLES)
-        t = builder.fsub(builder.fsub(a, b), _same(builder, args[5], _DOUBLES))
+        k = args[6]
+        a = _read(context, builder, signature.args[0], args[0], k, _DOUBLES)
+        b = _read(context, builder, signature.args[1], args[1], k, _DOUBLES)
+        t = builder.fsub(builder.fsub(a, b), _same(builder, args[4], _DOUBLES))
         t = builder.fptrunc(t, _FLOATS)
         t = _larger(builder, t, ir.Constant(_FLOATS, [0.0] * LANES))
-        row = _read(context, builder, signature.args[3], args[3], k, _FLOATS)
-        own = _read(context, builder, signature.args[4], args[4], k, _FLOATS)
-        mine = _same(builder, builder.fptrunc(args[6], ir.FloatType()), _FLOATS)
+        row = _read(context, builder, signature.args[2], args[2], k, _FLOATS)
+        own = _read(context, builder, signature.args[3], args[3], k, _FLOATS)
+        mine = _same(builder, builder.fptrunc(args[5], ir.FloatType()), _FLOATS)
         eta = builder.fsub(builder.fadd(mine, own), builder.fmul(ir.Constant(_FLOATS, [2.0] * LANES), row))
         # The constant must be a number of single precision to be written into the code.
         eta = _larger(builder, eta, ir.Constant(_FLOATS, [float(np.float32(_TINY))] * LANES))
-        gain = builder.fdiv(builder.fmul(t, t), eta)
-        return _larger(builder, args[0], builder.fpext(gain, _DOUBLES))
+        return builder.fpext(builder.fdiv(builder.fmul(t, t), eta), _DOUBLES)
 
-    return _vector8(_vector8, f, lo, Ki, diag, types.float64, types.float64, types.uint64), codegen
+    return _vector8(f, lo, Ki, diag, types.float64, types.float64, types.uint64), codegen
 
 
 def _fold(builder: Any, v: Any, choose: Any) -> Any:
-    found = builder.extract_element(v, ir.Constant(ir.IntType(32), 0))
-    for lane in range(1, LANES):
-        found = choose(builder, found, builder.extract_element(v, ir.Constant(ir.IntType(32), lane)))
-    return found
+    """One of the eight, by three rounds of halves against halves."""
+    width = LANES
+    while width > 1:
+        width //= 2
+        order = [lane + width if lane < width else lane for lane in range(LANES)]
+        turned = ir.Constant(ir.VectorType(ir.IntType(32), LANES), order)
+        v = choose(builder, v, builder.shuffle_vector(v, ir.Constant(v.type, ir.Undefined), turned))
+    return builder.extract_element(v, ir.Constant(ir.IntType(32), 0))
 
 
 @intrinsic
@@ -169,17 +222,28 @@ def _most8(typing_context: Any, v: Any) -> Any:
     return types.float64(_vector8), codegen
 
 
+@intrinsic
+def _first8(typing_context: Any, v: Any, at: Any, value: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        places = builder.fadd(args[1], ir.Constant(_DOUBLES, [float(lane) for lane in range(LANES)]))
+        same = builder.fcmp_ordered("==", args[0], _same(builder, args[2], _DOUBLES))
+        found = builder.select(same, places, ir.Constant(_DOUBLES, [NOWHERE] * LANES))
+        return _fold(builder, found, _smaller)
+
+    return types.float64(_vector8, _vector8, types.float64), codegen
+
+
 # Numba compares the parameters of an overload with those of its body, hence no annotations here.
 
 
-@overload(low8)
-def _low8_compiled(least, f, up, k):
-    return lambda least, f, up, k: _low8(least, f, up, k)
+@overload(sum8)
+def _sum8_compiled(f, up, k):
+    return lambda f, up, k: _sum8(f, up, k)
 
 
-@overload(high8)
-def _high8_compiled(most, f, lo, k):
-    return lambda most, f, lo, k: _high8(most, f, lo, k)
+@overload(rest8)
+def _rest8_compiled(f, lo, k):
+    return lambda f, lo, k: _rest8(f, lo, k)
 
 
 @overload(move8)
@@ -188,8 +252,23 @@ def _move8_compiled(f, Ki, Kj, step, k):
 
 
 @overload(gain8)
-def _gain8_compiled(best, f, lo, Ki, diag, fi, di, k):
-    return lambda best, f, lo, Ki, diag, fi, di, k: _gain8(best, f, lo, Ki, diag, fi, di, k)
+def _gain8_compiled(f, lo, Ki, diag, fi, di, k):
+    return lambda f, lo, Ki, diag, fi, di, k: _gain8(f, lo, Ki, diag, fi, di, k)
+
+
+@overload(min8)
+def _min8_compiled(u, v):
+    return lambda u, v: _min8(u, v)
+
+
+@overload(under8)
+def _under8_compiled(v, best, at, k):
+    return lambda v, best, at, k: _under8(v, best, at, k)
+
+
+@overload(over8)
+def _over8_compiled(v, best, at, k):
+    return lambda v, best, at, k: _over8(v, best, at, k)
 
 
 @overload(least8)
@@ -200,3 +279,8 @@ def _least8_compiled(v):
 @overload(most8)
 def _most8_compiled(v):
     return lambda v: _most8(v)
+
+
+@overload(first8)
+def _first8_compiled(v, at, value):
+    return lambda v, at, value: _first8(v, at, value)

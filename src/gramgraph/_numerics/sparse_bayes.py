@@ -9,16 +9,22 @@ the log evidence depends on one α_j only through s_j and q_j (S and Q without b
 α_j = s_j² / (q_j² − s_j) when q_j² > s_j and at ∞ otherwise. One step costs O(M m) for M candidates and m active
 ones, plus O(N M) when a column enters: products Φᵀφ_j are kept for active columns only, never the whole ΦᵀΦ.
 
-All designs come transposed, `T` of shape (M, N): one row a basis.
+Where the steps begin decides at which maximum they end. From the empty model they put the first columns where signal
+and noise together are largest; regression therefore begins with all columns in the model (or `starters`, many that
+span the others), re-estimates their α together until most have left (MacKay's fixed point), and goes on with single
+changes from there.
+
+All designs come transposed, `T` of shape (M, N): one row a basis. Weighted cases come multiplied by the root of their
+weight, an intercept with a flat prior as rows and targets with their (weighted) mean taken off.
 """
 
 from __future__ import annotations
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-__all__ = ["Posterior", "logistic", "regression", "softmax_mode"]
+__all__ = ["Posterior", "cholesky", "inverse", "largest", "regression", "result", "spread", "starters"]
 
 #: A column whose part outside the span of the active ones is below this share of its norm cannot enter.
 DEPENDENT = 1e-10
@@ -26,7 +32,29 @@ DEPENDENT = 1e-10
 PARALLEL = 1.0 - 1e-10
 #: The noise variance stays above this share of the mean square of the targets.
 NOISE_FLOOR = 1e-9
-ROWS = 256  # rows squared at a time
+#: Columns that the first re-estimation begins with, at most.
+START = 350
+#: Of these the ones that are to span the others, at most, and the share of the kernel's diagonal they may leave over.
+SPREAD, SPREAD_REST = 200, 1e-6
+#: Rounds of the first re-estimation, at most, and their total of m³ for m columns, by that of the first round.
+ROUNDS, ROUNDS_WORK = 1500, 60
+#: A column leaves the first re-estimation when its prior is this much narrower than what the data say of its weight.
+NARROW = 1e6
+
+
+def cholesky(A):
+    """Lower factor of A; where rounding made A indefinite, of A with a small shift (which is left in it)."""
+    L, info = dpotrf(A, lower=1, clean=1)
+    if info:
+        A[np.diag_indices_from(A)] += 1e-10 * np.trace(A)
+        L, _ = dpotrf(A, lower=1, clean=1)
+    return L
+
+
+def inverse(L):
+    """(L Lᵀ)⁻¹."""
+    lower, _ = dpotri(L, lower=1)
+    return np.tril(lower) + np.tril(lower, -1).T
 
 
 class Posterior:
@@ -59,10 +87,7 @@ class Posterior:
         """Posterior for another noise precision: (L, μ); O(m³)."""
         A = beta * self.rows[:, self.active]
         A[np.diag_indices_from(A)] += self.alpha
-        L, info = dpotrf(A, lower=1, clean=1)
-        if info:  # rounding made it indefinite: the smallest shift that helps
-            A[np.diag_indices_from(A)] += 1e-10 * np.trace(A)
-            L, _ = dpotrf(A, lower=1, clean=1)
+        L = cholesky(A)
         y = dtrsm(beta, L, self.proj[self.active][:, None], lower=1)
         return L, dtrsm(1.0, L, y, lower=1, trans_a=1)[:, 0]
 
@@ -77,11 +102,17 @@ class Posterior:
             self.S, self.Q = self.beta * self.diag, self.beta * self.proj
             return
         self.L, self.mu = self.solve(self.beta)
-        lower, _ = dpotri(self.L, lower=1)
-        self.sigma = np.tril(lower) + np.tril(lower, -1).T
+        self.sigma = inverse(self.L)
         V = dtrsm(self.beta, self.L, self.rows.T, side=1, lower=1, trans_a=1)  # (M, m)
         self.S = self.beta * self.diag - np.einsum("ij,ij->i", V, V)
         self.Q = self.beta * (self.proj - self.mu @ self.rows)
+
+    def hold(self, active, alpha):
+        """These columns with these α instead of the present ones: O(N M m)."""
+        self.active, self.alpha = [int(j) for j in active], np.array(alpha)
+        P = self.T[self.active]
+        self.G = np.concatenate([(P if self.case_weights is None else P * self.case_weights) @ self.T.T, self.G[:8]])
+        self.refresh()
 
     def best(self):
         """(gain of the log evidence, column, its new α): the best single change. A new α of ∞ means: leave."""
@@ -162,31 +193,34 @@ class Posterior:
 # --- regression ---------------------------------------------------------------------------------------------------
 
 
-def _gaussian(model, t, beta):
-    """(log evidence, squared residual, well-determined number Σγ) at noise precision beta: O(N m + m³)."""
-    n, m = len(t), len(model.active)
+def _gaussian(model, t, beta, n):
+    """(log evidence, squared residual, well-determined number Σγ) at noise precision beta: O(N m + m³).
+
+    `n` is the number of cases that speak of the noise: the sum of the weights, less one for an intercept.
+    """
+    m = len(model.active)
     residual, logdet, penalty, gamma = t, 0.0, 0.0, 0.0
     if m:
         L, mu = model.solve(beta)
-        inverse = dtrsm(1.0, L, np.eye(m), lower=1)
+        half = dtrsm(1.0, L, np.eye(m), lower=1)
         residual = t - mu @ model.T[model.active]
         logdet = 2.0 * np.log(np.diag(L)).sum() - np.log(model.alpha).sum()
         penalty = float(model.alpha @ mu**2)
-        gamma = m - float(model.alpha @ np.einsum("ij,ij->j", inverse, inverse))
+        gamma = m - float(model.alpha @ np.einsum("ij,ij->j", half, half))
     rss = float(residual @ residual)
     value = -0.5 * (n * np.log(2 * np.pi / beta) + logdet + beta * rss + penalty)
     return value, rss, gamma
 
 
-def _improve_noise(model, t, floor, repeats):
-    """Fixed-point updates σ² = ‖t − Φμ‖² / (N − Σγ); where one would lower the evidence, the EM update instead."""
-    n, start = len(t), model.beta
-    value, rss, gamma = _gaussian(model, t, model.beta)
+def _improve_noise(model, t, floor, repeats, n):
+    """Fixed-point updates σ² = ‖t − Φμ‖² / (n − Σγ); where one would lower the evidence, the EM update instead."""
+    start = model.beta
+    value, rss, gamma = _gaussian(model, t, model.beta, n)
     for _ in range(repeats):
         accepted = False
         for noise in (rss / max(n - gamma, 1e-3 * n), (rss + gamma / model.beta) / n):
             beta = 1.0 / max(noise, floor)
-            new = _gaussian(model, t, beta)
+            new = _gaussian(model, t, beta, n)
             if new[0] >= value:
                 accepted = True
                 break
@@ -199,25 +233,103 @@ def _improve_noise(model, t, floor, repeats):
     return value, abs(np.log(model.beta / start))
 
 
-def regression(T, t, *, noise, tol, max_iter):
+def largest(values):
+    """The first entry that is the largest up to rounding, so that ties do not hang on the last digit."""
+    top = float(values.max())
+    return int(np.argmax(values >= top - 1e-9 * abs(top)))
+
+
+def spread(K, first, *, most=SPREAD, rest=SPREAD_REST):
+    """Columns of a kernel matrix K (M, M) that span it, by pivoted Cholesky from column `first` on: O(M m²).
+
+    Copies of a point are never taken twice. `first` is given because equal diagonals would leave it to the order.
+    """
+    d = np.diagonal(K).astype(np.float64)
+    top = d.max(initial=0.0)
+    L = np.empty((min(most, len(K)), len(K)))
+    taken = []
+    for i in range(len(L)):
+        j = first if i == 0 else largest(d)
+        if not d[j] > rest * top:
+            break
+        L[i] = (K[j] - L[:i, j] @ L[:i]) / np.sqrt(d[j])
+        d -= L[i] ** 2
+        d[j] = -np.inf
+        taken.append(j)
+    return np.asarray(taken, dtype=np.intp)
+
+
+def starters(K, first, *, most=START):
+    """Columns to begin with: all, or `most` of them, those that span the others first and the rest evenly."""
+    if len(K) <= most:
+        return np.arange(len(K))
+    pivots = spread(K, first, most=min(SPREAD, most))
+    others = np.setdiff1d(np.arange(len(K)), pivots)
+    evenly = others[np.linspace(0, len(others) - 1, most - len(pivots)).round().astype(np.intp)]
+    return np.sort(np.concatenate([pivots, evenly]))
+
+
+def _together(T, t, start, noise, n, floor):
+    """MacKay's re-estimation α = γ/μ², σ² = ‖t − Φμ‖²/(n − Σγ) of the columns in `start`, all at once.
+
+    Columns whose prior has become narrow leave. Returns (columns, α, noise precision); O(m³) a round, m falls quickly.
+    """
+    P = T[start]
+    G, proj, power = P @ P.T, P @ t, float(t @ t)
+    norm = np.diagonal(G).copy()
+    copies = np.tril(PARALLEL * norm * norm[:, None] <= G**2, -1).any(axis=1)
+    keep = np.flatnonzero((norm > 0.0) & ~copies)
+    start, G, proj, norm = start[keep], G[np.ix_(keep, keep)], proj[keep], norm[keep]
+    beta = 1.0 / max(0.1 * power / n, floor) if noise is None else 1.0 / noise
+    alpha = np.full(len(start), max(0.1 * float(norm.sum()) / max(power, n * floor), 1e-300))
+    work, most = 0.0, ROUNDS_WORK * float(max(len(start), 100)) ** 3
+    for _ in range(ROUNDS):
+        m = len(start)
+        work += float(m) ** 3
+        if m == 0 or work > most:
+            break
+        A = beta * G
+        A.ravel()[:: m + 1] += alpha
+        L = cholesky(A)
+        mu = beta * dpotrs(L, proj, lower=1)[0]
+        gamma = np.clip(1.0 - alpha * np.diagonal(dpotri(L, lower=1)[0]), 1e-12, 1.0)
+        new = gamma / np.maximum(mu**2, 1e-300)
+        moved = float(np.abs(np.log(new / alpha)).max())
+        alpha = new
+        if noise is None:
+            rss = power - 2.0 * float(mu @ proj) + float(mu @ G @ mu)
+            beta = 1.0 / max(rss / max(n - float(gamma.sum()), 1e-3 * n), floor)
+        keep = np.flatnonzero(alpha < NARROW * beta * norm)
+        if len(keep) < m:
+            start, G, proj = start[keep], G[np.ix_(keep, keep)], proj[keep]
+            norm, alpha = norm[keep], alpha[keep]
+        if moved < 1e-2:
+            break
+    return start, alpha, beta
+
+
+def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
     """Evidence maximum over α, and over the noise variance where `noise` is None.
 
+    `start` names the columns to begin with (None: none), `n` is that of `_gaussian` (None: the number of cases).
     Returns (active, alpha, mu, sigma, noise, trace of the log evidence, steps, converged).
     """
-    scale = float(t @ t) / len(t) or 1.0
-    floor = NOISE_FLOOR * scale
-    first = max(0.1 * float(np.var(t)), floor) if noise is None else noise
-    model = Posterior(T, np.einsum("ij,ij->i", T, T), T @ t, 1.0 / first)
-    trace = [_gaussian(model, t, model.beta)[0]]
+    n = float(len(t) if n is None else n)
+    floor = NOISE_FLOOR * (float(t @ t) / n or 1.0)
+    beta = 1.0 / (max(0.1 * float(t @ t) / n, floor) if noise is None else noise)
+    model = Posterior(T, np.einsum("ij,ij->i", T, T), T @ t, beta)
+    if start is not None and len(start):
+        active, alpha, model.beta = _together(T, t, start, noise, n, floor)
+        model.hold(active, alpha)
+    trace = [_gaussian(model, t, model.beta, n)[0]]
     converged, fresh, step = False, True, 0
     while step < max_iter:
         gain, j, alpha = model.best()
         if gain < tol:
+            moved = 0.0
             if noise is None:
-                value, moved = _improve_noise(model, t, floor, 20)
+                value, moved = _improve_noise(model, t, floor, 20, n)
                 trace[-1] = max(value, trace[-1]) if abs(value - trace[-1]) < 1e-9 * abs(value) else value
-            else:
-                moved = 0.0
             if not fresh or moved:
                 model.refresh()
             if (fresh or model.best()[0] < tol) and moved < 1e-3:
@@ -231,162 +343,18 @@ def regression(T, t, *, noise, tol, max_iter):
         fresh = False
         trace.append(trace[-1] + gain)
         if step <= 10 or step % 5 == 0:
-            trace[-1] = _improve_noise(model, t, floor, 1)[0] if noise is None else _gaussian(model, t, model.beta)[0]
+            found = _improve_noise(model, t, floor, 1, n) if noise is None else _gaussian(model, t, model.beta, n)
+            trace[-1] = found[0]
             model.refresh()
             fresh = True
     model.refresh()
-    trace[-1] = _gaussian(model, t, model.beta)[0]
-    return _result(model, 1.0 / model.beta, trace, step, converged)
+    trace[-1] = _gaussian(model, t, model.beta, n)[0]
+    return result(model, 1.0 / model.beta, trace, step, converged)
 
 
-def _result(model, noise, trace, step, converged):
+def result(model, noise, trace, step, converged):
+    """What a fit returns, columns in ascending order."""
     order = np.argsort(np.asarray(model.active, dtype=np.intp), kind="stable")
     active = np.asarray(model.active, dtype=np.intp)[order]
     sigma = model.sigma[np.ix_(order, order)]
     return active, model.alpha[order], model.mu[order], sigma, noise, np.asarray(trace), step, converged
-
-
-# --- classification -----------------------------------------------------------------------------------------------
-
-
-def _sigmoid(a):
-    e = np.exp(-np.abs(a))
-    return np.where(a >= 0, 1.0, e) / (1.0 + e)
-
-
-def _log_posterior(a, t, mu, alpha):
-    """Σ log σ(±a) − ½ μᵀ diag(α) μ for t in {0, 1}."""
-    signed = np.where(t > 0, a, -a)
-    return float(-np.logaddexp(0.0, -signed).sum() - 0.5 * alpha @ mu**2)
-
-
-def _mode(P, t, alpha, mu):
-    """Most probable weights by Newton steps that are halved until they climb; P is (m, N)."""
-    a = mu @ P
-    value = _log_posterior(a, t, mu, alpha)
-    for _ in range(50):
-        y = _sigmoid(a)
-        gradient = P @ (t - y) - alpha * mu
-        H = (P * (y * (1.0 - y))) @ P.T
-        H[np.diag_indices_from(H)] += alpha
-        L, info = dpotrf(H, lower=1, clean=1)
-        if info:
-            H[np.diag_indices_from(H)] += 1e-10 * np.trace(H)
-            L, _ = dpotrf(H, lower=1, clean=1)
-        d = dtrsm(1.0, L, gradient[:, None], lower=1)
-        step = dtrsm(1.0, L, d, lower=1, trans_a=1)[:, 0]
-        slope, size = float(gradient @ step), 1.0
-        if slope < 1e-10:
-            break
-        while size > 1e-6:
-            trial = mu + size * step
-            b = trial @ P
-            new = _log_posterior(b, t, trial, alpha)
-            if new >= value:
-                break
-            size *= 0.5
-        else:
-            break
-        mu, a, value = trial, b, new
-    return mu
-
-
-def _laplace(T, t, active, alpha, mu):
-    """Posterior around the mode as a weighted regression, and Laplace's log evidence: O(N M m)."""
-    P = T[active]
-    mu = _mode(P, t, alpha, mu) if active else mu
-    a = mu @ P if active else np.zeros(len(t))
-    y = _sigmoid(a)
-    b = np.maximum(y * (1.0 - y), 1e-10)
-    diag = np.concatenate([(T[i : i + ROWS] ** 2) @ b for i in range(0, len(T), ROWS)])
-    model = Posterior(T, diag, np.zeros(len(T)), 1.0, b)
-    rows = (P * b) @ T.T if active else np.empty((0, len(T)))
-    model.proj = T @ (t - y) + (mu @ rows if active else 0.0)
-    model.active, model.alpha = list(active), alpha.copy()
-    model.G = np.concatenate([rows, np.empty((8, len(T)))])
-    model.refresh()
-    value = _log_posterior(a, t, mu, alpha)
-    if active:
-        value += 0.5 * float(np.log(alpha).sum()) - float(np.log(np.diag(model.L)).sum())
-    return model, value
-
-
-def logistic(T, t, *, tol, max_iter):
-    """Laplace's evidence maximized over α for targets in {0, 1}.
-
-    Around each mode the quadratic approximation is kept for a few changes of α; a batch of changes that lowers the
-    evidence at the new mode is taken back and tried with half as many. Returns what `regression` returns.
-    """
-    model, value = _laplace(T, t, [], np.empty(0), np.empty(0))
-    trace, batch, step, converged = [value], 8, 0, False
-    while step < max_iter:
-        before = (list(model.active), model.alpha.copy(), model.mu.copy())
-        done = 0
-        while done < batch:
-            gain, j, alpha = model.best()
-            if gain < tol:
-                break
-            model.apply(j, alpha)
-            done += 1
-        if done == 0:
-            converged = True
-            break
-        trial, new = _laplace(T, t, model.active, model.alpha, model.mu)
-        if new < value:
-            model, _ = _laplace(T, t, *before)
-            if batch == 1:  # the approximation promises more than there is: nothing is left to gain
-                converged = True
-                break
-            batch //= 2
-            continue
-        step += done
-        converged = new - value < tol and batch == 1
-        if new - value < tol:
-            batch = 1
-        model, value = trial, new
-        trace.append(value)
-        if converged:
-            break
-    return _result(model, 1.0, trace, step, converged)
-
-
-def softmax_mode(designs, Y, alphas, starts, *, max_iter=50):
-    """Most probable weights of a softmax of K latent functions, each with its own columns and prior precisions.
-
-    `designs[k]` is (m_k, N), `Y` (K, N) in {0, 1}. Newton steps on all Σ m_k weights together, halved until they climb.
-    Returns (weights, covariance of all weights stacked, log posterior).
-    """
-    K = len(designs)
-    alpha, w = np.concatenate(alphas), np.concatenate(starts)
-    ends = np.cumsum([len(a) for a in alphas])[:-1]
-
-    def look(w):
-        parts = np.split(w, ends)
-        A = np.stack([part @ P for part, P in zip(parts, designs, strict=True)])
-        top = A.max(axis=0)
-        lse = top + np.log(np.exp(A - top).sum(axis=0))
-        return np.exp(A - lse), float(((A - lse) * Y).sum() - 0.5 * alpha @ w**2)
-
-    p, value = look(w)
-    for _ in range(max_iter + 1):
-        gradient = np.concatenate([P @ (Y[k] - p[k]) for k, P in enumerate(designs)]) - alpha * w
-        blocks = [[(designs[k] * (p[k] * ((k == l) - p[l]))) @ designs[l].T for l in range(K)] for k in range(K)]
-        H = np.block(blocks) + np.diag(alpha)
-        L, info = dpotrf(H, lower=1, clean=1)
-        if info:
-            H[np.diag_indices_from(H)] += 1e-10 * np.trace(H)
-            L, _ = dpotrf(H, lower=1, clean=1)
-        step = dtrsm(1.0, L, dtrsm(1.0, L, gradient[:, None], lower=1), lower=1, trans_a=1)[:, 0]
-        size = 1.0
-        if float(gradient @ step) < 1e-8:
-            break
-        while size > 1e-6:
-            q, new = look(w + size * step)
-            if new >= value:
-                break
-            size *= 0.5
-        else:
-            break
-        w, p, value = w + size * step, q, new
-    lower, _ = dpotri(L, lower=1)
-    return np.split(w, ends), np.tril(lower) + np.tril(lower, -1).T, value

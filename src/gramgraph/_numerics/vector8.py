@@ -1,8 +1,9 @@
 """Eight doubles as one value inside compiled loops.
 
-`load8(a, i)` reads a[i:i+8], `store8(a, i, v)` writes it; `add8`, `mul8`, `max8`, `fill8` compute. Compiled, a value is
-a vector register (two on processors with half as wide ones), whatever the compiler's own vectorizer thinks of the loop.
-Uncompiled (NUMBA_DISABLE_JIT=1) it is a small array. Indices are uint64; nothing is checked.
+`load8(a, i)` reads a[i:i+8], `store8(a, i, v)` writes it; `add8`, `sub8`, `mul8`, `fma8`, `max8`, `sqrt8`, `fill8`
+compute. Compiled, a value is a vector register (two on processors with half as wide ones), whatever the compiler's own
+vectorizer thinks of the loop. Uncompiled (NUMBA_DISABLE_JIT=1) it is a small array. Indices are uint64; nothing is
+checked. `stream8` and `stream_columns8` write past the caches, to addresses that are multiples of 64.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.extending import intrinsic, models, overload, register_model
 
 LANES = 8
@@ -61,6 +63,42 @@ def mul8(u: Any, v: Any) -> Any:
 def max8(u: Any, v: Any) -> Any:
     """The larger of u and v, lane by lane."""
     return np.maximum(u, v)
+
+
+def sub8(u: Any, v: Any) -> Any:
+    """u − v."""
+    return u - v
+
+
+def fma8(u: Any, v: Any, w: Any) -> Any:
+    """u · v + w, rounded once where the processor can."""
+    return u * v + w
+
+
+def sqrt8(u: Any) -> Any:
+    """√u."""
+    return np.sqrt(u)
+
+
+def times_power8(p: Any, z: Any) -> Any:
+    """p · 2ᵏ, with z = k + 1.5 · 2⁵²."""
+    return np.ldexp(p, (z - 6755399441055744.0).astype(np.int64))
+
+
+def stream8(a: Any, i: Any, v: Any) -> None:
+    """a[i:i+8] = v past the caches; a[i] stands at a multiple of 64 bytes."""
+    store8(a, i, v)
+
+
+def store_columns8(a: Any, i: Any, step: Any, v: Any) -> None:
+    """For a tuple v of eight values: a[i + step·r + c] = v[c][r], an 8 × 8 block transposed."""
+    for r, row in enumerate(np.stack(v, axis=1)):
+        store8(a, int(i) + int(step) * r, row)
+
+
+def stream_columns8(a: Any, i: Any, step: Any, v: Any) -> None:
+    """`store_columns8` past the caches, where every row starts at a multiple of 64 bytes."""
+    store_columns8(a, i, step, v)
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
@@ -121,6 +159,95 @@ def _max8(typing_context: Any, u: Any, v: Any) -> Any:
     return _vector8(_vector8, _vector8), codegen
 
 
+@intrinsic
+def _sub8(typing_context: Any, u: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fsub(args[0], args[1])
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+def _llvm(builder: Any, name: str, args: Any) -> Any:
+    """Call LLVM's own function of vectors."""
+    signature = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, f"llvm.{name}.v8f64"), args)
+
+
+@intrinsic
+def _fma8(typing_context: Any, u: Any, v: Any, w: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _llvm(builder, "fmuladd", args)  # fused where there is an instruction, never a call
+
+    return _vector8(_vector8, _vector8, _vector8), codegen
+
+
+@intrinsic
+def _sqrt8(typing_context: Any, u: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _llvm(builder, "sqrt", args)
+
+    return _vector8(_vector8), codegen
+
+
+@intrinsic
+def _times_power8(typing_context: Any, p: Any, z: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        whole = ir.VectorType(ir.IntType(64), LANES)
+        shifted = builder.shl(builder.bitcast(args[1], whole), ir.Constant(whole, [52] * LANES))
+        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), _VECTOR)
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+def _past_caches(builder: Any, store: Any) -> None:
+    store.align = 8 * LANES
+    store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+
+
+@intrinsic
+def _stream8(typing_context: Any, a: Any, i: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _past_caches(builder, builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1])))
+        return context.get_dummy_value()
+
+    return types.void(a, types.uint64, _vector8), codegen
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """Columns of an 8 × 8 block: pairs of lanes, then of pairs, then of halves change places."""
+
+    def mix(u: Any, v: Any, lanes: list[int]) -> Any:
+        return builder.shuffle_vector(u, v, ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes))
+
+    even, odd = [0, 8, 2, 10, 4, 12, 6, 14], [1, 9, 3, 11, 5, 13, 7, 15]
+    low, high = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+    first, last = [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]
+    ones = [mix(rows[k], rows[k + 1], lanes) for k in range(0, LANES, 2) for lanes in (even, odd)]
+    twos = [mix(ones[h + o], ones[h + 2 + o], lanes) for h in (0, 4) for lanes in (low, high) for o in (0, 1)]
+    return [mix(twos[c], twos[4 + c], lanes) for lanes in (first, last) for c in range(4)]
+
+
+def _columns_writer(past_caches: bool) -> Any:
+    def write(typing_context: Any, a: Any, i: Any, step: Any, v: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            index = args[1]
+            for column in _transposed(builder, cgutils.unpack_tuple(builder, args[3])):
+                found = builder.store(column, _address(context, builder, signature.args[0], args[0], index))
+                found.align = _ALIGN
+                if past_caches:
+                    _past_caches(builder, found)
+                index = builder.add(index, args[2])
+            return context.get_dummy_value()
+
+        return types.void(a, types.uint64, types.uint64, v), codegen
+
+    return intrinsic(write)
+
+
+_store_columns8 = _columns_writer(past_caches=False)
+_stream_columns8 = _columns_writer(past_caches=True)
+
+
 # Numba compares the parameters of an overload with those of its body, hence no annotations here.
 
 
@@ -152,3 +279,38 @@ def _mul8_compiled(u, v):
 @overload(max8)
 def _max8_compiled(u, v):
     return lambda u, v: _max8(u, v)
+
+
+@overload(sub8)
+def _sub8_compiled(u, v):
+    return lambda u, v: _sub8(u, v)
+
+
+@overload(fma8)
+def _fma8_compiled(u, v, w):
+    return lambda u, v, w: _fma8(u, v, w)
+
+
+@overload(sqrt8)
+def _sqrt8_compiled(u):
+    return lambda u: _sqrt8(u)
+
+
+@overload(times_power8)
+def _times_power8_compiled(p, z):
+    return lambda p, z: _times_power8(p, z)
+
+
+@overload(stream8)
+def _stream8_compiled(a, i, v):
+    return lambda a, i, v: _stream8(a, i, v)
+
+
+@overload(store_columns8)
+def _store_columns8_compiled(a, i, step, v):
+    return lambda a, i, step, v: _store_columns8(a, i, step, v)
+
+
+@overload(stream_columns8)
+def _stream_columns8_compiled(a, i, step, v):
+    return lambda a, i, step, v: _stream_columns8(a, i, step, v)

@@ -5,18 +5,58 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 
-from gramgraph.estimators._base import KernelEstimator, check_positive
+from gramgraph.estimators import _svm_dual as duals
+from gramgraph.estimators._base import KernelEstimator, check_option, check_positive
+from gramgraph.estimators._svm_approx import (
+    FeatureRows,
+    Memory,
+    features_of,
+    joined,
+    kernel_value,
+    make_features,
+)
 from gramgraph.estimators._svm_kernel import ChosenKernel, choose_kernel, gram_of_matrix
-from gramgraph.estimators._svm_machine import Settings
+from gramgraph.estimators._svm_machine import Settings, warn_about
 from gramgraph.estimators._svm_rows import Source, take_points
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["SupportVectors"]
+__all__ = ["SupportVectors", "dense", "learns_in_blocks", "refuse_nu", "size_of"]
 
 _BLOCK = 1 << 22  # entries of a Gram block in prediction
+
+
+def size_of(X: Any) -> int:
+    """Number of points, of any kind."""
+    if isinstance(X, tuple):
+        return size_of(X[0])
+    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
+
+
+def dense(X: Any) -> Any:
+    """A sparse matrix as an array; other points as they are."""
+    return X.toarray() if hasattr(X, "tocsr") else X
+
+
+def refuse_nu(machine: Any) -> None:
+    """ν is a share of all points, which are not kept from block to block."""
+    if machine.nu is not None:
+        raise ModelError(
+            f"partial_fit learns with C: nu={machine.nu!r} is a share of all points, and blocks are forgotten but for "
+            "their support vectors. What helps: nu=None and a C, or fit."
+        )
+
+
+def learns_in_blocks(machine: Any) -> bool:
+    """Whether `partial_fit` is there."""
+    if machine.approx is None:
+        raise AttributeError(
+            "partial_fit needs approx='nystrom' or 'features': without it the machine keeps every point and is solved "
+            f"anew. What helps: {type(machine).__name__}(approx='nystrom', n_components=…)."
+        )
+    return True
 
 
 class SupportVectors(KernelEstimator):
@@ -30,20 +70,96 @@ class SupportVectors(KernelEstimator):
     cache_size: float
     max_iter: int
     shrinking: bool
+    approx: str | None
+    n_components: int
+    landmarks: str
+    random_state: Any
+    support_: IntArray
+    n_iter_: Any  # one number, or one a two-class problem
+    dual_objective_: Any
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+    # -- reading ------------------------------------------------------------------------------------------------
+
+    def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
+        """As in the base; sparse matrices are made dense for learning, and kept for prediction in blocks."""
+        if not hasattr(X, "tocsr"):
+            return super()._points(X, reset=reset, least=least)
+        X = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr", ensure_min_samples=least)
+        return X.toarray() if reset else X
+
+    def _weights_of(self, sample_weight: Any, n: int) -> FloatArray:
+        if sample_weight is None:
+            return np.ones(n)
+        weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64, ensure_non_negative=True)
+        if not np.any(weight > 0):
+            raise ModelError("Every sample weight is zero: no point is left to learn from.")
+        return np.asarray(weight)
 
     def _open(self, X: Any, sample_weight: Any, n: int) -> tuple[IntArray, FloatArray, Source]:
         """Rows of positive weight, their weights, and where their kernel rows come from."""
-        weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64, ensure_non_negative=True)
+        check_option("approx", self.approx, (None, "nystrom", "features"))
+        weight = self._weights_of(sample_weight, n)
         kept = np.flatnonzero(weight > 0)
-        if not len(kept):
-            raise ModelError("Every sample weight is zero: no point is left to learn from.")
         weight = weight[kept]
         points = X if len(kept) == n else take_points(X, kept)
-        chosen = choose_kernel(self.kernel, points, weight, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
-        if chosen.kind == "precomputed":
+        self._choose(points, weight)
+        self.__dict__.pop("_memory", None)
+        if self.approx is not None:
+            return kept, weight, FeatureRows(features_of(self.features_, points))
+        if self.kernel_.kind == "precomputed":
             points = gram_of_matrix(X)[np.ix_(kept, kept)] if len(kept) < n else gram_of_matrix(X)
+        return kept, weight, self.kernel_.source(points, len(kept))
+
+    def _choose(self, points: Any, weight: FloatArray) -> None:
+        """Settle the kernel, and its features where they are asked for."""
+        chosen = choose_kernel(self.kernel, points, weight, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         self.kernel_: ChosenKernel = chosen
-        return kept, weight, chosen.source(points, len(kept))
+        self.__dict__.pop("features_", None)
+        if self.approx is not None:
+            value = kernel_value(chosen, self.approx)
+            self.features_ = make_features(
+                value, points, self.approx, self.n_components, self.landmarks, self.random_state
+            )
+
+    def _next_block(self, X: Any, target: Array, sample_weight: Any) -> tuple[Any, Array, FloatArray, FeatureRows]:
+        """The support vectors so far and the points of a new block: points, targets, weights, features."""
+        n = len(target)
+        weight = self._weights_of(sample_weight, n)
+        kept = np.flatnonzero(weight > 0)
+        points, target, weight = take_points(X, kept), target[kept], weight[kept]
+        memory: Memory | None = getattr(self, "_memory", None)
+        if memory is None:
+            check_option("approx", self.approx, (None, "nystrom", "features"))
+            self._choose(points, weight)
+        Phi, fresh = features_of(self.features_, points), float(weight.sum())
+        number = kept + (0 if memory is None else memory.seen)
+        if memory is not None:
+            points, Phi = joined(memory.points, points), np.concatenate([memory.Phi, Phi])
+            target, weight = np.concatenate([memory.target, target]), np.concatenate([memory.weight, weight])
+            number = np.concatenate([memory.number, number])
+        seen, total = (0, 0.0) if memory is None else (memory.seen, memory.total)
+        self._memory = Memory(points, Phi, target, weight, number, seen + n, total + fresh)
+        return points, target, weight, FeatureRows(Phi)
+
+    def _end_block(self) -> None:
+        """Forget what is no support vector; number the support vectors as they came."""
+        memory, used = self._memory, self.support_
+        self._kept = memory.number
+        self._memory = Memory(
+            take_points(memory.points, used),
+            memory.Phi[used],
+            memory.target[used],
+            memory.weight[used],
+            memory.number[used],
+            memory.seen,
+            memory.total,
+        )
+        self.support_ = self._memory.number
 
     def _settings(self, C: float, nu: float | None) -> Settings:
         check_positive("tol", self.tol)
@@ -52,34 +168,117 @@ class SupportVectors(KernelEstimator):
             raise ModelError(f"nu must be a number in (0, 1]; it is {nu!r}.")
         return Settings(C, nu, self.tol, self.cache_size * 2.0**20, self.max_iter, self.shrinking)
 
+    # -- keeping ------------------------------------------------------------------------------------------------
+
+    def _fit_dual(self, X: Any, kept: IntArray, source: Source, dual: duals.Dual, settings: Settings) -> duals.Solution:
+        """Solve the dual of a machine with one expansion and keep it; X are the points that `kept` counts."""
+        found = duals.solve(
+            dual,
+            source,
+            tol=settings.tol,
+            cache_bytes=settings.cache_bytes,
+            max_iter=settings.max_iter,
+            shrinking=settings.shrinking,
+        )
+        warn_about(found.converged, found.curved, self.max_iter, type(self).__name__)
+        used = np.flatnonzero(found.beta)
+        self._keep(X, kept[used], found.beta[used, None], np.array([-found.rho]))
+        self.dual_coef_ = found.beta[used][None]
+        self.n_support_ = np.array([len(used)], np.int32)
+        self.n_iter_, self.dual_objective_ = found.iterations, found.objective
+        self._bound = np.any(found.alpha[:, used] >= dual.upper[:, used], axis=0)
+        self._kept = kept
+        return found
+
     def _keep(self, X: Any, support: IntArray, weights: FloatArray, intercept: FloatArray) -> None:
         """Support points and the matrix (n_sv, q) of their weights in the q expansions."""
         self.support_ = support
         precomputed = self.kernel_.kind == "precomputed"
         self.support_vectors_ = np.empty((0, 0)) if precomputed else take_points(X, support)
         self._weights, self.intercept_ = weights, intercept
+        if self.approx is not None:
+            self._feature_weights = features_of(self.features_, self.support_vectors_).T @ weights
+
+    @property
+    def margin_support_(self) -> IntArray:
+        """Indices of the points on the margin: 0 < α < C."""
+        check_is_fitted(self, "support_")
+        return self.support_[~self._bound]
+
+    @property
+    def bound_support_(self) -> IntArray:
+        """Indices of the points with α = C (in any of the problems): inside the margin or on the wrong side."""
+        check_is_fitted(self, "support_")
+        return self.support_[self._bound]
+
+    @property
+    def non_support_(self) -> IntArray:
+        """Indices of the points that may be left out without changing the machine."""
+        check_is_fitted(self, "support_")
+        return np.setdiff1d(self._kept, self.support_)
+
+    @property
+    def margin_vectors_(self) -> Any:
+        """The points on the margin."""
+        check_is_fitted(self, "support_")
+        return take_points(self.support_vectors_, np.flatnonzero(~self._bound))
+
+    @property
+    def bound_vectors_(self) -> Any:
+        """The points with α = C."""
+        check_is_fitted(self, "support_")
+        return take_points(self.support_vectors_, np.flatnonzero(self._bound))
+
+    # -- asking -------------------------------------------------------------------------------------------------
 
     def _expansions(self, X: Any) -> FloatArray:
         """Σ weights k(x_i, x) + intercept, (n, q), a block of points at a time."""
         check_is_fitted(self, "support_")
         X = self._points(X, reset=False)
-        n = len(X[0]) if isinstance(X, tuple) else len(X)
+        n = size_of(X)
         found = np.empty((n, len(self.intercept_)))
-        height = max(1, _BLOCK // max(1, len(self.support_)))
+        width = len(self._feature_weights) if self.approx is not None else len(self.support_)
+        height = max(1, _BLOCK // max(1, width))
         for start in range(0, n, height):
             rows = np.arange(start, min(n, start + height))
+            part = dense(X[start : start + height]) if hasattr(X, "tocsr") else take_points(X, rows)
+            if self.approx is not None:
+                found[rows] = self.features_.transform(part) @ self._feature_weights
+                continue
             if self.kernel_.kind == "precomputed":
-                K: Array = X[rows][:, self.support_]
+                K: Array = part[:, self.support_]
             else:
-                K = self.kernel_.gram(take_points(X, rows), self.support_vectors_)
+                K = self.kernel_.gram(part, self.support_vectors_)
             found[rows] = K @ self._weights
         found += self.intercept_
         return found
 
+    def approx_error(self) -> FloatArray:
+        """½ βᵀ(K − ΦΦᵀ)β of every expansion, (q,), for approx="nystrom": a certificate of the approximation.
+
+        As K − ΦΦᵀ is positive semi-definite, the least objective of the approximate dual is not above that of the
+        exact one: so the exact dual objective at this solution lies above its least value by this much at most.
+        O(n_sv² d) time, O(n_sv) memory.
+        """
+        check_is_fitted(self, "support_")
+        if self.approx != "nystrom":
+            raise ModelError(
+                f"approx_error is known for approx='nystrom', whose kernel is never above the exact one; approx is "
+                f"{self.approx!r}."
+            )
+        source, everyone = self.kernel_.source(self.support_vectors_, len(self.support_)), np.arange(len(self.support_))
+        exact = []
+        for beta in self._weights.T:
+            used = np.flatnonzero(beta)
+            exact.append(beta[used] @ source.times(everyone[used], used, beta[used]))
+        return 0.5 * (np.array(exact) - (self._feature_weights**2).sum(axis=0))
+
     @property
     def coef_(self) -> FloatArray:
-        """Weights of the columns, (q, d), for kernel="linear"."""
-        if self.kernel != "linear":
+        """Weights of the columns, (q, d), for kernel="linear"; with `approx`, of the features, (q, m)."""
+        if self.approx is None and self.kernel != "linear":
             raise AttributeError("coef_ exists for kernel='linear' only: other kernels have no weight per column.")
         check_is_fitted(self, "support_")
+        if self.approx is not None:
+            return np.ascontiguousarray(self._feature_weights.T)
         return np.ascontiguousarray(self._weights.T @ self.support_vectors_)

@@ -3,17 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.exceptions import ModelError
+from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["agree", "couple", "dag_scores", "elect", "pairs_of", "platt", "sigmoid"]
+__all__ = ["agree", "class_factors", "couple", "dag_scores", "elect", "pairs_of", "platt", "sigmoid"]
 
 
 def pairs_of(n_classes: int) -> list[tuple[int, int]]:
     """(0, 1), (0, 2), …, (k−2, k−1)."""
     return [(i, j) for i in range(n_classes) for j in range(i + 1, n_classes)]
+
+
+def class_factors(class_weight: Any, classes: Array, label: IntArray, weight: FloatArray) -> FloatArray:
+    """The factor of every class on C: 1, "balanced" (total weight / (k · weight of the class)) or by name."""
+    k = len(classes)
+    if class_weight is None:
+        return np.ones(k)
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        return weight.sum() / (k * np.bincount(label, weights=weight, minlength=k))
+    if not isinstance(class_weight, dict):
+        raise ModelError(f"class_weight must be None, 'balanced' or a dict; it is {class_weight!r}.")
+    known = classes.tolist()
+    unknown = [name for name in class_weight if name not in known]
+    if unknown:
+        raise ModelError(f"class_weight names {unknown[0]!r}, which is no class. Classes: {known}.")
+    return np.array([float(class_weight.get(name, 1.0)) for name in known])
 
 
 def elect(D: FloatArray, n_classes: int) -> FloatArray:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.estimators._svm_blocks import approach
 from gramgraph.estimators._svm_rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -25,6 +26,7 @@ __all__ = [
 _BATCH = 8  # rows computed at one miss: the row asked for and the next violators
 _SHRINK_EVERY = 1000
 _SHRINK_BELOW = 0.8
+_LARGE = 4096  # points from which a search begins with blocks when the matrix has no room
 
 
 @dataclass(frozen=True)
@@ -85,10 +87,10 @@ def nu_regression(y: FloatArray, upper: FloatArray, nu: float) -> Dual:
     return Dual(np.stack([one, -one]), np.stack([-y, y]), np.stack([upper, upper]), np.stack([start, start]), groups=2)
 
 
-def one_class(weight: FloatArray, nu: float) -> Dual:
-    """One class: Σ α = ν Σ weight, α ≤ weight."""
+def one_class(weight: FloatArray, total: float) -> Dual:
+    """One class: Σ α = total (ν Σ weight), α ≤ weight."""
     n = len(weight)
-    return Dual(np.ones((1, n)), np.zeros((1, n)), weight[None], _poured(weight, nu * weight.sum())[None])
+    return Dual(np.ones((1, n)), np.zeros((1, n)), weight[None], _poured(weight, total)[None])
 
 
 def _poured(upper: FloatArray, total: float) -> FloatArray:
@@ -111,8 +113,14 @@ def solve(
 
     Rows are kept in single precision where their rounding stays far below `tol`; sums are always double.
     """
-    work = _Work(dual, source, tol, cache_bytes, precision)
-    return work.run(max_iter if max_iter >= 0 else np.iinfo(np.int64).max, shrinking)
+    most = max_iter if max_iter >= 0 else np.iinfo(np.int64).max
+    dtype: Any = precision or row_type(float(np.max(dual.upper, initial=0.0)), source, tol)
+    source.settle(dtype)
+    room = np.sqrt(cache_bytes / np.dtype(dtype).itemsize)
+    steps = 0
+    if source.n > max(room, _LARGE):
+        dual, steps = approach(dual, source, tol=tol, room=room, dtype=dtype, max_iter=most)
+    return _Work(dual, source, tol, cache_bytes, dtype, steps).run(most, shrinking)
 
 
 def row_type(largest: float, source: Source, tol: float) -> type:
@@ -124,14 +132,13 @@ def row_type(largest: float, source: Source, tol: float) -> type:
 class _Work:
     """The state of one search: which points are active, their arrays, and the rows at hand."""
 
-    def __init__(self, dual: Dual, source: Source, tol: float, cache_bytes: float, precision: type | None) -> None:
+    def __init__(self, dual: Dual, source: Source, tol: float, cache_bytes: float, dtype: type, steps: int = 0) -> None:
         from gramgraph._numerics import smo
 
         self.smo, self.dual, self.source, self.tol = smo, dual, source, tol
         self.n = source.n
-        self.dtype: Any = precision or row_type(float(np.max(dual.upper, initial=0.0)), source, tol)
-        source.settle(self.dtype)
-        self.item = np.dtype(self.dtype).itemsize
+        self.dtype: Any = dtype
+        self.item = np.dtype(dtype).itemsize
         self.cache_bytes = cache_bytes
         self.alpha = dual.start.copy()
         if dual.product is None:
@@ -140,7 +147,9 @@ class _Work:
             self.f = dual.product + dual.sign * dual.linear
         self.order = np.arange(self.n)  # the first m points are active
         self.state = np.zeros(smo.STATE_SIZE, np.int64)
+        self.state[smo.STEPS] = steps
         self.computed = 0
+        self.left_out: list[tuple[IntArray, FloatArray]] = []  # points that left, β of all then
         whole = self.n * self.n * self.item <= cache_bytes
         self.whole: Array | None = source.full(self.dtype) if whole else None
         self._open(self.n)
@@ -165,9 +174,8 @@ class _Work:
         shape = (self.dual.groups, len(self.a_alpha), m)
         self.up, self.lo = np.empty(shape, np.float32), np.empty(shape, np.float32)
         smo.fill_bounds(self.a_alpha, self.a_upper, self.a_sign, self.up, self.lo)
-        self.lowest = np.empty((*shape[:2], m // smo.CHUNK + 1))
-        self.ends = np.empty((*shape[:2], 2))
-        smo.fill_ends(self.a_f, self.up, self.lo, self.lowest, self.ends)
+        self.ends = np.empty((*shape[:2], 3))  # least f of those that may grow, its place, largest that may fall
+        smo.fill_ends(self.a_f, self.up, self.lo, self.ends)
         self.state[smo.PHASE] = 0
 
     def _store(self) -> None:
@@ -178,7 +186,7 @@ class _Work:
 
     def _new_cache(self) -> None:
         """Room for rows of the present length, empty unless the whole matrix is at hand."""
-        m = self.m
+        m, self.compact = self.m, False
         if self.whole is not None:
             if m == self.n:
                 self.K = self.whole
@@ -189,6 +197,13 @@ class _Work:
             self.slot = np.arange(m)
             self.length = np.full(m, m)
             self.stamp = np.zeros(m, np.int64)
+            return
+        if m < self.n and m * m * self.item <= self.cache_bytes:  # all rows of those that are left have room
+            self.compact = True
+            self.K = self.source.subset(self.order[:m]).full(self.dtype)
+            self.slot, self.owner = np.arange(m), np.arange(m)
+            self.length, self.stamp = np.full(m, m), np.zeros(m, np.int64)
+            self.computed += m
             return
         rows = int(max(2 * _BATCH, min(m, self.cache_bytes // (m * self.item))))
         self.K = np.empty((rows, m), self.dtype)
@@ -247,7 +262,7 @@ class _Work:
             end = int(
                 smo.run(
                     self.K, self.slot, self.length, self.stamp, self.a_sign, self.a_alpha, self.a_upper, self.a_diag,
-                    self.a_diag32, self.a_f, self.up, self.lo, self.lowest, self.ends, self.tol, left, self.state,
+                    self.a_diag32, self.a_f, self.up, self.lo, self.ends, self.tol, left, self.state,
                     wanted,
                 )
             )  # fmt: skip
@@ -259,12 +274,14 @@ class _Work:
                 return end
 
     def _gap(self) -> float:
-        return float(np.max(self.ends[:, :, 1].max(axis=1) - self.ends[:, :, 0].min(axis=1)))
+        return float(np.max(self.ends[:, :, 2].max(axis=1) - self.ends[:, :, 0].min(axis=1)))
 
     def run(self, max_iter: int, shrinking: bool) -> Solution:
         """Steps, shrinking and taking back, until all points together satisfy the conditions."""
         smo = self.smo
         widened, end = False, smo.OUT_OF_STEPS
+        if shrinking and int(self.state[smo.STEPS]) and self._gap() > self.tol:  # most points are decided already
+            self._shrink()
         while True:
             left = max_iter - int(self.state[smo.STEPS])
             if left <= 0:
@@ -276,7 +293,10 @@ class _Work:
             # Close to the end all points are looked at once more, as those left out may have become violators.
             if self.m < self.n and (finished or (not widened and self._gap() <= 10 * self.tol)):
                 widened = True
+                anew = self.compact
                 self._widen()
+                if anew and self._gap() > self.tol:
+                    self._shrink()
             elif shrinking and not finished:
                 self._shrink()
         if self.m < self.n:
@@ -291,21 +311,27 @@ class _Work:
             return
         self._store()
         here, columns = self.order[: self.m].copy(), np.flatnonzero(keep)
+        self.left_out.append((here[~keep], (self.dual.sign * self.alpha).sum(axis=0)))
         place = np.full(self.m, -1)
         place[columns] = np.arange(count)
         self.order[: self.m] = np.concatenate([here[keep], here[~keep]])
         old = None if self.whole is not None else (self.K, self.owner, self.length, self.stamp)
         self._open(count)
         self._new_cache()
-        if old is not None:
+        if old is not None and not self.compact:
             self._carry(old, columns, place)
 
     def _widen(self) -> None:
-        """All points are active again; f of those that were left out is computed anew."""
+        """All points are active again; f of those that were left out is brought up to the present β."""
         self._store()
-        away, m = self.order[self.m :], self.m
-        self.f[:, away] = self._gradient(away)
-        old = None if self.whole is not None else (self.K, self.owner, self.length, self.stamp)
+        m, beta = self.m, (self.dual.sign * self.alpha).sum(axis=0)
+        for away, then in self.left_out:
+            moved = np.flatnonzero(beta != then)
+            self.f[:, away] += self.source.times(away, moved, (beta - then)[moved])
+        self.left_out = []
+        # Rows of a compact matrix are as quick to compute as to copy.
+        drop = self.whole is not None or self.compact
+        old = None if drop else (self.K, self.owner, self.length, self.stamp)
         if old is None:
             self.order = np.arange(self.n)
         self._open(self.n)
@@ -325,7 +351,7 @@ class _Work:
             if free.any():
                 levels.append(float(f[free].mean()))
             else:
-                levels.append(_middle(self.ends[g, :, 0].min(), self.ends[g, :, 1].max()))
+                levels.append(_middle(self.ends[g, :, 0].min(), self.ends[g, :, 2].max()))
         return Solution(
             alpha=alpha,
             beta=beta,

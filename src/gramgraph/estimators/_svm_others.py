@@ -6,14 +6,16 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import OutlierMixin, RegressorMixin
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
 from gramgraph.estimators import _svm_dual as duals
 from gramgraph.estimators._base import check_positive
-from gramgraph.estimators._svm_base import SupportVectors
-from gramgraph.estimators._svm_machine import warn_about
+from gramgraph.estimators._svm_base import SupportVectors, dense, learns_in_blocks, refuse_nu, size_of
+from gramgraph.estimators._svm_machine import Settings
+from gramgraph.estimators._svm_rows import Source
 from gramgraph.exceptions import ModelError
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.typing import FloatArray, IntArray, RandomState
 
 __all__ = ["SVR", "OneClassSVM"]
 
@@ -23,7 +25,8 @@ class SVR(RegressorMixin, SupportVectors):
 
     With `nu` the width ε is found by the machine (`epsilon_`) such that at most a share ν of the points lies outside
     the tube. Kernels and solver as in `SVC`. Fitted: `support_`, `support_vectors_`, `dual_coef_` (1, n_sv),
-    `intercept_`, `margin_support_` (on the edge of the tube), `bound_support_` (outside), `dual_objective_`.
+    `intercept_`, `margin_support_` (on the edge of the tube), `bound_support_` (outside), `dual_objective_`. `approx`,
+    `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
     >>> import numpy as np
     >>> X = np.linspace(0, 3, 40)[:, None]
@@ -46,6 +49,10 @@ class SVR(RegressorMixin, SupportVectors):
         cache_size: float = 200,
         max_iter: int = -1,
         shrinking: bool = True,
+        approx: str | None = None,
+        n_components: int = 200,
+        landmarks: str = "uniform",
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.C = C
@@ -58,39 +65,52 @@ class SVR(RegressorMixin, SupportVectors):
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.shrinking = shrinking
+        self.approx = approx
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
         """Learn from points X and numbers y; a sample weight multiplies C."""
         X = self._points(X, reset=True)
-        n = len(X[0]) if isinstance(X, tuple) else len(X)
-        y = self._targets(y, n)
-        y = column_or_1d(y, warn=True)
+        y = self._numbers(y, size_of(X))
+        settings = self._checked()
+        kept, weight, source = self._open(X, sample_weight, len(y))
+        return self._fit_tube(X, kept, source, y[kept], weight, settings)
+
+    @available_if(learns_in_blocks)
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
+        """Learn from one more block of rows; the features are fixed by the first, support vectors are carried on.
+
+        The machine is that of the new block and the support vectors so far: near that of one `fit`, not equal to it.
+        """
+        X = self._points(X, reset=not hasattr(self, "_memory"))
+        y = self._numbers(y, size_of(X))
+        settings = self._checked()
+        refuse_nu(self)
+        points, y, weight, source = self._next_block(dense(X), y, sample_weight)
+        self._fit_tube(points, np.arange(len(y)), source, y, weight, settings)
+        self._end_block()
+        return self
+
+    def _numbers(self, y: Any, n: int) -> FloatArray:
+        return np.asarray(column_or_1d(self._targets(y, n), warn=True))
+
+    def _checked(self) -> Settings:
         check_positive("C", self.C)
         check_positive("epsilon", self.epsilon, zero=True)
-        settings = self._settings(float(self.C), self.nu)
-        kept, weight, source = self._open(X, sample_weight, n)
+        return self._settings(float(self.C), self.nu)
+
+    def _fit_tube(
+        self, X: Any, kept: IntArray, source: Source, y: FloatArray, weight: FloatArray, settings: Settings
+    ) -> SVR:
         upper = self.C * weight
         if self.nu is None:
-            dual = duals.regression(y[kept], upper, float(self.epsilon))
+            dual = duals.regression(y, upper, float(self.epsilon))
         else:
-            dual = duals.nu_regression(y[kept], upper, float(self.nu))
-        found = duals.solve(
-            dual,
-            source,
-            tol=settings.tol,
-            cache_bytes=settings.cache_bytes,
-            max_iter=settings.max_iter,
-            shrinking=settings.shrinking,
-        )
+            dual = duals.nu_regression(y, upper, float(self.nu))
+        found = self._fit_dual(X, kept, source, dual, settings)
         self.epsilon_ = float(self.epsilon) if self.nu is None else -found.half_width
-        warn_about(found.converged, found.curved, self.max_iter, type(self).__name__)
-        used = np.flatnonzero(found.beta)
-        self._keep(X, kept[used], found.beta[used, None], np.array([-found.rho]))
-        self.dual_coef_ = found.beta[used][None]
-        self.n_support_ = np.array([len(used)], np.int32)
-        at_bound = np.any(found.alpha[:, used] >= dual.upper[:, used], axis=0)
-        self.margin_support_, self.bound_support_ = kept[used[~at_bound]], kept[used[at_bound]]
-        self.n_iter_, self.dual_objective_ = found.iterations, found.objective
         return self
 
     def predict(self, X: Any) -> FloatArray:
@@ -102,6 +122,7 @@ class OneClassSVM(OutlierMixin, SupportVectors):
     """The support of a distribution: a half-space away from the origin in feature space that holds most points.
 
     min ½ αᵀKα with 0 ≤ α ≤ w, Σ α = ν Σ w; at most a share ν of the training points lies outside (decision < 0).
+    `approx`, `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
@@ -122,6 +143,10 @@ class OneClassSVM(OutlierMixin, SupportVectors):
         cache_size: float = 200,
         max_iter: int = -1,
         shrinking: bool = True,
+        approx: str | None = None,
+        n_components: int = 200,
+        landmarks: str = "uniform",
+        random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
         self.nu = nu
@@ -132,30 +157,42 @@ class OneClassSVM(OutlierMixin, SupportVectors):
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.shrinking = shrinking
+        self.approx = approx
+        self.n_components = n_components
+        self.landmarks = landmarks
+        self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Learn the region of the points X; y is not looked at."""
         X = self._points(X, reset=True)
-        n = len(X[0]) if isinstance(X, tuple) else len(X)
+        settings = self._checked()
+        kept, weight, source = self._open(X, sample_weight, size_of(X))
+        return self._fit_region(X, kept, source, weight, settings, float(weight.sum()))
+
+    @available_if(learns_in_blocks)
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
+        """Learn from one more block of rows; the features are fixed by the first, support vectors are carried on.
+
+        The share ν is that of all points so far, forgotten ones included. The machine is near that of one `fit`, not
+        equal to it.
+        """
+        X = self._points(X, reset=not hasattr(self, "_memory"))
+        settings = self._checked()
+        points, _, weight, source = self._next_block(dense(X), np.zeros(size_of(X)), sample_weight)
+        self._fit_region(points, np.arange(len(weight)), source, weight, settings, self._memory.total)
+        self._end_block()
+        return self
+
+    def _checked(self) -> Settings:
         if self.nu is None:
             raise ModelError("nu must be a number in (0, 1]; it is None.")
-        settings = self._settings(1.0, self.nu)
-        kept, weight, source = self._open(X, sample_weight, n)
-        found = duals.solve(
-            duals.one_class(weight, float(self.nu)),
-            source,
-            tol=settings.tol,
-            cache_bytes=settings.cache_bytes,
-            max_iter=settings.max_iter,
-            shrinking=settings.shrinking,
-        )
-        warn_about(found.converged, found.curved, self.max_iter, type(self).__name__)
-        used = np.flatnonzero(found.beta)
-        self._keep(X, kept[used], found.beta[used, None], np.array([-found.rho]))
-        self.dual_coef_ = found.beta[used][None]
-        self.n_support_ = np.array([len(used)], np.int32)
+        return self._settings(1.0, self.nu)
+
+    def _fit_region(
+        self, X: Any, kept: IntArray, source: Source, weight: FloatArray, settings: Settings, total: float
+    ) -> OneClassSVM:
+        found = self._fit_dual(X, kept, source, duals.one_class(weight, float(self.nu) * total), settings)
         self.offset_ = found.rho
-        self.n_iter_, self.dual_objective_ = found.iterations, found.objective
         return self
 
     def decision_function(self, X: Any) -> FloatArray:

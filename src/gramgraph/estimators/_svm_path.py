@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from gramgraph.estimators._svm_classes import elect, pairs_of
+from gramgraph.estimators._svm_classes import class_factors, elect, pairs_of
 from gramgraph.estimators._svm_kernel import ChosenKernel, choose_kernel, gram_of_matrix
-from gramgraph.estimators._svm_machine import Machine, Settings, fit_machine
-from gramgraph.estimators._svm_rows import GramRows, Source
+from gramgraph.estimators._svm_machine import Settings
+from gramgraph.estimators._svm_many import Problems, pair_problems, solve_paths
+from gramgraph.estimators._svm_rows import GramRows
 from gramgraph.exceptions import ModelError
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.typing import FloatArray, IntArray, RandomState
 
 __all__ = ["SVCPath", "svc_path"]
 
@@ -91,32 +92,33 @@ def svc_path(
     if len(label) != len(X) or len(classes) < 2:
         raise ModelError(f"X has {len(X)} points; y has {len(label)} labels of {len(classes)} classes (two or more).")
     weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    weight = weight * _factors(class_weight, classes, label, weight)[label]
+    weight = weight * class_factors(class_weight, classes, label, weight)[label]
     splits = _splits(cv, X, label, random_state)
     choices = [
         choose_kernel(kernel, X, weight, gamma=g, degree=degree, coef0=coef0)
         for g in ([gamma] if isinstance(gamma, str) or np.ndim(gamma) == 0 else list(gamma))
     ]
     settings = Settings(1.0, None, tol, cache_size * 2.0**20, -1, True)
+    by_class = np.argsort(label, kind="stable")  # so that the points of a pair are few stretches of the matrix
+    splits, label, weight = _sorted_splits(splits, by_class), label[by_class], weight[by_class]
+    grid = _Grams(X[np.ix_(by_class, by_class)] if choices[0].kind == "precomputed" else X[by_class], tol, costs.max())
     order = np.argsort(costs, kind="stable")
+    folds = _folds(label, weight, [train for train, _ in splits], len(classes))
     scores = np.zeros((len(choices), len(costs), len(splits)))
     steps = np.zeros(scores.shape, np.int64)
-    grid = _Grams(X, tol, float(costs.max()))
     for g, choice in enumerate(choices):
-        source = grid.of(choice)
-        for s, (train, test) in enumerate(splits):
-            found = _fold(source, label, weight, train, test, costs[order], settings, len(classes))
-            scores[g, order, s], steps[g, order, s] = found
+        scores[g, order], steps[g, order] = _one_kernel(
+            grid.of(choice), label, weight, folds, [test for _, test in splits], costs[order], settings, len(classes)
+        )
     widths = [c.gamma if c.kind in ("rbf", "poly") else np.nan for c in choices]
     return SVCPath(costs, np.array(widths), scores, steps)
 
 
-def _factors(class_weight: Any, classes: Array, label: IntArray, weight: FloatArray) -> FloatArray:
-    if class_weight is None:
-        return np.ones(len(classes))
-    if class_weight == "balanced":
-        return weight.sum() / (len(classes) * np.bincount(label, weights=weight))
-    return np.array([float(class_weight.get(name, 1.0)) for name in classes])
+def _sorted_splits(splits: list[tuple[IntArray, IntArray]], order: IntArray) -> list[tuple[IntArray, IntArray]]:
+    """The same splits of points that stand in another order."""
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    return [(np.sort(place[train]), np.sort(place[test])) for train, test in splits]
 
 
 def _splits(cv: Any, X: FloatArray, label: IntArray, random_state: Any) -> list[tuple[IntArray, IntArray]]:
@@ -155,43 +157,52 @@ class _Grams:
             np.maximum(D, 0.0, out=D)
             np.fill_diagonal(D, 0.0)
             self.distances = D.astype(self.dtype)
-        K = self.distances * self.dtype(-choice.gamma)
-        return GramRows(np.exp(K, out=K))
+        from gramgraph._numerics.svm_exp import exp_rows
+
+        K = self.distances.copy()
+        exp_rows(K, -choice.gamma)
+        return GramRows(K)
 
 
-def _fold(
-    source: Source,
+def _folds(label: IntArray, weight: FloatArray, trains: list[IntArray], k: int) -> Problems:
+    """The pairs of classes of every fold, fold by fold."""
+    parts = []
+    for train in trains:
+        problems = pair_problems(label, k, train[weight[train] > 0])
+        for q, (i, j) in enumerate(pairs_of(k)):
+            points, side = problems.part(q)
+            if len(points) < 2 or np.ptp(side) == 0:
+                raise ModelError(
+                    f"A fold has training points of one of the classes {i} and {j} only. What helps: fewer folds."
+                )
+            parts.append((points, side))
+    return Problems.of(parts)
+
+
+def _one_kernel(
+    matrix: GramRows,
     label: IntArray,
     weight: FloatArray,
-    train: IntArray,
-    test: IntArray,
+    folds: Problems,
+    tests: list[IntArray],
     costs: FloatArray,
     settings: Settings,
     k: int,
 ) -> tuple[FloatArray, IntArray]:
-    """Accuracy on `test` and steps, for costs in growing order."""
-    train = train[weight[train] > 0]
-    pairs = pairs_of(k)
-    W = np.zeros((len(train), len(costs), len(pairs)))
-    b = np.zeros((len(costs), len(pairs)))
-    steps = np.zeros(len(costs), np.int64)
-    for q, (i, j) in enumerate(pairs):
-        here = np.flatnonzero((label[train] == i) | (label[train] == j))
-        side = np.where(label[train[here]] == i, 1.0, -1.0)
-        if np.ptp(side) == 0:
-            raise ModelError(
-                f"A fold has training points of one of the classes {i} and {j} only. What helps: fewer folds."
-            )
-        part = source.subset(train[here])
-        last: Machine | None = None
-        for c, C in enumerate(costs):
-            start = None if last is None else last.scaled(C / costs[c - 1])
-            last = fit_machine(part, side, weight[train[here]], replace(settings, C=float(C)), start=start)
-            W[here, c, q], b[c, q] = last.beta, last.intercept
-            steps[c] += last.iterations
-    K = source.block(test, train)
-    D = (K @ W.reshape(len(train), -1).astype(K.dtype)).astype(np.float64).reshape(
-        len(test), len(costs), len(pairs)
-    ) + b
-    right = [np.mean(elect(D[:, c], k).argmax(axis=1) == label[test]) for c in range(len(costs))]
-    return np.array(right), steps
+    """(costs, folds): accuracy on the held-out points and steps, for costs in growing order."""
+    beta, told = solve_paths(matrix, folds, weight, costs, settings)
+    n_pairs = k * (k - 1) // 2
+    scores = np.zeros((len(costs), len(tests)))
+    steps = told[:, :, 2].reshape(len(tests), n_pairs, -1).sum(axis=1).T.astype(np.int64)
+    for s, test in enumerate(tests):
+        mine = range(s * n_pairs, (s + 1) * n_pairs)
+        W = np.zeros((matrix.n, len(costs), n_pairs), matrix.K.dtype)
+        for q, problem in enumerate(mine):
+            here = slice(int(folds.first[problem]), int(folds.first[problem + 1]))
+            W[folds.points[here], :, q] = beta[:, here].T
+        used = np.flatnonzero(W.any(axis=(1, 2)))
+        D = (matrix.block(test, used) @ W[used].reshape(len(used), -1)).astype(np.float64)
+        D = D.reshape(len(test), len(costs), n_pairs) - told[mine.start : mine.stop, :, 0].T
+        for c in range(len(costs)):
+            scores[c, s] = np.mean(elect(D[:, c], k).argmax(axis=1) == label[test])
+    return scores, steps

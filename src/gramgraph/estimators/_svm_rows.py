@@ -8,7 +8,7 @@ training points.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from gramgraph.typing import Array, FloatArray, IntArray
 __all__ = ["GramRows", "KernelRows", "RBFRows", "Source", "rbf_block", "take_points"]
 
 _BLOCK = 1 << 18  # entries of a block that is computed at once: it stays in the processor's cache
+_LARGE = 1 << 21  # kernel entries from which threads are worth their start
 _PIECES = 16  # as many rectangles are copied one by one; beyond, entry by entry
 
 
@@ -172,47 +173,83 @@ class RBFRows(Source):
     """
 
     def __init__(self, X: FloatArray, gamma: float) -> None:
+        self.team = Team()
         self._set((X - X.mean(axis=0)) * np.sqrt(2.0 * gamma))
 
     def _set(self, Z: FloatArray) -> None:
         self.Z = Z
         self.n = len(Z)
         self.diag = np.ones(self.n)
-        self.settle(np.float64)
+        self._wanted: Any = np.float64
+        self._sides: tuple[Array, Array] | None = None
 
     def settle(self, dtype: Any) -> None:
-        """Lay out the points in single or double precision."""
-        half = 0.5 * np.einsum("ij,ij->i", self.Z, self.Z)
-        # Rounding of a product of length d is far below d·eps in practice: the largest term is what counts.
-        safe = half.max(initial=0.0) * np.finfo(np.float32).eps * 8 < 1e-5
-        kind: Any = np.float32 if dtype == np.float32 and safe else np.float64
-        one = np.ones(self.n)
-        self.left = np.column_stack([self.Z, -half, one]).astype(kind)
-        self.right = np.column_stack([self.Z, one, -half]).astype(kind)
+        """Points will be laid out in single or double precision."""
+        if dtype != self._wanted:
+            self._wanted, self._sides = dtype, None
+
+    def sides(self) -> tuple[Array, Array]:
+        """(n, d + 2) each: the exponent of the kernel is the product of a row of the left with one of the right."""
+        if self._sides is None:
+            half = 0.5 * np.einsum("ij,ij->i", self.Z, self.Z)
+            kind: Any = np.float32 if self._wanted == np.float32 and _safe(half) else np.float64
+            d = self.Z.shape[1]
+            left, right = np.empty((self.n, d + 2), kind), np.empty((self.n, d + 2), kind)
+            left[:, :d] = right[:, :d] = self.Z
+            left[:, d] = right[:, d + 1] = -half
+            left[:, d + 1] = right[:, d] = 1.0
+            self._sides = left, right
+        return self._sides
 
     def arrange(self, columns: IntArray) -> None:
         """Lay the column points side by side."""
         self._columns = columns
-        self._points = np.ascontiguousarray(self.right[columns].T)
+        self._points = np.ascontiguousarray(self.sides()[1][columns].T)
 
     def rows_of(self, rows: IntArray, start: int = 0) -> Array:
         """K[rows][:, columns[start:]]."""
-        K = self.left[rows] @ self._points[:, start:]
-        np.minimum(K, 0.0, out=K)
-        return np.exp(K, out=K)
+        from gramgraph._numerics.svm_exp import exp_rows
+
+        K = self.sides()[0][rows] @ self._points[:, start:]
+        exp_rows(K, 1.0)
+        return K
 
     def full(self, dtype: Any) -> Array:
-        """The whole matrix, each block finished where it stands."""
-        self.settle(dtype)
-        K = np.empty((self.n, self.n), self.left.dtype)
-        right = np.ascontiguousarray(self.right.T)
-        height = max(1, _BLOCK // max(self.n, 1))
-        for start in range(0, self.n, height):
-            here = K[start : start + height]
-            np.matmul(self.left[start : start + height], right, out=here)
-            np.minimum(here, 0.0, out=here)
-            np.exp(here, out=here)
+        """The whole matrix: products of the lower half by one call, then exponentials and mirror images by tiles."""
+        from scipy.linalg.blas import dsyrk, ssyrk
+
+        from gramgraph._numerics.svm_exp import finish_products
+
+        half = 0.5 * np.einsum("ij,ij->i", self.Z, self.Z)
+        kind: Any = np.float32 if dtype == np.float32 and _safe(half) else np.float64
+        Z = np.ascontiguousarray(self.Z, kind)
+        K = np.empty((self.n, self.n), kind)
+        # The library counts columns first: its upper triangle is our lower one, written where K stands.
+        (ssyrk if kind == np.float32 else dsyrk)(1.0, Z.T, trans=1, c=K.T, overwrite_c=1)
+        finish_products(K, half.astype(kind))
         return K.astype(dtype, copy=False)
+
+    def times(self, rows: IntArray, columns: IntArray, v: FloatArray) -> FloatArray:
+        """K[rows][:, columns] @ v; blocks of rows are spread over the threads that BLAS may use."""
+        from gramgraph._numerics.svm_exp import exp_times
+
+        found = np.zeros(len(rows))
+        if not len(columns) or not len(rows):
+            return found
+        left, right = self.sides()
+        across, w = np.ascontiguousarray(right[columns].T), v.astype(left.dtype)
+        height = max(64, _BLOCK // 4 // len(columns))
+
+        def work(start: int) -> None:
+            here = slice(start, start + height)
+            exp_times(left[rows[here]] @ across, w, found[here])
+
+        if len(rows) * len(columns) < _LARGE:
+            for start in range(0, len(rows), height):
+                work(start)
+        else:
+            self.team.spread(work, range(0, len(rows), height))
+        return found
 
     def block(self, rows: IntArray, columns: IntArray) -> Array:
         """K[rows][:, columns]."""
@@ -222,8 +259,40 @@ class RBFRows(Source):
     def subset(self, points: IntArray) -> RBFRows:
         """The same kernel on some of the points."""
         part = RBFRows.__new__(RBFRows)
+        part.team = self.team
         part._set(self.Z[points])
         return part
+
+
+def _safe(half: FloatArray) -> bool:
+    """Whether single precision keeps exponents to 1e-5, given ‖z‖²/2 of the points.
+
+    Rounding of a product of length d is far below d·eps in practice: the largest term is what counts.
+    """
+    return bool(half.max(initial=0.0) * np.finfo(np.float32).eps * 8 < 1e-5)
+
+
+class Team:
+    """As many threads as BLAS may use, for work whose result does not depend on who does which part."""
+
+    def __init__(self) -> None:
+        self._blas: Any = None
+
+    def spread(self, work: Callable[[int], None], starts: Sequence[int]) -> None:
+        """Call `work` for every start; inside, BLAS uses one thread a call."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        if self._blas is None:  # looking for the libraries takes milliseconds
+            from threadpoolctl import ThreadpoolController
+
+            self._blas = ThreadpoolController().select(user_api="blas")
+        threads = max((int(library["num_threads"]) for library in self._blas.info()), default=1)
+        if threads == 1 or len(starts) == 1:
+            for start in starts:
+                work(start)
+            return
+        with self._blas.limit(limits=1), ThreadPoolExecutor(threads) as pool:
+            list(pool.map(work, starts))
 
 
 def rbf_block(X: FloatArray, Y: FloatArray, gamma: float) -> FloatArray:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
-from sklearn.utils import check_random_state
+from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
-from gramgraph.estimators._base import KernelEstimator, KernelSpec, ResolvedKernel, check_option, check_positive
+from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
+from gramgraph.estimators._pca_spectrum import HalfGram, WholeGram, smallest_ritz_value, top_eigenpairs
+from gramgraph.estimators._ridge_features import FeatureModel, expansion, make_features, row_blocks
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
@@ -103,77 +104,10 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         return self.n_components_
 
 
-@dataclass(frozen=True, eq=False)
-class _HalfGram:
-    """A symmetric Gram matrix as its lower triangle, row after row: half the memory, and half the traffic a product."""
-
-    packed: FloatArray  # (n (n + 1) / 2,)
-    n: int
-
-    @classmethod
-    def of(cls, kernel: ResolvedKernel, X: Any, block: int = 256) -> _HalfGram:
-        from gramgraph.kernels.inputs import count, take
-
-        n = count(X)
-        packed, diag = np.empty(n * (n + 1) // 2), kernel.diag(X)
-        at = 0
-        for start in range(0, n, block):
-            stop = min(n, start + block)
-            rows = kernel.gram(take(X, slice(start, stop)), take(X, slice(0, stop)))
-            for i in range(start, stop):
-                packed[at : at + i] = rows[i - start, :i]
-                packed[at + i] = diag[i]  # noise belongs to a point itself, which a block of rows cannot know
-                at += i + 1
-        return cls(packed, n)
-
-    def matvec(self, v: FloatArray) -> FloatArray:
-        from scipy.linalg.blas import dspmv
-
-        return dspmv(self.n, 1.0, self.packed, v, lower=0)  # Fortran's upper triangle is our lower one
-
-    def trace(self) -> float:
-        return float(self.packed[np.cumsum(np.arange(1, self.n + 1)) - 1].sum())
-
-
-@dataclass(frozen=True, eq=False)
-class _WholeGram:
-    """A Gram matrix in memory, read in one triangle only."""
-
-    K: FloatArray  # (n, n), C order
-
-    @property
-    def n(self) -> int:
-        return len(self.K)
-
-    def matvec(self, v: FloatArray) -> FloatArray:
-        from scipy.linalg.blas import dsymv
-
-        return dsymv(1.0, self.K.T, v, lower=1)
-
-    def trace(self) -> float:
-        return float(np.trace(self.K))
-
-
-def top_eigenpairs(
-    matvec: Callable[[FloatArray], FloatArray],
-    n: int,
-    k: int,  # < n
-    *,
-    tol: float = 0.0,
-    random_state: Any = None,
-) -> tuple[FloatArray, FloatArray] | None:
-    """The k largest eigenpairs of a symmetric operator by Lanczos, decreasing; None where they have not converged."""
-    from scipy.sparse.linalg import ArpackError, LinearOperator, eigsh
-
-    start = check_random_state(random_state).uniform(-1.0, 1.0, size=n)
-    try:
-        values, vectors = eigsh(
-            LinearOperator((n, n), matvec=matvec, dtype=np.float64), k, v0=start, which="LA", tol=tol
-        )
-    except ArpackError:  # also when the matrix is zero, which leaves no start vector
-        return None
-    order = np.argsort(values)[::-1]
-    return values[order], vectors[:, order]
+def _has_blocks(model: Any) -> bool:
+    if model.approx is None:
+        raise AttributeError("partial_fit needs approx='nystrom' or 'features'.")
+    return True
 
 
 class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
@@ -187,14 +121,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     n_components : how many; None for all with a positive eigenvalue.
     kernel, gamma, degree, coef0 : as in `KernelRidge`.
     solver : "dense" (all eigenvectors, O(n³), one (n, n) array centered in place), "lanczos" (the largest ones, some
-        O(n²) products, memory n²/2: one triangle of the Gram matrix) or "auto", by size.
+        O(n²) products, memory 3 n² bytes: one triangle of the Gram matrix to 11 digits) or "auto", by size.
     tol : relative accuracy of eigenvalues by "lanczos"; 0 is machine precision.
     pre_image : how `inverse_transform` finds points: None (not at all), "ridge" (kernel ridge from coordinates to
         points, penalty `alpha`) or "fixed_point" (RBF only: the point whose features are nearest).
+    approx : None, or for large n components of m = `n_features` features: "nystrom" (`landmarks` as `KernelRidge` has
+        them) or "features" (random Fourier features); O(n m²) time, O(m²) memory, and `partial_fit` for blocks.
+    n_jobs : threads over blocks of rows, with approx.
 
     Attributes
     ----------
-    eigenvalues_ (k,) of K̃, eigenvectors_ (n, k), explained_variance_ = λ/(n − 1), explained_variance_ratio_, X_fit_.
+    eigenvalues_ (k,) of K̃, eigenvectors_ (n, k), explained_variance_ = λ/(n − 1), explained_variance_ratio_, X_fit_;
+    with approx those of the approximate kernel, features_ and components_ (m, k) instead of eigenvectors_ and X_fit_.
 
     >>> import numpy as np
     >>> from gramgraph.estimators import KernelPCA
@@ -215,6 +153,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         tol: float = 0.0,
         pre_image: str | None = None,
         alpha: float = 1e-3,
+        approx: str | None = None,
+        n_features: int = 500,
+        landmarks: Any = "uniform",
+        n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
         self.n_components = n_components
@@ -226,6 +168,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.tol = tol
         self.pre_image = pre_image
         self.alpha = alpha
+        self.approx = approx
+        self.n_features = n_features
+        self.landmarks = landmarks
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
@@ -236,30 +182,84 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def fit_transform(self, X: Any, y: Any = None) -> FloatArray:
         """Coordinates of the training points, V √Λ, without a second Gram matrix."""
         self._fit(X)
-        return self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+        return self.transform(X) if self.approx is not None else self.eigenvectors_ * np.sqrt(self.eigenvalues_)
+
+    @available_if(_has_blocks)
+    def partial_fit(self, X: Any, y: Any = None) -> KernelPCA:
+        """Learn from one more block of rows; the features are fixed by the first block, or by given landmarks."""
+        first = not hasattr(self, "_model")
+        X = self._points(X, reset=first)
+        if first:
+            self._check_options()
+            self.kernel_ = self._resolve(X)
+            self._model = self._new_model(X)
+        self._add(X)
+        return self
+
+    def _check_options(self) -> None:
+        check_option("solver", self.solver, ("auto", "dense", "lanczos"))
+        check_option("pre_image", self.pre_image, (None, "ridge", "fixed_point"))
+        check_option("approx", self.approx, (None, "nystrom", "features"))
+        if self.approx is not None and self.pre_image is not None:
+            raise ModelError(f"pre_image={self.pre_image!r} needs the training points: approx=None.")
+
+    def _new_model(self, X: Any) -> FeatureModel:
+        if self.n_features != int(self.n_features) or self.n_features < 1:
+            raise ModelError(f"n_features must be an integer of at least 1; it is {self.n_features!r}.")
+        m, how = int(self.n_features), self.landmarks
+        features = make_features(self.kernel_, X, str(self.approx), m, how, self.random_state, self.kernel)
+        return FeatureModel(self.kernel_, features)
+
+    def _add(self, X: Any) -> None:
+        """Add rows to the sums ΦᵀΦ and Φᵀ1; components are eigenvectors of ΦᵀΦ − n φ̄ φ̄ᵀ."""
+        from gramgraph.kernels.inputs import count
+
+        ones = np.ones(count(X))
+        self._model = self._model.with_rows(X, ones[:, None], ones, n_jobs=self.n_jobs)
+        sums = self._model.sums
+        assert sums is not None
+        center = sums.c[:, 0] / sums.n
+        values, vectors = np.linalg.eigh(sums.G - sums.n * np.outer(center, center))
+        trace = float(values.sum())
+        kept = values > 1e-12 * sums.n * max(float(values[-1]), float(center @ center), 1e-300)
+        values, V = (values * kept)[::-1], vectors[:, ::-1]
+        k = min(self._count(len(values)), int(kept.sum()) if self.n_components is None else len(values))
+        self.features_, self.eigenvalues_ = self._model.features, values[:k]
+        self.components_ = V[:, :k] * _signs(V[:, :k])
+        self.explained_variance_ = self.eigenvalues_ / max(sums.n - 1, 1)
+        self.explained_variance_ratio_ = self.eigenvalues_ / trace if trace > 0.0 else np.zeros(k)
+        scale = float(np.sqrt(self.explained_variance_[:1].sum()))
+        self._dual = expansion(self.features_, self.components_, scale)
+        self._shift = center @ self.components_
 
     def _fit(self, X: Any) -> None:
         from gramgraph.kernels.inputs import count
 
-        check_option("solver", self.solver, ("auto", "dense", "lanczos"))
-        check_option("pre_image", self.pre_image, (None, "ridge", "fixed_point"))
+        self._check_options()
         X = self._points(X, reset=True, least=2)
         self.kernel_ = self._resolve(X)
+        if self.approx is not None:
+            self._model = self._new_model(X)
+            return self._add(X)
         n = count(X)
         k = self._count(n)
         self.X_fit_ = X
         some = k < n and (self.solver == "lanczos" or (self.solver == "auto" and n > _DENSE and k <= n // 20))
-        gram: _HalfGram | _WholeGram
+        gram: HalfGram | WholeGram
         if some and not self.kernel_.precomputed:
-            gram = _HalfGram.of(self.kernel_, X)
+            gram = HalfGram.of(self.kernel_, X)
         else:
-            gram = _WholeGram(self.kernel_.gram(X))
+            gram = WholeGram(self.kernel_.gram(X))
         self._column_means = gram.matvec(np.full(n, 1.0 / n))
         self._mean = float(self._column_means.mean())
         trace = gram.trace() - n * self._mean
         found = self._lanczos(gram, k) if some else None
         values, vectors = self._dense(gram) if found is None else found
         self._check_spectrum(values, trace, n)
+        value = self.kernel_.value
+        if found is not None and (value is None or not value.positive_definite):  # the largest ones show no negative
+            low = smallest_ritz_value(self._centered(gram), n, random_state=self.random_state)
+            self._check_spectrum(np.append(values, low), trace, n)
         kept = values > 1e-12 * n * max(float(values[0]), abs(self._mean), 1e-300)
         if self.n_components is None:
             values, vectors, kept = values[kept], vectors[:, kept], kept[kept]
@@ -282,16 +282,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             raise ModelError(f"n_components must be an integer of at least 1, or None; it is {k!r}.")
         return min(int(k), n)
 
-    def _lanczos(self, gram: _HalfGram | _WholeGram, k: int) -> tuple[FloatArray, FloatArray] | None:
+    def _lanczos(self, gram: HalfGram | WholeGram, k: int) -> tuple[FloatArray, FloatArray] | None:
         """Centering happens in the products: the matrix itself is only read."""
-        return top_eigenpairs(
-            lambda v: _center(gram.matvec(_center(v.ravel()))), gram.n, k, tol=self.tol, random_state=self.random_state
-        )
+        return top_eigenpairs(self._centered(gram), gram.n, k, tol=self.tol, random_state=self.random_state)
 
-    def _dense(self, gram: _HalfGram | _WholeGram) -> tuple[FloatArray, FloatArray]:
+    @staticmethod
+    def _centered(gram: HalfGram | WholeGram) -> Callable[[FloatArray], FloatArray]:
+        return lambda v: _center(gram.matvec(_center(v.ravel())))
+
+    def _dense(self, gram: HalfGram | WholeGram) -> tuple[FloatArray, FloatArray]:
         from scipy.linalg import eigh
 
-        K = gram.K if isinstance(gram, _WholeGram) else self.kernel_.gram(self.X_fit_)
+        K = gram.K if isinstance(gram, WholeGram) else self.kernel_.gram(self.X_fit_)
         if self.kernel_.precomputed:
             K = K.copy()
         K -= self._column_means
@@ -319,9 +321,18 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         """Coordinates of points, (n, k); new points are centered with the means of the training points."""
         from gramgraph.kernels.inputs import count, take
 
-        check_is_fitted(self, "eigenvectors_")
+        check_is_fitted(self, "eigenvalues_")
         X = self._points(X, reset=False)
         out = np.empty((count(X), len(self.eigenvalues_)))
+        if self.approx is not None:
+            for rows in row_blocks(len(out)):
+                part = take(X, rows)
+                if self._dual is None:
+                    out[rows] = self.features_.transform(part) @ self.components_
+                else:
+                    out[rows] = self.kernel_.gram(part, self.features_.landmarks) @ self._dual
+            out -= self._shift
+            return out
         shift = (self._column_means - self._mean) @ self._weights
         sums = self._weights.sum(axis=0)
         for start in range(0, len(out), _ROWS):
@@ -356,7 +367,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def inverse_transform(self, X: Any) -> FloatArray:
         """Points of the inputs' space whose projections are near to these coordinates (k columns)."""
-        check_is_fitted(self, "eigenvectors_")
+        check_is_fitted(self, "eigenvalues_")
         Z = check_array(X, dtype=np.float64)
         if Z.shape[1] != len(self.eigenvalues_):
             raise ModelError(f"X must have {len(self.eigenvalues_)} columns, one a component; it has {Z.shape[1]}.")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,18 +10,14 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from gramgraph.estimators._base import (
-    KernelEstimator,
-    KernelSpec,
-    check_option,
-    check_positive,
-)
+from gramgraph.estimators import _ridge_features as _features
+from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
+from gramgraph.estimators._ridge_features import FeatureModel
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
 __all__ = ["KernelRidge", "RidgePath", "ridge_path"]
 
-_ROWS = 2048  # rows of features made at a time
 DEFAULT_ALPHAS = np.logspace(-6, 3, 28)
 
 
@@ -34,13 +29,13 @@ class RidgePath:
     dual_coefs: FloatArray  # (n, t, a)
     loo_residuals: FloatArray  # (n, t, a): y_i − f₋ᵢ(x_i), f₋ᵢ learned without point i; NaN where its weight is 0
     loo_errors: FloatArray  # (a,) weighted mean of their squares
+    gcv_errors: FloatArray  # (a,) generalized cross-validation: the same with all leverages at their mean
     degrees_of_freedom: FloatArray  # (a,) trace of the hat matrix
 
     @property
     def best(self) -> int:
         """Index of the smallest leave-one-out error; the larger penalty at a tie."""
-        ranked = np.flatnonzero(self.loo_errors == self.loo_errors.min())
-        return int(ranked[np.argmax(self.alphas[ranked])])
+        return _features.best_alpha(self.alphas, self.loo_errors)
 
 
 def ridge_path(
@@ -49,25 +44,22 @@ def ridge_path(
     alphas: FloatArray,  # (a,) positive
     weights: FloatArray,  # (n,) non-negative
 ) -> RidgePath:
-    """min_f Σ wᵢ (yᵢ − f(xᵢ))² + α |f|² for every α, from one eigendecomposition; K is overwritten.
+    """min_f Σ wᵢ (yᵢ − f(xᵢ))² + α |f|² for every α, from one tridiagonal reduction; K is overwritten.
 
-    With S = diag(√w), S K S = Q Λ Qᵀ and G = (S K S + α I)⁻¹ = Q (Λ + α)⁻¹ Qᵀ, the coefficients are c = S u with
+    With S = diag(√w), S K S = Q T Qᵀ and G = (S K S + α I)⁻¹ = Q (T + α)⁻¹ Qᵀ, the coefficients are c = S u with
     u = G S y, and the residual of a left-out point is uᵢ / (Gᵢᵢ √wᵢ). One O(n³), then O(n²) a penalty.
     """
-    from scipy.linalg import eigh
+    from gramgraph.linalg.tridiagonal import Tridiagonal
 
     s = np.sqrt(weights)
     K *= s[:, None]
     K *= s
-    values, Q = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+    reduced = Tridiagonal.of(K, overwrite=True)
+    values = reduced.eigenvalues()
     _check_spectrum(values, float(alphas.min()))
     values = np.maximum(values, 0.0)
     shrink = 1.0 / (values[:, None] + alphas)  # (n, a)
-    n, t = Y.shape
-    inner = (Q.T @ (s[:, None] * Y))[:, :, None] * shrink[:, None, :]
-    U = (Q @ inner.reshape(n, -1)).reshape(n, t, len(alphas))
-    np.square(Q, out=Q)
-    G = Q @ shrink  # (n, a): diagonals of G
+    U, G = reduced.solve_shifted(s[:, None] * Y, alphas)
     dual = s[:, None, None] * U
     with np.errstate(divide="ignore", invalid="ignore"):
         left_out = U / (G * s[:, None])[:, None, :]
@@ -76,7 +68,11 @@ def ridge_path(
         left_out[silent] = np.nan
     used = ~silent
     errors = np.average((left_out[used] ** 2).mean(axis=1), axis=0, weights=weights[used])
-    return RidgePath(alphas, dual, left_out, errors, (values[:, None] * shrink).sum(axis=0))
+    freedom = (values[:, None] * shrink).sum(axis=0)
+    total = float(weights.sum())
+    rss = alphas**2 * (U**2).sum(axis=0).mean(axis=0)
+    gcv = total * rss / np.maximum(total - freedom, 1e-12 * total) ** 2
+    return RidgePath(alphas, dual, left_out, errors, gcv, freedom)
 
 
 def _check_spectrum(values: FloatArray, alpha: float) -> None:
@@ -94,6 +90,11 @@ def _has_blocks(model: Any) -> bool:
             "partial_fit needs approx='nystrom' or 'features': without it the model keeps every point and is solved "
             "anew. What helps: KernelRidge(approx='nystrom', n_components=…)."
         )
+    if isinstance(model.alpha, str) and model.alpha == "loo":
+        raise AttributeError(
+            "partial_fit cannot leave points out that are gone: alpha='loo' needs fit. What helps: alpha='gcv', which "
+            "chooses from the sums."
+        )
     return True
 
 
@@ -102,19 +103,22 @@ class KernelRidge(RegressorMixin, KernelEstimator):
 
     Parameters
     ----------
-    alpha : positive float, array (t,) of one a target, or "loo": the α of `alphas` with the least leave-one-out error.
+    alpha : positive float, array (t,) of one a target, or the α of `alphas` with the least "loo" (leave-one-out) or
+        "gcv" (generalized cross-validation) error. With approx, "loo" reads the rows a second time, "gcv" does not.
     kernel, gamma, degree, coef0 : a kernel value, "rbf", "linear", "poly", "precomputed", or a function of two
         matrices; the numbers serve the names.
-    alphas : candidates for "loo"; by default 28 from 1e-6 to 1e3.
+    alphas : candidates for "loo" and "gcv"; by default 28 from 1e-6 to 1e3.
     approx : None solves with the (n, n) matrix, O(n³). "nystrom" (m landmarks) and "features" (m random Fourier
         features) solve in m dimensions, O(n m²) time and O(m²) memory beyond the data; only these have `partial_fit`.
     n_components : m.
-    landmarks : how the landmarks are chosen: "uniform", "leverage", "kmeans" or "pivots".
+    landmarks : how the landmarks are chosen: "uniform", "leverage", "kmeans" or "pivots"; or the points themselves.
+    n_jobs : threads over blocks of rows, with approx; None for one, -1 for one a processor.
 
     Attributes
     ----------
     dual_coef_ (n,) or (n, t), alpha_, X_fit_, kernel_ ; loo_residuals_ and loo_errors_ (squared, a point) are computed
-    when they are first read. With approx: coef_ (m,) or (m, t) on the features of `features_`.
+    when they are first read; alpha_scores_ (a,), the errors of `alphas`. With approx: coef_ (m,) or (m, t) on the
+    features of `features_`, and no loo_residuals_.
 
     >>> import numpy as np
     >>> from gramgraph.estimators import KernelRidge
@@ -137,7 +141,8 @@ class KernelRidge(RegressorMixin, KernelEstimator):
         alphas: FloatArray | None = None,
         approx: str | None = None,
         n_components: int = 200,
-        landmarks: str = "uniform",
+        landmarks: Any = "uniform",
+        n_jobs: int | None = None,
         random_state: int | None = None,
     ) -> None:
         self.alpha = alpha
@@ -149,6 +154,7 @@ class KernelRidge(RegressorMixin, KernelEstimator):
         self.approx = approx
         self.n_components = n_components
         self.landmarks = landmarks
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def __sklearn_tags__(self) -> Any:
@@ -163,18 +169,18 @@ class KernelRidge(RegressorMixin, KernelEstimator):
         self._check_options()
         X, Y, weights = self._data(X, y, sample_weight, reset=True)
         self.kernel_ = self._resolve(X, weights)
-        for name in ("_sums", "coef_", "features_", "dual_coef_", "path_", "_loo"):
+        for name in ("_model", "coef_", "features_", "dual_coef_", "path_", "_loo", "alpha_scores_"):
             self.__dict__.pop(name, None)
         if self.approx is not None:
-            self.features_ = self._make_features(X)
-            self._accumulate(X, Y, weights, plain=self._plain_is_safe(len(Y)))
-            return self._solve_features()
+            return self._fit_features(X, Y, weights)
         self.X_fit_, self._Y, self._weights = X, Y, weights
         if isinstance(self.alpha, str):
             path = ridge_path(self._own_gram(), Y, self._candidates(), weights)
             self.path_ = path
-            self.alpha_ = float(path.alphas[path.best])
-            dual = path.dual_coefs[:, :, path.best]
+            self.alpha_scores_ = path.loo_errors if self.alpha == "loo" else path.gcv_errors
+            best = _features.best_alpha(path.alphas, self.alpha_scores_)
+            self.alpha_ = float(path.alphas[best])
+            dual = path.dual_coefs[:, :, best]
         else:
             self.alpha_ = self._alpha_value(Y.shape[1])
             dual = _solve(self._own_gram(), Y, self.alpha_, weights)
@@ -183,26 +189,28 @@ class KernelRidge(RegressorMixin, KernelEstimator):
 
     @available_if(_has_blocks)
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
-        """Learn from one more block of rows; the features are fixed by the first block.
+        """Learn from one more block of rows; the features are fixed by the first block (or by given landmarks).
 
-        Blocks in any number give the answer of one `fit` with these features, to rounding.
+        Blocks in any number give the answer of one `fit` with these features, to rounding (to about 1e-7 where the
+        first came through `fit` and the kernel matrix of the landmarks is ill-conditioned). Data beyond memory are read
+        block by block, from a file or a memory map. alpha="loo" would need them twice and has no partial_fit; "gcv"
+        chooses from the sums.
         """
-        first = not hasattr(self, "_sums")
+        first = not hasattr(self, "_model")
         if first:
             self._check_options()
         X, Y, weights = self._data(X, y, sample_weight, reset=first)
         if first:
             self.kernel_ = self._resolve(X, weights)
-            self.features_ = self._make_features(X)
-        self._accumulate(X, Y, weights)
+            self._model = self._new_model(X)
+            self.features_ = self._model.features
+        self._model = self._model.with_rows(X, Y, weights, n_jobs=self.n_jobs)
         return self._solve_features()
 
     def _check_options(self) -> None:
         check_option("approx", self.approx, (None, "nystrom", "features"))
         if isinstance(self.alpha, str):
-            check_option("alpha", self.alpha, ("loo",))
-            if self.approx is not None:
-                raise ModelError("alpha='loo' needs the full kernel matrix: approx=None. What helps: cross-validation.")
+            check_option("alpha", self.alpha, ("loo", "gcv"))
         if self.approx is not None and (self.n_components != int(self.n_components) or self.n_components < 1):
             raise ModelError(f"n_components must be an integer of at least 1; it is {self.n_components!r}.")
 
@@ -245,60 +253,42 @@ class KernelRidge(RegressorMixin, KernelEstimator):
 
     # -- large n ------------------------------------------------------------------------------------------------
 
-    def _make_features(self, X: Any) -> Any:
-        value = self.kernel_.value
-        if value is None:
-            raise ModelError(
-                f"approx={self.approx!r} needs a kernel value or name, as it is evaluated at new pairs of points; "
-                f"kernel is {self.kernel!r}."
-            )
-        if self.approx == "features":
-            return value.spectral_sample(self.n_components, X.shape[1], random_state=self.random_state)
-        from gramgraph.linalg.nystrom import nystrom
+    def _new_model(self, X: Any) -> FeatureModel:
+        features = _features.make_features(
+            self.kernel_, X, str(self.approx), int(self.n_components), self.landmarks, self.random_state, self.kernel
+        )
+        return FeatureModel(self.kernel_, features)
 
-        made = nystrom(value, X, int(self.n_components), method=self.landmarks, random_state=self.random_state)  # type: ignore[arg-type]
-        return made
+    def _fit_features(self, X: Any, Y: FloatArray, weights: FloatArray) -> KernelRidge:
+        chosen = isinstance(self.alpha, str)
+        least = self._candidates() if chosen else self._alpha_value(Y.shape[1])
+        model = self._new_model(X)
+        self.features_ = model.features
+        smallest = float(np.min(least))
+        self._model = model.with_rows(X, Y, weights, alpha=smallest, refine=not chosen, n_jobs=self.n_jobs)
+        if self._model.rough and self._model.sums is not None:
+            start = _features.solve(self._model.sums, least)
+            better = self._model.refined(start, X, Y, weights, least, self.n_jobs)
+            if better is not None:
+                return self._solve_features(better)
+            self._model = model.with_rows(X, Y, weights, n_jobs=self.n_jobs)
+        if chosen and self.alpha == "loo":
+            self.alpha_scores_ = self._model.loo_scores(X, Y, weights, self._candidates(), self.n_jobs)
+        return self._solve_features()
 
-    def _accumulate(self, X: Any, Y: FloatArray, weights: FloatArray, *, plain: bool = False) -> None:
-        """Add ΦᵀΦ and Φᵀy, some rows at a time; `plain` sums kernel columns and makes features of the sums."""
-        from gramgraph.kernels.inputs import count, take
-        from gramgraph.linalg.blocks import FeatureSums
-
-        uniform = bool((weights == 1.0).all())
-        total: FeatureSums | None = None
-        for rows in _row_blocks(count(X)):
-            part = take(X, rows)
-            Phi = self.kernel_.gram(part, self.features_.landmarks) if plain else self.features_.transform(part)
-            sums = FeatureSums.of(Phi, Y[rows], None if uniform else weights[rows])
-            total = sums if total is None else total + sums
-        assert total is not None
-        if plain:
-            W = self.features_.W
-            total = FeatureSums(W.T @ total.G @ W, W.T @ total.c, total.yy, total.n)
-        self._sums: FeatureSums = self._sums + total if hasattr(self, "_sums") else total
-
-    def _plain_is_safe(self, n: int) -> bool:
-        """Whether sums of kernel columns k(x, Z) keep the digits that sums of Nyström features would.
-
-        They save the product with W, two thirds of the work, but lose digits by the condition κ of k(Z, Z): predictions
-        move by at most about ε κ (n/m) λ₁ / α, for n/m λ₁ the largest eigenvalue of ΦᵀΦ.
-        """
-        if self.approx != "nystrom":
-            return False
-        values = np.linalg.eigvalsh(self.kernel_.gram(self.features_.landmarks, self.features_.landmarks))
-        if values[0] <= 0.0:
-            return False
-        alpha = float(np.min(self._alpha_value(np.size(self.alpha))))
-        signal = n / len(values) * float(values[-1]) / alpha
-        return float(np.finfo(float).eps) * float(values[-1] / values[0]) * (1.0 + signal) < 1e-7
-
-    def _solve_features(self) -> KernelRidge:
-        self.alpha_ = self._alpha_value(self._sums.c.shape[1])
-        if np.ndim(self.alpha_) == 0:
-            coef = self._sums.weights(self.alpha_)
+    def _solve_features(self, coef: FloatArray | None = None) -> KernelRidge:
+        sums = self._model.sums
+        assert sums is not None
+        if isinstance(self.alpha, str):
+            alphas = self._candidates()
+            if self.alpha == "gcv":
+                self.alpha_scores_ = _features.gcv_scores(sums, self._model.weight, alphas)
+            self.alpha_ = float(alphas[_features.best_alpha(alphas, self.alpha_scores_)])
         else:
-            columns = [self._sums.factor(a).solve(self._sums.c[:, j]) for j, a in enumerate(self.alpha_)]
-            coef = np.stack(columns, axis=1)
+            self.alpha_ = self._alpha_value(sums.c.shape[1])
+        coef = _features.solve(sums, self.alpha_) if coef is None else coef
+        scale = float(np.sqrt(np.max(sums.yy) / max(self._model.weight, 1e-300)))
+        self._expansion = _features.expansion(self.features_, coef, scale)
         self.coef_ = coef[:, 0] if self._flat else coef
         return self
 
@@ -310,17 +300,27 @@ class KernelRidge(RegressorMixin, KernelEstimator):
 
         check_is_fitted(self, "kernel_")
         X = self._points(X, reset=False)
-        coef = self.dual_coef_ if self.approx is None else self.coef_
-        out = np.empty((count(X), *coef.shape[1:]))
-        for rows in _row_blocks(count(X)):
-            part = take(X, rows)
-            out[rows] = (
-                self.kernel_.gram(part, self.X_fit_) if self.approx is None else self.features_.transform(part)
-            ) @ coef
-        return out
+        if self.approx is None:
+            points, coef = self.X_fit_, self.dual_coef_.reshape(len(self._Y), -1)
+        elif self._expansion is not None:
+            points, coef = self.features_.landmarks, self._expansion
+        else:
+            points, coef = None, self.coef_.reshape(len(self.coef_), -1)
+        out = np.empty((count(X), coef.shape[1]))
+
+        def answer(band: slice) -> None:
+            for part in _features.row_blocks(band.stop - band.start):
+                rows = slice(band.start + part.start, band.start + part.stop)
+                some = take(X, rows)
+                out[rows] = (
+                    self.features_.transform(some) if points is None else self.kernel_.gram(some, points)
+                ) @ coef
+
+        _features.map_blocks(answer, len(out), self.n_jobs)
+        return out[:, 0] if self._flat else out
 
     def path(self, alphas: Any = None) -> RidgePath:
-        """Coefficients and leave-one-out errors of the fitted data for many penalties: one eigendecomposition."""
+        """Coefficients and leave-one-out errors of the fitted data for many penalties: one tridiagonal reduction."""
         check_is_fitted(self, "dual_coef_")
         return ridge_path(self._own_gram(), self._Y, self._candidates(alphas), self._weights)
 
@@ -336,10 +336,6 @@ class KernelRidge(RegressorMixin, KernelEstimator):
     def loo_errors_(self) -> FloatArray:
         """Squares of `loo_residuals_`."""
         return self.loo_residuals_**2
-
-
-def _row_blocks(n: int) -> Iterator[slice]:
-    return (slice(start, min(n, start + _ROWS)) for start in range(0, n, _ROWS))
 
 
 def _factor(K: FloatArray, s: FloatArray, alpha: float) -> Any:

@@ -8,16 +8,27 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import column_or_1d
 
 from gramgraph.estimators._base import check_option
-from gramgraph.estimators._svm_base import SupportVectors
-from gramgraph.estimators._svm_classes import agree, couple, dag_scores, elect, held_out, pairs_of, platt, sigmoid
+from gramgraph.estimators._svm_base import SupportVectors, dense, learns_in_blocks, refuse_nu, size_of
+from gramgraph.estimators._svm_classes import (
+    agree,
+    class_factors,
+    couple,
+    dag_scores,
+    elect,
+    held_out,
+    pairs_of,
+    platt,
+    sigmoid,
+)
 from gramgraph.estimators._svm_dual import row_type
-from gramgraph.estimators._svm_machine import Machine, Settings, fit_machine, warn_about
+from gramgraph.estimators._svm_machine import Settings, fit_machine, warn_about
+from gramgraph.estimators._svm_many import Machines, Problems, fit_apart, fit_together, pair_problems, rest_problems
 from gramgraph.estimators._svm_others import SVR, OneClassSVM
 from gramgraph.estimators._svm_path import SVCPath, svc_path
-from gramgraph.estimators._svm_rows import GramRows, Source, take_points
+from gramgraph.estimators._svm_rows import GramRows, Source
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
@@ -42,6 +53,13 @@ class SVC(ClassifierMixin, SupportVectors):
     against the rest, the largest decision wins) or "dag" (pairs in a decision graph, k − 1 evaluations a point).
     `probability=True` fits Platt's sigmoids to cross-validated decisions and couples pairs; `predict` does not change
     by it, and the largest probability is always that of the predicted class.
+
+    `approx` serves large n: the same dual on m = `n_components` features, "nystrom" (landmarks chosen "uniform", by
+    "leverage", "kmeans" or "pivots") or "features" (random Fourier features, for kernels that have them): O(n m) a
+    step and O(m) a prediction. With Nyström features k − φᵀφ is positive semi-definite, and the exact dual objective
+    of the solution is within `approx_error()` = ½ βᵀ(K − ΦΦᵀ)β of its least value. Random features have an error of
+    O(1/√m) in every entry of the kernel matrix. Only with `approx` is there `partial_fit`, for data in blocks. Sparse
+    matrices are made dense, whole in learning (8 n d bytes), a block at a time in prediction.
 
     Fitted: `support_`, `support_vectors_`, `n_support_`, `dual_coef_` ((1, n_sv) for two classes, (k − 1, n_sv) for
     pairs as in libsvm, (k, n_sv) for "ovr"), `intercept_`; `margin_support_` / `margin_vectors_` (0 < α < C, on the
@@ -73,6 +91,9 @@ class SVC(ClassifierMixin, SupportVectors):
         cache_size: float = 200,
         max_iter: int = -1,
         shrinking: bool = True,
+        approx: str | None = None,
+        n_components: int = 200,
+        landmarks: str = "uniform",
         random_state: RandomState = None,
     ) -> None:
         self.kernel = kernel
@@ -89,21 +110,49 @@ class SVC(ClassifierMixin, SupportVectors):
         self.cache_size = cache_size
         self.max_iter = max_iter
         self.shrinking = shrinking
+        self.approx = approx
+        self.n_components = n_components
+        self.landmarks = landmarks
         self.random_state = random_state
 
     # -- learning -----------------------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVC:
         """Learn from points X and labels y; a sample weight multiplies C, as repeating the row would."""
+        settings = self._checked()
+        X = self._points(X, reset=True)
+        y = self._labels(y, size_of(X))
+        kept, weight, source = self._open(X, sample_weight, len(y))
+        return self._fit_classes(X, kept, source, y[kept], weight, settings)
+
+    @available_if(learns_in_blocks)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SVC:
+        """Learn from one more block of rows; the features are fixed by the first, support vectors are carried on.
+
+        `classes` names all labels at the first call (by default those of the first block, which must hold points of
+        every class). The machine is that of the new block and the support vectors so far: near that of one `fit`,
+        not equal to it. Memory O((block + support vectors) (m + d)).
+        """
+        settings = self._checked()
+        refuse_nu(self)
+        first = not hasattr(self, "_memory")
+        X = self._points(X, reset=first)
+        y = self._labels(y, size_of(X), self.classes_ if not first else classes)
+        points, label, weight, source = self._next_block(dense(X), y, sample_weight)
+        self._fit_classes(points, np.arange(len(label)), source, label, weight, settings)
+        self._end_block()
+        return self
+
+    def _checked(self) -> Settings:
         check_option("multiclass", self.multiclass, ("ovo", "ovr", "dag"))
         check_option("decision_function_shape", self.decision_function_shape, ("ovo", "ovr"))
-        X = self._points(X, reset=True)
-        y = self._labels(y, len(X[0]) if isinstance(X, tuple) else len(X))
         if not (isinstance(self.C, (int, float, np.integer, np.floating)) and self.C > 0):
             raise ModelError(f"C must be a number above zero (inf for the hard margin); it is {self.C!r}.")
-        settings = self._settings(float(self.C), self.nu)
-        kept, weight, source = self._open(X, sample_weight, len(y))
-        label = y[kept]
+        return self._settings(float(self.C), self.nu)
+
+    def _fit_classes(
+        self, X: Any, kept: IntArray, source: Source, label: IntArray, weight: FloatArray, settings: Settings
+    ) -> SVC:
         present = np.bincount(label, minlength=len(self.classes_))
         if np.any(present == 0) or len(self.classes_) < 2:
             raise ModelError(
@@ -112,119 +161,70 @@ class SVC(ClassifierMixin, SupportVectors):
                 if np.count_nonzero(present) < 2
                 else f"Class {self.classes_[int(np.argmin(present))]!r} has no point with a positive weight."
             )
-        weight = weight * self._class_factors(label, weight)[label]
+        weight = weight * class_factors(self.class_weight, self.classes_, label, weight)[label]
         if len(self.classes_) > 2:  # class by class, so that the points of a pair are two stretches
             order = np.argsort(label, kind="stable")
             source, kept, label, weight = source.subset(order), kept[order], label[order], weight[order]
         self._fit_all(X, source, kept, label, weight, settings)
         return self
 
-    def _labels(self, y: Any, n: int) -> IntArray:
+    def _labels(self, y: Any, n: int, classes: Any = None) -> IntArray:
         """Labels as numbers of classes; sets classes_."""
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None: SVC learns from labels.")
-        y = column_or_1d(y, warn=True)
-        check_classification_targets(y)
+        if not (isinstance(y, np.ndarray) and y.ndim == 1 and y.dtype.kind in "biuUS"):  # these need no look inside
+            y = column_or_1d(y, warn=True)
+            check_classification_targets(y)
         if len(y) != n:
             raise ValueError(f"X has {n} points, y has {len(y)} labels: inconsistent numbers of samples.")
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        return np.asarray(codes, np.int64)
+        if classes is None:
+            self.classes_, codes = np.unique(y, return_inverse=True)
+            return np.asarray(codes, np.int64)
+        self.classes_ = np.unique(classes)
+        strange = np.setdiff1d(y, self.classes_)
+        if len(strange):
+            raise ModelError(f"y has the label {strange.tolist()[0]!r}, which is no class of {self.classes_.tolist()}.")
+        return np.searchsorted(self.classes_, y)
 
-    def _class_factors(self, label: IntArray, weight: FloatArray) -> FloatArray:
-        k = len(self.classes_)
-        if self.class_weight is None:
-            return np.ones(k)
-        if self.class_weight == "balanced":
-            return weight.sum() / (k * np.bincount(label, weights=weight, minlength=k))
-        if not isinstance(self.class_weight, dict):
-            raise ModelError(f"class_weight must be None, 'balanced' or a dict; it is {self.class_weight!r}.")
-        unknown = [name for name in self.class_weight if name not in list(self.classes_)]
-        if unknown:
-            raise ModelError(f"class_weight names {unknown[0]!r}, which is no class. Classes: {list(self.classes_)}.")
-        return np.array([float(self.class_weight.get(name, 1.0)) for name in self.classes_])
-
-    def _problems(self, label: IntArray) -> list[tuple[IntArray, FloatArray, tuple[object, object]]]:
-        """(points, ±1, names of the two sides) of every two-class problem."""
+    def _problems(self, label: IntArray) -> tuple[Problems, list[tuple[object, object]]]:
+        """The two-class problems, and the names of their two sides (−1 first)."""
         k, names = len(self.classes_), self.classes_.tolist()
         if k == 2:
-            return [(np.arange(len(label)), np.where(label == 1, 1.0, -1.0), (names[0], names[1]))]
+            return rest_problems(label, k), [(names[0], names[1])]
         if self.multiclass == "ovr":
-            return [(np.arange(len(label)), np.where(label == c, 1.0, -1.0), ("the rest", names[c])) for c in range(k)]
-        found = []
-        for i, j in pairs_of(k):
-            points = np.flatnonzero((label == i) | (label == j))
-            found.append((points, np.where(label[points] == i, 1.0, -1.0), (names[j], names[i])))
-        return found
+            return rest_problems(label, k), [("the rest", name) for name in names]
+        return pair_problems(label, k), [(names[j], names[i]) for i, j in pairs_of(k)]
 
     def _fit_all(
         self, X: Any, source: Source, kept: IntArray, label: IntArray, weight: FloatArray, settings: Settings
     ) -> None:
-        problems = self._problems(label)
+        problems, names = self._problems(label)
         source, shared = _shared(source, weight, settings, len(problems), self.probability)
-        machines: list[Machine] = []
+        if isinstance(source, GramRows) and len(problems) > 1 and settings.nu is None and np.isfinite(settings.C):
+            found = fit_together(source, problems, weight, settings)
+        else:
+            found = fit_apart(source, problems, weight, settings, names)
         self._sigmoids: list[tuple[float, float]] = []
-        rng = np.random.default_rng(_seed(self.random_state)) if self.probability else None
-        for points, side, names in problems:
-            part = source if len(points) == source.n else source.subset(points)
-            machines.append(fit_machine(part, side, weight[points], settings, names=names))
-            if rng is not None:
-                self._sigmoids.append(
-                    _calibrate(shared if part is source else part, side, weight[points], settings, rng)
-                )
-        self.n_iter_ = np.array([machine.iterations for machine in machines], np.int32)
-        self.dual_objective_ = np.array([machine.objective for machine in machines])
-        warn_about(
-            all(machine.converged for machine in machines),
-            any(machine.curved for machine in machines),
-            self.max_iter,
-            type(self).__name__,
-        )
-        self._keep_all(X, kept, label, problems, machines)
+        if self.probability:
+            rng = np.random.default_rng(_seed(self.random_state))
+            for q in range(len(problems)):
+                points, side = problems.part(q)
+                part = shared if len(points) == shared.n else shared.subset(points)
+                self._sigmoids.append(_calibrate(part, side, weight[points], settings, rng))
+        self.n_iter_, self.dual_objective_ = found.iterations, found.objectives
+        warn_about(found.converged, found.curved, self.max_iter, type(self).__name__)
+        self._keep_all(X, kept, label, found)
 
-    def _keep_all(self, X: Any, kept: IntArray, label: IntArray, problems: list[Any], machines: list[Machine]) -> None:
-        W = np.zeros((len(kept), len(machines)))
-        bound = np.zeros(len(kept), bool)
-        for q, ((points, _, _), machine) in enumerate(zip(problems, machines, strict=True)):
-            W[points, q] = machine.beta
-            bound[points[machine.bound]] = True
-        used = np.flatnonzero(np.any(W != 0, axis=1))
+    def _keep_all(self, X: Any, kept: IntArray, label: IntArray, found: Machines) -> None:
+        used = np.flatnonzero(found.weights.any(axis=1))
         used = used[np.argsort(label[used], kind="stable")]
+        W = found.weights[used]
         self._n = len(kept)
         self.n_support_ = np.bincount(label[used], minlength=len(self.classes_)).astype(np.int32)
-        self._keep(X, kept[used], W[used], np.array([machine.intercept for machine in machines]))
-        self._bound = bound[used]
+        self._keep(X, kept[used], W, found.intercepts)
+        self._bound = found.bound[used]
         self._kept = kept
-        self.dual_coef_ = _libsvm_layout(W[used], label[used], len(self.classes_), self.multiclass)
-
-    @property
-    def margin_support_(self) -> IntArray:
-        """Indices of the points on the margin: 0 < α < C."""
-        check_is_fitted(self, "support_")
-        return self.support_[~self._bound]
-
-    @property
-    def bound_support_(self) -> IntArray:
-        """Indices of the points with α = C (in any of the problems): inside the margin or on the wrong side."""
-        check_is_fitted(self, "support_")
-        return self.support_[self._bound]
-
-    @property
-    def non_support_(self) -> IntArray:
-        """Indices of the points that may be left out without changing the machine."""
-        check_is_fitted(self, "support_")
-        return np.setdiff1d(self._kept, self.support_)
-
-    @property
-    def margin_vectors_(self) -> Any:
-        """The points on the margin."""
-        check_is_fitted(self, "support_")
-        return take_points(self.support_vectors_, np.flatnonzero(~self._bound))
-
-    @property
-    def bound_vectors_(self) -> Any:
-        """The points with α = C."""
-        check_is_fitted(self, "support_")
-        return take_points(self.support_vectors_, np.flatnonzero(self._bound))
+        self.dual_coef_ = _libsvm_layout(W, self.n_support_, self.multiclass)
 
     # -- asking -------------------------------------------------------------------------------------------------
 
@@ -325,14 +325,20 @@ def _calibrate(
     return platt(held_out(y, 5, rng, decide), y, weight)
 
 
-def _libsvm_layout(W: FloatArray, label: IntArray, k: int, multiclass: str) -> FloatArray:
-    """(n_sv, q) weights as scikit-learn's users know them: the k − 1 machines of its class for each support vector."""
+def _libsvm_layout(W: FloatArray, counts: Array, multiclass: str) -> FloatArray:
+    """(n_sv, q) weights as scikit-learn's users know them: the k − 1 machines of its class for each support vector.
+
+    Rows come class by class, `counts` of each.
+    """
+    k = len(counts)
     if k == 2 or multiclass == "ovr":
         return np.ascontiguousarray(W.T)
-    number = {pair: q for q, pair in enumerate(pairs_of(k))}
+    ends = np.concatenate([[0], np.cumsum(counts)]).tolist()
+    row = [0] * k
     found = np.zeros((k - 1, len(W)))
-    for c in range(k):
-        mine = label == c
-        for row, other in enumerate(o for o in range(k) if o != c):
-            found[row, mine] = W[mine, number[min(c, other), max(c, other)]]
+    for q, (i, j) in enumerate(pairs_of(k)):
+        for c in (i, j):  # the machines of class c stand in the order of the other class
+            mine = slice(ends[c], ends[c + 1])
+            found[row[c], mine] = W[mine, q]
+            row[c] += 1
     return found

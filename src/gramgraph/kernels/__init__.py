@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from gramgraph._lazy import lazy_name
 
 #: Public name → module that defines it; loaded on first use.
 _PUBLIC: dict[str, str] = {
@@ -64,11 +65,11 @@ _PUBLIC: dict[str, str] = {
     "Subsequence": "structured",
     # generative
     "CategoricalProbabilityProduct": "generative",
-    "Fisher": "generative",
+    "Fisher": "fisher",
     "GaussianProbabilityProduct": "generative",
     "LatentVariable": "generative",
-    "NetworkScore": "generative",
-    "ScoreModel": "generative",
+    "NetworkScore": "fisher",
+    "ScoreModel": "fisher",
     # precomputed
     "FunctionKernel": "precomputed",
     "Precomputed": "precomputed",
@@ -78,13 +79,7 @@ __all__ = sorted(_PUBLIC)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _PUBLIC:
-        from gramgraph.exceptions import did_you_mean
-
-        raise AttributeError(f"gramgraph.kernels has no {name!r}.{did_you_mean(name, _PUBLIC)}")
-    value = getattr(importlib.import_module(f"gramgraph.kernels.{_PUBLIC[name]}"), name)
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _PUBLIC, name)
 
 
 def __dir__() -> list[str]:

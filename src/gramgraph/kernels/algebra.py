@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import TYPE_CHECKING, Any
@@ -117,6 +117,11 @@ class Sum(_Composite):
             K += term.gram(X, Y)
         return K
 
+    def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
+        self.terms[0].gram(X, Y, out=out, n_jobs=n_jobs)
+        for term in self.terms[1:]:
+            out += term.gram(X, Y, n_jobs=n_jobs)
+
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
         K, first = self.terms[0].pullback(X, Y, inputs=inputs)
         K, pulls = K.copy(), [first]
@@ -164,8 +169,19 @@ class Product(_Composite):
             K *= factor.gram(X, Y)
         return K
 
+    def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
+        self.factors[0].gram(X, Y, out=out, n_jobs=n_jobs)
+        for factor in self.factors[1:]:
+            out *= factor.gram(X, Y, n_jobs=n_jobs)
+
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
-        return product_pullback(self, "factors", [(f, X, Y) for f in self.factors], inputs)
+        done = [factor.pullback(X, Y, inputs=inputs) for factor in self.factors]
+
+        def pull(bar_K: FloatArray) -> Cotangent:
+            found = [part(weight) for (_, part), weight in zip(done, product_weights(bar_K, done), strict=True)]
+            return self.cotangent({f"factors[{i}]": c.theta for i, c in enumerate(found)}, *_merge(found))
+
+        return reduce(np.multiply, [K for K, _ in done]) if len(done) > 1 else done[0][0].copy(), pull
 
     def spectral_sample(self, n_features: int, d: int, random_state: RandomState = None) -> FourierFeatures:
         """Frequencies of a product are sums of the factors' frequencies."""
@@ -185,23 +201,14 @@ class Product(_Composite):
         return " * ".join(bracket(factor, (Sum, Scale), digits) for factor in self.factors)
 
 
-def product_pullback(
-    whole: Kernel, field: str, parts: Sequence[tuple[Kernel, Any, Any | None]], inputs: bool
-) -> tuple[FloatArray, Pull]:
-    """K and pull of a product whose factors stand in a field of `whole`."""
-    done = [kernel.pullback(X, Y, inputs=inputs) for kernel, X, Y in parts]
-
-    def pull(bar_K: FloatArray) -> Cotangent:
-        found = []
-        for i, (_, pull_part) in enumerate(done):
-            weight = bar_K.copy()
-            for j, (other, _) in enumerate(done):
-                if j != i:
-                    weight *= other
-            found.append(pull_part(weight))
-        return whole.cotangent({f"{field}[{i}]": c.theta for i, c in enumerate(found)}, *_merge(found))
-
-    return reduce(np.multiply, [K for K, _ in done]) if len(done) > 1 else done[0][0].copy(), pull
+def product_weights(bar_K: FloatArray, done: Sequence[tuple[FloatArray, Pull]]) -> Iterator[FloatArray]:
+    """∂loss/∂K_i of every factor of a product, one after the other: bar_K times all other factors."""
+    for i in range(len(done)):
+        weight = bar_K.copy()
+        for j, (other, _) in enumerate(done):
+            if j != i:
+                weight *= other
+        yield weight
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -223,6 +230,10 @@ class Scale(_Composite):
         K = self.base.gram(X, Y)
         K *= self.variance
         return K
+
+    def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
+        self.base.gram(X, Y, out=out, n_jobs=n_jobs)
+        out *= self.variance
 
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
         K, pull_base = self.base.pullback(X, Y, inputs=inputs)

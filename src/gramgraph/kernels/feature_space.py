@@ -92,7 +92,10 @@ def _join(
 class Centered(Kernel):
     """⟨φ(x) − μ, φ(x′) − μ⟩ with μ the mean feature of r reference points: O((n + m + r) r) more than k itself.
 
-    The reference points are constants: gradients by inputs are those of x and x′ alone.
+    The reference points are constants: gradients by inputs are those of x and x′ alone. Noise (`White` in k) belongs to
+    a point, not to a place: reference points have noises of their own, so that `Centered(k + White(s), X).gram(X)` is
+    the centered matrix of k plus s on the diagonal and s/r everywhere (the noise of the mean), which is not the matrix
+    of k + White(s) with its rows and columns centered. What centers a matrix itself: k alone, or `KernelPCA`.
 
     >>> from gramgraph.kernels import RBF
     >>> X = [0.0, 1.0, 3.0]

@@ -1,36 +1,69 @@
-"""Kernels made from probability models: latent-variable, probability-product, Fisher."""
+"""Kernels made from probability models: latent-variable and probability-product kernels."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 
-from gramgraph.exceptions import did_you_mean, listing
-from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull, parameter
+from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull, as_points, parameter
+from gramgraph.kernels.maps import FunctionMap
 from gramgraph.typing import FloatArray
 
 __all__ = [
     "CategoricalProbabilityProduct",
-    "Fisher",
     "GaussianProbabilityProduct",
     "LatentVariable",
-    "NetworkScore",
-    "ScoreModel",
+    "as_sequence",
+    "features_pullback",
+    "same_rows",
 ]
 
 
-def _same_rows(name: str, rows: FloatArray, n: int) -> FloatArray:
+def same_rows(name: str, rows: FloatArray, n: int) -> FloatArray:
+    """A finite matrix with n rows, or an error."""
     if rows.ndim != 2 or len(rows) != n or not np.isfinite(rows).all():
         raise KernelError(f"{name}: expected a finite matrix with {n} rows, one a point; got shape {rows.shape}.")
     return rows
 
 
-def _as_sequence(X: Any) -> Any:
+def as_sequence(X: Any) -> Any:
     """Data frames and arrays as they are (rows are points), other sequences as lists."""
     return X if hasattr(X, "shape") or isinstance(X, list) else list(X)
+
+
+def features_pullback(
+    kernel: Kernel, features: Callable[[Any], FloatArray], X: Any, Y: Any | None, inputs: bool
+) -> tuple[FloatArray, Pull]:
+    """K = Φ(X) Φ(Y)ᵀ of features without parameters; gradients by points that are numbers are numeric ones."""
+    A = features(X)
+    B = A if Y is None else features(Y)
+    if not inputs:
+        return A @ B.T, lambda bar: kernel.cotangent({})
+    for Z in (X, Y):
+        if Z is not None and not _are_numbers(Z):
+            raise KernelError(
+                f"{type(kernel).__name__}: its inputs are not rows of real numbers, so there is no gradient by them."
+            )
+    slopes = FunctionMap(lambda Z: features(Z if np.ndim(X) == 2 else Z[:, 0]))
+
+    def pull(bar: FloatArray) -> Cotangent:
+        if Y is None:
+            return kernel.cotangent({}, slopes.pull(as_points(X), bar @ B + bar.T @ A)[1])
+        left, right = slopes.pull(as_points(X), bar @ B)[1], slopes.pull(as_points(Y), bar.T @ A)[1]
+        return kernel.cotangent({}, left, right)
+
+    return A @ B.T, pull
+
+
+def _are_numbers(X: Any) -> bool:
+    """Whether points are real numbers or rows of them, which can be moved a little."""
+    try:
+        return not hasattr(X, "columns") and np.asarray(X).dtype.kind == "f" and np.ndim(X) in (1, 2)
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -68,7 +101,7 @@ class LatentVariable(Kernel):
     def prepare(self, X: Any) -> Any:
         """States for a table; whatever the function takes otherwise."""
         if callable(self.likelihood):
-            return _as_sequence(X)
+            return as_sequence(X)
         states = np.asarray(X)
         states = states[:, 0] if states.ndim == 2 and states.shape[1] == 1 else states
         size = self.likelihood.shape[1]
@@ -81,7 +114,7 @@ class LatentVariable(Kernel):
     def _features(self, X: Any) -> FloatArray:
         """√p(z) p(x | z), shape (n, c)."""
         P = np.asarray(self.likelihood(X)) if callable(self.likelihood) else self.likelihood[:, X].T
-        P = _same_rows("LatentVariable.likelihood(X)", P, len(X))
+        P = same_rows("LatentVariable.likelihood(X)", P, len(X))
         if P.shape[1] != len(self.prior):
             raise KernelError(
                 f"LatentVariable.likelihood(X): expected {len(self.prior)} columns, one a cause; got shape {P.shape}."
@@ -96,9 +129,7 @@ class LatentVariable(Kernel):
         return F @ (F if Y is None else self._features(Y)).T
 
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
-        if inputs:
-            raise KernelError("LatentVariable: there is no gradient by its inputs.")
-        return self._gram(X, Y), lambda bar: self.cotangent({})
+        return features_pullback(self, self._features, X, Y, inputs)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -106,6 +137,7 @@ class CategoricalProbabilityProduct(Kernel):
     """k(p, q) = Σ_s (p_s q_s)^power on rows of probabilities (n, s). Cost O(n m s).
 
     Power 1/2 is the Bhattacharyya affinity, with k(p, p) = 1; power 1 is the chance that draws from p and q agree.
+    Gradients by the inputs are those of the formula in every p_s; moves that keep the sum 1 are the meaningful ones.
 
     >>> CategoricalProbabilityProduct().gram([[0.5, 0.5]], [[0.5, 0.5], [1.0, 0.0]]).round(4)
     array([[1.    , 0.7071]])
@@ -126,15 +158,21 @@ class CategoricalProbabilityProduct(Kernel):
         return (X ** (2.0 * self.power)).sum(1)
 
     def _pullback(self, X: FloatArray, Y: FloatArray | None, inputs: bool) -> tuple[FloatArray, Pull]:
-        if inputs:
-            raise KernelError("CategoricalProbabilityProduct: there is no gradient by its inputs.")
         A = X**self.power
         B = A if Y is None else Y**self.power
+
+        def slope(Z: FloatArray) -> FloatArray:  # of Z ** power; 0 where a probability is 0 and the slope may not exist
+            return self.power * np.where(Z > 0, Z, 1.0) ** (self.power - 1.0) * (Z > 0)
 
         def pull(bar: FloatArray) -> Cotangent:
             slope_A = A * np.log(np.where(X > 0, X, 1.0))
             slope_B = slope_A if Y is None else B * np.log(np.where(Y > 0, Y, 1.0))
-            return self.cotangent({"power": np.vdot(bar @ B, slope_A) + np.vdot(bar @ slope_B, A)})
+            gradients = {"power": np.vdot(bar @ B, slope_A) + np.vdot(bar @ slope_B, A)}
+            if not inputs:
+                return self.cotangent(gradients)
+            left = (bar @ B) * slope(X)
+            right = (bar.T @ A) * slope(X if Y is None else Y)
+            return self.cotangent(gradients, left + right) if Y is None else self.cotangent(gradients, left, right)
 
         return A @ B.T, pull
 
@@ -146,7 +184,8 @@ class GaussianProbabilityProduct(Kernel):
     Inputs: a list of pairs (mean (d,), covariance), the covariance a matrix (d, d), a vector (d,) of variances or one
     number. With S = Σ + Σ′ and power ρ:
     log k = (1 − ρ)(d log 2π + ½ log|Σ||Σ′|) − (d/2) log 2πρ − ½ log|S| − (ρ/2)(μ − μ′)ᵀS⁻¹(μ − μ′).
-    Power 1/2 is the Bhattacharyya affinity, power 1 the expected likelihood. Cost O(d³) a pair.
+    Power 1/2 is the Bhattacharyya affinity, power 1 the expected likelihood. Cost O(d³) a pair. Gradients by the inputs
+    have the mean and the rows of the covariance side by side, (n, d + d²).
 
     >>> round(float(GaussianProbabilityProduct().gram([([0.0], 1.0)], [([2.0], 1.0)])[0, 0]), 6)  # e^(−4/8)
     0.606531
@@ -202,8 +241,6 @@ class GaussianProbabilityProduct(Kernel):
         return np.exp(self._logs(np.zeros_like(means), 2.0 * covs, 2.0 * logdets)[0])
 
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
-        if inputs:
-            raise KernelError("GaussianProbabilityProduct: there is no gradient by its inputs.")
         K, slope = np.zeros((len(X), len(X if Y is None else Y))), np.zeros((len(X), len(X if Y is None else Y)))
         if K.size:
             means, covs, logdets = self._arrays(X)
@@ -213,161 +250,29 @@ class GaussianProbabilityProduct(Kernel):
                 K[i] = np.exp(log_k)
             if Y is None:
                 K = 0.5 * (K + K.T)
-        return K, lambda bar: self.cotangent({"power": np.vdot(bar * K, slope)})
 
+        def pull(bar: FloatArray) -> Cotangent:
+            gradients = {"power": np.vdot(bar * K, slope)}
+            if not inputs or not K.size:
+                return self.cotangent(gradients)
+            left = self._moves(X, X if Y is None else Y, bar * K)
+            right = self._moves(X if Y is None else Y, X, (bar * K).T)
+            return self.cotangent(gradients, left + right) if Y is None else self.cotangent(gradients, left, right)
 
-# ------------------------------------------------------------------------------------------------------ Fisher
+        return K, pull
 
-
-@runtime_checkable
-class ScoreModel(Protocol):
-    """A fitted model whose log-likelihood can be differentiated by its parameters."""
-
-    def fisher_score(self, X: Any, /) -> FloatArray:
-        """∂ log p(x_i) / ∂ parameters, one row a sample: (n, p)."""
-        ...
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Fisher(Kernel):
-    """k(x, x′) = s(x)ᵀ I⁻¹ s(x′), s(x) = ∂ log p(x) / ∂ parameters of a fitted model, I its information matrix.
-
-    `model` has a method `fisher_score(X)` giving (n, p); a discrete Bayesian network becomes `NetworkScore(network)`.
-    `information` is None for the identity, a vector (p,) for a diagonal, or a matrix (p, p); "model" asks the model
-    (`model.fisher_information()`). `Fisher.from_sample(model, X)` estimates it by the mean of s sᵀ over a sample.
-    Directions in which the information is 0 are left out. Cost: the scores, O(n m p), and O(p³) once for a matrix.
-
-    >>> class Coin:  # p(x) = θ^x (1 − θ)^(1 − x)
-    ...     def fisher_score(self, X):
-    ...         x = np.asarray(X, dtype=float)[:, None]
-    ...         return x / 0.25 - (1 - x) / 0.75
-    >>> Fisher(Coin(), information=[1 / (0.25 * 0.75)]).gram([1, 0]).round(4)
-    array([[ 3.    , -1.    ],
-           [-1.    ,  0.3333]])
-    """
-
-    model: Any
-    information: Any = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not isinstance(self.model, ScoreModel):
-            if not all(hasattr(self.model, name) for name in ("query", "conditional", "variables")):
-                raise KernelError(
-                    f"Fisher.model: expected an object with fisher_score(X) → (n, p), or a Bayesian network; got "
-                    f"{type(self.model).__name__}."
-                )
-            object.__setattr__(self, "model", NetworkScore(self.model))
-        given = self.information
-        if isinstance(given, str):
-            if given != "model" or not hasattr(self.model, "fisher_information"):
-                raise KernelError(
-                    f"Fisher.information: expected None, a vector, a matrix, or 'model' for a model with "
-                    f"fisher_information(); got {given!r} and {type(self.model).__name__}."
-                )
-            given = self.model.fisher_information()
-        if given is not None:
-            given = np.array(given, dtype=np.float64)
-            if given.ndim not in (1, 2) or (given.ndim == 2 and given.shape[0] != given.shape[1]):
-                raise KernelError(f"Fisher.information: expected shape (p,) or (p, p), got {given.shape}.")
-        object.__setattr__(self, "information", given)
-        object.__setattr__(self, "_whitening", None if given is None else _inverse_root(given))
-
-    @classmethod
-    def from_sample(cls, model: Any, X: Any, *, diagonal: bool = False) -> Fisher:
-        """With the information estimated by (1/n) Σ s sᵀ over a sample X, or by its diagonal."""
-        scored = cls(model)
-        S = scored._scores(scored.prepare(X))
-        return cls(scored.model, np.square(S).mean(0) if diagonal else S.T @ S / len(S))
-
-    def prepare(self, X: Any) -> Any:
-        """Samples as the model takes them."""
-        return _as_sequence(X)
-
-    def _scores(self, X: Any) -> FloatArray:
-        return _same_rows("fisher_score(X)", np.asarray(self.model.fisher_score(X), dtype=np.float64), len(X))
-
-    def _features(self, X: Any) -> FloatArray:
-        S, W = self._scores(X), self._whitening  # type: ignore[attr-defined]
-        if W is None:
-            return S
-        if S.shape[1] != len(W):
-            raise KernelError(f"Fisher: the information has {len(W)} rows, the scores have {S.shape[1]} columns.")
-        return S * W if W.ndim == 1 else S @ W
-
-    def _diag(self, X: Any) -> FloatArray:
-        return np.square(self._features(X)).sum(1)
-
-    def _gram(self, X: Any, Y: Any | None) -> FloatArray:
-        F = self._features(X)
-        return F @ (F if Y is None else self._features(Y)).T
-
-    def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
-        if inputs:
-            raise KernelError("Fisher: there is no gradient by its inputs.")
-        return self._gram(X, Y), lambda bar: self.cotangent({})
-
-
-def _inverse_root(information: FloatArray) -> FloatArray:
-    """W with W Wᵀ = I⁺: a vector for a diagonal, else (p, r) with r the rank."""
-    values, vectors = (information, None) if information.ndim == 1 else np.linalg.eigh(information)
-    largest = float(values.max(initial=0.0))
-    if (values < -1e-8 * largest).any() or not np.isfinite(values).all():
-        raise KernelError("Fisher.information: expected a positive semi-definite matrix; it has negative eigenvalues.")
-    keep = values > 1e-12 * largest
-    roots = np.where(keep, 1.0 / np.sqrt(np.where(keep, values, 1.0)), 0.0)
-    return roots if vectors is None else vectors[:, keep] * roots[keep]
-
-
-class NetworkScore:
-    """Scores of a discrete Bayesian network: ∂ log p(e) / ∂ the logits of its tables, for cases with gaps.
-
-    A row of a table is p(x | u) = softmax of logits, and ∂ log p(e)/∂ logit(x, u) = p(x, u | e) − p(x | u) p(u | e):
-    one joint posterior a family, all cases in one batched pass. The parameters are the families in the order of the
-    variables, each with its axes (parents …, child) flattened. Entries with p(x | u) = 0 have score 0. A case of
-    probability 0 is an error, as in `network.query`.
-
-    >>> from gramgraph import BayesianNetwork
-    >>> NetworkScore(BayesianNetwork("A", cpds={"A": 0.25})).fisher_score([{"A": "yes"}, {}]) + 0.0
-    array([[-0.75,  0.75],
-           [ 0.  ,  0.  ]])
-    """
-
-    def __init__(self, network: Any) -> None:
-        self.network = network
-        self._families = [
-            (tuple(var.name for var in net_c.scope), np.asarray(net_c.table(), dtype=np.float64))
-            for net_c in (network.conditional(name) for name in network.variables)
-        ]
-
-    def fisher_score(self, X: Any, /) -> FloatArray:
-        """(n, p) for a frame of cases, or a list of dicts {variable: state}; None or NaN is not observed."""
-        frame = self._frame(X)
-        if len(frame) == 0:
-            return np.zeros((0, sum(table.size for _, table in self._families)))
-        answer = self.network.query([scope for scope, _ in self._families], evidence=frame)
-        blocks = []
-        for scope, table in self._families:
-            joint = np.asarray(answer[scope].probabilities, dtype=np.float64).reshape(len(frame), *table.shape)
-            blocks.append((joint - table * joint.sum(-1, keepdims=True)).reshape(len(frame), -1))
-        return np.concatenate(blocks, axis=1)
-
-    def _frame(self, X: Any) -> Any:
-        import pandas as pd
-
-        names = list(self.network.variables)
-        frame = X if hasattr(X, "columns") else pd.DataFrame([dict.fromkeys(names) | dict(row) for row in X])
-        for column in frame.columns:
-            if column not in names:
-                hint = did_you_mean(column, names)
-                raise KernelError(f"{column!r} is not a variable of the network. Variables: {listing(names)}.{hint}")
-        return frame
-
-    def fisher_information(self) -> FloatArray:
-        """p(u) p(x | u), a vector (p,): for scores of complete cases, s I⁺ s′ = Σ s s′ / (p(u) p(x | u)).
-
-        The true block of a row is p(u)(diag θ − θθᵀ); on scores, which sum to 0 over x, its pseudo-inverse acts as
-        that of its diagonal part p(u) diag θ. With gaps in the cases it is the information of the complete cases.
-        """
-        answer = self.network.query([scope for scope, _ in self._families])
-        return np.concatenate([np.asarray(answer[scope].probabilities).ravel() for scope, _ in self._families])
+    def _moves(self, X: Any, Y: Any, W: FloatArray) -> FloatArray:
+        """Σ_j W_ij ∂ log k(x_i, y_j) / ∂x_i, mean and covariance side by side."""
+        means, covs, _ = self._arrays(X)
+        other_means, other_covs, _ = self._arrays(Y)
+        d = means.shape[1]
+        out = np.empty((len(X), d + d * d))
+        for i in range(len(X)):
+            inverse = np.linalg.inv(covs[i] + other_covs)  # (m, d, d)
+            v = np.einsum("mab,mb->ma", inverse, means[i] - other_means)
+            out[i, :d] = -self.power * W[i] @ v
+            outer = 0.5 * self.power * np.einsum("m,ma,mb->ab", W[i], v, v) - 0.5 * np.einsum(
+                "m,mab->ab", W[i], inverse
+            )
+            out[i, d:] = (outer + 0.5 * (1.0 - self.power) * W[i].sum() * np.linalg.inv(covs[i])).ravel()
+        return out

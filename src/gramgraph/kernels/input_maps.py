@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.kernels.algebra import Power, Product, Scale, Sum, bracket, product_pullback
+from gramgraph.kernels.algebra import Power, Product, Scale, Sum, bracket, product_weights
 from gramgraph.kernels.base import Cotangent, Kernel, Pull
 from gramgraph.kernels.inputs import KernelError, as_points, columns_of, count
 from gramgraph.kernels.maps import Map
@@ -156,6 +156,9 @@ class OnColumns(Kernel):
 class Tensor(Kernel):
     """k₁(x, x′) k₂(z, z′) … on mixed inputs: tuples (x's, z's, …), or the named columns of a data frame.
 
+    Gradients by the inputs stand side by side, (n, Σ d_j): the columns of the parts that are vectors, in their order;
+    parts of other kinds (words, labels) have none. With `columns` and a matrix they have the shape of the matrix.
+
     >>> from gramgraph.kernels import RBF
     >>> Tensor((RBF(), RBF())).gram(([0.0, 0.0], [1.0, 1.0]))
     array([[1., 1.],
@@ -189,9 +192,44 @@ class Tensor(Kernel):
     def _diag(self, X: Any) -> FloatArray:
         return reduce(np.multiply, [k.diag(x) for k, x in zip(self.kernels, X, strict=True)])
 
+    def pullback(self, X: Any, Y: Any | None = None, /, *, inputs: bool = False) -> tuple[FloatArray, Pull]:
+        """As of any kernel; gradients by a matrix, of which `columns` names parts, go back to its columns."""
+        K, pull = super().pullback(X, Y, inputs=inputs)
+        if not inputs or isinstance(X, tuple):
+            return K, pull
+        parts = [[part] if isinstance(part, (str, int, np.integer)) else part for part in self.columns or ()]
+        wanted: list[Any] = [column for part in parts for column in part]
+        if hasattr(X, "columns"):
+            raise KernelError("Tensor: no gradient by a data frame. What helps: a matrix, with columns by number.")
+
+        def back(part: FloatArray | None, points: Any) -> FloatArray | None:
+            if part is None:
+                return None
+            whole: FloatArray = np.zeros_like(as_points(points))
+            for c, column in enumerate(wanted):
+                whole[:, column] += part[:, c]
+            return whole
+
+        def scattered(bar_K: FloatArray) -> Cotangent:
+            c = pull(bar_K)
+            return c._replace(X=back(c.X, X), Y=back(c.Y, Y))
+
+        return K, scattered
+
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
-        if inputs:
-            raise KernelError("Tensor: no gradient by mixed inputs. What helps: k.on(…) * l.on(…) on one matrix.")
         others = [None] * len(self.kernels) if Y is None else Y
-        parts = list(zip(self.kernels, X, others, strict=True))
-        return product_pullback(self, "kernels", parts, False)
+        numeric = [inputs and isinstance(x, np.ndarray) and x.ndim == 2 and x.dtype.kind == "f" for x in X]
+        if inputs and not any(numeric):
+            raise KernelError("Tensor: none of its parts is a matrix of numbers, so there is no gradient by them.")
+        done = [
+            kernel.pullback(x, y, inputs=some)
+            for kernel, x, y, some in zip(self.kernels, X, others, numeric, strict=True)
+        ]
+
+        def pull(bar_K: FloatArray) -> Cotangent:
+            found = [part(weight) for (_, part), weight in zip(done, product_weights(bar_K, done), strict=True)]
+            sides = [[c.X for c in found], [c.Y for c in found]] if inputs else [[], []]
+            side_by_side = [np.hstack(kept) if (kept := [g for g in side if g is not None]) else None for side in sides]
+            return self.cotangent({f"kernels[{i}]": c.theta for i, c in enumerate(found)}, *side_by_side)
+
+        return reduce(np.multiply, [K for K, _ in done]) if len(done) > 1 else done[0][0].copy(), pull

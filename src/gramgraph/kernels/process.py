@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import comb, factorial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull
 from gramgraph.typing import FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.kernels.state_space import StateSpace
 
 __all__ = ["CubicSpline", "IntegratedWiener", "Wiener"]
 
@@ -93,6 +96,12 @@ class Wiener(_FromOrigin):
     def _slopes(self, s: FloatArray, t: FloatArray) -> tuple[FloatArray, FloatArray]:
         return np.ones_like(s), np.zeros_like(t)
 
+    def state_space(self) -> StateSpace:
+        """dx = dw from 0 at the origin."""
+        from gramgraph.kernels.state_space import wiener_model
+
+        return wiener_model(0, self.origin)
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class IntegratedWiener(_FromOrigin):
@@ -111,6 +120,12 @@ class IntegratedWiener(_FromOrigin):
         super().__post_init__()
         if self.order != int(self.order) or not 0 <= self.order <= 8:
             raise KernelError(f"IntegratedWiener.order: expected a whole number from 0 to 8, got {self.order!r}.")
+
+    def state_space(self) -> StateSpace:
+        """A chain of order + 1 integrators, driven by noise at its end, from 0 at the origin."""
+        from gramgraph.kernels.state_space import wiener_model
+
+        return wiener_model(int(self.order), self.origin)
 
     def _terms(self) -> list[tuple[float, int, int]]:
         """(coefficient, power of t − s, power of s) of the integral, by v = s − u and the binomial theorem."""

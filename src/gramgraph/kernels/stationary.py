@@ -121,6 +121,11 @@ class RBF(_DistanceKernel):
 
         return rbf_gram(A, B), None
 
+    def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
+        from gramgraph._numerics.grams import rbf_gram
+
+        rbf_gram(*self._divided(X, Y), out=out, n_jobs=n_jobs)
+
     def _slope(self, K: FloatArray, S: FloatArray | None) -> FloatArray:
         return -0.5 * K
 
@@ -154,15 +159,30 @@ class Matern(_DistanceKernel):
         from gramgraph._numerics import grams
         from gramgraph.kernels._matern import matern
 
-        closed = {0.5: grams.MATERN12, 1.5: grams.MATERN32, 2.5: grams.MATERN52}.get(self.nu)
+        closed = self._closed()
         S = grams.squared_distances(A, B)
         return (matern(S, self.nu) if closed is None else grams.distance_gram(A, B, closed)), S
 
-    def _gram(self, X: Any, Y: Any | None) -> FloatArray:
+    def _closed(self) -> int | None:
+        """Number of the fused routine of a closed form."""
         from gramgraph._numerics import grams
 
-        closed = {0.5: grams.MATERN12, 1.5: grams.MATERN32, 2.5: grams.MATERN52}.get(self.nu)
-        return super()._gram(X, Y) if closed is None else grams.distance_gram(*self._divided(X, Y), closed)
+        return {0.5: grams.MATERN12, 1.5: grams.MATERN32, 2.5: grams.MATERN52}.get(self.nu)
+
+    def _gram(self, X: Any, Y: Any | None) -> FloatArray:
+        from gramgraph._numerics.grams import distance_gram
+
+        closed = self._closed()
+        return super()._gram(X, Y) if closed is None else distance_gram(*self._divided(X, Y), closed)
+
+    def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
+        from gramgraph._numerics.grams import distance_gram
+
+        closed = self._closed()
+        if closed is None:
+            super()._gram_into(X, Y, out, n_jobs)
+        else:
+            distance_gram(*self._divided(X, Y), closed, out=out, n_jobs=n_jobs)
 
     def _slope(self, K: FloatArray, S: FloatArray | None) -> FloatArray:
         from gramgraph.kernels._matern import matern_slope

@@ -14,6 +14,7 @@ from gramgraph.linalg.low_rank import Features, LowRank, LowRankFactor
 from gramgraph.linalg.nystrom import NystromMap, leverage_scores, nystrom, select_landmarks
 from gramgraph.linalg.pivoted import PivotedCholesky, pivoted_cholesky, pivoted_cholesky_matrix
 from gramgraph.linalg.toeplitz import Toeplitz, ToeplitzFactor
+from gramgraph.linalg.tridiagonal import Tridiagonal
 from gramgraph.linalg.updates import append, delete, downdate, update
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "SingleFactor",
     "Toeplitz",
     "ToeplitzFactor",
+    "Tridiagonal",
     "accumulate",
     "append",
     "delete",

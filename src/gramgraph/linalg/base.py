@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
-from typing import Protocol, runtime_checkable
+from collections.abc import Callable, Iterator
+from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
 from gramgraph.exceptions import GramGraphError, ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["Factored", "GramMatrix", "PositiveDefiniteError", "jitter_levels", "report_jitter", "sample"]
+__all__ = ["Factored", "GramMatrix", "PositiveDefiniteError", "jitter_levels", "report_jitter", "sample", "with_jitter"]
+
+_T = TypeVar("_T")
 
 logger = logging.getLogger("gramgraph.linalg")
 
@@ -121,6 +123,23 @@ def report_jitter(what: str, jitter: float, scale: float) -> None:
     if jitter > 0.0:
         level = logging.WARNING if jitter > _NOTICEABLE * scale else logging.INFO
         logger.log(level, "%s: added %.1e to the diagonal (mean %.3g) to factor it", what, jitter, scale)
+
+
+def with_jitter(
+    attempt: Callable[[float], _T | None], scale: float, what: str, *, limit: float = MAX_JITTER
+) -> tuple[_T, float]:
+    """The first success of attempt(jitter) over `jitter_levels`, and that jitter, which is reported.
+
+    >>> with_jitter(lambda jitter: "found" if jitter > 1e-13 else None, 1.0, "An example")[0]
+    'found'
+    """
+    jitter = 0.0
+    for jitter in jitter_levels(scale, limit=limit if scale > 0.0 else 0.0):
+        found = attempt(jitter)
+        if found is not None:
+            report_jitter(what, jitter, scale)
+            return found, jitter
+    raise PositiveDefiniteError.after_jitter(what, jitter, scale)
 
 
 def sample(factored: Factored, n_samples: int = 1, *, random_state: RandomState = None) -> FloatArray:

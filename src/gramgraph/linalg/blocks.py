@@ -17,7 +17,9 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["FeatureSums", "accumulate", "kernel_matvec", "select"]
+__all__ = ["FeatureSums", "RunningSums", "accumulate", "kernel_matvec", "select"]
+
+_BLOCKED = 48  # features from which on blocks in registers are faster than BLAS
 
 
 def select(X: Any, rows: Sequence[int] | Array) -> Any:
@@ -84,23 +86,10 @@ class FeatureSums:
 
     @classmethod
     def of(cls, Phi: Array, y: Array, weights: Array | None = None) -> FeatureSums:
-        """The sums of one block, n r²/2 operations; with weights wᵢ, Φᵀ diag(w) Φ and Φᵀ diag(w) y."""
-        from scipy.linalg.blas import dsyrk
-
-        Phi = np.asarray(Phi, dtype=float)
-        y = np.asarray(check_rows(y, Phi.shape[0], "y"), dtype=float)
-        r = Phi.shape[1]
-        n = Phi.shape[0]
-        if weights is not None:
-            root = np.sqrt(np.asarray(weights, dtype=float))
-            Phi = Phi * root[:, None]
-            y = y * (root if y.ndim == 1 else root[:, None])
-        if n == 0 or r == 0:
-            return cls(np.zeros((r, r)), np.zeros((r, *y.shape[1:])), np.zeros(y.shape[1:]), n)
-        # The transpose of a C-ordered block is Fortran-ordered: no copy, and one triangle only.
-        half = dsyrk(1.0, Phi.T, lower=1)
-        G = half + np.tril(half, -1).T
-        return cls(np.ascontiguousarray(G), Phi.T @ y, np.einsum("i...,i...->...", y, y), n)
+        """The sums of one block, n r² operations; with weights wᵢ, Φᵀ diag(w) Φ and Φᵀ diag(w) y."""
+        total = RunningSums()
+        total.add(Phi, y, weights)
+        return total.finish()
 
     def __add__(self, other: FeatureSums) -> FeatureSums:
         return FeatureSums(self.G + other.G, self.c + other.c, self.yy + other.yy, self.n + other.n)
@@ -120,6 +109,63 @@ class FeatureSums:
         return self.factor(reg).solve(self.c)
 
 
+class RunningSums:
+    """`FeatureSums` in the making: blocks are added in place, in one triangle, and mirrored once at the end."""
+
+    def __init__(self) -> None:
+        self._half: FloatArray | None = None  # of [Φ y]ᵀ[Φ y]
+        self._flat = True
+        self._n = self._r = self._t = 0
+
+    def add(self, Phi: Array, y: Array, weights: Array | None = None) -> None:
+        """Add one block of rows."""
+        Phi = np.ascontiguousarray(Phi, dtype=float)
+        y = np.asarray(check_rows(y, Phi.shape[0], "y"), dtype=float)
+        root = np.empty(0) if weights is None else np.sqrt(np.asarray(weights, dtype=float))
+        Y = np.ascontiguousarray(y.reshape(len(y), -1) if y.size else y.reshape(len(y), *y.shape[1:] or (1,)))
+        shape = (Phi.shape[1], Y.shape[1])
+        if self._half is None:
+            self._r, self._t = shape
+            self._flat = y.ndim == 1
+        elif shape != (self._r, self._t):
+            raise ModelError(
+                f"A block has {shape[0]} features and {shape[1]} targets; those before it have {self._r} and {self._t}."
+            )
+        self._add_products(Phi, Y, root)
+        self._n += Phi.shape[0]
+
+    def _add_products(self, Phi: FloatArray, Y: FloatArray, root: FloatArray) -> None:
+        if self._r >= _BLOCKED:
+            from gramgraph._numerics.products import add_products, lower_blocks
+
+            self._half = lower_blocks(self._r + self._t) if self._half is None else self._half
+            add_products(Phi.reshape(-1), self._r, Y.reshape(-1), self._t, root, self._half)
+            return
+        from scipy.linalg.blas import dsyrk
+
+        size = self._r + self._t
+        self._half = np.zeros((size, size), order="F") if self._half is None else self._half
+        if len(Phi) and size:  # the transpose of a C-ordered block is Fortran-ordered: no copy
+            rows = np.concatenate([Phi, Y], axis=1)
+            rows = rows * root[:, None] if root.size else rows
+            dsyrk(1.0, rows.T, beta=1.0, c=self._half, lower=1, overwrite_c=1)
+
+    def finish(self) -> FeatureSums:
+        """The sums so far."""
+        if self._half is None:
+            raise ModelError("The stream has no blocks: at least one pair (X, y) is needed.")
+        r = self._r
+        whole = np.empty((r + self._t, r + self._t))
+        if r >= _BLOCKED:
+            from gramgraph._numerics.products import unfold
+
+            unfold(self._half, whole)
+        else:
+            whole[:] = self._half + np.tril(self._half, -1).T
+        c, yy = whole[:r, r:].copy(), whole.diagonal()[r:].copy()
+        return FeatureSums(whole[:r, :r].copy(), c[:, 0] if self._flat else c, yy[0] if self._flat else yy, self._n)
+
+
 def accumulate(
     blocks: Iterable[tuple[Any, Array]],
     transform: Callable[[Any], Array] | None = None,
@@ -133,10 +179,7 @@ def accumulate(
     >>> accumulate(stream).G
     array([[10.]])
     """
-    total: FeatureSums | None = None
+    total = RunningSums()
     for X, y in blocks:
-        part = FeatureSums.of(X if transform is None else transform(X), y)
-        total = part if total is None else total + part
-    if total is None:
-        raise ModelError("The stream has no blocks: at least one pair (X, y) is needed.")
-    return total
+        total.add(X if transform is None else transform(X), y)
+    return total.finish()

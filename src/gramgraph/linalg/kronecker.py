@@ -15,8 +15,7 @@ from gramgraph.linalg.base import (
     check_finite,
     check_rows,
     check_square,
-    jitter_levels,
-    report_jitter,
+    with_jitter,
 )
 from gramgraph.typing import Array, FloatArray
 
@@ -93,12 +92,12 @@ class Kronecker:
         values = _outer([w for w, _ in pairs]) + self.noise
         scale = float(self.diag().mean())
         floor = float(np.finfo(float).eps) * float(np.abs(values).max())
-        jitter = 0.0
-        for jitter in jitter_levels(scale, limit=max_jitter):
-            if np.all(values + jitter > floor):
-                report_jitter("The Kronecker product", jitter, scale)
-                return KroneckerFactor(tuple(Q for _, Q in pairs), values + jitter, jitter)
-        raise PositiveDefiniteError.after_jitter("The Kronecker product", jitter, scale)
+
+        def lifted(jitter: float) -> FloatArray | None:
+            return values + jitter if np.all(values + jitter > floor) else None
+
+        positive, jitter = with_jitter(lifted, scale, "The Kronecker product", limit=max_jitter)
+        return KroneckerFactor(tuple(Q for _, Q in pairs), positive, jitter)
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,7 +24,9 @@ Method = Literal["uniform", "leverage", "kmeans", "pivots"]
 
 @dataclass(frozen=True, eq=False)
 class NystromMap:
-    """φ(x) = k(x, Z) W with W Wᵀ = k(Z, Z)⁻¹ (its pseudo-inverse where Z has duplicates), rank r ≤ m.
+    """φ(x) = k(x, Z) W with W Wᵀ = k(Z, Z)⁻¹ and W upper triangular.
+
+    `NystromMap.of` leaves out landmarks that are redundant up to rounding, so that the inverse exists: rank r ≤ m.
 
     φ(z)ᵀφ(z′) = k(z, z′) at the landmarks, and k − φᵀφ is positive semidefinite everywhere.
 
@@ -38,8 +40,15 @@ class NystromMap:
     """
 
     kernel: Kernel
-    landmarks: Any  # m points Z
-    W: FloatArray  # (m, r)
+    landmarks: Any  # r points Z
+    W: FloatArray  # (r, r), C order
+
+    @classmethod
+    def of(cls, kernel: Kernel, landmarks: Any) -> NystromMap:
+        """The map through these landmarks, m³/3 operations."""
+        Z = kernel.prepare(landmarks)
+        kept, W = _inverse_root(kernel.gram(Z, Z))
+        return cls(kernel, Z if kept is None else select(Z, kept), W)
 
     @property
     def rank(self) -> int:
@@ -47,8 +56,17 @@ class NystromMap:
         return self.W.shape[1]
 
     def transform(self, X: Any, /) -> FloatArray:
-        """φ(X), (n, r): n m r operations. Cut X into blocks where (n, m) is too much for memory."""
-        return self.kernel.gram(X, self.landmarks) @ self.W
+        """φ(X), (n, r): n r² operations. Cut X into blocks where (n, r) is too much for memory."""
+        return self.whiten(self.kernel.gram(X, self.landmarks))
+
+    def whiten(self, K: FloatArray, /) -> FloatArray:
+        """K W for rows K = k(X, Z), in K's own memory when it is C-ordered."""
+        from scipy.linalg.blas import dtrmm
+
+        if not K.size:
+            return K
+        K = np.ascontiguousarray(K)
+        return dtrmm(1.0, self.W.T, K.T, side=0, lower=1, overwrite_b=1).T
 
 
 def nystrom(
@@ -60,14 +78,15 @@ def nystrom(
     random_state: RandomState = None,
 ) -> NystromMap:
     """The Nyström map with m landmarks chosen from X by `method`, see `select_landmarks`."""
-    Z = select_landmarks(kernel, X, m, method=method, random_state=random_state)
-    return NystromMap(kernel, Z, _inverse_root(kernel.gram(Z, Z)))
+    return NystromMap.of(kernel, select_landmarks(kernel, X, m, method=method, random_state=random_state))
 
 
-def _inverse_root(K: FloatArray) -> FloatArray:
-    """W with W Wᵀ = K⁻¹: L⁻ᵀ where K is well conditioned, else eigenvectors without those at rounding level."""
-    from scipy.linalg import eigh
-    from scipy.linalg.lapack import dpocon, dtrtri
+def _inverse_root(K: FloatArray) -> tuple[IntArray | None, FloatArray]:
+    """W = L⁻ᵀ with L Lᵀ = K; where that is too ill-conditioned the rows that are kept, and the W of these.
+
+    Rows are then taken in the order of pivoted Cholesky factorization, until what is left is rounding.
+    """
+    from scipy.linalg.lapack import dpocon, dpstrf
 
     check_finite(K, "The Gram matrix of the landmarks")
     m = K.shape[0]
@@ -76,20 +95,26 @@ def _inverse_root(K: FloatArray) -> FloatArray:
         assert isinstance(factor, DenseFactor)
         rcond, _ = dpocon(factor.L.T, float(np.abs(K).sum(axis=0).max()), uplo=b"U")
         if rcond > 1e-10:
-            inverse, _ = dtrtri(np.asfortranarray(factor.lower().T), lower=0)
-            return np.ascontiguousarray(inverse)
+            return None, _transposed_inverse(factor.lower())
     except PositiveDefiniteError:
         pass
-    values, vectors = eigh((K + K.T) / 2.0)
-    keep = values > 10.0 * m * float(np.finfo(float).eps) * max(float(values[-1]), 0.0)
-    if not keep.any():
+    scale = float(K.diagonal().max())
+    L, order, rank, _ = dpstrf(K, tol=10.0 * m * float(np.finfo(float).eps) * max(scale, 0.0), lower=1)
+    if scale <= 0.0 or rank == 0:
         raise PositiveDefiniteError(
-            f"The Gram matrix of the landmarks has no positive eigenvalue; the largest is {values[-1]:.3g}. "
+            f"The Gram matrix of the landmarks has no positive eigenvalue; its largest diagonal entry is {scale:.3g}. "
             f"What helps: check that the kernel is positive definite on these inputs."
         )
-    if not keep.all():
-        logger.info("Nyström: %d of %d landmarks are redundant, rank %d is kept", m - keep.sum(), m, keep.sum())
-    return np.ascontiguousarray((vectors[:, keep] / np.sqrt(values[keep]))[:, ::-1])
+    if rank < m:
+        logger.info("Nyström: %d of %d landmarks are redundant, rank %d is kept", m - rank, m, rank)
+    return order[:rank] - 1, _transposed_inverse(np.tril(L[:rank, :rank]))
+
+
+def _transposed_inverse(L: FloatArray) -> FloatArray:
+    """L⁻ᵀ in C order."""
+    from scipy.linalg.lapack import dtrtri
+
+    return np.ascontiguousarray(dtrtri(np.asfortranarray(L.T), lower=0)[0])
 
 
 def select_landmarks(

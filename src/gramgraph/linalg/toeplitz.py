@@ -7,14 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramgraph.exceptions import ModelError
-from gramgraph.linalg.base import (
-    MAX_JITTER,
-    PositiveDefiniteError,
-    check_finite,
-    check_rows,
-    jitter_levels,
-    report_jitter,
-)
+from gramgraph.linalg.base import MAX_JITTER, check_finite, check_rows, with_jitter
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["Toeplitz", "ToeplitzFactor"]
@@ -77,15 +70,14 @@ class Toeplitz:
         scale = float(self.c[0])
         errors, phi = np.empty(self.n), np.zeros(self.n)
         floor = float(np.finfo(float).eps) * scale
-        jitter = 0.0
-        for jitter in jitter_levels(scale, limit=max_jitter if scale > 0.0 else 0.0):
+
+        def lifted(jitter: float) -> FloatArray | None:
             c = self.c.copy()
             c[0] += jitter
-            if durbin(c, errors, phi) == self.n and errors.min() > floor:
-                report_jitter("The Toeplitz matrix", jitter, scale)
-                first = np.concatenate([[1.0], -phi[1:]]) / errors[-1]
-                return ToeplitzFactor(c, errors, first, jitter)
-        raise PositiveDefiniteError.after_jitter("The Toeplitz matrix", jitter, scale)
+            return c if durbin(c, errors, phi) == self.n and errors.min() > floor else None
+
+        c, jitter = with_jitter(lifted, scale, "The Toeplitz matrix", limit=max_jitter)
+        return ToeplitzFactor(c, errors, np.concatenate([[1.0], -phi[1:]]) / errors[-1], jitter)
 
 
 @dataclass(frozen=True, eq=False)

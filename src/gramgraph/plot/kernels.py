@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
+from gramgraph.plot.axes import axes, plain
 from gramgraph.typing import RandomState
 
 if TYPE_CHECKING:
@@ -27,10 +28,10 @@ def plot_kernel(
     >>> from gramgraph.kernels import RBF
     >>> ax = plot_kernel(RBF(0.5))  # doctest: +SKIP
     """
-    ax = _axes(ax)
+    ax = axes(ax, size=(5.0, 3.4))
     x = np.linspace(*span, 401)[:, None]
     for i, kernel in enumerate(kernels if isinstance(kernels, (list, tuple)) else [kernels]):
-        ax.plot(x[:, 0], kernel.gram([[at]], x)[0], color=_COLORS[i % len(_COLORS)], label=_plain(str(kernel)))
+        ax.plot(x[:, 0], kernel.gram([[at]], x)[0], color=_COLORS[i % len(_COLORS)], label=plain(str(kernel)))
     ax.set_xlabel("x")
     ax.set_ylabel(f"k({at:g}, x)")
     ax.legend(frameon=False, fontsize=8)
@@ -56,14 +57,14 @@ def plot_kernel_draws(
 
     if n_draws < 1 or points < 2:
         raise ModelError(f"n_draws must be at least 1 and points at least 2; they are {n_draws} and {points}.")
-    ax = _axes(ax)
+    ax = axes(ax, size=(5.0, 3.4))
     x = np.linspace(*span, points)[:, None]
     K = kernel.gram(x)
     deviation = 2.0 * np.sqrt(np.maximum(np.diagonal(K), 0.0))
     for i, draw in enumerate(sample(Dense(K).factor(), n_draws, random_state=random_state)):
         ax.plot(x[:, 0], draw, color=_COLORS[i % len(_COLORS)], linewidth=1.2)
     ax.fill_between(x[:, 0], -deviation, deviation, color="#7b8794", alpha=0.15, linewidth=0)
-    ax.set_title(_plain(str(kernel)), fontsize=9)
+    ax.set_title(plain(str(kernel)), fontsize=9)
     ax.set_xlabel("x")
     return _tidy(ax)
 
@@ -83,33 +84,17 @@ def plot_kernel_pca(
     groups = np.zeros(len(Z), dtype=int) if labels is None else np.asarray(labels)
     if groups.shape != (len(Z),):
         raise ModelError(f"labels must have one entry a point, {len(Z)}; their shape is {groups.shape}.")
-    ax = _axes(ax)
+    ax = axes(ax, size=(5.0, 3.4))
     for i, label in enumerate(np.unique(groups)):
         here = groups == label
         first, second = (Z[here, c] for c in components)
-        ax.scatter(first, second, s=14, color=_COLORS[i % len(_COLORS)], label=_plain(str(label)))
+        ax.scatter(first, second, s=14, color=_COLORS[i % len(_COLORS)], label=plain(str(label)))
     for axis, c in zip(("x", "y"), components, strict=True):
         share = model.explained_variance_ratio_[c]
         getattr(ax, f"set_{axis}label")(f"component {c + 1} ({share:.1%} of the variance)")
     if labels is not None:
         ax.legend(frameon=False, fontsize=8)
     return _tidy(ax)
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        from matplotlib import pyplot
-    except ImportError as error:
-        raise ModelError("Pictures of kernels need matplotlib: pip install 'gramgraph[plot]'.") from error
-    return pyplot.subplots(figsize=(5.0, 3.4), layout="constrained")[1]
-
-
-def _plain(text: str) -> str:
-    """Text without the dollar signs that matplotlib would read as formulas, and not too long."""
-    text = text if len(text) <= 60 else text[:57] + "…"
-    return text.replace("$", r"\$")
 
 
 def _tidy(ax: Any) -> Any:

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.exceptions import GramGraphError, ModelError
+from gramgraph.exceptions import ModelError
+from gramgraph.plot.axes import axes
 
 __all__ = ["plot_rvc", "plot_rvr"]
 
@@ -24,7 +25,7 @@ def plot_rvr(model: Any, X: Any, y: Any, *, deviations: float = 2.0, n_grid: int
     margin = 0.03 * float(np.ptp(x))
     grid = np.linspace(x.min() - margin, x.max() + margin, n_grid)
     mean, std = model.predict(grid[:, None], return_std=True)
-    ax = _axes(ax)
+    ax = axes(ax)
     band = f"± {deviations:g} standard deviations"
     ax.fill_between(grid, mean - deviations * std, mean + deviations * std, color=_BLUE, alpha=0.18, lw=0, label=band)
     ax.plot(grid, mean, color=_BLUE, label="mean")
@@ -44,7 +45,7 @@ def plot_rvc(model: Any, X: Any, y: Any, *, n_grid: int = 150, ax: Any = None) -
     sides = [np.linspace(a, b, n_grid) for a, b in zip(low - margin, high + margin, strict=True)]
     mesh = np.stack(np.meshgrid(*sides), axis=-1)
     p = model.predict_proba(mesh.reshape(-1, 2)).reshape(n_grid, n_grid, -1)
-    ax = _axes(ax)
+    ax = axes(ax)
     if p.shape[2] == 2:
         ax.contourf(*sides, p[..., 1], levels=np.linspace(0, 1, 11), cmap="BrBG", alpha=0.45)
         ax.contour(*sides, p[..., 1], levels=[0.5], colors="#333333")
@@ -61,13 +62,3 @@ def plot_rvc(model: Any, X: Any, y: Any, *, n_grid: int = 150, ax: Any = None) -
 def _rings(ax: Any, x: Any, y: Any) -> None:
     label = f"{len(x)} relevance vectors"
     ax.scatter(x, y, s=70, facecolors="none", edgecolors=_AMBER, linewidths=1.6, label=label, zorder=3)
-
-
-def _axes(ax: Any) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise GramGraphError("matplotlib is needed for this picture: pip install 'gramgraph[plot]'") from error
-    return plt.subplots(figsize=(5.5, 3.6), layout="constrained")[1]

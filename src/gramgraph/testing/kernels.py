@@ -19,8 +19,9 @@ def check_kernel(
     """Raise `AssertionError` with a sentence where the kernel breaks the contract.
 
     Checked on the points X (and Y; without it the first half of X against the rest): symmetry, positive definiteness,
-    the diagonal, rectangular and block results, the pullback against finite differences by theta and, where inputs
-    are float matrices (`inputs=None`), by the points, with_theta and its inverse, fixing, and printing.
+    the diagonal, rectangular and block results, `out`, threads and single precision, the pullback against finite
+    differences by theta and (`inputs`; None: where they are float matrices, or tuples of parts some of which are) by
+    the points, with_theta and its inverse, fixing, and printing.
 
     >>> from gramgraph.kernels import RBF
     >>> check_kernel(RBF(), [[0.0, 1.0], [2.0, 0.5], [1.0, 1.0]])
@@ -30,7 +31,7 @@ def check_kernel(
     rng = np.random.default_rng(seed)
     first, rest = take(X, slice(0, n // 2)), take(X, slice(n // 2, n))
     if inputs is None:
-        inputs = isinstance(X, (list, np.ndarray)) and np.asarray(X).dtype.kind == "f"
+        inputs = any(_is_numeric(part) for part in X) if isinstance(X, tuple) else _is_numeric(X)
     _check_values(kernel, X, tolerance)
     _check_parts(kernel, X, first, rest)
     _check_theta(kernel, X)
@@ -64,6 +65,13 @@ def _check_parts(kernel: Kernel, X: Any, first: Any, rest: Any) -> None:
     assert np.allclose(kernel.gram(rest, first), mixed.T, rtol=1e-9, atol=1e-10), f"{kernel}: k(x, y) ≠ k(y, x)."
     for rows, block in kernel.blocks(X, rows=2):
         assert np.allclose(block, K[rows], rtol=1e-9, atol=1e-10), f"blocks of {kernel} differ from gram(X)."
+    for left, right, wanted in ((X, None, K), (first, rest, mixed)):
+        out = np.full(wanted.shape, np.nan)
+        assert kernel.gram(left, right, out=out, n_jobs=2) is out, f"gram(…, out=…) of {kernel} is another matrix."
+        assert np.allclose(out, wanted, rtol=1e-9, atol=1e-10), f"gram(…, out=…) of {kernel} differs from gram."
+        single = kernel.gram(left, right, dtype=np.float32)
+        assert single.dtype == np.float32, f"gram(…, dtype=float32) of {kernel} is {single.dtype}."
+        assert np.allclose(single, wanted, rtol=1e-6, atol=1e-9), f"gram(…, dtype=float32) of {kernel} differs."
 
 
 def _check_theta(kernel: Kernel, X: Any) -> None:
@@ -103,16 +111,38 @@ def _check_pullback(
     if not inputs:
         assert found.X is None and found.Y is None, f"{kernel}: gradients by inputs that nobody asked for."
         return
-    A = kernel.prepare(X)
-    A = np.asarray(A if isinstance(A, np.ndarray) else X, dtype=np.float64)
-    A = A[:, None] if A.ndim == 1 else A
     assert found.X is not None, f"{kernel}: inputs=True gave no gradient by X."
-    _compare(found.X, _slopes(A, lambda Z: loss(Z, Y)), tolerance * scale, f"{kernel}: pull(bar_K).X")
+    _compare(found.X, _slopes(_numbers(X), lambda Z: loss(_like(Z, X), Y)), tolerance * scale, f"{kernel}: pull().X")
     if Y is not None:
-        B = np.asarray(Y, dtype=np.float64)
-        B = B[:, None] if B.ndim == 1 else B
         assert found.Y is not None, f"{kernel}: inputs=True gave no gradient by Y."
-        _compare(found.Y, _slopes(B, lambda Z: loss(X, Z)), tolerance * scale, f"{kernel}: pull(bar_K).Y")
+        slopes = _slopes(_numbers(Y), lambda Z: loss(X, _like(Z, Y)))
+        _compare(found.Y, slopes, tolerance * scale, f"{kernel}: pull().Y")
+
+
+def _is_numeric(part: Any) -> bool:
+    return isinstance(part, (list, np.ndarray)) and np.asarray(part).dtype.kind == "f"
+
+
+def _numbers(X: Any) -> FloatArray:
+    """The numbers of the points as one matrix; of points with parts those of the parts that are numbers."""
+    parts = [np.asarray(x, dtype=np.float64) for x in X if _is_numeric(x)] if isinstance(X, tuple) else [np.asarray(X)]
+    return np.hstack([(part[:, None] if part.ndim == 1 else part).astype(np.float64) for part in parts])
+
+
+def _like(Z: FloatArray, X: Any) -> Any:
+    """Points in the form of X with the numbers Z."""
+    if not isinstance(X, tuple):
+        return Z[:, 0] if np.ndim(X) == 1 else Z
+    out, used = [], 0
+    for part in X:
+        if not _is_numeric(part):
+            out.append(part)
+            continue
+        width = 1 if np.ndim(part) == 1 else np.shape(part)[1]
+        columns = Z[:, used : used + width]
+        out.append(columns[:, 0] if np.ndim(part) == 1 else columns)
+        used += width
+    return tuple(out)
 
 
 def _slopes(A: FloatArray, loss: Any, h: float = 1e-5) -> FloatArray:

@@ -1,0 +1,149 @@
+"""What both relevance vector machines share: parameters, weights, design, evaluation of sparse functions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
+
+from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
+from gramgraph.exceptions import ModelError
+from gramgraph.kernels.inputs import count
+from gramgraph.typing import FloatArray, IntArray
+
+__all__ = ["RelevanceMachine", "SparseFit"]
+
+
+@dataclass(frozen=True)
+class SparseFit:
+    """One sparse Bayesian function: its columns, prior precisions, and posterior N(mu, sigma) of the weights."""
+
+    relevance: IntArray  # (r,) training points whose kernel column is in the model, ascending
+    bias: bool  # whether the constant column is in the model; its weight then stands first
+    alpha: FloatArray  # (m,) with m = bias + r; 0 is a flat prior
+    mu: FloatArray  # (m,)
+    sigma: FloatArray  # (m, m)
+    noise: float  # variance; 1 for classification, where it has no meaning
+    evidence: FloatArray  # log evidence after each step
+    n_iter: int
+    converged: bool
+
+
+class RelevanceMachine(KernelEstimator):
+    """Base of `RVR` and `RVC`."""
+
+    def __init__(
+        self,
+        kernel: KernelSpec = "rbf",
+        *,
+        gamma: float | str | None = "scale",
+        degree: int = 3,
+        coef0: float = 1.0,
+        bias: bool = True,
+        basis: str | int = "all",
+        tol: float = 1e-4,
+        max_iter: int = 5000,
+        random_state: Any = None,
+    ) -> None:
+        self.kernel = kernel
+        self.gamma = gamma
+        self.degree = degree
+        self.coef0 = coef0
+        self.bias = bias
+        self.basis = basis
+        self.tol = tol
+        self.max_iter = max_iter
+        self.random_state = random_state
+
+    def _check_parameters(self) -> None:
+        check_positive("tol", self.tol)
+        check_option("bias", self.bias, (True, False))
+        whole = isinstance(self.max_iter, (int, np.integer)) and not isinstance(self.max_iter, bool)
+        if not whole or self.max_iter < 1:
+            raise ModelError(f"max_iter must be an integer of at least 1; it is {self.max_iter!r}.")
+        some = isinstance(self.basis, (int, np.integer)) and not isinstance(self.basis, bool) and self.basis >= 1
+        if not some and not (isinstance(self.basis, str) and self.basis == "all"):
+            raise ModelError(f"basis must be 'all' or a number of landmarks of at least 1; it is {self.basis!r}.")
+
+    def _weigh(self, X: Any, sample_weight: Any) -> tuple[IntArray, FloatArray | None]:
+        """The training points of positive weight, and their weights (None: all one)."""
+        n = count(X)
+        if sample_weight is None:
+            return np.arange(n), None
+        weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+        kept = np.flatnonzero(weights > 0.0)
+        weights = weights[kept]
+        return kept, None if (weights == 1.0).all() else weights
+
+    def _select(self, X: Any, kept: IntArray) -> Any:
+        """Some of the training points; of a precomputed matrix their rows and columns."""
+        if len(kept) == count(X):
+            return X
+        return X[np.ix_(kept, kept)] if isinstance(self.kernel, str) and self.kernel == "precomputed" else take(X, kept)
+
+    def _design(self, X: Any, head: int) -> tuple[FloatArray, IntArray]:
+        """Transposed design (head + M, n), the first `head` rows free, and the training point of each other row."""
+        n = count(X)
+        some = not isinstance(self.basis, str) and self.basis < n
+        points = np.arange(n)
+        if some:
+            points = np.sort(check_random_state(self.random_state).choice(n, size=int(self.basis), replace=False))
+        T = np.empty((head + len(points), n))
+        if self.kernel_.precomputed:
+            T[head:] = X[:, points].T
+        elif self.kernel_.value is not None:
+            self.kernel_.value.gram(take(X, points) if some else X, X if some else None, out=T[head:])
+        else:
+            T[head:] = self.kernel_.gram(take(X, points), X) if some else self.kernel_.gram(X)
+        if not np.isfinite(T[head:]).all():
+            raise ModelError(
+                f"the kernel {self.kernel!r} gives values that are not finite on these points. What helps: scale X."
+            )
+        return T, points
+
+    def _warn(self, converged: bool) -> None:
+        if not converged:
+            warnings.warn(
+                f"{type(self).__name__} stopped after max_iter={self.max_iter} steps before the evidence settled; "
+                f"raise max_iter or tol.",
+                ConvergenceWarning,
+                stacklevel=4,
+            )
+
+    def _keep(self, X: Any, fits: list[SparseFit]) -> None:
+        """Store the fits and the points that any of them needs."""
+        self.fits_ = fits
+        self.relevance_: IntArray = np.unique(np.concatenate([fit.relevance for fit in fits]))
+        self.relevance_vectors_ = take(X, self.relevance_)
+        self.n_iter_ = max(max(fit.n_iter for fit in fits), 1)
+        one = len(fits) == 1
+        for name in ("alpha", "mu", "sigma", "noise", "evidence"):
+            values = [getattr(fit, name) for fit in fits]
+            setattr(self, f"{name}_", values[0] if one else values)
+
+    def _columns(self, X: Any) -> FloatArray:
+        """Kernel columns of new points at the relevance vectors, (n, r): O(n r) kernel values."""
+        check_is_fitted(self)
+        X = self._points(X, reset=False)
+        if self.kernel_.precomputed:
+            return np.asarray(X[:, self.relevance_], dtype=np.float64)
+        if not len(self.relevance_):
+            return np.zeros((count(X), 0))
+        return self.kernel_.gram(X, self.relevance_vectors_)
+
+    def _features(self, K: FloatArray, fit: SparseFit) -> FloatArray:
+        """Columns of one fit, the bias first."""
+        columns = K[:, np.searchsorted(self.relevance_, fit.relevance)]
+        return np.column_stack([np.ones(len(K)), columns]) if fit.bias else columns
+
+
+def take(X: Any, points: IntArray) -> Any:
+    """Some of the points, as a matrix or as a list, whichever they come in."""
+    if isinstance(X, tuple):  # parts of points: each part holds all of them
+        return tuple(take(part, points) for part in X)
+    return X[points] if isinstance(X, np.ndarray) else [X[i] for i in points.tolist()]

@@ -1,0 +1,141 @@
+"""Many two-class machines of one set of points: the problems as arrays, solved together or one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gramgraph.estimators._svm_classes import pairs_of
+from gramgraph.estimators._svm_machine import Machine, Settings, fit_machine
+from gramgraph.estimators._svm_rows import GramRows, Source
+from gramgraph.typing import Array, FloatArray, IntArray
+
+__all__ = ["Machines", "Problems", "fit_apart", "fit_together", "pair_problems", "rest_problems", "solve_paths"]
+
+
+@dataclass(frozen=True)
+class Problems:
+    """Problem q asks for points[first[q]:first[q + 1]], with side +1 or −1."""
+
+    points: IntArray
+    first: IntArray
+    side: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.first) - 1
+
+    def part(self, q: int) -> tuple[IntArray, FloatArray]:
+        """Points and sides of problem q."""
+        here = slice(int(self.first[q]), int(self.first[q + 1]))
+        return self.points[here], self.side[here]
+
+    @property
+    def number(self) -> IntArray:
+        """The problem of every entry of points."""
+        return np.repeat(np.arange(len(self)), np.diff(self.first))
+
+    @classmethod
+    def of(cls, parts: Sequence[tuple[IntArray, FloatArray]]) -> Problems:
+        """From points and sides of each."""
+        sizes = [len(points) for points, _ in parts]
+        return cls(
+            np.concatenate([points for points, _ in parts]),
+            np.concatenate([[0], np.cumsum(sizes)]),
+            np.concatenate([side for _, side in parts]),
+        )
+
+
+def pair_problems(label: IntArray, n_classes: int, points: IntArray | None = None) -> Problems:
+    """First class (+1) against second (−1), for every pair of the classes 0 … k − 1 of `label` (of all points)."""
+    here = np.arange(len(label)) if points is None else points
+    members = [here[label[here] == c] for c in range(n_classes)]
+    pairs = pairs_of(n_classes)
+    sizes = np.array([[len(members[i]), len(members[j])] for i, j in pairs])
+    ends = np.concatenate([[0], np.cumsum(sizes.sum(axis=1))])
+    side = np.repeat(np.tile([1.0, -1.0], len(pairs)), sizes.ravel())
+    return Problems(np.concatenate([members[c] for pair in pairs for c in pair]), ends, side)
+
+
+def rest_problems(label: IntArray, n_classes: int) -> Problems:
+    """Every class (+1) against the rest (−1); two classes make one problem, the second against the first."""
+    classes = [1] if n_classes == 2 else range(n_classes)
+    return Problems.of([(np.arange(len(label)), np.where(label == c, 1.0, -1.0)) for c in classes])
+
+
+@dataclass(frozen=True)
+class Machines:
+    """decision_q(x) = Σ weights[i, q] k(x_i, x) + intercepts[q], for all problems at once."""
+
+    weights: FloatArray  # (n, q)
+    intercepts: FloatArray  # (q,)
+    bound: Array  # (n,): a multiplier stands at its upper bound in some problem
+    objectives: FloatArray  # (q,)
+    iterations: IntArray  # (q,)
+    converged: bool
+    curved: bool
+
+
+def solve_paths(
+    matrix: GramRows, problems: Problems, weight: FloatArray, costs: FloatArray, settings: Settings
+) -> tuple[FloatArray, FloatArray]:
+    """β (costs, entries of points) and (q, costs, 5): level, objective, steps, converged, curved; costs grow."""
+    from gramgraph._numerics import svm_whole
+
+    most = settings.max_iter if settings.max_iter >= 0 else np.iinfo(np.int64).max
+    found: tuple[FloatArray, FloatArray] = svm_whole.solve_paths(
+        matrix.K,
+        problems.points,
+        problems.first,
+        problems.side,
+        weight[problems.points],
+        costs,
+        float(settings.tol),
+        int(most),
+        bool(settings.shrinking),
+    )
+    return found
+
+
+def fit_together(matrix: GramRows, problems: Problems, weight: FloatArray, settings: Settings) -> Machines:
+    """All machines from one matrix that is there, without leaving compiled code: C-SVC with a finite C."""
+    beta, told = solve_paths(matrix, problems, weight, np.array([settings.C]), settings)
+    W = np.zeros((matrix.n, len(problems)))
+    W[problems.points, problems.number] = beta[0]
+    bound = np.zeros(matrix.n, np.bool_)
+    bound[problems.points[np.abs(beta[0]) >= settings.C * weight[problems.points]]] = True
+    return Machines(
+        W,
+        -told[:, 0, 0],
+        bound,
+        told[:, 0, 1],
+        told[:, 0, 2].astype(np.int32),
+        bool(told[:, 0, 3].all()),
+        bool(told[:, 0, 4].any()),
+    )
+
+
+def fit_apart(
+    source: Source, problems: Problems, weight: FloatArray, settings: Settings, names: Sequence[tuple[Any, Any]]
+) -> Machines:
+    """One machine after the other; `names` of the two sides, the −1 side first, serve error messages."""
+    W, bound = np.zeros((source.n, len(problems))), np.zeros(source.n, np.bool_)
+    machines: list[Machine] = []
+    for q in range(len(problems)):
+        points, side = problems.part(q)
+        part = source if len(points) == source.n else source.subset(points)
+        machine = fit_machine(part, side, weight[points], settings, names=names[q])
+        W[points, q] = machine.beta
+        bound[points[machine.bound]] = True
+        machines.append(machine)
+    return Machines(
+        W,
+        np.array([machine.intercept for machine in machines]),
+        bound,
+        np.array([machine.objective for machine in machines]),
+        np.array([machine.iterations for machine in machines], np.int32),
+        all(machine.converged for machine in machines),
+        any(machine.curved for machine in machines),
+    )
