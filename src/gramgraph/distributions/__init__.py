@@ -1,0 +1,74 @@
+"""Distributions as values: exponential families, conjugate pairs, the algebra of Gaussians."""
+
+from gramgraph.distributions.base import ExponentialFamily
+from gramgraph.distributions.boltzmann import Boltzmann
+from gramgraph.distributions.conjugate import ConjugateModel
+from gramgraph.distributions.conjugate_discrete import BetaBernoulli, DirichletCategorical, GammaPoisson
+from gramgraph.distributions.conjugate_numeric import ConjugatePrior
+from gramgraph.distributions.conjugate_real import NormalGamma, NormalInverseWishart, NormalNormal, VonMisesMean
+from gramgraph.distributions.counts import Geometric, Poisson
+from gramgraph.distributions.directional import VonMises, VonMisesFisher
+from gramgraph.distributions.discrete import Bernoulli, Categorical, Multinomial
+from gramgraph.distributions.gaussian import Gaussian
+from gramgraph.distributions.line import Laplace, Normal
+from gramgraph.distributions.matrices import InverseWishart, Wishart
+from gramgraph.distributions.positive import ChiSquared, Exponential, Gamma, InverseGamma
+from gramgraph.distributions.predictive import (
+    BetaBinomial,
+    DirichletMultinomial,
+    MultivariateT,
+    NegativeBinomial,
+    Predictive,
+    StudentT,
+    VonMisesPredictive,
+)
+from gramgraph.distributions.simplex import Beta, Dirichlet
+from gramgraph.distributions.transforms import (
+    LaplaceApproximation,
+    Transformed,
+    change_of_variables,
+    laplace_approximation,
+)
+
+__all__ = [
+    "Bernoulli",
+    "Beta",
+    "BetaBernoulli",
+    "BetaBinomial",
+    "Boltzmann",
+    "Categorical",
+    "ChiSquared",
+    "ConjugateModel",
+    "ConjugatePrior",
+    "Dirichlet",
+    "DirichletCategorical",
+    "DirichletMultinomial",
+    "Exponential",
+    "ExponentialFamily",
+    "Gamma",
+    "GammaPoisson",
+    "Gaussian",
+    "Geometric",
+    "InverseGamma",
+    "InverseWishart",
+    "Laplace",
+    "LaplaceApproximation",
+    "Multinomial",
+    "MultivariateT",
+    "NegativeBinomial",
+    "Normal",
+    "NormalGamma",
+    "NormalInverseWishart",
+    "NormalNormal",
+    "Poisson",
+    "Predictive",
+    "StudentT",
+    "Transformed",
+    "VonMises",
+    "VonMisesFisher",
+    "VonMisesMean",
+    "VonMisesPredictive",
+    "Wishart",
+    "change_of_variables",
+    "laplace_approximation",
+]
