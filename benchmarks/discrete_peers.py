@@ -104,7 +104,7 @@ def pyagrum_first(cell: Cell, context: dict[str, Any]) -> Measurement:
     wall = time.perf_counter()
     answers = (np.concatenate(call() or [np.zeros(0)]),)
     slow = time.perf_counter() - wall > cell.budget
-    cpu, took, repeats = measure(call, budget=cell.budget, warm=False, most=1 if slow else 20)
+    cpu, took, repeats = measure(call, budget=cell.budget, warm=False, most=1 if slow else 100)
     return Measurement(cpu, took, repeats, 1, answers=answers)
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from gramgraph import __version__
 from gramgraph._show import clean
-from gramgraph.cli import asking, describing, files
+from gramgraph.cli import asking, describing, files, learning
 from gramgraph.exceptions import (
     BudgetError,
     GramGraphError,
@@ -30,6 +30,7 @@ examples:
   gramgraph query dataset:asia --evidence smoke=yes --evidence 'xray!=no' --target lung
   gramgraph query alarm.bif --cases cases.csv --out posteriors.csv --target LVFAILURE
   gramgraph plan munin.bif --memory 4GB
+  gramgraph learn survey.csv --score bic --out net.bif
 
 exit codes: 0 done; 1 the answer is no (invalid model, impossible evidence, over budget); 2 usage or unreadable file
 """
@@ -45,7 +46,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gramgraph {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (describing, asking, files):
+    for module in (describing, asking, files, learning):
         module.add_commands(commands)
     return parser
 

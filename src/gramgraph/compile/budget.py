@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from numbers import Integral, Real
+from numbers import Real
+from operator import index
 
 from gramgraph.exceptions import BudgetError, OptionError, listing
 
@@ -47,7 +48,11 @@ def check_memory(memory: object) -> None:
 
 def check_jobs(n_jobs: object) -> None:
     """`OptionError` unless `n_jobs` is a number of threads, or -1 for all."""
-    if not isinstance(n_jobs, Integral) or not (n_jobs == -1 or n_jobs >= 1):
+    try:
+        jobs = index(n_jobs)  # type: ignore[arg-type]
+    except TypeError:
+        jobs = 0
+    if jobs != -1 and jobs < 1:
         raise OptionError(f"n_jobs is a number of threads from 1, or -1 for all, not {n_jobs!r}")
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.compile.question import Question
+from gramgraph.data.columns import encode
 from gramgraph.evidence import Likelihood, Soft, _States, allowed_weights, weights_of
 from gramgraph.exceptions import StateError, VariableError
 from gramgraph.typing import FloatArray, IntArray
@@ -161,40 +162,9 @@ def _many_cases(model: GraphicalModel, cases: Any) -> tuple[tuple[int, ...], Int
 
 
 def _encode(column: Any, model: GraphicalModel, v: int) -> IntArray | None:
-    """State indices of a column, -1 where it is missing."""
-    import pandas as pd
-
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        found, labels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
-    else:
-        try:
-            found, labels = pd.factorize(column.array)
-        except TypeError:  # a cell that has no hash: a set, a list, a dict
-            row = next(i for i, value in enumerate(column) if isinstance(value, (set, list, dict)))
-            raise StateError(_no_label(model, v, column.index[row], column.iloc[row])) from None
-        labels = list(labels)
-    if not len(labels):
-        return None
-    var = model._vars[v]
-    table = np.empty(len(labels) + 1, np.int64)
-    table[-1] = -1
-    for i, label in enumerate(labels):
-        code = var.discrete.find(label)
-        if code < 0 and (found == i).any():
-            row = int(np.argmax(found == i))
-            if isinstance(label, (_States, Likelihood, Soft, frozenset, tuple)):
-                raise StateError(_no_label(model, v, column.index[row], label))
-            error = StateError.unknown(label, var.name, var.states)
-            raise StateError(f"row {column.index[row]}: {error}")
-        table[i] = code
-    return table[found]
-
-
-def _no_label(model: GraphicalModel, v: int, row: Any, value: Any) -> str:
-    return (
-        f"row {row}: a table of cases holds states of {model._vars[v].name} or missing cells, not {value!r}; "
-        "ask about such a case alone, with evidence as a dict"
-    )
+    """State indices of a column, -1 where it is missing; None for a column of gaps."""
+    found = encode(column, model._vars[v], hint="; ask about such a case alone, with evidence as a dict")
+    return found.astype(np.int64) if (found >= 0).any() else None
 
 
 def refuse_soft(model: GraphicalModel, parsed: Parsed) -> None:

@@ -1,0 +1,185 @@
+"""Numba: contingency tables, by the bits of packed columns or by one scan of the codes.
+
+A packed column is one bit-vector per state: bit i of word w says that row 64 w + i has the state. A cell of a table is
+then the number of ones in the AND of a few vectors, and a row with a missing cell falls out by itself.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from llvmlite import ir
+from numba import njit, types
+from numba.extending import intrinsic, overload
+
+_jit = njit(cache=True, nogil=True, boundscheck=False)
+#: Words of a column that are worked on together: all vectors of a table then stay in the first-level cache.
+BLOCK = 256
+#: Rows whose cells are computed together in a scan.
+ROWS = 2048
+
+
+def count_ones(word):
+    """Number of ones of a 64-bit word."""
+    return int(word).bit_count()
+
+
+def equal64(codes, i, state):
+    """The word whose bit j says that codes[i + j] == state, for the 64 bytes from i on."""
+    return np.packbits(codes[int(i) : int(i) + 64] == state, bitorder="little").view(np.uint64)[0]
+
+
+@intrinsic
+def _ctpop(context, word):
+    def code(context, builder, signature, args):
+        return builder.ctpop(args[0])
+
+    return types.int64(types.uint64), code
+
+
+@intrinsic
+def _equal64(context, codes, i, state):
+    bytes64 = ir.VectorType(ir.IntType(8), 64)
+
+    def code(context, builder, signature, args):
+        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
+        found = builder.load(builder.bitcast(builder.gep(data, [args[1]]), bytes64.as_pointer()))
+        found.align = 1
+        one = builder.insert_element(ir.Constant(bytes64, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
+        first = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
+        every = builder.shuffle_vector(one, ir.Constant(bytes64, ir.Undefined), first)
+        return builder.bitcast(builder.icmp_signed("==", found, every), ir.IntType(64))
+
+    return types.uint64(codes, types.uint64, types.int8), code
+
+
+@overload(count_ones)
+def _count_ones(word):
+    return lambda word: _ctpop(np.uint64(word))
+
+
+@overload(equal64)
+def _equal64_overload(codes, i, state):
+    return lambda codes, i, state: _equal64(codes, np.uint64(i), np.int8(state))
+
+
+@_jit
+def pack_bytes(codes, out):
+    """Bit-vectors of one column of bytes: out (states, words); codes below zero are missing and set no bit."""
+    n = codes.shape[0]
+    whole = n // 64
+    for w in range(whole):
+        for k in range(out.shape[0]):
+            out[k, w] = equal64(codes, 64 * w, k)
+    pack_rest(codes, 64 * whole, out)
+
+
+@_jit
+def pack_rest(codes, start, out):
+    """The same from row `start` on, a multiple of 64, for codes of any integer type."""
+    n = codes.shape[0]
+    for w in range(start // 64, out.shape[1]):
+        for k in range(out.shape[0]):
+            out[k, w] = np.uint64(0)
+        for i in range(w * 64, min(w * 64 + 64, n)):
+            if codes[i] >= 0:
+                out[codes[i], w] |= np.uint64(1) << np.uint64(i & 63)
+
+
+@_jit
+def count_bits(bits, first, sizes, out):
+    """out[flat cell] += rows whose columns have these states.
+
+    Column j owns the vectors first[j] … first[j] + sizes[j] - 1 of `bits`; the last column runs fastest. The ANDs of
+    all columns but the last are kept per level, so that each cell costs one AND and one count a word.
+    """
+    depth = sizes.shape[0]
+    words = bits.shape[1]
+    prefix = np.empty((max(depth - 1, 1), BLOCK), np.uint64)
+    state = np.zeros(depth, np.int64)
+    last = sizes[depth - 1]
+    vectors = first[depth - 1]
+    for begin in range(0, words, BLOCK):
+        length = min(BLOCK, words - begin)
+        state[:] = 0
+        level = 0  # the first level whose AND is out of date
+        cell = 0
+        while True:
+            for j in range(level, depth - 1):
+                row = first[j] + state[j]
+                if j == 0:
+                    for w in range(length):
+                        prefix[0, w] = bits[row, begin + w]
+                else:
+                    for w in range(length):
+                        prefix[j, w] = prefix[j - 1, w] & bits[row, begin + w]
+            for k in range(last):
+                total = 0
+                if depth == 1:
+                    for w in range(length):
+                        total += count_ones(bits[vectors + k, begin + w])
+                else:
+                    for w in range(length):
+                        total += count_ones(prefix[depth - 2, w] & bits[vectors + k, begin + w])
+                out[cell] += total
+                cell += 1
+            level = depth - 2
+            while level >= 0:
+                state[level] += 1
+                if state[level] < sizes[level]:
+                    break
+                state[level] = 0
+                level -= 1
+            if level < 0:
+                break
+
+
+@_jit
+def count_pairs(bits, first, last, out):
+    """out[a, b] += rows that have both states, for every pair of vectors of different columns, a before b.
+
+    Column j owns the vectors first[j] … last[j] - 1.
+    """
+    words = bits.shape[1]
+    columns = first.shape[0]
+    for begin in range(0, words, BLOCK):
+        stop = min(begin + BLOCK, words)
+        for i in range(columns):
+            for a in range(first[i], last[i]):
+                for j in range(i + 1, columns):
+                    for b in range(first[j], last[j]):
+                        total = 0
+                        for w in range(begin, stop):
+                            total += count_ones(bits[a, w] & bits[b, w])
+                        out[a, b] += total
+
+
+@_jit
+def count_scan(codes, columns, strides, weights, out):
+    """out[flat cell] += weight of each row without a missing cell; codes is (all columns, rows).
+
+    `weights` of length one weigh every row alike.
+    """
+    n = codes.shape[1]
+    cell = np.empty(ROWS, np.int64)
+    missing = np.empty(ROWS, np.int64)
+    shared = weights.shape[0] == 1
+    for begin in range(0, n, ROWS):
+        length = min(ROWS, n - begin)
+        for i in range(length):
+            cell[i] = 0
+            missing[i] = 0
+        for j in range(columns.shape[0]):
+            c, step = columns[j], strides[j]
+            for i in range(length):
+                code = np.int64(codes[c, begin + i])
+                cell[i] += step * code
+                missing[i] |= code
+        if shared:
+            w = weights[0]
+            for i in range(length):
+                if missing[i] >= 0:
+                    out[cell[i]] += w
+        else:
+            for i in range(length):
+                if missing[i] >= 0:
+                    out[cell[i]] += weights[begin + i]

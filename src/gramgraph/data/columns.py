@@ -1,0 +1,264 @@
+"""Frames as columns of codes: which kind each column is, what its states are, where cells are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gramgraph.exceptions import StateError, VariableError, did_you_mean, listing
+from gramgraph.typing import Array, FloatArray
+from gramgraph.variables import Var, discrete
+
+__all__ = ["CodedTable", "code_table", "column_kinds", "encode", "smallest_integer", "to_pandas"]
+
+#: A column of whole numbers with at most this many distinct values counts as a category.
+MAX_INTEGER_STATES = 20
+
+
+@dataclass(frozen=True, eq=False)
+class CodedTable:
+    """A table of discrete columns as state indices, -1 where a cell is missing, with an optional weight for each row.
+
+    >>> import pandas as pd
+    >>> table = code_table(pd.DataFrame({"sky": ["sun", "rain", None], "wet": [False, True, True]}))
+    >>> table.variables, [column.tolist() for column in table.columns]
+    ((sky{rain|sun}, wet{False|True}), [[1, 0, -1], [0, 1, 1]])
+    """
+
+    variables: tuple[Var, ...]
+    columns: tuple[Array, ...]  # (rows,) each, the smallest signed integer type that holds the states
+    weights: FloatArray | None = None
+
+    def __len__(self) -> int:
+        return len(self.columns[0]) if self.columns else 0
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(var.name for var in self.variables)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of states of each column."""
+        return tuple(var.size for var in self.variables)
+
+    @cached_property
+    def matrix(self) -> Array:
+        """All codes, (columns, rows); made at the first scan."""
+        kind = max((column.dtype for column in self.columns), key=lambda t: t.itemsize, default=np.dtype(np.int8))
+        out = np.empty((len(self.columns), len(self)), kind)
+        for row, column in zip(out, self.columns, strict=True):
+            row[:] = column
+        return out
+
+    @cached_property
+    def has_missing(self) -> bool:
+        """Whether any cell is missing."""
+        return any(bool((column < 0).any()) for column in self.columns)
+
+    @property
+    def total(self) -> float:
+        """Number of rows, or the sum of their weights."""
+        return float(len(self)) if self.weights is None else float(self.weights.sum())
+
+    def position(self, name: str) -> int:
+        """Where a column stands."""
+        try:
+            return self.names.index(name)
+        except ValueError:
+            raise VariableError.unknown(name, self.names) from None
+
+    def complete(self) -> CodedTable:
+        """The rows without a missing cell."""
+        shown = np.ones(len(self), bool)
+        for column in self.columns:
+            shown &= column >= 0
+        return self if shown.all() else self.take(np.flatnonzero(shown))
+
+    def take(self, rows: Array) -> CodedTable:
+        """The table of some rows, which may repeat."""
+        weights = None if self.weights is None else self.weights[rows]
+        return CodedTable(self.variables, tuple(column[rows] for column in self.columns), weights)
+
+
+def smallest_integer(states: int) -> Any:
+    """The smallest signed integer type for codes -1 … states - 1."""
+    return np.int8 if states <= 127 else np.int16 if states <= 32_767 else np.int32
+
+
+def to_pandas(data: Any) -> Any:
+    """Any frame (pandas, polars, Arrow, a dict of columns) as a pandas frame, without copies where that is possible."""
+    import pandas as pd
+
+    if isinstance(data, pd.DataFrame):
+        frame = data
+    elif isinstance(data, Mapping):
+        frame = pd.DataFrame(data)
+    else:
+        import narwhals as nw
+
+        try:
+            other = nw.from_native(data, eager_only=True)
+        except TypeError:
+            raise VariableError(f"a data frame or a dict of columns is expected, not {type(data).__name__}") from None
+        frame = pd.DataFrame({name: other[name].to_numpy() for name in other.columns})
+    twice = frame.columns[frame.columns.duplicated()]
+    if len(twice):
+        raise VariableError(f"the frame has more than one column {twice[0]!r}: rename or drop one of them")
+    return frame
+
+
+def column_kinds(data: Any) -> Any:
+    """What each column is taken for: a frame with its kind, its number of states and of missing cells.
+
+    Kinds: `category` (labels, truth values), `ordered` (an ordered categorical), `integer` (whole numbers with up to
+    20 distinct values, taken as categories), `real` (other numbers), `empty` (nothing but missing cells).
+
+    >>> import pandas as pd
+    >>> print(column_kinds(pd.DataFrame({"sky": ["sun", "rain"], "n": [1, 2], "x": [0.5, None]})))
+           kind  states  missing
+    sky  category       2        0
+    n     integer       2        0
+    x        real       0        1
+    """
+    import pandas as pd
+
+    frame = to_pandas(data)
+    rows = []
+    for name in frame.columns:
+        kind, labels = _kind(frame[name])
+        rows.append((kind, len(labels), int(frame[name].isna().sum())))
+    return pd.DataFrame(rows, columns=["kind", "states", "missing"], index=list(frame.columns))
+
+
+def _kind(column: Any) -> tuple[str, list[Any]]:
+    """(kind, labels in the order of the states)."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return ("ordered" if column.cat.ordered else "category"), column.cat.categories.tolist()
+    try:
+        values = column.dropna().unique().tolist()
+    except TypeError:
+        raise VariableError(
+            f"column {column.name!r} holds values that cannot be states (lists, sets or dicts)"
+        ) from None
+    if not values:
+        return "empty", []
+    if all(isinstance(value, (bool, np.bool_)) for value in values):
+        return "category", [value for value in (False, True) if value in values] if len(values) == 1 else [False, True]
+    if all(isinstance(value, (int, float, np.number)) for value in values):
+        whole = all(float(value).is_integer() for value in values)
+        if whole and len(values) <= MAX_INTEGER_STATES:
+            return "integer", sorted(int(value) for value in values)
+        return "real", []
+    return "category", sorted(values, key=str)
+
+
+def code_table(
+    data: Any,
+    variables: Sequence[Var] | None = None,
+    *,
+    weights: Any = None,
+    needed: Sequence[str] | None = None,
+) -> CodedTable:
+    """The discrete columns of a frame as codes; with `variables`, in their order and with their states.
+
+    Without them every column must be discrete, and its states are its categories, or the labels that occur, sorted.
+    `weights` is the name of a column or one number for each row.
+    """
+    frame = to_pandas(data)
+    weights, frame = _weights(weights, frame)
+    if variables is None:
+        names = list(frame.columns) if needed is None else list(needed)
+        found = [_infer(_column(frame, name)) for name in names]
+        return CodedTable(tuple(v for v, _ in found), tuple(codes for _, codes in found), weights)
+    codes = []
+    for var in variables:
+        if var.name in frame.columns:
+            codes.append(encode(frame[var.name], var))
+        elif needed is not None and var.name not in needed:
+            codes.append(np.full(len(frame), -1, np.int8))
+        else:
+            _column(frame, var.name)
+    return CodedTable(tuple(variables), tuple(codes), weights)
+
+
+def _column(frame: Any, name: str) -> Any:
+    if name not in frame.columns:
+        known = [str(column) for column in frame.columns]
+        raise VariableError(
+            f"the frame has no column {name!r}; it has {listing(map(repr, known))}.{did_you_mean(name, known)}"
+        )
+    return frame[name]
+
+
+def _weights(weights: Any, frame: Any) -> tuple[FloatArray | None, Any]:
+    if weights is None:
+        return None, frame
+    if isinstance(weights, str):
+        column = _column(frame, weights)
+        frame, weights = frame.drop(columns=weights), column
+    found = np.ascontiguousarray(weights, dtype=np.float64)
+    if found.shape != (len(frame),):
+        raise VariableError(f"one weight for each of the {len(frame)} rows is expected, not shape {found.shape}")
+    if not np.isfinite(found).all() or (found < 0).any():
+        raise VariableError("weights are finite numbers from 0 on")
+    return found, frame
+
+
+def _infer(column: Any) -> tuple[Var, Array]:
+    kind, labels = _kind(column)
+    if kind == "real":
+        raise VariableError(
+            f"column {column.name!r} is real-valued; counts need states. Cut it into intervals, for example by "
+            "gg.Discretizer(bins=5).fit_transform(frame)"
+        )
+    if kind == "empty":
+        raise VariableError(f"column {column.name!r} has nothing but missing cells: drop it, or give its states")
+    import pandas as pd
+
+    var = discrete(str(column.name), labels)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return var, np.ascontiguousarray(column.cat.codes.to_numpy().astype(smallest_integer(len(labels)), copy=False))
+    return var, encode(column, var)
+
+
+def encode(column: Any, var: Var, *, hint: str = "") -> Array:
+    """State indices of a pandas column, -1 where it is missing; `StateError` with the row of an unknown label.
+
+    `hint` says what helps where a cell holds something else than a label.
+    """
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        found, labels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
+    else:
+        try:
+            found, labels = pd.factorize(column.array)
+        except TypeError:  # a cell that has no hash: a set, a list, a dict
+            row = next(i for i, value in enumerate(column) if isinstance(value, (set, list, dict)))
+            raise StateError(_no_label(column.index[row], var, column.iloc[row], hint)) from None
+        labels = list(labels)
+    kind = smallest_integer(max(var.size, 1))
+    table = np.empty(len(labels) + 1, kind)
+    table[-1] = -1
+    for i, label in enumerate(labels):
+        code = var.discrete.find(label)
+        if code < 0 and (found == i).any():
+            row = column.index[int(np.argmax(found == i))]
+            if not isinstance(label, (str, bytes, bool, int, float, np.generic)):
+                raise StateError(_no_label(row, var, label, hint))
+            raise StateError(f"row {row}: {StateError.unknown(label, var.name, var.states)}")
+        table[i] = code
+    if np.array_equal(table[:-1], np.arange(len(labels))):
+        return np.ascontiguousarray(found.astype(kind, copy=False))
+    return table[found]
+
+
+def _no_label(row: Any, var: Var, value: Any, hint: str) -> str:
+    return f"row {row}: a table of cases holds states of {var.name} or missing cells, not {value!r}{hint}"

@@ -1,0 +1,116 @@
+"""Real columns cut into intervals, with edges that serve again on new data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+
+from gramgraph.data.columns import to_pandas
+from gramgraph.exceptions import OptionError, VariableError
+from gramgraph.typing import FloatArray
+
+__all__ = ["Discretizer"]
+
+
+class Discretizer:
+    """Cuts real columns into `bins` intervals; the other columns stay.
+
+    `method`: "quantile" (about equally many rows in each), "uniform" (equal widths), or a dict from column to its
+    inner edges. Values outside what was seen fall into the first or last interval; missing cells stay missing.
+
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"x": [0.1, 0.2, 0.7, 0.9], "who": ["a", "b", "a", "b"]})
+    >>> Discretizer(bins=2).fit_transform(frame)["x"].tolist()
+    ['(-inf, 0.45]', '(-inf, 0.45]', '(0.45, inf)', '(0.45, inf)']
+    """
+
+    def __init__(
+        self, bins: int = 5, *, method: str | Mapping[str, Any] = "quantile", columns: list[str] | None = None
+    ) -> None:
+        self.bins = bins
+        self.method = method
+        self.columns = columns
+
+    def fit(self, data: Any, weights: Any = None) -> Self:
+        """Choose the inner edges of every real column (or of `columns`); a weight counts its row more than once."""
+        if not isinstance(self.bins, int) or self.bins < 2:
+            raise OptionError(f"bins is a whole number from 2, not {self.bins!r}")
+        frame = to_pandas(data)
+        if isinstance(self.method, Mapping):
+            self.edges_ = {name: self._given(name, edges) for name, edges in self.method.items()}
+            return self
+        if self.method not in ("quantile", "uniform"):
+            raise OptionError(f"method is 'quantile', 'uniform' or a dict of edges, not {self.method!r}")
+        names = self.columns if self.columns is not None else [c for c in frame.columns if _is_real(frame[c])]
+        share = np.ones(len(frame)) if weights is None else np.asarray(weights, dtype=np.float64)
+        self.edges_ = {name: self._edges(frame, name, share) for name in names}
+        return self
+
+    def transform(self, data: Any) -> Any:
+        """A pandas frame whose cut columns are ordered categories."""
+        import pandas as pd
+
+        frame = to_pandas(data).copy()
+        for name, edges in self.edges_.items():
+            values = self._values(frame, name)
+            codes = np.searchsorted(edges, values, side="left")
+            codes[np.isnan(values)] = -1
+            frame[name] = pd.Categorical.from_codes(codes, _labels(edges), ordered=True)
+        return frame
+
+    def fit_transform(self, data: Any) -> Any:
+        """`fit`, then `transform`."""
+        return self.fit(data).transform(data)
+
+    def _values(self, frame: Any, name: str) -> FloatArray:
+        if name not in frame.columns:
+            raise VariableError.unknown(name, [str(c) for c in frame.columns])
+        try:
+            return np.asarray(frame[name], dtype=np.float64)
+        except (TypeError, ValueError):
+            raise VariableError(f"column {name!r} does not hold numbers and cannot be cut into intervals") from None
+
+    def _edges(self, frame: Any, name: str, share: FloatArray) -> FloatArray:
+        values = self._values(frame, name)
+        known = np.isfinite(values) & (share > 0)
+        values, share = values[known], share[known]
+        if not len(values):
+            raise VariableError(f"column {name!r} has no finite number from which edges could be chosen")
+        if self.method == "uniform":
+            edges = np.linspace(values.min(), values.max(), self.bins + 1)[1:-1]
+        else:
+            edges = _quantiles(values, share, np.arange(1, self.bins) / self.bins)
+        return np.unique(edges[(edges >= values.min()) & (edges < values.max())])
+
+    @staticmethod
+    def _given(name: str, edges: Any) -> FloatArray:
+        found = np.asarray(edges, dtype=np.float64)
+        if found.ndim != 1 or not np.isfinite(found).all() or (np.diff(found) <= 0).any():
+            raise OptionError(f"the edges of {name!r} must be finite and increasing, got {edges!r}")
+        return found
+
+
+def _quantiles(values: FloatArray, share: FloatArray, at: FloatArray) -> FloatArray:
+    """The smallest values below which at least these shares of the weight lie, and half-way to the next value."""
+    order = np.argsort(values, kind="stable")
+    found, first = np.unique(values[order], return_index=True)
+    below = np.add.reduceat(share[order], first).cumsum()
+    place = np.minimum(np.searchsorted(below, at * below[-1] * (1.0 - 1e-12)), len(found) - 1)
+    return (found[place] + found[np.minimum(place + 1, len(found) - 1)]) / 2.0
+
+
+def _is_real(column: Any) -> bool:
+    return bool(column.dtype.kind == "f")
+
+
+def _labels(edges: FloatArray) -> list[str]:
+    ends = [f"{edge:.6g}" for edge in edges]
+    if len(set(ends)) < len(ends):
+        ends = [repr(float(edge)) for edge in edges]
+    if not ends:
+        return ["(-inf, inf)"]
+    inner = [f"({low}, {high}]" for low, high in pairwise(ends)]
+    return [f"(-inf, {ends[0]}]", *inner, f"({ends[-1]}, inf)"]

@@ -1,0 +1,180 @@
+"""Expectation–maximization: tables of a network from rows with missing cells or hidden variables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gramgraph._progress import Progress, reporting
+from gramgraph.compile.question import Question
+from gramgraph.data.columns import CodedTable
+from gramgraph.data.counts import Counts
+from gramgraph.engines.registry import get_engine
+from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.learn.parameters import tables_from
+from gramgraph.models import BayesianNetwork
+from gramgraph.typing import FloatArray, IntArray, RandomState
+
+__all__ = ["EMReport", "expected_counts", "fit_em"]
+
+#: Rows that are answered together: their joint tables are held in memory.
+ROWS = 2048
+
+
+@dataclass(frozen=True)
+class EMReport:
+    """How EM went: `trace[i]` is the objective (log-likelihood plus log prior) before step i + 1."""
+
+    log_likelihood: float
+    trace: tuple[float, ...]
+    converged: bool
+    restarts: int
+
+    @property
+    def n_iter(self) -> int:
+        """Number of steps taken."""
+        return len(self.trace)
+
+    def plot(self, ax: Any = None) -> Any:
+        """The objective at every step."""
+        if ax is None:
+            from matplotlib import pyplot as plt
+
+            ax = plt.subplots()[1]
+        ax.plot(range(len(self.trace)), self.trace, marker=".")
+        ax.set_xlabel("step")
+        ax.set_ylabel("log-likelihood + log prior")
+        return ax
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """Distinct rows with their total weights."""
+
+    codes: IntArray  # (distinct rows, variables)
+    weights: FloatArray
+
+    @classmethod
+    def of(cls, table: CodedTable) -> _Rows:
+        from gramgraph._numerics.rows import distinct_rows
+
+        codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)
+        first, kind = distinct_rows(codes)
+        weights = np.bincount(kind, weights=table.weights, minlength=len(first)).astype(np.float64)
+        kept = weights > 0
+        return cls(np.ascontiguousarray(codes[first][kept]), weights[kept])
+
+
+def expected_counts(net: BayesianNetwork, codes: IntArray, weights: FloatArray) -> tuple[list[FloatArray], float]:
+    """Σ over rows of weight · p(family | what the row shows), for every family, and the log-likelihood.
+
+    Cost: one batched run of the junction tree; rows with equal codes should be given once, with their weight.
+    """
+    n = len(net._vars)
+    families = tuple((*net._parents[v], v) for v in range(n))
+    names = [tuple(net._vars[u].name for u in family) for family in families]
+    totals = [np.zeros(tuple(net._vars[u].size for u in family)) for family in families]
+    log_likelihood = 0.0
+    engine = get_engine("junction_tree")
+    for start in range(0, len(codes), ROWS):
+        part, weight = codes[start : start + ROWS], weights[start : start + ROWS]
+        answer = engine.answer(net, Question((), families, tuple(range(n)), part, (), True))
+        log_p = np.asarray(answer.log_evidence)
+        if not np.isfinite(log_p).all():
+            raise ModelError("a row of the data is impossible under the tables: give a prior, such as prior='bdeu'")
+        log_likelihood += float(weight @ log_p)
+        for total, name in zip(totals, names, strict=True):
+            total += np.tensordot(weight, answer[name].probabilities, axes=1)
+    return totals, log_likelihood
+
+
+def fit_em(
+    net: BayesianNetwork,
+    table: CodedTable,
+    extra: list[FloatArray],
+    *,
+    max_iter: int = 200,
+    tol: float = 1e-5,
+    restarts: int = 1,
+    random_state: RandomState = None,
+    progress: Progress = False,
+) -> tuple[BayesianNetwork, EMReport]:
+    """EM from the tables that complete rows give (hidden variables: from random ones), the best of `restarts`.
+
+    `extra` are pseudo-counts: every step then raises log-likelihood + Σ extra · log θ. It stops when a step gains less
+    than `tol` per row. Ctrl-C keeps the best tables so far.
+    """
+    if not isinstance(max_iter, (int, np.integer)) or max_iter < 1 or not tol >= 0:
+        raise OptionError(f"max_iter is a count from 1 and tol a number from 0, not {max_iter!r} and {tol!r}")
+    if not isinstance(restarts, (int, np.integer)) or restarts < 1:
+        raise OptionError(f"restarts is a count from 1, not {restarts!r}")
+    rows = _Rows.of(table)
+    rng = np.random.default_rng(random_state)
+    best: tuple[BayesianNetwork, EMReport] | None = None
+    with reporting(progress, restarts * max_iter) as report:
+        for attempt in range(restarts):
+            start = _start(net, table, extra, rng, shake=attempt > 0)
+
+            def tell(step: int, attempt: int = attempt) -> None:
+                if report is not None:
+                    report(attempt * max_iter + step)
+
+            found, trace, log_likelihood, converged, stopped = _climb(start, rows, extra, max_iter, tol, tell)
+            made = EMReport(log_likelihood, tuple(trace), converged, restarts)
+            if best is None or trace[-1] > best[1].trace[-1]:
+                best = (found, made)
+            if stopped:
+                break
+    assert best is not None
+    return best
+
+
+def _climb(
+    net: BayesianNetwork, rows: _Rows, extra: list[FloatArray], max_iter: int, tol: float, tell: Any
+) -> tuple[BayesianNetwork, list[float], float, bool, bool]:
+    """(network, objective before every step, log-likelihood, converged, stopped by Ctrl-C)."""
+    trace: list[float] = []
+    log_likelihood = -np.inf
+    least = tol * float(rows.weights.sum())
+    try:
+        for step in range(max_iter):
+            counts, log_likelihood = expected_counts(net, rows.codes, rows.weights)
+            trace.append(log_likelihood + _log_prior(net, extra))
+            if step and trace[-1] - trace[-2] <= least:
+                return net, trace, log_likelihood, True, False
+            net = tables_from(net, net._vars, [c + more for c, more in zip(counts, extra, strict=True)])
+            tell(step + 1)
+    except KeyboardInterrupt:
+        if not trace:
+            raise
+        return net, trace, log_likelihood, False, True
+    return net, trace, log_likelihood, False, False
+
+
+def _log_prior(net: BayesianNetwork, extra: list[FloatArray]) -> float:
+    total = 0.0
+    for conditional, more in zip(net._conditionals, extra, strict=True):
+        used = more > 0
+        if used.any():
+            with np.errstate(divide="ignore"):
+                total += float((more[used] * np.log(conditional.table()[used])).sum())  # type: ignore[union-attr]
+    return total
+
+
+def _start(
+    net: BayesianNetwork, table: CodedTable, extra: list[FloatArray], rng: np.random.Generator, *, shake: bool
+) -> BayesianNetwork:
+    """Tables from the rows that show a whole family, smoothed by one row; random where nothing is seen."""
+    counts = Counts(table)
+    hidden = {v for v, column in enumerate(table.columns) if not (column >= 0).any()}
+    numbers = []
+    for v, more in enumerate(extra):
+        family = (*net._parents[v], v)
+        if shake or hidden.intersection(family):
+            numbers.append(rng.dirichlet(np.ones(more.shape[-1]), size=more.shape[:-1]))
+        else:
+            seen = counts.table(family) + more
+            numbers.append(seen + 1.0 / seen.size)
+    return tables_from(net, table.variables, numbers)

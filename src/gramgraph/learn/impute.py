@@ -1,0 +1,65 @@
+"""Gaps of a table filled from a network: by the most probable states, or by draws."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramgraph._numerics.rows import distinct_rows
+from gramgraph.compile.question import Question
+from gramgraph.data.columns import code_table, to_pandas
+from gramgraph.engines.registry import get_engine
+from gramgraph.exceptions import ImpossibleEvidenceError, OptionError
+from gramgraph.models import BayesianNetwork
+from gramgraph.typing import IntArray, RandomState
+
+__all__ = ["impute"]
+
+
+def impute(net: BayesianNetwork, data: Any, *, method: str = "mpe", random_state: RandomState = None) -> Any:
+    """The frame with every missing cell of the network's variables filled; see `BayesianNetwork.impute`."""
+    import pandas as pd
+
+    if method not in ("mpe", "draw"):
+        raise OptionError(f"method is 'mpe' or 'draw', not {method!r}")
+    frame = to_pandas(data)
+    seen = [name for name in net.variables if name in frame.columns]
+    table = code_table(frame, net._vars, needed=seen)
+    codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)
+    wanted = [net.index(name) for name in seen]
+    gaps = np.flatnonzero((codes[:, wanted] < 0).any(axis=1))
+    if len(gaps):
+        filled = _most_probable(net, codes[gaps]) if method == "mpe" else _draws(net, codes[gaps], random_state)
+        lost = np.flatnonzero((filled < 0).any(axis=1))
+        if len(lost):
+            row = frame.index[gaps[lost[0]]]
+            raise ImpossibleEvidenceError(f"row {row}: what is known of it is impossible under the network")
+        codes[gaps] = filled
+    out = frame.copy()
+    for name in seen:
+        v = net.index(name)
+        if (table.columns[v] < 0).any():
+            out[name] = pd.Categorical.from_codes(codes[:, v], list(net._vars[v].states))
+    return out
+
+
+def _most_probable(net: BayesianNetwork, codes: IntArray) -> IntArray:
+    question = Question((), (), tuple(range(codes.shape[1])), codes, (), True)
+    states, log_p = get_engine("junction_tree").mpe(net, question)
+    return np.where(np.isfinite(log_p)[:, np.newaxis], states, -1)
+
+
+def _draws(net: BayesianNetwork, codes: IntArray, random_state: RandomState) -> IntArray:
+    """One draw of p(gaps | rest) for each row; rows with the same cells are drawn together."""
+    rng = np.random.default_rng(random_state)
+    engine = get_engine("junction_tree")
+    first, kind = distinct_rows(codes)
+    members = np.split(np.argsort(kind, kind="stable"), np.bincount(kind).cumsum()[:-1])
+    out = codes.copy()
+    every = tuple(range(codes.shape[1]))
+    for at, rows in zip(first, members, strict=True):
+        question = Question((), (), every, codes[at : at + 1], (), False)
+        states, log_z = engine.sample(net, question, len(rows), rng)
+        out[rows] = states if np.isfinite(log_z) else -1
+    return out
