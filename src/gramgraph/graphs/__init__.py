@@ -5,6 +5,7 @@ Graphs are frozen values; results are tuples in a fixed order, so that nothing d
 
 from __future__ import annotations
 
+from gramgraph.graphs.causal import adjustment_set, front_door_set, is_adjustment_set
 from gramgraph.graphs.convert import digraph_from_networkx, to_networkx, undirected_from_networkx
 from gramgraph.graphs.directed import (
     Digraph,
@@ -66,6 +67,7 @@ __all__ = [
     "Triangulation",
     "UndirectedGraph",
     "active_trail",
+    "adjustment_set",
     "ancestors",
     "ancestral_graph",
     "ancestral_set",
@@ -78,8 +80,10 @@ __all__ = [
     "descendants",
     "digraph_from_networkx",
     "find_cycle",
+    "front_door_set",
     "independencies",
     "is_acyclic",
+    "is_adjustment_set",
     "is_chordal",
     "is_d_map",
     "is_i_map",

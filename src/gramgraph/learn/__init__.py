@@ -6,9 +6,13 @@ from gramgraph._lazy import lazy_name
 
 _LAZY = {
     "EdgeStrengths": "bootstrap",
+    "Effect": "causal",
+    "Identification": "causal",
     "LearnedNetwork": "structure",
+    "average_effect": "causal",
     "bootstrap_edges": "bootstrap",
     "chow_liu": "trees",
+    "identify": "causal",
     "independence_test": "independence",
     "learn_structure": "structure",
     "score": "structure",

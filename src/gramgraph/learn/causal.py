@@ -1,0 +1,144 @@
+"""Effects of actions: whether they can be learned from observations, by which formula, and how large they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gramgraph.data.columns import code_table
+from gramgraph.data.counts import Counts
+from gramgraph.data.stream import is_stream, stream_counts
+from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.graphs.causal import adjustment_set, front_door_set
+from gramgraph.graphs.directed import descendants
+from gramgraph.models.directed import DirectedModel
+from gramgraph.typing import FloatArray
+
+__all__ = ["Effect", "Identification", "average_effect", "identify"]
+
+
+@dataclass(frozen=True)
+class Identification:
+    """How p(outcome | do(treatment)) follows from observations.
+
+    `kind` is "none" (no effect), "back door", "front door" or "unknown"; `through` are the variables that the formula
+    needs. "unknown" means that neither door is open; the full theory knows further ways, which are not tried.
+    """
+
+    treatment: str
+    outcome: str
+    kind: str
+    through: tuple[str, ...]
+    formula: str
+
+    def __repr__(self) -> str:
+        return f"Identification({self.kind}: {self.formula})"
+
+
+def identify(net: DirectedModel, treatment: str, outcome: str, *, hidden: str | Iterable[str] = ()) -> Identification:
+    """Whether and how the effect of setting `treatment` on `outcome` can be computed while `hidden` is not observed.
+
+    >>> import gramgraph as gg
+    >>> gg.learn.identify(gg.datasets.asia(), "lung", "dysp")
+    Identification(back door: p(dysp | do(lung)) = Σ_{smoke} p(dysp | lung, smoke) p(smoke))
+    """
+    graph = net.graph
+    x, y = net.index(treatment), net.index(outcome)
+    if x == y:
+        raise OptionError(f"treatment and outcome are both {treatment!r}")
+    unseen = set(net._positions(hidden))
+    if unseen.intersection((x, y)):
+        raise OptionError("treatment and outcome must be observed")
+    seen = [v for v in range(graph.n) if v not in unseen]
+    head = f"p({outcome} | do({treatment}))"
+    if y not in descendants(graph, x):
+        return Identification(treatment, outcome, "none", (), f"{head} = p({outcome})")
+    found = adjustment_set(graph, x, y, observed=seen)
+    if found is not None:
+        names = net._names(found)
+        z = ", ".join(names)
+        formula = f"Σ_{{{z}}} p({outcome} | {treatment}, {z}) p({z})" if names else f"p({outcome} | {treatment})"
+        return Identification(treatment, outcome, "back door", names, f"{head} = {formula}")
+    found = front_door_set(graph, x, y, observed=seen)
+    if found is not None:
+        names = net._names(found)
+        m = ", ".join(names)
+        inner = f"Σ_{{{treatment}'}} p({outcome} | {treatment}', {m}) p({treatment}')"
+        return Identification(
+            treatment, outcome, "front door", names, f"{head} = Σ_{{{m}}} p({m} | {treatment}) {inner}"
+        )
+    return Identification(treatment, outcome, "unknown", (), f"{head}: neither a back-door nor a front-door formula")
+
+
+@dataclass(frozen=True, eq=False)
+class Effect:
+    """p(outcome | do(treatment)) for every treatment: `probabilities` (treatments, outcomes)."""
+
+    identification: Identification
+    treatments: tuple[str, ...]
+    outcomes: tuple[str, ...]
+    probabilities: FloatArray
+
+    def to_frame(self) -> Any:
+        """Rows: what is done; columns: what comes out."""
+        import pandas as pd
+
+        index = pd.Index(self.treatments, name=f"do({self.identification.treatment})")
+        return pd.DataFrame(self.probabilities, index=index, columns=list(self.outcomes))
+
+    def difference(self, outcome: str, treatment: str, baseline: str) -> float:
+        """p(outcome | do(treatment)) − p(outcome | do(baseline))."""
+        frame = self.to_frame()
+        return float(frame.loc[treatment, outcome] - frame.loc[baseline, outcome])
+
+
+def average_effect(
+    net: DirectedModel,
+    data: Any,
+    treatment: str,
+    outcome: str,
+    *,
+    hidden: str | Iterable[str] = (),
+    pseudo_count: float = 0.0,
+) -> Effect:
+    """The effect of an action, estimated from observational data by the formula that the graph permits.
+
+    Strata in which a treatment never occurs have no estimate: with `pseudo_count` 0 they are an error that says so.
+
+    >>> import gramgraph as gg
+    >>> net = gg.datasets.asia()
+    >>> effect = gg.learn.average_effect(net, net.sample(50_000, random_state=0), "smoke", "lung")
+    >>> round(effect.difference("yes", "yes", "no"), 2)
+    0.09
+    """
+    found = identify(net, treatment, outcome, hidden=hidden)
+    if found.kind == "unknown":
+        raise ModelError(f"{found.formula} exists among the observed variables")
+    names = [treatment, outcome, *found.through]
+    counts = stream_counts(data, columns=names) if is_stream(data) else Counts(code_table(data, needed=names))
+    x, y = counts.variables[counts.position(treatment)], counts.variables[counts.position(outcome)]
+    table = np.asarray(counts.table([*found.through, treatment, outcome]), dtype=np.float64)
+    table = table.reshape(-1, x.size, y.size) + pseudo_count
+    if found.kind == "none":
+        p = np.tile(table.sum(axis=(0, 1)) / table.sum(), (x.size, 1))
+    elif found.kind == "back door":
+        p = np.einsum("zxy,z->xy", _given(table, found), table.sum(axis=(1, 2)) / table.sum())
+    else:
+        carries = table.sum(axis=2) / table.sum(axis=(0, 2))  # p(m | x)
+        share = table.sum(axis=(0, 2)) / table.sum()  # p(x)
+        p = np.einsum("mx,my->xy", carries, np.einsum("mwy,w->my", _given(table, found), share))
+    return Effect(found, x.states, y.states, p)
+
+
+def _given(table: FloatArray, found: Identification) -> FloatArray:
+    """p(y | z, x); strata that do not occur at all weigh nothing, but an empty treatment within one is an error."""
+    rows = table.sum(axis=2, keepdims=True)
+    if ((rows[..., 0] == 0) & (table.sum(axis=(1, 2)) > 0)[:, np.newaxis]).any():
+        raise ModelError(
+            f"some values of {found.treatment} never occur together with some values of {', '.join(found.through)}, so "
+            "that the data say nothing about them: use pseudo_count=1 or coarser states"
+        )
+    return np.divide(table, rows, out=np.zeros_like(table), where=rows > 0)

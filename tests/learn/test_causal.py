@@ -1,0 +1,90 @@
+"""Adjustment by the graph against the truth by `do`."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gramgraph as gg
+from gramgraph.graphs import adjustment_set, is_adjustment_set
+from gramgraph.testing.random_models import random_bayesian_network
+
+
+def adjusted(net: gg.BayesianNetwork, x: str, y: str, z: tuple[str, ...]) -> np.ndarray:
+    """Σ_z p(y | x, z) p(z) by exact inference."""
+    out = np.zeros((len(net.states(x)), len(net.states(y))))
+    for values in itertools.product(*(net.states(v) for v in z)):
+        case = dict(zip(z, values, strict=True))
+        weight = float(np.exp(net.log_evidence(case))) if case else 1.0
+        for i, state in enumerate(net.states(x)):
+            out[i] += weight * net.query(y, {**case, x: state})[y].probabilities
+    return out
+
+
+def acted(net: gg.BayesianNetwork, x: str, y: str) -> np.ndarray:
+    return np.array([net.do({x: state}).query(y)[y].probabilities for state in net.states(x)])
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10_000))
+def test_every_adjustment_set_gives_the_effect(seed) -> None:
+    rng = np.random.default_rng(seed)
+    net = random_bayesian_network(rng, 5, density=0.7)
+    x, y = rng.permutation(5)[:2].tolist()
+    names = net.variables
+    truth = acted(net, names[x], names[y])
+    others = [v for v in range(5) if v not in (x, y)]
+    for size in range(4):
+        for z in itertools.combinations(others, size):
+            if is_adjustment_set(net.graph, x, y, z):
+                np.testing.assert_allclose(adjusted(net, names[x], names[y], net._names(z)), truth, atol=1e-9)
+    smallest = adjustment_set(net.graph, x, y)
+    if smallest is not None:
+        assert is_adjustment_set(net.graph, x, y, smallest)
+        for v in smallest:
+            assert not is_adjustment_set(net.graph, x, y, [u for u in smallest if u != v])
+    elif y in {net.index(v) for v in net.descendants(names[x])}:
+        pytest.fail("with everything observed the parents of x always serve")
+
+
+def test_the_front_door_through_a_hidden_cause() -> None:
+    rng = np.random.default_rng(0)
+    net = gg.BayesianNetwork("u -> x -> m -> y; u -> y").random_tables(0)
+    found = gg.learn.identify(net, "x", "y", hidden="u")
+    assert (found.kind, found.through) == ("front door", ("m",))
+    frame = net.sample(400_000, random_state=rng).drop(columns="u")
+    effect = gg.learn.average_effect(net, frame, "x", "y", hidden="u")
+    np.testing.assert_allclose(effect.probabilities, acted(net, "x", "y"), atol=0.01)
+    wrong = np.array([net.query("y", {"x": s})["y"].probabilities for s in net.states("x")])
+    assert np.abs(wrong - acted(net, "x", "y")).max() > 0.03, "observing is not acting here"
+
+
+def test_kinds_and_formulas() -> None:
+    net = gg.BayesianNetwork("z -> x -> y; z -> y; x -> c; y -> c")
+    assert gg.learn.identify(net, "x", "y").through == ("z",)
+    assert "Σ_{z} p(y | x, z) p(z)" in gg.learn.identify(net, "x", "y").formula
+    assert gg.learn.identify(net, "y", "x").kind == "none"
+    assert gg.learn.identify(net, "z", "c").formula.endswith("= p(c | z)")
+    assert gg.learn.identify(net, "x", "y", hidden="z").kind == "unknown"
+    with pytest.raises(gg.ModelError, match="neither a back-door"):
+        gg.learn.average_effect(net, pd.DataFrame({"x": ["no"], "y": ["no"]}), "x", "y", hidden="z")
+    with pytest.raises(gg.OptionError, match="both 'x'"):
+        gg.learn.identify(net, "x", "x")
+
+
+def test_data_effects_by_hand_and_empty_strata() -> None:
+    net = gg.BayesianNetwork("z -> x -> y; z -> y")
+    rows = {"z": "aaaabb", "x": "001101", "y": "010111"}
+    frame = pd.DataFrame({name: list(text) for name, text in rows.items()})
+    effect = gg.learn.average_effect(net, frame, "x", "y")
+    assert effect.to_frame().loc["0", "1"] == pytest.approx(4 / 6 * 0.5 + 2 / 6 * 1.0)
+    assert effect.to_frame().loc["1", "1"] == pytest.approx(4 / 6 * 0.5 + 2 / 6 * 1.0)
+    assert effect.difference("1", "1", "0") == pytest.approx(0.0)
+    with pytest.raises(gg.ModelError, match="never occur together"):
+        gg.learn.average_effect(net, frame.iloc[:5], "x", "y")
+    assert np.isfinite(gg.learn.average_effect(net, frame.iloc[:5], "x", "y", pseudo_count=1.0).probabilities).all()
