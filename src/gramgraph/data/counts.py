@@ -17,7 +17,7 @@ from gramgraph.variables import Var
 __all__ = ["Counts", "pack"]
 
 #: Tables with up to this many cells are counted by bits, larger ones by a scan of the rows.
-BIT_CELLS = 400
+BIT_CELLS = 1500
 #: Tables that would have more cells are refused: a family this large cannot be learned from any data.
 MAX_CELLS = 50_000_000
 #: Tables that are kept, by their number of cells in all.
@@ -38,7 +38,7 @@ class Counts:
     """How often each combination of states occurs, for any set of columns.
 
     Rows with a missing cell in one of the asked columns do not count. Without weights columns are packed to one bit a
-    row and state, and a table of c cells over n rows costs c n / 64 word operations; with weights, or beyond 400
+    row and state, and a table of c cells over n rows costs c n / 64 word operations; with weights, or beyond 1,500
     cells, one scan of the rows. Tables are kept and given out read-only.
 
     >>> import pandas as pd
@@ -128,7 +128,7 @@ class Counts:
         if not key:
             return np.array(self.total if self._weighted else int(self.total))
         if self._coded is None or (not self._weighted and cells <= BIT_CELLS):
-            return self._by_bits(key, cells).reshape(shape)
+            return self._by_bits(key, cells)
         return self._by_scan(self._coded, key, shape, cells).reshape(shape)
 
     def _by_bits(self, key: tuple[int, ...], cells: int) -> Array:
@@ -136,9 +136,11 @@ class Counts:
 
         bits = self._bits_of(key)
         out = np.zeros(cells, np.int64)
-        chosen = np.array(key)
-        count_bits(bits, self._first[chosen], np.array(self.sizes)[chosen], out)
-        return out
+        order = sorted(range(len(key)), key=lambda i: self.sizes[key[i]])  # many states last: fewer ANDs are kept
+        chosen = np.array([key[i] for i in order])
+        sizes = np.array(self.sizes)[chosen]
+        count_bits(bits, self._first[chosen], sizes, out)
+        return np.ascontiguousarray(out.reshape(sizes).transpose(np.argsort(order)))
 
     def _by_scan(self, coded: CodedTable, key: tuple[int, ...], shape: tuple[int, ...], cells: int) -> Array:
         from gramgraph._numerics.counting import count_scan
