@@ -1,0 +1,97 @@
+"""What the estimators with a latent Gaussian process share: options, points, one fit."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from gramgraph.estimators._base import KernelEstimator, check_option
+from gramgraph.estimators._gp_kernels import as_process_kernel
+from gramgraph.exceptions import ModelError
+from gramgraph.gp.latent_fit import LatentFit, Problem, fit_latent, spread_latent
+from gramgraph.typing import FloatArray
+
+__all__ = ["LatentEstimator"]
+
+
+class LatentEstimator(KernelEstimator):
+    """Base of classifiers and count models."""
+
+    optimizer: Any
+    n_restarts_optimizer: int
+    max_iter_predict: int
+    warm_start: bool
+    copy_X_train: bool
+    random_state: Any
+
+    def _check_options(self) -> None:
+        if isinstance(self.optimizer, str):
+            check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
+        elif self.optimizer is not None and not callable(self.optimizer):
+            raise ModelError(f"optimizer must be 'fmin_l_bfgs_b', a function, or None; it is {self.optimizer!r}.")
+        for name, least in (("n_restarts_optimizer", 0), ("max_iter_predict", 1)):
+            value = getattr(self, name)
+            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+            if not whole or value < least:
+                raise ModelError(f"{name} must be a whole number of at least {least}; it is {value!r}.")
+        for name in ("warm_start", "copy_X_train"):
+            check_option(name, getattr(self, name), (True, False))
+
+    def _generator(self) -> np.random.Generator:
+        state = self.random_state
+        if isinstance(state, np.random.RandomState):
+            return np.random.default_rng(state.randint(2**31))
+        return np.random.default_rng(0 if state is None else state)  # two fits without a seed agree
+
+    def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
+        if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
+            return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
+        return super()._points(X, reset=reset, least=least)
+
+    def _new_points(self, X: Any) -> Any:
+        check_is_fitted(self)
+        return self._points(X, reset=False)
+
+    def _fit_one(self, problem: Problem, old: LatentFit | None, seed: int) -> LatentFit:
+        """One latent process; with `old`, from its parameters and its mode on."""
+        kernel, bounds = as_process_kernel(self.kernel, getattr(problem, "X", None))
+        if old is not None and old.kernel.theta.shape == kernel.theta.shape:
+            kernel = kernel.with_theta(old.kernel.theta)
+        fit = fit_latent(
+            problem,
+            kernel,
+            bounds,
+            optimizer=self.optimizer,
+            restarts=self.n_restarts_optimizer,
+            rng=np.random.default_rng(seed),
+            start=None if old is None else old.start,
+        )
+        if getattr(self, "integrate", None) is not None:
+            fit = spread_latent(
+                problem,
+                fit,
+                bounds,
+                how=str(getattr(self, "integrate", "")),
+                size=getattr(self, "n_hyper", None),
+                rng=np.random.default_rng(seed + 1),
+            )
+        if not fit.posterior.converged:
+            warnings.warn(
+                f"{type(self).__name__}: the approximation had not settled after max_iter_predict="
+                f"{self.max_iter_predict} rounds; raise it, or look at the scale of the inputs.",
+                ConvergenceWarning,
+                stacklevel=3,
+            )
+        return fit
+
+    def _theta_of(self, theta: Any, size: int) -> FloatArray:
+        theta = np.asarray(theta, dtype=np.float64)
+        if theta.shape != (size,):
+            raise ModelError(
+                f"theta must have shape ({size},), one number a free kernel parameter; it is {theta.shape}."
+            )
+        return theta
