@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from operator import index as whole
+from typing import Any
 
 import numpy as np
 
 from gramgraph.exceptions import ModelError, StateError
+from gramgraph.typing import FloatArray
 
-__all__ = ["Discrete", "Domain", "Var", "binary", "discrete", "join"]
+__all__ = ["Discrete", "Domain", "Real", "Var", "binary", "discrete", "join", "real"]
 
 _TRUE, _FALSE = ("yes", "true", "1"), ("no", "false", "0")
 
@@ -64,6 +67,46 @@ class Discrete(Domain):
         return found[0] if len(found) == 1 else -1
 
 
+@dataclass(frozen=True, slots=True)
+class Real(Domain):
+    """Real numbers (`dimension` 1), or real vectors of a fixed length.
+
+    >>> Real().read(2, "x").tolist(), Real(2).read([1.0, 3.0], "x").tolist()
+    ([2.0], [1.0, 3.0])
+    """
+
+    dimension: int = 1
+
+    def __post_init__(self) -> None:
+        try:
+            size = whole(self.dimension)
+        except TypeError:
+            size = 0
+        if size < 1 or isinstance(self.dimension, bool):
+            raise ModelError(f"the dimension of a real variable is a whole number from 1, not {self.dimension!r}")
+        object.__setattr__(self, "dimension", size)
+
+    def read(self, value: Any, name: str) -> FloatArray:
+        """A value as a vector of `dimension` finite numbers; a `StateError` that names the variable otherwise."""
+        wanted = "a number" if self.dimension == 1 else f"{self.dimension} numbers"
+        if isinstance(value, (str, bytes, bool, np.bool_)):
+            raise StateError(f"{name} is real-valued: {wanted} expected, not {value!r}")
+        try:
+            found = np.asarray(value, dtype=np.float64).reshape(-1)
+        except (TypeError, ValueError):
+            raise StateError(f"{name} is real-valued: {wanted} expected, not {value!r}") from None
+        if len(found) != self.dimension:
+            raise StateError(f"{name} takes {wanted}, got {len(found)}: {value!r}")
+        if not np.isfinite(found).all():
+            raise StateError(
+                f"{name} takes finite numbers, got {value!r}. Leave out what was not observed (or give None)"
+            )
+        return found
+
+    def __repr__(self) -> str:
+        return "real" if self.dimension == 1 else f"real^{self.dimension}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
     """A named variable with its domain.
@@ -89,6 +132,18 @@ class Var:
         if isinstance(self.domain, Discrete):
             return self.domain
         raise ModelError(f"{self.name} is not a discrete variable but {self.domain!r}")
+
+    @property
+    def dimension(self) -> int:
+        """Length of the vectors of a real variable; a `ModelError` for a variable of another kind."""
+        if isinstance(self.domain, Real):
+            return self.domain.dimension
+        raise ModelError(f"{self.name} is not a real-valued variable but {self!r}")
+
+    @property
+    def is_discrete(self) -> bool:
+        """Whether the variable has labelled states."""
+        return isinstance(self.domain, Discrete)
 
     @property
     def states(self) -> tuple[str, ...]:
@@ -117,6 +172,15 @@ def discrete(name: str, states: Iterable[object] | int) -> Var:
     """A discrete variable from its labels, or from their number (labels "0", "1", …)."""
     labels = map(str, range(states)) if isinstance(states, int) else map(str, states)
     return Var(name, Discrete(tuple(labels)))
+
+
+def real(name: str, dimension: int = 1) -> Var:
+    """A real-valued variable, or a vector of `dimension` reals.
+
+    >>> real("height"), real("position", 3)
+    (height{real}, position{real^3})
+    """
+    return Var(name, Real(dimension))
 
 
 def binary(name: str) -> Var:

@@ -127,8 +127,8 @@ def answer_record(answer: Answer) -> dict[str, Any]:
     beliefs, joints = {}, []
     for key in answer:
         belief = answer[key]
-        if isinstance(key, str):
-            beliefs[key] = belief.to_dict()
+        if isinstance(key, str) or hasattr(belief, "mean"):  # real-valued: mean and sd of every component
+            beliefs[key if isinstance(key, str) else ", ".join(key)] = belief.to_dict()
         else:
             rows = belief.to_dict().items()
             joints.append({"variables": list(key), "table": [{"states": list(s), "p": p} for s, p in rows]})
@@ -166,7 +166,15 @@ def _map(args: argparse.Namespace) -> int:
         raise _impossible(args)
     if args.json:
         common.print_json(
-            [{"assignment": b.assignment, "log_prob": b.log_prob, "exact": b.exact, "bound": b.bound} for b in best]
+            [
+                {
+                    "assignment": {k: v.tolist() if hasattr(v, "tolist") else v for k, v in b.assignment.items()},
+                    "log_prob": b.log_prob,
+                    "exact": b.exact,
+                    "bound": b.bound,
+                }
+                for b in best
+            ]
         )
     else:
         sys.stdout.write("\n\n".join(map(str, best)) + "\n")

@@ -83,6 +83,14 @@ def posterior_frame(answer: Answer) -> Any:
     import pandas as pd
 
     log_evidence = np.asarray(answer.log_evidence)
+    if any(hasattr(answer[key], "mean") for key in answer):  # real-valued: columns "x mean", "x sd"
+        table = answer.to_frame().reset_index(drop=True)
+        discrete = [key for key in answer if not hasattr(answer[key], "mean")]
+        table.columns = [
+            f"{name}={value}" if name in map(joined, discrete) else f"{name} {value}" for name, value in table.columns
+        ]
+        table.insert(0, "log_evidence", log_evidence)
+        return table
     labels = {key: answer[key]._labels() for key in answer}
     names = [f"{joined(key)}={joined(label)}" for key in labels for label in labels[key]]
     parts = [answer[key].probabilities.reshape(len(log_evidence), len(labels[key])) for key in labels]
@@ -92,9 +100,9 @@ def posterior_frame(answer: Answer) -> Any:
 
 def _split_evidence(
     model: GraphicalModel, evidence: dict[str, Any], virtual: dict[str, dict[str, float]] | None
-) -> tuple[dict[str, str], dict[str, dict[str, float]] | None]:
+) -> tuple[dict[str, Any], dict[str, dict[str, float]] | None]:
     """Labels become columns; "one of these" and "not these" become weights of 0 and 1 for every case."""
-    fixed = {name: value for name, value in evidence.items() if isinstance(value, str)}
+    fixed = {name: value for name, value in evidence.items() if isinstance(value, (str, float))}
     likelihoods = {name: dict(weights) for name, weights in (virtual or {}).items()}
     for name, value in evidence.items():
         if name not in fixed:
@@ -117,7 +125,8 @@ def _observations(
             hint = did_you_mean(name, model.variables)
             keep = f"A column that is no observation is copied by --keep {name}"
             raise VariableError(f"{args.cases}: column {name!r} is no variable of the model.{hint} {keep}")
-        missing = [word for word in _MISSING if word not in model.states(name)]
+        labels = model.states(name) if model.var(name).is_discrete else ()
+        missing = [word for word in _MISSING if word not in labels]
         frame[name] = frame[name].where(~frame[name].isin(missing), None)
     for name, label in fixed.items():
         if name in frame.columns:

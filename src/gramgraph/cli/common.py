@@ -99,6 +99,9 @@ def parse_evidence(model: GraphicalModel, words: Iterable[str]) -> dict[str, Any
         if equal:
             if name in evidence:
                 raise StateError(f"{name} is observed twice: {evidence[name]!r} and {text!r}")
+            if not model.var(name).is_discrete:
+                evidence[name] = _numbers(name, text)
+                continue
             labels = _labels(model, name, text)
             evidence[name] = labels[0] if len(labels) == 1 else OneOf(*labels)
         else:
@@ -121,11 +124,20 @@ def _split(model: GraphicalModel, word: str) -> tuple[str, bool, str]:
         elif left.endswith("!") and left[:-1].strip() in model:
             readings.append((left[:-1].strip(), False, right))
     if readings:
-        sound = [reading for reading in readings if reading[2] in model.states(reading[0])]
+        sound = [r for r in readings if model.var(r[0]).is_discrete and r[2] in model.states(r[0])]
         return (sound or readings)[0]
     if "=" not in word:
         raise GramGraphError(f"{word!r} is no observation: VARIABLE=STATE or VARIABLE!=STATE is expected")
     raise VariableError.unknown(word.split("=", 1)[0].rstrip("! "), model.variables)
+
+
+def _numbers(name: str, text: str) -> float | list[float]:
+    """What was observed of a real-valued variable: a number, or several parted by commas."""
+    try:
+        found = [float(part) for part in text.split(",")]
+    except ValueError:
+        raise StateError(f"{name} is real-valued: a number is expected, not {text!r}") from None
+    return found[0] if len(found) == 1 else found
 
 
 def _labels(model: GraphicalModel, name: str, text: str) -> list[str]:

@@ -53,7 +53,11 @@ def _info(args: argparse.Namespace) -> int:
     sys.stdout.write(text_table(("", ""), [("name", model.name or "–"), *rows[1:]]) + "\n")
     if args.variables:
         lines = [
-            (shorten(v["name"], 40), shorten(", ".join(v["states"]), 60), shorten(", ".join(v.get("parents", ())), 60))
+            (
+                shorten(v["name"], 40),
+                shorten(", ".join(v["states"]) if "real" not in v else repr(model.var(v["name"]).domain), 60),
+                shorten(", ".join(v.get("parents", ())), 60),
+            )
             for v in variables
         ]
         sys.stdout.write("\n" + text_table(("variable", "states", "parents"), lines) + "\n")
@@ -63,14 +67,21 @@ def _info(args: argparse.Namespace) -> int:
 def model_record(model: Any) -> dict[str, Any]:
     """What `info` says, as plain values."""
     directed = isinstance(model, BayesianNetwork)
-    variables: list[dict[str, Any]] = [{"name": name, "states": list(model.states(name))} for name in model.variables]
+    variables: list[dict[str, Any]] = [
+        {"name": var.name, "states": list(var.states)}
+        if var.is_discrete
+        else {"name": var.name, "states": [], "real": var.dimension}
+        for var in map(model.var, model.variables)
+    ]
     record: dict[str, Any] = {"name": model.name, "kind": type(model).__name__, "n_variables": len(model)}
     if directed:
         for entry in variables:
             entry["parents"] = list(model.parents(entry["name"]))
         record["n_edges"] = sum(len(entry["parents"]) for entry in variables)
         record["most_parents"] = max((len(entry["parents"]) for entry in variables), default=0)
-        record["n_parameters"] = sum(_free_parameters(model, entry) for entry in variables)
+        discrete = all(model.var(name).is_discrete for name in model.variables)
+        counts = (_free_parameters(model, entry) for entry in variables)
+        record["n_parameters"] = sum(counts) if discrete else model.n_parameters
     else:
         factors = model.factors(structured=False)
         record["n_factors"] = len(factors)

@@ -6,17 +6,52 @@ from collections.abc import Mapping
 from typing import Any
 
 from gramgraph.conditionals.base import Conditional
+from gramgraph.conditionals.continuous import RealConditional
+from gramgraph.conditionals.copula import GaussianCopula, Margin
 from gramgraph.conditionals.deterministic import Deterministic
+from gramgraph.conditionals.linear_gaussian import ConditionalLinearGaussian, LinearGaussian
 from gramgraph.conditionals.noisy import NoisyMax, NoisyOr
+from gramgraph.conditionals.predictor import Predictor
+from gramgraph.conditionals.softmax import Softmax
 from gramgraph.conditionals.table import Table
 from gramgraph.conditionals.tree_table import TreeTable
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.variables import Var
 
-__all__ = ["KINDS", "Conditional", "Deterministic", "NoisyMax", "NoisyOr", "Table", "TreeTable", "from_fields"]
+__all__ = [
+    "KINDS",
+    "Conditional",
+    "ConditionalLinearGaussian",
+    "Deterministic",
+    "GaussianCopula",
+    "LinearGaussian",
+    "Margin",
+    "NoisyMax",
+    "NoisyOr",
+    "Predictor",
+    "RealConditional",
+    "Softmax",
+    "Table",
+    "TreeTable",
+    "from_fields",
+]
 
 #: Word in saved files → class. A new kind is one file and one line here.
-KINDS: dict[str, type[Conditional]] = {cls.kind: cls for cls in (Table, NoisyOr, NoisyMax, Deterministic, TreeTable)}
+KINDS: dict[str, type[Conditional]] = {
+    cls.kind: cls
+    for cls in (
+        Table,
+        NoisyOr,
+        NoisyMax,
+        Deterministic,
+        TreeTable,
+        LinearGaussian,
+        ConditionalLinearGaussian,
+        Softmax,
+        GaussianCopula,
+        Predictor,
+    )
+}
 
 
 def from_fields(fields: Mapping[str, Any], variables: Mapping[str, Var]) -> Conditional:

@@ -29,6 +29,7 @@ class Conditional(ABC):
     """
 
     kind: ClassVar[str] = ""  # the word that stands in saved files
+    tabular: ClassVar[bool] = True  # whether it is a table over labelled states
     child: Var
     parents: tuple[Var, ...]
 

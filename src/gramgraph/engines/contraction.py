@@ -20,8 +20,12 @@ Adjacency = list[set[int]]
 
 
 def table_size(scope: Iterable[Var]) -> int:
-    """Number of cells of a table over the variables."""
-    return prod(var.size for var in scope)
+    """Number of cells of a table over the variables; a real variable counts its components and one."""
+    return prod(map(_cells, scope))
+
+
+def _cells(var: Var) -> int:
+    return var.size if var.is_discrete else 1 + var.dimension
 
 
 @dataclass(frozen=True)
@@ -141,11 +145,13 @@ def elimination_order(scopes: Sequence[tuple[Var, ...]], stages: Sequence[Collec
     return [var for var, _ in best[0]]
 
 
-def elimination_cliques(scopes: Sequence[tuple[Var, ...]]) -> list[tuple[Var, tuple[Var, ...]]]:
+def elimination_cliques(
+    scopes: Sequence[tuple[Var, ...]], stages: Sequence[Collection[Var]] | None = None
+) -> list[tuple[Var, tuple[Var, ...]]]:
     """All variables in elimination order, each with its neighbors at the time when it goes (in the order of the
-    variables' first appearance)."""
-    every = join(*scopes)
-    found = [_greedy(scopes, (every,), by_fill=by_fill) for by_fill in (False, True)]
+    variables' first appearance); with `stages`, those of the first stage before those of the second, …"""
+    every = stages if stages is not None else (join(*scopes),)
+    found = [_greedy(scopes, every, by_fill=by_fill) for by_fill in (False, True)]
     return min(found, key=lambda pair: pair[1])[0]
 
 
@@ -170,7 +176,7 @@ def _greedy(
     variables = join(*scopes)
     index = {var: i for i, var in enumerate(variables)}
     near = _adjacency(scopes, index)
-    weight = [log(max(var.size, 1)) for var in variables]
+    weight = [log(max(_cells(var), 1)) for var in variables]
 
     def cost(i: int) -> tuple[float, float, int]:
         heavy = round(weight[i] + sum(sorted(weight[j] for j in near[i])), 9)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
@@ -37,10 +37,11 @@ class CliqueTree:
     homes: tuple[int, ...]  # clique of each scope
 
     @classmethod
-    def build(cls, scopes: Sequence[tuple[Var, ...]]) -> CliqueTree:
+    def build(cls, scopes: Sequence[tuple[Var, ...]], stages: Sequence[Collection[Var]] | None = None) -> CliqueTree:
         """Eliminate greedily; then, from the last variable to the first, its neighbors either fill the clique they
-        stand in, which the variable joins, or it starts a new clique there."""
-        order = elimination_cliques(scopes)
+        stand in, which the variable joins, or it starts a new clique there. With `stages`, the variables of earlier
+        stages go first: of real variables before discrete ones a strong tree results."""
+        order = elimination_cliques(scopes, stages)
         rank = {var: i for i, (var, _) in enumerate(order)}
         home: dict[Var, int] = {}
         cliques: list[list[Var]] = []

@@ -1,7 +1,8 @@
 """The factor algebra: one protocol, one file per representation."""
 
 from gramgraph.factors.base import Factor
+from gramgraph.factors.gaussian import GaussianFactor
 from gramgraph.factors.log_table import LogTable
 from gramgraph.factors.table import TableFactor
 
-__all__ = ["Factor", "LogTable", "TableFactor"]
+__all__ = ["Factor", "GaussianFactor", "LogTable", "TableFactor"]

@@ -1,4 +1,4 @@
-"""The library's own format: JSON that keeps everything a discrete model has, bit for bit.
+"""The library's own format: JSON that keeps everything a model has, bit for bit.
 
     {"format": "gramgraph", "version": 1, "kind": "bayesian_network", "name": "…",
      "variables": [{"name": "a", "states": ["no", "yes"]}, …],
@@ -6,8 +6,9 @@
      "metadata": {…}}
 
 Conditionals save themselves by their kind (`Conditional.to_fields`, `conditionals.from_fields`), so that a noisy-or
-stays one; `null` stands for a variable without numbers yet, with its parents in `structure`. Undirected models have
-`factors` (`scope`, `values` with the last variable fastest, `log_scale`), log-linear ones `features` and `weights`.
+stays one; a real-valued variable has `"real": dimension` in the place of its states. `null` stands for a variable
+without numbers yet, with its parents in `structure`. Undirected models have `factors` (`scope`, `values` with the last
+variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones `features` and `weights`.
 Nothing in a file is ever executed. Files of the layout of `study_json` are recognized and read too.
 """
 
@@ -20,7 +21,7 @@ import numpy as np
 
 from gramgraph.conditionals import Conditional, Table, from_fields
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, did_you_mean
-from gramgraph.factors import TableFactor
+from gramgraph.factors import GaussianFactor, TableFactor
 from gramgraph.io import _json, study_json
 from gramgraph.io._text import (
     Family,
@@ -34,11 +35,12 @@ from gramgraph.io._text import (
 )
 from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, LogLinear, MarkovNetwork
 from gramgraph.typing import FloatArray
-from gramgraph.variables import Var
+from gramgraph.variables import Var, real
 
 __all__ = ["dumps", "loads"]
 
 _VERSION = 1
+_LONGEST_VECTOR = 100_000
 _KINDS: dict[str, type[GraphicalModel]] = {
     "bayesian_network": BayesianNetwork,
     "factor_graph": FactorGraph,
@@ -77,13 +79,25 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Gra
 
 def _variables(top: dict[str, Any], source: str) -> dict[str, Var]:
     specs = []
+    reals: dict[str, Var] = {}
     for i, entry in enumerate(_json.get(top, "variables", list, "", source)):
         path = f"variables[{i}]"
         if not isinstance(entry, dict):
             raise ParseError(f"{path} must be an object with 'name' and 'states'", source=source)
         name = _json.get(entry, "name", str, path, source)
-        specs.append(Spec(name, _json.strings(entry, "states", path, source)))
-    return variables_of(specs, source)
+        if "real" in entry:
+            reals[name] = _real(name, _json.get(entry, "real", int, path, source), path, source)
+            specs.append(Spec(name, ("real",)))
+        else:
+            specs.append(Spec(name, _json.strings(entry, "states", path, source)))
+    found = variables_of(specs, source)
+    return {name: reals.get(name, var) for name, var in found.items()} if reals else found
+
+
+def _real(name: str, dimension: int, path: str, source: str) -> Var:
+    if not 1 <= dimension <= _LONGEST_VECTOR:
+        raise ParseError(f"{path}.real must be a dimension from 1 to {_LONGEST_VECTOR}, not {dimension}", source=source)
+    return real(name, dimension)
 
 
 def _head(top: dict[str, Any], source: str) -> dict[str, Any]:
@@ -143,8 +157,11 @@ def _conditional(entry: dict[str, Any], variables: Mapping[str, Var], path: str,
     if entry.get("kind") == "table":
         values = _json.numbers(entry, "values", path, source)
         family = Family(entry["child"], tuple(entry["parents"]), values)
-        sizes = {name: variables[name].size for name in (*family.parents, family.child)}
-        shape = checked_shape(family, sizes, source)
+        family_vars = {name: variables[name] for name in (*family.parents, family.child)}
+        for name, var in family_vars.items():
+            if not var.is_discrete:
+                raise ParseError(f"{path}: a table over the real-valued {shown(name)}", source=source)
+        shape = checked_shape(family, {name: var.size for name, var in family_vars.items()}, source)
         return Table(variables[family.child], tuple(variables[p] for p in family.parents), values.reshape(shape))
     try:
         return from_fields(entry, variables)
@@ -172,10 +189,13 @@ def _normalized(
     return out
 
 
-def _factors(top: dict[str, Any], variables: Mapping[str, Var], source: str) -> list[TableFactor]:
-    found = []
+def _factors(top: dict[str, Any], variables: Mapping[str, Var], source: str) -> list[Any]:
+    found: list[Any] = []
     for i, entry in enumerate(_json.get(top, "factors", list, "", source)):
         path = f"factors[{i}]"
+        if isinstance(entry, dict) and "precision" in entry:
+            found.append(_gaussian(entry, variables, path, source))
+            continue
         scope, values = _scoped(entry, variables, path, source)
         scale = _json.number(entry, "log_scale", path, source) if "log_scale" in entry else 0.0
         if not ((values >= 0.0) & (values < np.inf)).all():
@@ -184,14 +204,34 @@ def _factors(top: dict[str, Any], variables: Mapping[str, Var], source: str) -> 
     return found
 
 
-def _scoped(entry: Any, variables: Mapping[str, Var], path: str, source: str) -> tuple[tuple[Var, ...], FloatArray]:
-    """The scope of a factor or feature and its numbers in the scope's shape."""
-    if not isinstance(entry, dict):
-        raise ParseError(f"{path} must be an object with 'scope' and 'values'", source=source)
+def _gaussian(entry: dict[str, Any], variables: Mapping[str, Var], path: str, source: str) -> GaussianFactor:
+    scope = tuple(variables[name] for name in _scope(entry, variables, path, source))
+    P, h = _json.numbers(entry, "precision", path, source), _json.numbers(entry, "shift", path, source)
+    scale = _json.number(entry, "log_scale", path, source) if "log_scale" in entry else 0.0
+    try:
+        return GaussianFactor(scope, P, h, scale)
+    except ModelError as error:
+        raise ParseError(f"{path}: {error}", source=source) from None
+
+
+def _scope(entry: dict[str, Any], variables: Mapping[str, Var], path: str, source: str) -> tuple[str, ...]:
     names = _json.strings(entry, "scope", path, source)
     for name in names:
         if name not in variables:
             raise ParseError(f"{path}: {shown(name)} is not declared.{did_you_mean(name, variables)}", source=source)
+    if len(set(names)) < len(names):
+        raise ParseError(f"{path}.scope names a variable twice", source=source)
+    return names
+
+
+def _scoped(entry: Any, variables: Mapping[str, Var], path: str, source: str) -> tuple[tuple[Var, ...], FloatArray]:
+    """The scope of a factor or feature and its numbers in the scope's shape."""
+    if not isinstance(entry, dict):
+        raise ParseError(f"{path} must be an object with 'scope' and 'values'", source=source)
+    names = _scope(entry, variables, path, source)
+    for name in names:
+        if not variables[name].is_discrete:
+            raise ParseError(f"{path}: a table over the real-valued {shown(name)}", source=source)
     values = _json.numbers(entry, "values", path, source)
     shape: tuple[int, ...] = ()
     if names:  # a scope is a family whose child is its last variable
@@ -252,12 +292,16 @@ _READERS: dict[str, Any] = {
 
 def dumps(model: Any) -> bytes:
     """The bytes of a file, one variable, conditional or factor a line."""
-    kind = next((kind for kind, cls in _KINDS.items() if type(model) is cls), None)
+    kinds = {cls: kind for kind, cls in _KINDS.items()}
+    kind = next((kinds[cls] for cls in type(model).__mro__ if cls in kinds), None)  # a learned network is a network
     if kind is None:
         known = ", ".join(cls.__name__ for cls in _KINDS.values())
         raise ModelError(f"the format holds {known}, not {type(model).__name__}")
     parts: dict[str, Any] = {"format": "gramgraph", "version": _VERSION, "kind": kind, "name": model.name}
-    parts["variables"] = [{"name": name, "states": list(model.states(name))} for name in model.variables]
+    parts["variables"] = [
+        {"name": var.name, "states": list(var.states)} if var.is_discrete else {"name": var.name, "real": var.dimension}
+        for var in model._vars
+    ]
     if isinstance(model, BayesianNetwork):
         parts["conditionals"] = [None if c is None else c.to_fields() for c in model._conditionals]
         if None in parts["conditionals"]:
@@ -269,10 +313,7 @@ def dumps(model: Any) -> bytes:
         ]
         parts["weights"] = model.weights.tolist()
     else:
-        parts["factors"] = [
-            {"scope": [v.name for v in f.scope], "values": f.values.ravel().tolist(), "log_scale": f.log_scale}
-            for f in model.factors()
-        ]
+        parts["factors"] = [_fields(f) for f in model.factors()]
     if isinstance(model, FactorGraph):
         parts["factor_names"] = list(model.factor_names)
     if isinstance(model, MarkovNetwork) and model._links:
@@ -280,6 +321,15 @@ def dumps(model: Any) -> bytes:
         parts["links"] = [[names[a], names[b]] for a, b in model._links]
     parts["metadata"] = model.metadata
     return ("{\n" + ",\n".join(f'"{key}": {_block(value)}' for key, value in parts.items()) + "\n}\n").encode("utf-8")
+
+
+def _fields(factor: Any) -> dict[str, Any]:
+    """A factor as a dict that JSON can hold."""
+    scope = [var.name for var in factor.scope]
+    if isinstance(factor, GaussianFactor):
+        numbers = {"precision": factor.precision.tolist(), "shift": factor.shift.tolist()}
+        return {"scope": scope, **numbers, "log_scale": factor.log_scale}
+    return {"scope": scope, "values": factor.values.ravel().tolist(), "log_scale": factor.log_scale}
 
 
 def _block(value: Any) -> str:

@@ -4,7 +4,7 @@
      "nodes": {"A": {"states": ["no", "yes"], "parents": ["B"], "cpt": [[0.9, 0.1], [0.2, 0.8]]}, …}}
 
 The axes of `cpt` are the parents in the listed order and then the node. A node may stand before its parents; the order
-of the file is the order of the variables.
+of the file is the order of the variables. Networks of the kinds "gaussian" and "clg" are read by `study_real`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from gramgraph.exceptions import ParseError
-from gramgraph.io import _json
+from gramgraph.io import _json, study_real
 from gramgraph.io._text import Family, Spec, build_network, shown
 from gramgraph.models import BayesianNetwork
 
@@ -36,9 +36,11 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Bay
 
 def from_object(top: dict[str, Any], *, source: str, normalize: bool) -> BayesianNetwork:
     """A network from the object in a file."""
+    if study_real.recognizes(top):
+        return study_real.from_object(top, source=source, normalize=normalize)
     kind = top.get("kind", "(not stated)")
     if kind != "discrete":
-        message = f"a network of kind {shown(kind)}: linear-Gaussian models are not supported yet, only 'discrete'"
+        message = f"a network of kind {shown(kind)}: expected 'discrete', 'gaussian' or 'clg'"
         raise ParseError(message, source=source)
     nodes = _json.get(top, "nodes", dict, "", source)
     if not nodes:

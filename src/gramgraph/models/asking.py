@@ -26,6 +26,14 @@ def _engines() -> Any:
     return ask
 
 
+@cache
+def _continuous() -> Any:
+    """The same functions for models with real-valued variables."""
+    from gramgraph.engines.continuous import ask
+
+    return ask
+
+
 class Asking:
     """Methods `query`, `map_query`, `log_evidence`, `sample`, … for a model that offers `factors`."""
 
@@ -38,12 +46,13 @@ class Asking:
         soft_evidence: Any = None,
         engine: str = "auto",
         random_state: RandomState = None,
-        budget: float | None = None,
+        budget: float | str | None = None,
         memory: float | None = None,
         n_jobs: int = 1,
         progress: Progress = False,
+        **options: Any,
     ) -> Answer:
-        """p(targets | evidence), exactly.
+        """p(targets | evidence), exactly; the answer says where that was not possible (`exact`, `engine`).
 
         Parameters
         ----------
@@ -51,20 +60,38 @@ class Asking:
             or inside the list, asks for their joint table.
         evidence : a dict for one case; a data frame (or a list of dicts) for many, where missing cells are not
             observed. Values of the dict are labels; also `gg.Not("HIGH")`, a set of allowed labels,
-            `gg.Likelihood({...})`, `gg.Soft({...})`.
-        virtual_evidence : name → weights p(observation | state), by label or in the order of the states.
+            `gg.Likelihood({...})`, `gg.Soft({...})`. Of a real-valued variable they are numbers (vectors: a list; in a
+            frame the columns `x[0]`, `x[1]`, …).
+        virtual_evidence : name → weights p(observation | state), by label or in the order of the states; for a
+            real-valued variable (value, sd) of a noisy reading.
         soft_evidence : name → probabilities that the belief in this variable shall become (Jeffrey's rule).
         engine : "auto" (the compiled junction tree), or the name of an engine.
-        random_state, budget : seed and effort of engines that draw samples; exact engines need neither.
+        random_state, budget : seed and number of draws of engines that draw samples (also a time, such as "5s", for
+            discrete models); exact engines need neither.
         memory : bytes that may be used (default: 60 % of what is free); a `BudgetError` comes before allocation.
         n_jobs : threads for a table of cases; -1 for all.
         progress : True shows a bar on a terminal; a function is called with (done, total).
+        options : of the approximate engines of discrete models, such as `damping`, `max_iter`, `n_chains`; each engine
+            names its own.
 
         >>> import gramgraph as gg
         >>> answer = gg.datasets.asia().query("lung", evidence={"xray": "yes", "smoke": "yes"})
         >>> round(answer["lung"].prob("yes"), 4)
         0.646
         """
+        if not self._discrete:  # type: ignore[attr-defined]
+            return _continuous().query(
+                self,
+                targets,
+                evidence,
+                virtual_evidence=virtual_evidence,
+                soft_evidence=soft_evidence,
+                engine=engine,
+                random_state=random_state,
+                budget=budget,
+                memory=memory,
+                **options,
+            )
         return _engines().query(
             self,  # type: ignore[arg-type]
             targets,
@@ -75,6 +102,9 @@ class Asking:
             memory=memory,
             n_jobs=n_jobs,
             progress=progress,
+            random_state=random_state,
+            budget=budget,
+            **options,
         )
 
     def map_query(
@@ -101,6 +131,10 @@ class Asking:
         >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
         'yes'
         """
+        if not self._discrete:  # type: ignore[attr-defined]
+            return _continuous().map_query(
+                self, evidence, targets=targets, k=k, virtual_evidence=virtual_evidence, engine=engine, memory=memory
+            )
         return _engines().map_query(
             self,  # type: ignore[arg-type]
             evidence,
@@ -124,6 +158,8 @@ class Asking:
         >>> round(gg.datasets.asia().log_evidence({"smoke": "yes"}), 4)
         -0.6931
         """
+        if not self._discrete:  # type: ignore[attr-defined]
+            return _continuous().log_evidence(self, evidence, virtual_evidence=virtual_evidence, memory=memory)
         return _engines().log_evidence(
             self,  # type: ignore[arg-type]
             evidence,
@@ -131,6 +167,38 @@ class Asking:
             memory=memory,
             n_jobs=n_jobs,
         )
+
+    def to_gaussian(self) -> Any:
+        """The joint distribution of a linear-Gaussian model as a `Gaussian`, components in the order of `variables`.
+
+        >>> import gramgraph as gg
+        >>> cpds = {"x": (1.0, 1.0), "y": {"coefficients": 2.0, "sd": 1.0}}
+        >>> gg.BayesianNetwork("x{real} -> y{real}", cpds=cpds).to_gaussian().cov.tolist()
+        [[1.0, 2.0], [2.0, 5.0]]
+        """
+        return _continuous().to_gaussian(self)
+
+    def partial_correlations(self) -> Any:
+        """Correlation of each pair given all other variables, −P_ij / √(P_ii P_jj): a data frame; zeros are no edges.
+
+        >>> import gramgraph as gg
+        >>> net = gg.MarkovNetwork.from_precision([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
+        >>> net.partial_correlations().loc["x0"].round(3).tolist()
+        [1.0, 0.5, 0.0]
+        """
+        return _continuous().partial_correlations(self)
+
+    def log_likelihood(self, data: Any, *, memory: float | None = None) -> FloatArray:
+        """log p(row) for every row of a table of cases; gaps are summed (integrated) out.
+
+        >>> import gramgraph as gg
+        >>> rows = gg.datasets.asia().log_likelihood([{"smoke": "yes"}, {"smoke": "yes", "lung": "no"}])
+        >>> rows.round(4).tolist()
+        [-0.6931, -0.7985]
+        """
+        from numpy import atleast_1d
+
+        return atleast_1d(self.log_evidence(data, memory=memory))
 
     def sample(
         self,
@@ -148,6 +216,10 @@ class Asking:
         >>> draws.shape, set(draws["smoke"])
         ((1000, 8), {'yes'})
         """
+        if not self._discrete:  # type: ignore[attr-defined]
+            return _continuous().sample(
+                self, n, evidence, virtual_evidence=virtual_evidence, random_state=random_state, memory=memory
+            )
         return _engines().sample(
             self,  # type: ignore[arg-type]
             n,

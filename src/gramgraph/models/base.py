@@ -12,7 +12,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors import TableFactor
 from gramgraph.models.asking import Asking
-from gramgraph.variables import Var
+from gramgraph.variables import Discrete, Var
 
 __all__ = ["GraphicalModel", "scopes_of"]
 
@@ -22,12 +22,14 @@ class GraphicalModel(Asking, ABC):
 
     _vars: tuple[Var, ...]
     _index: dict[str, int]
+    _discrete: bool  # whether all variables have labelled states
     name: str
     metadata: dict[str, Any]  # what a file said about the model beside its numbers (properties, positions)
 
     def _set_variables(self, variables: Iterable[Var]) -> None:
         self._vars = tuple(variables)
         self._index = {var.name: i for i, var in enumerate(self._vars)}
+        self._discrete = {type(var.domain) for var in self._vars} <= {Discrete}
         self._plans: dict[Any, Any] = {}  # compiled structures, filled by the engines
         self._lock = RLock()
         if len(self._index) != len(self._vars):
@@ -88,6 +90,10 @@ class GraphicalModel(Asking, ABC):
 
     def joint_log_prob(self, assignment: Mapping[str, Any]) -> float:
         """log of the product of all factors at a full assignment, not normalized (for a Bayesian network: log p(x))."""
+        if not self._discrete:
+            from gramgraph.models.mixed import joint_log_density
+
+            return joint_log_density(self, assignment)
         at = self._full(assignment)
         total = 0.0
         for factor in self.factors(structured=False):
@@ -99,12 +105,20 @@ class GraphicalModel(Asking, ABC):
 
     def _full(self, assignment: Mapping[str, Any]) -> list[int]:
         """State indices in the order of the variables; every variable needs a value, and only these."""
+        self._check_full(assignment)
+        return [var.index(assignment[var.name]) for var in self._vars]
+
+    def _check_full(self, assignment: Mapping[str, Any]) -> None:
+        """Every variable needs a value, and only these."""
         for name in assignment:
             self.index(name)
         missing = [name for name in self._index if name not in assignment]
         if missing:
             raise VariableError(f"a full assignment is needed; no value for {listing(missing)}")
-        return [var.index(assignment[var.name]) for var in self._vars]
+
+    def _sizes(self) -> list[int]:
+        """Numbers of states, as weights of triangulation; a real-valued variable counts as two."""
+        return [var.size if var.is_discrete else 2 for var in self._vars]
 
     def _positions(self, names: str | Iterable[str]) -> tuple[int, ...]:
         """Positions of one name or several."""

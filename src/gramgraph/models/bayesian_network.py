@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph._progress import Progress
 from gramgraph._show import html_table
 from gramgraph.conditionals import Conditional
 from gramgraph.exceptions import ModelError, did_you_mean, listing
@@ -65,6 +66,7 @@ class BayesianNetwork(DirectedModel):
 
     _conditionals: tuple[Conditional | None, ...]
     _writing_faults: tuple[tuple[str, str], ...] = ()  # (variable or "", sentence): faults that the parts do not show
+    fit_report: Any = None  # how EM went, after a fit to data with missing cells
 
     draft = _DraftDoor()
 
@@ -189,13 +191,15 @@ class BayesianNetwork(DirectedModel):
         for c in self._conditionals:
             if c is None:
                 raise ModelError(self._say_missing(self._without_table()))
-            out.extend(c.factors() if structured else (TableFactor(c.scope, c.table()),))
+            out.extend(c.factors() if structured or not c.tabular else (TableFactor(c.scope, c.table()),))
         return tuple(out)
 
     def joint_log_prob(self, assignment: Mapping[str, Any]) -> float:
         """log p(x) = Σ log p(x_i | parents) at a full assignment, in O(edges)."""
         if not self.has_tables:
             raise ModelError(self._say_missing(self._without_table()))
+        if not self._discrete:
+            return super().joint_log_prob(assignment)
         at = self._full(assignment)
         total = 0.0
         for i, (row, c) in enumerate(zip(self._parents, self._conditionals, strict=True)):
@@ -208,11 +212,20 @@ class BayesianNetwork(DirectedModel):
     @property
     def n_parameters(self) -> int:
         """Number of free parameters; a variable without a conditional counts as a table."""
-        sizes = [var.size for var in self._vars]
         return sum(
-            c.n_parameters if c is not None else (sizes[v] - 1) * prod(sizes[p] for p in row)
+            c.n_parameters if c is not None else self._count(self._vars[v], [self._vars[p] for p in row])
             for v, (row, c) in enumerate(zip(self._parents, self._conditionals, strict=True))
         )
+
+    @staticmethod
+    def _count(child: Var, parents: Sequence[Var]) -> int:
+        """Free parameters of a table; of a linear Gaussian (a softmax) where real variables take part."""
+        m = 1 + sum(var.dimension for var in parents if not var.is_discrete)
+        if child.is_discrete:
+            own = (child.size - 1) * m
+        else:
+            own = child.dimension * m + child.dimension * (child.dimension + 1) // 2
+        return own * prod(var.size for var in parents if var.is_discrete)
 
     # ------------------------------------------------------------------------------------------ other networks
 
@@ -238,6 +251,64 @@ class BayesianNetwork(DirectedModel):
 
         return with_random_tables(self, random_state, concentration)
 
+    def fit(
+        self,
+        data: Any,
+        *,
+        prior: Any = None,
+        equivalent_sample_size: float = 10.0,
+        weights: Any = None,
+        max_iter: int = 200,
+        tol: float = 1e-5,
+        restarts: int = 1,
+        random_state: RandomState = None,
+        progress: Progress = False,
+    ) -> Self:
+        """A new network with the same graph and tables learned from a frame; EM where cells are missing.
+
+        Parameters
+        ----------
+        data : a pandas, polars or Arrow frame, or a dict of columns; variables without a column are hidden.
+        prior : None is maximum likelihood (a row of a table that never occurs becomes uniform); "bdeu" spreads
+            `equivalent_sample_size` rows over each table, "k2" adds one to every cell, a number adds that much, and a
+            dict gives pseudo-counts per variable, shape (*parent sizes, child size).
+        weights : the name of a column, or one number for each row.
+        max_iter, tol, restarts, random_state : of EM, which stops when a step gains less than `tol` a row.
+
+        After EM `fit_report` holds the log-likelihood of every step. Conditionals of discrete variables become tables.
+        Real-valued variables (declared as such, or whose columns hold fractions) become linear Gaussians, one for each
+        configuration of their discrete parents; their prior is a `gg.LinearGaussianPrior`. A discrete child of real
+        parents becomes a `Softmax`; predictors and copulas are fitted again.
+
+        >>> import gramgraph as gg
+        >>> frame = gg.datasets.sprinkler().sample(1000, random_state=0)
+        >>> net = gg.BayesianNetwork("rain -> wet <- sprinkler").fit(frame)
+        >>> round(net.query("wet", {"rain": "yes", "sprinkler": "no"})["wet"].prob("yes"), 1)
+        0.9
+        """
+        from gramgraph.learn.continuous import fit_mixed, with_real_columns
+        from gramgraph.learn.parameters import fit
+
+        start = with_real_columns(self, data)
+        net, report = (fit if start._discrete else fit_mixed)(
+            start, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights,
+            max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress,
+        )  # fmt: skip
+        net.fit_report = report
+        return net  # type: ignore[return-value]
+
+    def impute(self, data: Any, *, method: str = "mpe", random_state: RandomState = None) -> Any:
+        """A frame with its missing cells filled: by the most probable states of each row together ("mpe"), or by a
+        draw of what is missing given the rest ("draw"; repeat it for multiple imputation).
+
+        >>> import gramgraph as gg, pandas as pd
+        >>> gg.datasets.asia().impute(pd.DataFrame({"smoke": ["yes", None], "lung": [None, "yes"]})).values.tolist()
+        [['yes', 'no'], ['yes', 'yes']]
+        """
+        from gramgraph.learn.impute import impute
+
+        return impute(self, data, method=method, random_state=random_state)
+
     def to_markov_network(self) -> MarkovNetwork:
         """The same distribution without directions: a factor p(x | parents) per family; the graph becomes moral."""
         from gramgraph.models.markov_network import MarkovNetwork
@@ -250,6 +321,23 @@ class BayesianNetwork(DirectedModel):
 
         names = [f"p({' | '.join(filter(None, (name, ', '.join(self.parents(name)))))})" for name in self.variables]
         return FactorGraph.from_parts(self._vars, self.factors(structured=False), names=names, name=self.name)
+
+    @classmethod
+    def from_gaussian(
+        cls, mean: Any, covariance: Any, structure: Any = None, *, names: Sequence[str] | None = None, name: str = ""
+    ) -> Self:
+        """A linear-Gaussian network from a joint Gaussian: each variable regressed on its parents.
+
+        Without a structure each variable has all before it as parents, and the joint is kept exactly; `to_gaussian`
+        goes the other way.
+
+        >>> net = BayesianNetwork.from_gaussian([0, 0], [[1, 0.5], [0.5, 2]], "a -> b", names=["a", "b"])
+        >>> net.conditional("b").coefficients.tolist(), net.conditional("b").covariance.tolist()
+        ([[0.5]], [[1.75]])
+        """
+        from gramgraph.models.gaussian import network_parts
+
+        return cls.from_parts(*network_parts(mean, covariance, structure, names), name=name)
 
     @classmethod
     def from_networkx(cls, graph: Any, *, cpds: Any = None, states: Mapping[str, Any] | None = None) -> Self:
@@ -288,7 +376,7 @@ class BayesianNetwork(DirectedModel):
 
     def _repr_html_(self) -> str:
         rows = [
-            (var.name, listing(var.states, 8), listing(self._names(row), 8))
+            (var.name, listing(var.states, 8) if var.is_discrete else repr(var.domain), listing(self._names(row), 8))
             for var, row in zip(self._vars[:60], self._parents, strict=False)
         ]
         if len(self) > 60:

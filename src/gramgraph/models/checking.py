@@ -11,7 +11,7 @@ from gramgraph.conditionals.base import ROW_TOLERANCE
 from gramgraph.exceptions import listing
 from gramgraph.variables import Discrete, Var
 
-__all__ = ["cycle_faults", "domain_faults", "family_faults", "number_faults"]
+__all__ = ["cycle_faults", "describe", "domain_faults", "family_faults", "number_faults"]
 
 
 def domain_faults(variables: Iterable[Var]) -> list[str]:
@@ -70,9 +70,15 @@ def family_faults(
         else:
             for own, given in zip((var, *wanted), (c.child, *c.parents), strict=True):
                 if own != given:
-                    there, here = listing(given.states), listing(own.states)
-                    found.append(f"the conditional of {var.name} has {own.name} with the states {there}, not {here}")
+                    there = describe(given)
+                    here = listing(own.states) if own.is_discrete and given.is_discrete else describe(own)
+                    found.append(f"the conditional of {var.name} has {own.name} with {there}, not {here}")
     return found
+
+
+def describe(var: Var) -> str:
+    """`the states a, b`, or that the variable is real-valued, for messages."""
+    return f"the states {listing(var.states)}" if var.is_discrete else f"values in {var.domain!r}"
 
 
 def _same(a: Var, b: Var) -> bool:

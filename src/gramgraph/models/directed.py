@@ -160,8 +160,7 @@ class DirectedModel(GraphicalModel):
         """
         from gramgraph.graphs import junction_tree, moralize
 
-        sizes = [var.size for var in self._vars]
-        tree = junction_tree(moralize(self.graph), sizes, heuristic=heuristic, tries=tries)
+        tree = junction_tree(moralize(self.graph), self._sizes(), heuristic=heuristic, tries=tries)
         return name_tree(tree, self.variables)
 
     def to_networkx(self) -> Any:
@@ -169,7 +168,9 @@ class DirectedModel(GraphicalModel):
         import networkx as nx
 
         out = nx.DiGraph(name=self.name)
-        out.add_nodes_from((var.name, {"states": var.states}) for var in self._vars)
+        out.add_nodes_from(
+            (var.name, {"states": var.states} if var.is_discrete else {"real": var.dimension}) for var in self._vars
+        )
         out.add_edges_from(self.edges)
         return out
 

@@ -13,7 +13,7 @@ from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.models.contexts import find_context, row_values
 from gramgraph.models.cpt import html_rows, text_rows
 from gramgraph.models.notation import read_structure
-from gramgraph.models.writing import as_states, make_conditional
+from gramgraph.models.writing import as_states, as_var, make_conditional
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, discrete
 
@@ -90,7 +90,10 @@ class Draft:
         """A new variable with its states and, if wanted, edges from `parents`."""
         if name in self._vars:
             raise ModelError(f"{name} is already a variable of this draft: set_states changes its states")
-        self._vars[name] = discrete(name, as_states(states))
+        made = as_var(name, states)
+        if not made.is_discrete:
+            raise ModelError(f"{name}: a draft holds tables of discrete variables; write a real-valued one with cpds=")
+        self._vars[name] = made
         self._parents[name] = []
         for parent in (parents,) if isinstance(parents, str) else parents:
             self.add_edge(parent, name)

@@ -69,7 +69,7 @@ class MarkovNetwork(FactorModel):
     def from_parts(
         cls,
         variables: Iterable[Var],
-        factors: Sequence[TableFactor],
+        factors: Sequence[Any],
         *,
         name: str = "",
         metadata: dict[str, Any] | None = None,
@@ -113,6 +113,32 @@ class MarkovNetwork(FactorModel):
             raise ModelError(faults)
         return cls.from_parts(known.values(), made, name=name)
 
+    @classmethod
+    def from_precision(
+        cls,
+        precision: Any,
+        *,
+        mean: Any = None,
+        shift: Any = None,
+        names: Sequence[str] | None = None,
+        tolerance: float = 0.0,
+        name: str = "",
+    ) -> Self:
+        """A Gaussian network: p(x) ∝ exp(−½ xᵀPx + hᵀx), an edge where |P_ij| > tolerance.
+
+        `precision` is an array, a data frame (its columns are the names) or a scipy sparse matrix; the `mean` or the
+        `shift` h = P · mean may be given. Zeros of P are missing edges: independence given all other variables.
+
+        >>> net = MarkovNetwork.from_precision([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])
+        >>> net.edges, net.is_separated("x0", "x2", given="x1")
+        ((('x0', 'x1'), ('x1', 'x2')), True)
+        >>> round(net.query("x0", {"x1": 1.0})["x0"].mean(), 6)
+        0.5
+        """
+        from gramgraph.models.gaussian import factors_of_precision
+
+        return cls.from_parts(*factors_of_precision(precision, mean, shift, names, tolerance), name=name)
+
     def neighbors(self, name: str) -> tuple[str, ...]:
         """Variables that an edge joins to `name`."""
         return self.markov_blanket(name)
@@ -132,7 +158,9 @@ class MarkovNetwork(FactorModel):
         import networkx as nx
 
         out = nx.Graph(name=self.name)
-        out.add_nodes_from((var.name, {"states": var.states}) for var in self._vars)
+        out.add_nodes_from(
+            (var.name, {"states": var.states} if var.is_discrete else {"real": var.dimension}) for var in self._vars
+        )
         out.add_edges_from(self.edges)
         return out
 

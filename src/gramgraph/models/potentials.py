@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError, listing
-from gramgraph.factors import TableFactor
+from gramgraph.factors import GaussianFactor, TableFactor
 from gramgraph.models.writing import as_states
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Discrete, Var, discrete
@@ -115,8 +115,11 @@ def factor_faults(factors: Iterable[TableFactor], known: Mapping[str, Var]) -> l
             if var.name not in known:
                 found.append(f"{what} is over {var.name}, which is not a variable of the model")
             elif known[var.name] != var:
-                there, here = listing(var.states), listing(known[var.name].states)
-                found.append(f"{what} has {var.name} with the states {there}, not {here}")
+                found.append(f"{what} has {var!r}, the model {known[var.name]!r}")
+        if isinstance(factor, GaussianFactor):
+            if not np.isfinite(factor.precision).all() or not np.isfinite(factor.shift).all():
+                found.append(f"{what} has entries that are not finite numbers")
+            continue
         if not np.isfinite(factor.values).all() or not np.isfinite(factor.log_scale):
             found.append(f"{what} has entries that are not finite numbers")
         elif (factor.values < 0).any():

@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph._show import html_table
 from gramgraph.exceptions import listing
-from gramgraph.factors import TableFactor
+from gramgraph.factors import GaussianFactor, TableFactor
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.checking import domain_faults
 from gramgraph.models.named import NamedJunctionTree, name_tree
@@ -79,14 +79,13 @@ class FactorModel(GraphicalModel):
         """Triangulate, and join the cliques as a tree."""
         from gramgraph.graphs import junction_tree
 
-        sizes = [var.size for var in self._vars]
-        return name_tree(junction_tree(self.graph, sizes, heuristic=heuristic, tries=tries), self.variables)
+        return name_tree(junction_tree(self.graph, self._sizes(), heuristic=heuristic, tries=tries), self.variables)
 
     def _equal_factors(self, other: FactorModel) -> bool:
         if self._vars != other._vars or len(self._factors) != len(other._factors):
             return False
         return all(
-            a.scope == b.scope and a.log_scale == b.log_scale and np.array_equal(a.values, b.values)
+            a.scope == b.scope and a.log_scale == b.log_scale and _same_numbers(a, b)
             for a, b in zip(self._factors, other._factors, strict=True)
         )
 
@@ -107,8 +106,20 @@ class FactorModel(GraphicalModel):
 
     def _repr_html_(self) -> str:
         rows = [
-            (var.name, listing(var.states, 8), listing(self.markov_blanket(var.name), 8)) for var in self._vars[:60]
+            (
+                var.name,
+                listing(var.states, 8) if var.is_discrete else repr(var.domain),
+                listing(self.markov_blanket(var.name), 8),
+            )
+            for var in self._vars[:60]
         ]
         if len(self) > 60:
             rows.append((f"… {len(self) - 60} more", "", ""))
         return html_table(("variable", "states", "neighbors"), rows, caption=repr(self))
+
+
+def _same_numbers(a: Any, b: Any) -> bool:
+    if isinstance(a, GaussianFactor) or isinstance(b, GaussianFactor):
+        same = isinstance(a, GaussianFactor) and isinstance(b, GaussianFactor)
+        return same and np.array_equal(a.precision, b.precision) and np.array_equal(a.shift, b.shift)
+    return np.array_equal(a.values, b.values)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from gramgraph.conditionals import Table
+from gramgraph.conditionals import Conditional, LinearGaussian, Table
 from gramgraph.exceptions import ModelError
 from gramgraph.models.contexts import row_values
 from gramgraph.typing import FloatArray, RandomState
@@ -28,7 +28,8 @@ def intervene(net: Net, interventions: Mapping[str, Any]) -> Net:
     conditionals, parents = list(net._conditionals), list(net._parents)
     for name, value in interventions.items():
         i = net.index(name)
-        made = Table(net._vars[i], (), _distribution(net._vars[i], value))
+        var = net._vars[i]
+        made: Conditional = Table(var, (), _distribution(var, value)) if var.is_discrete else _fixed(var, value)
         wrong = made.faults()
         if wrong:
             raise ModelError([f"do({name}): {fault}" for fault in wrong])
@@ -44,10 +45,20 @@ def _distribution(var: Var, value: Any) -> FloatArray:
     return np.eye(var.size)[var.index(value)]
 
 
+def _fixed(var: Var, value: Any) -> LinearGaussian:
+    """A real variable at a value; a pair (mean, sd) sets it at random."""
+    if var.dimension == 1 and isinstance(value, tuple) and len(value) == 2:
+        return LinearGaussian(var, (), (), value[0], sd=value[1])
+    return LinearGaussian(var, (), (), var.domain.read(value, var.name), 0.0)  # type: ignore[attr-defined]
+
+
 def with_random_tables(net: Net, random_state: RandomState, concentration: float) -> Net:
     """Every row drawn from Dirichlet(concentration, …, concentration); one is uniform over all distributions."""
     if not concentration > 0.0:
         raise ModelError(f"concentration must be a positive number, not {concentration!r}")
+    if not net._discrete:
+        names = [var.name for var in net._vars if not var.is_discrete]
+        raise ModelError(f"random tables are those of discrete variables; {', '.join(names[:5])} is real-valued")
     rng = np.random.default_rng(random_state)
     conditionals = []
     for var, row in zip(net._vars, net._parents, strict=True):

@@ -11,11 +11,13 @@ import numpy as np
 from gramgraph.conditionals import Conditional, Deterministic, Table
 from gramgraph.conditionals.base import row_name
 from gramgraph.exceptions import GramGraphError, ModelError, did_you_mean, listing
+from gramgraph.models.checking import describe
 from gramgraph.models.contexts import find_context, name_labels, row_values
+from gramgraph.models.mixed import is_linear, make_mixed
 from gramgraph.models.notation import Structure, read_structure
-from gramgraph.variables import Discrete, Var, discrete
+from gramgraph.variables import Discrete, Domain, Real, Var, discrete, real
 
-__all__ = ["Parts", "as_states", "make_conditional", "read_parts"]
+__all__ = ["Parts", "as_states", "as_var", "make_conditional", "read_parts"]
 
 _DEFAULT = Discrete(("no", "yes"))
 
@@ -132,24 +134,40 @@ def as_states(given: Any) -> tuple[str, ...]:
     return tuple(map(str, given))
 
 
+def as_var(name: str, given: Any) -> Var:
+    """A variable from its labels or their number, or a real-valued one from `gg.Real(…)`, "real" or "real^3"."""
+    if isinstance(given, Domain):
+        return Var(name, given)
+    word = given[0] if isinstance(given, tuple) and len(given) == 1 else given
+    if isinstance(word, str) and (word == "real" or word.startswith("real^")):
+        size = word[5:] or "1"
+        if not size.isdecimal():
+            raise ModelError(f"{name}: real^3 means vectors of 3 reals; got {word!r}")
+        return Var(name, Real(int(size)))
+    return discrete(name, as_states(given))
+
+
 def _make_variables(
     written: Structure, specs: Mapping[str, Any], states: Mapping[str, Any], out: Parts, assumed: dict[str, None]
 ) -> tuple[Var, ...]:
-    known: dict[str, Var] = {name: discrete(name, labels) for name, labels in written.states.items()}
+    known: dict[str, Var] = {name: as_var(name, labels) for name, labels in written.states.items()}
     declared = dict(states)
     _drop_unknown(written, declared, "states", out)
 
     def learn(var: Var, source: str) -> None:
         before = known.setdefault(var.name, var)
         if before != var:
-            fault = f"{source} gives {var.name} the states {listing(var.states)}, elsewhere {listing(before.states)}"
+            fault = f"{source} gives {var.name} {describe(var)}, elsewhere {describe(before)}"
             out.faults.append((var.name, fault))
 
     for name, labels in declared.items():
-        learn(discrete(name, as_states(labels)), "states=")
+        learn(as_var(name, labels), "states=")
     for spec in specs.values():
         for var in spec.scope if isinstance(spec, Conditional) else ():
             learn(var, f"the conditional of {spec.child.name}")
+    for name, spec in specs.items():
+        if name not in known and is_linear(spec):
+            known[name] = real(name)
     guessed = _labels_in(written, specs, known)
     for name in written.names:
         if name not in known:
@@ -172,7 +190,9 @@ def _labels_in(written: Structure, specs: Mapping[str, Any], known: Mapping[str,
     for name, spec in specs.items():
         if not isinstance(spec, Mapping):
             continue
-        parents = list(written.parents[name])
+        parents = [p for p in written.parents[name] if p not in known or known[p].is_discrete]
+        if is_linear(spec, alone=True):
+            continue
         rows = spec.items() if parents else [((), spec)]
         for context, row in rows:
             try:
@@ -181,7 +201,7 @@ def _labels_in(written: Structure, specs: Mapping[str, Any], known: Mapping[str,
                 continue  # reported when the table is made
             for parent, label in labels.items():
                 note(parent, label)
-            for label in row if isinstance(row, Mapping) else ():
+            for label in row if isinstance(row, Mapping) and not is_linear(spec) else ():
                 note(name, label)
     return found
 
@@ -193,6 +213,8 @@ def make_conditional(child: Var, parents: Sequence[Var], spec: Any) -> Condition
     """A conditional from what was written for it: itself, a function, rows by context, or numbers."""
     if isinstance(spec, Conditional):
         return spec
+    if not all(var.is_discrete for var in (child, *parents)):
+        return make_mixed(child, tuple(parents), spec)
     if callable(spec) and not hasattr(spec, "__array__"):
         return Deterministic(child, tuple(parents), spec)
     if isinstance(spec, Mapping) and parents:

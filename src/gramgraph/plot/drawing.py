@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import Any
 
+import numpy as np
+
 from gramgraph._show import shorten
 from gramgraph.answers import Answer
 from gramgraph.evidence import Likelihood, Not, OneOf, Soft
@@ -148,7 +150,9 @@ def _variable_box(name: str, answer: Answer | None, observed: Mapping[str, Any])
     seen = _observation_text(observed[name]) if name in observed else None
     title = shorten(name, MAX_NAME)
     if answer is not None and name in answer:
-        belief = answer[name]
+        belief: Any = answer[name]
+        if not hasattr(belief, "probabilities"):  # a real-valued variable
+            return _real_box(name, belief, seen)
         rows = _rows(belief.states, belief.probabilities.tolist())
         label = max(text_length(shorten(text, MAX_LABEL), SMALL) for text, _ in rows)
         width = max(text_length(title, FONT) + 2 * PAD, label + BAR + NUMBER + 3 * PAD)
@@ -157,6 +161,16 @@ def _variable_box(name: str, answer: Answer | None, observed: Mapping[str, Any])
     if seen is None:
         return Box(name, width=round(max(width, 34.0), 1), height=HEADER + 4)
     width = max(width, text_length(shorten(seen, MAX_NAME), SMALL) + 2 * PAD)
+    return Box(name, (), seen, width=round(max(width, 44.0), 1), height=HEADER + ROW + 6)
+
+
+def _real_box(name: str, belief: Any, seen: str | None) -> Box:
+    """A box with mean and standard deviation."""
+    if seen is None:
+        parts = zip(np.atleast_1d(belief.mean()), np.atleast_1d(belief.sd()), strict=True)
+        seen = ", ".join(f"{m:.4g} ± {s:.3g}" for m, s in parts)
+    title, text = shorten(name, MAX_NAME), shorten(seen, MAX_NAME)
+    width = max(text_length(title, FONT), text_length(text, SMALL)) + 2 * PAD
     return Box(name, (), seen, width=round(max(width, 44.0), 1), height=HEADER + ROW + 6)
 
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from gramgraph._show import clean, joined, shorten
 from gramgraph.answers import Answer, Belief
-from gramgraph.exceptions import GramGraphError
 from gramgraph.models import GraphicalModel
 from gramgraph.plot import drawing as d
+from gramgraph.plot.axes import axes
 from gramgraph.plot.layout import curve
 
 __all__ = ["plot_beliefs", "plot_junction_tree", "plot_network"]
@@ -76,15 +76,7 @@ def plot_junction_tree(tree: Any, *, ax: Any = None) -> Any:
 
 
 def _axes(ax: Any, *, size: tuple[float, float]) -> Any:
-    if ax is not None:
-        return ax
-    try:
-        import matplotlib.pyplot as plt
-    except ImportError as error:
-        raise GramGraphError(
-            "matplotlib is needed for this picture: pip install 'gramgraph[plot]' (network_svg needs nothing)"
-        ) from error
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    return axes(ax, size=size, instead=" (network_svg needs nothing)")
 
 
 def _plain(text: str) -> str:

@@ -1,0 +1,118 @@
+"""What conditionals have in common that real-valued variables take part in."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, NoReturn, TypeAlias
+
+import numpy as np
+
+from gramgraph.conditionals.base import Conditional
+from gramgraph.exceptions import ModelError
+from gramgraph.typing import Array, FloatArray, IntArray
+from gramgraph.variables import Real, Var, real
+
+__all__ = ["Draws", "RealConditional", "as_parents", "as_var", "draw", "log_density", "stack_real"]
+
+#: Values of many cases: (n, dimension) numbers of a real variable, (n,) state codes of a discrete one.
+Draws: TypeAlias = Mapping[Var, Array]
+
+
+class RealConditional(Conditional):
+    """p(child | parents) with a real-valued child, or real-valued parents: a density that can be drawn from.
+
+    Subclasses give `log_density` and `draw` for many cases at once, beside `faults`, `to_fields` and `from_fields`.
+    """
+
+    tabular: ClassVar[bool] = False
+
+    @property
+    def discrete_parents(self) -> tuple[Var, ...]:
+        """The parents with labelled states, in order."""
+        return tuple(var for var in self.parents if var.is_discrete)
+
+    @property
+    def real_parents(self) -> tuple[Var, ...]:
+        """The real-valued parents, in order."""
+        return tuple(var for var in self.parents if not var.is_discrete)
+
+    @abstractmethod
+    def log_density(self, values: Draws, /) -> FloatArray:
+        """log p(child | parents) of every case; `values` holds child and parents."""
+
+    @abstractmethod
+    def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
+        """A value of the child for each of n cases; `values` holds the parents."""
+
+    def table(self) -> NoReturn:
+        """There is none: a real-valued variable takes part."""
+        raise ModelError(f"{self.child.name} or one of its parents is real-valued: its conditional has no table")
+
+    def factors(self) -> Any:
+        """Factors of the algebra, where the kind has them."""
+        raise ModelError(f"the {self.kind} conditional of {self.child.name} is not a factor of one kind")
+
+    @property
+    def size(self) -> int:
+        """Number of parameters that are stored."""
+        return self.n_parameters
+
+    def prob_at(self, states: Any, /) -> NoReturn:
+        """There are no cells."""
+        self.table()
+
+    def equals(self, other: Conditional, /) -> bool:
+        """The same kind, child, parents in the same order, and exactly the same numbers."""
+        return self is other or (type(self) is type(other) and self.scope == other.scope and self._equal_numbers(other))
+
+    def _rows(self, values: Draws) -> tuple[IntArray, ...]:
+        """State codes of the discrete parents, as an index into arrays whose first axes are theirs."""
+        return tuple(np.asarray(values[var]) for var in self.discrete_parents)
+
+
+def as_var(given: Var | str) -> Var:
+    """A variable, or a real-valued one of this name."""
+    return given if isinstance(given, Var) else real(str(given))
+
+
+def as_parents(given: Var | str | Sequence[Var | str]) -> tuple[Var, ...]:
+    """Several of them; one alone counts as a sequence of one."""
+    return (as_var(given),) if isinstance(given, (Var, str)) else tuple(as_var(var) for var in given)
+
+
+def check_real_child(child: Var, kind: str) -> None:
+    """A `ModelError` unless the child is real-valued."""
+    if not isinstance(child.domain, Real):
+        raise ModelError(f"a {kind} conditional is one of a real-valued variable; {child.name} is {child!r}")
+
+
+def stack_real(parents: Sequence[Var], values: Draws, n: int) -> FloatArray:
+    """The real-valued variables of all cases side by side, (n, sum of dimensions)."""
+    parts = [np.asarray(values[var], dtype=np.float64).reshape(n, -1) for var in parents]
+    return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
+
+
+def log_density(conditional: Conditional, values: Draws) -> FloatArray:
+    """log p(child | parents) of every case, for a conditional of any kind."""
+    if isinstance(conditional, RealConditional):
+        return conditional.log_density(values)
+    table = conditional.table()
+    with np.errstate(divide="ignore"):
+        return np.log(table[tuple(np.asarray(values[var]) for var in conditional.scope)])
+
+
+def draw(conditional: Conditional, values: Draws, n: int, rng: np.random.Generator) -> Array:
+    """A value of the child for each of n cases, for a conditional of any kind."""
+    if isinstance(conditional, RealConditional):
+        return conditional.draw(values, n, rng)
+    table = conditional.table()
+    rows = table[tuple(np.asarray(values[var]) for var in conditional.parents)]
+    return draw_states(np.broadcast_to(rows, (n, rows.shape[-1])), rng)
+
+
+def draw_states(p: FloatArray, rng: np.random.Generator) -> IntArray:
+    """One state code for each row of probabilities."""
+    cumulative = np.cumsum(p, axis=1)
+    u = rng.random(len(p)) * cumulative[:, -1]
+    return np.minimum((cumulative <= u[:, None]).sum(axis=1), p.shape[1] - 1)

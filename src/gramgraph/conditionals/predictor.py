@@ -1,0 +1,201 @@
+"""Any scikit-learn regressor or classifier as a conditional."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NoReturn, Self
+
+import numpy as np
+
+from gramgraph.conditionals.continuous import (
+    Draws,
+    RealConditional,
+    as_parents,
+    as_var,
+    draw_states,
+)
+from gramgraph.exceptions import ModelError, VariableError, listing
+from gramgraph.factors.gaussian import LOG_2PI
+from gramgraph.typing import Array, FloatArray
+from gramgraph.variables import Real, Var
+
+__all__ = ["Predictor"]
+
+
+@dataclass(frozen=True, eq=False)
+class Predictor(RealConditional):
+    """p(child | parents) from a fitted estimator.
+
+    A real-valued child: N(estimator.predict(x), noise²), where `noise` is the standard deviation (or, for a vector,
+    the covariance) of the errors. A discrete child: `predict_proba`, whose classes are the child's states. The
+    features x are the components of the real parents and, for a discrete parent, one 0/1 column a state, in the order
+    of the parents. `Predictor.fit` fits an estimator and finds the noise by cross-validation.
+
+    Inference is by weighted draws. An estimator cannot be written to a file.
+
+    >>> import pandas as pd
+    >>> from sklearn.linear_model import LinearRegression
+    >>> data = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "y": [0.1, 0.9, 2.1, 2.9, 4.1, 4.9]})
+    >>> y = Predictor.fit("y", ("x",), LinearRegression(), data)
+    >>> bool(y.noise[0, 0] < 0.1)
+    True
+    """
+
+    kind: ClassVar[str] = "predictor"
+    child: Var
+    parents: tuple[Var, ...]
+    estimator: Any
+    noise: Any = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "child", as_var(self.child))
+        object.__setattr__(self, "parents", as_parents(self.parents))
+        wanted = "predict" if isinstance(self.child.domain, Real) else "predict_proba"
+        if not callable(getattr(self.estimator, wanted, None)):
+            raise ModelError(
+                f"the predictor of {self.child.name} needs a method {wanted}: {self.estimator!r:.60} has none"
+            )
+        if not self.parents:
+            raise ModelError(f"the predictor of {self.child.name} has no parents to predict from")
+        if isinstance(self.child.domain, Real):
+            object.__setattr__(self, "noise", self._covariance(self.noise))
+
+    def _covariance(self, given: Any) -> FloatArray:
+        k = self.child.dimension
+        if given is None:
+            raise ModelError(
+                f"the predictor of {self.child.name} needs the standard deviation of its errors: noise=…, or let "
+                "Predictor.fit find it"
+            )
+        noise = np.asarray(given, dtype=np.float64)
+        S = noise if noise.shape == (k, k) and k > 1 else np.broadcast_to(noise.reshape(-1) ** 2, (k,)) * np.eye(k)
+        if not np.isfinite(S).all() or np.linalg.eigvalsh(S)[0] <= 0.0:
+            raise ModelError(f"the noise of {self.child.name} must be positive, got {given!r}")
+        return np.asarray(S)
+
+    @classmethod
+    def fit(
+        cls, child: Var | str, parents: Sequence[Var | str] | Var | str, estimator: Any, data: Any, *, cv: int = 5
+    ) -> Self:
+        """A copy of the estimator fitted to the columns of a data frame; the noise from `cv`-fold predictions."""
+        from sklearn.base import clone
+        from sklearn.model_selection import cross_val_predict
+
+        own, given = as_var(child), as_parents(parents)
+        missing = [var.name for var in (own, *given) if not _columns(var, data)]
+        if missing:
+            raise VariableError(f"the data have no column for {listing(missing)}")
+        X = np.hstack([_encoded(var, data) for var in given])
+        made = clone(estimator)
+        if own.is_discrete:
+            codes = np.array([own.index(label) for label in data[own.name]])
+            made.fit(X, np.array(own.states)[codes])
+            return cls(own, given, made)
+        Y = np.asarray(data[_columns(own, data)], dtype=np.float64)
+        target = Y[:, 0] if Y.shape[1] == 1 else Y
+        held = cross_val_predict(clone(estimator), X, target, cv=min(cv, len(X)))
+        error = Y - np.asarray(held).reshape(Y.shape)
+        S = error.T @ error / len(error)
+        made.fit(X, target)
+        return cls(own, given, made, np.sqrt(S[0, 0]) if len(S) == 1 else S)
+
+    def features(self, values: Draws, n: int) -> Array:
+        """What the estimator is given: (n, features)."""
+        parts = []
+        for var in self.parents:
+            x = np.asarray(values[var])
+            parts.append(np.eye(var.size)[x] if var.is_discrete else x.reshape(n, -1))
+        X = np.concatenate(parts, axis=1)
+        names = getattr(self.estimator, "feature_names_in_", None)
+        if names is not None and len(names) == X.shape[1]:  # fitted with a data frame: it wants one again
+            import pandas as pd
+
+            return pd.DataFrame(X, columns=list(names))  # type: ignore[no-any-return]
+        return X
+
+    def log_density(self, values: Draws, /) -> FloatArray:
+        """log p(child | parents) of every case."""
+        y = np.asarray(values[self.child])
+        if self.child.is_discrete:
+            with np.errstate(divide="ignore"):
+                return np.log(self._probabilities(values, len(y))[np.arange(len(y)), y])
+        k = self.child.dimension
+        r = y.reshape(-1, k) - self._mean(values, len(y))
+        L = np.linalg.cholesky(self.noise)
+        z = np.linalg.solve(L, r.T)
+        return np.asarray(-0.5 * (z**2).sum(axis=0) - np.log(np.diagonal(L)).sum() - 0.5 * k * LOG_2PI)
+
+    def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
+        """A value of the child for each of n cases."""
+        if self.child.is_discrete:
+            return draw_states(self._probabilities(values, n), rng)
+        L = np.linalg.cholesky(self.noise)
+        return self._mean(values, n) + rng.standard_normal((n, len(L))) @ L.T
+
+    def _mean(self, values: Draws, n: int) -> FloatArray:
+        if not n:
+            return np.zeros((0, self.child.dimension))
+        return np.asarray(self.estimator.predict(self.features(values, n)), dtype=np.float64).reshape(n, -1)
+
+    def _probabilities(self, values: Draws, n: int) -> FloatArray:
+        out = np.zeros((n, self.child.size))
+        if n:
+            classes = [self.child.index(label) for label in self.estimator.classes_]
+            out[:, classes] = self.estimator.predict_proba(self.features(values, n))
+        return out
+
+    @property
+    def n_parameters(self) -> int:
+        """Not known: the estimator's own."""
+        return 0
+
+    def faults(self) -> list[str]:
+        """Classes that are no states of the child, or an estimator that was not fitted."""
+        from sklearn.exceptions import NotFittedError
+        from sklearn.utils.validation import check_is_fitted
+
+        try:
+            check_is_fitted(self.estimator)
+        except NotFittedError:
+            return [f"the estimator of {self.child.name} is not fitted: use Predictor.fit, or fit it first"]
+        except TypeError:
+            pass  # not one of scikit-learn's
+        if self.child.is_discrete:
+            known = getattr(self.estimator, "classes_", ())
+            odd = [str(label) for label in known if self.child.discrete.find(label) < 0]
+            if odd:
+                states = listing(self.child.states)
+                return [
+                    f"the estimator of {self.child.name} has the classes {listing(odd)}, no states of it ({states})"
+                ]
+        return []
+
+    def to_fields(self) -> NoReturn:
+        """An estimator has no place in a file."""
+        raise ModelError(
+            f"the conditional of {self.child.name} holds a scikit-learn estimator, which cannot be written to a file "
+            "(files hold numbers only, never pickled objects); refit it after reading, with Predictor.fit"
+        )
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], variables: Mapping[str, Var]) -> NoReturn:
+        """An estimator has no place in a file."""
+        raise ModelError("a predictor holds a scikit-learn estimator, which cannot be read from a file")
+
+    def _equal_numbers(self, other: Any) -> bool:
+        return self.estimator is other.estimator
+
+
+def _columns(var: Var, data: Any) -> list[str]:
+    """The columns of a variable: its name, or name[0], name[1], … for a vector."""
+    if var.is_discrete or var.dimension == 1:
+        return [var.name] if var.name in data else []
+    names = [f"{var.name}[{i}]" for i in range(var.dimension)]
+    return names if all(name in data for name in names) else []
+
+
+def _encoded(var: Var, data: Any) -> FloatArray:
+    if var.is_discrete:
+        return np.eye(var.size)[[var.index(label) for label in data[var.name]]]
+    return np.asarray(data[_columns(var, data)], dtype=np.float64)

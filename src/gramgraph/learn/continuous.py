@@ -1,0 +1,311 @@
+"""Networks with real-valued variables from data: regressions for complete rows, EM for missing cells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gramgraph._progress import Progress
+from gramgraph.conditionals import (
+    Conditional,
+    ConditionalLinearGaussian,
+    GaussianCopula,
+    LinearGaussian,
+    Predictor,
+    Softmax,
+    Table,
+)
+from gramgraph.data.columns import to_pandas
+from gramgraph.engines.continuous.door import RealQuestion, layout_of, read_question
+from gramgraph.exceptions import OptionError, VariableError, did_you_mean
+from gramgraph.learn.em import EMReport
+from gramgraph.learn.linear import LinearGaussianPrior, moments, regress
+from gramgraph.learn.parameters import _states_from
+from gramgraph.models import BayesianNetwork
+from gramgraph.typing import FloatArray, IntArray, RandomState
+from gramgraph.variables import Real, Var
+
+__all__ = ["Learner", "Statistics", "fit_mixed", "with_real_columns"]
+
+
+def with_real_columns(net: BayesianNetwork, data: Any) -> BayesianNetwork:
+    """The same structure, where undeclared variables whose columns hold fractions are real-valued; beside real ones,
+    other undeclared variables take the labels that their columns show."""
+    open_ones = [
+        v
+        for v, var in enumerate(net._vars)
+        if net._conditionals[v] is None and var.is_discrete and var.states == ("no", "yes")
+    ]
+    if not open_ones:
+        return net
+    frame = to_pandas(data)
+    variables = list(net._vars)
+    for v in open_ones:
+        name = variables[v].name
+        if name in frame and _fractions(frame[name]):
+            variables[v] = Var(name, Real())
+    if variables == list(net._vars) and net._discrete:
+        return net
+    for v in open_ones:
+        if variables[v].is_discrete:
+            variables[v] = _states_from(net, v, frame)
+    kept = list(net._conditionals)
+    return BayesianNetwork.from_parts(
+        variables, kept, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False
+    )
+
+
+def _fractions(column: Any) -> bool:
+    values = np.asarray(column)
+    if values.dtype.kind != "f":
+        return False
+    finite = values[np.isfinite(values)]
+    return bool(len(finite)) and bool((finite != np.round(finite)).any())
+
+
+class Statistics:
+    """What the M-step needs of one family: for each configuration of its discrete parents the weight, mean and
+    centered second moments of (real parents, child); or counts where the child is discrete."""
+
+    def __init__(self, n: FloatArray, mean: FloatArray, S: FloatArray) -> None:
+        self.n, self.mean, self.S = n, mean, S
+
+
+def fit_mixed(
+    net: BayesianNetwork,
+    data: Any,
+    *,
+    prior: Any = None,
+    equivalent_sample_size: float = 10.0,
+    weights: Any = None,
+    max_iter: int = 200,
+    tol: float = 1e-5,
+    restarts: int = 1,
+    random_state: RandomState = None,
+    progress: Progress = False,
+) -> tuple[BayesianNetwork, EMReport | None]:
+    """A network with the same graph and conditionals learned from `data`; see `BayesianNetwork.fit`."""
+    frame = to_pandas(data)
+    w, frame = _weights(frame, weights)
+    question = _read(net, frame)
+    if not question.n_cases or not w.sum() > 0:
+        raise VariableError("there are no rows to learn from")
+    learner = Learner(net, question, w, prior, equivalent_sample_size, frame)
+    if learner.complete:
+        return learner.from_complete(question.X, question.codes), None
+    from gramgraph.learn.continuous_em import fit_em
+
+    return fit_em(learner, max_iter, tol, restarts, np.random.default_rng(random_state), progress)
+
+
+def _weights(frame: Any, weights: Any) -> tuple[FloatArray, Any]:
+    if isinstance(weights, str):
+        if weights not in frame:
+            raise VariableError(
+                f"the weights' column {weights!r} is not in the frame.{did_you_mean(weights, frame.columns)}"
+            )
+        return _sound(np.asarray(frame[weights], dtype=np.float64), len(frame)), frame.drop(columns=weights)
+    if weights is None:
+        return np.ones(len(frame)), frame
+    return _sound(np.asarray(weights, dtype=np.float64), len(frame)), frame
+
+
+def _sound(w: FloatArray, n: int) -> FloatArray:
+    if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any():
+        raise OptionError(f"weights are {n} finite numbers from 0 on, one for each row")
+    return w
+
+
+def _read(net: BayesianNetwork, frame: Any) -> RealQuestion:
+    """All variables as columns, those without a column missing in every row; other columns are left alone."""
+
+    def owner(column: Any) -> Any:
+        return column if column in net else str(column).rpartition("[")[0]
+
+    known = [c for c in frame.columns if owner(c) in net]
+    if not known:
+        names = list(map(str, frame.columns))
+        hint = did_you_mean(names[0], net.variables) if names else ""
+        raise VariableError(f"no column of the frame is a variable of the network.{hint}")
+    found = read_question(net, [], frame[known])
+    layout = layout_of(net)
+    X = np.full((len(frame), layout.size), np.nan)
+    X[:, found.columns] = found.X
+    labelled = tuple(v for v, var in enumerate(net._vars) if var.is_discrete)
+    codes = np.full((len(frame), len(labelled)), -1, np.int64)
+    for v, column in zip(found.labelled, found.codes.T, strict=True):
+        codes[:, labelled.index(v)] = column
+    return RealQuestion(
+        layout, (), (), False, np.arange(layout.size), X, labelled, codes, batched=True, index=frame.index
+    )
+
+
+class Learner:
+    """The families of a network, and how each is estimated."""
+
+    def __init__(
+        self, net: BayesianNetwork, question: RealQuestion, w: FloatArray, prior: Any, ess: float, frame: Any
+    ) -> None:
+        self.net, self.question, self.w, self.frame = net, question, w, frame
+        self.layout = question.layout
+        self.place = {v: j for j, v in enumerate(question.labelled)}
+        self.prior, self.ess = prior, ess
+        self._check_prior()
+        self.complete = not np.isnan(question.X).any() and not (question.codes < 0).any()
+
+    def _check_prior(self) -> None:
+        given = self.prior.values() if isinstance(self.prior, Mapping) else [self.prior]
+        if isinstance(self.prior, Mapping):
+            for name in self.prior:
+                self.net.index(name)
+        for one in given:
+            number = isinstance(one, (int, float)) and not isinstance(one, bool) and one >= 0
+            fine = one is None or number or one in ("bdeu", "k2") if not isinstance(one, LinearGaussianPrior) else True
+            if not fine:
+                raise OptionError(
+                    "prior is None, 'bdeu', 'k2', a pseudo-count, a LinearGaussianPrior, or a dict of these by "
+                    f"variable; not {one!r}"
+                )
+
+    def _prior_of(self, var: Var) -> Any:
+        found = self.prior.get(var.name) if isinstance(self.prior, Mapping) else self.prior
+        if not var.is_discrete and found is not None and not isinstance(found, LinearGaussianPrior):
+            return LinearGaussianPrior() if isinstance(self.prior, Mapping) else None
+        return None if var.is_discrete and isinstance(found, LinearGaussianPrior) else found
+
+    def family(self, v: int) -> tuple[list[int], list[int]]:
+        """Discrete and real parents."""
+        row = self.net._parents[v]
+        return [p for p in row if self.net._vars[p].is_discrete], [p for p in row if not self.net._vars[p].is_discrete]
+
+    # ------------------------------------------------------------------------------------------ complete rows
+
+    def from_complete(self, X: FloatArray, codes: IntArray) -> BayesianNetwork:
+        """Every conditional from rows without gaps."""
+        made = [self._estimate(v, self._statistics(v, X, codes), X, codes) for v in range(len(self.net._vars))]
+        return self._network(made)
+
+    def _network(self, made: list[Conditional]) -> BayesianNetwork:
+        net = self.net
+        return BayesianNetwork.from_parts(
+            net._vars, made, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False
+        )
+
+    def _special(self, v: int) -> bool:
+        """Kinds that are fitted from rows, not from moments."""
+        c, (_, real) = self.net._conditionals[v], self.family(v)
+        return isinstance(c, (Predictor, GaussianCopula, Softmax)) or (self.net._vars[v].is_discrete and bool(real))
+
+    def _statistics(self, v: int, X: FloatArray, codes: IntArray) -> Statistics | None:
+        if self._special(v):
+            return None
+        labelled, real = self.family(v)
+        sizes = tuple(self.net._vars[p].size for p in labelled)
+        if self.net._vars[v].is_discrete:
+            shape = (*sizes, self.net._vars[v].size)
+            flat = np.ravel_multi_index(tuple(codes[:, self.place[p]] for p in (*labelled, v)), shape)
+            counts = np.asarray(np.bincount(flat, self.w, int(np.prod(shape))), np.float64).reshape(shape)
+            return Statistics(counts, np.zeros(0), np.zeros(0))
+        Z = X[:, self.layout.of([*real, v])]
+        d = Z.shape[1]
+        n, mean, S = np.zeros(sizes), np.zeros((*sizes, d)), np.zeros((*sizes, d, d))
+        which: Any = None
+        if labelled:
+            which = np.ravel_multi_index(tuple(codes[:, self.place[p]] for p in labelled), sizes)
+        for number, at in enumerate(np.ndindex(sizes)):
+            rows: Any = slice(None) if which is None else which == number
+            n[at], mean[at], S[at] = moments(Z[rows], self.w[rows])
+        return Statistics(n, mean, S)
+
+    # ------------------------------------------------------------------------------------------ estimates
+
+    def _estimate(self, v: int, s: Statistics | None, X: Any = None, codes: Any = None) -> Conditional:
+        var = self.net._vars[v]
+        parents = tuple(self.net._vars[p] for p in self.net._parents[v])
+        if s is None:
+            return self._fit_rows(v, var, parents)
+        if var.is_discrete:
+            return self._table(var, parents, s.n)
+        return self._linear(v, var, parents, s)
+
+    def _table(self, var: Var, parents: tuple[Var, ...], counts: FloatArray) -> Table:
+        prior = self._prior_of(var)
+        extra = 0.0
+        if prior == "bdeu":
+            extra = self.ess / counts.size
+        elif prior == "k2":
+            extra = 1.0
+        elif prior is not None:
+            extra = float(prior)
+        counts = counts + extra
+        sums = counts.sum(axis=-1, keepdims=True)
+        return Table(var, parents, np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), 1.0 / var.size))
+
+    def _linear(self, v: int, var: Var, parents: tuple[Var, ...], s: Statistics) -> Conditional:
+        labelled, _ = self.family(v)
+        k, prior = var.dimension, self._prior_of(var)
+        d = s.mean.shape[-1]
+        pooled = _pool(s)
+        W, b = np.zeros((*s.n.shape, k, d - k)), np.zeros((*s.n.shape, k))
+        S = np.zeros((*s.n.shape, k, k))
+        for at in np.ndindex(s.n.shape):
+            n = float(s.n[at])
+            if prior is None and n < d + 1e-9 and labelled:  # too few rows of this configuration: those of all
+                W[at], b[at], S[at] = regress(*pooled, k)
+                if n > 0:
+                    b[at] = s.mean[at][d - k :] - W[at] @ s.mean[at][: d - k]
+            elif n > 0 or prior is not None:
+                W[at], b[at], S[at] = regress(n, s.mean[at], s.S[at], k, prior)
+            if not S[at].any() and labelled:
+                S[at] = regress(*pooled, k)[2]
+        if labelled:
+            return ConditionalLinearGaussian(var, parents, W, b, S)
+        return LinearGaussian(var, parents, W, b, S)
+
+    def _fit_rows(self, v: int, var: Var, parents: tuple[Var, ...]) -> Conditional:
+        own = self.net._conditionals[v]
+        names = [c for c in self.frame.columns if c in self.net or str(c).rpartition("[")[0] in self.net]
+        frame = self.frame[names]
+        if isinstance(own, Predictor):
+            return Predictor.fit(var, parents, own.estimator, frame)
+        if isinstance(own, GaussianCopula):
+            return GaussianCopula.fit(var, parents, frame)
+        return self._softmax(v, var, parents)
+
+    def _softmax(self, v: int, var: Var, parents: tuple[Var, ...]) -> Softmax:
+        """Logistic regression in every configuration of the discrete parents, with a faint ridge (C = 10⁴)."""
+        from sklearn.linear_model import LogisticRegression
+
+        labelled, real = self.family(v)
+        codes, Z = self.question.codes, self.question.X[:, self.layout.of(real)]
+        sizes = tuple(self.net._vars[p].size for p in labelled)
+        W, b = np.zeros((*sizes, var.size, Z.shape[1])), np.zeros((*sizes, var.size))
+        scale = np.where(Z.std(axis=0) > 0, Z.std(axis=0), 1.0)
+        center = Z.mean(axis=0)
+        for at in np.ndindex(sizes):
+            rows = np.ones(len(Z), bool)
+            for p, code in zip(labelled, at, strict=True):
+                rows &= codes[:, self.place[p]] == code
+            y = codes[rows, self.place[v]]
+            seen = np.unique(y)
+            b[at] = -30.0  # states that never occur are all but impossible
+            if len(seen) < 2:
+                b[at][seen] = 0.0
+                b[at] = 0.0 if not len(seen) else b[at]
+                continue
+            model = LogisticRegression(C=1e4, max_iter=2000).fit((Z[rows] - center) / scale, y, self.w[rows])
+            w, c = model.coef_ / scale, model.intercept_
+            if len(seen) == 2:
+                w, c = np.vstack([0 * w, w]), np.array([0.0, c[0]])
+            W[at][seen], b[at][seen] = w, c - w @ center
+        return Softmax(var, parents, W, b)
+
+
+def _pool(s: Statistics) -> tuple[float, FloatArray, FloatArray]:
+    """Moments around the means of the configurations, added up: common slopes, own levels."""
+    n = float(s.n.sum())
+    d = s.mean.shape[-1]
+    mean = (s.n[..., None] * s.mean).reshape(-1, d).sum(axis=0) / max(n, 1e-300)
+    return n, mean, s.S.reshape(-1, d, d).sum(axis=0)

@@ -1,0 +1,156 @@
+"""Answers about models with real-valued variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from gramgraph import _show
+from gramgraph.answers import Answer, Belief, Key
+from gramgraph.exceptions import VariableError, did_you_mean, listing
+from gramgraph.real_beliefs import MixtureBelief, RealBelief, SampledBelief
+from gramgraph.typing import FloatArray
+
+__all__ = ["MixtureBelief", "RealAnswer", "RealBelief", "SampledBelief"]
+
+
+class RealAnswer(Answer):
+    """The beliefs that a query asked for, about real-valued and discrete variables, with `log_evidence`,
+    `exact`, `engine`.
+
+    `log_evidence` is the logarithm of a density where real-valued variables were observed.
+
+    >>> import gramgraph as gg
+    >>> net = gg.BayesianNetwork("x{real} -> y{real}", cpds={"x": (0.0, 1.0), "y": {"coefficients": 2.0, "sd": 1.0}})
+    >>> answer = net.query(None, {"y": 2.0})
+    >>> list(answer), answer.exact, round(answer.log_evidence, 4)
+    (['x'], True, -2.1237)
+    """
+
+    __slots__ = ("_find_log_p", "_keys", "_log_p", "_made", "_maker", "observed")
+
+    def __init__(
+        self,
+        keys: Sequence[Key],
+        maker: Callable[[Key], Belief | RealBelief],
+        log_evidence: float | FloatArray | Callable[[], float | FloatArray],
+        *,
+        engine: str,
+        exact: bool = True,
+        batched: bool = False,
+        details: Mapping[str, Any] | None = None,
+    ) -> None:
+        super().__init__({}, np.zeros((0, 0)) if batched else np.zeros(0), 0.0, engine=engine, exact=exact)
+        self._log_p: Any = None if callable(log_evidence) else log_evidence
+        self._find_log_p = log_evidence if callable(log_evidence) else None
+        self.batched = batched
+        self._keys = tuple(keys)
+        self._maker = maker
+        self._made: dict[Key, Any] = {}
+        self.details = details or {}
+        self.observed: Callable[[Key], Any] | None = None  # what was observed can be asked for, but is not listed
+
+    @property
+    def log_evidence(self) -> Any:
+        """log p(evidence), a number or one per case; found when it is first asked for."""
+        if self._log_p is None and self._find_log_p is not None:
+            self._log_p = self._find_log_p()
+        return self._log_p
+
+    @log_evidence.setter
+    def log_evidence(self, value: Any) -> None:
+        self._log_p = value
+
+    def __getitem__(self, key: Key) -> Any:
+        if isinstance(key, list):
+            key = tuple(key)
+        found = self._made.get(key)
+        if found is None:
+            if key not in self._keys:
+                seen = self.observed(key) if self.observed is not None else None
+                if seen is not None:
+                    return seen
+                names = [k for k in self._keys if isinstance(k, str)]
+                asked = listing(map(repr, self._keys)) or "none"
+                raise VariableError(f"{key!r} was not asked for. Answers: {asked}.{did_you_mean(key, names)}")
+            found = self._made[key] = self._maker(key)
+        return found
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def to_frame(self) -> Any:
+        """A DataFrame: columns variable, mean, sd (and state, probability where there are discrete variables).
+
+        For a table of cases one row a case; the columns are pairs (variable, mean or sd or state).
+        """
+        import pandas as pd
+
+        parts = []
+        for key in self:
+            belief = self[key]
+            frame = belief.to_frame()
+            if isinstance(belief, Belief):
+                labels = [_show.joined(label) for label in belief._labels()]
+                if self.batched:
+                    frame.columns = pd.MultiIndex.from_product([[_show.joined(key)], labels])
+                else:
+                    p = belief.probabilities.ravel()
+                    frame = pd.DataFrame({"variable": _show.joined(key), "state": labels, "probability": p})
+            elif isinstance(key, tuple) and self.batched:
+                frame.columns = pd.MultiIndex.from_tuples(
+                    [(f"{_show.joined(key)}: {name}", value) for name, value in frame.columns]
+                )
+            parts.append(frame)
+        if self.batched:
+            out = pd.concat(parts, axis=1)
+            out.columns.names = ["variable", "value"]
+            if self.details.get("index") is not None:
+                out.index = self.details["index"]
+            return out
+        if not parts:
+            return pd.DataFrame({"variable": [], "mean": [], "sd": []})
+        order = [c for c in ("variable", "state", "probability", "mean", "sd") if any(c in part for part in parts)]
+        return pd.concat(parts, ignore_index=True)[order]
+
+    def plot(self, ax: Any = None) -> Any:
+        """A small picture for every belief; the axes are returned."""
+        from gramgraph.plot.real import plot_answer
+
+        return plot_answer(self, ax=ax)
+
+    def _title(self) -> str:
+        how = f"{self.engine}, {'exact' if self.exact else 'approximate'}"
+        draws = self.details.get("effective_draws")
+        if draws is not None and not self.batched:
+            how += f", {float(np.atleast_1d(draws)[0]):,.0f} effective draws"
+        if self.batched:
+            return f"{len(np.atleast_1d(self.log_evidence))} cases, {len(self)} beliefs each ({how})"
+        log_p = float(self.log_evidence)
+        return f"log p(evidence) = {0.0 if abs(log_p) < 1e-12 else log_p:.6g} ({how})"
+
+    def __repr__(self) -> str:
+        if self.batched:
+            shown = [_show.shorten(_show.joined(key), 24) for _, key in zip(range(8), self, strict=False)]
+            more = f", … {len(self) - len(shown)} more" if len(self) > len(shown) else ""
+            hint = "ans[name].mean() has one row a case; ans.to_frame() shows them"
+            return f"{self._title()}: {', '.join(shown)}{more}\n{hint}"
+        keys = list(self)[:40]
+        real = [line for key in keys if isinstance(self[key], RealBelief) for line in self[key]._lines()]
+        rows = [self[key]._rows() for key in keys if isinstance(self[key], Belief)]
+        out = [self._title()]
+        if real:
+            out.append(_show.text_table(("", "mean", "sd", "90 %"), real, right=range(1, 3)))
+        if rows:
+            out.append(_show.text_beliefs(rows, total=len(rows)))
+        if len(self) > len(keys):
+            out.append(f"… and {len(self) - len(keys)} more")
+        return "\n".join(out)
+
+    def _repr_html_(self) -> str:
+        return str(self.to_frame()._repr_html_())

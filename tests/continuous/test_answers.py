@@ -1,0 +1,121 @@
+"""Beliefs about real variables: numbers, frames, texts and pictures."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+import gramgraph as gg
+from gramgraph.real_answers import MixtureBelief, SampledBelief
+from gramgraph.variables import real
+
+
+@pytest.fixture
+def mixture():
+    w, m, s = [0.3, 0.7], [-2.0, 1.0], [0.5, 1.5]
+    belief = MixtureBelief((real("x"),), np.array([w]), np.array(m).reshape(1, 2, 1), np.square(s).reshape(1, 2, 1, 1))
+    return belief, np.array(w), np.array(m), np.array(s)
+
+
+def test_numbers_of_a_mixture(mixture):
+    belief, w, m, s = mixture
+    mean = w @ m
+    assert belief.mean() == pytest.approx(mean)
+    assert belief.var() == pytest.approx(w @ (s**2 + (m - mean) ** 2))
+    x = np.linspace(-4, 5, 9)
+    np.testing.assert_allclose(belief.density(x), norm.pdf(x[:, None], m, s) @ w)
+    np.testing.assert_allclose(belief.cdf(x), norm.cdf(x[:, None], m, s) @ w)
+    q = np.array([0.01, 0.3, 0.5, 0.99])
+    np.testing.assert_allclose(belief.cdf(belief.quantile(q)), q, atol=1e-12)
+    assert isinstance(belief.density(0.0), float) and isinstance(belief.quantile(0.5), float)
+    assert belief.expect(np.sin) == pytest.approx(float(w @ (np.sin(m) * np.exp(-(s**2) / 2))), abs=1e-9)
+    draws = belief.sample(50_000, random_state=0)
+    assert abs(draws.mean() - mean) < 5 * belief.sd() / np.sqrt(50_000)
+    grid = np.linspace(-4, 5, 20_001)
+    assert belief.mode() == pytest.approx(grid[np.argmax(belief.density(grid))], abs=1e-3)
+
+
+def test_weighted_draws(rng):
+    x = rng.normal(size=(4000, 1))
+    weights = np.exp(0.5 * x[:, 0])  # tilts N(0, 1) to N(0.5, 1)
+    belief = SampledBelief((real("x"),), x, weights / weights.sum())
+    assert abs(belief.mean() - 0.5) < 5 * belief.standard_error()
+    assert belief.cdf(0.5) == pytest.approx(0.5, abs=0.05)
+    assert belief.quantile(0.5) == pytest.approx(0.5, abs=0.1)
+    assert belief.density(0.5) == pytest.approx(norm.pdf(0.0), abs=0.05)
+    assert belief.expect(lambda v: v > 0.5) == pytest.approx(0.5, abs=0.05)
+    assert belief.mode() == pytest.approx(0.5, abs=0.3)
+    assert belief.sample(5, random_state=0).shape == (5,)
+    low, high = belief.interval(0.9)
+    assert low < belief.mean() < high
+
+
+def _net():
+    cpds = {"g": 0.5, "x": {"no": {"intercept": 0.0, "sd": 1.0}, "yes": {"intercept": 3.0, "sd": 1.0}}}
+    cpds["y"] = {"coefficients": [[1.0], [2.0]], "intercept": [0.0, 0.0], "sd": 1.0}
+    return gg.BayesianNetwork("g -> x{real} -> y{real^2}", cpds=cpds)
+
+
+def test_frames_and_texts():
+    net = _net()
+    answer = net.query(None, {"y": [1.0, 2.0]})
+    frame = answer.to_frame()
+    assert list(frame) == ["variable", "state", "probability", "mean", "sd"] and len(frame) == 3
+    assert "mean" in repr(answer) and "log p(evidence)" in repr(answer) and "<table" in answer._repr_html_()
+    assert "x" in repr(answer["x"]) and "<table" in answer["x"]._repr_html_()
+    real_only = net.query(["x"], {"g": "yes"}).to_frame()
+    assert list(real_only) == ["variable", "mean", "sd"]
+    batch = net.query(["x", "g"], pd.DataFrame({"y[0]": [1.0, 2.0], "y[1]": [1.0, 2.0]}, index=["a", "b"]))
+    assert batch.to_frame().index.tolist() == ["a", "b"]
+    assert ("x", "mean") in batch.to_frame().columns and ("g", "yes") in batch.to_frame().columns
+    assert "2 cases" in repr(batch) and "2 cases" in repr(batch["x"])
+    assert batch["x"].interval(0.5).shape == (2, 2) and batch["x"].density(1.0).shape == (2,)
+    assert answer["y"].mean().tolist() == [1.0, 2.0]  # observed: not listed, but there
+    assert "y" not in list(answer)
+    best = net.map_query({"y": [1.0, 2.0]})
+    assert "x=" in repr(best)
+
+
+def test_pictures():
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    from gramgraph.plot import network_svg, plot_density
+
+    net = _net()
+    answer = net.query(None, {"y": [1.0, 2.0]})
+    ax = answer["x"].plot()
+    x = ax.lines[0].get_xdata()
+    assert x[0] < answer["x"].mean() < x[-1] and ax.get_xlabel() == "x"
+    assert answer.plot().shape == (1, 2)
+    pair = net.query(["y", ("x", "g")], {})
+    assert len(pair["y"].plot().collections) >= 1
+    cases = net.query("x", pd.DataFrame({"g": ["no", "yes"]}))["x"]
+    assert len(plot_density(cases).collections) == 1
+    drawn = net.query("x", {"y": [1.0, 2.0]}, engine="likelihood_weighting", random_state=0, budget=2000)
+    assert drawn["x"].plot().get_ylabel() == "density"
+    point = net.do({"x": 1.0}).query("x")["x"]
+    assert point.plot().lines
+    assert "±" in network_svg(net, answer)
+    with pytest.raises(gg.VariableError, match="fewer together"):
+        net.query([("x", "y")])[("x", "y")].plot()
+    plt.close("all")
+
+
+def test_worked_example_of_a_precision_matrix():
+    """A 4 × 4 covariance whose inverse has zeros: x1 and x4 are apart from what they are not linked to."""
+    S = np.array([[14.0, -16, 4, -2], [-16, 32, -8, 4], [4, -8, 8, -4], [-2, 4, -4, 5]])
+    P = np.linalg.inv(S)
+    printed = [[0.1667, 0.0833, 0, 0], [0.0833, 0.0833, 0.0417, 0], [0, 0.0417, 0.25, 0.1667], [0, 0, 0.1667, 0.3333]]
+    np.testing.assert_allclose(P, printed, atol=5e-5)
+    net = gg.MarkovNetwork.from_precision(P, tolerance=1e-9)
+    assert net.edges == (("x0", "x1"), ("x1", "x2"), ("x2", "x3"))
+    chain = gg.BayesianNetwork.from_gaussian(np.zeros(4), S, "x0 -> x1 -> x2 -> x3", names=["x0", "x1", "x2", "x3"])
+    np.testing.assert_allclose(chain.to_gaussian().cov, S, atol=1e-8)  # the graph has all that is needed
+    assert abs(chain.partial_correlations().loc["x0", "x2"]) < 1e-9
+    assert chain.query("x0", {"x1": 1.0, "x3": 5.0})["x0"].mean() == pytest.approx(
+        chain.query("x0", {"x1": 1.0})["x0"].mean()
+    )
