@@ -31,6 +31,11 @@ class Layout:
     owner: IntArray  # (components,) position of the variable
     scalar: bool  # whether every real variable has one component
 
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Names of the variables."""
+        return tuple(var.name for var in self.variables)
+
     @property
     def size(self) -> int:
         """Number of components."""
@@ -112,13 +117,17 @@ class RealQuestion:
     @cached_property
     def wanted(self) -> tuple[int, ...]:
         """Variables whose own beliefs are wanted."""
-        return tuple(v for v in self.targets if not (self.everything and v in self.always))
+        if not self.everything:
+            return self.targets
+        always = self.always
+        return tuple([v for v in self.targets if v not in always])
 
     @cached_property
     def keys(self) -> tuple[Key, ...]:
         """What the answer lists."""
-        names = [var.name for var in self.layout.variables]
-        return (*(names[v] for v in self.wanted), *(tuple(names[v] for v in members) for members in self.joints))
+        names = self.layout.names
+        found: list[Key] = [names[v] for v in self.wanted]
+        return (*found, *(tuple(names[v] for v in members) for members in self.joints))
 
     @property
     def observed(self) -> tuple[int, ...]:

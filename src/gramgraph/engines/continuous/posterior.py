@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -99,11 +99,29 @@ class _Solved:
     blocks: list[FloatArray]
     log_density: Callable[[FloatArray], FloatArray]
     sure: bool  # whether no evidence can be impossible
+    near_zero: bool = False  # whether the prior means of the observed are at most a thousand standard deviations
+
+    @cached_property
+    def gain_across(self) -> FloatArray:
+        """The gain with a row a wanted component: means then lie together, case by case."""
+        return np.ascontiguousarray(self.gain.T)
 
     @property
     def cells(self) -> float:
         """Numbers that it holds, roughly."""
         return float(2 * self.gain.size + sum(block.size for block in self.blocks) + len(self.gain) ** 2)
+
+
+def _affine(A: FloatArray, X: FloatArray, b: FloatArray) -> FloatArray:
+    """A X + b for every column of X; b rides along as one more column of A where X is the smaller one to write."""
+    k = len(X)
+    if k >= len(A):
+        out = A @ X
+        out += b[:, None]
+        return out
+    longer = np.empty((k + 1, X.shape[1]))
+    longer[:k], longer[k] = X, 1.0
+    return np.column_stack([A, b]) @ longer
 
 
 class DenseGaussian:
@@ -137,15 +155,21 @@ class DenseGaussian:
         found: _Solved | None = model._plans.get(key)
         if found is None:
             found = self._solve(model, seen, want, blocks)
+            mu, S, _ = joint_moments(model)
+            small = bool((mu[seen] ** 2 <= 1e6 * np.diagonal(S)[seen]).all())
+            found = replace(found, near_zero=small)
             if len(X) >= _WORTH_KEEPING:
                 from gramgraph.compile.cache import remember
 
                 remember(model, key, found, cells=found.cells)
-        off = X - mu[seen]
-        mean = off @ found.gain
-        mean += mu[want]
-        made = found
-        return Posterior(mean, found.var, found.blocks, lambda: made.log_density(off), sure=found.sure)
+        made, center = found, mu[seen]
+        across = made.gain_across
+        if made.near_zero:  # means of the size of the deviations: nothing is lost without centering each case
+            mean = _affine(across, X.T, mu[want] - across @ center)
+        else:
+            mean = across @ (X - center).T
+            mean += mu[want][:, None]
+        return Posterior(mean.T, made.var, made.blocks, lambda: made.log_density(X - center), sure=made.sure)
 
     def _solve(self, model: GraphicalModel, seen: IntArray, want: IntArray, blocks: list[IntArray]) -> _Solved:
         from gramgraph.engines.continuous.lower import has_noise, joint_moments, joint_precision
