@@ -11,7 +11,7 @@ from gramgraph.exceptions import ModelError
 from gramgraph.kernels import RBF, Constant, Kernel, Linear, Matern, Periodic, Power, RationalQuadratic, Scale, White
 from gramgraph.typing import FloatArray
 
-__all__ = ["as_process_kernel", "from_scikit_learn"]
+__all__ = ["as_process_kernel", "from_scikit_learn", "names_columns"]
 
 
 def as_process_kernel(kernel: Any, X: Any = None) -> tuple[Kernel, FloatArray]:
@@ -102,3 +102,20 @@ def _leaf(kernel: Any, sk: Any) -> tuple[Kernel, FloatArray]:
         if not h.fixed
     ]
     return made, np.concatenate([np.zeros((0, 2)), *rows])
+
+
+def names_columns(kernel: Any) -> bool:
+    """Whether a part of the kernel asks for columns of a frame by name, as in `RBF().on("age")`.
+
+    >>> names_columns(2 * RBF().on("age") + White(0.1)), names_columns(RBF().on(0))
+    (True, False)
+    """
+    from gramgraph.kernels.input_maps import OnColumns
+
+    if not is_kernel(kernel):
+        return False
+    if isinstance(kernel, OnColumns):
+        columns = [kernel.columns] if isinstance(kernel.columns, (str, int, np.integer)) else kernel.columns
+        if any(isinstance(c, str) for c in columns):
+            return True
+    return any(names_columns(part.value) for part in kernel._parts() if part.declared is None)

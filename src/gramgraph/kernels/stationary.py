@@ -191,10 +191,21 @@ class Matern(_DistanceKernel):
         if self.nu == 0.5:  # a kink at 0, where 0 stands
             return np.divide(-0.5 * K, np.sqrt(S), out=np.zeros_like(K), where=S > 0)
         if self.nu == 1.5:
-            return -1.5 * np.exp(-np.sqrt(3.0 * S))
+            W = 3.0 * S  # in place: whole matrices are what memory is short of
+            np.sqrt(W, out=W)
+            np.negative(W, out=W)
+            np.exp(W, out=W)
+            W *= -1.5
+            return W
         if self.nu == 2.5:
-            t = np.sqrt(5.0 * S)
-            return (-5.0 / 6.0) * (1.0 + t) * np.exp(-t)
+            t = 5.0 * S
+            np.sqrt(t, out=t)
+            W = np.negative(t)
+            np.exp(W, out=W)
+            t += 1.0
+            W *= t
+            W *= -5.0 / 6.0
+            return W
         return matern_slope(S, self.nu)
 
     def _more(self, bar_K: FloatArray, K: FloatArray, S: FloatArray | None) -> dict[str, float]:
@@ -236,7 +247,9 @@ class RationalQuadratic(_DistanceKernel):
 
     def _slope(self, K: FloatArray, S: FloatArray | None) -> FloatArray:
         assert S is not None
-        return -0.5 * K / (1.0 + S / (2.0 * self.alpha))
+        W = S / -self.alpha
+        W -= 2.0
+        return np.divide(K, W, out=W)  # −½ K / (1 + s / 2α)
 
     def _more(self, bar_K: FloatArray, K: FloatArray, S: FloatArray | None) -> dict[str, float]:
         assert S is not None

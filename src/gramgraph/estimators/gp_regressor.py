@@ -1,0 +1,415 @@
+"""Gaussian process regression behind scikit-learn's interface."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+from sklearn.base import MultiOutputMixin, RegressorMixin
+from sklearn.utils.validation import check_array, validate_data
+
+from gramgraph.estimators._base import KernelEstimator, check_option
+from gramgraph.estimators._gp_kernels import as_process_kernel, names_columns
+from gramgraph.exceptions import ModelError
+from gramgraph.typing import FloatArray
+
+__all__ = ["GaussianProcessRegressor"]
+
+_SMALL = 256  # points of the subset on which restarts are followed first
+_LARGE = 2000  # points of the subset where the method has no gradient
+_WORTH = 400  # below this number of points a subset saves nothing
+
+
+class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator):
+    """y = m(x) + f(x) + ε with f a Gaussian process of the given kernel; hyper-parameters by evidence.
+
+    Takes the parameters and answers the methods of scikit-learn's class of this name, and its kernels too.
+
+    Parameters
+    ----------
+    kernel : a kernel value; `White` terms are noise that is learned, and part of predicted deviations. None: a fixed
+        `1.0 * RBF(1.0)`. Kernels of scikit-learn are translated.
+    alpha : variance added to the diagonal at training points: one number, or (n,) for noise that differs.
+    optimizer : "fmin_l_bfgs_b", None (parameters stay), or a function (objective, theta, bounds) ↦ (theta, value).
+    n_restarts_optimizer : further starts; with many points they are followed on a subset first.
+    normalize_y : center and scale y before learning.
+    mean : None, "constant", "linear", a `gramgraph.gp.Mean`, or a fixed function of X.
+    approx : "auto", "exact", "state_space", "kronecker", "toeplitz", "titsias", "fitc", "sor", "rff", "cg"; "auto"
+        takes an exact way as long as n allows one, and says why in `explanation_`.
+    n_inducing : inducing points, features of "rff", or rank of the preconditioner of "cg".
+    hyper_prior : dict from parameter names to priors (`gramgraph.gp.LogNormal` …): the mode of the posterior is taken.
+    integrate : None, "slice" or "quadrature": average over hyper-parameters instead of taking the best ones.
+    n_hyper : draws of "slice", or nodes a dimension of "quadrature" (default 20 and 3).
+    coregionalization : rank r of B = W Wᵀ + diag(κ) for several outputs with covariance B ⊗ k + diag(noise) ⊗ I, all
+        learned; None: outputs are independent and share the kernel.
+
+    Attributes
+    ----------
+    kernel_, log_marginal_likelihood_value_, alpha_, L_ (dense ways), X_train_, y_train_, jitter_ (what had to be added
+    to the diagonal), approx_, exact_, explanation_, posterior_ (the process as a value: condition, sample, gradient),
+    search_ (how the parameters were found), loo_ (leave-one-out moments, exact way).
+
+    >>> import numpy as np
+    >>> from gramgraph import GaussianProcessRegressor, kernels
+    >>> X = np.linspace(0, 6, 25)[:, None]
+    >>> gp = GaussianProcessRegressor(kernels.RBF() + kernels.White(0.1)).fit(X, np.sin(X[:, 0]))
+    >>> mean, std = gp.predict([[1.0]], return_std=True)
+    >>> bool(abs(mean[0] - np.sin(1.0)) < 1e-3), gp.approx_, gp.jitter_
+    (True, 'exact', 0.0)
+    """
+
+    def __init__(
+        self,
+        kernel: Any = None,
+        *,
+        alpha: float | FloatArray = 1e-10,
+        optimizer: str | Callable[..., Any] | None = "fmin_l_bfgs_b",
+        n_restarts_optimizer: int = 0,
+        normalize_y: bool = False,
+        copy_X_train: bool = True,
+        n_targets: int | None = None,
+        random_state: Any = None,
+        mean: Any = None,
+        approx: str = "auto",
+        n_inducing: int = 500,
+        hyper_prior: Any = None,
+        integrate: str | None = None,
+        n_hyper: int | None = None,
+        coregionalization: int | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.alpha = alpha
+        self.optimizer = optimizer
+        self.n_restarts_optimizer = n_restarts_optimizer
+        self.normalize_y = normalize_y
+        self.copy_X_train = copy_X_train
+        self.n_targets = n_targets
+        self.random_state = random_state
+        self.mean = mean
+        self.approx = approx
+        self.n_inducing = n_inducing
+        self.hyper_prior = hyper_prior
+        self.integrate = integrate
+        self.n_hyper = n_hyper
+        self.coregionalization = coregionalization
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.requires_fit = False
+        return tags
+
+    # -- learning -----------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> GaussianProcessRegressor:
+        """Learn hyper-parameters and condition the process on the data."""
+        from gramgraph.gp.choose import choose
+
+        self._check_options()
+        data, kernel = self._read(X, y)
+        rng = self._generator()
+        self.X_train_, self.y_train_ = data.X, data.Y[:, 0] if self._flat else data.Y
+        method, self.explanation_ = choose(
+            self.approx, kernel, data, n_inducing=self.n_inducing, rank=self.coregionalization, rng=rng
+        )
+        self._method = method
+        self.approx_, self.exact_ = method.name, method.exact
+        self.kernel_ = self._optimized(method, kernel, rng)
+        self._condition(self._method.posterior(self.kernel_))
+        if self.integrate is not None:
+            self._integrate(rng)
+        return self
+
+    def _check_options(self) -> None:
+        from gramgraph.gp.choose import APPROXIMATIONS
+
+        check_option("approx", self.approx, APPROXIMATIONS)
+        check_option("integrate", self.integrate, (None, "slice", "quadrature"))
+        if isinstance(self.optimizer, str):
+            check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
+        for name in ("n_restarts_optimizer", "n_inducing"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, np.integer)) or value < (name == "n_inducing"):
+                raise ModelError(f"{name} must be a whole number ≥ {int(name == 'n_inducing')}; it is {value!r}.")
+
+    def _generator(self) -> np.random.Generator:
+        state = self.random_state
+        if isinstance(state, np.random.RandomState):
+            return np.random.default_rng(state.randint(2**31))
+        return np.random.default_rng(state)
+
+    def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
+        from gramgraph.gp.means import as_mean
+        from gramgraph.gp.methods import Data
+        from gramgraph.kernels.inputs import count
+
+        X = self._points(X, reset=True)
+        n = count(X)
+        y = self._targets(y, n)
+        Y = y.reshape(n, -1).copy()
+        self._flat = Y.shape[1] == 1  # a column counts as a vector, as scikit-learn has it
+        if self.n_targets is not None and Y.shape[1] != self.n_targets:
+            raise ModelError(f"n_targets is {self.n_targets}, but y has {Y.shape[1]} columns.")
+        if self.normalize_y:
+            self._y_mean, spread = Y.mean(0), Y.std(0)
+            self._y_scale = np.where(spread > 10 * np.finfo(float).eps * np.abs(self._y_mean), spread, 1.0)
+            Y = (Y - self._y_mean) / self._y_scale
+        else:
+            self._y_mean, self._y_scale = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
+        kernel, self._bounds = as_process_kernel(self.kernel, X)
+        if self.copy_X_train and isinstance(X, np.ndarray):
+            X = X.copy()
+        return Data(X, Y, self._noise(self.alpha, n), as_mean(self.mean)), kernel
+
+    def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
+        if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
+            return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
+        if hasattr(X, "iloc") and names_columns(self.kernel):  # a frame whose columns the kernel asks for by name
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        return super()._points(X, reset=reset, least=least)
+
+    def _noise(self, alpha: Any, n: int) -> FloatArray:
+        noise = np.asarray(alpha, dtype=float)
+        if noise.ndim > 1 or (noise.ndim == 1 and noise.shape != (n,) and noise.size != 1):
+            raise ValueError(f"alpha must be a number or have one entry a point, ({n},); its shape is {noise.shape}.")
+        if not np.isfinite(noise).all() or (noise < 0).any():
+            raise ModelError(f"alpha must not be negative; it is {alpha!r}.")
+        return np.broadcast_to(noise, (n,)).copy()
+
+    def _objective(self, method: Any, kernel: Any) -> Any:
+        from gramgraph.gp.priors import prior_density
+        from gramgraph.linalg.base import PositiveDefiniteError
+
+        density = prior_density(self.hyper_prior, kernel.parameter_names)
+
+        def objective(theta: FloatArray, gradient: bool) -> tuple[float, FloatArray | None]:
+            try:
+                value, slope = method.evidence(kernel.with_theta(theta), gradient)
+            except PositiveDefiniteError:
+                return -np.inf, np.zeros_like(theta)
+            if density is not None:
+                more, more_slope = density(theta)
+                value, slope = value + more, None if slope is None else slope + more_slope
+            return value, slope
+
+        return objective
+
+    def _optimized(self, method: Any, kernel: Any, rng: np.random.Generator) -> Any:
+        from gramgraph.gp.hyper import one_thread, search
+        from gramgraph.gp.methods import Exact, subset
+
+        if hasattr(method, "start"):  # the method has parameters beside those of the kernel
+            method.start(kernel, self.optimizer is not None, self._bounds, rng, self.n_restarts_optimizer)
+            self.search_ = method.search
+            return method.kernel
+        if self.optimizer is None or len(kernel.theta) == 0:
+            self.search_ = None
+            return kernel
+        if callable(self.optimizer):
+            return self._own_optimizer(self._objective(method, kernel), kernel, rng)
+        target: Any = method
+        if method.name in ("rff", "cg"):  # no gradient of their own: learn from the exact evidence of a subset
+            target = Exact(subset(method.data, _LARGE, rng))
+        theta, restarts, small, share = kernel.theta, self.n_restarts_optimizer, None, 1.0
+        if target.data.n > _WORTH and (restarts or not target.exact):
+            size = _SMALL if target.exact else _LARGE // 2
+            share = min(1.0, size / target.data.n)
+            small = self._objective(Exact(subset(target.data, size, rng)), kernel)
+            if hasattr(method, "reselected"):  # inducing points go where the kernel of the subset wants them
+                theta, restarts = search(small, theta, self._bounds, restarts=restarts, random_state=rng).theta, 0
+                target = self._method = method.reselected(kernel.with_theta(theta), self.n_inducing, rng)
+        with one_thread() if target.data.n <= _WORTH else nullcontext():
+            self.search_ = search(
+                self._objective(target, kernel),
+                theta,
+                self._bounds,
+                restarts=restarts,
+                small=small,
+                share=share,
+                tol=1e-9 if target.exact else 1e-6,
+                random_state=rng,
+            )
+        return kernel.with_theta(self.search_.theta)
+
+    def _own_optimizer(self, objective: Any, kernel: Any, rng: np.random.Generator) -> Any:
+        from gramgraph.gp.hyper import random_starts
+
+        def negative(theta: FloatArray, eval_gradient: bool = True) -> Any:
+            value, slope = objective(np.asarray(theta, dtype=float), eval_gradient)
+            return (-value, -slope) if eval_gradient and slope is not None else -value
+
+        starts = [kernel.theta, *random_starts(kernel.theta, self._bounds, self.n_restarts_optimizer, rng)]
+        found = [self.optimizer(negative, start, bounds=self._bounds) for start in starts]  # type: ignore[misc,operator]
+        self.search_ = None
+        return kernel.with_theta(np.asarray(min(found, key=lambda pair: float(pair[1]))[0]))
+
+    def _condition(self, posterior: Any) -> None:
+        self.posterior_ = posterior
+        self.jitter_ = float(posterior.jitter)
+        self.log_marginal_likelihood_value_ = float(posterior.log_evidence)
+        for name in ("alpha_", "L_", "mixture_"):
+            self.__dict__.pop(name, None)
+        if hasattr(posterior, "alpha"):
+            self.alpha_ = posterior.alpha[:, 0] if self._flat else posterior.alpha
+
+    @property
+    def L_(self) -> FloatArray:
+        """Lower Cholesky factor of K + alpha·I (exact way only)."""
+        factor = getattr(self.posterior_, "factor", None)
+        if factor is None or not hasattr(factor, "lower"):
+            raise AttributeError(f"approx_={self.approx_!r} has no dense Cholesky factor.")
+        return factor.lower()
+
+    def _integrate(self, rng: np.random.Generator) -> None:
+        from gramgraph.gp.mixture import integrate_over
+
+        kernel = self.kernel_
+        objective = self._objective(self._method, kernel)
+        self.mixture_ = integrate_over(
+            lambda theta: objective(theta, False)[0],
+            lambda theta: self._method.posterior(kernel.with_theta(theta)),
+            kernel.theta,
+            self._bounds,
+            how=str(self.integrate),
+            size=self.n_hyper,
+            rng=rng,
+        )
+
+    def partial_fit(self, X: Any, y: Any, alpha: Any = None) -> GaussianProcessRegressor:
+        """More points under the hyper-parameters of the first call, which is a `fit`; exact way: O(n²) a point."""
+        if not hasattr(self, "posterior_"):
+            if alpha is not None:
+                raise ModelError("the first call is a fit: its noise is the parameter alpha.")
+            return self.fit(X, y)
+        from gramgraph.gp.methods import Data
+        from gramgraph.kernels.inputs import count
+
+        X = self._points(X, reset=False)
+        n = count(X)
+        Y = (self._targets(y, n).reshape(n, -1) - self._y_mean) / self._y_scale
+        noise = self._noise(self.alpha if alpha is None else alpha, n)
+        old = self._method.data
+        self._method = self._method.with_data(old.joined(Data(X, Y, noise, old.mean)))
+        if hasattr(self.posterior_, "condition"):
+            self._condition(self.posterior_.condition(X, Y, noise=noise))
+        else:
+            self._condition(self._method.posterior(self.kernel_))
+        data = self._method.data
+        self.X_train_, self.y_train_ = data.X, data.Y[:, 0] if self._flat else data.Y
+        return self
+
+    # -- answers ------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
+        """Mean at X, with standard deviations or the covariance; before `fit`, those of the prior."""
+        if return_std and return_cov:
+            raise RuntimeError("At most one of return_std or return_cov can be requested.")
+        process = self._process()
+        X = self._test_points(X)
+        mean = process.mean(X) * self._y_scale + self._y_mean
+        mean = mean[:, 0] if self._flat else mean
+        if return_std:
+            var = process.var(X)
+            std = np.sqrt(var if var.ndim == 2 else var[:, None]) * self._y_scale
+            return mean, std[:, 0] if self._flat else std
+        if return_cov:
+            return mean, self._scaled(process.cov(X))
+        return mean
+
+    def _scaled(self, C: FloatArray) -> FloatArray:
+        if self._flat:
+            return C.reshape(C.shape[:2]) * self._y_scale[0] ** 2
+        return (C if C.ndim == 3 else C[:, :, None]) * self._y_scale**2
+
+    def _process(self) -> Any:
+        if hasattr(self, "mixture_"):
+            return self.mixture_
+        if hasattr(self, "posterior_"):
+            return self.posterior_
+        from gramgraph.gp.means import as_mean
+        from gramgraph.gp.mixture import PriorProcess
+
+        q = self.n_targets or 1
+        self._flat, self._y_mean, self._y_scale = self.n_targets in (None, 1), np.zeros(q), np.ones(q)
+        return PriorProcess(as_process_kernel(self.kernel)[0], as_mean(self.mean), q)
+
+    def _test_points(self, X: Any) -> Any:
+        if hasattr(self, "posterior_"):
+            return self._points(X, reset=False, least=0)
+        return check_array(X, dtype=np.float64, ensure_min_samples=0)
+
+    def posterior(self, X: Any, *, latent: bool = False) -> Any:
+        """The values at X as a `Gaussian` of m numbers, which can be a factor of a network; one output."""
+        from gramgraph.gp.posterior import gaussian
+
+        process = self._process()
+        X = self._test_points(X)
+        if not self._flat:
+            raise ModelError("posterior(X) is for one output; y had several columns.")
+        mean = process.mean(X)[:, 0] * self._y_scale[0] + self._y_mean[0]
+        return gaussian(mean, self._scaled(process.cov(X, latent=latent)))
+
+    def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, *, method: str = "auto") -> FloatArray:
+        """Draws of the process at X, (m, n_samples), or (m, q, n_samples) for several outputs.
+
+        "cholesky" is exact, O(m³); "pathwise" takes random Fourier features, O(m) a draw; "auto": pathwise from 3,000
+        points on where the kernel has features.
+        """
+        check_option("method", method, ("auto", "cholesky", "pathwise"))
+        process = self._process()
+        X = self._test_points(X)
+        state = random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state
+        if method == "auto":
+            from gramgraph.gp.pathwise import has_features
+
+            large = len(X) > 3000 and hasattr(process, "factor") and has_features(process.kernel, X)
+            method = "pathwise" if large else "cholesky"
+        options = {"method": method} if hasattr(process, "factor") else {}
+        draws = process.sample(X, n_samples, random_state=state, **options)
+        draws = draws * self._y_scale[:, None] + self._y_mean[:, None]
+        return draws[:, 0] if self._flat else draws
+
+    def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
+        """∂f/∂x at X, (m, d), or (m, d, q); with standard deviations (m, d) where the kernel has second derivatives."""
+        process = self._process()
+        X = self._test_points(X)
+        if not hasattr(process, "gradient"):
+            raise ModelError(f"approx_={self.approx_!r} gives no derivatives. What helps: approx='exact'.")
+        slope = process.gradient(X) * self._y_scale
+        slope = slope[:, :, 0] if self._flat else slope
+        if not return_std:
+            return slope
+        from gramgraph.gp.derivatives import gradient_var
+
+        std = np.sqrt(gradient_var(process, X))[:, :, None] * self._y_scale
+        return slope, std[:, :, 0] if self._flat else std
+
+    def log_marginal_likelihood(self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True) -> Any:
+        """log p(y | X, theta), without priors; with its gradient by theta when asked. y as normalized."""
+        if theta is None:
+            if eval_gradient:
+                raise ValueError("Gradient can only be evaluated for theta!=None")
+            return self.log_marginal_likelihood_value_
+        from gramgraph.linalg.base import PositiveDefiniteError
+
+        theta = np.asarray(theta, dtype=float)
+        try:
+            value, slope = self._method.evidence(self.kernel_.with_theta(theta), eval_gradient)
+        except PositiveDefiniteError:
+            value, slope = -np.inf, np.zeros_like(theta)
+        return (value, slope) if eval_gradient else value
+
+    @property
+    def loo_(self) -> Any:
+        """Leave-one-out means, variances and log densities, closed form, in the units of y; exact way only."""
+        from gramgraph.gp.posterior import LeaveOneOut
+
+        if not hasattr(self.posterior_, "loo"):
+            raise AttributeError(f"approx_={self.approx_!r} has no closed form for leaving one point out.")
+        found = self.posterior_.loo()
+        mean = found.mean * self._y_scale + self._y_mean
+        var = found.var[:, None] * self._y_scale**2
+        logs = found.log_density - np.log(self._y_scale).sum()
+        return LeaveOneOut(mean[:, 0], var[:, 0], logs) if self._flat else LeaveOneOut(mean, var, logs)

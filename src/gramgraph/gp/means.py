@@ -1,0 +1,165 @@
+"""Mean functions of Gaussian processes: fixed, or linear in weights whose prior is vague, Gaussian or absent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError, did_you_mean
+from gramgraph.kernels.inputs import as_points, count
+from gramgraph.typing import FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.gp.bases import Basis
+
+__all__ = ["MEAN_NAMES", "BasisMean", "ConstantMean", "FixedMean", "LinearMean", "Mean", "WeightPrior", "as_mean"]
+
+#: "vague": weights integrated out under a flat prior; "ml": weights at their best point; (b, B): a Gaussian prior.
+WeightPrior: TypeAlias = "Literal['vague', 'ml'] | tuple[Any, Any]"
+MEAN_NAMES = ("zero", "constant", "linear")
+
+
+@dataclass(frozen=True)
+class Mean:
+    """m(x) = 0, and the base of the other means: m(x) = fixed(x) + h(x)ᵀβ.
+
+    `prior` says what is known of β before the data: "vague" (a flat prior, integrated out: the restricted
+    likelihood), "ml" (no prior: the best point, without uncertainty), or (b, B), the mean and covariance of a
+    Gaussian.
+
+    >>> Mean().basis([[1.0], [2.0]]).shape
+    (2, 0)
+    """
+
+    prior: WeightPrior = "vague"
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prior, str):
+            if self.prior not in ("vague", "ml"):
+                hint = did_you_mean(self.prior, ("vague", "ml"))
+                raise ModelError(f"prior must be 'vague', 'ml' or a pair (b, B); it is {self.prior!r}.{hint}")
+        elif not isinstance(self.prior, tuple) or len(self.prior) != 2:
+            raise ModelError(f"prior must be 'vague', 'ml' or a pair (b, B); it is {self.prior!r}.")
+
+    def fixed(self, X: Any) -> FloatArray | None:
+        """The part without weights, (n,) or (n, q); None is zero."""
+        return None
+
+    def basis(self, X: Any) -> FloatArray:
+        """H with one row h(x) a point, (n, k)."""
+        return np.zeros((count(X), 0))
+
+    def weight_prior(self, k: int) -> tuple[FloatArray, FloatArray] | None:
+        """b (k,) and B (k, k) of a Gaussian prior; None for "vague" and "ml"."""
+        if isinstance(self.prior, str):
+            return None
+        b = np.broadcast_to(np.asarray(self.prior[0], dtype=float), (k,)).copy()
+        given = np.asarray(self.prior[1], dtype=float)
+        B = given if given.ndim == 2 else np.diag(np.broadcast_to(given, (k,)))
+        if B.shape != (k, k):
+            raise ModelError(f"prior: B must be ({k}, {k}) for {k} weights; its shape is {B.shape}.")
+        try:
+            np.linalg.cholesky(B)
+        except np.linalg.LinAlgError:
+            raise ModelError("prior: the covariance B of the weights must be positive definite.") from None
+        return b, B
+
+
+@dataclass(frozen=True)
+class ConstantMean(Mean):
+    """m(x) = β, one number, learned.
+
+    >>> ConstantMean().basis([[1.0], [2.0]])
+    array([[1.],
+           [1.]])
+    """
+
+    def basis(self, X: Any) -> FloatArray:
+        """A column of ones."""
+        return np.ones((count(X), 1))
+
+
+@dataclass(frozen=True)
+class LinearMean(Mean):
+    """m(x) = β₀ + βᵀx, learned.
+
+    >>> LinearMean().basis([[1.0], [2.0]])
+    array([[1., 1.],
+           [1., 2.]])
+    """
+
+    def basis(self, X: Any) -> FloatArray:
+        """1 and the columns of X."""
+        X = as_points(X)
+        return np.concatenate([np.ones((len(X), 1)), X], axis=1)
+
+
+@dataclass(frozen=True)
+class BasisMean(Mean):
+    """m(x) = h(x)ᵀβ for any basis: a `Basis` of gramgraph.gp.bases or a function X ↦ (n, k).
+
+    >>> import numpy as np
+    >>> BasisMean(features=lambda X: np.hstack([X, X**2])).basis(np.array([[2.0]]))
+    array([[2., 4.]])
+    """
+
+    features: Basis | Callable[[Any], Any] | None = None
+
+    def basis(self, X: Any) -> FloatArray:
+        """Features of the points."""
+        if self.features is None:
+            raise ModelError("BasisMean needs features=: a basis or a function of X that gives (n, k).")
+        transform: Any = getattr(self.features, "transform", self.features)
+        H = np.asarray(transform(X), dtype=np.float64)
+        if H.ndim != 2 or len(H) != count(X):
+            raise ModelError(f"the features of a mean must have shape ({count(X)}, k); they have {H.shape}.")
+        return H
+
+
+@dataclass(frozen=True)
+class FixedMean(Mean):
+    """m(x) = function(X), known beforehand.
+
+    >>> FixedMean(function=lambda X: X[:, 0]).fixed([[1.0], [2.0]])
+    array([1., 2.])
+    """
+
+    function: Callable[[Any], Any] | None = None
+
+    def fixed(self, X: Any) -> FloatArray | None:
+        """Values of the function."""
+        if self.function is None:
+            raise ModelError("FixedMean needs function=: a function of X that gives (n,) or (n, q).")
+        found = np.asarray(self.function(as_points(X) if not isinstance(X, (tuple, list)) or _numbers(X) else X))
+        if found.ndim not in (1, 2) or len(found) != count(X):
+            raise ModelError(f"a fixed mean must give ({count(X)},) or ({count(X)}, q); it gave {found.shape}.")
+        return found.astype(float)
+
+
+def _numbers(X: Any) -> bool:
+    return not isinstance(X, tuple) and np.asarray(X).dtype.kind in "fiub"
+
+
+def as_mean(spec: Any) -> Mean:
+    """The mean of an estimator's `mean=`: None, a name, a `Mean`, or a fixed function of X.
+
+    >>> as_mean("linear")
+    LinearMean(prior='vague')
+    """
+    if spec is None or (isinstance(spec, str) and spec == "zero"):
+        return Mean()
+    if isinstance(spec, Mean):
+        return spec
+    if isinstance(spec, str):
+        if spec not in MEAN_NAMES:
+            raise ModelError(
+                f"{spec!r} is no mean. Names: {', '.join(MEAN_NAMES)}.{did_you_mean(spec, MEAN_NAMES)} "
+                f"Others are values: gg.gp.BasisMean(features=…)."
+            )
+        return ConstantMean() if spec == "constant" else LinearMean()
+    if callable(spec):
+        return FixedMean(function=spec)
+    raise ModelError(f"mean must be None, a name, a Mean or a function of X; it is {spec!r}.")
