@@ -1,0 +1,178 @@
+"""Hidden Markov models against hmmlearn, and the Kalman filter and smoother against statsmodels; one thread.
+
+`python -m benchmarks hmm`. Rows: Gaussian emissions (`gauss K`, two columns, diagonal) and symbols (`symbols K`) in one
+sequence of 100,000 rows, and `short K`: 10,000 sequences of 10 rows. Tasks: `posteriors` (state probabilities of all
+rows), `iteration` (one step of Baum–Welch, expectations and update) and `viterbi`. hmmlearn runs in both of its
+implementations, with logarithms (its default) and scaled. `kalman s`: s states, two observed numbers, 100,000 steps,
+filter, smoother and likelihood (20,000 steps for 32 states: the covariances of all steps are kept). All contestants get
+the same parameters, and their answers must agree to 1e-8.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Cell, Failure, Measurement, Runner, measure, versions
+from benchmarks.tables import Ratio, Result, Target, difference, failures, markdown, ratio_of, shown, summary
+
+__all__ = ["report", "run_cell"]
+
+OURS = "gramgraph"
+ROWS = ("gauss 8", "gauss 32", "gauss 128", "symbols 8", "symbols 32", "short 8", "kalman 4", "kalman 32")
+TASKS = ("posteriors", "iteration", "viterbi")
+WANTED = {"posteriors": 10.0, "iteration": 10.0, "viterbi": 3.0, "smooth": 2.0}
+
+
+def peers_of(row: str) -> tuple[str, ...]:
+    if row.startswith("kalman"):
+        return ("statsmodels",)
+    return ("hmmlearn", "hmmlearn scaling")
+
+
+def numbers(row: str) -> dict[str, Any]:
+    """Parameters and a sample of them."""
+    kind, size = row.split()
+    K = int(size)
+    rng = np.random.default_rng(K)
+    start, A = np.full(K, 1 / K), 0.5 * np.eye(K) + 0.5 * rng.dirichlet(np.ones(K), K)
+    lengths = [10] * 10_000 if kind == "short" else [100_000]
+    from gramgraph.sequences import CategoricalHMM, GaussianHMM
+
+    if kind == "symbols":
+        B = rng.dirichlet(np.ones(20), K)
+        model: Any = CategoricalHMM.from_parameters(start, A, B)
+        X = model.sample(100_000, random_state=1)[0]
+        return {"start": start, "A": A, "B": B, "X": X, "lengths": lengths, "model": model}
+    means, variances = rng.normal(size=(K, 2)) * 3, rng.uniform(0.5, 2.0, (K, 2))
+    model = GaussianHMM.from_parameters(
+        start, A, means, variances, covariance_type="diag", covariance_prior=0.0, max_iter=1
+    )
+    X = model.sample(lengths[0], n_sequences=len(lengths), random_state=1)[0]
+    return {"start": start, "A": A, "means": means, "vars": variances, "X": X, "lengths": lengths, "model": model}
+
+
+def ours(given: dict[str, Any], task: str) -> Any:
+    from sklearn.base import clone
+
+    model, X, lengths = given["model"], given["X"], given["lengths"]
+    if task == "posteriors":
+        return lambda: model.predict_proba(X, lengths)
+    if task == "viterbi":
+        return lambda: np.array([model.decode(X, lengths)[0]])
+    step = clone(model).set_params(init=model, max_iter=1)
+    return lambda: step.fit(X, lengths).transmat_
+
+
+def hmmlearn(given: dict[str, Any], task: str, implementation: str) -> Any:
+    from hmmlearn import hmm
+
+    X, lengths, K = given["X"], given["lengths"], len(given["start"])
+    options = {"n_iter": 1, "tol": 0.0, "init_params": "", "implementation": implementation}
+    if "B" in given:
+        model = hmm.CategoricalHMM(K, **options)
+    else:
+        model = hmm.GaussianHMM(K, covariance_type="diag", covars_prior=0.0, **options)
+
+    def reset() -> Any:
+        model.startprob_, model.transmat_ = given["start"], given["A"]
+        if "B" in given:
+            model.emissionprob_, model.n_features = given["B"], given["B"].shape[1]
+        else:
+            model.means_, model.covars_ = given["means"], given["vars"]
+        return model
+
+    if task == "posteriors":
+        return lambda: reset().predict_proba(X, lengths)
+    if task == "viterbi":
+        return lambda: np.array([reset().decode(X, lengths)[0]])
+    return lambda: reset().fit(X, lengths).transmat_
+
+
+def kalman(row: str, who: str) -> Any:
+    from gramgraph.sequences import KalmanFilter
+
+    s = int(row.split()[1])
+    rng = np.random.default_rng(s)
+    A = rng.normal(size=(s, s))
+    A *= 0.95 / np.abs(np.linalg.eigvals(A)).max()
+    B = rng.normal(size=(s, s)) / np.sqrt(s)
+    model = KalmanFilter(A, B @ B.T + 0.1 * np.eye(s), rng.normal(size=(2, s)), np.eye(2), np.zeros(s), np.eye(s))
+    y = model.sample(100_000 if s < 16 else 20_000, random_state=0)[0]
+    if who == OURS:
+        return lambda: model.smooth(y).means
+    from statsmodels.tsa.statespace.mlemodel import MLEModel
+
+    peer = MLEModel(y, k_states=s)
+    peer["design"], peer["transition"], peer["selection"] = model.H, model.A, np.eye(s)
+    peer["state_cov"], peer["obs_cov"] = model.Q, model.R
+    peer.ssm.initialize_known(model.m0, model.P0)
+    return lambda: peer.ssm.smooth().smoothed_state.T
+
+
+def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """Every contestant runs once before, for the answer and to load what is compiled."""
+    if cell.row.startswith("kalman"):
+        call = kalman(cell.row, cell.contestant)
+    else:
+        if cell.row not in context:
+            context.clear()
+            context[cell.row] = numbers(cell.row)
+        given = context[cell.row]
+        if cell.contestant == OURS:
+            call = ours(given, cell.task)
+        else:
+            call = hmmlearn(given, cell.task, "scaling" if cell.contestant.endswith("scaling") else "log")
+    answer = np.asarray(call(), dtype=np.float64)
+    if cell.task == "viterbi":
+        answer = answer / 100_000  # a log probability a row
+    cpu, wall, repeats = measure(call, budget=cell.budget, warm=False)
+    return Measurement(cpu, wall, repeats, 1, answers=(answer[:1000],))
+
+
+def report(
+    runner: Runner,
+    *,
+    tasks: list[str] | None = None,
+    quick: bool = False,
+    budget: float | None = None,
+    limit: float | None = None,
+    **_: Any,
+) -> tuple[str, list[str]]:
+    """The table, and what went wrong on our side."""
+    results: dict[tuple[str, str, str], Result] = {}
+    lines: list[list[object]] = []
+    faults: list[str] = []
+    ratios: dict[str, list[Ratio]] = {task: [] for task in WANTED}
+    rows = [row for row in ROWS if not quick or row in ("gauss 8", "kalman 4")]
+    for row in rows:
+        for task in ("smooth",) if row.startswith("kalman") else TASKS:
+            if tasks and task not in tasks:
+                continue
+            for who in (OURS, *peers_of(row)):
+                cell = Cell("hmm", row, task, who, budget or 1.0, limit or (60.0 if quick else 300.0))
+                results[row, task, who] = runner.run(cell)
+            mine = results[row, task, OURS]
+            line: list[object] = [row, task, shown(mine)]
+            for who in peers_of(row):
+                found = results[row, task, who]
+                ratio = ratio_of(mine, found)
+                gap = ""
+                if isinstance(mine, Measurement) and isinstance(found, Measurement):
+                    off = difference(mine, found)
+                    gap = f"{off:.1g}"
+                    if not off < 1e-8:
+                        faults.append(f"{row}, {task}: answers differ from {who}'s by {gap}")
+                if ratio is not None and who in ("hmmlearn", "statsmodels"):
+                    ratios[task].append(ratio)
+                name = "" if isinstance(found, Failure) and ratio is None else (ratio or "")
+                line += [f"{who}: {shown(found)}", name, gap]
+            lines.append(line + [""] * (9 - len(line)))
+    header = ["data", "task", "gramgraph", "peer", "ratio", "difference", "peer", "ratio", "difference"]
+    head = versions(["gramgraph", "hmmlearn", "statsmodels", "numba", "numpy"])
+    tail = "\n".join(
+        f"- {task}: {summary(found, Target(each=WANTED[task]))}" for task, found in ratios.items() if found
+    )
+    text = f"# Hidden Markov models and Kalman filters\n\n{head}\n\n{markdown(header, lines)}\n\n{tail}\n"
+    return text, faults + failures(results)

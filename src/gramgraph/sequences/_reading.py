@@ -1,0 +1,103 @@
+"""The door for sequences: one array with lengths, or a list of arrays; and for chains of probabilities."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError
+from gramgraph.typing import Array, FloatArray, IntArray
+
+__all__ = ["check_chain", "check_count", "check_rows", "is_list_of_sequences", "joined", "offsets_of"]
+
+_TOLERANCE = 1e-6
+
+
+def offsets_of(n: int, lengths: Any) -> IntArray:
+    """Where sequences start, and the end, (S + 1,): from lengths that must add up to n rows."""
+    if lengths is None:
+        if n == 0:
+            raise ModelError("a sequence needs at least one observation; 0 rows came (minimum of 1 is required).")
+        return np.array([0, n], dtype=np.int64)
+    sizes = np.asarray(lengths)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iu" or len(sizes) == 0:
+        raise ModelError(
+            f"lengths must be a list of whole numbers, one a sequence; got an array of {sizes.dtype} with shape "
+            f"{sizes.shape}."
+        )
+    if (sizes < 1).any():
+        where = int(np.flatnonzero(sizes < 1)[0])
+        raise ModelError(f"sequence {where} has length {int(sizes[where])}; every sequence needs at least 1 row.")
+    if int(sizes.sum()) != n:
+        raise ModelError(f"lengths add up to {int(sizes.sum())}, but X has {n} rows.")
+    return np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+
+
+def is_list_of_sequences(X: Any) -> bool:
+    """Whether X is a list or tuple of arrays (or of lists of rows) rather than one matrix."""
+    if not isinstance(X, (list, tuple)) or len(X) == 0:
+        return False
+    if all(isinstance(part, str) for part in X):
+        return False
+    if any(isinstance(part, np.ndarray) and part.ndim >= 2 for part in X) or any(hasattr(part, "iloc") for part in X):
+        return True
+    if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in X):
+        return True
+    first = next((part for part in X if isinstance(part, (list, tuple)) and len(part)), None)
+    return first is not None and isinstance(first[0], (list, tuple, np.ndarray))
+
+
+def joined(X: Any, lengths: Any) -> tuple[Any, Any]:
+    """(one array, lengths): a list of arrays is put together, everything else comes back as it is."""
+    if not is_list_of_sequences(X):
+        return X, lengths
+    if lengths is not None:
+        raise ModelError("X is a list of sequences, which have their own lengths: leave lengths out.")
+    parts = [np.asarray(part) for part in X]
+    empty = [i for i, part in enumerate(parts) if len(part) == 0]
+    if empty:
+        raise ModelError(f"sequence {empty[0]} is empty; every sequence needs at least 1 row: leave it out.")
+    parts = [part[:, None] if part.ndim == 1 else part for part in parts]
+    widths = [part.shape[1:] for part in parts]
+    odd = next((i for i, width in enumerate(widths) if width != widths[0]), None)
+    if odd is not None:
+        raise ModelError(f"sequence {odd} has rows of shape {widths[odd]}, but sequence 0 of {widths[0]}.")
+    return np.concatenate(parts), np.array([len(part) for part in parts])
+
+
+def check_chain(start: Any, transition: Any) -> tuple[FloatArray, FloatArray]:
+    """start (K,) and transition (K, K) as floats: no negative numbers, rows that sum to one."""
+    start = check_rows("startprob", start, 1)
+    transition = check_rows("transmat", transition, 2)
+    if transition.shape != (len(start), len(start)):
+        raise ModelError(f"transmat must have shape {(len(start),) * 2}, states by states; it has {transition.shape}.")
+    return start, transition
+
+
+def check_rows(name: str, values: Any, axes: int) -> FloatArray:
+    """Probabilities with rows that sum to one; what rounding took is put back."""
+    p = np.array(values, dtype=np.float64, order="C")
+    if p.ndim != axes or p.size == 0:
+        raise ModelError(f"{name} must have {axes} axes and at least one entry; its shape is {p.shape}.")
+    if not np.isfinite(p).all() or (p < 0.0).any():
+        raise ModelError(f"{name} must hold probabilities, but an entry is negative, infinite or NaN.")
+    sums = p.sum(axis=-1, keepdims=True)
+    off = np.abs(sums - 1.0).ravel()
+    if off.max() > _TOLERANCE:
+        where = f"row {int(off.argmax())} of {name}" if axes > 1 else name
+        raise ModelError(f"{where} sums to {sums.ravel()[off.argmax()]:.6g}, not 1.")
+    return p if off.max() < 1e-14 * p.shape[-1] else p / sums  # what sums to one stays bit by bit
+
+
+def check_count(name: str, value: Any, least: int = 1) -> int:
+    """A whole number of at least `least`."""
+    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
+        raise ModelError(f"{name} must be an integer of at least {least}; it is {value!r}.")
+    return int(value)
+
+
+def matrix_of(X: Any) -> Array:
+    """One column for a vector of numbers."""
+    array = np.asarray(X)
+    return array[:, None] if array.ndim == 1 else array

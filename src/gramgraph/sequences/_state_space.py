@@ -1,0 +1,211 @@
+"""The matrices of a linear-Gaussian state space, their check, and the two halves of EM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError
+from gramgraph.typing import FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.sequences.kalman import SmoothedStates
+
+__all__ = ["Model", "Moments", "maximized", "moments_of", "series_of"]
+
+
+@dataclass(frozen=True)
+class Model:
+    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, R), x_0 ~ N(m0, P0)."""
+
+    A: FloatArray  # (s, s)
+    Q: FloatArray  # (s, s)
+    H: FloatArray  # (o, s)
+    R: FloatArray  # (o, o)
+    m0: FloatArray  # (s,)
+    P0: FloatArray  # (s, s)
+
+    @property
+    def n_states(self) -> int:
+        """s."""
+        return len(self.A)
+
+    @property
+    def n_outputs(self) -> int:
+        """o."""
+        return len(self.H)
+
+    @classmethod
+    def of(cls, A: Any, Q: Any, H: Any, R: Any, m0: Any, P0: Any) -> Model:
+        """From what a user gave, checked; all faults at once."""
+        A = _matrix("A", A)
+        H = _matrix("H", H, row=True)
+        Q, R = _matrix("Q", Q), _matrix("R", R)
+        s, o = len(A), len(H)
+        faults = [
+            f"{name} must have shape {shape}; its shape is {value.shape}."
+            for name, value, shape in (("A", A, (s, s)), ("Q", Q, (s, s)), ("H", H, (o, s)), ("R", R, (o, o)))
+            if value.shape != shape
+        ]
+        if faults:
+            raise ModelError(faults)
+        m0 = np.zeros(s) if m0 is None else np.array(m0, dtype=np.float64).reshape(-1)
+        P0 = _stationary(A, Q) if P0 is None else _matrix("P0", P0)
+        if m0.shape != (s,) or P0.shape != (s, s) or not np.isfinite(m0).all():
+            raise ModelError(f"m0 and P0 must have shapes {(s,)} and {(s, s)}; they are {m0.shape} and {P0.shape}.")
+        return cls(A, _covariance("Q", Q), H, _covariance("R", R), m0, _covariance("P0", P0))
+
+
+def _matrix(name: str, value: Any, *, row: bool = False) -> FloatArray:
+    """A finite matrix; a number is 1 × 1, a vector (where `row`) one row."""
+    M = np.array(value, dtype=np.float64, order="C")
+    if M.ndim == 0 or (M.ndim == 1 and row):
+        M = M.reshape(1, -1)
+    if M.ndim != 2 or M.size == 0:
+        raise ModelError(f"{name} must be a matrix; its shape is {M.shape}.")
+    if not np.isfinite(M).all():
+        raise ModelError(f"{name} holds NaN or infinity.")
+    return M
+
+
+def _covariance(name: str, S: FloatArray) -> FloatArray:
+    scale = max(float(np.abs(S).max()), 1e-300)
+    if np.abs(S - S.T).max() > 1e-8 * scale:
+        raise ModelError(f"{name} must be symmetric, as covariances are.")
+    S = 0.5 * (S + S.T)
+    lowest = float(np.linalg.eigvalsh(S)[0])
+    if lowest < -1e-8 * scale:
+        raise ModelError(f"{name} must have no negative eigenvalue; its lowest is {lowest:.3g}.")
+    return S
+
+
+def _stationary(A: FloatArray, Q: FloatArray) -> FloatArray:
+    """P = A P Aᵀ + Q."""
+    from scipy.linalg import solve_discrete_lyapunov
+
+    radius = float(np.abs(np.linalg.eigvals(A)).max())
+    if radius >= 1.0 - 1e-10:
+        raise ModelError(
+            f"P0 is needed: the process has no stationary covariance, as an eigenvalue of A has size {radius:.6g}. "
+            f"What helps: P0=1e6 * np.eye({len(A)}) for a state that is hardly known at first."
+        )
+    P = solve_discrete_lyapunov(A, Q)
+    return np.ascontiguousarray(0.5 * (P + P.T))
+
+
+def series_of(y: Any, n_outputs: int) -> FloatArray:
+    """y as (T, o) floats, NaN where nothing was observed."""
+    values = np.array(y, dtype=np.float64, order="C")
+    if values.ndim == 1 and n_outputs == 1:
+        values = values[:, None]
+    if values.ndim != 2 or values.shape[1] != n_outputs:
+        raise ModelError(f"y must have shape (T, {n_outputs}), one row a time; its shape is {values.shape}.")
+    if len(values) == 0:
+        raise ModelError("y is empty; a series needs at least one row (NaN where nothing was observed).")
+    if np.isinf(values).any():
+        raise ModelError(
+            f"y holds infinity at row {int(np.argwhere(np.isinf(values))[0][0])}; NaN marks missing values."
+        )
+    return values
+
+
+# --- EM -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Expected sums over the steps of all series, given the observations."""
+
+    steps: int
+    before: FloatArray  # Σ E[x_{t−1} x_{t−1}ᵀ]
+    after: FloatArray  # Σ E[x_t x_tᵀ], t ≥ 1
+    across: FloatArray  # Σ E[x_t x_{t−1}ᵀ]
+    seen: int  # rows with an observation
+    states: FloatArray  # Σ E[x_t x_tᵀ] over them
+    outputs: FloatArray  # Σ E[y_t y_tᵀ]
+    mixed: FloatArray  # Σ E[y_t x_tᵀ]
+    first_means: FloatArray  # (series, s)
+    first_covs: FloatArray  # (series, s, s)
+
+
+def moments_of(model: Model, series: Sequence[FloatArray], found: Sequence[SmoothedStates]) -> Moments:
+    """The expectations that the next matrices are made of; O(T s²)."""
+    s, o = model.n_states, model.n_outputs
+    before, after, across, states = (np.zeros((s, s)) for _ in range(4))
+    outputs, mixed = np.zeros((o, o)), np.zeros((o, s))
+    seen = steps = 0
+    for y, x in zip(series, found, strict=True):
+        m, P = x.means, x.covariances
+        before += m[:-1].T @ m[:-1] + P[:-1].sum(axis=0)
+        after += m[1:].T @ m[1:] + P[1:].sum(axis=0)
+        across += m[1:].T @ m[:-1] + x.cross_covariances.sum(axis=0).T
+        steps += len(y) - 1
+        for rows, shown in _patterns(y):
+            xx = m[rows].T @ m[rows] + P[rows].sum(axis=0)
+            B, b, rest = _completed(model, y[rows], shown)
+            bx = b.T @ m[rows]
+            outputs += B @ xx @ B.T + B @ bx.T + bx @ B.T + b.T @ b + len(b) * rest
+            mixed += B @ xx + bx
+            states += xx
+            seen += len(b)
+    firsts = np.array([x.means[0] for x in found]), np.array([x.covariances[0] for x in found])
+    return Moments(steps, before, after, across, seen, states, outputs, mixed, *firsts)
+
+
+def _patterns(y: FloatArray) -> list[tuple[Any, Any]]:
+    """(rows, observed columns) for every pattern of gaps but the empty one."""
+    shown = ~np.isnan(y)
+    kinds, which = np.unique(shown, axis=0, return_inverse=True)
+    return [(np.flatnonzero(which.ravel() == i), kind) for i, kind in enumerate(kinds) if kind.any()]
+
+
+def _completed(model: Model, y: FloatArray, shown: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """E[y | x, observed] = B x + b (a row each), and Cov(y | x, observed): observed entries are themselves."""
+    B, rest = np.zeros_like(model.H), np.zeros_like(model.R)
+    if shown.all():
+        return B, y, rest
+    gone = ~shown
+    gain = np.linalg.solve(model.R[np.ix_(shown, shown)], model.R[np.ix_(shown, gone)]).T
+    b = np.zeros_like(y)
+    b[:, shown] = y[:, shown]
+    b[:, gone] = y[:, shown] @ gain.T
+    B[gone] = model.H[gone] - gain @ model.H[shown]
+    rest[np.ix_(gone, gone)] = model.R[np.ix_(gone, gone)] - gain @ model.R[np.ix_(shown, gone)]
+    return B, b, rest
+
+
+def maximized(model: Model, e: Moments, learn: tuple[str, ...]) -> Model:
+    """The matrices of highest expected log-likelihood; those that are not learned stay, and the others allow for it."""
+    if e.steps:
+        if "A" in learn:
+            model = replace(model, A=np.ascontiguousarray(_solved(e.before, e.across)))
+        if "Q" in learn:
+            A = model.A
+            model = replace(model, Q=_even((e.after - A @ e.across.T - e.across @ A.T + A @ e.before @ A.T) / e.steps))
+    if "H" in learn:
+        model = replace(model, H=np.ascontiguousarray(_solved(e.states, e.mixed)))
+    if "R" in learn:
+        H = model.H
+        model = replace(model, R=_even((e.outputs - H @ e.mixed.T - e.mixed @ H.T + H @ e.states @ H.T) / e.seen))
+    if "m0" in learn:
+        model = replace(model, m0=e.first_means.mean(axis=0))
+    if "P0" in learn:
+        gap = e.first_means - model.m0
+        model = replace(model, P0=_even(e.first_covs.mean(axis=0) + gap.T @ gap / len(gap)))
+    return model
+
+
+def _solved(S: FloatArray, C: FloatArray) -> FloatArray:
+    """C S⁻¹ for a symmetric S; the smallest solution where S is singular."""
+    try:
+        found: FloatArray = np.linalg.solve(S, C.T).T.astype(np.float64)
+    except np.linalg.LinAlgError:
+        found = np.linalg.lstsq(S, C.T, rcond=None)[0].T.astype(np.float64)
+    return found
+
+
+def _even(S: FloatArray) -> FloatArray:
+    return np.ascontiguousarray(0.5 * (S + S.T))

@@ -1,0 +1,164 @@
+"""Hidden Markov models that emit vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.sequences._gaussian_emission import COVARIANCE_TYPES, GaussianEmission
+from gramgraph.sequences._reading import joined, offsets_of
+from gramgraph.sequences.hmm import HiddenMarkovModel, first_labels
+from gramgraph.typing import FloatArray, IntArray
+
+__all__ = ["GaussianHMM"]
+
+
+class GaussianHMM(HiddenMarkovModel):
+    """A hidden Markov model whose states emit Gaussian vectors.
+
+    Parameters
+    ----------
+    n_states : hidden states.
+    covariance_type : "full", "diag", "spherical" (one variance a state) or "tied" (one matrix for all states).
+    covariance_prior : weight of the prior that keeps covariances from collapsing, in observations whose variance is
+        that of the data; 0 is maximum likelihood.
+    start_prior, transition_prior, transition_mask, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
+    init : "kmeans", "random" (means are rows of X), or a fitted model to start from.
+
+    X has one row a time; entries that are NaN were not observed and are integrated out. Sequences stand one after the
+    other with their `lengths`, or in a list of arrays.
+
+    Attributes
+    ----------
+    startprob_ (K,), transmat_ (K, K), means_ (K, d), covars_ (full (K, d, d), diag (K, d), spherical (K,),
+    tied (d, d)), history_ (log posterior before every update: it never falls), n_iter_, converged_, log_likelihood_.
+
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(6, 1, (50, 2))])
+    >>> model = GaussianHMM(2, random_state=0).fit(X)
+    >>> np.sort(model.means_[:, 0]).round(0).tolist()
+    [-0.0, 6.0]
+    >>> int((model.predict(X) == model.predict(X)[0]).sum())
+    50
+    """
+
+    def __init__(
+        self,
+        n_states: int = 2,
+        *,
+        covariance_type: str = "full",
+        covariance_prior: float = 0.01,
+        start_prior: Any = 1.0,
+        transition_prior: Any = 1.0,
+        transition_mask: Any = None,
+        init: Any = "kmeans",
+        fixed: Sequence[str] = (),
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-2,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_states = n_states
+        self.covariance_type = covariance_type
+        self.covariance_prior = covariance_prior
+        self.start_prior = start_prior
+        self.transition_prior = transition_prior
+        self.transition_mask = transition_mask
+        self.init = init
+        self.fixed = fixed
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @classmethod
+    def from_parameters(cls, startprob: Any, transmat: Any, means: Any, covars: Any, **options: Any) -> Self:
+        """A model with known numbers, ready for questions; `covars` has the shape of `covariance_type`.
+
+        >>> model = GaussianHMM.from_parameters([1.0], [[1.0]], [[0.0]], [[1.0]], covariance_type="diag")
+        >>> round(model.score([[0.0]]), 6)
+        -0.918939
+        """
+        model = cls(len(startprob), **options)
+        model._set_chain(startprob, transmat)
+        model.means_ = np.array(means, dtype=np.float64)
+        model.covars_ = np.array(covars, dtype=np.float64)
+        model._spread = np.ones(model.means_.shape[-1])
+        model._emission()
+        model.n_features_in_ = model.means_.shape[1]
+        return model
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        self._check_kind()
+        prior = self.covariance_prior
+        if not isinstance(prior, (int, float, np.number)) or not 0 <= prior < np.inf:
+            raise ModelError(f"covariance_prior must be a number of at least 0; it is {prior!r}.")
+
+    def _check_kind(self) -> None:
+        if self.covariance_type not in COVARIANCE_TYPES:
+            hint = did_you_mean(self.covariance_type, COVARIANCE_TYPES)
+            raise ModelError(
+                f"covariance_type must be one of {listing(COVARIANCE_TYPES)}; it is {self.covariance_type!r}.{hint}"
+            )
+
+    def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[FloatArray, IntArray]:
+        X, lengths = joined(X, lengths)
+        X = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
+        offsets = offsets_of(len(X), lengths)
+        if reset:
+            seen = ~np.isnan(X)
+            if not seen.any(axis=0).all():
+                raise ModelError(f"column {int(np.flatnonzero(~seen.any(axis=0))[0])} of X has no observed value.")
+            rows = int(seen.any(axis=1).sum())
+            if rows < self.n_states:
+                raise ModelError(f"n_states is {self.n_states}, but there are only n_samples={rows} observed rows.")
+            spread = np.nanvar(X, axis=0)
+            self._spread = np.where(spread > 0.0, spread, 1.0)
+        return X, offsets
+
+    def _begin(
+        self, data: FloatArray, offsets: IntArray, rng: np.random.Generator
+    ) -> tuple[GaussianEmission, IntArray | None]:
+        K = self.n_states
+        wide = {
+            "full": np.tile(np.diag(self._spread), (K, 1, 1)),
+            "diag": np.tile(self._spread, (K, 1)),
+            "spherical": np.full(K, self._spread.mean()),
+            "tied": np.diag(self._spread),
+        }[self.covariance_type]
+        middle = np.nanmean(data, axis=0)
+        first = GaussianEmission(np.tile(middle, (K, 1)), wide, self.covariance_type, 1.0, self._spread)
+        if self.init == "random":
+            rows = data[rng.choice(len(data), K, replace=False)]
+            return replace(
+                first, means=np.where(np.isnan(rows), middle, rows), prior=float(self.covariance_prior)
+            ), None
+        labels = first_labels(data, offsets, K, self.transition_mask, rng)
+        gamma = np.zeros((len(data), K))
+        gamma[np.arange(len(data)), labels] = 1.0
+        return replace(first.update(data, gamma), prior=float(self.covariance_prior)), labels
+
+    def _emission(self) -> GaussianEmission:
+        self._check_kind()
+        means, covars = np.asarray(self.means_, dtype=np.float64), np.asarray(self.covars_, dtype=np.float64)
+        if means.ndim != 2 or len(means) != self.n_states:
+            raise ModelError(f"means must have shape ({self.n_states}, columns); its shape is {means.shape}.")
+        K, d = means.shape
+        shape = {"full": (K, d, d), "diag": (K, d), "spherical": (K,), "tied": (d, d)}[self.covariance_type]
+        if covars.shape != shape:
+            raise ModelError(f"covars must have shape {shape} ({self.covariance_type}); its shape is {covars.shape}.")
+        if self.covariance_type in ("diag", "spherical") and not (covars > 0.0).all():
+            raise ModelError("covars must be positive variances.")
+        return GaussianEmission(means, covars, self.covariance_type, float(self.covariance_prior), self._spread)
+
+    def _store(self, emission: GaussianEmission) -> None:
+        self.means_, self.covars_ = emission.means, emission.covariances

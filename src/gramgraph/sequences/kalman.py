@@ -1,0 +1,274 @@
+"""Linear-Gaussian state space: Kalman filter, smoother, likelihood, learning by EM, forecasts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from gramgraph._numerics.kalman import kalman_filter, rts_smoother
+from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.sequences._reading import check_count
+from gramgraph.sequences._settled import Settled
+from gramgraph.sequences._state_space import Model, maximized, moments_of, series_of
+from gramgraph.sequences.hmm import generator
+from gramgraph.typing import FloatArray
+
+__all__ = ["FilteredStates", "Forecast", "KalmanFilter", "SmoothedStates"]
+
+_BLOCK = 4096
+_FIRST = 256  # steps in which covariances should settle
+_NAMES = ("A", "Q", "H", "R", "m0", "P0")
+
+
+@dataclass(frozen=True)
+class FilteredStates:
+    """Moments of p(x_t | y up to t) and of p(x_t | y before t), and log p(y_t | y before t)."""
+
+    means: FloatArray  # (T, s)
+    covariances: FloatArray  # (T, s, s)
+    predicted_means: FloatArray
+    predicted_covariances: FloatArray
+    log_likelihoods: FloatArray  # (T,); 0 where nothing was observed
+
+    @property
+    def log_likelihood(self) -> float:
+        """log p(y)."""
+        return float(self.log_likelihoods.sum())
+
+
+@dataclass(frozen=True)
+class SmoothedStates:
+    """Moments of p(x_t | all y), and Cov(x_t, x_{t+1} | all y)."""
+
+    means: FloatArray  # (T, s)
+    covariances: FloatArray  # (T, s, s)
+    cross_covariances: FloatArray  # (T − 1, s, s)
+    log_likelihood: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """Moments of future observations, and a central interval for every number."""
+
+    means: FloatArray  # (h, o)
+    covariances: FloatArray  # (h, o, o)
+    lower: FloatArray  # (h, o)
+    upper: FloatArray
+    level: float
+    state_means: FloatArray  # (h, s)
+    state_covariances: FloatArray  # (h, s, s)
+
+
+class KalmanFilter(BaseEstimator):
+    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, R); the first state, that of y_0, is N(m0, P0).
+
+    Parameters
+    ----------
+    A, Q : (s, s) transition and its noise. H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1.
+    m0, P0 : moments of the first state; None: mean 0, and the stationary covariance, which exists when A is stable.
+    learn : which of "A", "Q", "H", "R", "m0", "P0" `fit` learns.
+    max_iter, tol : EM ends when a step gains less than tol in log-likelihood.
+
+    y has shape (T,) or (T, o); NaN entries were not observed and are integrated out. Filter and smoother take
+    O(T (s³ + s² o + o³)) time and O(T s²) memory, `log_likelihood` constant memory.
+
+    Attributes
+    ----------
+    A_, Q_, H_, R_, m0_, P0_ : after `fit`; questions then use them. history_ (log-likelihood before every update: it
+    never falls), n_iter_, converged_.
+
+    >>> walk = KalmanFilter(1.0, 1.0, 1.0, 1.0, m0=0.0, P0=1.0)
+    >>> walk.filter([1.0, 2.0]).means.ravel().tolist()
+    [0.5, 1.4]
+    >>> walk.smooth([1.0, 2.0]).means.ravel().tolist()
+    [0.8, 1.4]
+    >>> walk.forecast([1.0, 2.0], 2).means.ravel().tolist()
+    [1.4, 1.4]
+    """
+
+    def __init__(
+        self,
+        A: Any = 1.0,
+        Q: Any = 1.0,
+        H: Any = 1.0,
+        R: Any = 1.0,
+        m0: Any = None,
+        P0: Any = None,
+        *,
+        learn: Sequence[str] = ("Q", "R", "m0", "P0"),
+        max_iter: int = 100,
+        tol: float = 1e-3,
+    ) -> None:
+        self.A = A
+        self.Q = Q
+        self.H = H
+        self.R = R
+        self.m0 = m0
+        self.P0 = P0
+        self.learn = learn
+        self.max_iter = max_iter
+        self.tol = tol
+
+    def _model(self) -> Model:
+        """The learned matrices, else those given."""
+        if hasattr(self, "A_"):
+            return Model(self.A_, self.Q_, self.H_, self.R_, self.m0_, self.P0_)
+        return Model.of(self.A, self.Q, self.H, self.R, self.m0, self.P0)
+
+    # ----------------------------------------------------------------------------------------- questions
+
+    def filter(self, y: Any) -> FilteredStates:
+        """States given the observations so far."""
+        model = self._model()
+        return _filtered(model, series_of(y, model.n_outputs))
+
+    def smooth(self, y: Any) -> SmoothedStates:
+        """States given all observations (Rauch, Tung and Striebel)."""
+        model = self._model()
+        return _smoothed(model, series_of(y, model.n_outputs))
+
+    def log_likelihood(self, y: Any) -> float:
+        """log p(y) of one series, or of a list of series together; constant memory."""
+        model = self._model()
+        return sum(_log_likelihood(model, part) for part in _many(y, model.n_outputs))
+
+    def score(self, y: Any) -> float:
+        """The same as `log_likelihood`."""
+        return self.log_likelihood(y)
+
+    def forecast(self, y: Any, steps: int = 1, *, level: float = 0.95) -> Forecast:
+        """Observations 1 … steps after the end of y, with central intervals of this probability."""
+        from scipy.special import ndtri
+
+        if not 0.0 < level < 1.0:
+            raise ModelError(f"level must lie between 0 and 1; it is {level!r}.")
+        model, h = self._model(), check_count("steps", steps)
+        seen = self.filter(y)
+        m, P = seen.means[-1], seen.covariances[-1]
+        means, covs = np.empty((h, model.n_states)), np.empty((h, model.n_states, model.n_states))
+        for i in range(h):
+            m, P = model.A @ m, model.A @ P @ model.A.T + model.Q
+            means[i], covs[i] = m, P
+        outs = means @ model.H.T
+        spread = model.H @ covs @ model.H.T + model.R
+        half = ndtri(0.5 + 0.5 * level) * np.sqrt(np.diagonal(spread, axis1=1, axis2=2))
+        return Forecast(outs, spread, outs - half, outs + half, level, means, covs)
+
+    def sample(self, n_samples: int = 1, *, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
+        """(y (T, o), states (T, s)) drawn from the model."""
+        model, T = self._model(), check_count("n_samples", n_samples)
+        rng = generator(random_state)
+        x = rng.standard_normal((T, model.n_states))
+        x[1:] = x[1:] @ _root(model.Q).T
+        x[0] = model.m0 + _root(model.P0) @ x[0]
+        for t in range(1, T):
+            x[t] += model.A @ x[t - 1]
+        return x @ model.H.T + rng.standard_normal((T, model.n_outputs)) @ _root(model.R).T, x
+
+    # ------------------------------------------------------------------------------------------- learning
+
+    def fit(self, y: Any) -> Self:
+        """Learn the matrices that `learn` names by EM, from one series or a list of them; starts from those given."""
+        unknown = [name for name in tuple(self.learn) if name not in _NAMES]
+        if isinstance(self.learn, str) or unknown:
+            hint = did_you_mean(unknown[0], _NAMES) if unknown else ""
+            raise ModelError(f"learn must be a list of names out of {listing(_NAMES)}; it is {self.learn!r}.{hint}")
+        check_count("max_iter", self.max_iter)
+        model = Model.of(self.A, self.Q, self.H, self.R, self.m0, self.P0)
+        parts = _many(y, model.n_outputs)
+        if all(np.isnan(part).all() for part in parts):
+            raise ModelError("y has no observed value.")
+        history: list[float] = []
+        self.converged_ = False
+        for _ in range(self.max_iter):
+            found = [_smoothed(model, part) for part in parts]
+            history.append(sum(part.log_likelihood for part in found))
+            if len(history) > 1 and history[-1] - history[-2] < self.tol:
+                self.converged_ = True
+                break
+            model = maximized(model, moments_of(model, parts, found), tuple(self.learn))
+        self.A_, self.Q_, self.H_, self.R_, self.m0_, self.P0_ = (getattr(model, name) for name in _NAMES)
+        self.history_, self.n_iter_ = np.array(history), len(history)
+        return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        return tags
+
+
+# --- one series (T, o) under a checked model --------------------------------------------------------------------------
+
+
+def _filtered(model: Model, y: FloatArray, start: tuple[FloatArray, FloatArray] | None = None) -> FilteredStates:
+    T, s = len(y), model.n_states
+    m0, P0 = (model.m0, model.P0) if start is None else start
+    means, pred_means, logs = np.empty((T, s)), np.empty((T, s)), np.empty(T)
+    covs, pred_covs = np.empty((T, s, s)), np.empty((T, s, s))
+    same = np.zeros(T, dtype=np.int64)
+    done = kalman_filter(
+        model.A[None], model.Q[None], same, model.H, model.R[None], same, y, m0, P0,
+        means, covs, pred_means, pred_covs, logs,
+    )  # fmt: skip
+    if done < T:
+        raise ModelError(
+            f"the covariance of the observation at step {done} is not positive definite: R and H P Hᵀ leave a "
+            f"direction without noise. What helps: a positive definite R."
+        )
+    return FilteredStates(means, covs, pred_means, pred_covs, logs)
+
+
+def _smoothed(model: Model, y: FloatArray) -> SmoothedStates:
+    settled = _settled(model, y)
+    if settled is not None:
+        found = settled.smooth(y)
+        return SmoothedStates(found.means, found.covariances, found.cross, found.log_likelihood)
+    seen = _filtered(model, y)
+    means, covs = np.empty_like(seen.means), np.empty_like(seen.covariances)
+    gains = np.empty((len(y), model.n_states, model.n_states))
+    at = np.zeros(len(y), dtype=np.int64)
+    rts_smoother(
+        model.A[None], at, seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances,
+        means, covs, gains,
+    )  # fmt: skip
+    return SmoothedStates(means, covs, gains[:-1] @ covs[1:], seen.log_likelihood)
+
+
+def _settled(model: Model, y: FloatArray) -> Settled | None:
+    """The constant gain of a long series without gaps, when its covariances settle within the first steps."""
+    if len(y) < 2 * _FIRST or np.isnan(y).any():
+        return None
+    return Settled.of(model, _filtered(model, y[:_FIRST]))
+
+
+def _log_likelihood(model: Model, y: FloatArray) -> float:
+    """Block after block, so that a long series needs no memory for its covariances."""
+    settled = _settled(model, y)
+    if settled is not None:
+        return settled.log_likelihood(y)
+    total, start = 0.0, (model.m0, model.P0)
+    for first in range(0, len(y), _BLOCK):
+        try:
+            seen = _filtered(model, y[first : first + _BLOCK], start)
+        except ModelError as error:
+            raise ModelError(f"in the steps from {first}: {error}") from None
+        total += seen.log_likelihood
+        start = model.A @ seen.means[-1], model.A @ seen.covariances[-1] @ model.A.T + model.Q
+    return total
+
+
+def _many(y: Any, n_outputs: int) -> list[FloatArray]:
+    """A list of series: of arrays, or the one series that y is."""
+    if isinstance(y, (list, tuple)) and len(y) and all(isinstance(part, np.ndarray) and part.ndim for part in y):
+        return [series_of(part, n_outputs) for part in y]
+    return [series_of(y, n_outputs)]
+
+
+def _root(S: FloatArray) -> FloatArray:
+    """A matrix with root rootᵀ = S for S that may be singular."""
+    values, vectors = np.linalg.eigh(S)
+    return vectors * np.sqrt(np.maximum(values, 0.0))

@@ -1,0 +1,195 @@
+"""Hidden Markov models that emit counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from gramgraph.exceptions import ModelError
+from gramgraph.sequences._reading import joined, offsets_of
+from gramgraph.sequences.hmm import HiddenMarkovModel, first_labels
+from gramgraph.sequences.recursions import likelihoods
+from gramgraph.typing import FloatArray, IntArray
+
+__all__ = ["PoissonHMM"]
+
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class _Counts:
+    """Counts with zeros in gaps, which entries were seen, and −Σ log x! of every row."""
+
+    values: FloatArray  # (N, d)
+    seen: FloatArray  # (N, d) of 0 and 1
+    constant: FloatArray  # (N,)
+
+    def __getitem__(self, rows: Any) -> _Counts:
+        return _Counts(self.values[rows], self.seen[rows], self.constant[rows])
+
+
+@dataclass(frozen=True)
+class PoissonEmission:
+    """Independent Poisson counts a column, rates (K, d), with Gamma(shape, rate) priors."""
+
+    rates: FloatArray
+    shape: float
+    rate: float
+
+    @property
+    def n_parameters(self) -> int:
+        """K d."""
+        return self.rates.size
+
+    def likelihoods(self, data: _Counts, /) -> tuple[FloatArray, FloatArray]:
+        """Probabilities divided by the largest of the row, and its logarithm."""
+        return likelihoods(self.logs(data))
+
+    def logs(self, data: _Counts, /) -> FloatArray:
+        """Σ x log λ − λ − log x! over observed entries, (N, K)."""
+        out = data.values @ np.log(np.maximum(self.rates, _TINY)).T
+        out -= data.seen @ self.rates.T
+        out += data.constant[:, None]
+        return out
+
+    def update(self, data: _Counts, gamma: FloatArray, /) -> Self:
+        """Weighted means of the counts; with the prior, the mode."""
+        weights = gamma.T @ data.seen + self.rate
+        sums = gamma.T @ data.values + (self.shape - 1.0)
+        return replace(self, rates=np.where(weights > _TINY, sums / np.maximum(weights, _TINY), self.rates))
+
+    def log_prior(self) -> float:
+        """Σ (shape − 1) log λ − rate λ."""
+        logs = np.log(np.maximum(self.rates, _TINY)).sum() if self.shape != 1.0 else 0.0
+        return float((self.shape - 1.0) * logs - self.rate * self.rates.sum())
+
+    def draw(self, states: IntArray, rng: np.random.Generator, /) -> FloatArray:
+        """Counts, (N, d)."""
+        return rng.poisson(self.rates[states]).astype(np.float64)
+
+
+class PoissonHMM(HiddenMarkovModel):
+    """A hidden Markov model whose states emit counts, independent Poisson numbers in every column.
+
+    Parameters
+    ----------
+    n_states : hidden states.
+    rate_prior : (shape, rate) of a Gamma prior on every rate, shape ≥ 1; (1, 0) is flat.
+    start_prior, transition_prior, transition_mask, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
+    init : "kmeans" (of square roots), "random", or a fitted model to start from.
+
+    NaN entries of X were not observed.
+
+    Attributes
+    ----------
+    startprob_ (K,), transmat_ (K, K), rates_ (K, d), history_, n_iter_, converged_, log_likelihood_.
+
+    >>> model = PoissonHMM(2, random_state=0).fit([[1], [0], [2], [1], [9], [11], [8], [10], [1], [0], [1]])
+    >>> sorted(model.rates_[:, 0].round(1).tolist())
+    [0.9, 9.5]
+    """
+
+    def __init__(
+        self,
+        n_states: int = 2,
+        *,
+        rate_prior: tuple[float, float] = (1.0, 0.0),
+        start_prior: Any = 1.0,
+        transition_prior: Any = 1.0,
+        transition_mask: Any = None,
+        init: Any = "kmeans",
+        fixed: Sequence[str] = (),
+        n_init: int = 1,
+        max_iter: int = 100,
+        tol: float = 1e-2,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.n_states = n_states
+        self.rate_prior = rate_prior
+        self.start_prior = start_prior
+        self.transition_prior = transition_prior
+        self.transition_mask = transition_mask
+        self.init = init
+        self.fixed = fixed
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    @classmethod
+    def from_parameters(cls, startprob: Any, transmat: Any, rates: Any, **options: Any) -> Self:
+        """A model with known numbers, ready for questions.
+
+        >>> round(PoissonHMM.from_parameters([1.0], [[1.0]], [[2.0]]).score([[0.0]]), 6)
+        -2.0
+        """
+        model = cls(len(startprob), **options)
+        model._set_chain(startprob, transmat)
+        model.rates_ = np.array(rates, dtype=np.float64)
+        model._emission()
+        model.n_features_in_ = model.rates_.shape[1]
+        return model
+
+    def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[_Counts, IntArray]:
+        from scipy.special import gammaln
+
+        X, lengths = joined(X, lengths)
+        X = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
+        offsets = offsets_of(len(X), lengths)
+        seen = ~np.isnan(X)
+        values = np.where(seen, X, 0.0)
+        odd = (values < 0.0) | (values != np.floor(values))
+        if odd.any():
+            row, column = (int(i) for i in np.argwhere(odd)[0])
+            raise ModelError(
+                f"counts must be whole numbers of at least 0, but row {row}, column {column} of X is "
+                f"{values[row, column]:g} (Negative values in data passed to PoissonHMM are refused)."
+            )
+        if reset:
+            if not seen.any(axis=0).all():
+                raise ModelError(f"column {int(np.flatnonzero(~seen.any(axis=0))[0])} of X has no observed value.")
+            rows = int(seen.any(axis=1).sum())
+            if rows < self.n_states:
+                raise ModelError(f"n_states is {self.n_states}, but there are only n_samples={rows} observed rows.")
+        constant = -gammaln(values + 1.0).sum(axis=1)
+        return _Counts(values, seen.astype(np.float64), constant), offsets
+
+    def _begin(
+        self, data: _Counts, offsets: IntArray, rng: np.random.Generator
+    ) -> tuple[PoissonEmission, IntArray | None]:
+        K = self.n_states
+        mean = data.values.sum(axis=0) / data.seen.sum(axis=0)
+        if self.init == "random":
+            return self._made(mean * rng.gamma(2.0, 0.5, (K, len(mean))) + 1e-3), None
+        points = np.where(data.seen > 0.0, np.sqrt(data.values), np.nan)
+        labels = first_labels(points, offsets, K, self.transition_mask, rng)
+        gamma = np.zeros((len(labels), K))
+        gamma[np.arange(len(labels)), labels] = 1.0
+        rates = (gamma.T @ data.values + mean) / (gamma.T @ data.seen + 1.0)  # one observation of the mean: none is 0
+        return self._made(np.maximum(rates, 1e-3)), labels
+
+    def _made(self, rates: FloatArray) -> PoissonEmission:
+        try:
+            shape, rate = (float(v) for v in self.rate_prior)
+        except (TypeError, ValueError):
+            raise ModelError(f"rate_prior must be (shape, rate), two numbers; it is {self.rate_prior!r}.") from None
+        if not 1.0 <= shape < np.inf or not 0.0 <= rate < np.inf:
+            raise ModelError(
+                f"rate_prior must be (shape of at least 1, rate of at least 0); it is {self.rate_prior!r}."
+            )
+        return PoissonEmission(rates, shape, rate)
+
+    def _emission(self) -> PoissonEmission:
+        rates = np.asarray(self.rates_, dtype=np.float64)
+        if rates.ndim != 2 or len(rates) != self.n_states or not (rates >= 0.0).all() or not np.isfinite(rates).all():
+            raise ModelError(f"rates must be numbers of at least 0 of shape ({self.n_states}, columns); got {rates!r}.")
+        return self._made(rates)
+
+    def _store(self, emission: PoissonEmission) -> None:
+        self.rates_ = emission.rates

@@ -1,0 +1,309 @@
+"""Forward, backward, Viterbi and sampling of hidden Markov chains: arrays in, arrays out.
+
+All take start (K,), transition (K, K) with transition[i, j] = p(j | i), the log-likelihoods log p(x_t | state) of all
+rows, (N, K), and the lengths of the sequences that stand one after the other in them (None: one sequence). A row of
+zeros is an observation that is missing. Cost O(N K²) time and O(N K) memory; `n_jobs` threads share the sequences.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from gramgraph._numerics import hmm as _loops
+from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
+from gramgraph.typing import FloatArray, IntArray
+
+__all__ = ["Posteriors", "forward", "log_likelihood", "posteriors", "sample_states", "viterbi"]
+
+
+@dataclass(frozen=True)
+class Posteriors:
+    """What forward and backward passes tell of the hidden states."""
+
+    probabilities: FloatArray  # (N, K): p(state at t | all observations of its sequence)
+    log_likelihoods: FloatArray  # (S,): log p(x) of every sequence
+    start_counts: FloatArray  # (K,): Σ over sequences of p(first state | x)
+    transition_counts: FloatArray  # (K, K): expected numbers of steps from i to j
+
+    @property
+    def log_likelihood(self) -> float:
+        """log p of all sequences together."""
+        return float(self.log_likelihoods.sum())
+
+
+def posteriors(
+    start: Any,
+    transition: Any,
+    logs: Any,  # (N, K)
+    lengths: Sequence[int] | None = None,
+    *,
+    n_jobs: int | None = None,
+) -> Posteriors:
+    """Forward–backward: state posteriors, expected transitions and log-likelihoods of all sequences.
+
+    >>> found = posteriors([0.5, 0.5], [[0.25, 0.75], [0.5, 0.5]], np.log([[0.5, 0.25], [0.25, 0.5]]))
+    >>> found.probabilities.round(3).tolist()
+    [[0.7, 0.3], [0.2, 0.8]]
+    >>> round(float(np.exp(found.log_likelihood)), 5)
+    0.15625
+    """
+    start, transition, logs, offsets = _door(start, transition, logs, lengths)
+    b, shift = likelihoods(logs)
+    return run_posteriors(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)
+
+
+def forward(
+    start: Any, transition: Any, logs: Any, lengths: Sequence[int] | None = None, *, n_jobs: int | None = None
+) -> tuple[FloatArray, FloatArray]:
+    """Filtered probabilities p(state at t | x up to t), (N, K), and the log-likelihoods of the sequences, (S,).
+
+    >>> belief, logs = forward([0.5, 0.5], np.eye(2), np.log([[0.6, 0.3], [0.5, 0.6]]))
+    >>> belief[:, 0].round(4).tolist()
+    [0.6667, 0.625]
+    """
+    start, transition, logs, offsets = _door(start, transition, logs, lengths)
+    b, shift = likelihoods(logs)
+    alpha, found, bad = run_forward(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)
+    refuse_impossible(bad, offsets)
+    return alpha, found
+
+
+def log_likelihood(
+    start: Any, transition: Any, logs: Any, lengths: Sequence[int] | None = None, *, n_jobs: int | None = None
+) -> FloatArray:
+    """log p(x) of every sequence, (S,); −inf for one that cannot be.
+
+    >>> log_likelihood([1.0, 0.0], np.eye(2), np.log([[0.5, 1.0], [0.5, 1.0]])).round(6).tolist()
+    [-1.386294]
+    """
+    start, transition, logs, offsets = _door(start, transition, logs, lengths)
+    b, shift = likelihoods(logs)
+    return run_forward(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)[1]
+
+
+def viterbi(
+    start: Any, transition: Any, logs: Any, lengths: Sequence[int] | None = None, *, n_jobs: int | None = None
+) -> tuple[IntArray, FloatArray]:
+    """The most probable states given each sequence, (N,), and log p(states, x) of each, (S,).
+
+    >>> states, best = viterbi([0.5, 0.5], [[0.25, 0.75], [0.5, 0.5]], np.log([[0.5, 0.25], [0.25, 0.5]]))
+    >>> states.tolist(), float(np.exp(best[0]).round(6))
+    ([0, 1], 0.09375)
+    """
+    start, transition, logs, offsets = _door(start, transition, logs, lengths)
+    return run_viterbi(start, transition, logs.copy(), offsets, n_jobs=n_jobs)
+
+
+def sample_states(
+    start: Any,
+    transition: Any,
+    logs: Any,
+    lengths: Sequence[int] | None = None,
+    *,
+    n_samples: int = 1,
+    random_state: Any = None,
+    n_jobs: int | None = None,
+) -> IntArray:
+    """Paths drawn from p(states | x), (n_samples, N): forward filtering, backward sampling.
+
+    >>> logs = np.log([[0.5, 0.25], [0.25, 0.5]])
+    >>> drawn = sample_states([0.5, 0.5], [[0.25, 0.75], [0.5, 0.5]], logs, n_samples=4000, random_state=0)
+    >>> bool(abs((drawn[:, 0] == 0).mean() - 0.7) < 0.03)
+    True
+    """
+    start, transition, logs, offsets = _door(start, transition, logs, lengths)
+    b, shift = likelihoods(logs)
+    alpha, _, bad = run_forward(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)
+    refuse_impossible(bad, offsets)
+    rng = np.random.default_rng(random_state)
+    AT = np.ascontiguousarray(transition.T)
+    paths = np.empty((n_samples, len(alpha)), dtype=np.int64)
+    for path in paths:
+        u = rng.random(len(alpha))
+        _split(offsets, n_jobs, partial(_draw, alpha, AT, offsets, u, path))
+    return paths
+
+
+def _draw(
+    alpha: FloatArray, AT: FloatArray, offsets: IntArray, u: FloatArray, path: IntArray, lo: int, hi: int
+) -> None:
+    _loops.draw_backward(alpha, AT, offsets, lo, hi, u, path)
+
+
+# --- below the door: offsets (S + 1,), everything checked -----------------------------------------------------------
+
+#: Up to so many states expected transitions are summed within the backward pass.
+_FEW = 24
+#: Rows → their log-likelihoods, asked for only where numbers underflow.
+LogRows = Callable[[slice], FloatArray]
+
+
+def likelihoods(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """exp(logs − shift), (N, K), and the shift of every row, (N,)."""
+    b, shift = np.empty_like(logs), np.empty(len(logs))
+    _loops.likelihood_rows(logs, b, shift)
+    return b, shift
+
+
+def run_forward(
+    start: FloatArray,
+    A: FloatArray,
+    b: FloatArray,
+    shift: FloatArray | None,
+    offsets: IntArray,
+    log_rows: LogRows,
+    *,
+    n_jobs: int | None = None,
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    """(filtered (N, K), log-likelihoods (S,), bad (S,)): bad is the first impossible row of a sequence, or −1."""
+    alpha, scale, failed = _scaled_forward(start, A, b, offsets, n_jobs)
+    bad = np.full(len(failed), -1)
+    found = _totals(scale, shift, offsets)
+    for s in np.flatnonzero(failed >= 0):
+        rows = slice(int(offsets[s]), int(offsets[s + 1]))
+        found[s], bad[s] = _log_forward(start, A, log_rows(rows), alpha[rows])
+        bad[s] += rows.start if bad[s] >= 0 else 0
+        np.exp(alpha[rows], out=alpha[rows])
+    return alpha, found, bad
+
+
+def run_posteriors(
+    start: FloatArray,
+    A: FloatArray,
+    b: FloatArray,  # overwritten
+    shift: FloatArray | None,
+    offsets: IntArray,
+    log_rows: LogRows,
+    *,
+    n_jobs: int | None = None,
+    pairs: bool = True,
+) -> Posteriors:
+    """`posteriors` of checked arrays; an impossible sequence is an error that names it.
+
+    Without `pairs` the expected transitions are not computed (those of sequences that need logarithms remain).
+    """
+    alpha, scale, failed = _scaled_forward(start, A, b, offsets, n_jobs)
+    AT = np.ascontiguousarray(A.T)
+    if len(A) <= _FEW or not pairs:
+        gamma, counts = alpha, _in_place(AT, b, scale, offsets, alpha, failed, pairs, n_jobs) * A
+    else:
+        gamma = np.empty_like(b)
+        _split(offsets, n_jobs, lambda lo, hi: _loops.backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma))
+        counts = (alpha[:-1].T @ b[1:]) * A
+    found = _totals(scale, shift, offsets)
+    for s in np.flatnonzero(failed >= 0):
+        rows = slice(int(offsets[s]), int(offsets[s + 1]))
+        logs = log_rows(rows)
+        work = np.empty_like(logs)
+        found[s], bad = _log_forward(start, A, logs, work)
+        if bad >= 0:
+            refuse_impossible(np.where(np.arange(len(failed)) == s, bad + rows.start, -1), offsets)
+        with np.errstate(divide="ignore"):
+            _loops.log_backward(np.log(A), logs, work, gamma[rows], counts)
+    return Posteriors(gamma, found, gamma[offsets[:-1]].sum(axis=0), counts)
+
+
+def _in_place(
+    AT: FloatArray,
+    b: FloatArray,
+    scale: FloatArray,
+    offsets: IntArray,
+    alpha: FloatArray,
+    failed: IntArray,
+    wanted: bool,
+    n_jobs: int | None,
+) -> FloatArray:
+    """alpha becomes the posteriors; sums of pairs, one matrix a thread, added in the order of the sequences."""
+    parts: dict[int, FloatArray] = {}
+
+    def work(lo: int, hi: int) -> None:
+        sums = np.zeros_like(AT)
+        _loops.backward_in_place(AT, b, scale, offsets, lo, hi, alpha, failed, sums, wanted)
+        parts[lo] = sums
+
+    _split(offsets, n_jobs, work)
+    return np.sum([parts[lo] for lo in sorted(parts)], axis=0)
+
+
+def run_viterbi(
+    start: FloatArray, A: FloatArray, logs: FloatArray, offsets: IntArray, *, n_jobs: int | None = None
+) -> tuple[IntArray, FloatArray]:
+    """`viterbi` of checked arrays; overwrites logs."""
+    with np.errstate(divide="ignore"):
+        log_start, log_A = np.log(start), np.log(A)
+    log_AT = np.ascontiguousarray(log_A.T)
+    path, best = np.empty(len(logs), dtype=np.int64), np.empty(len(offsets) - 1)
+    _split(offsets, n_jobs, lambda lo, hi: _loops.viterbi(log_start, log_A, log_AT, logs, offsets, lo, hi, path, best))
+    if not np.isfinite(best).all():
+        bad = np.where(np.isfinite(best), -1, offsets[:-1])
+        refuse_impossible(bad, offsets, row=False)
+    return path, best
+
+
+def refuse_impossible(bad: IntArray, offsets: IntArray, *, row: bool = True) -> None:
+    """An error for the first sequence with an observation of probability zero."""
+    for s in np.flatnonzero(bad >= 0)[:1]:
+        place = f" at its row {int(bad[s] - offsets[s])}" if row else ""
+        raise ImpossibleEvidenceError(
+            f"sequence {int(s)} has probability zero under the model{place}: no state that can be reached there emits "
+            f"the observation. What helps: pseudo-counts when fitting (emission_prior, transition_prior above 1), or "
+            f"mark the observation as missing."
+        )
+
+
+def _scaled_forward(
+    start: FloatArray, A: FloatArray, b: FloatArray, offsets: IntArray, n_jobs: int | None
+) -> tuple[FloatArray, FloatArray, IntArray]:
+    alpha, scale = np.empty_like(b), np.ones(len(b))
+    failed = np.empty(len(offsets) - 1, dtype=np.int64)
+    _split(offsets, n_jobs, lambda lo, hi: _loops.forward(start, A, b, offsets, lo, hi, alpha, scale, failed))
+    return alpha, scale, failed
+
+
+def _log_forward(start: FloatArray, A: FloatArray, logs: FloatArray, alpha: FloatArray) -> tuple[float, int]:
+    with np.errstate(divide="ignore"):
+        log_start, log_AT = np.log(start), np.log(np.ascontiguousarray(A.T))
+    return _loops.log_forward(log_start, log_AT, np.ascontiguousarray(logs), alpha)
+
+
+def _totals(scale: FloatArray, shift: FloatArray | None, offsets: IntArray) -> FloatArray:
+    logs = np.log(scale)
+    if shift is not None:
+        logs += shift
+    return np.add.reduceat(logs, offsets[:-1])
+
+
+def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], object]) -> None:
+    """work(lo, hi) over ranges of sequences of about equal length, one a thread."""
+    jobs = 1 if n_jobs is None else (os.cpu_count() or 1) if n_jobs == -1 else int(n_jobs)
+    count = len(offsets) - 1
+    if jobs <= 1 or count < 2:
+        work(0, count)
+        return
+    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, offsets[-1], min(jobs, count) + 1)))
+    cuts[0], cuts[-1] = 0, count
+    with ThreadPoolExecutor(len(cuts) - 1) as pool:
+        for done in [pool.submit(work, int(lo), int(hi)) for lo, hi in pairwise(cuts)]:
+            done.result()
+
+
+def _door(
+    start: Any, transition: Any, logs: Any, lengths: Sequence[int] | None
+) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+    from gramgraph.sequences._reading import check_chain, offsets_of
+
+    start, transition = check_chain(start, transition)
+    logs = np.ascontiguousarray(logs, dtype=np.float64)
+    if logs.ndim != 2 or logs.shape[1] != len(start):
+        raise ModelError(f"logs must have shape (rows, {len(start)}), one column a state; its shape is {logs.shape}.")
+    if np.isnan(logs).any() or (logs == np.inf).any():
+        raise ModelError("logs must be log-likelihoods: numbers or −inf, not NaN or +inf. A missing row is all zeros.")
+    return start, transition, logs, offsets_of(len(logs), lengths)

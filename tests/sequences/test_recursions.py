@@ -1,0 +1,191 @@
+"""Recursions of hidden Markov chains against sums over all paths, and where numbers underflow."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
+from gramgraph.sequences import forward, log_likelihood, posteriors, sample_states, viterbi
+
+
+def chain(rng: np.random.Generator, K: int, zeros: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    start, A = rng.dirichlet(np.ones(K)), rng.dirichlet(np.ones(K), K)
+    if zeros and K > 1:
+        A[0, -1] = 0.0
+        A[0] /= A[0].sum()
+    return start, A
+
+
+def brute(start: np.ndarray, A: np.ndarray, logs: np.ndarray) -> dict[str, np.ndarray | float]:
+    """Everything from the joint of all K^T paths."""
+    T, K = logs.shape
+    paths = np.array(list(product(range(K), repeat=T)))
+    with np.errstate(divide="ignore"):
+        joint = np.log(start)[paths[:, 0]] + logs[np.arange(T), paths].sum(axis=1)
+        for t in range(1, T):
+            joint = joint + np.log(A)[paths[:, t - 1], paths[:, t]]
+    total = np.logaddexp.reduce(joint)
+    p = np.exp(joint - total)
+    gamma = np.array([[p[paths[:, t] == k].sum() for k in range(K)] for t in range(T)])
+    pairs = np.zeros((K, K))
+    for t in range(1, T):
+        np.add.at(pairs, (paths[:, t - 1], paths[:, t]), p)
+    return {
+        "log": float(total),
+        "gamma": gamma,
+        "pairs": pairs,
+        "best": float(joint.max()),
+        "path": paths[joint.argmax()],
+    }
+
+
+@pytest.mark.parametrize("K", [1, 2, 3, 5])
+@pytest.mark.parametrize("zeros", [False, True])
+def test_everything_equals_the_sum_over_paths(rng: np.random.Generator, K: int, zeros: bool) -> None:
+    start, A = chain(rng, K, zeros)
+    lengths = [1, 4, 2, 5]
+    logs = rng.normal(size=(sum(lengths), K)) * 2 - 3
+    logs[3] = 0.0  # a missing observation
+    found = posteriors(start, A, logs, lengths)
+    states, best = viterbi(start, A, logs, lengths)
+    pairs, first = np.zeros((K, K)), np.zeros(K)
+    for s, stop in enumerate(np.cumsum(lengths)):
+        rows = slice(stop - lengths[s], stop)
+        want = brute(start, A, logs[rows])
+        assert found.log_likelihoods[s] == pytest.approx(want["log"], abs=1e-12)
+        np.testing.assert_allclose(found.probabilities[rows], want["gamma"], rtol=0, atol=1e-12)
+        assert best[s] == pytest.approx(want["best"], abs=1e-12)
+        np.testing.assert_array_equal(states[rows], want["path"])
+        pairs += want["pairs"]
+        first += want["gamma"][0]
+        filtered, _ = forward(start, A, logs[rows])
+        np.testing.assert_allclose(filtered[-1], want["gamma"][-1], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.transition_counts, pairs, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.start_counts, first, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(log_likelihood(start, A, logs, lengths), found.log_likelihoods, rtol=1e-14)
+
+
+@settings(max_examples=40)
+@given(st.integers(1, 9), st.lists(st.integers(1, 30), min_size=1, max_size=5), st.integers(0, 2**20))
+def test_laws_of_posteriors(K: int, lengths: list[int], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    start, A = chain(rng, K)
+    logs = rng.normal(size=(sum(lengths), K)) * rng.choice([0.1, 10.0, 300.0])
+    found = posteriors(start, A, logs, lengths)
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert found.transition_counts.sum() == pytest.approx(sum(lengths) - len(lengths), abs=1e-9)
+    assert found.start_counts.sum() == pytest.approx(len(lengths))
+    assert (viterbi(start, A, logs, lengths)[1] <= found.log_likelihoods + 1e-9).all()
+    threads = posteriors(start, A, logs, lengths, n_jobs=3)
+    np.testing.assert_array_equal(threads.probabilities, found.probabilities)
+    moved = posteriors(start, A, logs + 700.0, lengths)  # a factor a row changes only the likelihood
+    np.testing.assert_allclose(moved.probabilities, found.probabilities, rtol=0, atol=1e-10)
+
+
+def test_many_states_by_the_other_way(rng: np.random.Generator) -> None:
+    """Few states are summed within the backward pass, many by a product of matrices: states in copies show both."""
+    start, A = chain(rng, 3)
+    logs = rng.normal(size=(50, 3))
+    few = posteriors(start, A, logs, [20, 30])
+    copies = 11  # 33 states, each state in equal parts
+    many = posteriors(
+        np.repeat(start, copies) / copies,
+        np.repeat(np.repeat(A, copies, axis=0), copies, axis=1) / copies,
+        np.repeat(logs, copies, axis=1),
+        [20, 30],
+    )
+    np.testing.assert_allclose(
+        many.probabilities.reshape(50, 3, copies).sum(axis=2), few.probabilities, rtol=0, atol=1e-12
+    )
+    back = many.transition_counts.reshape(3, copies, 3, copies).sum(axis=(1, 3))
+    np.testing.assert_allclose(back, few.transition_counts, rtol=0, atol=1e-11)
+    np.testing.assert_allclose(many.log_likelihoods, few.log_likelihoods, rtol=1e-12)
+
+
+@pytest.mark.parametrize("size", [50.0, 900.0])
+def test_underflow_is_not_impossible(size: float) -> None:
+    """The only states that can be reached fit exp(−size) times worse than one that cannot: answers stay exact."""
+    rng = np.random.default_rng(4)
+    start, A = np.array([1.0, 0.0, 0.0]), np.array([[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.3, 0.3, 0.4]])
+    logs = rng.normal(size=(6, 3))
+    logs[:, 2] += size
+    want = brute(start, A, logs)
+    found = posteriors(start, A, logs)
+    assert found.log_likelihood == pytest.approx(want["log"], rel=1e-13)
+    np.testing.assert_allclose(found.probabilities, want["gamma"], rtol=0, atol=1e-12)
+    np.testing.assert_allclose(found.transition_counts, want["pairs"], rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(viterbi(start, A, logs)[0], want["path"])
+
+
+def test_states_that_seem_dead_return() -> None:
+    """A state that loses by exp(−400) at first and wins by exp(400) later, without a way between the two."""
+    logs = np.array([[0.0, -400.0], [0.0, -400.0], [-400.0, 0.0], [-400.0, 0.0], [-400.0, 0.0]])
+    found = posteriors([0.5, 0.5], np.eye(2), logs)
+    np.testing.assert_allclose(found.probabilities, np.tile([np.exp(-400.0), 1.0], (5, 1)), rtol=0, atol=1e-12)
+    assert found.log_likelihood == pytest.approx(np.log(0.5) - 800.0, rel=1e-13)
+
+
+def test_a_million_steps(rng: np.random.Generator) -> None:
+    start, A = chain(rng, 3)
+    logs = rng.normal(size=(1_000_000, 3)) - 50.0
+    found = posteriors(start, A, logs)
+    np.testing.assert_allclose(found.probabilities.sum(axis=1), 1.0, rtol=0, atol=1e-12)
+    assert found.transition_counts.sum() == pytest.approx(999_999, rel=1e-9)
+    # the last stretch forgets the beginning: filtering only the end gives the same
+    np.testing.assert_allclose(
+        posteriors(start, A, logs[-300:]).probabilities[-10:], found.probabilities[-10:], atol=1e-9
+    )
+    path, best = viterbi(start, A, logs)
+    again = np.log(start[path[0]]) + np.log(A[path[:-1], path[1:]]).sum() + logs[np.arange(len(path)), path].sum()
+    assert best[0] == pytest.approx(again, rel=1e-11)
+
+
+def test_drawn_paths_follow_the_posterior(rng: np.random.Generator) -> None:
+    start, A = chain(rng, 3)
+    logs = rng.normal(size=(7, 3))
+    want = posteriors(start, A, logs, [3, 4])
+    drawn = sample_states(start, A, logs, [3, 4], n_samples=20_000, random_state=1)
+    share = np.stack([(drawn == k).mean(axis=0) for k in range(3)], axis=1)
+    assert np.abs(share - want.probabilities).max() < 0.02  # > 5 standard errors: false alarms below 1e-5
+    steps = np.zeros((3, 3))
+    for t in (1, 2, 4, 5, 6):
+        np.add.at(steps, (drawn[:, t - 1], drawn[:, t]), 1 / 20_000)
+    assert np.abs(steps - want.transition_counts).max() < 0.05
+
+
+def test_impossible_sequences_are_named() -> None:
+    A, logs = np.eye(2), np.log(np.array([[1.0, 0.5], [1.0, 0.5], [1e-300, 0.5]]))
+    logs[2, 0] = -np.inf
+    assert log_likelihood([1.0, 0.0], A, logs, [1, 2]).tolist() == [0.0, -np.inf]
+    for ask in (posteriors, forward, sample_states):
+        with pytest.raises(ImpossibleEvidenceError, match="sequence 1 has probability zero .* at its row 1"):
+            ask([1.0, 0.0], A, logs, [1, 2])
+    with pytest.raises(ImpossibleEvidenceError, match="sequence 1"):
+        viterbi([1.0, 0.0], A, logs, [1, 2])
+
+
+@pytest.mark.parametrize(
+    "start, A, logs, lengths, text",
+    [
+        ([0.5, 0.4], np.eye(2), np.zeros((2, 2)), None, "startprob sums to 0.9"),
+        ([0.5, 0.5], [[1.0, 0.0], [0.5, 0.6]], np.zeros((2, 2)), None, "row 1 of transmat sums to 1.1"),
+        ([0.5, 0.5], [[1.5, -0.5], [0.5, 0.5]], np.zeros((2, 2)), None, "negative"),
+        ([0.5, 0.5], np.eye(3), np.zeros((2, 2)), None, "shape (2, 2)"),
+        ([0.5, 0.5], np.eye(2), np.zeros((2, 3)), None, "one column a state"),
+        ([0.5, 0.5], np.eye(2), np.full((2, 2), np.nan), None, "not NaN"),
+        ([0.5, 0.5], np.eye(2), np.zeros((4, 2)), [1, 2], "add up to 3, but X has 4"),
+        ([0.5, 0.5], np.eye(2), np.zeros((4, 2)), [4, 0], "sequence 1 has length 0"),
+        ([0.5, 0.5], np.eye(2), np.zeros((4, 2)), [1.5, 2.5], "whole numbers"),
+        ([0.5, 0.5], np.eye(2), np.zeros((0, 2)), None, "at least one observation"),
+    ],
+)
+def test_bad_input(start: object, A: object, logs: object, lengths: object, text: str) -> None:
+    import re
+
+    with pytest.raises(ModelError, match=re.escape(text)):
+        posteriors(start, A, logs, lengths)  # type: ignore[arg-type]
