@@ -74,6 +74,6 @@ def check_budget(needed: float, memory: float | None, clique: Sequence[str], cel
             "observe or fix variables of that table: observed variables leave the tree",
             "ask for fewer targets, so that barren parts of the network can be left out",
             "raise the budget: memory=… (bytes)",
-            "use an approximate engine",
+            "take an approximate answer: engine='bp' (or budget='10s' with engine='auto')",
         ),
     )

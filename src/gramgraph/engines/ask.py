@@ -14,8 +14,8 @@ from gramgraph.compile.tree import TreePlan
 from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets, refuse_soft
 from gramgraph.engines.impossible import raise_impossible
 from gramgraph.engines.quick import quick_query
-from gramgraph.engines.registry import get_engine
-from gramgraph.exceptions import OptionError, VariableError
+from gramgraph.engines.registry import ENGINES, get_engine
+from gramgraph.exceptions import BudgetError, OptionError, VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray, RandomState
 
@@ -33,8 +33,13 @@ def query(
     memory: float | None = None,
     n_jobs: int = 1,
     progress: Progress = False,
+    random_state: RandomState = None,
+    budget: Any = None,
+    **options: Any,
 ) -> Answer:
     """p(targets | evidence); see `GraphicalModel.query`."""
+    if options:
+        _refuse_options(engine, options)
     plain = engine == "auto" and virtual_evidence is None and soft_evidence is None and memory is None
     if plain and (type(evidence) is dict or evidence is None):
         answer = quick_query(model, targets, evidence or {})
@@ -49,20 +54,47 @@ def query(
         hidden = _hidden(model, question)
     details = {"index": parsed[5]} if parsed[4] else None
     worker = get_engine(engine)
-    if parsed[3]:
+    if not worker.exact:
+        _refuse_soft_sampling(worker.name, parsed)
+        answer = worker.answer(model, question, memory=memory, random_state=random_state, budget=budget, **options)
+    elif parsed[3]:
         from gramgraph.engines.jeffrey import with_soft_evidence
 
         answer = with_soft_evidence(worker, model, question, parsed[3], memory=memory)
     elif worker.name == "junction_tree":
-        with reporting(progress, question.n_cases) as report:
-            answer = worker.answer(
-                model, question, memory=memory, n_jobs=n_jobs, report=report, hidden=hidden, details=details
-            )
-        return _checked(model, question, answer)
+        try:
+            with reporting(progress, question.n_cases) as report:
+                answer = worker.answer(
+                    model, question, memory=memory, n_jobs=n_jobs, report=report, hidden=hidden, details=details
+                )
+            return _checked(model, question, answer)
+        except BudgetError as error:
+            if engine != "auto" or memory is not None or budget is None:
+                raise  # who does not say that an approximate answer will do gets the exact one or an error
+            from gramgraph.engines.fallback import approximate_answer
+
+            answer = approximate_answer(model, question, error)
     else:
         answer = worker.answer(model, question, memory=memory)
     answer.hidden, answer.details = hidden, {**answer.details, **(details or {})}
     return _checked(model, question, answer)
+
+
+def _refuse_options(engine: str, options: dict[str, Any]) -> None:
+    """`OptionError` for options of approximate engines that an exact one does not know."""
+    if get_engine(engine).exact:
+        raise OptionError(
+            f"engine {engine!r} takes no option {next(iter(options))!r}: it is exact. Options such as damping or "
+            'max_iter belong to approximate engines, e.g. engine="bp"'
+        )
+
+
+def _refuse_soft_sampling(engine: str, parsed: Parsed) -> None:
+    if parsed[3]:
+        raise OptionError(
+            f"soft evidence is fitted by repeated exact answers, which engine {engine!r} does not give: use an exact "
+            "engine, or gg.Likelihood(…) for weights"
+        )
 
 
 def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answer:
@@ -129,6 +161,9 @@ def map_query(
 
         return k_best(model, evidence, k, virtual_evidence=virtual_evidence)
     worker = get_engine(engine)
+    if not hasattr(worker, "mpe"):
+        able = [name for name in ENGINES if hasattr(get_engine(name), "mpe")]
+        raise OptionError(f"engine {engine!r} does not look for best assignments; these do: {', '.join(able)}")
     if worker.name == "junction_tree":
         with reporting(progress, question.n_cases) as report:
             states, log_p = worker.mpe(model, question, memory=memory, n_jobs=n_jobs, report=report)
@@ -137,7 +172,8 @@ def map_query(
     if not parsed[4]:
         if log_p[0] == -np.inf:
             raise_impossible(model, question)
-        return Assignment(_labels(model, states[0], question, 0), float(log_p[0]))
+        labels, value = _labels(model, states[0], question, 0), float(log_p[0])
+        return Assignment(labels, value, exact=worker.exact, bound=None if worker.exact else np.inf)
     return _frame_of_best(model, question, states, log_p, parsed)
 
 

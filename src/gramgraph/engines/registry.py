@@ -11,10 +11,15 @@ __all__ = ["ENGINES", "EngineError", "get_engine"]
 
 #: Name → module and class, loaded on first use.
 ENGINES: dict[str, str] = {
+    "bp": "gramgraph.engines.belief_propagation:BeliefPropagation",
     "elimination": "gramgraph.engines.elimination:Elimination",
     "enumeration": "gramgraph.engines.enumeration:Enumeration",
     "factor_tree": "gramgraph.engines.factor_tree:FactorTree",
+    "gibbs": "gramgraph.engines.gibbs:Gibbs",
     "junction_tree": "gramgraph.engines.junction_tree:JunctionTree",
+    "likelihood_weighting": "gramgraph.engines.importance:DiscreteWeighting",
+    "mean_field": "gramgraph.engines.mean_field:MeanField",
+    "trw": "gramgraph.engines.tree_reweighted:TreeReweighted",
 }
 _made: dict[str, Any] = {}
 

@@ -65,7 +65,8 @@ class Asking:
         virtual_evidence : name → weights p(observation | state), by label or in the order of the states; for a
             real-valued variable (value, sd) of a noisy reading.
         soft_evidence : name → probabilities that the belief in this variable shall become (Jeffrey's rule).
-        engine : "auto" (the compiled junction tree), or the name of an engine.
+        engine : "auto" (the compiled junction tree; where that does not fit into memory and a `budget` says that an
+            approximate answer will do, loopy belief propagation, with a warning), or the name of an engine.
         random_state, budget : seed and number of draws of engines that draw samples (also a time, such as "5s", for
             discrete models); exact engines need neither.
         memory : bytes that may be used (default: 60 % of what is free); a `BudgetError` comes before allocation.

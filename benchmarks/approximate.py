@@ -1,0 +1,170 @@
+"""Approximate inference against pyAgrum and pgmpy: loopy propagation, likelihood weighting, Gibbs sampling.
+
+`python -m benchmarks approximate`. The time is per sweep (propagation) or per 1,000 draws (samplers: a draw of Gibbs is
+a sweep over all variables), from the model in memory on, a peer's inference object included. The value is the mean
+absolute error of all marginals against exact ones, at the sweeps or draws that the contestant made.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Cell, Failure, Measurement, Runner, measure, versions
+from benchmarks.networks import network_paths, to_pgmpy, to_pyagrum
+from benchmarks.tables import Ratio, Result, Target, failures, markdown, ratio_of, shown, summary
+
+__all__ = ["report", "run_cell"]
+
+OURS = "gramgraph"
+PEERS = ("pyagrum", "pgmpy")
+#: Row → (network, task, every how many-th variable is observed, draws).
+ROWS = {
+    "propagation, alarm": ("alarm", "propagation", 8, 0),
+    "propagation, munin": ("munin", "propagation", 40, 0),
+    "weighting, alarm": ("alarm", "weighting", 12, 20_000),
+    "Gibbs, alarm": ("alarm", "gibbs", 12, 20_000),
+}
+
+Outcome = tuple[dict[str, Any], float]  # beliefs by name, and how many sweeps or draws were made
+
+
+@cache
+def _network(name: str) -> Any:
+    import gramgraph as gg
+
+    return gg.read(network_paths([name])[name])
+
+
+@cache
+def _evidence(row: str) -> dict[str, str]:
+    name, _, every, _ = ROWS[row]
+    net = _network(name)
+    case = net.sample(1, random_state=1).iloc[0]
+    return {v: str(case[v]) for v in net.variables[::every]}
+
+
+@cache
+def _exact(row: str) -> Any:
+    return _network(ROWS[row][0]).query(None, _evidence(row), engine="junction_tree")
+
+
+def _error(row: str, beliefs: dict[str, Any]) -> float:
+    exact = _exact(row)
+    return float(np.mean([np.abs(np.asarray(beliefs[v]) - exact[v].probabilities).mean() for v in exact]))
+
+
+def ours(row: str) -> Outcome:
+    name, task, _, draws = ROWS[row]
+    net, evidence = _network(name), _evidence(row)
+    if task == "propagation":
+        answer = net.query(None, evidence, engine="bp", schedule="flooding")
+        return {v: answer[v].probabilities for v in answer}, float(answer.details["sweeps"])
+    engine = "likelihood_weighting" if task == "weighting" else "gibbs"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # alarm has rows near zero: R-hat says so, and so does the error
+        answer = net.query(None, evidence, engine=engine, random_state=0, budget=draws)
+    made = answer.details["draws"] * (1.2 if task == "gibbs" else 1.0)  # a fifth more is burn-in
+    return {v: answer[v].probabilities for v in answer}, float(made)
+
+
+def pyagrum(row: str) -> Outcome:
+    import pyagrum as gum
+
+    name, task, _, draws = ROWS[row]
+    bn = _peer(name, "pyagrum")
+    if task == "propagation":
+        engine = gum.LoopyBeliefPropagation(bn)
+    else:
+        engine = (gum.WeightedSampling if task == "weighting" else gum.GibbsSampling)(bn)
+        engine.setEpsilon(1e-12)
+        engine.setMinEpsilonRate(1e-12)
+        engine.setMaxIter(draws)
+        engine.setPeriodSize(1000)
+    engine.setEvidence(_evidence(row))
+    engine.makeInference()
+    beliefs = {v: engine.posterior(v).toarray() for v in _network(name).variables if v not in _evidence(row)}
+    return beliefs, float(max(engine.nbrIterations(), 1))
+
+
+def pgmpy(row: str) -> Outcome:
+    name, task, _, draws = ROWS[row]
+    if task == "propagation":
+        raise NotImplementedError("pgmpy has no loopy propagation")
+    draws //= 10
+    net, evidence = _network(name), _evidence(row)
+    rest = [v for v in net.variables if v not in evidence]
+    if task == "gibbs":
+        raise NotImplementedError("pgmpy's Gibbs sampler takes no evidence")
+    from pgmpy.factors.discrete import State
+    from pgmpy.sampling import BayesianModelSampling
+
+    frame = BayesianModelSampling(_peer(name, "pgmpy")).likelihood_weighted_sample(
+        evidence=[State(v, s) for v, s in evidence.items()], size=draws, show_progress=False
+    )
+    w = frame["_weight"].to_numpy()
+    return {v: [float(w[(frame[v] == s).to_numpy()].sum() / w.sum()) for s in net.states(v)] for v in rest}, float(
+        draws
+    )
+
+
+@cache
+def _peer(name: str, who: str) -> Any:
+    return (to_pyagrum if who == "pyagrum" else to_pgmpy)(_network(name))
+
+
+WORK: dict[str, Callable[[str], Outcome]] = {OURS: ours, "pyagrum": pyagrum, "pgmpy": pgmpy}
+
+
+def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """Ask once or a few times; the time of one sweep, or of 1,000 draws."""
+    last: list[Outcome] = []
+    _evidence(cell.row)
+    if cell.contestant != OURS:
+        _peer(ROWS[cell.row][0], cell.contestant)  # the model in the peer's form is not timed
+
+    def call() -> None:
+        last[:] = [WORK[cell.contestant](cell.row)]
+
+    cpu, wall, repeats = measure(
+        call, budget=cell.budget, warm=cell.contestant == OURS, least=2 if cell.contestant == OURS else 1
+    )
+    beliefs, made = last[0]
+    share = (1.0 if ROWS[cell.row][1] == "propagation" else 1000.0) / made
+    return Measurement(cpu * share, wall * share, repeats, 1, values={"error": _error(cell.row, beliefs), "made": made})
+
+
+def report(
+    runner: Runner,
+    *,
+    quick: bool = False,
+    budget: float | None = None,
+    limit: float | None = None,
+    with_peers: Any = PEERS,
+    **_: Any,
+) -> tuple[str, list[str]]:
+    """The table, and what went wrong on our side."""
+    results: dict[tuple[str, str, str], Result] = {}
+    lines, ratios = [], []
+    for row in ROWS:
+        names = (OURS, *(peer for peer in PEERS if peer in with_peers))
+        for name in names:
+            cell = Cell("approximate", row, "ask", name, budget or 0.5, limit or (60.0 if quick else 300.0))
+            results[row, "ask", name] = runner.run(cell)
+        for name in names:
+            found = results[row, "ask", name]
+            ratio: Ratio | None = None if name == OURS else ratio_of(results[row, "ask", OURS], found)
+            ratios += [ratio] if ratio else []
+            values = {} if isinstance(found, Failure) else found.values
+            made = f"{values['made']:,.0f}" if values else ""
+            lines.append([row, name, shown(found), ratio or "", made, f"{values['error']:.2e}" if values else ""])
+    head = ["task", "who", "time of a sweep, or of 1,000 draws", "ratio", "sweeps or draws", "mean absolute error"]
+    text = (
+        f"# Approximate inference\n\n{versions(['gramgraph', 'pyagrum', 'pgmpy', 'numpy'])}\n\n"
+        f"{markdown(head, lines)}\n\n{summary(ratios, Target(each=10.0))}\n"
+    )
+    return text, failures(results)

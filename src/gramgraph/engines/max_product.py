@@ -1,0 +1,88 @@
+"""Best assignments by max-product propagation: the best on a tree, a good one elsewhere."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gramgraph.compile.question import Question
+from gramgraph.engines.approximate import Cases
+from gramgraph.engines.belief_propagation import RESIDUAL, SEQUENTIAL
+from gramgraph.engines.mean_field import Sliced, slice_case
+from gramgraph.exceptions import ModelError
+from gramgraph.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["max_product"]
+
+MAX_ITER, TOL, ROUNDS = 200, 1e-7, 1000
+#: Up to this many table cells both schedules are run.
+BOTH_CELLS = 200_000
+#: What a zero counts in logarithms while assignments are improved.
+FORBIDDEN = -1e4
+
+
+def max_product(model: GraphicalModel, question: Question) -> tuple[IntArray, FloatArray]:
+    """States of all variables, (cases, variables), and log p(states, evidence) of every case.
+
+    Sequential and (on small models) residual schedules are run, each decoded and improved by single changes; the better
+    one is taken. A case of probability zero has codes -1 and -inf; where the zeros of the tables were not avoided
+    there is an error.
+
+    >>> import gramgraph as gg
+    >>> best = gg.models.ising_grid(2, 2, coupling=1.0, field=0.1).map_query(engine="bp")
+    >>> sorted(set(best.assignment.values())), best.exact
+    (['+1'], False)
+    """
+    everything = replace(question, targets=tuple(range(len(model))), joints=())  # no variable is barren for a maximum
+    cases = Cases.of(model, everything, structured=False)
+    codes, best = np.full((question.n_cases, len(model)), -1, np.int64), np.full(question.n_cases, -np.inf)
+    for case in range(question.n_cases):
+        part = slice_case(cases, case)
+        if part.constant == -np.inf:
+            continue
+        schedules = (SEQUENTIAL, RESIDUAL) if len(part.values) <= BOTH_CELLS else (SEQUENTIAL,)
+        found = [_one(cases, part, case, schedule) for schedule in schedules]
+        possible = [run for run in found if run is not None]
+        if not possible:
+            continue
+        state, value = max(possible, key=lambda run: run[1])
+        if value == -np.inf:
+            raise ModelError(
+                "max-product found no assignment that the zeros of the tables allow; use an exact engine"
+                + (f" (case {case})" if question.batched else "")
+            )
+        codes[case], best[case] = state[: len(model)], value + part.constant + cases.low.log_scale
+    return codes, best
+
+
+def _one(cases: Cases, part: Sliced, case: int, schedule: int) -> tuple[IntArray, float] | None:
+    """An assignment and its value by one schedule; None when the evidence is impossible."""
+    from gramgraph._numerics.loopy import FLOOR, breadth_first
+    from gramgraph._numerics.loopy_best import decode, improve, log_value
+    from gramgraph._numerics.loopy_run import conclude, first_messages, possible_states, propagate
+    from gramgraph.engines.gibbs import compile_case
+
+    sizes, at = cases.low.sizes, cases.unary_ptr
+    tables = (part.scope_ptr, part.scope_idx, part.value_ptr, part.values, sizes)
+    graph = (part.var_ptr, part.var_edge)
+    to_var = first_messages(part.scope_idx, sizes, part.msg_ptr)
+    to_factor, residuals, beliefs = to_var.copy(), np.zeros(MAX_ITER), np.ones(int(at[-1]))
+    inner = (*graph, part.edge_factor, part.msg_ptr, to_var, to_factor)
+    if not possible_states(*tables, part.unary, at, *inner):
+        return None
+    propagate(*tables, part.unary, at, *inner, schedule, -1.0, FLOOR, MAX_ITER, TOL, True, residuals)
+    conclude(*tables, part.unary, at, part.active, *graph, part.msg_ptr, to_var, to_factor, True, FLOOR, beliefs)
+    order = breadth_first(part.scope_ptr, part.scope_idx, *graph, part.edge_factor)
+    state = cases.states[case].copy()
+    decode(*tables, beliefs, at, order, part.msg_ptr, to_factor, state)
+    compiled = compile_case(cases, part)
+    with np.errstate(divide="ignore"):
+        logs = np.maximum(np.log(part.values), FORBIDDEN)
+        log_unary = np.maximum(np.log(part.unary), FORBIDDEN)
+    improve(*compiled[:7], logs, sizes, log_unary, at, state, ROUNDS)
+    return state, float(log_value(*tables, part.unary, at, part.active, state))

@@ -1,0 +1,49 @@
+"""The picture of a run's residuals."""
+
+from __future__ import annotations
+
+import pytest
+
+import gramgraph as gg
+from gramgraph.exceptions import OptionError
+
+pytest.importorskip("matplotlib")
+
+
+@pytest.fixture(autouse=True)
+def _no_window():
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    yield
+    import matplotlib.pyplot as plt
+
+    plt.close("all")
+
+
+def test_residuals_of_several_schedules():
+    from gramgraph.plot import plot_convergence
+
+    net = gg.datasets.asia()
+    runs = {s: net.query(None, {"xray": "yes"}, engine="bp", schedule=s) for s in ("flooding", "sequential")}
+    ax = plot_convergence(runs)
+    assert [len(line.get_xdata()) for line in ax.lines] == [run.details["sweeps"] for run in runs.values()]
+    assert ax.get_yscale() == "log"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["flooding", "sequential"]
+
+
+def test_a_run_that_did_not_settle_ends_with_a_dot_and_bounds_have_their_axis():
+    from gramgraph.plot import plot_convergence
+
+    net = gg.datasets.asia()
+    ax = plot_convergence(net.query(None, {"xray": "yes"}, engine="bp", max_iter=1))
+    assert len(ax.lines) == 2
+    ax = plot_convergence(net.query(None, engine="mean_field"))
+    assert ax.get_yscale() == "linear" and "bound" in ax.get_ylabel()
+
+
+def test_answers_without_sweeps_are_refused():
+    from gramgraph.plot import plot_convergence
+
+    with pytest.raises(OptionError, match="no record of sweeps"):
+        plot_convergence(gg.datasets.asia().query("lung"))
