@@ -386,7 +386,7 @@ def distance_gram(A, B=None, profile=RBF, *, out=None, n_jobs=1):
         return out
     if min(n, m) < FEW:
         _few(A, other, out)
-        for row in out:
+        for row in out.reshape(1, -1) if out.flags.c_contiguous else out:  # one call, not one a row
             _apply(row, profile)
     elif out.strides[1] != 8:
         out[:] = distance_gram(A, B, profile, n_jobs=n_jobs)

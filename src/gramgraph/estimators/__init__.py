@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from gramgraph._lazy import lazy_name
 
 #: Name → module that defines it; a new estimator is one class and one line here.
 _HOMES: dict[str, str] = {
+    "BayesianLinearRegression": "bayesian_linear",
+    "BayesianNetworkClassifier": "network_classifiers",
+    "ConditionalEmbedding": "conditional_embedding",
+    "GraphicalLasso": "graphical_lasso",
+    "GraphicalLassoPath": "graphical_lasso",
+    "GaussianProcessClassifier": "gp_classifier",
+    "GaussianProcessCounts": "gp_counts",
+    "GaussianProcessRegressor": "gp_regressor",
     "KernelDensity": "smoothing",
     "KernelKMeans": "clustering",
     "KernelNeighborsClassifier": "neighbors",
@@ -14,6 +23,7 @@ _HOMES: dict[str, str] = {
     "KernelPCA": "pca",
     "KernelRidge": "ridge",
     "NadarayaWatson": "smoothing",
+    "NaiveBayesClassifier": "network_classifiers",
     "OneClassSVM": "svm",
     "PCA": "pca",
     "RVC": "rvm",
@@ -21,6 +31,9 @@ _HOMES: dict[str, str] = {
     "SVC": "svm",
     "SVCPath": "svm",
     "SVR": "svm",
+    "TANClassifier": "network_classifiers",
+    "graphical_lasso_path": "graphical_lasso",
+    "partial_correlations": "graphical_lasso",
     "svc_path": "svm",
 }
 
@@ -28,11 +41,7 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gramgraph.estimators' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"gramgraph.estimators.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _HOMES, name)
 
 
 def __dir__() -> list[str]:

@@ -1,0 +1,103 @@
+"""Covariance operators: how two variables vary together, as one operator between function spaces."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gramgraph.embeddings.domains import sample_of
+from gramgraph.exceptions import ModelError
+from gramgraph.kernels.base import Kernel
+from gramgraph.rkhs import RKHSFunction, SpaceError
+from gramgraph.typing import FloatArray
+
+__all__ = ["CovarianceOperator"]
+
+
+@dataclass(frozen=True, eq=False)
+class CovarianceOperator:
+    """C_YX = Σ wᵢ ψ(yᵢ) ⊗ φ(xᵢ), less the product of the means when `centered`; ⟨g, C f⟩ = Cov(f(X), g(Y)).
+
+    With delta kernels the uncentered operator is the joint table. X = Y gives the auto-covariance operator.
+
+    >>> C = CovarianceOperator.of(["a", "a", "b"], ["u", "v", "v"])
+    >>> C.table(["a", "b"], ["u", "v"]).round(4)
+    array([[0.3333, 0.3333],
+           [0.    , 0.3333]])
+    """
+
+    kernel_x: Kernel
+    kernel_y: Kernel
+    X: Any  # n points
+    Y: Any  # n points
+    weights: FloatArray  # (n,)
+    centered: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        X: Any,
+        Y: Any = None,
+        *,
+        kernel_x: Kernel | None = None,
+        kernel_y: Kernel | None = None,
+        domain_x: str | None = None,
+        domain_y: str | None = None,
+        centered: bool = False,
+    ) -> CovarianceOperator:
+        """The operator of a sample of pairs; without Y the auto-covariance of X."""
+        kernel_x, X, n = sample_of(X, kernel_x, domain_x, name="X", least=1)
+        if Y is None:
+            if kernel_y is not None or domain_y is not None:
+                raise ModelError("the auto-covariance of X has one kernel: leave out kernel_y and domain_y.")
+            return cls(kernel_x, kernel_x, X, X, np.full(n, 1.0 / n), centered)
+        kernel_y, Y, m = sample_of(Y, kernel_y, domain_y, name="Y", least=1)
+        if n != m:
+            raise ModelError(f"X and Y are paired row by row: expected equally many points, got {n} and {m}.")
+        return cls(kernel_x, kernel_y, X, Y, np.full(n, 1.0 / n), centered)
+
+    def __repr__(self) -> str:
+        kind = "centered, " if self.centered else ""
+        return f"CovarianceOperator({kind}{len(self.weights)} pairs, {self.kernel_x!r} -> {self.kernel_y!r})"
+
+    @property
+    def adjoint(self) -> CovarianceOperator:
+        """C_XY, with ⟨f, C_XY g⟩ = ⟨g, C_YX f⟩."""
+        return CovarianceOperator(self.kernel_y, self.kernel_x, self.Y, self.X, self.weights, self.centered)
+
+    def _spread(self, values: FloatArray) -> FloatArray:
+        """wᵢ vᵢ, or wᵢ (vᵢ − mean) when centered: weights of the image."""
+        if self.centered:
+            values = values - self.weights @ values / self.weights.sum()
+        return (self.weights * values.T).T
+
+    def apply(self, f: RKHSFunction, /) -> RKHSFunction:
+        """C_YX f = Σ wᵢ f(xᵢ) ψ(yᵢ), a function of y."""
+        if f.kernel != self.kernel_x:
+            raise SpaceError(
+                f"f lives in the space of {f.kernel!r}, the operator takes functions of {self.kernel_x!r}."
+            )
+        return RKHSFunction(self.kernel_y, self.Y, self._spread(f(self.X)))
+
+    def inner(self, f: RKHSFunction, g: RKHSFunction, /) -> float:
+        """⟨g, C_YX f⟩ = E[f(X) g(Y)], or Cov(f(X), g(Y)) when centered."""
+        return self.apply(f).inner(g)
+
+    def table(self, X: Any, Y: Any, /) -> FloatArray:
+        """⟨ψ(y), C_YX φ(x)⟩ for all x and y, (m, p): the joint density smoothed by both kernels. O(n m p)."""
+        return self.kernel_x.gram(X, self.X) @ self._spread(self.kernel_y.gram(self.Y, Y))
+
+    def hs_norm(self) -> float:
+        """Hilbert–Schmidt norm; squared and centered it is HSIC, Σ wᵢwⱼ K̃ᵢⱼ L̃ᵢⱼ. O(n²)."""
+        K = self._centered(self.kernel_x.gram(self.X, self.X))
+        L = self._centered(self.kernel_y.gram(self.Y, self.Y))
+        return float(np.sqrt(max(float(self.weights @ ((K * L) @ self.weights)), 0.0)))
+
+    def _centered(self, K: FloatArray) -> FloatArray:
+        if not self.centered:
+            return K
+        w = self.weights / self.weights.sum()
+        row = w @ K
+        return K - row - row[:, None] + float(row @ w)
