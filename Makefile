@@ -53,11 +53,14 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Two workers, one thread each: the tests are many and small.
+PYTEST = env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+
 test: lint
-	$(BIN)/python -m pytest -q -m "not slow"
+	$(PYTEST) -m "not slow"
 
 test-all: lint
-	$(BIN)/python -m pytest -q
+	$(PYTEST)
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks

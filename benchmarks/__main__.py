@@ -12,7 +12,20 @@ from benchmarks.harness import runner
 from benchmarks.networks import data_folder
 from benchmarks.tables import write
 
-MODULES = ("exact_discrete", "kernel_machines", "rvm", "svm")
+MODULES = (
+    "approximate",
+    "embeddings",
+    "exact_discrete",
+    "gaussian_networks",
+    "gp",
+    "gp_classifier",
+    "graphical_lasso",
+    "hmm",
+    "kernel_machines",
+    "learning",
+    "rvm",
+    "svm",
+)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

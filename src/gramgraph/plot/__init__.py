@@ -1,8 +1,12 @@
 """Pictures of answers, networks, junction trees and kernel machines; `network_svg` needs no further package."""
 
+from gramgraph.plot.convergence import plot_convergence
 from gramgraph.plot.decision import plot_decision_regions
+from gramgraph.plot.gaussian import plot_densities, plot_gaussian, plot_precision_graph
+from gramgraph.plot.gp import plot_components, plot_evidence, plot_process
 from gramgraph.plot.kernels import plot_kernel, plot_kernel_draws, plot_kernel_pca
 from gramgraph.plot.pictures import plot_beliefs, plot_junction_tree, plot_network
+from gramgraph.plot.real import plot_density
 from gramgraph.plot.rvm import plot_rvc, plot_rvr
 from gramgraph.plot.svg import junction_tree_svg, network_svg
 
@@ -10,12 +14,20 @@ __all__ = [
     "junction_tree_svg",
     "network_svg",
     "plot_beliefs",
+    "plot_components",
+    "plot_convergence",
     "plot_decision_regions",
+    "plot_densities",
+    "plot_density",
+    "plot_evidence",
+    "plot_gaussian",
     "plot_junction_tree",
     "plot_kernel",
     "plot_kernel_draws",
     "plot_kernel_pca",
     "plot_network",
+    "plot_precision_graph",
+    "plot_process",
     "plot_rvc",
     "plot_rvr",
 ]
