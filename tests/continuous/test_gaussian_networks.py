@@ -357,3 +357,18 @@ def test_rows_with_their_own_gaps_are_each_row_alone(seed):
             assert batch[name].mean()[row] == pytest.approx(one[name].mean()[0], abs=1e-9)
             assert batch[name].var()[row] == pytest.approx(one[name].var()[0], abs=1e-9)
     np.testing.assert_allclose(net.log_evidence(frame), batch.log_evidence, atol=1e-9)
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e3, 1e9])
+def test_means_far_from_zero_lose_nothing(shift) -> None:
+    """Cases are centered where the means are large beside the deviations, and the answers do not depend on it."""
+    cpds = {"x": (shift, 1.0), "y": {"coefficients": 1.0, "sd": 1.0}, "z": {"coefficients": [0.5, 0.5], "sd": 1.0}}
+    net = gg.BayesianNetwork("x{real} -> y{real}; x -> z{real} <- y", cpds=cpds)
+    cases = pd.DataFrame({"y": shift + np.array([-1.0, 0.0, 2.5] * 20)})
+    found = net.query(None, cases)
+    np.testing.assert_allclose(
+        found["x"].mean() - shift, (cases["y"] - shift) / 2, atol=4e-16 * (1 + abs(shift)) + 1e-12
+    )
+    np.testing.assert_allclose(
+        found["z"].mean() - shift, 0.75 * (cases["y"] - shift), atol=4e-16 * (1 + abs(shift)) + 1e-12
+    )

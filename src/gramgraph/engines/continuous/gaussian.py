@@ -78,7 +78,7 @@ class _Found:
 
     def __init__(self, n: int, want: IntArray, blocks: list[IntArray]) -> None:
         self.n, self.want, self.blocks = n, want, blocks
-        self.mean, self.var = np.empty((n, len(want))), np.empty((0, len(want)))
+        self.mean, self.var = np.empty((0, len(want))), np.empty((0, len(want)))
         self.cov: list[FloatArray] = [np.empty((0, len(at), len(at))) for at in blocks]
         self.parts: list[tuple[IntArray, Posterior]] = []
         self.details: dict[str, Any] = {}
@@ -93,7 +93,7 @@ class _Found:
             self.cov = [block[None] for block in found.blocks]
             return
         if not len(self.var):
-            self.var = np.empty((self.n, len(self.want)))
+            self.mean, self.var = np.empty((self.n, len(self.want))), np.empty((self.n, len(self.want)))
             self.cov = [np.empty((self.n, len(at), len(at))) for at in self.blocks]
         self.mean[rows], self.var[rows] = found.mean, found.var
         for whole, block in zip(self.cov, found.blocks, strict=True):

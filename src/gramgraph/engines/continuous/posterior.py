@@ -99,29 +99,25 @@ class _Solved:
     blocks: list[FloatArray]
     log_density: Callable[[FloatArray], FloatArray]
     sure: bool  # whether no evidence can be impossible
-    near_zero: bool = False  # whether the prior means of the observed are at most a thousand standard deviations
+    #: What cases add to, where the prior means of the observed are so small (a thousand standard deviations) that
+    #: nothing is lost without centering each case.
+    start: FloatArray | None = None
 
     @cached_property
     def gain_across(self) -> FloatArray:
         """The gain with a row a wanted component: means then lie together, case by case."""
         return np.ascontiguousarray(self.gain.T)
 
+    @cached_property
+    def with_start(self) -> FloatArray:
+        """The gain, and the start as its last column."""
+        assert self.start is not None
+        return np.column_stack([self.gain_across, self.start])
+
     @property
     def cells(self) -> float:
         """Numbers that it holds, roughly."""
         return float(2 * self.gain.size + sum(block.size for block in self.blocks) + len(self.gain) ** 2)
-
-
-def _affine(A: FloatArray, X: FloatArray, b: FloatArray) -> FloatArray:
-    """A X + b for every column of X; b rides along as one more column of A where X is the smaller one to write."""
-    k = len(X)
-    if k >= len(A):
-        out = A @ X
-        out += b[:, None]
-        return out
-    longer = np.empty((k + 1, X.shape[1]))
-    longer[:k], longer[k] = X, 1.0
-    return np.column_stack([A, b]) @ longer
 
 
 class DenseGaussian:
@@ -156,19 +152,24 @@ class DenseGaussian:
         if found is None:
             found = self._solve(model, seen, want, blocks)
             mu, S, _ = joint_moments(model)
-            small = bool((mu[seen] ** 2 <= 1e6 * np.diagonal(S)[seen]).all())
-            found = replace(found, near_zero=small)
+            if (mu[seen] ** 2 <= 1e6 * np.diagonal(S)[seen]).all():
+                found = replace(found, start=mu[want] - mu[seen] @ found.gain)
             if len(X) >= _WORTH_KEEPING:
                 from gramgraph.compile.cache import remember
 
                 remember(model, key, found, cells=found.cells)
         made, center = found, mu[seen]
         across = made.gain_across
-        if made.near_zero:  # means of the size of the deviations: nothing is lost without centering each case
-            mean = _affine(across, X.T, mu[want] - across @ center)
-        else:
+        if made.start is None:
             mean = across @ (X - center).T
             mean += mu[want][:, None]
+        elif len(seen) >= len(want):
+            mean = across @ X.T
+            mean += made.start[:, None]
+        else:  # the start rides along as one more column: the cases are the smaller thing to write
+            longer = np.empty((len(seen) + 1, len(X)))
+            longer[:-1], longer[-1] = X.T, 1.0
+            mean = made.with_start @ longer
         return Posterior(mean.T, made.var, made.blocks, lambda: made.log_density(X - center), sure=made.sure)
 
     def _solve(self, model: GraphicalModel, seen: IntArray, want: IntArray, blocks: list[IntArray]) -> _Solved:
