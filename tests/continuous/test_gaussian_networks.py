@@ -372,3 +372,25 @@ def test_means_far_from_zero_lose_nothing(shift) -> None:
     np.testing.assert_allclose(
         found["z"].mean() - shift, 0.75 * (cases["y"] - shift), atol=4e-16 * (1 + abs(shift)) + 1e-12
     )
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_sparse_and_dense_gains_give_the_same_means(seed, monkeypatch) -> None:
+    """A chain with half of its nodes observed: most of the gain is zero, and is passed over."""
+    from gramgraph.engines.continuous import posterior
+
+    rng = np.random.default_rng(seed)
+    names = [f"x{i}" for i in range(60)]
+    cpds = {name: {"coefficients": float(rng.normal()), "sd": 1.0 + rng.random()} for name in names[1:]}
+    net = gg.BayesianNetwork(edges=list(pairwise(names)), cpds={"x0": (float(rng.normal()), 1.0), **cpds},
+                             states=dict.fromkeys(names, "real"))  # fmt: skip
+    cases = net.sample(101, random_state=seed)[names[::2]]
+    sparse_means = net.query(None, cases)
+    monkeypatch.setattr(posterior, "SPARSE_CELLS", 10**9)
+    again = type(net).from_parts(net._vars, net._conditionals, check=False)
+    dense_means = again.query(None, cases)
+    for name in names[1::2]:
+        np.testing.assert_allclose(sparse_means[name].mean(), dense_means[name].mean(), atol=1e-12)
+    solved = [v for k, v in net._plans.items() if k[0] == "solved"]
+    assert solved and solved[0].entries is not None
+    assert all(v.entries is None for k, v in again._plans.items() if k[0] == "solved")

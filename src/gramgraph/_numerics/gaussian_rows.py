@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["condition_rows"]
+from gramgraph._numerics.vector8 import fill8, fma8, load8, store8
+
+__all__ = ["condition_rows", "sparse_affine"]
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -79,3 +81,39 @@ def condition_rows(P, log_det, X, mean, var, log_p):
                 total += b[k] * b[k]
             var[row, gaps[j]] = total
         log_p[row] = 0.5 * log_det - half_det - 0.5 * quadratic - 0.5 * e * np.log(2.0 * np.pi)
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def sparse_affine(ptr, index, value, start, X, out):
+    """out[j] = start[j] + Σ value · X[index] over the entries of row j, for every column; X and out are flat rows of n.
+
+    32 columns at a time stay in registers while the entries of a row are added.
+    """
+    n = np.uint64(out.shape[0] // start.shape[0])
+    whole = n // np.uint64(32) * np.uint64(32)
+    for j in range(start.shape[0]):
+        base = np.uint64(j) * n
+        for b in range(np.uint64(0), whole, np.uint64(32)):
+            b8 = b + np.uint64(8)
+            b16 = b + np.uint64(16)
+            b24 = b + np.uint64(24)
+            s0 = fill8(start[j])
+            s1 = s0
+            s2 = s0
+            s3 = s0
+            for q in range(ptr[j], ptr[j + 1]):
+                v = fill8(value[q])
+                row = np.uint64(index[q]) * n
+                s0 = fma8(v, load8(X, row + b), s0)
+                s1 = fma8(v, load8(X, row + b8), s1)
+                s2 = fma8(v, load8(X, row + b16), s2)
+                s3 = fma8(v, load8(X, row + b24), s3)
+            store8(out, base + b, s0)
+            store8(out, base + b8, s1)
+            store8(out, base + b16, s2)
+            store8(out, base + b24, s3)
+        for c in range(whole, n):
+            x = start[j]
+            for q in range(ptr[j], ptr[j + 1]):
+                x += value[q] * X[np.uint64(index[q]) * n + c]
+            out[base + c] = x

@@ -90,6 +90,11 @@ class Observed:
         return np.asarray(out)
 
 
+#: A gain with at least so many cells, of which at most this share is not zero, is applied entry by entry.
+SPARSE_CELLS = 256
+SPARSE_SHARE = 0.3
+
+
 @dataclass(frozen=True, eq=False)
 class _Solved:
     """What all cases with the same observed components share: means are `mu + deviations @ gain`."""
@@ -102,6 +107,7 @@ class _Solved:
     #: What cases add to, where the prior means of the observed are so small (a thousand standard deviations) that
     #: nothing is lost without centering each case.
     start: FloatArray | None = None
+    entries: tuple[IntArray, IntArray, FloatArray] | None = None  # rows of the gain, where most of it is zero
 
     @cached_property
     def gain_across(self) -> FloatArray:
@@ -118,6 +124,21 @@ class _Solved:
     def cells(self) -> float:
         """Numbers that it holds, roughly."""
         return float(2 * self.gain.size + sum(block.size for block in self.blocks) + len(self.gain) ** 2)
+
+
+def _entries(
+    gain: FloatArray, variance: FloatArray, seen: IntArray, want: IntArray
+) -> tuple[IntArray, IntArray, FloatArray] | None:
+    """(ends of rows, observed components, numbers) of the gain, row by wanted component, where the graph separates
+    most pairs; None where a dense product is as quick. Left out is what rounding would lose."""
+    if gain.size < SPARSE_CELLS:
+        return None
+    share = np.abs(gain.T) * np.sqrt(variance[seen])
+    kept = share > 1e-15 * np.sqrt(variance[want])[:, None]
+    if kept.sum() > SPARSE_SHARE * gain.size:
+        return None
+    ptr = np.concatenate([[0], kept.sum(axis=1).cumsum()])
+    return ptr, np.nonzero(kept)[1], np.ascontiguousarray(gain.T[kept])
 
 
 class DenseGaussian:
@@ -153,7 +174,8 @@ class DenseGaussian:
             found = self._solve(model, seen, want, blocks)
             mu, S, _ = joint_moments(model)
             if (mu[seen] ** 2 <= 1e6 * np.diagonal(S)[seen]).all():
-                found = replace(found, start=mu[want] - mu[seen] @ found.gain)
+                start = mu[want] - mu[seen] @ found.gain
+                found = replace(found, start=start, entries=_entries(found.gain, np.diagonal(S), seen, want))
             if len(X) >= _WORTH_KEEPING:
                 from gramgraph.compile.cache import remember
 
@@ -163,6 +185,12 @@ class DenseGaussian:
         if made.start is None:
             mean = across @ (X - center).T
             mean += mu[want][:, None]
+        elif made.entries is not None and len(X) >= _WORTH_KEEPING:
+            from gramgraph._numerics.gaussian_rows import sparse_affine
+
+            flat = np.empty(len(want) * len(X))
+            sparse_affine(*made.entries, made.start, np.ascontiguousarray(X.T).reshape(-1), flat)
+            mean = flat.reshape(len(want), len(X))
         elif len(seen) >= len(want):
             mean = across @ X.T
             mean += made.start[:, None]
