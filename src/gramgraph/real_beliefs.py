@@ -136,7 +136,7 @@ class RealBelief(ABC):
         if not self.batched:
             return pd.DataFrame({"variable": names, "mean": mean[0], "sd": sd[0]})
         columns = pd.MultiIndex.from_product([names, ["mean", "sd"]], names=["variable", "value"])
-        table = np.stack([mean, np.broadcast_to(sd, mean.shape)], axis=2).reshape(len(mean), -1)
+        table = np.stack([mean, np.broadcast_to(sd, mean.shape)], axis=2).reshape(len(mean), 2 * len(names))
         return pd.DataFrame(table, columns=columns)
 
     def to_dict(self) -> dict[str, Any]:

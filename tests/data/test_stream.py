@@ -84,6 +84,7 @@ def test_learning_from_a_file_equals_learning_from_the_frame(tmp_path) -> None:
         ("a,a\nx,y\n", "more than one column"),
         ("a,b\nx,\ny,\n", "nothing but missing"),
         ("a,b\n", "no rows"),
+        ("a,b\n0.5,x\n1.25,y\n", "numbers with fractions"),
     ],
 )
 def test_bad_csv_files(tmp_path, text, words) -> None:

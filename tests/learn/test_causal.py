@@ -84,7 +84,9 @@ def test_data_effects_by_hand_and_empty_strata() -> None:
     effect = gg.learn.average_effect(net, frame, "x", "y")
     assert effect.to_frame().loc["0", "1"] == pytest.approx(4 / 6 * 0.5 + 2 / 6 * 1.0)
     assert effect.to_frame().loc["1", "1"] == pytest.approx(4 / 6 * 0.5 + 2 / 6 * 1.0)
-    assert effect.difference("1", "1", "0") == pytest.approx(0.0)
+    assert effect.difference("1", "1", "0") == effect.difference(1, 1, 0) == pytest.approx(0.0)
+    with pytest.raises(gg.StateError, match="States: 0, 1"):
+        effect.difference("2", "1", "0")
     with pytest.raises(gg.ModelError, match="never occur together"):
         gg.learn.average_effect(net, frame.iloc[:5], "x", "y")
     assert np.isfinite(gg.learn.average_effect(net, frame.iloc[:5], "x", "y", pseudo_count=1.0).probabilities).all()

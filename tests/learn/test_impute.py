@@ -42,3 +42,12 @@ def test_impossible_rows_and_wrong_methods_are_named() -> None:
         net.impute(bad, method="draw", random_state=0)
     with pytest.raises(gg.OptionError, match="'mpe' or 'draw'"):
         net.impute(bad, method="mean")
+
+
+def test_cells_keep_their_kind() -> None:
+    truth = pd.DataFrame({"c": [True, False] * 5, "d": [True, False, True, True, False] * 2})
+    net = gg.BayesianNetwork("c -> d").fit(truth)
+    filled = net.impute(pd.DataFrame({"c": [True, None, False], "d": [True, False, True]}))
+    assert filled["c"].tolist()[::2] == [True, False] and filled["c"].map(type).eq(bool).all()
+    numbers = gg.BayesianNetwork("a -> b").fit(pd.DataFrame({"a": [0, 1, 1, 0], "b": [10, 20, 20, 10]}))
+    assert numbers.impute(pd.DataFrame({"a": [0, 1], "b": [np.nan, 20]}))["b"].sum() == 30

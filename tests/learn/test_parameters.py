@@ -174,3 +174,14 @@ def test_mistakes_are_named(change, error, words) -> None:
     data = options.pop("data", RAIN)
     with pytest.raises(error, match=words):
         gg.BayesianNetwork("rain -> wet").fit(data, **options)
+
+
+def test_columns_beside_the_network_and_an_array_of_weights() -> None:
+    net = gg.BayesianNetwork("rain -> wet")
+    assert net.fit(RAIN.assign(id="1"), weights=np.ones(4)) == net.fit(RAIN)
+
+
+def test_a_structure_learns_from_a_file(tmp_path) -> None:
+    path = tmp_path / "rain.csv"
+    RAIN.to_csv(path, index=False)
+    assert gg.BayesianNetwork("rain -> wet").fit(path) == gg.BayesianNetwork("rain -> wet").fit(RAIN)

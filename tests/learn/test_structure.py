@@ -196,7 +196,7 @@ def test_rows_with_gaps_are_left_out_and_that_is_said() -> None:
         ({"patience": 1.5}, gg.OptionError, "patience"),
         ({"max_parents": -1}, gg.OptionError, "max_parents"),
         ({"method": "tan"}, gg.OptionError, "target"),
-        ({"method": "exact", "required": [("a", "b"), ("b", "a")]}, gg.OptionError, "no acyclic graph"),
+        ({"method": "exact", "required": [("a", "b"), ("b", "a")]}, gg.OptionError, "cycle"),
     ],
 )
 def test_mistakes_are_named(options, error, words) -> None:
@@ -279,3 +279,44 @@ def test_bootstrap_does_not_depend_on_the_number_of_threads() -> None:
     assert net.query("wet", {"rain": "yes"})["wet"].prob("yes") > 0.5
     with pytest.raises(gg.OptionError, match="from 1"):
         gg.learn.bootstrap_edges(frame, 0)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_pc_keeps_constraints_even_against_the_tests(seed) -> None:
+    frame = gg.datasets.asia().sample(1000, random_state=seed)
+    rng = np.random.default_rng(seed)
+    order = list(rng.permutation(frame.columns))
+    required = [(order[0], order[3]), (order[1], order[4])]
+    forbidden = [(order[5], order[2]), (order[7], order[6])]
+    edges = gg.learn_structure(frame, method="pc", required=required, forbidden=forbidden).edges
+    assert set(required) <= set(edges)
+    assert not set(forbidden) & set(edges)
+
+
+def test_constraints_that_a_method_cannot_honor_are_refused() -> None:
+    frame = gg.datasets.asia().sample(200, random_state=0)
+    for options in ({"required": [("smoke", "asia")]}, {"forbidden": [("smoke", "asia")]}, {"max_parents": 1}):
+        with pytest.raises(gg.OptionError, match="takes no constraints"):
+            gg.learn_structure(frame, method="chow_liu", **options)
+    with pytest.raises(gg.OptionError, match="does not bound"):
+        gg.learn_structure(frame, method="pc", max_parents=2)
+    with pytest.raises(gg.OptionError, match="cycle"):
+        gg.learn_structure(frame, method="pc", required=[("smoke", "asia"), ("asia", "smoke")])
+
+
+def test_bootstrap_and_its_average_keep_constraints() -> None:
+    frame = gg.datasets.asia().sample(1000, random_state=0)
+    required = [("xray", "either"), ("dysp", "bronc")]
+    strengths = gg.learn.bootstrap_edges(frame, 5, random_state=0, required=required)
+    assert set(required) <= set(strengths.average_network().edges)
+
+
+def test_ties_go_to_fewer_parents() -> None:
+    frame = pd.DataFrame({"a": list("uvuvuvuu"), "b": list("xyyxxyxy"), "k": ["1"] * 8})
+    assert gg.learn_structure(frame, method="exact").edges == ()
+
+
+def test_a_drawn_graph_is_scored_with_the_states_of_the_data() -> None:
+    frame = pd.DataFrame({"a": [0, 1, 0, 1], "b": list("uvuu")})
+    net = gg.BayesianNetwork("a -> b")
+    assert gg.learn.score(net, frame) == pytest.approx(gg.learn.score(net.fit(frame), frame))

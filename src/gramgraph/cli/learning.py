@@ -19,7 +19,7 @@ def add_commands(commands: Any) -> None:
     """Add the subcommands of this module."""
     learn = commands.add_parser("learn", help="learn a network, graph and tables, from a table of data")
     learn.add_argument("data", metavar="DATA", help="a CSV or Parquet file of discrete columns")
-    learn.add_argument("--method", default="hill_climb", help="hill_climb, tabu, exact, chow_liu, tan, naive_bayes")
+    learn.add_argument("--method", default="hill_climb", help="hill_climb, tabu, exact, pc, chow_liu, tan, naive_bayes")
     learn.add_argument("--score", default="bic", help="bic, aic, bdeu, k2, fnml, log_likelihood")
     learn.add_argument(
         "--require", action="append", default=[], metavar="A,B", help="an edge A -> B that must be there"

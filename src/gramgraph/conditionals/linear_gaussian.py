@@ -43,7 +43,10 @@ class _Linear(RealConditional):
         if isinstance(coefficients, Mapping):
             coefficients = self._by_parent(coefficients, sizes)
         if sd is not None:
-            covariance = _squares(self._numbers(sd, "sd"), k, sizes)
+            deviations = self._numbers(sd, "sd")
+            if (deviations < 0).any():
+                raise ModelError(f"the standard deviation of {self.child.name} must not be negative, got {sd!r}")
+            covariance = _squares(deviations, k, sizes)
         object.__setattr__(self, "coefficients", self._shaped(coefficients, (*sizes, k, m), "coefficients"))
         object.__setattr__(self, "intercept", self._shaped(intercept, (*sizes, k), "intercept"))
         object.__setattr__(self, "covariance", self._shaped(covariance, (*sizes, k, k), "covariance"))

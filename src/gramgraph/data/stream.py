@@ -193,6 +193,16 @@ class _Packer:
             self.filled = 0
 
 
+def _are_reals(labels: list[Any]) -> bool:
+    """Whether all labels are texts of numbers, and some of them have a fraction."""
+    if not all(isinstance(label, str) for label in labels):
+        return False
+    try:
+        return any(not float(label).is_integer() for label in labels)
+    except (ValueError, OverflowError):
+        return False
+
+
 def _counts(packers: list[_Packer], rows: int) -> Counts:
     variables, orders = [], []
     for packer in packers:
@@ -200,6 +210,11 @@ def _counts(packers: list[_Packer], rows: int) -> Counts:
         labels = list(packer.codes)
         if not labels:
             raise VariableError(f"column {packer.name!r} has nothing but missing cells: leave it out")
+        if _are_reals(labels):
+            raise VariableError(
+                f"column {packer.name!r} holds numbers with fractions, not labels; counts need states: cut it into "
+                "intervals first (gg.Discretizer, or --bins on the shell)"
+            )
         whole = all(isinstance(label, (bool, int)) for label in labels)
         orders.append(sorted(range(len(labels)), key=labels.__getitem__ if whole else lambda i, of=labels: str(of[i])))
         variables.append(discrete(packer.name, [labels[i] for i in orders[-1]]))

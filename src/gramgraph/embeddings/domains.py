@@ -59,6 +59,13 @@ def domain_of(X: Any) -> str:
     if array.dtype.kind not in "fiu":
         if array.dtype.kind == "O" and array.size and all(isinstance(v, (int, float)) for v in array.ravel()[:1000]):
             return "real" if array.ndim == 1 else "vector"
+        if array.ndim == 1 and array.size and all(isinstance(v, (set, frozenset)) for v in array[:1000]):
+            return "set"
+        if array.ndim == 2 and array.shape[1] > 1:
+            raise ModelError(
+                "columns of several kinds have no default kernel: a row would count as one label. Give a kernel, as "
+                'gg.kernels.RBF().on("age") * gg.kernels.Delta().on("city"), or pass the numbers alone.'
+            )
         return "category"
     return "real" if array.ndim == 1 or array.shape[1] == 1 else "vector"
 
@@ -113,6 +120,20 @@ def _kappa(chord: float | FloatArray, factor: float) -> float:
     return float(np.clip(1.0 / (float(chord) * factor) ** 2, 1e-4, 200.0))
 
 
+def _plain(kernel: Kernel, X: Any) -> Any:
+    """A frame of numbers as an array, unless the kernel asks for columns by name."""
+    if not hasattr(X, "columns") or not hasattr(X, "to_numpy"):
+        return X
+    array = X.to_numpy()
+    if array.dtype.kind not in "fiub":
+        return X
+    try:
+        kernel.prepare(array)
+    except KernelError:
+        return X
+    return array
+
+
 def sample_of(
     X: Any, kernel: Kernel | None, domain: str | None, *, name: str = "X", least: int = 2
 ) -> tuple[Kernel, Any, int]:
@@ -127,7 +148,7 @@ def sample_of(
         raise ModelError(f"{name}: expected a sample, a list or array with one point a row; got {X!r}.")
     try:
         used = default_kernel(X, domain) if kernel is None else kernel
-        points = used.prepare(X)
+        points = used.prepare(_plain(used, X))
     except KernelError as error:
         text = str(error)
         raise KernelError(f"{name}{text[1:]}" if text.startswith("X:") else f"{name}: {text}") from None

@@ -55,6 +55,11 @@ def from_scikit_learn(kernel: Any) -> tuple[Kernel, FloatArray]:
 
     if isinstance(kernel, sk.Exponentiation):
         base, bounds = from_scikit_learn(kernel.kernel)
+        if kernel.exponent < 1 or float(kernel.exponent) != int(kernel.exponent):
+            raise ModelError(
+                f"A power of a kernel is positive definite for sure only if the exponent is a whole number from 1; "
+                f"it is {kernel.exponent!r} in {kernel!r}. What helps: RBF(ℓ) ** p is RBF(ℓ / √p)."
+            )
         return Power(base, int(kernel.exponent)), bounds
     if isinstance(kernel, (sk.Sum, sk.Product)):
         (a, a_bounds), (b, b_bounds) = from_scikit_learn(kernel.k1), from_scikit_learn(kernel.k2)

@@ -24,3 +24,7 @@ __all__ = sorted(_LAZY)
 
 def __getattr__(name: str) -> Any:
     return lazy_name(__name__, _LAZY, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -85,7 +85,8 @@ def bootstrap_edges(
     """Learn a structure from each of `n` samples of the rows, drawn with replacement, and count the edges.
 
     `options` are those of `learn_structure`. An edge whose direction the class of equivalent graphs leaves open counts
-    half in each direction. The numbers do not depend on `n_jobs`. Ctrl-C keeps the graphs found so far.
+    half in each direction (with constraints, every edge counts as it was drawn). The numbers do not depend on `n_jobs`.
+    Ctrl-C keeps the graphs found so far.
 
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(1000, random_state=0)
@@ -99,11 +100,12 @@ def bootstrap_edges(
     table = code_table(data, weights=weights)
     seeds = np.random.SeedSequence(_entropy(random_state)).spawn(n)
     total = np.zeros((len(table.variables), len(table.variables)))
+    bound = any(options.get(name) for name in ("required", "forbidden", "tiers"))
     done = 0
 
     def one(seed: np.random.SeedSequence) -> FloatArray:
         rows = np.random.default_rng(seed).integers(0, len(table), len(table))
-        return _arrows(learn_structure(table.take(rows), **options), table.names)
+        return _arrows(learn_structure(table.take(rows), **options), table.names, as_drawn=bound)
 
     with reporting(progress, n) as report:
         for found in _in_order(one, seeds, n_jobs):
@@ -122,9 +124,14 @@ def _entropy(random_state: RandomState) -> Any:
     return int(np.random.default_rng(random_state).integers(2**63))
 
 
-def _arrows(net: LearnedNetwork, names: tuple[str, ...]) -> FloatArray:
+def _arrows(net: LearnedNetwork, names: tuple[str, ...], *, as_drawn: bool) -> FloatArray:
+    """The edges of the class, or, where constraints decide about directions, of the graph itself."""
     at = {name: i for i, name in enumerate(names)}
     out = np.zeros((len(names), len(names)))
+    if as_drawn:
+        for a, b in net.edges:
+            out[at[a], at[b]] = 1.0
+        return out
     found = net.cpdag()
     for a, b in found.arrows:
         out[at[a], at[b]] = 1.0

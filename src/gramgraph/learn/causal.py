@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from gramgraph.graphs.causal import adjustment_set, front_door_set
 from gramgraph.graphs.directed import descendants
 from gramgraph.models.directed import DirectedModel
 from gramgraph.typing import FloatArray
+from gramgraph.variables import discrete
 
 __all__ = ["Effect", "Identification", "average_effect", "identify"]
 
@@ -89,10 +90,11 @@ class Effect:
         index = pd.Index(self.treatments, name=f"do({self.identification.treatment})")
         return pd.DataFrame(self.probabilities, index=index, columns=list(self.outcomes))
 
-    def difference(self, outcome: str, treatment: str, baseline: str) -> float:
-        """p(outcome | do(treatment)) − p(outcome | do(baseline))."""
-        frame = self.to_frame()
-        return float(frame.loc[treatment, outcome] - frame.loc[baseline, outcome])
+    def difference(self, outcome: object, treatment: object, baseline: object) -> float:
+        """p(outcome | do(treatment)) − p(outcome | do(baseline)); states by label, number or truth value."""
+        done, out = discrete(self.identification.treatment, self.treatments), discrete("outcome", self.outcomes)
+        column = self.probabilities[:, replace(out, name=self.identification.outcome).index(outcome)]
+        return float(column[done.index(treatment)] - column[done.index(baseline)])
 
 
 def average_effect(

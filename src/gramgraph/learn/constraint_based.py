@@ -66,11 +66,21 @@ def pc_stable(
     links = [(a, b) for a in range(n) for b in sorted(near[a]) if a < b and frozenset((a, b)) not in fixed]
     graph = meek_closure(PartialDigraph.from_edges(n, directed=directed, undirected=links))
     found = consistent_extension(graph)
-    return graph, _ordered(graph, n) if found is None else list(found.parents)
+    if found is not None and _allowed(list(found.parents), constraints):
+        return graph, list(found.parents)
+    return graph, _ordered(graph, n, constraints)
 
 
-def _ordered(graph: PartialDigraph, n: int) -> list[tuple[int, ...]]:
-    """Contradictory tests may leave no consistent graph: then arrows are kept one by one while they close no cycle."""
+def _allowed(parents: list[tuple[int, ...]], constraints: Constraints) -> bool:
+    """Whether all required edges are there and no forbidden one."""
+    edges = {(p, v) for v, found in enumerate(parents) for p in found}
+    required = set(zip(*(at.tolist() for at in constraints.required.nonzero()), strict=True))
+    return required <= edges and not any(constraints.forbidden[a, b] for a, b in edges)
+
+
+def _ordered(graph: PartialDigraph, n: int, constraints: Constraints) -> list[tuple[int, ...]]:
+    """Contradictory tests may leave no consistent graph: then required arrows come first, and the others one by one,
+    turned around where they would close a cycle or are forbidden, left out where that does not help either."""
     parents: list[list[int]] = [[] for _ in range(n)]
 
     def reaches(a: int, b: int) -> bool:
@@ -85,9 +95,14 @@ def _ordered(graph: PartialDigraph, n: int) -> list[tuple[int, ...]]:
                     stack.append(p)
         return False
 
+    must, never = constraints.required, constraints.forbidden
+    for a, b in zip(*(at.tolist() for at in must.nonzero()), strict=True):
+        parents[b].append(a)
     for a, b in [*graph.directed, *graph.undirected]:
-        if not reaches(b, a):
-            parents[b].append(a)
-        else:
-            parents[a].append(b)
+        if must[a, b] or must[b, a]:
+            continue
+        for one, other in ((a, b), (b, a)):
+            if not never[one, other] and not reaches(other, one):
+                parents[other].append(one)
+                break
     return [tuple(found) for found in parents]

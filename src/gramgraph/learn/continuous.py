@@ -18,6 +18,7 @@ from gramgraph.conditionals import (
     Table,
 )
 from gramgraph.data.columns import to_pandas
+from gramgraph.data.stream import is_stream
 from gramgraph.engines.continuous.door import RealQuestion, layout_of, read_question
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.learn.em import EMReport
@@ -40,6 +41,8 @@ def with_real_columns(net: BayesianNetwork, data: Any) -> BayesianNetwork:
     ]
     if not open_ones:
         return net
+    if is_stream(data):
+        return net  # cells of files are labels
     frame = to_pandas(data)
     variables = list(net._vars)
     for v in open_ones:

@@ -37,7 +37,8 @@ def best_graph(scores: Scores, n: int, constraints: Constraints) -> list[tuple[i
             sets = np.arange(full)
             sets = sets[sets >> bit & 1 == 1]
             without = sets ^ (1 << bit)
-            better = value[child, without] > value[child, sets]
+            # a tie goes to the smaller set
+            better = (value[child, without] >= value[child, sets]) & np.isfinite(value[child, without])
             value[child, sets[better]] = value[child, without[better]]
             chosen[child, sets[better]] = chosen[child, without[better]]
     total = np.full(full, -np.inf)

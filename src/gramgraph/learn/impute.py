@@ -19,8 +19,6 @@ __all__ = ["impute"]
 
 def impute(net: BayesianNetwork, data: Any, *, method: str = "mpe", random_state: RandomState = None) -> Any:
     """The frame with every missing cell of the network's variables filled; see `BayesianNetwork.impute`."""
-    import pandas as pd
-
     if method not in ("mpe", "draw"):
         raise OptionError(f"method is 'mpe' or 'draw', not {method!r}")
     frame = to_pandas(data)
@@ -39,9 +37,33 @@ def impute(net: BayesianNetwork, data: Any, *, method: str = "mpe", random_state
     out = frame.copy()
     for name in seen:
         v = net.index(name)
-        if (table.columns[v] < 0).any():
-            out[name] = pd.Categorical.from_codes(codes[:, v], list(net._vars[v].states))
+        missing = table.columns[v] < 0
+        if missing.any():
+            labels = [net._vars[v].states[code] for code in codes[missing, v]]
+            out[name] = _filled(frame[name], missing, labels)
     return out
+
+
+def _filled(column: Any, missing: Any, labels: list[str]) -> Any:
+    """The column with labels in its gaps, written as the other cells are: truth values, numbers or labels."""
+    import pandas as pd
+
+    known = column[~missing]
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        categories = column.cat.categories
+        more = [label for label in dict.fromkeys(labels) if label not in categories]
+        out = column.cat.add_categories(more) if more else column.copy()
+        out[missing] = labels
+        return out
+    if len(known) and all(isinstance(value, (bool, np.bool_)) for value in known):
+        values: list[Any] = [label.lower() in ("yes", "true", "1") for label in labels]
+    elif len(known) and all(isinstance(value, (int, float, np.number)) for value in known):
+        values = [float(label) for label in labels]
+    else:
+        values = labels
+    out = column.astype(object)
+    out[missing] = values
+    return out.infer_objects()
 
 
 def _most_probable(net: BayesianNetwork, codes: IntArray) -> IntArray:

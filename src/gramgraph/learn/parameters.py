@@ -117,7 +117,7 @@ def read_cases(net: BayesianNetwork, data: Any, weights: Any = None) -> CodedTab
     A variable that has neither a table nor labels of its own takes the states that its column shows.
     """
     frame = to_pandas(data)
-    unknown = [str(c) for c in frame.columns if c not in net and c != weights]
+    unknown = [str(c) for c in frame.columns if c not in net and not (isinstance(weights, str) and c == weights)]
     if len(unknown) == len(frame.columns) - (weights in frame.columns if isinstance(weights, str) else 0):
         hint = did_you_mean(unknown[0], net.variables) if unknown else ""
         raise VariableError(f"no column of the frame is a variable of the network.{hint}")

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.data.columns import CodedTable, code_table
+from gramgraph.data.columns import CodedTable, code_table, to_pandas
 from gramgraph.data.counts import Counts
 from gramgraph.data.stream import is_stream, stream_counts
 from gramgraph.exceptions import ModelWarning, OptionError, VariableError, did_you_mean
-from gramgraph.learn.parameters import pseudo_counts, tables_from
+from gramgraph.learn.parameters import _states_from, pseudo_counts, tables_from
 from gramgraph.learn.scores import FamilyScores
 from gramgraph.learn.search import Constraints, Search, hill_climb
 from gramgraph.models import BayesianNetwork
@@ -113,6 +113,7 @@ def learn_structure(
     table = _without_gaps(_counted(data, weights, progress), missing)
     scores = FamilyScores(table, score, equivalent_sample_size=equivalent_sample_size)
     constraints = read_constraints(table, required, forbidden, tiers, max_parents)
+    _refuse_constraints(method, constraints, max_parents)
     moves: tuple[Any, ...] = ()
     if method in PATIENCE:
         steps = PATIENCE[method] if patience is None else _count(patience, "patience")
@@ -147,6 +148,16 @@ def _counted(data: Any, weights: Any, progress: Progress) -> Counts:
     if not table.rows or not table.variables:
         raise VariableError("there are no rows or no columns to learn from")
     return table
+
+
+def _refuse_constraints(method: str, constraints: Constraints, max_parents: int | None) -> None:
+    """`OptionError` for constraints that a method cannot honor."""
+    if method in ("chow_liu", "tan", "naive_bayes"):
+        given = constraints.required.any() or constraints.forbidden.sum() > len(constraints.forbidden)
+        if given or max_parents is not None:
+            raise OptionError(f"method {method!r} takes no constraints: use 'hill_climb', 'tabu' or 'exact'")
+    if method == "pc" and max_parents is not None:
+        raise OptionError("method 'pc' does not bound the number of parents: use 'hill_climb', 'tabu' or 'exact'")
 
 
 def _count(given: Any, what: str) -> int:
@@ -224,6 +235,7 @@ def read_constraints(
     if (must & never).any():
         a, b = np.argwhere(must & never)[0]
         raise OptionError(f"the edge {table.names[a]} -> {table.names[b]} is both required and forbidden")
+    _refuse_cycles([tuple(np.flatnonzero(must[:, v]).tolist()) for v in range(n)], table.names)
     limit = n if max_parents is None else _count(max_parents, "max_parents")
     if int(must.sum(axis=0).max(initial=0)) > limit:
         raise OptionError(f"{table.names[int(must.sum(axis=0).argmax())]} has more required parents than max_parents")
@@ -272,5 +284,6 @@ def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sam
     >>> gg.learn.score(net, frame, "bic") > gg.learn.score(gg.BayesianNetwork("rain; wet"), frame[["rain", "wet"]])
     False
     """
-    table = code_table(data, net._vars)
+    frame = to_pandas(data)
+    table = code_table(frame, [_states_from(net, v, frame) for v in range(len(net._vars))])
     return FamilyScores(Counts(table), score, equivalent_sample_size=equivalent_sample_size).total(net._parents)

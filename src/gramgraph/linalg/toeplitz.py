@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramgraph.exceptions import ModelError
-from gramgraph.linalg.base import MAX_JITTER, check_finite, check_rows, with_jitter
+from gramgraph.linalg.base import MAX_JITTER, PositiveDefiniteError, check_finite, check_rows, with_jitter
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["Toeplitz", "ToeplitzFactor"]
@@ -109,7 +109,13 @@ class ToeplitzFactor:
         from scipy.linalg import solve_toeplitz
 
         B = check_rows(B, self.n)
-        return solve_toeplitz(self.c, B, check_finite=False) if B.size else B.copy()
+        if not B.size:
+            return B.copy()
+        try:
+            return solve_toeplitz(self.c, B, check_finite=False)
+        except np.linalg.LinAlgError:  # the pivots were positive, but too small for the recursion
+            scale = float(self.c[0])
+            raise PositiveDefiniteError.after_jitter("The Toeplitz matrix", self.jitter, scale) from None
 
     def inverse_diag(self) -> FloatArray:
         """The diagonal of A⁻¹ from its first column x, O(n).
