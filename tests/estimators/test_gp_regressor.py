@@ -338,3 +338,18 @@ def test_a_column_of_targets_is_a_vector_as_scikit_learn_has_it():
         mean, std = make().fit(X, y[:, None]).predict(X, return_std=True)
         assert mean.shape == std.shape == (10,)
         assert make().fit(X, y[:, None]).sample_y(X, 3).shape == (10, 3)
+
+
+def test_the_default_kernel_is_learned_as_scikit_learn_does() -> None:
+    X = np.linspace(0, 50, 30)[:, None]
+    y = np.sin(X[:, 0] / 10)
+    ours, peer = gg.GaussianProcessRegressor(random_state=0).fit(X, y), Peer(random_state=0).fit(X, y)
+    assert ours.log_marginal_likelihood_value_ >= peer.log_marginal_likelihood_value_ - 1e-2
+    new = np.array([[3.3], [41.7]])
+    np.testing.assert_allclose(ours.predict(new), np.sin(new[:, 0] / 10), atol=1e-3)
+
+
+@pytest.mark.parametrize("exponent", [0.5, 1.5])
+def test_fractional_powers_are_refused(exponent) -> None:
+    with pytest.raises(ValueError, match="whole number"):
+        gg.GaussianProcessRegressor(sk.RBF() ** exponent).fit([[0.0], [1.0]], [0.0, 1.0])

@@ -347,3 +347,12 @@ def test_missing_values_are_named() -> None:
     X[3, 1] = np.nan
     with pytest.raises(ValueError, match="NaN"):
         GraphicalLasso().fit(X)
+
+
+def test_copies_of_a_column_are_named() -> None:
+    rng = np.random.default_rng(0)
+    x, u = rng.normal(size=(2, 300))
+    X = np.column_stack([x, x + rng.normal(size=300), u, 2 * u])
+    with pytest.raises(ValueError, match="x2 and x3 are multiples"):
+        GraphicalLasso().fit(X)
+    assert GraphicalLasso(0.1).fit(X).graph_[2, 3]

@@ -421,3 +421,13 @@ def test_picture():
         plot_rvr(RVR().fit(X, y), X, y)
     with pytest.raises(ModelError, match="two columns"):
         plot_rvc(RVC().fit(x, t > 0), x, t > 0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_classes_away_from_the_origin_are_parted_by_a_line(seed) -> None:
+    """No column of a linear kernel helps without the constant there."""
+    rng = np.random.default_rng(seed)
+    x = np.concatenate([rng.normal(3, 0.4, 10), rng.normal(5, 0.4, 10)])[:, None]
+    labels = np.repeat([0, 1], 10)
+    model = RVC("linear").fit(x, labels)
+    assert model.score(x, labels) >= 0.95

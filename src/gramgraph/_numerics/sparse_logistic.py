@@ -83,7 +83,17 @@ def logistic(T, t, *, tol, max_iter, weights=None):
     evidence at the new mode is taken back and tried with half as many. Returns what `sparse_bayes.regression` returns.
     """
     weights = np.ones(len(t)) if weights is None else weights
-    model, value = _laplace(T, t, weights, [], np.empty(0), np.empty(0))
+    found = _climb(T, t, weights, [], np.empty(0), tol, max_iter)
+    if 0 not in found[0] and len(T) and (T[0] == 1.0).all():
+        # no column helps alone, but with the constant it may: positive columns cannot part classes around a middle
+        other = _climb(T, t, weights, [0], np.full(1, 1e-2), tol, max_iter)
+        found = max(found, other, key=lambda one: one[5][-1])  # the last evidence of the trace
+    return found
+
+
+def _climb(T, t, weights, active, alpha, tol, max_iter):
+    """The search from a first set of columns."""
+    model, value = _laplace(T, t, weights, active, alpha, np.zeros(len(active)))
     trace, batch, step, converged = [value], 8, 0, False
     while step < max_iter:
         before = (list(model.active), model.alpha.copy(), model.mu.copy())

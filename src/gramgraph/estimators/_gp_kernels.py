@@ -14,13 +14,14 @@ from gramgraph.typing import FloatArray
 __all__ = ["as_process_kernel", "from_scikit_learn", "names_columns"]
 
 
-def as_process_kernel(kernel: Any, X: Any = None) -> tuple[Kernel, FloatArray]:
+def as_process_kernel(kernel: Any, X: Any = None, *, fixed: bool = True) -> tuple[Kernel, FloatArray]:
     """A kernel value and the bounds of its theta, (p, 2).
 
-    None is scikit-learn's default, a fixed `1.0 * RBF(1.0)`; names are those of the other kernel machines.
+    None is scikit-learn's default `1.0 * RBF(1.0)`, `fixed` for classification and learned for regression; names are
+    those of the other kernel machines.
     """
     if kernel is None:
-        found: Kernel = (1.0 * RBF(1.0)).fix()
+        found: Kernel = (1.0 * RBF(1.0)).fix() if fixed else 1.0 * RBF(1.0)
     elif is_kernel(kernel):
         found = kernel
     elif isinstance(kernel, str):

@@ -29,8 +29,8 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
 
     Parameters
     ----------
-    kernel : a kernel value; `White` terms are noise that is learned, and part of predicted deviations. None: a fixed
-        `1.0 * RBF(1.0)`. Kernels of scikit-learn are translated.
+    kernel : a kernel value; `White` terms are noise that is learned, and part of predicted deviations. None:
+        `1.0 * RBF(1.0)`, learned. Kernels of scikit-learn are translated.
     alpha : variance added to the diagonal at training points: one number, or (n,) for noise that differs.
     optimizer : "fmin_l_bfgs_b", None (parameters stay), or a function (objective, theta, bounds) ↦ (theta, value).
     n_restarts_optimizer : further starts; with many points they are followed on a subset first.
@@ -157,7 +157,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
             Y = (Y - self._y_mean) / self._y_scale
         else:
             self._y_mean, self._y_scale = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
-        kernel, self._bounds = as_process_kernel(self.kernel, X)
+        kernel, self._bounds = as_process_kernel(self.kernel, X, fixed=False)
         if self.copy_X_train and isinstance(X, np.ndarray):
             X = X.copy()
         return Data(X, Y, self._noise(self.alpha, n), as_mean(self.mean)), kernel
@@ -333,7 +333,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
 
         q = self.n_targets or 1
         self._flat, self._y_mean, self._y_scale = self.n_targets in (None, 1), np.zeros(q), np.ones(q)
-        return PriorProcess(as_process_kernel(self.kernel)[0], as_mean(self.mean), q)
+        return PriorProcess(as_process_kernel(self.kernel, fixed=False)[0], as_mean(self.mean), q)
 
     def _test_points(self, X: Any) -> Any:
         if hasattr(self, "posterior_"):

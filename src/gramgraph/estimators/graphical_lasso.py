@@ -113,6 +113,7 @@ class GraphicalLasso(BaseEstimator):
                 f"Column {self._name(int(np.flatnonzero(flat)[0]))} is constant, so its precision is infinite. What "
                 f"helps: leave it out."
             )
+        self._refuse_copies(D / spread)
         size = spread if self.standardize else np.ones_like(spread)
         D /= size
         S = D.T @ D / len(D)
@@ -126,6 +127,18 @@ class GraphicalLasso(BaseEstimator):
             best = self._without_penalty(S, best)
         self._keep(best, size)
         return self
+
+    def _refuse_copies(self, Z: FloatArray) -> None:
+        """Columns that are multiples of each other have no joint density: without a penalty they cannot be fitted."""
+        if len(Z) < 3 or not (self.alpha == "ebic" or self.refit):
+            return
+        R = np.triu(np.abs(Z.T @ Z) / len(Z), 1)
+        if (R > 1.0 - 1e-12).any():
+            a, b = (self._name(int(i)) for i in np.argwhere(R > 1.0 - 1e-12)[0])
+            raise ModelError(
+                f"Columns {a} and {b} are multiples of each other, so that graphs with both cannot be compared. What "
+                f"helps: leave one out, or give alpha a number or 'cv'."
+            )
 
     def _without_penalty(self, S: FloatArray, best: Solution) -> Solution:
         graph = (best.precision != 0.0) & ~np.eye(len(S), dtype=bool)

@@ -178,8 +178,9 @@ class RVC(ClassifierMixin, RelevanceMachine):
     Probabilities are those at the most probable weights.
 
     Parameters are those of `RVR`, without noise; the constant column of `bias` is a candidate like the others, and the
-    fit begins with the empty model. Attributes: `classes_`, and `relevance_`, `relevance_vectors_`,
-    `alpha_`, `mu_`, `sigma_`, `evidence_`, `fits_` as there (lists, one entry a class, when there are more than two).
+    fit begins with the empty model (and once more with the constant, where it was left out). Attributes: `classes_`,
+    and `relevance_`, `relevance_vectors_`, `alpha_`, `mu_`, `sigma_`, `evidence_`, `fits_` as there (lists, one entry a
+    class, when there are more than two).
 
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
