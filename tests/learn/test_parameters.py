@@ -105,8 +105,8 @@ def test_em_never_goes_down(seed) -> None:
     trace = np.array(fitted.fit_report.trace)
     assert len(trace) >= 2
     assert (np.diff(trace) >= -1e-8 * abs(trace[0])).all()
-    again = float(np.sum(fitted.log_evidence(frame)))
-    assert again >= fitted.fit_report.log_likelihood - 1e-8 or seed % 2 == 0
+    if seed % 2:  # without a prior the objective is the likelihood, which the last step has raised once more
+        assert float(np.sum(fitted.log_evidence(frame))) >= fitted.fit_report.log_likelihood - 1e-8
 
 
 def test_em_without_gaps_is_counting() -> None:

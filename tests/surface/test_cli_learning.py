@@ -70,6 +70,7 @@ def test_parquet_and_real_columns(run, tmp_path):
         ("a,b\nx,y\n", ("--require", "a"), "PARENT,CHILD"),
         ("a,a\nx,y\n", ("--require", "a,c"), "c"),
         ("a,b\nx,\ny,\n", (), "nothing but missing"),
+        ("a,b\nx,0.5\ny,1.25\n", (), "real-valued"),
     ],
 )
 def test_bad_data_is_named_and_leaves_no_file(run, tmp_path, text, options, words):

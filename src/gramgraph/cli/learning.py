@@ -12,8 +12,6 @@ from gramgraph.exceptions import OptionError
 
 __all__ = ["add_commands"]
 
-_MISSING = ("", "NA", "NaN", "?")
-
 
 def add_commands(commands: Any) -> None:
     """Add the subcommands of this module."""
@@ -47,21 +45,17 @@ def _add_common(parser: argparse.ArgumentParser) -> None:
 
 
 def _read(args: argparse.Namespace) -> Any:
-    """The data; CSV cells are labels, so that TRUE or 01 stay what they are; empty, NA, NaN and ? are missing."""
+    """The data, columns of fractions as numbers; with --bins these become intervals."""
     import pandas as pd
 
-    if str(args.data).lower().endswith((".parquet", ".pq")):
-        frame = pd.read_parquet(args.data)
-    else:
-        try:
-            frame = pd.read_csv(args.data, dtype=None if args.bins else str, keep_default_na=False, na_values=_MISSING)
-        except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
-            raise OptionError(f"{args.data}: {error}") from None
-    if args.bins:
-        from gramgraph.data import Discretizer
+    from gramgraph.data import Discretizer
+    from gramgraph.data.stream import read_labels
 
-        frame = Discretizer(args.bins).fit_transform(frame)
-    return frame
+    frame = read_labels(args.data)
+    numbers = {name: pd.to_numeric(frame[name], errors="coerce") for name in frame.columns}
+    real = [name for name, x in numbers.items() if x.isna().equals(frame[name].isna()) and (x.dropna() % 1 != 0).any()]
+    frame = frame.assign(**{name: numbers[name] for name in real})
+    return Discretizer(args.bins, columns=real).fit_transform(frame) if args.bins else frame
 
 
 def _prior(text: str | None) -> Any:

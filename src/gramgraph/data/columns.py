@@ -13,7 +13,7 @@ from gramgraph.exceptions import StateError, VariableError, did_you_mean, listin
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["CodedTable", "code_table", "column_kinds", "encode", "smallest_integer", "to_pandas"]
+__all__ = ["CodedTable", "code_table", "column_kinds", "distinct_values", "encode", "smallest_integer", "to_pandas"]
 
 #: A column of whole numbers with at most this many distinct values counts as a category.
 MAX_INTEGER_STATES = 20
@@ -228,22 +228,26 @@ def _infer(column: Any) -> tuple[Var, Array]:
     return var, encode(column, var)
 
 
+def distinct_values(column: Any) -> tuple[Array, list[Any]]:
+    """Where each cell of a pandas column stands among its distinct values (-1: missing), and these values."""
+    import pandas as pd
+
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        return column.cat.codes.to_numpy(), column.cat.categories.tolist()
+    found, values = pd.factorize(column.array)
+    return found, list(values)
+
+
 def encode(column: Any, var: Var, *, hint: str = "") -> Array:
     """State indices of a pandas column, -1 where it is missing; `StateError` with the row of an unknown label.
 
     `hint` says what helps where a cell holds something else than a label.
     """
-    import pandas as pd
-
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        found, labels = column.cat.codes.to_numpy(), column.cat.categories.tolist()
-    else:
-        try:
-            found, labels = pd.factorize(column.array)
-        except TypeError:  # a cell that has no hash: a set, a list, a dict
-            row = next(i for i, value in enumerate(column) if isinstance(value, (set, list, dict)))
-            raise StateError(_no_label(column.index[row], var, column.iloc[row], hint)) from None
-        labels = list(labels)
+    try:
+        found, labels = distinct_values(column)
+    except TypeError:  # a cell that has no hash: a set, a list, a dict
+        row = next(i for i, value in enumerate(column) if isinstance(value, (set, list, dict)))
+        raise StateError(_no_label(column.index[row], var, column.iloc[row], hint)) from None
     kind = smallest_integer(max(var.size, 1))
     table = np.empty(len(labels) + 1, kind)
     table[-1] = -1

@@ -20,7 +20,7 @@ from gramgraph.exceptions import OptionError, VariableError, did_you_mean, listi
 from gramgraph.typing import Array
 from gramgraph.variables import discrete
 
-__all__ = ["is_stream", "stream_counts"]
+__all__ = ["MISSING", "is_stream", "read_labels", "stream_counts"]
 
 #: Rows of a block, a multiple of 64.
 BLOCK = 1 << 17
@@ -72,6 +72,18 @@ def stream_counts(data: Any, *, columns: Sequence[str] | None = None, progress: 
     if not rows:
         raise VariableError("there are no rows to count")
     return _counts(packers, rows)
+
+
+def read_labels(path: str | os.PathLike[str]) -> Any:
+    """A CSV or Parquet file as a frame; cells of a CSV file are labels, so that TRUE or 01 stay what they are."""
+    import pandas as pd
+
+    if str(path).lower().endswith((".parquet", ".pq")):
+        return pd.read_parquet(path)
+    try:
+        return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=list(MISSING))
+    except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
+        raise VariableError(f"{path}: {error}") from None
 
 
 def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:

@@ -18,7 +18,7 @@ from sklearn.utils.validation import (
 )
 
 from gramgraph.compile.question import Question
-from gramgraph.data.columns import CodedTable, code_table, column_kinds, smallest_integer, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, column_kinds, distinct_values, smallest_integer, to_pandas
 from gramgraph.data.discretize import Discretizer
 from gramgraph.engines.registry import get_engine
 from gramgraph.exceptions import ModelError, OptionError
@@ -161,7 +161,7 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         cut = self._cutter.transform(frame)
         out = np.empty((len(cut), len(self._features)), np.int64)
         for j, (name, var) in enumerate(zip(self._features, self._variables, strict=True)):
-            values, kinds = pd_factorize(cut[name])
+            values, kinds = distinct_values(cut[name])
             table = np.array([*(var.discrete.find(kind) for kind in kinds), -1], np.int64)
             out[:, j] = table[values]
         return out
@@ -202,16 +202,6 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
 
     def _method(self) -> str:
         return "naive_bayes"
-
-
-def pd_factorize(column: Any) -> tuple[Array, list[Any]]:
-    """Codes of the distinct values of a column (-1 for a missing cell), and these values."""
-    import pandas as pd
-
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return column.cat.codes.to_numpy(), column.cat.categories.tolist()
-    codes, values = pd.factorize(column.array)
-    return codes, list(values)
 
 
 def _numbers_where_all_are(found: Array) -> Array:

@@ -6,7 +6,7 @@ from itertools import combinations
 
 from gramgraph.data.counts import Counts
 from gramgraph.graphs.equivalence import PartialDigraph, consistent_extension, meek_closure
-from gramgraph.learn.independence import test_counts
+from gramgraph.learn.independence import independence_of
 from gramgraph.learn.search import Constraints
 
 __all__ = ["pc_skeleton", "pc_stable"]
@@ -34,7 +34,7 @@ def pc_skeleton(
                 if b not in near[a] or constraints.required[a, b] or constraints.required[b, a]:
                     continue
                 for given in combinations([v for v in before[a] if v != b], size):
-                    if test_counts(counts, a, b, given, test).p_value > alpha:
+                    if independence_of(counts, a, b, given, test).p_value > alpha:
                         near[a].discard(b)
                         near[b].discard(a)
                         separators[min(a, b), max(a, b)] = given

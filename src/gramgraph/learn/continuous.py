@@ -23,7 +23,7 @@ from gramgraph.engines.continuous.door import RealQuestion, layout_of, read_ques
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.learn.em import EMReport
 from gramgraph.learn.linear import LinearGaussianPrior, moments, regress
-from gramgraph.learn.parameters import _states_from
+from gramgraph.learn.parameters import states_from
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray, RandomState
 from gramgraph.variables import Real, Var
@@ -53,7 +53,7 @@ def with_real_columns(net: BayesianNetwork, data: Any) -> BayesianNetwork:
         return net
     for v in open_ones:
         if variables[v].is_discrete:
-            variables[v] = _states_from(net, v, frame)
+            variables[v] = states_from(net, v, frame)
     kept = list(net._conditionals)
     return BayesianNetwork.from_parts(
         variables, kept, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False

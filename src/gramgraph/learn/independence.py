@@ -48,14 +48,14 @@ def independence_test(
     at = [counts.position(name) for name in _named(a, b, given)]
     if len(set(at)) < len(at):
         raise VariableError(f"a, b and given name each column once, got {a!r}, {b!r}, {given!r}")
-    return test_counts(counts, at[0], at[1], tuple(at[2:]), test)
+    return independence_of(counts, at[0], at[1], tuple(at[2:]), test)
 
 
 def _named(a: str, b: str, given: str | Sequence[str]) -> list[str]:
     return [a, b, *([given] if isinstance(given, str) else given)]
 
 
-def test_counts(counts: Counts, a: int, b: int, given: tuple[int, ...], test: str) -> IndependenceTest:
+def independence_of(counts: Counts, a: int, b: int, given: tuple[int, ...], test: str) -> IndependenceTest:
     """The test on columns by position."""
     from scipy.special import chdtrc, xlogy
 
@@ -76,6 +76,3 @@ def test_counts(counts: Counts, a: int, b: int, given: tuple[int, ...], test: st
     dof = int(((np.maximum((rows > 0).sum(axis=1), 1) - 1) * (np.maximum((columns > 0).sum(axis=1), 1) - 1)).sum())
     statistic = max(statistic, 0.0)
     return IndependenceTest(statistic, dof, float(chdtrc(dof, statistic)) if dof > 0 else 1.0)
-
-
-test_counts.__test__ = False  # type: ignore[attr-defined]  # not a test for pytest

@@ -12,7 +12,7 @@ from gramgraph._progress import Progress
 from gramgraph.conditionals import Table
 from gramgraph.data.columns import CodedTable, code_table, encode, to_pandas
 from gramgraph.data.counts import Counts
-from gramgraph.data.stream import MISSING, is_stream, stream_counts
+from gramgraph.data.stream import is_stream, read_labels, stream_counts
 from gramgraph.exceptions import ModelError, OptionError, StateError, VariableError, did_you_mean
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
@@ -21,7 +21,7 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.learn.em import EMReport
 
-__all__ = ["fit", "pseudo_counts", "read_cases", "tables_from"]
+__all__ = ["fit", "pseudo_counts", "read_cases", "states_from", "tables_from"]
 
 _DEFAULT_STATES = ("no", "yes")
 
@@ -45,7 +45,7 @@ def fit(
         if counts is not None:
             extra = pseudo_counts(net, net._vars, prior, equivalent_sample_size)
             return _count_tables(net, net._vars, _Renamed(net, counts), extra), None
-        data = _whole(data)
+        data = read_labels(data)
     table = read_cases(net, data, weights)
     variables = table.variables
     if not len(table) or table.total <= 0:
@@ -102,15 +102,6 @@ def _stream(net: BayesianNetwork, data: Any, weights: Any, progress: Progress) -
     return None if counts.has_missing else counts
 
 
-def _whole(path: Any) -> Any:
-    """A file as a frame of labels."""
-    import pandas as pd
-
-    if str(path).lower().endswith((".parquet", ".pq")):
-        return pd.read_parquet(path)
-    return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=list(MISSING))
-
-
 def read_cases(net: BayesianNetwork, data: Any, weights: Any = None) -> CodedTable:
     """The frame as codes of the network's variables; a variable without a column is hidden.
 
@@ -122,11 +113,12 @@ def read_cases(net: BayesianNetwork, data: Any, weights: Any = None) -> CodedTab
         hint = did_you_mean(unknown[0], net.variables) if unknown else ""
         raise VariableError(f"no column of the frame is a variable of the network.{hint}")
     seen = [name for name in net.variables if name in frame.columns]
-    variables = tuple(_states_from(net, v, frame) for v in range(len(net.variables)))
+    variables = tuple(states_from(net, v, frame) for v in range(len(net.variables)))
     return code_table(frame, variables, weights=weights, needed=seen)
 
 
-def _states_from(net: BayesianNetwork, v: int, frame: Any) -> Var:
+def states_from(net: BayesianNetwork, v: int, frame: Any) -> Var:
+    """The variable, with the states of its column where it has neither a table nor labels of its own."""
     var = net._vars[v]
     if net._conditionals[v] is not None or var.name not in frame.columns or var.states != _DEFAULT_STATES:
         return var

@@ -14,7 +14,7 @@ from gramgraph.data.columns import CodedTable, code_table, to_pandas
 from gramgraph.data.counts import Counts
 from gramgraph.data.stream import is_stream, stream_counts
 from gramgraph.exceptions import ModelWarning, OptionError, VariableError, did_you_mean
-from gramgraph.learn.parameters import _states_from, pseudo_counts, tables_from
+from gramgraph.learn.parameters import pseudo_counts, states_from, tables_from
 from gramgraph.learn.scores import FamilyScores
 from gramgraph.learn.search import Constraints, Search, hill_climb
 from gramgraph.models import BayesianNetwork
@@ -285,5 +285,5 @@ def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sam
     False
     """
     frame = to_pandas(data)
-    table = code_table(frame, [_states_from(net, v, frame) for v in range(len(net._vars))])
+    table = code_table(frame, [states_from(net, v, frame) for v in range(len(net._vars))])
     return FamilyScores(Counts(table), score, equivalent_sample_size=equivalent_sample_size).total(net._parents)
