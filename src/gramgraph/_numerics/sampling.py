@@ -99,65 +99,122 @@ def blankets(scope_ptr, scope_idx, value_ptr, sizes, var_ptr, var_edge, edge_fac
 
 
 @_jit
-def gibbs(variables, var_ptr, base, own, other_ptr, other_idx, other_stride, values, sizes, unary, unary_ptr,
-          uniforms, state, weights, column, counts, want_ptr, want_idx, want_stride, want_at):  # fmt: skip
-    """Sweeps (rows of `uniforms`) over the variables, each drawn given its blanket; the number of dead ends.
+def neighbors(variables, var_ptr, other_ptr, other_idx, sizes, most):
+    """Markov blankets without repeats: (ptr, idx, stride, rows) with `rows` states of the blanket of variables[j].
 
-    counts[column[v] + state] counts the states of v after its update (column < 0: not counted), and the wanted joints
-    are counted after each sweep. A dead end is a variable all of whose states are impossible: it is drawn uniformly.
+    A blanket whose conditional table would have more than `most` cells has rows = 0 and no entries.
     """
-    dead = 0
+    n = variables.shape[0]
+    ptr, rows = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
+    idx, stride = np.empty(other_idx.shape[0], np.int32), np.empty(other_idx.shape[0], np.int32)
+    at = 0
+    for j in range(n):
+        v = variables[j]
+        first, count = at, 1
+        for k in range(other_ptr[var_ptr[v]], other_ptr[var_ptr[v + 1]]):
+            u, known = other_idx[k], False
+            for i in range(first, at):
+                known = known or idx[i] == u
+            if not known:
+                idx[at], stride[at] = u, count
+                count *= sizes[u]
+                at += 1
+                if count * sizes[v] > most:
+                    break
+        if count * sizes[v] > most:
+            at = first
+        else:
+            rows[j] = count
+        ptr[j + 1] = at
+    return ptr, idx[:at], stride[:at], rows
+
+
+@_jit
+def conditionals(variables, var_ptr, base, own, other_ptr, other_idx, other_stride, values, sizes, unary, unary_ptr,
+                 ptr, idx, stride, rows, at, state, table, hashes):  # fmt: skip
+    """Write p(v ≤ x | blanket), x < size − 1, into table[at[j]:], one row a state of the blanket; and hashes of them.
+
+    A blanket that allows no state of v has a uniform row.
+    """
+    weights = np.empty(max(sizes.max(), 1))
+    for j in range(variables.shape[0]):
+        v, place = variables[j], at[j]
+        size = sizes[v]
+        mixed = 0.0
+        for row in range(rows[j]):
+            for k in range(ptr[j], ptr[j + 1]):
+                state[idx[k]] = (row // stride[k]) % sizes[idx[k]]
+            for x in range(size):
+                weights[x] = unary[unary_ptr[v] + x]
+            for i in range(var_ptr[v], var_ptr[v + 1]):
+                cell, top = base[i], 0.0
+                for k in range(other_ptr[i], other_ptr[i + 1]):
+                    cell += state[other_idx[k]] * other_stride[k]
+                for x in range(size):
+                    weights[x] *= values[cell + x * own[i]]
+                    top = max(top, weights[x])
+                if top > 0:
+                    for x in range(size):
+                        weights[x] /= top
+            total = 0.0
+            for x in range(size):
+                total += weights[x]
+            run = 0.0
+            for x in range(size - 1):
+                run += weights[x] / total if total > 0 else 1.0 / size
+                later = total <= 0
+                for y in range(x + 1, size):
+                    later = later or weights[y] > 0
+                table[place] = run if later else 2.0
+                mixed = mixed * 0.7390851332151607 + table[place]
+                place += 1
+        hashes[j] = mixed
+
+
+@_jit
+def same_rows(at, lengths, table, kept):
+    """Whether each run table[at[j]:at[j] + lengths[j]] equals that of kept[j], cell by cell."""
+    out = np.ones(at.shape[0], np.bool_)
+    for j in range(at.shape[0]):
+        i = kept[j]
+        if lengths[i] != lengths[j]:
+            out[j] = False
+            continue
+        for k in range(lengths[j]):
+            out[j] = out[j] and table[at[i] + k] == table[at[j] + k]
+    return out
+
+
+@_jit
+def gibbs(variables, var_ptr, base, own, other_ptr, other_idx, other_stride, values, sizes, unary, unary_ptr,
+          ptr, idx, stride, at, table, uniforms, state, weights, column, counts, want_ptr, want_idx, want_stride,
+          want_at):  # fmt: skip
+    """Sweeps (rows of `uniforms`) over the variables, each drawn given its blanket.
+
+    A variable with at[j] >= 0 reads its row of `table`, the others (wide blankets) multiply their factors. counts[
+    column[v] + state] counts the states of v after its update (column < 0: not counted), and the wanted joints are
+    counted after each sweep.
+    """
+    n = variables.shape[0]
     for sweep in range(uniforms.shape[0]):
-        for j in range(variables.shape[0]):
+        for j in range(n):
             v = variables[j]
-            size, u0 = sizes[v], unary_ptr[v]
             u = uniforms[sweep, j]
-            x = 0
-            if size == 2:
-                a, b = unary[u0], unary[u0 + 1]
-                for i in range(var_ptr[v], var_ptr[v + 1]):
-                    at = base[i]
-                    for k in range(other_ptr[i], other_ptr[i + 1]):
-                        at += state[other_idx[k]] * other_stride[k]
-                    a *= values[at]
-                    b *= values[at + own[i]]
-                    if a + b < 1e-200 and a + b > 0:
-                        a, b = a * 1e150, b * 1e150
-                if a + b > 0:
-                    x = 1 if u * (a + b) >= a else 0
-                else:
-                    dead += 1
-                    x = 1 if u >= 0.5 else 0
+            x, place = 0, at[j]
+            if place < 0:
+                x = draw_wide(v, var_ptr, base, own, other_ptr, other_idx, other_stride, values, sizes, unary,
+                              unary_ptr, u, state, weights)  # fmt: skip
             else:
-                total = 0.0
-                for y in range(size):
-                    weights[y] = unary[u0 + y]
-                for i in range(var_ptr[v], var_ptr[v + 1]):
-                    at, total = base[i], 0.0
-                    for k in range(other_ptr[i], other_ptr[i + 1]):
-                        at += state[other_idx[k]] * other_stride[k]
-                    for y in range(size):
-                        weights[y] *= values[at + y * own[i]]
-                        total += weights[y]
-                    if total < 1e-200 and total > 0:
-                        for y in range(size):
-                            weights[y] *= 1e150
-                total = 0.0
-                for y in range(size):
-                    total += weights[y]
-                if total > 0:
-                    mark, run, last = u * total, 0.0, 0
-                    for y in range(size):
-                        if weights[y] > 0:
-                            last = y
-                    while x < last:
-                        run += weights[x]
-                        if mark < run:
-                            break
-                        x += 1
+                row = 0
+                for k in range(ptr[j], ptr[j + 1]):
+                    row += state[idx[k]] * stride[k]
+                last = sizes[v] - 1
+                place += row * last
+                if last == 1:
+                    x = 1 if u >= table[place] else 0
                 else:
-                    dead += 1
-                    x = min(int(u * size), size - 1)
+                    while x < last and u >= table[place + x]:
+                        x += 1
             state[v] = x
             if column[v] >= 0:
                 counts[column[v] + x] += 1
@@ -166,4 +223,36 @@ def gibbs(variables, var_ptr, base, own, other_ptr, other_idx, other_stride, val
             for k in range(want_ptr[t], want_ptr[t + 1]):
                 cell += state[want_idx[k]] * want_stride[k]
             counts[cell] += 1
-    return dead
+
+
+@_jit
+def draw_wide(v, var_ptr, base, own, other_ptr, other_idx, other_stride, values, sizes, unary, unary_ptr, u, state,
+              weights):  # fmt: skip
+    """A state of v given its blanket, by multiplying its factors; uniformly where the blanket allows none."""
+    size, total = sizes[v], 0.0
+    for y in range(size):
+        weights[y] = unary[unary_ptr[v] + y]
+    for i in range(var_ptr[v], var_ptr[v + 1]):
+        cell, total = base[i], 0.0
+        for k in range(other_ptr[i], other_ptr[i + 1]):
+            cell += state[other_idx[k]] * other_stride[k]
+        for y in range(size):
+            weights[y] *= values[cell + y * own[i]]
+            total += weights[y]
+        if total < 1e-200 and total > 0:
+            for y in range(size):
+                weights[y] *= 1e150
+    total, last = 0.0, 0
+    for y in range(size):
+        total += weights[y]
+        if weights[y] > 0:
+            last = y
+    if total <= 0:
+        return min(int(u * size), size - 1)
+    mark, run, x = u * total, 0.0, 0
+    while x < last:
+        run += weights[x]
+        if mark < run:
+            break
+        x += 1
+    return x

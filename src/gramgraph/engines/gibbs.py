@@ -31,6 +31,8 @@ BATCHES = 24
 NUMBERS = 1 << 16
 FIRST_SWEEPS, FIRST_ROUNDS = 50, 20
 FIRST_DRAWS = 200
+#: Cells of the conditional table of one variable given its blanket, and of all of them together, at most.
+ROW_CELLS, ROWS_CELLS = 512, 1 << 23
 #: R-hat above this is reported by a warning.
 HIGH_R_HAT = 1.1
 
@@ -53,6 +55,16 @@ class Compiled(NamedTuple):
     sizes: IntArray
     unary: FloatArray
     unary_ptr: IntArray
+
+
+class Rows(NamedTuple):
+    """Conditional tables of the free variables given their Markov blankets, equal ones written once."""
+
+    ptr: IntArray  # (free + 1,) into the two next
+    idx: IntArray  # members of the blankets
+    stride: IntArray  # of each member among the rows
+    at: IntArray  # (free,) where the rows of a variable begin, -1 for a blanket that is too wide
+    table: FloatArray  # p(v ≤ x | blanket) for all states x but the last
 
 
 class Gibbs:
@@ -228,6 +240,29 @@ def compile_case(cases: Cases, part: Sliced) -> Compiled:
     )
 
 
+def compile_rows(compiled: Compiled) -> Rows:
+    """The conditional tables: a draw then reads one row. Cost: their cells times the factors around a variable."""
+    from gramgraph._numerics.sampling import conditionals, neighbors, same_rows
+
+    c = compiled
+    ptr, idx, stride, rows = neighbors(c.variables, c.var_ptr, c.other_ptr, c.other_idx, c.sizes, ROW_CELLS)
+    lengths = rows * (c.sizes[c.variables] - 1)
+    ends = np.cumsum(lengths)
+    lengths[ends > ROWS_CELLS] = 0
+    rows[lengths == 0] = 0
+    at = np.cumsum(lengths) - lengths
+    table, hashes = np.empty(int(lengths.sum())), np.zeros(len(at))
+    conditionals(*c, ptr, idx, stride, rows, at, np.zeros(len(c.sizes), np.int32), table, hashes)
+    _, first, which = np.unique(hashes, return_index=True, return_inverse=True)
+    kept = np.where(same_rows(at, lengths, table, first[which]), first[which], np.arange(len(at)))
+    own = np.zeros(len(at), np.bool_)
+    own[kept] = True
+    size = np.where(own, lengths, 0)
+    new = np.cumsum(size) - size
+    table = table[np.repeat(own, lengths)]
+    return Rows(ptr, idx, stride, np.where(lengths > 0, new[kept], -1), table)
+
+
 def _chains(
     model: GraphicalModel,
     cases: Cases,
@@ -243,6 +278,7 @@ def _chains(
     """Counts (chains, pieces, cells) and the sweeps in each piece."""
     start = monotonic()
     compiled = compile_case(cases, part)
+    rows = compile_rows(compiled)
     per_chain = max(-(-draws // n_chains), 2)
     pieces = min(BATCHES, per_chain)
     length = -(-per_chain // pieces)
@@ -253,11 +289,11 @@ def _chains(
         skip = 20 if burn_in is None else burn_in
     nothing = np.zeros(wants.cells)
     for state, stream in zip(states, streams, strict=True):
-        _sweep(compiled, wants, state, skip, stream, nothing)
+        _sweep(compiled, rows, wants, state, skip, stream, nothing)
     if seconds is not None:  # as many sweeps as the time allows, judged by a first few
         begun = monotonic()
         for state, stream in zip(states, streams, strict=True):
-            _sweep(compiled, wants, state, 20, stream, nothing)
+            _sweep(compiled, rows, wants, state, 20, stream, nothing)
         each = max(monotonic() - begun, 1e-6) / (20 * n_chains)
         left = max(seconds - (monotonic() - start), 0.0)
         length = max(int(0.9 * left / each / (n_chains * pieces)), 1)
@@ -266,7 +302,7 @@ def _chains(
     try:
         for piece in range(pieces):
             for chain, (state, stream) in enumerate(zip(states, streams, strict=True)):
-                _sweep(compiled, wants, state, length, stream, counts[chain, piece])
+                _sweep(compiled, rows, wants, state, length, stream, counts[chain, piece])
             done = piece + 1
     except KeyboardInterrupt:
         if done < 2:
@@ -281,7 +317,7 @@ def _first(
     from gramgraph._numerics.sampling import forward
 
     seen, sizes = cases.states[case], cases.low.sizes
-    state = np.where(seen >= 0, seen, (rng.random(len(sizes)) * sizes).astype(np.int64))
+    state = np.where(seen >= 0, seen, (rng.random(len(sizes)) * sizes)).astype(np.int32)
     if cases.low.parents is not None:
         ready = sampler(model)
         order = ready.order[cases.active[ready.order]]
@@ -294,15 +330,15 @@ def _first(
         top = log_w.max()
         if top > -np.inf:
             w = np.exp(log_w - top)
-            return drawn[rng.choice(FIRST_DRAWS, p=w / w.sum())].astype(np.int64)
+            return drawn[rng.choice(FIRST_DRAWS, p=w / w.sum())]
     if part.values.min(initial=1.0) > 0 and part.unary.min(initial=1.0) > 0:
         return state
     soft = compiled._replace(
         values=np.where(part.values > 0, part.values, 1e-9), unary=np.where(part.unary > 0, part.unary, 1e-9)
     )
-    none = Wants.of(sizes, ())
+    none, rows = Wants.of(sizes, ()), compile_rows(soft)
     for _ in range(FIRST_ROUNDS):
-        _sweep(soft, none, state, FIRST_SWEEPS, rng, np.zeros(0))
+        _sweep(soft, rows, none, state, FIRST_SWEEPS, rng, np.zeros(0))
         if _possible(part, compiled, state):
             return state
     raise ModelError(
@@ -327,7 +363,13 @@ def _possible(part: Sliced, compiled: Compiled, state: IntArray) -> bool:
 
 
 def _sweep(
-    compiled: Compiled, wants: Wants, state: IntArray, sweeps: int, rng: np.random.Generator, counts: FloatArray
+    compiled: Compiled,
+    rows: Rows,
+    wants: Wants,
+    state: IntArray,
+    sweeps: int,
+    rng: np.random.Generator,
+    counts: FloatArray,
 ) -> None:
     """Make sweeps and add to the counts; targets that are one free variable are counted as they are drawn."""
     from gramgraph._numerics.sampling import gibbs
@@ -350,7 +392,7 @@ def _sweep(
     block = max(NUMBERS // max(n, 1), 1)
     for first in range(0, sweeps, block):
         numbers = rng.random((min(block, sweeps - first), n))
-        gibbs(*compiled, numbers, state, weights, column, counts, rest.ptr, rest.idx, rest.stride, places)
+        gibbs(*compiled, *rows, numbers, state, weights, column, counts, rest.ptr, rest.idx, rest.stride, places)
 
 
 def _members(wants: Wants, t: int) -> tuple[int, ...]:
