@@ -14,7 +14,7 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.sequences.kalman import SmoothedStates
 
-__all__ = ["Model", "Moments", "maximized", "moments_of", "series_of"]
+__all__ = ["Model", "Moments", "covariance", "even", "matrix", "maximized", "moments_of", "series_of", "solved"]
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Model:
     @classmethod
     def of(cls, A: Any, Q: Any, H: Any, R: Any, m0: Any, P0: Any) -> Model:
         """From what a user gave, checked; all faults at once."""
-        A = _matrix("A", A)
-        H = _matrix("H", H, row=True)
-        Q, R = _matrix("Q", Q), _matrix("R", R)
+        A = matrix("A", A)
+        H = matrix("H", H, row=True)
+        Q, R = matrix("Q", Q), matrix("R", R)
         s, o = len(A), len(H)
         faults = [
             f"{name} must have shape {shape}; its shape is {value.shape}."
@@ -53,13 +53,13 @@ class Model:
         if faults:
             raise ModelError(faults)
         m0 = np.zeros(s) if m0 is None else np.array(m0, dtype=np.float64).reshape(-1)
-        P0 = _stationary(A, Q) if P0 is None else _matrix("P0", P0)
+        P0 = _stationary(A, Q) if P0 is None else matrix("P0", P0)
         if m0.shape != (s,) or P0.shape != (s, s) or not np.isfinite(m0).all():
             raise ModelError(f"m0 and P0 must have shapes {(s,)} and {(s, s)}; they are {m0.shape} and {P0.shape}.")
-        return cls(A, _covariance("Q", Q), H, _covariance("R", R), m0, _covariance("P0", P0))
+        return cls(A, covariance("Q", Q), H, covariance("R", R), m0, covariance("P0", P0))
 
 
-def _matrix(name: str, value: Any, *, row: bool = False) -> FloatArray:
+def matrix(name: str, value: Any, *, row: bool = False) -> FloatArray:
     """A finite matrix; a number is 1 × 1, a vector (where `row`) one row."""
     M = np.array(value, dtype=np.float64, order="C")
     if M.ndim == 0 or (M.ndim == 1 and row):
@@ -71,7 +71,8 @@ def _matrix(name: str, value: Any, *, row: bool = False) -> FloatArray:
     return M
 
 
-def _covariance(name: str, S: FloatArray) -> FloatArray:
+def covariance(name: str, S: FloatArray) -> FloatArray:
+    """S made symmetric to the last bit; an error where it is no covariance."""
     scale = max(float(np.abs(S).max()), 1e-300)
     if np.abs(S - S.T).max() > 1e-8 * scale:
         raise ModelError(f"{name} must be symmetric, as covariances are.")
@@ -181,24 +182,24 @@ def maximized(model: Model, e: Moments, learn: tuple[str, ...]) -> Model:
     """The matrices of highest expected log-likelihood; those that are not learned stay, and the others allow for it."""
     if e.steps:
         if "A" in learn:
-            model = replace(model, A=np.ascontiguousarray(_solved(e.before, e.across)))
+            model = replace(model, A=np.ascontiguousarray(solved(e.before, e.across)))
         if "Q" in learn:
             A = model.A
-            model = replace(model, Q=_even((e.after - A @ e.across.T - e.across @ A.T + A @ e.before @ A.T) / e.steps))
+            model = replace(model, Q=even((e.after - A @ e.across.T - e.across @ A.T + A @ e.before @ A.T) / e.steps))
     if "H" in learn:
-        model = replace(model, H=np.ascontiguousarray(_solved(e.states, e.mixed)))
+        model = replace(model, H=np.ascontiguousarray(solved(e.states, e.mixed)))
     if "R" in learn:
         H = model.H
-        model = replace(model, R=_even((e.outputs - H @ e.mixed.T - e.mixed @ H.T + H @ e.states @ H.T) / e.seen))
+        model = replace(model, R=even((e.outputs - H @ e.mixed.T - e.mixed @ H.T + H @ e.states @ H.T) / e.seen))
     if "m0" in learn:
         model = replace(model, m0=e.first_means.mean(axis=0))
     if "P0" in learn:
         gap = e.first_means - model.m0
-        model = replace(model, P0=_even(e.first_covs.mean(axis=0) + gap.T @ gap / len(gap)))
+        model = replace(model, P0=even(e.first_covs.mean(axis=0) + gap.T @ gap / len(gap)))
     return model
 
 
-def _solved(S: FloatArray, C: FloatArray) -> FloatArray:
+def solved(S: FloatArray, C: FloatArray) -> FloatArray:
     """C S⁻¹ for a symmetric S; the smallest solution where S is singular."""
     try:
         found: FloatArray = np.linalg.solve(S, C.T).T.astype(np.float64)
@@ -207,5 +208,6 @@ def _solved(S: FloatArray, C: FloatArray) -> FloatArray:
     return found
 
 
-def _even(S: FloatArray) -> FloatArray:
+def even(S: FloatArray) -> FloatArray:
+    """S made symmetric to the last bit."""
     return np.ascontiguousarray(0.5 * (S + S.T))

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from gramgraph._numerics.gaussian_root import root
 from gramgraph._numerics.kalman import kalman_filter, rts_smoother
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._reading import check_count
@@ -163,11 +164,11 @@ class KalmanFilter(BaseEstimator):
         model, T = self._model(), check_count("n_samples", n_samples)
         rng = generator(random_state)
         x = rng.standard_normal((T, model.n_states))
-        x[1:] = x[1:] @ _root(model.Q).T
-        x[0] = model.m0 + _root(model.P0) @ x[0]
+        x[1:] = x[1:] @ root(model.Q).T
+        x[0] = model.m0 + root(model.P0) @ x[0]
         for t in range(1, T):
             x[t] += model.A @ x[t - 1]
-        return x @ model.H.T + rng.standard_normal((T, model.n_outputs)) @ _root(model.R).T, x
+        return x @ model.H.T + rng.standard_normal((T, model.n_outputs)) @ root(model.R).T, x
 
     # ------------------------------------------------------------------------------------------- learning
 
@@ -266,9 +267,3 @@ def _many(y: Any, n_outputs: int) -> list[FloatArray]:
     if isinstance(y, (list, tuple)) and len(y) and all(isinstance(part, np.ndarray) and part.ndim for part in y):
         return [series_of(part, n_outputs) for part in y]
     return [series_of(y, n_outputs)]
-
-
-def _root(S: FloatArray) -> FloatArray:
-    """A matrix with root rootᵀ = S for S that may be singular."""
-    values, vectors = np.linalg.eigh(S)
-    return vectors * np.sqrt(np.maximum(values, 0.0))

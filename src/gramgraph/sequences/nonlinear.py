@@ -1,0 +1,242 @@
+"""Nonlinear state space with Gaussian noise: extended, unscented and cubature Kalman filters and smoothers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+
+from gramgraph._numerics.gaussian_root import root
+from gramgraph.exceptions import ModelError
+from gramgraph.sequences._nonlinear_model import NonlinearModel, controls_of
+from gramgraph.sequences._state_space import even, series_of, solved
+from gramgraph.sequences.kalman import FilteredStates, SmoothedStates
+from gramgraph.typing import FloatArray
+
+__all__ = ["CubatureKalmanFilter", "ExtendedKalmanFilter", "GaussianFilter", "UnscentedKalmanFilter"]
+
+_LOG_2PI = float(np.log(2.0 * np.pi))
+#: (function of rows, moments of its argument) → mean and covariance of the value, and Cov(argument, value).
+Moments = tuple[FloatArray, FloatArray, FloatArray]
+Rows = Callable[[FloatArray], FloatArray]
+
+
+class GaussianFilter(BaseEstimator):
+    """x_t = f(x_{t−1}) + N(0, Q), y_t = h(x_t) + N(0, R), x_0 ~ N(m0, P0): every belief is kept as a Gaussian.
+
+    What f and h do to a Gaussian is approximated; subclasses say how. Linear f and h give the Kalman filter.
+
+    Parameters
+    ----------
+    f, h : functions of a state (s,), or of many, (n, s), when `vectorized`; with `controls`, f(x, u)
+    Q, R : (s, s) and (o, o) covariances of the noise. m0, P0 : moments of the first state, that of y_0
+    vectorized : whether f and h take many states at once, one a row
+
+    y has shape (T,) or (T, o); NaN entries were not observed. A step costs O(s³ + o³) and the calls of f and h.
+    """
+
+    def __init__(self, f: Any, h: Any, Q: Any, R: Any, m0: Any, P0: Any, *, vectorized: bool = False) -> None:
+        self.f = f
+        self.h = h
+        self.Q = Q
+        self.R = R
+        self.m0 = m0
+        self.P0 = P0
+        self.vectorized = vectorized
+
+    def _moments(self, function: Rows, m: FloatArray, P: FloatArray, which: str) -> Moments:
+        raise NotImplementedError
+
+    def filter(self, y: Any, *, controls: Any = None) -> FilteredStates:
+        """States given the observations so far, and log p(y_t | y before t) under the Gaussian beliefs."""
+        return self._filter(y, controls)[0]
+
+    def log_likelihood(self, y: Any, *, controls: Any = None) -> float:
+        """log p(y), approximately."""
+        return self.filter(y, controls=controls).log_likelihood
+
+    def smooth(self, y: Any, *, controls: Any = None) -> SmoothedStates:
+        """States given all observations: backward with the gain Cov(x_t, x_{t+1}) Cov(x_{t+1})⁻¹ of the filter."""
+        seen, across = self._filter(y, controls)
+        means, covs = seen.means.copy(), seen.covariances.copy()
+        cross = np.empty_like(across[1:])
+        for t in range(len(means) - 2, -1, -1):
+            predicted = seen.predicted_covariances[t + 1]
+            gain = solved(predicted, across[t + 1])
+            means[t] += gain @ (means[t + 1] - seen.predicted_means[t + 1])
+            covs[t] = even(covs[t] + gain @ (covs[t + 1] - predicted) @ gain.T)
+            cross[t] = gain @ covs[t + 1]
+        return SmoothedStates(means, covs, cross, seen.log_likelihood)
+
+    def _filter(self, y: Any, controls: Any) -> tuple[FilteredStates, FloatArray]:
+        """The filter, and Cov(x_{t−1}, x_t | y before t) at t."""
+        model = NonlinearModel.of(self.f, self.h, self.Q, self.R, self.m0, self.P0, self.vectorized)
+        y = series_of(y, len(model.R))
+        u = controls_of(controls, len(y))
+        T, s = len(y), len(model.m0)
+        means, ahead, logs = np.empty((T, s)), np.empty((T, s)), np.zeros(T)
+        covs, ahead_covs, across = (np.empty((T, s, s)) for _ in range(3))
+        m, P = model.m0, model.P0
+        for t in range(T):
+            if t:
+                m, P, across[t] = self._moments(model.move(None if u is None else u[t - 1]), m, P, "f")
+                P = P + model.Q
+            ahead[t], ahead_covs[t] = m, P
+            shown = ~np.isnan(y[t])
+            if shown.any():
+                m, P, logs[t] = self._update(model, y[t], shown, m, P, t)
+            means[t], covs[t] = m, P
+        across[0] = 0.0
+        return FilteredStates(means, covs, ahead, ahead_covs, logs), across
+
+    def _update(
+        self, model: NonlinearModel, y: FloatArray, shown: Any, m: FloatArray, P: FloatArray, t: int
+    ) -> tuple[FloatArray, FloatArray, float]:
+        """Moments after one observation, and its log probability."""
+        middle, S, C = self._moments(model.look(), m, P, "h")
+        v = (y - middle)[shown]
+        S, C = (S + model.R)[np.ix_(shown, shown)], C[:, shown]
+        try:
+            L = np.linalg.cholesky(S)
+        except np.linalg.LinAlgError:
+            raise ModelError(
+                f"the covariance of the observation at step {t} is not positive definite. What helps: a positive "
+                f"definite R."
+            ) from None
+        z, W = np.linalg.solve(L, v), np.linalg.solve(L, C.T)
+        log = -0.5 * (len(v) * _LOG_2PI + float(z @ z)) - float(np.log(np.diagonal(L)).sum())
+        return m + W.T @ z, even(P - W.T @ W), log
+
+
+class ExtendedKalmanFilter(GaussianFilter):
+    """f and h are replaced by their tangents at the mean: exact to first order.
+
+    `f_jacobian` and `h_jacobian` give the matrices of derivatives, (s, s) and (o, s), at one state (and control);
+    without them they come from central differences, 2 s calls a step. The rest as in `GaussianFilter`.
+
+    >>> ekf = ExtendedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
+    >>> ekf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
+    [1.071, 0.909]
+    """
+
+    def __init__(
+        self,
+        f: Any,
+        h: Any,
+        Q: Any,
+        R: Any,
+        m0: Any,
+        P0: Any,
+        *,
+        f_jacobian: Any = None,
+        h_jacobian: Any = None,
+        vectorized: bool = False,
+    ) -> None:
+        super().__init__(f, h, Q, R, m0, P0, vectorized=vectorized)
+        self.f_jacobian = f_jacobian
+        self.h_jacobian = h_jacobian
+
+    def _moments(self, function: Rows, m: FloatArray, P: FloatArray, which: str) -> Moments:
+        given = self.f_jacobian if which == "f" else self.h_jacobian
+        value = function(m[None])[0]
+        if given is None:
+            J = _differences(function, m)
+        else:
+            extra = getattr(function, "control", None)
+            J = np.asarray(given(m) if extra is None else given(m, extra), dtype=np.float64).reshape(len(value), -1)
+            if J.shape != (len(value), len(m)):
+                raise ModelError(f"{which}_jacobian must give shape {(len(value), len(m))}; it gives {J.shape}.")
+        C = P @ J.T
+        return value, J @ C, C
+
+
+class _SigmaPoints(GaussianFilter):
+    """f and h are called at points with the mean and covariance of the belief; weighted sums give the moments."""
+
+    _center: ClassVar[bool]
+
+    def _spread(self, s: int) -> tuple[float, FloatArray, FloatArray]:
+        """(squared distance of the points in standard deviations, weights for means, weights for covariances)."""
+        raise NotImplementedError
+
+    def _moments(self, function: Rows, m: FloatArray, P: FloatArray, which: str) -> Moments:
+        s = len(m)
+        square, w, c = self._spread(s)
+        steps = np.sqrt(square) * root(P).T
+        offsets = np.concatenate([np.zeros((1, s)), steps, -steps])
+        if not self._center:
+            offsets, w, c = offsets[1:], w[1:], c[1:]
+        values = function(m + offsets)
+        mean = w @ values
+        gaps = values - mean
+        return mean, even((gaps * c[:, None]).T @ gaps), (offsets * c[:, None]).T @ gaps
+
+
+class UnscentedKalmanFilter(_SigmaPoints):
+    """f and h at 2 s + 1 points around the mean: exact means for polynomials up to the third degree.
+
+    alpha, beta, kappa : spread of the points and weight of the middle one; the defaults are alpha = 1, beta = 0,
+    kappa = max(3 − s, 0): up to s = 3 fourth moments along the axes are those of a Gaussian. A small alpha (1e-3)
+    stays close to the mean, as the extended filter does. The rest as in `GaussianFilter`.
+
+    >>> ukf = UnscentedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
+    >>> ukf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
+    [1.034, 0.885]
+    """
+
+    _center = True
+
+    def __init__(
+        self,
+        f: Any,
+        h: Any,
+        Q: Any,
+        R: Any,
+        m0: Any,
+        P0: Any,
+        *,
+        alpha: float = 1.0,
+        beta: float = 0.0,
+        kappa: float | None = None,
+        vectorized: bool = False,
+    ) -> None:
+        super().__init__(f, h, Q, R, m0, P0, vectorized=vectorized)
+        self.alpha = alpha
+        self.beta = beta
+        self.kappa = kappa
+
+    def _spread(self, s: int) -> tuple[float, FloatArray, FloatArray]:
+        kappa = max(3.0 - s, 0.0) if self.kappa is None else float(self.kappa)
+        square = float(self.alpha) ** 2 * (s + kappa)
+        if not square > 0.0:
+            raise ModelError(f"alpha² (s + kappa) must be positive; alpha is {self.alpha!r}, kappa {self.kappa!r}.")
+        w = np.full(2 * s + 1, 0.5 / square)
+        w[0] = 1.0 - s / square
+        c = w.copy()
+        c[0] += 1.0 - float(self.alpha) ** 2 + float(self.beta)
+        return square, w, c
+
+
+class CubatureKalmanFilter(_SigmaPoints):
+    """f and h at 2 s points of equal weight, √s standard deviations from the mean: covariances stay positive.
+
+    >>> ckf = CubatureKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
+    >>> ckf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
+    [1.036, 0.885]
+    """
+
+    _center = False
+
+    def _spread(self, s: int) -> tuple[float, FloatArray, FloatArray]:
+        w = np.full(2 * s + 1, 0.5 / s)
+        return float(s), w, w
+
+
+def _differences(function: Rows, m: FloatArray) -> FloatArray:
+    """Central differences, (values, s)."""
+    step = np.cbrt(np.finfo(float).eps) * np.maximum(np.abs(m), 1.0)
+    values = function(np.concatenate([m + np.diag(step), m - np.diag(step)]))
+    s = len(m)
+    return np.asarray((values[:s] - values[s:]).T / (2.0 * step))
