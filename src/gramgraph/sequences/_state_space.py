@@ -14,57 +14,104 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.sequences.kalman import SmoothedStates
 
-__all__ = ["Model", "Moments", "covariance", "even", "matrix", "maximized", "moments_of", "series_of", "solved"]
+__all__ = [
+    "Model",
+    "Moments",
+    "covariance",
+    "even",
+    "gradient_of",
+    "matrix",
+    "maximized",
+    "moments_of",
+    "series_of",
+    "solved",
+]
 
 
 @dataclass(frozen=True)
 class Model:
-    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, R), x_0 ~ N(m0, P0)."""
+    """x_t = A x_{t−1} + B u_{t−1} + N(0, Q), y_t = H x_t + D u_t + N(0, R), x_0 ~ N(m0, P0).
 
-    A: FloatArray  # (s, s)
-    Q: FloatArray  # (s, s)
-    H: FloatArray  # (o, s)
-    R: FloatArray  # (o, o)
+    A, Q, H, R may be stacks with one matrix a step (those of the first step of A and Q are not used).
+    """
+
+    A: FloatArray  # (s, s) or (T, s, s)
+    Q: FloatArray
+    H: FloatArray  # (o, s) or (T, o, s)
+    R: FloatArray  # (o, o) or (T, o, o)
     m0: FloatArray  # (s,)
     P0: FloatArray  # (s, s)
+    B: FloatArray | None = None  # (s, c)
+    D: FloatArray | None = None  # (o, c)
+    diffuse: bool = False  # whether the first state is unknown: P0 is then made from the series
+    burn: int = 0  # numbers that only tell where the series starts: they do not count in the likelihood
 
     @property
     def n_states(self) -> int:
         """s."""
-        return len(self.A)
+        return len(self.m0)
 
     @property
     def n_outputs(self) -> int:
         """o."""
-        return len(self.H)
+        return int(self.H.shape[-2])
+
+    @property
+    def varying(self) -> tuple[str, ...]:
+        """Names of the matrices that come one a step."""
+        return tuple(name for name in ("A", "Q", "H", "R") if getattr(self, name).ndim == 3)
 
     @classmethod
-    def of(cls, A: Any, Q: Any, H: Any, R: Any, m0: Any, P0: Any) -> Model:
+    def of(cls, A: Any, Q: Any, H: Any, R: Any, m0: Any, P0: Any, B: Any = None, D: Any = None) -> Model:
         """From what a user gave, checked; all faults at once."""
-        A = matrix("A", A)
-        H = matrix("H", H, row=True)
-        Q, R = matrix("Q", Q), matrix("R", R)
-        s, o = len(A), len(H)
+        A, Q, R = (matrix(name, value, stack=True) for name, value in (("A", A), ("Q", Q), ("R", R)))
+        H = matrix("H", H, row=True, stack=True)
+        s, o = A.shape[-1], H.shape[-2]
+        wanted = {"A": (A, (s, s)), "Q": (Q, (s, s)), "H": (H, (o, s)), "R": (R, (o, o))}
+        B, D = (None if value is None else matrix(name, value) for name, value in (("B", B), ("D", D)))
         faults = [
             f"{name} must have shape {shape}; its shape is {value.shape}."
-            for name, value, shape in (("A", A, (s, s)), ("Q", Q, (s, s)), ("H", H, (o, s)), ("R", R, (o, o)))
-            if value.shape != shape
+            for name, (value, shape) in wanted.items()
+            if value.shape[-2:] != shape
         ]
+        steps = {len(value) for value, _ in wanted.values() if value.ndim == 3}
+        if len(steps) > 1:
+            faults.append(f"stacks must have one matrix a step; there are stacks of {sorted(steps)} matrices.")
+        for name, value, rows in (("B", B, s), ("D", D, o)):
+            if value is not None and len(value) != rows:
+                faults.append(f"{name} must have {rows} rows; its shape is {value.shape}.")
+        if B is not None and D is not None and B.shape[1] != D.shape[1]:
+            faults.append(
+                f"B and D must have a column each for every control; they have {B.shape[1]} and {D.shape[1]}."
+            )
         if faults:
             raise ModelError(faults)
         m0 = np.zeros(s) if m0 is None else np.array(m0, dtype=np.float64).reshape(-1)
-        P0 = _stationary(A, Q) if P0 is None else matrix("P0", P0)
+        diffuse = isinstance(P0, str) and P0 == "diffuse"
+        if P0 is None and (A.ndim == 3 or Q.ndim == 3):
+            raise ModelError("P0 is needed where A or Q change from step to step.")
+        P0 = np.eye(s) if diffuse else _stationary(A, Q) if P0 is None else matrix("P0", P0)
         if m0.shape != (s,) or P0.shape != (s, s) or not np.isfinite(m0).all():
             raise ModelError(f"m0 and P0 must have shapes {(s,)} and {(s, s)}; they are {m0.shape} and {P0.shape}.")
-        return cls(A, covariance("Q", Q), H, covariance("R", R), m0, covariance("P0", P0))
+        return cls(A, covariance("Q", Q), H, covariance("R", R), m0, covariance("P0", P0), B, D, diffuse)
+
+    def fitted_to(self, y: FloatArray) -> Model:
+        """With a first state that is hardly known by the scale of the series, where that was asked for."""
+        if not self.diffuse:
+            return self
+        size = float(np.nanmean(y * y)) if not np.isnan(y).all() else 1.0
+        wide = float(np.square(self.H).mean()) or 1.0
+        return replace(self, P0=1e7 * max(size, 1e-8) / wide * np.eye(self.n_states), diffuse=False, burn=self.n_states)
 
 
-def matrix(name: str, value: Any, *, row: bool = False) -> FloatArray:
-    """A finite matrix; a number is 1 × 1, a vector (where `row`) one row."""
+def matrix(name: str, value: Any, *, row: bool = False, stack: bool = False) -> FloatArray:
+    """A finite matrix; a number is 1 × 1, a vector (where `row`) one row; where `stack`, also one matrix a step."""
+    if isinstance(value, str):
+        raise ModelError(f"{name} must be a matrix of numbers; it is {value!r}.")
     M = np.array(value, dtype=np.float64, order="C")
     if M.ndim == 0 or (M.ndim == 1 and row):
         M = M.reshape(1, -1)
-    if M.ndim != 2 or M.size == 0:
+    if M.ndim not in ((2, 3) if stack else (2,)) or M.size == 0:
         raise ModelError(f"{name} must be a matrix; its shape is {M.shape}.")
     if not np.isfinite(M).all():
         raise ModelError(f"{name} holds NaN or infinity.")
@@ -72,7 +119,9 @@ def matrix(name: str, value: Any, *, row: bool = False) -> FloatArray:
 
 
 def covariance(name: str, S: FloatArray) -> FloatArray:
-    """S made symmetric to the last bit; an error where it is no covariance."""
+    """S, or every matrix of a stack, made symmetric to the last bit; an error where it is no covariance."""
+    if S.ndim == 3:
+        return np.array([covariance(f"{name}[{t}]", part) for t, part in enumerate(S)])
     scale = max(float(np.abs(S).max()), 1e-300)
     if np.abs(S - S.T).max() > 1e-8 * scale:
         raise ModelError(f"{name} must be symmetric, as covariances are.")
@@ -197,6 +246,30 @@ def maximized(model: Model, e: Moments, learn: tuple[str, ...]) -> Model:
         gap = e.first_means - model.m0
         model = replace(model, P0=even(e.first_covs.mean(axis=0) + gap.T @ gap / len(gap)))
     return model
+
+
+def gradient_of(model: Model, e: Moments) -> dict[str, FloatArray]:
+    """∂ log p(y) / ∂ the matrices: the expected gradient of the complete data (Fisher's identity)."""
+    A, H = model.A, model.H
+    inverse = {}
+    for name in ("Q", "R", "P0"):
+        try:
+            inverse[name] = np.linalg.inv(np.linalg.cholesky(getattr(model, name)))
+        except np.linalg.LinAlgError:
+            raise ModelError(f"gradients need an invertible {name}.") from None
+    iQ, iR, iP = (L.T @ L for L in inverse.values())
+    moved = e.after - A @ e.across.T - e.across @ A.T + A @ e.before @ A.T
+    seen = e.outputs - H @ e.mixed.T - e.mixed @ H.T + H @ e.states @ H.T
+    gap = e.first_means - model.m0
+    first = e.first_covs.sum(axis=0) + gap.T @ gap
+    return {
+        "A": iQ @ (e.across - A @ e.before),
+        "Q": even(0.5 * (iQ @ moved @ iQ - e.steps * iQ)),
+        "H": iR @ (e.mixed - H @ e.states),
+        "R": even(0.5 * (iR @ seen @ iR - e.seen * iR)),
+        "m0": iP @ gap.sum(axis=0),
+        "P0": even(0.5 * (iP @ first @ iP - len(gap) * iP)),
+    }
 
 
 def solved(S: FloatArray, C: FloatArray) -> FloatArray:

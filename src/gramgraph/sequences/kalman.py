@@ -1,9 +1,9 @@
-"""Linear-Gaussian state space: Kalman filter, smoother, likelihood, learning by EM, forecasts."""
+"""Linear-Gaussian state space: Kalman filter, smoother, likelihood and its gradient, learning by EM, forecasts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +14,8 @@ from gramgraph._numerics.kalman import kalman_filter, rts_smoother
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._reading import check_count
 from gramgraph.sequences._settled import Settled
-from gramgraph.sequences._state_space import Model, maximized, moments_of, series_of
+from gramgraph.sequences._square_root import rooted_filter, stacked, without_controls
+from gramgraph.sequences._state_space import Model, gradient_of, maximized, moments_of, series_of
 from gramgraph.sequences.hmm import generator
 from gramgraph.typing import FloatArray
 
@@ -65,12 +66,18 @@ class Forecast:
 
 
 class KalmanFilter(BaseEstimator):
-    """x_t = A x_{t−1} + N(0, Q), y_t = H x_t + N(0, R); the first state, that of y_0, is N(m0, P0).
+    """x_t = A x_{t−1} + B u_{t−1} + N(0, Q), y_t = H x_t + D u_t + N(0, R); the first state is N(m0, P0).
 
     Parameters
     ----------
-    A, Q : (s, s) transition and its noise. H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1.
-    m0, P0 : moments of the first state; None: mean 0, and the stationary covariance, which exists when A is stable.
+    A, Q : (s, s) transition and its noise. H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1;
+        a stack (T, …) has one matrix a step, A[t] and Q[t] for the move from step t − 1 to t.
+    m0, P0 : moments of the first state, that of y_0; None: mean 0, and the stationary covariance, which exists when A
+        is stable. P0="diffuse": the start is unknown (a variance 10⁷ times that of the series), and as many numbers as
+        there are states do not count in the likelihood.
+    B, D : (s, c) and (o, c), what controls u do to states and observations; questions then take `controls`, (T, c).
+    form : "covariance", or "square_root", which keeps covariances positive whatever the rounding, at about twice the
+        time; stacks and controls use it always.
     learn : which of "A", "Q", "H", "R", "m0", "P0" `fit` learns.
     max_iter, tol : EM ends when a step gains less than tol in log-likelihood.
 
@@ -100,6 +107,9 @@ class KalmanFilter(BaseEstimator):
         m0: Any = None,
         P0: Any = None,
         *,
+        B: Any = None,
+        D: Any = None,
+        form: str = "covariance",
         learn: Sequence[str] = ("Q", "R", "m0", "P0"),
         max_iter: int = 100,
         tol: float = 1e-3,
@@ -110,32 +120,79 @@ class KalmanFilter(BaseEstimator):
         self.R = R
         self.m0 = m0
         self.P0 = P0
+        self.B = B
+        self.D = D
+        self.form = form
         self.learn = learn
         self.max_iter = max_iter
         self.tol = tol
 
     def _model(self) -> Model:
         """The learned matrices, else those given."""
+        if self.form not in ("covariance", "square_root"):
+            raise ModelError(f'form is "covariance" or "square_root", not {self.form!r}.')
         if hasattr(self, "A_"):
             return Model(self.A_, self.Q_, self.H_, self.R_, self.m0_, self.P0_)
-        return Model.of(self.A, self.Q, self.H, self.R, self.m0, self.P0)
+        return Model.of(self.A, self.Q, self.H, self.R, self.m0, self.P0, self.B, self.D)
+
+    def _ready(self, y: Any, controls: Any) -> tuple[Model, FloatArray, FloatArray | None]:
+        """The model, the series less what controls add to it, and what they add to the states (None: nothing)."""
+        model = self._model()
+        y = series_of(y, model.n_outputs)
+        return model.fitted_to(y), *without_controls(model, y, controls)
 
     # ----------------------------------------------------------------------------------------- questions
 
-    def filter(self, y: Any) -> FilteredStates:
+    def filter(self, y: Any, *, controls: Any = None) -> FilteredStates:
         """States given the observations so far."""
-        model = self._model()
-        return _filtered(model, series_of(y, model.n_outputs))
+        model, y, shift = self._ready(y, controls)
+        return _filtered(model, y, shift=shift, rooted=self.form == "square_root")
 
-    def smooth(self, y: Any) -> SmoothedStates:
+    def smooth(self, y: Any, *, controls: Any = None) -> SmoothedStates:
         """States given all observations (Rauch, Tung and Striebel)."""
-        model = self._model()
-        return _smoothed(model, series_of(y, model.n_outputs))
+        model, y, shift = self._ready(y, controls)
+        return _smoothed(model, y, shift=shift, rooted=self.form == "square_root")
 
-    def log_likelihood(self, y: Any) -> float:
-        """log p(y) of one series, or of a list of series together; constant memory."""
+    def log_likelihood(self, y: Any, *, controls: Any = None) -> float:
+        """log p(y) of one series, or of a list of series together; constant memory where nothing changes with time."""
+        if controls is None and self.form == "covariance":
+            parts = _many(y, self._model().n_outputs)
+        else:
+            parts = [y]
+        return sum(self._log_likelihood(part, controls) for part in parts)
+
+    def _log_likelihood(self, y: Any, controls: Any) -> float:
+        model, y, shift = self._ready(y, controls)
+        if model.varying or shift is not None or self.form == "square_root":
+            return _filtered(model, y, shift=shift, rooted=True).log_likelihood
+        return _log_likelihood(model, y)
+
+    def gradient(self, y: Any) -> dict[str, FloatArray]:
+        """∂ log p(y) / ∂ each of A, Q, H, R, m0, P0, from one smoothing pass; Q, R and P0 must be invertible.
+
+        For the symmetric ones the entry G satisfies d log p = Σ_ij G_ij dQ_ij over symmetric changes.
+
+        >>> walk = KalmanFilter(1.0, 1.0, 1.0, 1.0, m0=0.0, P0=1.0)
+        >>> walk.gradient([1.0, 2.0])["m0"].tolist()
+        [0.8]
+        """
         model = self._model()
-        return sum(_log_likelihood(model, part) for part in _many(y, model.n_outputs))
+        if model.varying or model.B is not None or model.D is not None or model.diffuse:
+            raise ModelError("gradients are there for constant matrices without controls and with a given P0.")
+        parts = _many(y, model.n_outputs)
+        return gradient_of(model, moments_of(model, parts, [_smoothed(model, part) for part in parts]))
+
+    def stream(self, *, state: dict[str, Any] | None = None) -> Any:
+        """Take observations one at a time, in constant memory; `state` goes on where a stream was.
+
+        >>> walk = KalmanFilter(1.0, 1.0, 1.0, 1.0, m0=0.0, P0=1.0)
+        >>> stream = walk.stream()
+        >>> [round(float(stream.update(y)[0]), 6) for y in (1.0, 2.0)]
+        [0.5, 1.4]
+        """
+        from gramgraph.sequences._kalman_stream import KalmanStream
+
+        return KalmanStream(self._model(), state)
 
     def score(self, y: Any) -> float:
         """The same as `log_likelihood`."""
@@ -148,6 +205,11 @@ class KalmanFilter(BaseEstimator):
         if not 0.0 < level < 1.0:
             raise ModelError(f"level must lie between 0 and 1; it is {level!r}.")
         model, h = self._model(), check_count("steps", steps)
+        if model.varying or model.B is not None or model.D is not None:
+            raise ModelError(
+                "the future of a model whose matrices or controls change with time is not known. What helps: append "
+                "NaN rows to y, with their matrices and controls, and filter."
+            )
         seen = self.filter(y)
         m, P = seen.means[-1], seen.covariances[-1]
         means, covs = np.empty((h, model.n_states)), np.empty((h, model.n_states, model.n_states))
@@ -162,6 +224,8 @@ class KalmanFilter(BaseEstimator):
     def sample(self, n_samples: int = 1, *, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
         """(y (T, o), states (T, s)) drawn from the model."""
         model, T = self._model(), check_count("n_samples", n_samples)
+        if model.varying or model.B is not None or model.D is not None or model.diffuse:
+            raise ModelError("sample draws from models with constant matrices, no controls and a given P0.")
         rng = generator(random_state)
         x = rng.standard_normal((T, model.n_states))
         x[1:] = x[1:] @ root(model.Q).T
@@ -179,8 +243,11 @@ class KalmanFilter(BaseEstimator):
             hint = did_you_mean(unknown[0], _NAMES) if unknown else ""
             raise ModelError(f"learn must be a list of names out of {listing(_NAMES)}; it is {self.learn!r}.{hint}")
         check_count("max_iter", self.max_iter)
-        model = Model.of(self.A, self.Q, self.H, self.R, self.m0, self.P0)
+        model = Model.of(self.A, self.Q, self.H, self.R, self.m0, self.P0, self.B, self.D)
+        if model.varying or model.B is not None or model.D is not None:
+            raise ModelError("fit learns constant matrices without controls.")
         parts = _many(y, model.n_outputs)
+        model = replace(model.fitted_to(np.concatenate(parts)), burn=0)
         if all(np.isnan(part).all() for part in parts):
             raise ModelError("y has no observed value.")
         history: list[float] = []
@@ -205,35 +272,49 @@ class KalmanFilter(BaseEstimator):
 # --- one series (T, o) under a checked model --------------------------------------------------------------------------
 
 
-def _filtered(model: Model, y: FloatArray, start: tuple[FloatArray, FloatArray] | None = None) -> FilteredStates:
+def _filtered(
+    model: Model,
+    y: FloatArray,
+    start: tuple[FloatArray, FloatArray] | None = None,
+    *,
+    shift: FloatArray | None = None,
+    rooted: bool = False,
+) -> FilteredStates:
     T, s = len(y), model.n_states
     m0, P0 = (model.m0, model.P0) if start is None else start
     means, pred_means, logs = np.empty((T, s)), np.empty((T, s)), np.empty(T)
     covs, pred_covs = np.empty((T, s, s)), np.empty((T, s, s))
-    same = np.zeros(T, dtype=np.int64)
-    done = kalman_filter(
-        model.A[None], model.Q[None], same, model.H, model.R[None], same, y, m0, P0,
-        means, covs, pred_means, pred_covs, logs,
-    )  # fmt: skip
+    if rooted or model.varying or shift is not None:
+        done = rooted_filter(model, y, m0, P0, shift, means, covs, pred_means, pred_covs, logs)
+    else:
+        same = np.zeros(T, dtype=np.int64)
+        done = kalman_filter(
+            model.A[None], model.Q[None], same, model.H, model.R[None], same, y, m0, P0,
+            means, covs, pred_means, pred_covs, logs,
+        )  # fmt: skip
     if done < T:
         raise ModelError(
             f"the covariance of the observation at step {done} is not positive definite: R and H P Hᵀ leave a "
             f"direction without noise. What helps: a positive definite R."
         )
+    if model.burn:
+        seen = np.cumsum((~np.isnan(y)).sum(axis=1))
+        logs[: int(np.searchsorted(seen, model.burn)) + 1] = 0.0
     return FilteredStates(means, covs, pred_means, pred_covs, logs)
 
 
-def _smoothed(model: Model, y: FloatArray) -> SmoothedStates:
-    settled = _settled(model, y)
+def _smoothed(model: Model, y: FloatArray, *, shift: FloatArray | None = None, rooted: bool = False) -> SmoothedStates:
+    plain = not (rooted or model.varying or shift is not None)
+    settled = _settled(model, y) if plain else None
     if settled is not None:
         found = settled.smooth(y)
         return SmoothedStates(found.means, found.covariances, found.cross, found.log_likelihood)
-    seen = _filtered(model, y)
+    seen = _filtered(model, y, shift=shift, rooted=rooted)
     means, covs = np.empty_like(seen.means), np.empty_like(seen.covariances)
     gains = np.empty((len(y), model.n_states, model.n_states))
-    at = np.zeros(len(y), dtype=np.int64)
+    A, at = stacked(model.A, len(y))
     rts_smoother(
-        model.A[None], at, seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances,
+        A, at, seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances,
         means, covs, gains,
     )  # fmt: skip
     return SmoothedStates(means, covs, gains[:-1] @ covs[1:], seen.log_likelihood)

@@ -1,0 +1,310 @@
+"""Structural time series: level, trend, season and regression as pieces of a state space that are added up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from gramgraph.exceptions import ModelError
+from gramgraph.sequences._reading import check_count
+from gramgraph.sequences._state_space import series_of
+from gramgraph.sequences.kalman import Forecast, KalmanFilter
+from gramgraph.typing import FloatArray
+
+__all__ = ["Level", "Piece", "Regression", "Season", "StructuralModel", "Trend"]
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a series: states with their move, the noises that drive them, and the row that reads them.
+
+    `a + b` is a `StructuralModel` of both.
+    """
+
+    name: str
+    noises: tuple[str, ...] = field(default=(), init=False)
+
+    @property
+    def A(self) -> FloatArray:
+        """(s, s) the move."""
+        raise NotImplementedError
+
+    @property
+    def driven(self) -> tuple[int, ...]:
+        """The state that each noise moves."""
+        return tuple(range(len(self.noises)))
+
+    @property
+    def row(self) -> FloatArray:
+        """(s,) what the series reads."""
+        out = np.zeros(len(self.A))
+        out[0] = 1.0
+        return out
+
+    def __add__(self, other: Piece | StructuralModel) -> StructuralModel:
+        return StructuralModel((self,)) + other
+
+
+@dataclass(frozen=True)
+class Level(Piece):
+    """A level that walks at random: μ_t = μ_{t−1} + N(0, σ²)."""
+
+    name: str = "level"
+    noises: tuple[str, ...] = field(default=("level",), init=False)
+
+    @property
+    def A(self) -> FloatArray:
+        """One state."""
+        return np.eye(1)
+
+
+@dataclass(frozen=True)
+class Trend(Piece):
+    """A level with a slope, both walking: μ_t = μ_{t−1} + β_{t−1} + N(0, σ²), β_t = β_{t−1} + N(0, τ²).
+
+    `smooth=True` leaves the first noise out: the slope alone moves, an integrated random walk.
+    """
+
+    name: str = "trend"
+    smooth: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "noises", ("slope",) if self.smooth else ("level", "slope"))
+
+    @property
+    def A(self) -> FloatArray:
+        """Level and slope."""
+        return np.array([[1.0, 1.0], [0.0, 1.0]])
+
+    @property
+    def driven(self) -> tuple[int, ...]:
+        """The slope alone, or both."""
+        return (1,) if self.smooth else (0, 1)
+
+
+@dataclass(frozen=True)
+class Season(Piece):
+    """Effects of a period that sum to zero, slowly changing: γ_t = −γ_{t−1} − … − γ_{t−period+1} + N(0, σ²)."""
+
+    period: int = 12
+    name: str = "season"
+    noises: tuple[str, ...] = field(default=("season",), init=False)
+
+    def __init__(self, period: int = 12, name: str = "season") -> None:
+        object.__setattr__(self, "period", check_count("period", period))
+        if self.period < 2:
+            raise ModelError(f"a season has a period of at least 2 steps, not {period!r}.")
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "noises", ("season",))
+
+    @property
+    def A(self) -> FloatArray:
+        """The last period − 1 effects."""
+        n = self.period - 1
+        out = np.eye(n, k=-1)
+        out[0] = -1.0
+        return out
+
+
+@dataclass(frozen=True)
+class Regression(Piece):
+    """Constant coefficients of given columns: Σ_k b_k x_tk; `fit` and `forecast` then take X."""
+
+    n_columns: int = 1
+    name: str = "regression"
+
+    def __init__(self, n_columns: int = 1, name: str = "regression") -> None:
+        object.__setattr__(self, "n_columns", check_count("n_columns", n_columns))
+        object.__setattr__(self, "name", name)
+        object.__setattr__(self, "noises", ())
+
+    @property
+    def A(self) -> FloatArray:
+        """One state a column."""
+        return np.eye(self.n_columns)
+
+
+class StructuralModel(BaseEstimator):
+    """y_t = Σ of its pieces + N(0, σ²), with every variance learned by maximum likelihood.
+
+    Pieces are added up: `Trend() + Season(12) + Regression(2)`. The start is diffuse. The gradient of the likelihood in
+    the log variances comes from one smoothing pass; L-BFGS then needs a few dozen passes of O(T s³).
+
+    Attributes after `fit`: `variances_` (name → variance, "noise" that of the observations), `filter_` (the
+    `KalmanFilter`), `log_likelihood_`, `converged_`.
+
+    >>> t = np.arange(60)
+    >>> y = 0.5 * t + np.where(t % 4 == 0, 3.0, -1.0) + 0.1 * np.cos(17.0 * t)
+    >>> model = (Trend() + Season(4)).fit(y)
+    >>> np.abs(model.forecast(4).means.ravel() - (0.5 * np.arange(60, 64) + [3.0, -1.0, -1.0, -1.0])).max() < 0.2
+    np.True_
+    >>> sorted(model.decompose())
+    ['season', 'trend']
+    """
+
+    def __init__(self, pieces: tuple[Piece, ...] = (), *, max_iter: int = 200) -> None:
+        self.pieces = pieces
+        self.max_iter = max_iter
+
+    def __add__(self, other: Piece | StructuralModel) -> StructuralModel:
+        more = other.pieces if isinstance(other, StructuralModel) else (other,)
+        return StructuralModel((*self.pieces, *more), max_iter=self.max_iter)
+
+    # ------------------------------------------------------------------------------------------- matrices
+
+    def _layout(self) -> tuple[FloatArray, FloatArray, list[tuple[str, int]], list[slice]]:
+        """A, the row, (noise, state) pairs, and where each piece's states are."""
+        from scipy.linalg import block_diag
+
+        pieces = tuple(self.pieces)
+        if not pieces or not all(isinstance(piece, Piece) for piece in pieces):
+            raise ModelError("a structural model is a sum of pieces, such as Trend() + Season(12).")
+        names = [piece.name for piece in pieces]
+        if len(set(names)) != len(names):
+            raise ModelError(f"two pieces have one name, {names}: give them names, such as Season(7, name='week').")
+        ends = np.cumsum([0, *(len(piece.A) for piece in pieces)])
+        places = [slice(int(a), int(b)) for a, b in pairwise(ends)]
+        noises = [
+            (noise if noise == piece.name else f"{piece.name}.{noise}", place.start + state)
+            for piece, place in zip(pieces, places, strict=True)
+            for noise, state in zip(piece.noises, piece.driven, strict=True)
+        ]
+        return block_diag(*(piece.A for piece in pieces)), np.concatenate([p.row for p in pieces]), noises, places
+
+    def _rows(self, T: int, X: Any) -> FloatArray:
+        """H: (1, s), or (T, 1, s) with the columns of a regression in it."""
+        _, row, _, places = self._layout()
+        columns = [
+            (piece.n_columns, place)
+            for piece, place in zip(self.pieces, places, strict=True)
+            if isinstance(piece, Regression)
+        ]
+        if not columns:
+            if X is not None:
+                raise ModelError("X belongs to a Regression piece; this model has none.")
+            return row[None]
+        if X is None:
+            raise ModelError("the model has a Regression piece: it needs X, one row a step.")
+        values = np.array(X, dtype=np.float64)
+        values = values[:, None] if values.ndim == 1 else values
+        width = sum(n for n, _ in columns)
+        if values.shape != (T, width) or not np.isfinite(values).all():
+            raise ModelError(f"X must be {T} rows of {width} finite numbers; its shape is {values.shape}.")
+        H = np.broadcast_to(row, (T, 1, len(row))).copy()
+        at = 0
+        for n, place in columns:
+            H[:, 0, place] = values[:, at : at + n]
+            at += n
+        return H
+
+    def _filter(self, log_variances: FloatArray, H: FloatArray, P0: FloatArray) -> KalmanFilter:
+        A, _, noises, _ = self._layout()
+        Q = np.zeros((len(A), len(A)))
+        for value, (_, state) in zip(np.exp(log_variances[1:]), noises, strict=True):
+            Q[state, state] = value
+        return KalmanFilter(A, Q, H, np.exp(log_variances[:1])[None], None, P0, form="square_root")
+
+    # ------------------------------------------------------------------------------------------- learning
+
+    def fit(self, y: Any, X: Any = None) -> Self:
+        """Learn the variances; NaN entries of y were not observed."""
+        from scipy.optimize import minimize
+
+        y = series_of(y, 1)
+        A, _, noises, _ = self._layout()
+        H = self._rows(len(y), X)
+        s = len(A)
+        if np.count_nonzero(~np.isnan(y)) <= s:
+            raise ModelError(f"y needs more than {s} observed values: the model has {s} states.")
+        scale = max(float(np.nanvar(y)), 1e-12 * max(float(np.nanmean(y * y)), 1e-300))
+        P0 = 1e7 * max(scale, float(np.nanmean(y * y))) * np.eye(s)
+        seen = np.cumsum(~np.isnan(y[:, 0]))
+        burn = int(np.searchsorted(seen, s))  # what tells where the series starts does not count
+
+        def objective(z: FloatArray) -> tuple[float, FloatArray]:
+            model = self._filter(z, H, P0)
+            logs = model.filter(y).log_likelihoods
+            return -float(logs[burn + 1 :].sum()), -self._gradient(model, y, z, burn)
+
+        start = np.full(1 + len(noises), np.log(scale) - 3.0)
+        limits = [(np.log(scale) - 25.0, np.log(scale) + 5.0)] * len(start)
+        found = minimize(
+            objective, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": self.max_iter}
+        )
+        self.variances_ = dict(zip(["noise", *(name for name, _ in noises)], np.exp(found.x).tolist(), strict=True))
+        self.filter_ = self._filter(found.x, H, P0)
+        self.log_likelihood_, self.converged_ = -float(found.fun), bool(found.success)
+        self._y, self._X = y, X
+        return self
+
+    def _gradient(self, model: KalmanFilter, y: FloatArray, z: FloatArray, burn: int) -> FloatArray:
+        """∂ log p(y after the start | start) / ∂ log variances: Fisher's identity on all less that on the start."""
+        total = self._score(model, y, z)
+        return total - self._score(model, y[: burn + 1], z)
+
+    def _score(self, model: KalmanFilter, y: FloatArray, z: FloatArray) -> FloatArray:
+        H = model.H if model.H.ndim == 2 else model.H[: len(y)]
+        part = KalmanFilter(model.A, model.Q, H, model.R, None, model.P0, form="square_root")
+        found = part.smooth(y)
+        m, P = found.means, found.covariances
+        rows = H if H.ndim == 2 else H[:, 0]
+        rows = np.broadcast_to(rows, m.shape)
+        shown = ~np.isnan(y[:, 0])
+        gap = (y[:, 0] - np.einsum("ts,ts->t", rows, m))[shown]
+        spread = np.einsum("ts,tsr,tr->t", rows, P, rows)[shown]
+        noise = float(np.exp(z[0]))
+        out = [0.5 * (float((gap**2 + spread).sum()) / noise - shown.sum())]
+        A, _, noises, _ = self._layout()
+        for value, (_, state) in zip(np.exp(z[1:]), noises, strict=True):
+            a = A[state]
+            step = m[1:, state] - m[:-1] @ a
+            cross = np.einsum("ts,s->t", found.cross_covariances[:, :, state], a)
+            second = step**2 + P[1:, state, state] - 2.0 * cross + np.einsum("s,tsr,r->t", a, P[:-1], a)
+            out.append(0.5 * (float(second.sum()) / float(value) - len(step)))
+        return np.array(out)
+
+    # ------------------------------------------------------------------------------------------- questions
+
+    def decompose(self) -> dict[str, tuple[FloatArray, FloatArray]]:
+        """Piece → (mean (T,), standard deviation (T,)) of its part in the fitted series, given all of it."""
+        check_is_fitted(self, "filter_")
+        found = self.filter_.smooth(self._y)
+        H = self._rows(len(self._y), self._X)
+        rows = np.broadcast_to(H if H.ndim == 2 else H[:, 0], found.means.shape)
+        out = {}
+        for piece, place in zip(self.pieces, self._layout()[3], strict=True):
+            r = rows[:, place]
+            variance = np.einsum("ts,tsr,tr->t", r, found.covariances[:, place, place], r)
+            out[piece.name] = (
+                np.einsum("ts,ts->t", r, found.means[:, place]),
+                np.sqrt(np.maximum(variance, 0.0)),
+            )
+        return out
+
+    def forecast(self, steps: int = 1, X: Any = None, *, level: float = 0.95) -> Forecast:
+        """The next values with central intervals; X holds the rows of a regression for them."""
+        from scipy.special import ndtri
+
+        check_is_fitted(self, "filter_")
+        h = check_count("steps", steps)
+        if not 0.0 < level < 1.0:
+            raise ModelError(f"level must lie between 0 and 1; it is {level!r}.")
+        H = self._rows(h, X)
+        base = self.filter_
+        old = self._rows(len(self._y), self._X)
+        if old.ndim == 3:
+            H = np.concatenate([old, H])
+        long = np.concatenate([self._y, np.full((h, 1), np.nan)])
+        seen = KalmanFilter(base.A, base.Q, H, base.R, None, base.P0, form="square_root").filter(long)
+        means, covs = seen.means[-h:], seen.covariances[-h:]
+        rows = H if H.ndim == 2 else H[-h:, 0]
+        rows = np.broadcast_to(rows, means.shape)
+        outs = np.einsum("ts,ts->t", rows, means)[:, None]
+        spread = np.einsum("ts,tsr,tr->t", rows, covs, rows)[:, None, None] + base.R
+        half = ndtri(0.5 + 0.5 * level) * np.sqrt(spread[:, 0])
+        return Forecast(outs, spread, outs - half, outs + half, level, means, covs)

@@ -1,0 +1,234 @@
+"""Kalman filters that change with time, take controls, start diffusely, stream, and keep roots; structural series."""
+
+import json
+
+import numpy as np
+import pytest
+
+from gramgraph.exceptions import ModelError
+from gramgraph.sequences import KalmanFilter, Level, Regression, Season, StructuralModel, Trend
+
+
+def random_parts(seed: int, s: int, o: int):
+    rng = np.random.default_rng(seed)
+    A = 0.9 * np.linalg.qr(rng.normal(size=(s, s)))[0]
+    Q, R, P0 = (M @ M.T + 0.1 * np.eye(len(M)) for M in (rng.normal(size=(k, k)) for k in (s, o, s)))
+    return A, Q, rng.normal(size=(o, s)), R, rng.normal(size=s), P0
+
+
+@pytest.mark.parametrize("s, o", [(1, 1), (3, 2), (2, 4)])
+def test_roots_give_the_covariances(s, o) -> None:
+    parts = random_parts(s + o, s, o)
+    plain, rooted = KalmanFilter(*parts), KalmanFilter(*parts, form="square_root")
+    y, _ = plain.sample(50, random_state=0)
+    y[4], y[7, 0] = np.nan, np.nan
+    for a, b in ((plain.filter(y), rooted.filter(y)), (plain.smooth(y), rooted.smooth(y))):
+        np.testing.assert_allclose(a.means, b.means, atol=1e-10)
+        np.testing.assert_allclose(a.covariances, b.covariances, atol=1e-10)
+    assert plain.log_likelihood(y) == pytest.approx(rooted.log_likelihood(y), rel=1e-12)
+
+
+def test_stacks_are_the_joint_gaussian() -> None:
+    rng = np.random.default_rng(5)
+    T, s, o = 5, 2, 1
+    A, H = rng.normal(size=(T, s, s)), rng.normal(size=(T, o, s))
+    Q = np.array([M @ M.T for M in rng.normal(size=(T, s, s))])
+    R = rng.uniform(0.1, 1.0, size=(T, o, o))
+    B, D, u = rng.normal(size=(s, 2)), rng.normal(size=(o, 2)), rng.normal(size=(T, 2))
+    m0, P0 = rng.normal(size=s), np.eye(s)
+    y = rng.normal(size=(T, o))
+    mean, C = np.zeros((T, s)), np.zeros((T, s, T, s))
+    mean[0], C[0, :, 0] = m0, P0
+    for t in range(1, T):
+        mean[t] = A[t] @ mean[t - 1] + B @ u[t - 1]
+        for r in range(t):
+            C[t, :, r] = A[t] @ C[t - 1, :, r]
+            C[r, :, t] = C[t, :, r].T
+        C[t, :, t] = A[t] @ C[t - 1, :, t - 1] @ A[t].T + Q[t]
+    C = C.reshape(T * s, T * s)
+    G = np.zeros((T * o, T * s))
+    for t in range(T):
+        G[t : t + 1, t * s : (t + 1) * s] = H[t]
+    S = G @ C @ G.T + np.diag(R.ravel())
+    gap = y.ravel() - G @ mean.ravel() - (u @ D.T).ravel()
+    gain = C @ G.T @ np.linalg.inv(S)
+    model = KalmanFilter(A, Q, H, R, m0, P0, B=B, D=D)
+    found = model.smooth(y, controls=u)
+    np.testing.assert_allclose(found.means.ravel(), mean.ravel() + gain @ gap, atol=1e-10)
+    after = C - gain @ G @ C
+    for t in range(T):
+        np.testing.assert_allclose(found.covariances[t], after[t * s : (t + 1) * s, t * s : (t + 1) * s], atol=1e-10)
+    log = -0.5 * (gap @ np.linalg.solve(S, gap) + np.linalg.slogdet(2 * np.pi * S)[1])
+    assert model.log_likelihood(y, controls=u) == pytest.approx(log, rel=1e-10)
+    with pytest.raises(ModelError, match="needs controls"):
+        model.filter(y)
+    with pytest.raises(ModelError, match="matrices in a stack"):
+        model.filter(np.zeros((9, 1)), controls=np.zeros((9, 2)))
+    with pytest.raises(ModelError, match="What helps: append NaN"):
+        model.forecast(y)
+    with pytest.raises(ModelError, match="takes no controls"):
+        KalmanFilter(0.5).filter([1.0], controls=[1.0])
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_gradients_are_differences(seed) -> None:
+    parts = random_parts(seed, 2, 2)
+    names = ("A", "Q", "H", "R", "m0", "P0")
+    y, _ = KalmanFilter(*parts).sample(30, random_state=seed)
+    y[3, 1], y[8] = np.nan, np.nan
+    found = KalmanFilter(*parts).gradient(y)
+    rng = np.random.default_rng(seed)
+    for i, name in enumerate(names):
+        change = rng.normal(size=np.shape(parts[i]))
+        change = change + change.T if name in ("Q", "R", "P0") else change
+        values = []
+        for sign in (1.0, -1.0):
+            moved = list(parts)
+            moved[i] = parts[i] + sign * 1e-5 * change
+            values.append(KalmanFilter(*moved).log_likelihood(y))
+        assert (found[name] * change).sum() == pytest.approx((values[0] - values[1]) / 2e-5, rel=1e-5, abs=1e-6)
+    with pytest.raises(ModelError, match="invertible Q"):
+        KalmanFilter(0.5, 0.0, 1.0, 1.0, 0.0, 1.0).gradient([1.0, 2.0])
+
+
+def test_a_diffuse_start_forgets_its_prior() -> None:
+    A, H = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+    Q = np.diag([0.1, 0.01])
+    y = np.cumsum(np.random.default_rng(0).normal(size=40)) + 50.0
+    unknown = KalmanFilter(A, Q, H, 0.5, P0="diffuse")
+    wide = KalmanFilter(A, Q, H, 0.5, P0=1e9 * np.eye(2))
+    np.testing.assert_allclose(unknown.smooth(y).means, wide.smooth(y).means, rtol=1e-5, atol=1e-4)
+    assert unknown.log_likelihood(y) == pytest.approx(wide.filter(y).log_likelihoods[2:].sum(), rel=1e-5)
+    assert (unknown.filter(y).log_likelihoods[:2] == 0.0).all()
+
+
+def test_a_stream_is_the_filter_and_goes_on_bit_by_bit() -> None:
+    A, Q, H, R, m0, P0 = random_parts(3, 2, 2)
+    rng = np.random.default_rng(0)
+    B, u = rng.normal(size=(2, 1)), rng.normal(size=(20, 1))
+    model = KalmanFilter(A, Q, H, R, m0, P0, B=B)
+    y = rng.normal(size=(20, 2))
+    y[5] = np.nan
+    want = model.filter(y, controls=u)
+    stream = model.stream()
+    for t in range(20):
+        mean = stream.update(y[t] if t != 5 else None, control=u[t])
+        np.testing.assert_allclose(mean, want.means[t], atol=1e-12)
+        np.testing.assert_allclose(stream.covariance, want.covariances[t], atol=1e-12)
+        if t == 9:
+            resumed = model.stream(state=json.loads(json.dumps(stream.state)))
+        if t > 9:
+            assert (resumed.update(y[t], control=u[t]) == mean).all()
+    assert stream.log_likelihood == resumed.log_likelihood == pytest.approx(want.log_likelihood)
+    with pytest.raises(ModelError, match="an observation has 2 numbers"):
+        stream.update([1.0], control=[0.0])
+    with pytest.raises(ModelError, match="needs its control"):
+        stream.update([1.0, 2.0])
+
+
+@pytest.mark.parametrize("steps", [20_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def test_roots_stay_positive_where_covariances_would_not(steps) -> None:
+    """A nearly noiseless sensor of a smooth walk: variances of very different size."""
+    A = np.array([[1.0, 1.0, 0.5], [0.0, 1.0, 1.0], [0.0, 0.0, 1.0]])
+    Q = np.diag([0.0, 0.0, 1e-10])
+    model = KalmanFilter(A, Q, [[1.0, 0.0, 0.0]], 1e-12, P0=1e8 * np.eye(3), form="square_root")
+    y = np.sin(np.arange(steps) / 300.0)
+    found = model.filter(y)
+    assert np.isfinite(found.means).all() and np.isfinite(found.log_likelihood)
+    assert np.linalg.eigvalsh(found.covariances[:: max(steps // 2000, 1)]).min() > -1e-18
+    assert (np.diagonal(found.covariances, axis1=1, axis2=2) >= 0.0).all()
+
+
+def test_forms_and_shapes_are_named() -> None:
+    with pytest.raises(ModelError, match="form is"):
+        KalmanFilter(0.5, form="cube_root").filter([1.0])
+    with pytest.raises(ModelError, match="stacks must have one matrix a step"):
+        KalmanFilter(np.ones((3, 1, 1)), np.ones((4, 1, 1)), P0=1.0).filter([1.0])
+    with pytest.raises(ModelError, match="P0 is needed"):
+        KalmanFilter(np.ones((3, 1, 1))).filter([1.0, 2.0, 3.0])
+    with pytest.raises(ModelError, match="B must have 1 rows"):
+        KalmanFilter(0.5, B=np.ones((2, 1))).filter([1.0], controls=[1.0])
+    with pytest.raises(ModelError, match="constant matrices"):
+        KalmanFilter(np.ones((3, 1, 1)), P0=1.0).fit([1.0, 2.0, 3.0])
+    with pytest.raises(ModelError, match="P0 must be a matrix of numbers"):
+        KalmanFilter(0.5, P0="wide").filter([1.0])
+
+
+# --- structural series ----------------------------------------------------------------------------------------------
+
+
+def made(T: int, seed: int) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    level = np.cumsum(0.3 * rng.normal(size=T)) + 10.0
+    season = np.tile([2.0, -1.0, 0.5, -1.5], T // 4 + 1)[:T]
+    return level + season + 0.5 * rng.normal(size=T)
+
+
+def test_variances_are_those_that_made_the_series_and_stationary() -> None:
+    y = made(800, 0)
+    model = (Level() + Season(4)).fit(y)
+    assert model.variances_["noise"] == pytest.approx(0.25, rel=0.3)
+    assert model.variances_["level"] == pytest.approx(0.09, rel=0.5)
+    assert model.variances_["season"] < 1e-3
+    again = model._filter(np.log(list(model.variances_.values())), model._rows(len(y), None), model.filter_.P0)
+    assert again.filter(y).log_likelihoods[4:].sum() == pytest.approx(model.log_likelihood_, rel=1e-9)
+
+
+def test_the_gradient_is_that_of_the_likelihood() -> None:
+    y = made(60, 1)[:, None]
+    y[10:14] = np.nan
+    model = Trend() + Season(4)
+    z, H, P0 = np.array([-1.0, -2.0, -4.0, -5.0]), model._rows(60, None), 1e4 * np.eye(5)
+    burn = 4
+
+    def value(z):
+        return model._filter(z, H, P0).filter(y).log_likelihoods[burn + 1 :].sum()
+
+    found = model._gradient(model._filter(z, H, P0), y, z, burn)
+    for i in range(4):
+        e = 1e-5 * np.eye(4)[i]
+        assert found[i] == pytest.approx((value(z + e) - value(z - e)) / 2e-5, rel=1e-4, abs=1e-5)
+
+
+def test_against_unobserved_components_of_statsmodels() -> None:
+    tsa = pytest.importorskip("statsmodels.tsa.statespace.structural")
+    y = made(200, 2)
+    ours = (Level() + Season(4)).fit(y)
+    theirs = tsa.UnobservedComponents(y, level="local level", seasonal=4).fit(disp=False)
+    order = [ours.variances_[name] for name in ("noise", "level", "season")]
+    assert theirs.model.loglike(np.maximum(order, 1e-12)) >= theirs.llf - 0.05
+    np.testing.assert_allclose(ours.forecast(8).means.ravel(), theirs.forecast(8), atol=0.05)
+
+
+def test_pieces_add_up_and_regressions_are_found() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(150, 2))
+    y = made(150, 3) + X @ [1.5, -2.0]
+    y[40:44] = np.nan
+    model = (Level() + Season(4) + Regression(2)).fit(y, X)
+    parts = model.decompose()
+    total = sum(mean for mean, _ in parts.values())
+    assert np.nanmean((total - y) ** 2) < 0.5
+    slope = np.linalg.lstsq(X, parts["regression"][0], rcond=None)[0]
+    np.testing.assert_allclose(slope, [1.5, -2.0], atol=0.2)
+    ahead = model.forecast(3, X=np.array([[0.0, 0.0], [10.0, 0.0], [0.0, 10.0]]))
+    gaps = ahead.means.ravel()[1:] - model.forecast(3, X=np.zeros((3, 2))).means.ravel()[1:]
+    np.testing.assert_allclose(gaps, [15.0, -20.0], atol=2.0)
+    assert (ahead.lower < ahead.means).all() and (ahead.upper > ahead.means).all()
+
+
+def test_structural_mistakes_are_named() -> None:
+    with pytest.raises(ModelError, match="one name"):
+        (Season(4) + Season(7)).fit(np.arange(30.0))
+    with pytest.raises(ModelError, match="period of at least 2"):
+        Season(1)
+    with pytest.raises(ModelError, match="more than 4 observed values"):
+        (Level() + Season(4)).fit([1.0, 2.0, 3.0, 4.0])
+    with pytest.raises(ModelError, match="needs X"):
+        (Level() + Regression()).fit(np.arange(30.0))
+    with pytest.raises(ModelError, match="this model has none"):
+        StructuralModel((Level(),)).fit(np.arange(30.0), X=np.ones((30, 1)))
+    with pytest.raises(ModelError, match="sum of pieces"):
+        StructuralModel().fit([1.0, 2.0])
+    flat = StructuralModel((Level(),)).fit(np.full(20, 3.0))
+    assert flat.forecast(2).means.ravel().tolist() == pytest.approx([3.0, 3.0], abs=1e-3)
