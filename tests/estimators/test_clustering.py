@@ -12,7 +12,7 @@ from sklearn.metrics import adjusted_rand_score
 
 from gramgraph import kernels
 from gramgraph.estimators import KernelKMeans
-from gramgraph.exceptions import ModelError
+from gramgraph.exceptions import GramGraphError, ModelError
 
 
 def test_the_linear_kernel_gives_k_means() -> None:
@@ -61,3 +61,36 @@ def test_bad_and_degenerate_input() -> None:
     assert same.inertia_ == pytest.approx(0.0, abs=1e-12)
     assert KernelKMeans(1).fit([[2.0]]).predict([[5.0]]).tolist() == [0]
     assert KernelKMeans(2, random_state=0).fit([[0.0], [0.0], [5.0], [5.0]]).inertia_ == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("approx", ["nystrom", "features"])
+def test_features_find_the_clusters_of_the_kernel(rng: np.random.Generator, approx: str) -> None:
+    centers = np.array([[0.0, 0.0], [6.0, 0.0], [0.0, 6.0]])
+    X = np.repeat(centers, 100, axis=0) + rng.normal(size=(300, 2))
+    exact = KernelKMeans(3, gamma=0.1, random_state=0).fit(X)
+    fast = KernelKMeans(3, gamma=0.1, approx=approx, n_components=150, random_state=0).fit(X)
+    assert adjusted_rand_score(exact.labels_, fast.labels_) > 0.97
+    assert adjusted_rand_score(exact.predict(centers), fast.predict(centers)) == 1.0
+    assert fast.cluster_centers_.shape[0] == 3 and not hasattr(fast, "X_fit_")
+    np.testing.assert_array_equal(fast.predict(X), fast.labels_)
+    assert fast.inertia_ == pytest.approx(exact.inertia_, rel=0.15)
+
+
+def test_all_points_as_landmarks_are_exact(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(60, 3))
+    exact = KernelKMeans(4, gamma=0.5, random_state=0).fit(X)
+    same = KernelKMeans(4, gamma=0.5, approx="nystrom", n_components=60, random_state=0).fit(X)
+    np.testing.assert_array_equal(exact.labels_, same.labels_)
+    assert same.inertia_ == pytest.approx(exact.inertia_, rel=1e-9)
+
+
+def test_features_of_words_and_of_what_has_none(rng: np.random.Generator) -> None:
+    from gramgraph.kernels import Spectrum
+
+    words = ["abab", "baba", "abba", "cdcd", "dcdc", "cddc"] * 5
+    found = KernelKMeans(2, kernel=Spectrum(1).normalized(), approx="nystrom", n_components=6, random_state=0)
+    assert adjusted_rand_score(found.fit(words).labels_, [word[0] in "ab" for word in words]) == 1.0
+    with pytest.raises(GramGraphError, match="no known spectral density"):
+        KernelKMeans(2, kernel=Spectrum(1), approx="features").fit(words)
+    with pytest.raises(GramGraphError, match="approx"):
+        KernelKMeans(2, kernel="precomputed", approx="nystrom").fit(np.eye(5))

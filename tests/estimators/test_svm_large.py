@@ -26,8 +26,8 @@ from gramgraph.estimators.svm import SVC, SVR, OneClassSVM, svc_path
 from gramgraph.exceptions import ModelError
 
 APPROXIMATE = [
-    SVC(approx="nystrom", n_components=30, random_state=0, tol=1e-10),
-    SVR(approx="features", n_components=40, random_state=0, tol=1e-10),
+    SVC(approx="nystrom", n_components=30, random_state=0, gamma=0.5, tol=1e-10),
+    SVR(approx="features", n_components=40, random_state=0, gamma="auto", tol=1e-10),
     OneClassSVM(approx="nystrom", n_components=30, random_state=0),
 ]
 

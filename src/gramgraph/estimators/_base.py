@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_array, validate_data
 
+from gramgraph.estimators._reading import read_points
+from gramgraph.estimators._sparse import dense, is_sparse, sparse_diag, sparse_gram, sparse_variance
 from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.kernels.fields import with_kernel_parameters
+from gramgraph.kernels.inputs import count
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -26,14 +30,12 @@ __all__ = [
     "check_positive",
     "gamma_value",
     "is_kernel",
-    "kernel_parameters",
     "resolve_kernel",
-    "with_kernel_parameters",
 ]
 
 #: A kernel value, a name of `KERNEL_NAMES`, or a function (X, Y) ↦ (n, m) matrix.
 KernelSpec: TypeAlias = "Kernel | str | Callable[[Array, Array], Array]"
-KERNEL_NAMES = ("linear", "poly", "precomputed", "rbf")
+KERNEL_NAMES = ("linear", "poly", "precomputed", "rbf", "sigmoid")
 _ROWS = 1024  # rows of a block where a whole matrix would not fit
 
 
@@ -56,9 +58,10 @@ class ResolvedKernel:
     def gram(self, X: Any, Y: Any | None = None) -> FloatArray:
         """K(X, Y), (n, m); without Y the symmetric K(X, X). A new matrix unless precomputed."""
         if self.value is not None:
-            return self.value.gram(X, Y)
+            return sparse_gram(self.value, X, Y) if is_sparse(X) or is_sparse(Y) else self.value.gram(X, Y)
         if self.function is None:
-            return np.asarray(X, dtype=np.float64)
+            return np.asarray(dense(X), dtype=np.float64)
+        X, Y = dense(X), dense(Y)
         other = X if Y is None else Y
         K = np.array(self.function(X, other), dtype=np.float64)
         if K.shape != (len(X), len(other)):
@@ -72,9 +75,10 @@ class ResolvedKernel:
     def diag(self, X: Any) -> FloatArray:
         """k(x, x) of every point; for a precomputed matrix its diagonal."""
         if self.value is not None:
-            return self.value.diag(X)
+            return sparse_diag(self.value, X) if is_sparse(X) else self.value.diag(X)
         if self.function is None:
-            return np.diagonal(np.asarray(X, dtype=np.float64)).copy()
+            return np.diagonal(np.asarray(dense(X), dtype=np.float64)).copy()
+        X = dense(X)
         return np.array([self.gram(X[i : i + 1])[0, 0] for i in range(len(X))])
 
 
@@ -94,9 +98,10 @@ def resolve_kernel(
     coef0: float = 1.0,
     sample_weight: FloatArray | None = None,
 ) -> ResolvedKernel:
-    """The kernel of an estimator's `kernel=`: a value, "rbf", "linear", "poly", "precomputed", or a function.
+    """The kernel of an estimator's `kernel=`: a value, one of `KERNEL_NAMES`, or a function.
 
-    rbf: exp(−γ |x − x′|²); poly: (γ xᵀx′ + coef0)^degree. X, the training points, serves gamma="scale" and "auto"
+    rbf: exp(−γ |x − x′|²); poly: (γ xᵀx′ + coef0)^degree; sigmoid: tanh(γ xᵀx′ + coef0), not always positive
+    definite. X, the training points, serves gamma="scale" and "auto"
     (with sample weights, as if points were repeated).
     """
     if callable(kernel) and not is_kernel(kernel):
@@ -122,6 +127,8 @@ def resolve_kernel(
     g = gamma_value(gamma, X, sample_weight)
     if kernel == "rbf":
         return ResolvedKernel(value=kernels.RBF(length_scale=float(1.0 / np.sqrt(2.0 * g))))
+    if kernel == "sigmoid":
+        return ResolvedKernel(value=kernels.Sigmoid(scale=g, offset=float(coef0)))
     if not isinstance(degree, (int, np.integer)) or degree < 1:
         raise ModelError(f"degree must be an integer of at least 1; it is {degree!r}.")
     return ResolvedKernel(value=kernels.Polynomial(degree=int(degree), offset=float(coef0), scale=g))
@@ -132,11 +139,16 @@ def gamma_value(gamma: float | str | None, X: Any, sample_weight: FloatArray | N
     if isinstance(gamma, str) and gamma not in ("scale", "auto"):
         raise ModelError(f"gamma must be a positive number, 'scale', 'auto' or None; it is {gamma!r}.")
     if gamma is None or isinstance(gamma, str):
-        points = np.asarray(X, dtype=np.float64)
+        points = X if is_sparse(X) else np.asarray(X, dtype=np.float64)
         spread = 1.0
         if gamma == "scale":
-            mean = np.average(points, axis=0, weights=sample_weight).mean()
-            spread = float(np.average((points - mean) ** 2, axis=0, weights=sample_weight).mean())
+            if is_sparse(points):
+                mean, spread = sparse_variance(points, sample_weight)
+            elif sample_weight is None:
+                mean, spread = float(points.mean()), float(points.var())
+            else:
+                mean = np.average(points, axis=0, weights=sample_weight).mean()
+                spread = float(np.average((points - mean) ** 2, axis=0, weights=sample_weight).mean())
             spread = spread if spread > 1e-20 * mean**2 else 0.0  # constant up to rounding
         return 1.0 / (points.shape[1] * spread) if spread > 0.0 else 1.0
     check_positive("gamma", gamma)
@@ -175,64 +187,6 @@ def check_gram(K: FloatArray) -> None:
             )
 
 
-# --- parameters by name -------------------------------------------------------------------------------------------
-
-
-def kernel_parameters(kernel: Any) -> dict[str, Any]:
-    """Fields of a kernel by name, parts of composed kernels with `__`: `left__length_scale`, `parts__0__variance`."""
-    found: dict[str, Any] = {}
-    if not is_dataclass(kernel):
-        return found
-    for f in fields(kernel):
-        if not f.init:
-            continue
-        value = getattr(kernel, f.name)
-        found[f.name] = value
-        parts = enumerate(value) if isinstance(value, tuple) else ()
-        inner = {f.name: value, **{f"{f.name}__{i}": part for i, part in parts}}
-        for name, part in inner.items():
-            if is_kernel(part):
-                found[name] = part
-                found.update({f"{name}__{k}": v for k, v in kernel_parameters(part).items()})
-    return found
-
-
-def with_kernel_parameters(kernel: Any, changes: Mapping[str, Any]) -> Any:
-    """A new kernel with some fields replaced, named as in `kernel_parameters`."""
-    known = kernel_parameters(kernel)
-    direct: dict[str, Any] = {}
-    nested: dict[str, dict[str, Any]] = {}
-    for name, value in changes.items():
-        if name not in known:
-            raise ModelError(
-                f"{name!r} is not a parameter of the kernel {kernel!r}. Parameters: {listing(known)}."
-                f"{did_you_mean(name, known)}"
-            )
-        head, _, rest = name.partition("__")
-        if rest:
-            nested.setdefault(head, {})[rest] = value
-        else:
-            direct[head] = value
-    for head, inner in nested.items():
-        part = direct.get(head, getattr(kernel, head))
-        direct[head] = _replace_parts(part, inner) if isinstance(part, tuple) else with_kernel_parameters(part, inner)
-    return replace(kernel, **direct)
-
-
-def _replace_parts(parts: tuple[Any, ...], changes: Mapping[str, Any]) -> tuple[Any, ...]:
-    new = list(parts)
-    inner: dict[int, dict[str, Any]] = {}
-    for name, value in changes.items():
-        head, _, rest = name.partition("__")
-        if rest:
-            inner.setdefault(int(head), {})[rest] = value
-        else:
-            new[int(head)] = value
-    for i, some in inner.items():
-        new[i] = with_kernel_parameters(new[i], some)
-    return tuple(new)
-
-
 class KernelEstimator(BaseEstimator):
     """Base of estimators with a `kernel` parameter: points are checked here, the kernel is resolved here.
 
@@ -240,14 +194,12 @@ class KernelEstimator(BaseEstimator):
     """
 
     kernel: Any
+    #: What becomes of sparse matrices: None refuses them, "dense" makes them dense, "keep" hands them on as they are.
+    _sparse_rows: str | None = None
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Parameters by name; with `deep` also the fields of a kernel value, as `kernel__…`."""
-        found: dict[str, Any] = super().get_params(deep=False)
-        if deep:
-            for name, value in list(found.items()):
-                if not isinstance(value, (str, type(None))) and is_kernel(value):
-                    found.update({f"{name}__{k}": v for k, v in kernel_parameters(value).items()})
+        found: dict[str, Any] = super().get_params(deep=deep)
         return found
 
     def set_params(self, **params: Any) -> KernelEstimator:
@@ -261,6 +213,9 @@ class KernelEstimator(BaseEstimator):
                 inner.setdefault(head, {})[rest] = value
         for head, changes in inner.items():
             value = getattr(self, head, None)
+            if hasattr(value, "set_params") and not is_kernel(value):  # of scikit-learn, which changes in place
+                super().set_params(**{f"{head}__{name}": new for name, new in changes.items()})
+                continue
             if not is_kernel(value):
                 raise ValueError(
                     f"Invalid parameter {head!r} for estimator {type(self).__name__}: {head}__… names a field of a "
@@ -271,6 +226,7 @@ class KernelEstimator(BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = self._sparse_rows is not None
         tags.input_tags.pairwise = isinstance(self.kernel, str) and self.kernel == "precomputed"
         return tags
 
@@ -285,11 +241,26 @@ class KernelEstimator(BaseEstimator):
         )
 
     def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
-        """X as a float matrix; points of other kinds (words, sets, graphs) as their kernel prepares them."""
-        if not isinstance(self.kernel, str) and is_kernel(self.kernel) and not _is_matrix(X):
-            return self.kernel.prepare(X)
-        X = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
-        if reset and isinstance(self.kernel, str) and self.kernel == "precomputed":
+        """X as a float matrix; points of other kinds (words, sets, graphs, mixed columns) as their kernel reads them.
+
+        A frame whose columns a kernel asks for by name, or that holds more than numbers, becomes a `Table`: its columns
+        are found by name, whatever their order. Sparse matrices stay so or are made dense, as the class says.
+        """
+        value = self.kernel if not isinstance(self.kernel, str) and is_kernel(self.kernel) else None
+        if value is not None and (found := read_points(self, value, X, reset=reset)) is not None:
+            if count(found) < least:
+                raise ValueError(
+                    f"Found {count(found)} point(s) while a minimum of {least} is required by {type(self).__name__}."
+                )
+            return found
+        sparse: Any = False if self._sparse_rows is None else "csr"
+        X = validate_data(
+            self, X, reset=reset, dtype=np.float64, order="C", accept_sparse=sparse, ensure_min_samples=least
+        )
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        if self._sparse_rows == "dense" or precomputed:
+            X = dense(X)
+        if reset and precomputed:
             check_gram(X)
         return X
 
@@ -306,14 +277,3 @@ class KernelEstimator(BaseEstimator):
                 f"numbers of samples."
             )
         return y
-
-
-def _is_matrix(X: Any) -> bool:
-    """Whether X is a matrix of numbers (array, frame or nested list), which every vector kernel takes."""
-    if hasattr(X, "toarray") or hasattr(X, "__dataframe__"):
-        return True
-    try:
-        array = np.asarray(X)
-    except ValueError:
-        return False
-    return array.ndim == 2 and array.dtype.kind in "fiub"

@@ -54,7 +54,7 @@ class LatentEstimator(KernelEstimator):
 
     def _new_points(self, X: Any) -> Any:
         check_is_fitted(self)
-        return self._points(X, reset=False)
+        return self._points(X, reset=False, least=0)
 
     def _fit_one(self, problem: Problem, old: LatentFit | None, seed: int) -> LatentFit:
         """One latent process; with `old`, from its parameters and its mode on."""

@@ -61,7 +61,8 @@ def make_features(
             f"kernel is {name!r}."
         )
     if approx == "features":
-        return value.spectral_sample(m, X.shape[1], random_state=random_state)
+        d = X.shape[1] if hasattr(X, "shape") and len(X.shape) == 2 else 1
+        return value.spectral_sample(m, d, random_state=random_state)
     if not isinstance(landmarks, str):
         return NystromMap.of(value, landmarks)
     return nystrom(value, X, m, method=landmarks, random_state=random_state)  # type: ignore[arg-type]

@@ -37,6 +37,8 @@ class SparseFit:
 class RelevanceMachine(KernelEstimator):
     """Base of `RVR` and `RVC`."""
 
+    _sparse_rows = "dense"
+
     def __init__(
         self,
         kernel: KernelSpec = "rbf",
@@ -146,4 +148,6 @@ def take(X: Any, points: IntArray) -> Any:
     """Some of the points, as a matrix or as a list, whichever they come in."""
     if isinstance(X, tuple):  # parts of points: each part holds all of them
         return tuple(take(part, points) for part in X)
+    if hasattr(X, "iloc"):
+        return X.iloc[points]
     return X[points] if isinstance(X, np.ndarray) else [X[i] for i in points.tolist()]

@@ -14,6 +14,7 @@ import numpy as np
 from gramgraph.estimators._svm_kernel import ChosenKernel
 from gramgraph.estimators._svm_rows import Source
 from gramgraph.exceptions import ModelError
+from gramgraph.kernels.tables import Table, joined_tables
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["FeatureRows", "Memory", "features_of", "joined", "kernel_value", "make_features"]
@@ -86,10 +87,8 @@ def joined(a: Any, b: Any) -> Any:
         return np.concatenate([a, b])
     if isinstance(a, tuple):
         return tuple(joined(x, y) for x, y in zip(a, b, strict=True))
-    if hasattr(a, "iloc"):
-        import pandas as pd
-
-        return pd.concat([a, b], ignore_index=True)
+    if isinstance(a, Table):
+        return joined_tables(a, b)
     return [*a, *b]
 
 
@@ -105,6 +104,11 @@ def kernel_value(chosen: ChosenKernel, approx: str) -> Any:
         return kernels.Linear()
     if chosen.kind == "poly":
         return kernels.Polynomial(degree=chosen.degree, offset=chosen.coef0, scale=chosen.gamma)
+    if chosen.kind == "sigmoid":
+        raise ModelError(
+            f"approx={approx!r} needs a positive definite kernel, which 'sigmoid' is not. What helps: approx=None, or "
+            "another kernel."
+        )
     raise ModelError(
         f"approx={approx!r} needs a kernel value or name, as it is evaluated at new pairs of points; kernel is "
         f"{'a precomputed matrix' if chosen.kind == 'precomputed' else 'a function'}. What helps: approx=None, or a "

@@ -107,7 +107,7 @@ class SupportVectors(KernelEstimator):
         kept = np.flatnonzero(weight > 0)
         weight = weight[kept]
         points = X if len(kept) == n else take_points(X, kept)
-        self._choose(points, weight)
+        self._choose(points, X)
         self.__dict__.pop("_memory", None)
         if self.approx is not None:
             return kept, weight, FeatureRows(features_of(self.features_, points))
@@ -115,9 +115,9 @@ class SupportVectors(KernelEstimator):
             points = gram_of_matrix(X)[np.ix_(kept, kept)] if len(kept) < n else gram_of_matrix(X)
         return kept, weight, self.kernel_.source(points, len(kept))
 
-    def _choose(self, points: Any, weight: FloatArray) -> None:
-        """Settle the kernel, and its features where they are asked for."""
-        chosen = choose_kernel(self.kernel, points, weight, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
+    def _choose(self, points: Any, everyone: Any) -> None:
+        """Settle the kernel, by all points, and its features, by those of positive weight, where they are asked for."""
+        chosen = choose_kernel(self.kernel, everyone, gamma=self.gamma, degree=self.degree, coef0=self.coef0)
         self.kernel_: ChosenKernel = chosen
         self.__dict__.pop("features_", None)
         if self.approx is not None:
@@ -135,7 +135,7 @@ class SupportVectors(KernelEstimator):
         memory: Memory | None = getattr(self, "_memory", None)
         if memory is None:
             check_option("approx", self.approx, (None, "nystrom", "features"))
-            self._choose(points, weight)
+            self._choose(points, X)
         Phi, fresh = features_of(self.features_, points), float(weight.sum())
         number = kept + (0 if memory is None else memory.seen)
         if memory is not None:

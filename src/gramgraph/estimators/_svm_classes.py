@@ -10,7 +10,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["agree", "class_factors", "couple", "dag_scores", "elect", "pairs_of", "platt", "sigmoid"]
+__all__ = ["agree", "class_factors", "count_votes", "couple", "dag_scores", "elect", "pairs_of", "platt", "sigmoid"]
 
 
 def pairs_of(n_classes: int) -> list[tuple[int, int]]:
@@ -39,13 +39,21 @@ def elect(D: FloatArray, n_classes: int) -> FloatArray:
 
     D[:, p] > 0 speaks for the first class of pair p.
     """
-    votes, trust = np.zeros((len(D), n_classes)), np.zeros((len(D), n_classes))
+    votes, trust = count_votes(D, n_classes), np.zeros((len(D), n_classes))
     for p, (i, j) in enumerate(pairs_of(n_classes)):
-        votes[:, i] += D[:, p] > 0
-        votes[:, j] += D[:, p] <= 0
         trust[:, i] += D[:, p]
         trust[:, j] -= D[:, p]
     return votes + trust / (3.0 * (np.abs(trust) + 1.0))
+
+
+def count_votes(D: FloatArray, n_classes: int) -> FloatArray:
+    """Votes of all pairs, (n, k); D[:, p] > 0 speaks for the first class of pair p."""
+    votes = np.zeros((len(D), n_classes))
+    for p, (i, j) in enumerate(pairs_of(n_classes)):
+        first = D[:, p] > 0
+        votes[:, i] += first
+        votes[:, j] += ~first
+    return votes
 
 
 def dag_scores(D: FloatArray, n_classes: int) -> FloatArray:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.estimators._base import gamma_value
 from gramgraph.estimators._svm_rows import GramRows, KernelRows, RBFRows, Source, rbf_block
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["KERNELS", "ChosenKernel", "choose_kernel", "gram_of_matrix", "takes_objects"]
+__all__ = ["KERNELS", "ChosenKernel", "choose_kernel", "gram_of_matrix"]
 
-KERNELS = ("linear", "poly", "precomputed", "rbf")
+KERNELS = ("linear", "poly", "precomputed", "rbf", "sigmoid")
 _CHECKED = 2000  # rows of a precomputed matrix on which positive semi-definiteness is tested
 _DIAG = 64
 
@@ -40,12 +41,18 @@ class ChosenKernel:
             if K.shape != (len(X), len(Y)):
                 raise ModelError(f"kernel(X, Y) must give a matrix {(len(X), len(Y))}; it gave shape {K.shape}.")
             return K
-        K = X @ Y.T
-        if self.kind == "poly":
-            K *= self.gamma
-            K += self.coef0
-            K **= self.degree
-        return K
+        return self._of_products(X @ Y.T)
+
+    def _of_products(self, S: Array) -> Array:
+        """The kernel from inner products, in their memory."""
+        if self.kind == "linear":
+            return S
+        S *= self.gamma
+        S += self.coef0
+        if self.kind == "sigmoid":
+            return np.tanh(S, out=S)
+        S **= self.degree
+        return S
 
     def source(self, X: Any, n: int) -> Source:
         """Rows over the n training points."""
@@ -59,10 +66,7 @@ class ChosenKernel:
         if self.kind == "callable":
             pieces = [np.diagonal(self.gram(X[i : i + _DIAG], X[i : i + _DIAG])) for i in range(0, n, _DIAG)]
             return KernelRows(self.gram, X, np.concatenate(pieces).astype(np.float64))
-        squares = np.einsum("ij,ij->i", X, X)
-        if self.kind == "poly":
-            squares = (self.gamma * squares + self.coef0) ** self.degree
-        return KernelRows(self.gram, X, squares)
+        return KernelRows(self.gram, X, self._of_products(np.einsum("ij,ij->i", X, X)))
 
 
 def _scaled_points(kernel: Any, X: Any) -> FloatArray | None:
@@ -74,25 +78,15 @@ def _scaled_points(kernel: Any, X: Any) -> FloatArray | None:
     return X / np.asarray(kernel.length_scale, dtype=np.float64)
 
 
-def takes_objects(kernel: Any) -> bool:
-    """Whether the kernel looks at its inputs itself (words, sets, graphs, frames), so that they are not converted."""
-    if isinstance(kernel, str) or kernel is None or not hasattr(kernel, "gram"):
-        return False
-    from gramgraph.kernels.base import Kernel
-
-    return isinstance(kernel, Kernel) and type(kernel).prepare is not Kernel.prepare
-
-
 def choose_kernel(
     kernel: str | Callable[[Any, Any], Any] | Any | None,
     X: Any,
-    weight: FloatArray,
     *,
     gamma: float | str,
     degree: int,
     coef0: float,
 ) -> ChosenKernel:
-    """Settle the kernel: "scale" becomes 1 / (d · variance of X), the variance being weighted as the rows are."""
+    """Settle the kernel; gamma="scale" becomes 1 / (d · variance of X), whatever the weights, as in scikit-learn."""
     if kernel is None:
         kernel = "rbf"
     if hasattr(kernel, "gram") and hasattr(kernel, "diag"):
@@ -108,20 +102,13 @@ def choose_kernel(
         return ChosenKernel(str(kernel))
     if degree < 0 or degree != int(degree):
         raise ModelError(f"degree={degree!r}: expected a whole number, zero or above.")
-    return ChosenKernel(str(kernel), _gamma(gamma, X, weight), int(degree), float(coef0))
+    return ChosenKernel(str(kernel), _gamma(gamma, X), int(degree), float(coef0))
 
 
-def _gamma(gamma: float | str, X: FloatArray, weight: FloatArray) -> float:
-    if gamma == "auto":
-        return 1.0 / X.shape[1]
-    if gamma == "scale":
-        total = weight.sum() * X.shape[1]
-        mean = (weight @ X).sum() / total
-        variance = float(weight @ ((X - mean) ** 2).sum(axis=1) / total)
-        return 1.0 / (X.shape[1] * variance) if variance > 0 else 1.0
-    if isinstance(gamma, str) or not np.isfinite(gamma) or gamma <= 0:
+def _gamma(gamma: float | str, X: FloatArray) -> float:
+    if gamma is None or (not isinstance(gamma, str) and not (np.isfinite(gamma) and gamma > 0)):
         raise ModelError(f"gamma={gamma!r}: expected a number above zero, 'scale' or 'auto'.")
-    return float(gamma)
+    return gamma_value(gamma, X)
 
 
 def gram_of_matrix(K: FloatArray) -> FloatArray:

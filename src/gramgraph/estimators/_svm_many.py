@@ -81,7 +81,10 @@ class Machines:
 def solve_paths(
     matrix: GramRows, problems: Problems, weight: FloatArray, costs: FloatArray, settings: Settings
 ) -> tuple[FloatArray, FloatArray]:
-    """β (costs, entries of points) and (q, costs, 5): level, objective, steps, converged, curved; costs grow."""
+    """β (costs, entries of points) and (q, costs, 5): level, objective, steps, converged, curved; costs grow.
+
+    `weight` is that of every entry of `problems.points`.
+    """
     from gramgraph._numerics import svm_whole
 
     most = settings.max_iter if settings.max_iter >= 0 else np.iinfo(np.int64).max
@@ -90,7 +93,7 @@ def solve_paths(
         problems.points,
         problems.first,
         problems.side,
-        weight[problems.points],
+        weight,
         costs,
         float(settings.tol),
         int(most),
@@ -101,7 +104,7 @@ def solve_paths(
 
 def fit_together(matrix: GramRows, problems: Problems, weight: FloatArray, settings: Settings) -> Machines:
     """All machines from one matrix that is there, without leaving compiled code: C-SVC with a finite C."""
-    beta, told = solve_paths(matrix, problems, weight, np.array([settings.C]), settings)
+    beta, told = solve_paths(matrix, problems, weight[problems.points], np.array([settings.C]), settings)
     W = np.zeros((matrix.n, len(problems)))
     W[problems.points, problems.number] = beta[0]
     bound = np.zeros(matrix.n, np.bool_)

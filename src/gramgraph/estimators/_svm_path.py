@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gramgraph.estimators._svm_classes import class_factors, elect, pairs_of
+from gramgraph.estimators._svm_base import SupportVectors, dense, size_of
+from gramgraph.estimators._svm_classes import class_factors, count_votes, elect, pairs_of
 from gramgraph.estimators._svm_kernel import ChosenKernel, choose_kernel, gram_of_matrix
 from gramgraph.estimators._svm_machine import Settings
 from gramgraph.estimators._svm_many import Problems, pair_problems, solve_paths
-from gramgraph.estimators._svm_rows import GramRows
+from gramgraph.estimators._svm_rows import GramRows, take_points
 from gramgraph.exceptions import ModelError
-from gramgraph.typing import FloatArray, IntArray, RandomState
+from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
 __all__ = ["SVCPath", "svc_path"]
 
@@ -39,7 +41,7 @@ class SVCPath:
 
     @property
     def best_C(self) -> float:
-        """C of the best mean score; the first γ and the smallest C at a tie."""
+        """C of the best mean score; at a tie the first C and of its γ the first, as a search over both would say."""
         return float(self.Cs[self._best()[1]])
 
     @property
@@ -48,7 +50,7 @@ class SVCPath:
         return float(self.gammas[self._best()[0]])
 
     def _best(self) -> tuple[int, int]:
-        g, c = np.unravel_index(int(np.argmax(self.mean_scores)), self.mean_scores.shape)
+        c, g = np.unravel_index(int(np.argmax(self.mean_scores.T)), self.mean_scores.T.shape)
         return int(g), int(c)
 
 
@@ -62,6 +64,7 @@ def svc_path(
     gamma: Any = "scale",
     degree: int = 3,
     coef0: float = 0.0,
+    break_ties: bool = False,
     class_weight: Any = None,
     sample_weight: Any = None,
     tol: float = 1e-3,
@@ -71,9 +74,11 @@ def svc_path(
     """Cross-validated accuracy of `SVC` (pairs of classes vote) for every C in `Cs` and every γ in `gamma`.
 
     One Gram matrix a γ serves all folds, pairs and C, in single precision where that is far below `tol`; C grows and
-    each fit starts from the last one, scaled. gamma="scale" is taken once, from all of X. `cv` is a number of
+    each fit starts from the last one, scaled. gamma="scale" and class_weight="balanced" are taken from the training
+    points of each fold, as a search that refits would; `gammas` then holds the value of all points. `cv` is a number of
     stratified folds or a splitter of scikit-learn; `random_state` shuffles the folds. Weights count in learning, not
-    in the scores. Memory O(n²) of 4 or 8 bytes.
+    in the scores. X may be whatever `kernel` takes: a matrix, sparse or not, a frame, words, sets, graphs. Memory O(n²)
+    of 4 or 8 bytes.
 
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
@@ -81,37 +86,52 @@ def svc_path(
     >>> path.scores.shape, path.best_score > 0.95
     ((2, 3, 5), True)
     """
-    from sklearn.utils import check_array
     from sklearn.utils.validation import _check_sample_weight
 
     costs = np.logspace(-2, 3, 10) if Cs is None else np.atleast_1d(np.asarray(Cs, dtype=np.float64))
     if not len(costs) or not np.all(np.isfinite(costs) & (costs > 0)):
         raise ModelError(f"Cs: expected finite numbers above zero; got {Cs!r}.")
-    X = check_array(X, dtype=np.float64, order="C")
+    X = _read(X, kernel)
+    n = size_of(X)
     classes, label = np.unique(np.asarray(y), return_inverse=True)
-    if len(label) != len(X) or len(classes) < 2:
-        raise ModelError(f"X has {len(X)} points; y has {len(label)} labels of {len(classes)} classes (two or more).")
-    weight = _check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True)
-    weight = weight * class_factors(class_weight, classes, label, weight)[label]
-    splits = _splits(cv, X, label, random_state)
-    choices = [
-        choose_kernel(kernel, X, weight, gamma=g, degree=degree, coef0=coef0)
-        for g in ([gamma] if isinstance(gamma, str) or np.ndim(gamma) == 0 else list(gamma))
-    ]
-    settings = Settings(1.0, None, tol, cache_size * 2.0**20, -1, True)
+    if len(label) != n or len(classes) < 2:
+        raise ModelError(f"X has {n} points; y has {len(label)} labels of {len(classes)} classes (two or more).")
+    weight = _check_sample_weight(sample_weight, np.empty((n, 0)), dtype=np.float64, ensure_non_negative=True)
     by_class = np.argsort(label, kind="stable")  # so that the points of a pair are few stretches of the matrix
-    splits, label, weight = _sorted_splits(splits, by_class), label[by_class], weight[by_class]
-    grid = _Grams(X[np.ix_(by_class, by_class)] if choices[0].kind == "precomputed" else X[by_class], tol, costs.max())
+    splits = _sorted_splits(_splits(cv, n, label, random_state), by_class)
+    label, weight = label[by_class], weight[by_class]
+    X = X[np.ix_(by_class, by_class)] if _is_precomputed(kernel) else take_points(X, by_class)
+    settings = Settings(1.0, None, tol, cache_size * 2.0**20, -1, True)
+    grid = _Grid(X, classes, label, weight, splits, class_weight, bool(break_ties), settings, np.sort(costs))
     order = np.argsort(costs, kind="stable")
-    folds = _folds(label, weight, [train for train, _ in splits], len(classes))
-    scores = np.zeros((len(choices), len(costs), len(splits)))
+    gammas = [gamma] if isinstance(gamma, str) or np.ndim(gamma) == 0 else list(gamma)
+    scores = np.zeros((len(gammas), len(costs), len(splits)))
     steps = np.zeros(scores.shape, np.int64)
-    for g, choice in enumerate(choices):
-        scores[g, order], steps[g, order] = _one_kernel(
-            grid.of(choice), label, weight, folds, [test for _, test in splits], costs[order], settings, len(classes)
-        )
-    widths = [c.gamma if c.kind in ("rbf", "poly") else np.nan for c in choices]
-    return SVCPath(costs, np.array(widths), scores, steps)
+    widths = np.full(len(gammas), np.nan)
+    for g, value in enumerate(gammas):
+        choice = choose_kernel(kernel, X, gamma=value, degree=degree, coef0=coef0)
+        widths[g] = choice.gamma if choice.kind in ("rbf", "poly", "sigmoid") else np.nan
+        parts: list[tuple[ChosenKernel, list[int]]] = [(choice, list(range(len(splits))))]
+        if isinstance(value, str) and value == "scale" and choice.kind in ("rbf", "poly", "sigmoid"):
+            parts = [
+                (choose_kernel(kernel, X[train], gamma=value, degree=degree, coef0=coef0), [s])
+                for s, (train, _) in enumerate(splits)
+            ]
+        for part, folds in parts:
+            cells = np.ix_(order, np.array(folds))
+            scores[g][cells], steps[g][cells] = grid.scores(part, folds)
+    return SVCPath(costs, widths, scores, steps)
+
+
+def _is_precomputed(kernel: Any) -> bool:
+    return isinstance(kernel, str) and kernel == "precomputed"
+
+
+def _read(X: Any, kernel: Any) -> Any:
+    """The points as the machines read them."""
+    reader = SupportVectors()
+    reader.kernel = kernel
+    return dense(reader._points(X, reset=True))
 
 
 def _sorted_splits(splits: list[tuple[IntArray, IntArray]], order: IntArray) -> list[tuple[IntArray, IntArray]]:
@@ -121,20 +141,20 @@ def _sorted_splits(splits: list[tuple[IntArray, IntArray]], order: IntArray) -> 
     return [(np.sort(place[train]), np.sort(place[test])) for train, test in splits]
 
 
-def _splits(cv: Any, X: FloatArray, label: IntArray, random_state: Any) -> list[tuple[IntArray, IntArray]]:
+def _splits(cv: Any, n: int, label: IntArray, random_state: Any) -> list[tuple[IntArray, IntArray]]:
     from sklearn.model_selection import StratifiedKFold, check_cv
 
     if isinstance(cv, (int, np.integer)) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
-    return [(np.asarray(a), np.asarray(b)) for a, b in check_cv(cv, label, classifier=True).split(X, label)]
+    return [(np.asarray(a), np.asarray(b)) for a, b in check_cv(cv, label, classifier=True).split(np.zeros(n), label)]
 
 
 class _Grams:
     """Gram matrices of one set of points for several kernels; RBF ones share the squared distances."""
 
-    def __init__(self, X: FloatArray, tol: float, largest: float) -> None:
-        self.X = X
-        error = 3e-8 * np.sqrt(len(X)) * largest
+    def __init__(self, X: Any, n: int, tol: float, largest: float) -> None:
+        self.X, self.n = X, n
+        error = 3e-8 * np.sqrt(n) * largest
         self.dtype: Any = np.float32 if error < 0.1 * tol else np.float64
         self.distances: FloatArray | None = None
 
@@ -143,7 +163,7 @@ class _Grams:
         if choice.kind == "precomputed":
             return GramRows(np.asarray(gram_of_matrix(self.X), dtype=self.dtype))
         if choice.kind != "rbf":
-            source = choice.source(self.X, len(self.X))
+            source = choice.source(self.X, self.n)
             scale = float(np.max(np.abs(source.diag), initial=0.0))
             # Entries above 1 scale the error of single precision, which was judged for a largest entry of 1.
             return GramRows(source.full(self.dtype if scale <= 1.0 else np.float64))
@@ -164,45 +184,73 @@ class _Grams:
         return GramRows(K)
 
 
-def _folds(label: IntArray, weight: FloatArray, trains: list[IntArray], k: int) -> Problems:
-    """The pairs of classes of every fold, fold by fold."""
-    parts = []
-    for train in trains:
-        problems = pair_problems(label, k, train[weight[train] > 0])
+@dataclass(frozen=True)
+class _Grid:
+    """What all cells of the grid share: points in the order of their classes, folds, costs in growing order."""
+
+    X: Any
+    classes: Array
+    label: IntArray
+    weight: FloatArray
+    splits: list[tuple[IntArray, IntArray]]
+    class_weight: Any
+    break_ties: bool
+    settings: Settings
+    costs: FloatArray
+
+    @cached_property
+    def grams(self) -> _Grams:
+        """Gram matrices, made when they are asked for."""
+        return _Grams(self.X, size_of(self.X), self.settings.tol, float(self.costs[-1]))
+
+    @cached_property
+    def folds(self) -> list[list[tuple[IntArray, FloatArray, FloatArray]]]:
+        """(points, sides, weights) of the pairs of classes, for every fold."""
+        return [self._pairs(train) for train, _ in self.splits]
+
+    def _pairs(self, train: IntArray) -> list[tuple[IntArray, FloatArray, FloatArray]]:
+        k = len(self.classes)
+        factors = class_factors(self.class_weight, self.classes, self.label[train], self.weight[train])
+        weight = self.weight * factors[self.label]
+        problems = pair_problems(self.label, k, train[self.weight[train] > 0])
+        found = []
         for q, (i, j) in enumerate(pairs_of(k)):
             points, side = problems.part(q)
             if len(points) < 2 or np.ptp(side) == 0:
                 raise ModelError(
-                    f"A fold has training points of one of the classes {i} and {j} only. What helps: fewer folds."
+                    f"A fold has training points of one of the classes {self.classes[i]!r} and {self.classes[j]!r} "
+                    "only. What helps: fewer folds."
                 )
-            parts.append((points, side))
-    return Problems.of(parts)
+            found.append((points, side, weight[points]))
+        return found
 
+    def scores(self, choice: ChosenKernel, folds: list[int]) -> tuple[FloatArray, IntArray]:
+        """(costs, folds) each: accuracy on the held-out points, and steps."""
+        matrix = self.grams.of(choice)
+        parts = [pair for s in folds for pair in self.folds[s]]
+        problems = Problems.of([(points, side) for points, side, _ in parts])
+        weight = np.concatenate([w for _, _, w in parts])
+        beta, told = solve_paths(matrix, problems, weight, self.costs, self.settings)
+        n_pairs = len(self.folds[0])
+        found = np.zeros((len(self.costs), len(folds)))
+        for at, s in enumerate(folds):
+            mine = range(at * n_pairs, (at + 1) * n_pairs)
+            found[:, at] = self._accuracy(matrix, problems, mine, beta, told, self.splits[s][1])
+        steps = told[:, :, 2].reshape(len(folds), n_pairs, -1).sum(axis=1).T.astype(np.int64)
+        return found, steps
 
-def _one_kernel(
-    matrix: GramRows,
-    label: IntArray,
-    weight: FloatArray,
-    folds: Problems,
-    tests: list[IntArray],
-    costs: FloatArray,
-    settings: Settings,
-    k: int,
-) -> tuple[FloatArray, IntArray]:
-    """(costs, folds): accuracy on the held-out points and steps, for costs in growing order."""
-    beta, told = solve_paths(matrix, folds, weight, costs, settings)
-    n_pairs = k * (k - 1) // 2
-    scores = np.zeros((len(costs), len(tests)))
-    steps = told[:, :, 2].reshape(len(tests), n_pairs, -1).sum(axis=1).T.astype(np.int64)
-    for s, test in enumerate(tests):
-        mine = range(s * n_pairs, (s + 1) * n_pairs)
-        W = np.zeros((matrix.n, len(costs), n_pairs), matrix.K.dtype)
+    def _accuracy(
+        self, matrix: GramRows, problems: Problems, mine: range, beta: FloatArray, told: FloatArray, test: IntArray
+    ) -> FloatArray:
+        """(costs,): the share of right predictions of one fold, from the machines of its pairs."""
+        n_pairs, k = len(mine), len(self.classes)
+        W = np.zeros((matrix.n, len(self.costs), n_pairs), matrix.K.dtype)
         for q, problem in enumerate(mine):
-            here = slice(int(folds.first[problem]), int(folds.first[problem + 1]))
-            W[folds.points[here], :, q] = beta[:, here].T
+            here = slice(int(problems.first[problem]), int(problems.first[problem + 1]))
+            W[problems.points[here], :, q] = beta[:, here].T
         used = np.flatnonzero(W.any(axis=(1, 2)))
         D = (matrix.block(test, used) @ W[used].reshape(len(used), -1)).astype(np.float64)
-        D = D.reshape(len(test), len(costs), n_pairs) - told[mine.start : mine.stop, :, 0].T
-        for c in range(len(costs)):
-            scores[c, s] = np.mean(elect(D[:, c], k).argmax(axis=1) == label[test])
-    return scores, steps
+        D = D.reshape(len(test), len(self.costs), n_pairs) - told[mine.start : mine.stop, :, 0].T
+        ballot = elect if self.break_ties else count_votes
+        right = [np.mean(ballot(D[:, c], k).argmax(axis=1) == self.label[test]) for c in range(len(self.costs))]
+        return np.array(right)

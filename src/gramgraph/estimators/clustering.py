@@ -9,8 +9,11 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph.estimators._base import KernelEstimator, KernelSpec
+from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option
+from gramgraph.estimators._ridge_features import make_features, row_blocks
+from gramgraph.estimators._sparse import dense
 from gramgraph.exceptions import ModelError
+from gramgraph.kernels.inputs import count, take
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["KernelKMeans"]
@@ -29,10 +32,13 @@ class KernelKMeans(ClusterMixin, KernelEstimator):
     kernel, gamma, degree, coef0 : as in `KernelRidge`. With "linear" this is k-means.
     n_init : runs from different k-means++ starts; the best is kept.
     max_iter : most rounds of a run; every round costs O(n² n_clusters) and never raises the inertia.
+    approx : None, or for large n means of m = `n_components` features: "nystrom" (`landmarks` as `KernelRidge` has
+        them) or "features" (random Fourier features); a round then costs O(n m n_clusters), memory is O(n m).
 
     Attributes
     ----------
-    labels_ (n,), inertia_ (sum of squared distances in the kernel's space), n_iter_, X_fit_.
+    labels_ (n,), inertia_ (sum of squared distances in the kernel's space), n_iter_, X_fit_; with approx features_ and
+    cluster_centers_ (n_clusters, m), the means of the features, instead of X_fit_.
 
     >>> import numpy as np
     >>> from gramgraph.estimators import KernelKMeans
@@ -53,6 +59,9 @@ class KernelKMeans(ClusterMixin, KernelEstimator):
         coef0: float = 1.0,
         n_init: int = 4,
         max_iter: int = 300,
+        approx: str | None = None,
+        n_components: int = 200,
+        landmarks: Any = "uniform",
         random_state: Any = None,
     ) -> None:
         self.n_clusters = n_clusters
@@ -62,75 +71,129 @@ class KernelKMeans(ClusterMixin, KernelEstimator):
         self.coef0 = coef0
         self.n_init = n_init
         self.max_iter = max_iter
+        self.approx = approx
+        self.n_components = n_components
+        self.landmarks = landmarks
         self.random_state = random_state
+
+    _sparse_rows = "keep"
 
     def fit(self, X: Any, y: Any = None) -> KernelKMeans:
         """Find the clusters."""
-        for name in ("n_clusters", "n_init", "max_iter"):
+        check_option("approx", self.approx, (None, "nystrom", "features"))
+        for name in ("n_clusters", "n_init", "max_iter", "n_components"):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
                 raise ModelError(f"{name} must be an integer of at least 1; it is {value!r}.")
         X = self._points(X, reset=True)
+        n = count(X)
+        if n < self.n_clusters:
+            raise ModelError(f"n_clusters is {self.n_clusters}, but there are only n_samples={n} points.")
         self.kernel_ = self._resolve(X)
-        K = self.kernel_.gram(X)
-        if len(K) < self.n_clusters:
-            raise ModelError(f"n_clusters is {self.n_clusters}, but there are only n_samples={len(K)} points.")
+        for name in ("X_fit_", "features_", "cluster_centers_"):
+            self.__dict__.pop(name, None)
+        space = self._space(X)
         rng = check_random_state(self.random_state)
-        runs = [_run(K, _starts(K, self.n_clusters, rng), self.max_iter) for _ in range(self.n_init)]
+        runs = [_run(space, _starts(space, self.n_clusters, rng), self.max_iter) for _ in range(self.n_init)]
         self.labels_, self.inertia_, self.n_iter_ = min(runs, key=lambda run: run[1])
-        self.X_fit_ = X
-        self._shares, self._norms = _means(K, self.labels_, self.n_clusters)
+        shares = _shares(self.labels_, self.n_clusters)
+        self._norms = _norms(shares, space.products(shares))
+        if isinstance(space, _FeatureSpace):
+            self.cluster_centers_ = shares.T @ space.Phi
+        else:
+            self.X_fit_, self._shares = X, shares
         return self
+
+    def _space(self, X: Any) -> _GramSpace | _FeatureSpace:
+        if self.approx is None:
+            return _GramSpace(self.kernel_.gram(X))
+        X = dense(X)
+        self.features_ = make_features(
+            self.kernel_, X, self.approx, self.n_components, self.landmarks, self.random_state, self.kernel
+        )
+        return _FeatureSpace(np.concatenate([self.features_.transform(take(X, rows)) for rows in row_blocks(count(X))]))
 
     def predict(self, X: Any) -> IntArray:
         """The cluster with the nearest mean."""
-        from gramgraph.kernels.inputs import count, take
-
         check_is_fitted(self, "labels_")
         X = self._points(X, reset=False)
         out = np.empty(count(X), dtype=self.labels_.dtype)
         for start in range(0, len(out), _ROWS):
             rows = slice(start, min(len(out), start + _ROWS))
-            K = self.kernel_.gram(take(X, rows), self.X_fit_)
-            out[rows] = (self._norms - 2.0 * K @ self._shares).argmin(axis=1)
+            if self.approx is not None:
+                S = self.features_.transform(dense(take(X, rows))) @ self.cluster_centers_.T
+            else:
+                S = self.kernel_.gram(take(X, rows), self.X_fit_) @ self._shares
+            out[rows] = (self._norms - 2.0 * S).argmin(axis=1)
         return out
 
 
-def _means(K: FloatArray, labels: IntArray, k: int) -> tuple[FloatArray, FloatArray]:
-    """Shares (n, k) with μ_c = Σᵢ shares[i, c] φ(xᵢ), and |μ_c|²; an empty cluster is infinitely far."""
+class _GramSpace:
+    """Points by their Gram matrix."""
+
+    def __init__(self, K: FloatArray) -> None:
+        self.K, self.diag = K, np.diagonal(K)
+
+    def row(self, i: int) -> FloatArray:
+        """k(xᵢ, ·), (n,)."""
+        return self.K[i]
+
+    def products(self, shares: FloatArray) -> FloatArray:
+        """⟨φ(xᵢ), Σⱼ shares[j, c] φ(xⱼ)⟩, (n, k)."""
+        return self.K @ shares
+
+
+class _FeatureSpace:
+    """Points by their features, with ΦΦᵀ near the Gram matrix."""
+
+    def __init__(self, Phi: FloatArray) -> None:
+        self.Phi, self.diag = Phi, np.einsum("ij,ij->i", Phi, Phi)
+
+    def row(self, i: int) -> FloatArray:
+        """φ(xᵢ)ᵀφ(·), (n,)."""
+        return self.Phi @ self.Phi[i]
+
+    def products(self, shares: FloatArray) -> FloatArray:
+        """⟨φ(xᵢ), Σⱼ shares[j, c] φ(xⱼ)⟩, (n, k)."""
+        return self.Phi @ (self.Phi.T @ shares)
+
+
+def _shares(labels: IntArray, k: int) -> FloatArray:
+    """Shares (n, k) with μ_c = Σᵢ shares[i, c] φ(xᵢ)."""
     shares = np.zeros((len(labels), k))
     shares[np.arange(len(labels)), labels] = 1.0
-    sizes = shares.sum(axis=0)
-    shares /= np.maximum(sizes, 1.0)
-    norms = np.einsum("ic,ic->c", shares, K @ shares)
-    return shares, np.where(sizes > 0.0, norms, np.inf)
+    return shares / np.maximum(shares.sum(axis=0), 1.0)
 
 
-def _starts(K: FloatArray, k: int, rng: Any) -> IntArray:
+def _norms(shares: FloatArray, P: FloatArray) -> FloatArray:
+    """|μ_c|² from P = products(shares); an empty cluster is infinitely far."""
+    return np.where(shares.sum(axis=0) > 0.0, np.einsum("ic,ic->c", shares, P), np.inf)
+
+
+def _starts(space: _GramSpace | _FeatureSpace, k: int, rng: Any) -> IntArray:
     """Labels by k-means++: every next center is drawn with chances by its squared distance to those before."""
-    diag = np.diagonal(K)
-    chosen = [int(rng.randint(len(K)))]
-    nearest = np.maximum(diag + diag[chosen[0]] - 2.0 * K[chosen[0]], 0.0)
+    diag, n = space.diag, len(space.diag)
+    chosen = [int(rng.randint(n))]
+    rows = [space.row(chosen[0])]
+    nearest = np.maximum(diag + diag[chosen[0]] - 2.0 * rows[0], 0.0)
     while len(chosen) < k:
         total = nearest.sum()
-        fresh = int(rng.choice(len(K), p=nearest / total)) if total > 0.0 else int(rng.randint(len(K)))
+        fresh = int(rng.choice(n, p=nearest / total)) if total > 0.0 else int(rng.randint(n))
         chosen.append(fresh)
-        nearest = np.minimum(nearest, np.maximum(diag + diag[fresh] - 2.0 * K[fresh], 0.0))
-    return (diag[chosen] - 2.0 * K[:, chosen]).argmin(axis=1)
+        rows.append(space.row(fresh))
+        nearest = np.minimum(nearest, np.maximum(diag + diag[fresh] - 2.0 * rows[-1], 0.0))
+    return (diag[chosen][:, None] - 2.0 * np.array(rows)).argmin(axis=0)
 
 
-def _run(K: FloatArray, labels: IntArray, max_iter: int) -> tuple[IntArray, float, int]:
+def _run(space: _GramSpace | _FeatureSpace, labels: IntArray, max_iter: int) -> tuple[IntArray, float, int]:
     k = int(labels.max()) + 1
-    diag = np.diagonal(K)
-    rows = np.arange(len(K))
+    diag = space.diag
+    rows = np.arange(len(diag))
     rounds = 0
     while True:
-        shares = np.zeros((len(K), k))
-        shares[rows, labels] = 1.0
-        shares /= np.maximum(shares.sum(axis=0), 1.0)
-        P = K @ shares
-        empty = shares.sum(axis=0) == 0.0
-        D = diag[:, None] - 2.0 * P + np.where(empty, np.inf, np.einsum("ic,ic->c", shares, P))
+        shares = _shares(labels, k)
+        P = space.products(shares)
+        D = diag[:, None] - 2.0 * P + _norms(shares, P)
         inertia = float(np.maximum(D[rows, labels], 0.0).sum())
         if rounds == max_iter:
             return labels, inertia, rounds

@@ -11,9 +11,11 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from gramgraph.embeddings.conditional import conditional_operator
 from gramgraph.embeddings.mean import MeanEmbedding
-from gramgraph.estimators._base import KernelEstimator, _is_matrix, is_kernel
+from gramgraph.estimators._base import KernelEstimator, is_kernel
+from gramgraph.estimators._reading import is_matrix, read_points
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.inputs import KernelError, count
+from gramgraph.kernels.tables import is_frame
 from gramgraph.typing import FloatArray
 
 __all__ = ["ConditionalEmbedding"]
@@ -117,7 +119,11 @@ class ConditionalEmbedding(RegressorMixin, KernelEstimator):
         return self
 
     def _inputs(self, X: Any, *, reset: bool) -> Any:
-        if not self._takes_vectors(X):
+        if is_kernel(self.kernel_x) and is_frame(X):
+            found = read_points(self, self.kernel_x, X, reset=reset)
+            if found is not None:
+                return found
+        elif not self._takes_vectors(X):
             return X
         least = 2 if reset else 1
         return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
@@ -125,12 +131,10 @@ class ConditionalEmbedding(RegressorMixin, KernelEstimator):
     def _takes_vectors(self, X: Any) -> bool:
         """Whether X must be a matrix of numbers, which scikit-learn checks; other points are their kernel's affair."""
         if self.kernel_x is None:
-            return self.domain_x not in ("category", "set", "string") or _is_matrix(X)
+            return self.domain_x not in ("category", "set", "string") or is_matrix(X)
         if not is_kernel(self.kernel_x) or isinstance(X, tuple):
             return not isinstance(X, tuple)
-        if hasattr(X, "columns"):
-            return all(kind.kind in "fiub" for kind in getattr(X, "dtypes", ()) if hasattr(kind, "kind"))
-        if _is_matrix(X):
+        if is_matrix(X):
             return True
         try:
             self.kernel_x.prepare(np.array([["a"]]))

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from gramgraph.estimators._base import check_option
 from gramgraph.estimators._gp_latent import LatentEstimator
@@ -104,8 +104,12 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
 
     # -- learning -----------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> GaussianProcessClassifier:
-        """Learn the kernel's parameters and the latent processes; y holds at least two classes."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> GaussianProcessClassifier:
+        """Learn the kernel's parameters and the latent processes; y holds at least two classes.
+
+        `sample_weight` (n,) raises the likelihood of each point to a power, so that weight 2 counts as two equal
+        points; expectation propagation and the softmax link take whole numbers, and so many copies of a point.
+        """
         self._check_options()
         check_option("multi_class", self.multi_class, ("one_vs_rest", "one_vs_one", "softmax"))
         check_option("inference", self.inference, ("laplace", "ep"))
@@ -115,6 +119,7 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
             raise ModelError(f"n_hyper must be None or a whole number of at least 1; it is {self.n_hyper!r}.")
         X = self._points(X, reset=True)
         codes = self._labels(y, count(X))
+        X, codes, self._weights = self._weighed(X, codes, sample_weight)
         if self.copy_X_train and isinstance(X, np.ndarray):
             X = X.copy()
         self.X_train_, self.y_train_ = X, codes
@@ -143,15 +148,37 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
             )
         return codes
 
+    def _weighed(self, X: Any, codes: Any, sample_weight: Any) -> tuple[Any, Any, FloatArray | None]:
+        """Points, classes and weights; where the approximation knows no weights, copies of points instead of them."""
+        if sample_weight is None:
+            return X, codes, None
+        weights = np.asarray(_check_sample_weight(sample_weight, np.zeros((len(codes), 1))), dtype=np.float64)
+        if (weights < 0.0).any() or not (weights > 0.0).any():
+            raise ModelError(
+                f"sample_weight must hold numbers that are not negative and not all zero; they lie between "
+                f"{weights.min():g} and {weights.max():g}."
+            )
+        if self.inference == "laplace" and (self.n_classes_ == 2 or self.multi_class != "softmax"):
+            return X, codes, weights
+        copies = weights.astype(np.int64)
+        if (copies != weights).any():
+            raise ModelError(
+                "sample_weight: inference='ep' and multi_class='softmax' take whole numbers only (so many copies of a "
+                "point); others go with inference='laplace' and 'one_vs_rest' or 'one_vs_one'."
+            )
+        rows = np.repeat(np.arange(len(codes)), copies)
+        return select(X, rows), codes[rows], None
+
     def _problems(self, X: Any, codes: Any) -> list[Problem]:
         self._check_combination()
+        given = self._weights
         C = self.n_classes_
         if C > 2 and self.multi_class == "softmax":
             return [SoftmaxProblem(X, codes, C, max_iter=self.max_iter_predict)]
 
-        def binary(points: Any, positive: Any) -> Problem:
-            y = np.where(positive, 1.0, -1.0)
-            return LatentProblem(points, y, _LINKS[self.link], self.inference, max_iter=self.max_iter_predict)
+        def binary(points: Any, positive: Any, weights: FloatArray | None = given) -> Problem:
+            y, link = np.where(positive, 1.0, -1.0), _LINKS[self.link]
+            return LatentProblem(points, y, link, self.inference, max_iter=self.max_iter_predict, weights=weights)
 
         if C == 2:
             return [binary(X, codes == 1)]
@@ -160,7 +187,7 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
         pairs = []
         for i, j in pairs_of(C):
             rows = np.flatnonzero((codes == i) | (codes == j))
-            pairs.append(binary(select(X, rows), codes[rows] == i))
+            pairs.append(binary(select(X, rows), codes[rows] == i, None if given is None else given[rows]))
         return pairs
 
     def _check_combination(self) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,11 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array, validate_data
 
 from gramgraph.estimators._base import KernelEstimator, check_option
-from gramgraph.estimators._gp_kernels import as_process_kernel, names_columns
+from gramgraph.estimators._gp_kernels import as_process_kernel
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessRegressor"]
-
-_SMALL = 256  # points of the subset on which restarts are followed first
-_LARGE = 2000  # points of the subset where the method has no gradient
-_WORTH = 400  # below this number of points a subset saves nothing
 
 
 class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator):
@@ -44,6 +39,10 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
     n_hyper : draws of "slice", or nodes a dimension of "quadrature" (default 20 and 3).
     coregionalization : rank r of B = W Wᵀ + diag(κ) for several outputs with covariance B ⊗ k + diag(noise) ⊗ I, all
         learned; None: outputs are independent and share the kernel.
+    optimize_inducing : whether the places of inducing points are learned too, together with the kernel's parameters.
+    noise : None, "learned", or a kernel: the variance of the noise is a function of x whose logarithm is a second
+        process (with that kernel), learned with the first (`gramgraph.gp.hetero`) and added to `alpha`. Predicted
+        deviations then contain it, `predict_noise(X)` gives it alone. Exact way only.
 
     Attributes
     ----------
@@ -78,6 +77,8 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         integrate: str | None = None,
         n_hyper: int | None = None,
         coregionalization: int | None = None,
+        optimize_inducing: bool = False,
+        noise: Any = None,
     ) -> None:
         self.kernel = kernel
         self.alpha = alpha
@@ -94,6 +95,8 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         self.integrate = integrate
         self.n_hyper = n_hyper
         self.coregionalization = coregionalization
+        self.optimize_inducing = optimize_inducing
+        self.noise = noise
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -104,6 +107,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
 
     def fit(self, X: Any, y: Any) -> GaussianProcessRegressor:
         """Learn hyper-parameters and condition the process on the data."""
+        from gramgraph.estimators._gp_search import KernelSearch
         from gramgraph.gp.choose import choose
 
         self._check_options()
@@ -111,14 +115,21 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         rng = self._generator()
         self.X_train_, self.y_train_ = data.X, data.Y[:, 0] if self._flat else data.Y
         method, self.explanation_ = choose(
-            self.approx, kernel, data, n_inducing=self.n_inducing, rank=self.coregionalization, rng=rng
+            self.approx,
+            kernel,
+            data,
+            n_inducing=self.n_inducing,
+            rank=self.coregionalization,
+            noise=self.noise,
+            rng=rng,
         )
-        self._method = method
         self.approx_, self.exact_ = method.name, method.exact
-        self.kernel_ = self._optimized(method, kernel, rng)
+        search = KernelSearch(self, method, self._bounds, rng)
+        self.kernel_ = search.run(kernel)
+        self._method, self.search_ = search.method, search.found
         self._condition(self._method.posterior(self.kernel_))
         if self.integrate is not None:
-            self._integrate(rng)
+            self._integrate(search, rng)
         return self
 
     def _check_options(self) -> None:
@@ -126,6 +137,9 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
 
         check_option("approx", self.approx, APPROXIMATIONS)
         check_option("integrate", self.integrate, (None, "slice", "quadrature"))
+        check_option("optimize_inducing", self.optimize_inducing, (True, False))
+        if isinstance(self.noise, str):
+            check_option("noise", self.noise, ("learned",))
         if isinstance(self.optimizer, str):
             check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
         for name in ("n_restarts_optimizer", "n_inducing"):
@@ -165,9 +179,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
     def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
         if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
             return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
-        if hasattr(X, "iloc") and names_columns(self.kernel):  # a frame whose columns the kernel asks for by name
-            validate_data(self, X, reset=reset, skip_check_array=True)
-            return X
         return super()._points(X, reset=reset, least=least)
 
     def _noise(self, alpha: Any, n: int) -> FloatArray:
@@ -177,73 +188,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         if not np.isfinite(noise).all() or (noise < 0).any():
             raise ModelError(f"alpha must not be negative; it is {alpha!r}.")
         return np.broadcast_to(noise, (n,)).copy()
-
-    def _objective(self, method: Any, kernel: Any) -> Any:
-        from gramgraph.gp.priors import prior_density
-        from gramgraph.linalg.base import PositiveDefiniteError
-
-        density = prior_density(self.hyper_prior, kernel.parameter_names)
-
-        def objective(theta: FloatArray, gradient: bool) -> tuple[float, FloatArray | None]:
-            try:
-                value, slope = method.evidence(kernel.with_theta(theta), gradient)
-            except PositiveDefiniteError:
-                return -np.inf, np.zeros_like(theta)
-            if density is not None:
-                more, more_slope = density(theta)
-                value, slope = value + more, None if slope is None else slope + more_slope
-            return value, slope
-
-        return objective
-
-    def _optimized(self, method: Any, kernel: Any, rng: np.random.Generator) -> Any:
-        from gramgraph.gp.hyper import one_thread, search
-        from gramgraph.gp.methods import Exact, subset
-
-        if hasattr(method, "start"):  # the method has parameters beside those of the kernel
-            method.start(kernel, self.optimizer is not None, self._bounds, rng, self.n_restarts_optimizer)
-            self.search_ = method.search
-            return method.kernel
-        if self.optimizer is None or len(kernel.theta) == 0:
-            self.search_ = None
-            return kernel
-        if callable(self.optimizer):
-            return self._own_optimizer(self._objective(method, kernel), kernel, rng)
-        target: Any = method
-        if method.name in ("rff", "cg"):  # no gradient of their own: learn from the exact evidence of a subset
-            target = Exact(subset(method.data, _LARGE, rng))
-        theta, restarts, small, share = kernel.theta, self.n_restarts_optimizer, None, 1.0
-        if target.data.n > _WORTH and (restarts or not target.exact):
-            size = _SMALL if target.exact else _LARGE // 2
-            share = min(1.0, size / target.data.n)
-            small = self._objective(Exact(subset(target.data, size, rng)), kernel)
-            if hasattr(method, "reselected"):  # inducing points go where the kernel of the subset wants them
-                theta, restarts = search(small, theta, self._bounds, restarts=restarts, random_state=rng).theta, 0
-                target = self._method = method.reselected(kernel.with_theta(theta), self.n_inducing, rng)
-        with one_thread() if target.data.n <= _WORTH else nullcontext():
-            self.search_ = search(
-                self._objective(target, kernel),
-                theta,
-                self._bounds,
-                restarts=restarts,
-                small=small,
-                share=share,
-                tol=1e-9 if target.exact else 1e-6,
-                random_state=rng,
-            )
-        return kernel.with_theta(self.search_.theta)
-
-    def _own_optimizer(self, objective: Any, kernel: Any, rng: np.random.Generator) -> Any:
-        from gramgraph.gp.hyper import random_starts
-
-        def negative(theta: FloatArray, eval_gradient: bool = True) -> Any:
-            value, slope = objective(np.asarray(theta, dtype=float), eval_gradient)
-            return (-value, -slope) if eval_gradient and slope is not None else -value
-
-        starts = [kernel.theta, *random_starts(kernel.theta, self._bounds, self.n_restarts_optimizer, rng)]
-        found = [self.optimizer(negative, start, bounds=self._bounds) for start in starts]  # type: ignore[misc,operator]
-        self.search_ = None
-        return kernel.with_theta(np.asarray(min(found, key=lambda pair: float(pair[1]))[0]))
 
     def _condition(self, posterior: Any) -> None:
         self.posterior_ = posterior
@@ -262,11 +206,11 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
             raise AttributeError(f"approx_={self.approx_!r} has no dense Cholesky factor.")
         return factor.lower()
 
-    def _integrate(self, rng: np.random.Generator) -> None:
+    def _integrate(self, search: Any, rng: np.random.Generator) -> None:
         from gramgraph.gp.mixture import integrate_over
 
         kernel = self.kernel_
-        objective = self._objective(self._method, kernel)
+        objective = search.objective(self._method, kernel)
         self.mixture_ = integrate_over(
             lambda theta: objective(theta, False)[0],
             lambda theta: self._method.posterior(kernel.with_theta(theta)),
@@ -351,6 +295,32 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         mean = process.mean(X)[:, 0] * self._y_scale[0] + self._y_mean[0]
         return gaussian(mean, self._scaled(process.cov(X, latent=latent)))
 
+    def node(self, child: Any, X: Any, *, latent: bool = False) -> Any:
+        """The values at X as a node without parents of a network: a `LinearGaussian` of a vector of m numbers.
+
+        >>> import gramgraph as gg
+        >>> gp = GaussianProcessRegressor(alpha=0.01, optimizer=None).fit([[0.0], [1.0]], [0.0, 1.0])
+        >>> f = gp.node("f", [[0.2], [0.8]])
+        >>> total = gg.LinearGaussian("total", f.child, [[1.0, 1.0]], sd=0.1)
+        >>> net = gg.BayesianNetwork(cpds=[f, total])
+        >>> gp.predict([[0.2], [0.8]]).round(2), net.query("f", {"total": 2.0}).means().to_numpy().round(2)
+        (array([0.21, 0.84]), array([[0.62, 1.25]]))
+        """
+        from gramgraph.conditionals import LinearGaussian
+        from gramgraph.gp.posterior import half_of
+        from gramgraph.variables import Real, Var
+
+        found = self.posterior(X, latent=latent)
+        root = half_of(np.asarray(found.cov, dtype=np.float64))  # rounding may have left it slightly indefinite
+        var = child if isinstance(child, Var) else Var(str(child), Real(len(root)))
+        return LinearGaussian(var, intercept=found.mean, covariance=root @ root.T)
+
+    def conditional(self, child: Any, parents: Any) -> Any:
+        """p(child | parents) for networks: N(mean(x), std(x)²) at the values x of the parents, a `Predictor`."""
+        from gramgraph.conditionals import Predictor
+
+        return Predictor(child, parents, self, noise="predictive")
+
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, *, method: str = "auto") -> FloatArray:
         """Draws of the process at X, (m, n_samples), or (m, q, n_samples) for several outputs.
 
@@ -370,6 +340,14 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         draws = process.sample(X, n_samples, random_state=state, **options)
         draws = draws * self._y_scale[:, None] + self._y_mean[:, None]
         return draws[:, 0] if self._flat else draws
+
+    def predict_noise(self, X: Any) -> FloatArray:
+        """Standard deviation of the learned noise at X, (m,), or (m, q); only with `noise=`."""
+        process = self._process()
+        if not hasattr(process, "noise_variance"):
+            raise ModelError("this model has no noise that depends on x. What helps: noise='learned', and a fit.")
+        std = np.sqrt(process.noise_variance(self._test_points(X)))[:, None] * self._y_scale
+        return std[:, 0] if self._flat else std
 
     def predict_gradient(self, X: Any, return_std: bool = False) -> Any:
         """∂f/∂x at X, (m, d), or (m, d, q); with standard deviations (m, d) where the kernel has second derivatives."""

@@ -19,6 +19,8 @@ _ROWS = 1024
 
 
 class _KernelNeighbors(KernelEstimator):
+    _sparse_rows = "keep"
+
     def __init__(
         self,
         n_neighbors: int = 5,

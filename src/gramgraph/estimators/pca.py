@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
 from gramgraph.estimators._pca_spectrum import HalfGram, WholeGram, smallest_ritz_value, top_eigenpairs
 from gramgraph.estimators._ridge_features import FeatureModel, expansion, make_features, row_blocks
+from gramgraph.estimators._sparse import dense
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
@@ -49,11 +50,16 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         self.n_components = n_components
         self.whiten = whiten
 
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
     def fit(self, X: Any, y: Any = None) -> PCA:
         """Find the components; O(n d min(n, d))."""
         from scipy.linalg import svd
 
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr", ensure_min_samples=2))
         n, d = X.shape
         self.mean_ = X.mean(axis=0)
         _, s, components = svd(X - self.mean_, full_matrices=False, check_finite=False, overwrite_a=True)
@@ -84,7 +90,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> FloatArray:
         """Coordinates along the components, (n, k)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False))
         return ((X - self.mean_) @ self.components_.T) / self._scale()
 
     def inverse_transform(self, X: Any) -> FloatArray:
@@ -128,6 +134,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     approx : None, or for large n components of m = `n_features` features: "nystrom" (`landmarks` as `KernelRidge` has
         them) or "features" (random Fourier features); O(n m²) time, O(m²) memory, and `partial_fit` for blocks.
     n_jobs : threads over blocks of rows, with approx.
+
+    Points as in `KernelRidge`; pre-images need dense vectors.
 
     Attributes
     ----------
@@ -174,6 +182,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self.n_jobs = n_jobs
         self.random_state = random_state
 
+    _sparse_rows = "keep"
+
     def fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Find the components of the training points."""
         self._fit(X)
@@ -188,7 +198,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     def partial_fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Learn from one more block of rows; the features are fixed by the first block, or by given landmarks."""
         first = not hasattr(self, "_model")
-        X = self._points(X, reset=first)
+        X = dense(self._points(X, reset=first))
         if first:
             self._check_options()
             self.kernel_ = self._resolve(X)
@@ -237,6 +247,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
         self._check_options()
         X = self._points(X, reset=True, least=2)
+        X = X if self.approx is None and self.pre_image is None else dense(X)
         self.kernel_ = self._resolve(X)
         if self.approx is not None:
             self._model = self._new_model(X)
@@ -326,7 +337,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         out = np.empty((count(X), len(self.eigenvalues_)))
         if self.approx is not None:
             for rows in row_blocks(len(out)):
-                part = take(X, rows)
+                part = dense(take(X, rows))
                 if self._dual is None:
                     out[rows] = self.features_.transform(part) @ self.components_
                 else:

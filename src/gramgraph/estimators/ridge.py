@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from gramgraph.estimators import _ridge_features as _features
 from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
 from gramgraph.estimators._ridge_features import FeatureModel
+from gramgraph.estimators._sparse import dense
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
@@ -105,14 +106,18 @@ class KernelRidge(RegressorMixin, KernelEstimator):
     ----------
     alpha : positive float, array (t,) of one a target, or the α of `alphas` with the least "loo" (leave-one-out) or
         "gcv" (generalized cross-validation) error. With approx, "loo" reads the rows a second time, "gcv" does not.
-    kernel, gamma, degree, coef0 : a kernel value, "rbf", "linear", "poly", "precomputed", or a function of two
-        matrices; the numbers serve the names.
+    kernel, gamma, degree, coef0 : a kernel value, "rbf", "linear", "poly", "sigmoid" (not always positive definite),
+        "precomputed", or a function of two matrices; the numbers serve the names.
     alphas : candidates for "loo" and "gcv"; by default 28 from 1e-6 to 1e3.
     approx : None solves with the (n, n) matrix, O(n³). "nystrom" (m landmarks) and "features" (m random Fourier
         features) solve in m dimensions, O(n m²) time and O(m²) memory beyond the data; only these have `partial_fit`.
     n_components : m.
     landmarks : how the landmarks are chosen: "uniform", "leverage", "kmeans" or "pivots"; or the points themselves.
     n_jobs : threads over blocks of rows, with approx; None for one, -1 for one a processor.
+
+    Points are rows of a matrix (dense, or sparse: named kernels and RBF, linear, polynomial and sigmoid values read
+    sparse rows as they are, others and approx make them dense), a frame whose columns the kernel asks for by name, or
+    whatever the kernel takes: words, sets, graphs.
 
     Attributes
     ----------
@@ -129,6 +134,7 @@ class KernelRidge(RegressorMixin, KernelEstimator):
     """
 
     alpha_: Any
+    _sparse_rows = "keep"
 
     def __init__(
         self,
@@ -218,6 +224,7 @@ class KernelRidge(RegressorMixin, KernelEstimator):
         from gramgraph.kernels.inputs import count
 
         X = self._points(X, reset=reset)
+        X = X if self.approx is None else dense(X)
         n = count(X)
         y = self._targets(y, n)
         if reset:
@@ -311,7 +318,7 @@ class KernelRidge(RegressorMixin, KernelEstimator):
         def answer(band: slice) -> None:
             for part in _features.row_blocks(band.stop - band.start):
                 rows = slice(band.start + part.start, band.start + part.stop)
-                some = take(X, rows)
+                some = take(X, rows) if self.approx is None else dense(take(X, rows))
                 out[rows] = (
                     self.features_.transform(some) if points is None else self.kernel_.gram(some, points)
                 ) @ coef

@@ -29,6 +29,10 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
     kernel : "rbf" (exp(−|x − x′|²/2h²)), a kernel value with k ≥ 0, "precomputed" or a function of two matrices.
     degree : 0 for local means, 1 for local lines, which have no bias at the border.
 
+    There is no `approx`: features approximate k up to an error that is the same everywhere, and f is a ratio of two
+    sums that are both small where points are few, so that the error would be as large as f there. Sums are exact
+    instead and made in blocks: memory does not grow with n times the number of new points.
+
     Where all weights are below the smallest number, "rbf" follows the nearest points, other kernels give the mean of y.
 
     Attributes
@@ -60,7 +64,8 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         check_option("degree", self.degree, (0, 1))
         X = self._points(X, reset=True)
         self.kernel_ = resolve_kernel(self.kernel, X, gamma=0.5)
-        self._vectors = isinstance(X, np.ndarray) and X.ndim == 2 and not self.kernel_.precomputed
+        numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
+        self._vectors = numbers and not self.kernel_.precomputed
         if self.degree == 1 and not self._vectors:
             raise ModelError("degree=1 fits lines and needs points that are vectors. What helps: degree=0.")
         n = count(X)

@@ -15,6 +15,7 @@ from gramgraph.estimators._svm_base import SupportVectors, dense, learns_in_bloc
 from gramgraph.estimators._svm_classes import (
     agree,
     class_factors,
+    count_votes,
     couple,
     dag_scores,
     elect,
@@ -48,9 +49,10 @@ class SVC(ClassifierMixin, SupportVectors):
     minimal optimization. `nu` (the least share of support vectors, the largest of margin errors) replaces C when
     given; C = inf asks for the hard margin and fails with an error when the classes cannot be separated.
 
-    `kernel` is None (RBF with gamma), a value of `gramgraph.kernels`, "linear", "rbf", "poly", "precomputed", or a
-    function of (X, Y). `multiclass` is "ovo" (all pairs vote; ties go to the larger summed decisions), "ovr" (one
-    against the rest, the largest decision wins) or "dag" (pairs in a decision graph, k − 1 evaluations a point).
+    `kernel` is None (RBF with gamma), a value of `gramgraph.kernels`, "linear", "rbf", "poly", "sigmoid" (not always
+    positive definite), "precomputed", or a function of (X, Y). `multiclass` is "ovo" (all pairs vote; a tie goes to
+    the first class, or with `break_ties=True` to the larger summed decisions), "ovr" (one against the rest, the largest
+    decision wins) or "dag" (pairs in a decision graph, k − 1 evaluations a point).
     `probability=True` fits Platt's sigmoids to cross-validated decisions and couples pairs; `predict` does not change
     by it, and the largest probability is always that of the predicted class.
 
@@ -85,6 +87,7 @@ class SVC(ClassifierMixin, SupportVectors):
         coef0: float = 0.0,
         multiclass: str = "ovo",
         decision_function_shape: str = "ovr",
+        break_ties: bool = False,
         class_weight: Any = None,
         probability: bool = False,
         tol: float = 1e-3,
@@ -104,6 +107,7 @@ class SVC(ClassifierMixin, SupportVectors):
         self.coef0 = coef0
         self.multiclass = multiclass
         self.decision_function_shape = decision_function_shape
+        self.break_ties = break_ties
         self.class_weight = class_weight
         self.probability = probability
         self.tol = tol
@@ -146,6 +150,12 @@ class SVC(ClassifierMixin, SupportVectors):
     def _checked(self) -> Settings:
         check_option("multiclass", self.multiclass, ("ovo", "ovr", "dag"))
         check_option("decision_function_shape", self.decision_function_shape, ("ovo", "ovr"))
+        check_option("break_ties", self.break_ties, (True, False))
+        if self.break_ties and self.decision_function_shape == "ovo":
+            raise ModelError(
+                "break_ties must be False when decision_function_shape is 'ovo': ties are broken by the scores of "
+                "classes. What helps: decision_function_shape='ovr'."
+            )
         if not (isinstance(self.C, (int, float, np.integer, np.floating)) and self.C > 0):
             raise ModelError(f"C must be a number above zero (inf for the hard margin); it is {self.C!r}.")
         return self._settings(float(self.C), self.nu)
@@ -229,7 +239,8 @@ class SVC(ClassifierMixin, SupportVectors):
     # -- asking -------------------------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> FloatArray:
-        """(n,) for two classes: positive speaks for classes_[1]; (n, k) scores whose largest is the prediction.
+        """(n,) for two classes: positive speaks for classes_[1]; (n, k) scores whose largest is the prediction, but
+        for ties of votes without `break_ties`.
 
         With decision_function_shape="ovo" (and pairs): the raw (n, k (k − 1) / 2) decisions, positive for the first.
         """
@@ -246,6 +257,8 @@ class SVC(ClassifierMixin, SupportVectors):
     def _codes(self, D: FloatArray) -> IntArray:
         if len(self.classes_) == 2:
             return (D[:, 0] > 0).astype(np.int64)
+        if self.multiclass == "ovo" and not self.break_ties:
+            return np.asarray(count_votes(D, len(self.classes_)).argmax(axis=1), np.int64)
         return np.asarray(self._scores(D).argmax(axis=1), np.int64)
 
     def predict(self, X: Any) -> Array:
@@ -286,6 +299,7 @@ class SVC(ClassifierMixin, SupportVectors):
             gamma=self.gamma,
             degree=self.degree,
             coef0=self.coef0,
+            break_ties=self.break_ties,
             class_weight=self.class_weight,
             sample_weight=sample_weight,
             tol=self.tol,

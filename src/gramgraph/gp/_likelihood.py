@@ -13,7 +13,7 @@ from gramgraph.exceptions import ModelError
 from gramgraph.gp._integrals import tilted
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Derivatives", "Likelihood", "Moments", "positive", "safe_exp", "sigmoid", "targets"]
+__all__ = ["Derivatives", "Likelihood", "Moments", "Weighted", "positive", "safe_exp", "sigmoid", "targets"]
 
 
 class Derivatives(NamedTuple):
@@ -91,6 +91,34 @@ class Likelihood(ABC):
         # differences before squares: E[r²] − E[r]² would cancel
         moved = _expectation(lambda f: (self.response(f) - center[:, None]) ** 2, mean, var)
         return _expectation(self.spread, mean, var) + moved
+
+
+@dataclass(frozen=True, eq=False)
+class Weighted(Likelihood):
+    """p(y | f)^w: a point of weight 2 counts as two equal ones, a point of weight 0 not at all."""
+
+    base: Likelihood
+    weights: FloatArray  # (n,)
+
+    def log_density(self, y: Array, f: Array) -> FloatArray:
+        """w log p(y | f)."""
+        return self.weights * self.base.log_density(y, f)
+
+    def derivatives(self, y: Array, f: Array) -> Derivatives:
+        """Those of the base times w."""
+        return Derivatives(*(self.weights * part for part in self.base.derivatives(y, f)))
+
+    def gradient(self, y: Array, f: Array) -> FloatArray:
+        """That of the base times w."""
+        return self.weights * self.base.gradient(y, f)
+
+    def response(self, f: Array) -> FloatArray:
+        """That of the base."""
+        return self.base.response(f)
+
+    def check(self, y: Any) -> FloatArray:
+        """That of the base."""
+        return self.base.check(y)
 
 
 def _expectation(function: Callable[[Any], FloatArray], mean: FloatArray, var: FloatArray) -> FloatArray:

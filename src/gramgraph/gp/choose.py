@@ -21,7 +21,14 @@ _MOST = 8000  # four (n, n) matrices of this size take 2 GB
 
 
 def choose(
-    approx: str, kernel: Kernel, data: Data, *, n_inducing: int, rank: int | None, rng: np.random.Generator
+    approx: str,
+    kernel: Kernel,
+    data: Data,
+    *,
+    n_inducing: int,
+    rank: int | None,
+    rng: np.random.Generator,
+    noise: Any = None,
 ) -> tuple[Method, str]:
     """The method for `approx`, and a sentence that says why.
 
@@ -31,6 +38,8 @@ def choose(
     >>> choose("auto", Matern(), data, n_inducing=10, rank=None, rng=np.random.default_rng(0))[0].name
     'state_space'
     """
+    if noise is not None:
+        return _learned_noise(approx, data, noise, rank, rng)
     if rank is not None:
         return _coregional(approx, data, rank)
     if approx != "auto":
@@ -105,6 +114,20 @@ def _coregional(approx: str, data: Data, rank: int) -> tuple[Method, str]:
         raise ModelError(f"coregionalization has one way, an exact one: approx='auto', not {approx!r}.")
     method: Any = Coregional(data, rank)
     return method, f"coregional, as asked: {_about(method)}"
+
+
+def _learned_noise(
+    approx: str, data: Data, noise: Any, rank: int | None, rng: np.random.Generator
+) -> tuple[Method, str]:
+    from gramgraph.gp.hetero import LearnedNoise
+    from gramgraph.kernels.base import Kernel
+
+    if approx not in ("auto", "exact") or rank is not None:
+        raise ModelError("learned noise has one way, an exact one, for independent outputs: approx='auto'.")
+    if noise != "learned" and not isinstance(noise, Kernel):
+        raise ModelError(f"noise must be None, 'learned' or the kernel of its logarithm; it is {noise!r}.")
+    method: Any = LearnedNoise(data, noise if isinstance(noise, Kernel) else None, rng)
+    return method, f"exact with a noise process, as asked: {_about(method)}"
 
 
 _ABOUT = {

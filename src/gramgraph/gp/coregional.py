@@ -69,7 +69,11 @@ def coregional_evidence(
 
 
 class Coregional:
-    """The method behind `coregionalization=rank`: learns the kernel, B = W Wᵀ + diag(κ) and one noise an output."""
+    """The method behind `coregionalization=rank`: learns the kernel, B = W Wᵀ + diag(κ) and one noise an output.
+
+    Its limits: all outputs are seen at all points (no gaps in Y), the noise of an output is the same everywhere, one
+    kernel serves all outputs (a single B), there is no mean function, and `alpha` is added to every learned noise.
+    """
 
     name = "coregional"
     exact = True
@@ -79,6 +83,10 @@ class Coregional:
             raise ModelError(f"coregionalization must be a whole number ≥ 0, the rank of W; it is {rank!r}.")
         if data.mean.basis(data.X).shape[1] or data.mean.fixed(data.X) is not None:
             raise ModelError("coregionalization has no mean functions. What helps: normalize_y=True.")
+        if data.equal_noise is None:
+            raise ModelError(
+                "coregionalization has one noise variance an output, the same for all points: alpha must be a number."
+            )
         self.data, self.rank = data, int(rank)
 
     def _unpack(self, extra: FloatArray, t: int) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:

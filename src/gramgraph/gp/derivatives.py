@@ -117,6 +117,9 @@ def jet(kernel: Kernel, X: FloatArray, Y: FloatArray) -> Jet:
         for factor in kernel.factors[1:]:
             found = _product(found, jet(factor, X, Y))
         return found
+    plain = getattr(kernel, "plain", None)
+    if plain is not None:  # a kernel with parameters of its own kind that is one of the others
+        return jet(plain(), X, Y)
     raise KernelError(
         f"{type(kernel).__name__} has no second derivatives here. They exist for RBF, Matern (nu 3/2, 5/2), "
         "RationalQuadratic, Periodic, Linear, Polynomial, Constant, their scaled sums and products."

@@ -16,9 +16,11 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.markov import NoiseSplit, split_noise
 from gramgraph.gp.means import Mean
+from gramgraph.gp.reverse import by_rows, rbf_moments, row_wise
 from gramgraph.kernels.inputs import count
+from gramgraph.kernels.stationary import RBF
 from gramgraph.linalg.base import MAX_JITTER
-from gramgraph.linalg.dense import DenseFactor, _restore_lower, factor_lower
+from gramgraph.linalg.dense import DenseFactor, _restore_lower, factor_lower, invert_lower
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["Evidence", "Profile", "Trend", "Weights", "exact_evidence", "profile", "solve_weights"]
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
+_FIRST = 1e-10  # of the diagonal: smaller pivots are looked at, and jitter for the sake of accuracy begins here
+_BORNE = 1e-5  # relative error of A α that is borne before anything is added
+_ACCURATE = 1e-7  # and after it
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,6 +112,49 @@ def solve_weights(factor: DenseFactor, Y: FloatArray, H: FloatArray, mean: Mean)
     return Weights(alpha, Trend(H, coef, inner, KinvH, log_factor, lost), value)
 
 
+def factor_and_solve(
+    A: FloatArray, R: FloatArray, H: FloatArray, mean: Mean, *, floor: float, max_jitter: float = MAX_JITTER
+) -> tuple[DenseFactor, Weights]:
+    """The factor of A, in its memory, and the weights, with enough on the diagonal for both to be accurate.
+
+    Points that coincide and disagree ask for weights of the size 1 / jitter, whose sums then lose all digits. So where
+    a pivot is small, (A + jitter) α is compared with what it should be; if they differ by more than 1e-5 (1e-7 once
+    there is jitter), it grows, from 1e-10 of the diagonal on. `floor`: what no eigenvalue of A is below.
+    """
+    diagonal = A.diagonal().copy()
+    scale = float(diagonal.mean())
+    least = 0.0
+    while True:
+        L, jitter = factor_lower(A, max_jitter=max_jitter, floor=floor, least=least)
+        factor = DenseFactor(L, jitter)
+        weights = solve_weights(factor, R, H, mean)
+        least = max(10.0 * jitter, _FIRST * scale)
+        if least > max_jitter * scale or not (jitter > 0.0 or nearly_singular(factor, diagonal)):
+            return factor, weights
+        if _gap(L, diagonal + jitter, weights, R, H) <= (_ACCURATE if jitter > 0.0 else _BORNE):
+            return factor, weights
+        _restore_lower(A)
+        np.fill_diagonal(A, diagonal)
+
+
+def nearly_singular(factor: DenseFactor, diagonal: FloatArray) -> bool:
+    """Whether a pivot is so small that solutions may have lost their digits."""
+    return bool((factor.L.diagonal() ** 2 < _FIRST * diagonal).any())
+
+
+def _gap(L: FloatArray, diagonal: FloatArray, weights: Weights, R: FloatArray, H: FloatArray) -> float:
+    """max |target − A α| / max |target|, with A's entries from the strict upper triangle of L."""
+    from scipy.linalg.blas import dsymm
+
+    target = R if weights.trend is None else R - H @ weights.trend.coef
+    pivots = L.diagonal().copy()
+    np.fill_diagonal(L, diagonal)
+    gap = np.abs(target - dsymm(1.0, L.T, weights.alpha, lower=1)).max(0, initial=0.0)
+    np.fill_diagonal(L, pivots)
+    size = np.abs(target).max(0, initial=0.0)
+    return float((gap / np.where(size > 0.0, size, 1.0)).max(initial=0.0))
+
+
 @dataclass(frozen=True, eq=False)
 class Profile:
     """The evidence once the columns [R, H] have been multiplied through Σ⁻¹; the weights of the mean are dealt with."""
@@ -179,8 +227,8 @@ def exact_evidence(
 ) -> Evidence:
     """log p(Y) under the process plus noise on the diagonal, summed over the columns of Y; with its gradient if asked.
 
-    One factorization in place, then its inverse in the same memory, turned into bar_K there: at most four (n, n)
-    arrays live at once for a scaled sum of distance kernels.
+    One factorization in place, then its inverse in the same memory. From 600 points on the gradient is taken from there
+    some rows at a time: one (n, n) array is alive, and while the kernel is evaluated those of one of its terms.
 
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
@@ -193,16 +241,19 @@ def exact_evidence(
     Y = Y.reshape(len(Y), -1)
     R, H = residual(Y, X, mean)
     peeled = _peel(kernel)
-    A, pull = peeled.gram(X, gradient)
-    A[np.diag_indices_from(A)] += noise + peeled.split.noise
-    L, jitter = factor_lower(A, max_jitter=max_jitter)
-    factor = DenseFactor(L, jitter)
-    weights = solve_weights(factor, R, H, mean)
+    rows = gradient and row_wise(peeled.base, X)
+    A, pull = peeled.gram(X, gradient and not rows)
+    added = np.broadcast_to(np.asarray(noise + peeled.split.noise, dtype=float), (len(Y),))
+    A[np.diag_indices_from(A)] += added
+    factor, weights = factor_and_solve(A, R, H, mean, floor=float(added.min()), max_jitter=max_jitter)
     value = float(weights.log_evidence.sum())
+    if rows:
+        theta, by_noise = peeled.pull_rows(X, factor, weights, R.shape[1])
+        return Evidence(value, theta, by_noise, factor.jitter)
     if pull is None:
-        return Evidence(value, jitter=jitter)
+        return Evidence(value, jitter=factor.jitter)
     bar_K = cotangent(factor, weights, R.shape[1])
-    return Evidence(value, pull(bar_K), bar_K.diagonal().copy(), jitter)
+    return Evidence(value, pull(bar_K), bar_K.diagonal().copy(), factor.jitter)
 
 
 @dataclass(frozen=True, eq=False)
@@ -236,6 +287,23 @@ class _Peeled:
 
         return np.multiply(K, v, order="C"), pull  # a new matrix: K belongs to the pull
 
+    def pull_rows(self, X: Any, factor: DenseFactor, weights: Weights, q: int) -> tuple[FloatArray, FloatArray]:
+        """The gradients by theta and by the noise of each point, in the memory of the factor, which is destroyed."""
+        base, A = self.base, factor.L
+        assert base is not None
+        invert_lower(A)
+        U, w = cotangent_parts(weights, q)
+        diagonal = (U * U) @ w - 0.5 * q * A.diagonal()
+        if isinstance(base, RBF):
+            theta, apart = rbf_moments(base, base.prepare(X), A, U, w, q)
+            total = apart + self.variance * float(diagonal.sum())
+        else:
+            theta, total = by_rows(base, X, A, U, w, q)
+            theta, total = self.variance * theta, self.variance * total
+        if self.free:
+            theta = np.concatenate([[total], theta])
+        return self.split.theta(theta, float(diagonal.sum())), diagonal
+
 
 def _peel(kernel: Kernel) -> _Peeled:
     from gramgraph.kernels.algebra import Scale
@@ -257,14 +325,21 @@ def residual(Y: FloatArray, X: Any, mean: Mean) -> tuple[FloatArray, FloatArray]
 def cotangent(factor: DenseFactor, weights: Weights, q: int) -> FloatArray:
     """bar_K = ½ (α αᵀ − q P) in the memory of the factor, which is destroyed."""
     from scipy.linalg.blas import dsyrk
-    from scipy.linalg.lapack import dpotri
 
     A = factor.L
-    dpotri(A.T, lower=0, overwrite_c=1)  # the C-ordered lower triangle is the upper one of the transposed view
-    dsyrk(0.5, weights.alpha, beta=-0.5 * q, c=A.T, lower=0, overwrite_c=1)
-    trend = weights.trend
-    if trend is not None and trend.A is not None:
-        V = trend.A.half_solve(trend.KinvH.T).T  # P = K⁻¹ − V Vᵀ
-        dsyrk(0.5 * q, V, beta=1.0, c=A.T, lower=0, overwrite_c=1)
+    invert_lower(A)
+    U, w = cotangent_parts(weights, q)
+    # the C-ordered lower triangle is the upper one of the transposed view
+    dsyrk(1.0, U * np.sqrt(w), beta=-0.5 * q, c=A.T, lower=0, overwrite_c=1)
     _restore_lower(A.T)
     return A
+
+
+def cotangent_parts(weights: Weights, q: int) -> tuple[FloatArray, FloatArray]:
+    """U (n, c) and w (c,) of bar_K = U diag(w) Uᵀ − ½ q K⁻¹: ½ α αᵀ, and V Vᵀ = K⁻¹ − P of uncertain weights."""
+    U, w = weights.alpha, np.full(weights.alpha.shape[1], 0.5)
+    trend = weights.trend
+    if trend is not None and trend.A is not None:
+        V = trend.A.half_solve(trend.KinvH.T).T
+        U, w = np.concatenate([U, V], axis=1), np.concatenate([w, np.full(V.shape[1], 0.5 * q)])
+    return U, w

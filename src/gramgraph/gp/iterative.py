@@ -171,7 +171,8 @@ class ConjugateGradient:
         """The process given the data; every variance is one more solution."""
         split, matvec, factor, solved, result, shift = self._solved(kernel)
         solve = _Solve(matvec, factor, self.tol)
-        return SolvePosterior(kernel, self.data, split, solve, solved, result, shift, factor.jitter)
+        lifted = float((matvec.noise - self.data.noise - split.noise).max(initial=0.0))
+        return SolvePosterior(kernel, self.data, split, solve, solved, result, shift, max(factor.jitter, lifted))
 
     def with_data(self, data: Data) -> ConjugateGradient:
         """For other data."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from gramgraph.exceptions import ModelError
+from gramgraph.gp._likelihood import Weighted
 from gramgraph.gp.ascent import curvature_at, quasi_newton
 from gramgraph.gp.ep import ep_evidence, ep_posterior
 from gramgraph.gp.hyper import Objective, Search, ascend, random_starts
@@ -64,11 +65,16 @@ class LatentProblem:
     prior_mean: float = 0.0
     offset: FloatArray | float = 0.0
     max_iter: int = 100
+    weights: FloatArray | None = None  # (n,) of the points; Laplace's approximation only
 
     @property
     def n(self) -> int:
         """Number of points."""
         return len(self.y)
+
+    @property
+    def _seen(self) -> Likelihood:
+        return self.likelihood if self.weights is None else Weighted(self.likelihood, self.weights)
 
     def evidence(self, kernel: Kernel, gradient: bool, start: Any) -> ApproximateEvidence:
         """log q(y) and its gradient."""
@@ -77,7 +83,7 @@ class LatentProblem:
             kernel,
             self.X,
             self.y,
-            self.likelihood,
+            self._seen,
             gradient=gradient,
             offset=self.offset + self.prior_mean,
             start=start,
@@ -92,19 +98,20 @@ class LatentProblem:
             kernel,
             self.X,
             self.y,
-            self.likelihood,
+            self._seen,
             prior_mean=self.prior_mean,
             offset=self.offset,
             start=start,
             max_iter=self.max_iter,
         )
-        return found
+        return replace(found, likelihood=self.likelihood)  # new points have the weight 1
 
     def part(self, size: int, rng: np.random.Generator) -> LatentProblem:
         """Some of the points."""
         rows = _spread_rows(self.y, size, rng)
         offset = self.offset if np.ndim(self.offset) == 0 else np.asarray(self.offset)[rows]
-        return replace(self, X=select(self.X, rows), y=self.y[rows], offset=offset)
+        weights = None if self.weights is None else self.weights[rows]
+        return replace(self, X=select(self.X, rows), y=self.y[rows], offset=offset, weights=weights)
 
 
 @dataclass(frozen=True, eq=False)

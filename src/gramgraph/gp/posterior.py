@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
-from gramgraph.gp.evidence import Trend, Weights, residual, solve_weights
+from gramgraph.gp.evidence import Trend, Weights, factor_and_solve, nearly_singular, residual, solve_weights
+from gramgraph.gp.markov import split_noise
 from gramgraph.gp.means import Mean
 from gramgraph.kernels.inputs import as_points, count, take
-from gramgraph.linalg.base import MAX_JITTER
-from gramgraph.linalg.dense import DenseFactor, factor_lower
+from gramgraph.linalg.base import MAX_JITTER, PositiveDefiniteError
+from gramgraph.linalg.dense import DenseFactor
 from gramgraph.typing import FloatArray, RandomState
 
 if TYPE_CHECKING:
@@ -166,7 +167,10 @@ class ExactPosterior:
     # -- learning more ------------------------------------------------------------------------------------------
 
     def condition(self, X: Any, Y: Any, *, noise: float | FloatArray = 0.0) -> ExactPosterior:
-        """The posterior after more points: the factor grows by q rows, O(n² q) instead of O(n³)."""
+        """The posterior after more points: the factor grows by q rows, O(n² q) instead of O(n³).
+
+        Points that the old ones determine, without noise, are the exception: the whole matrix is factored again.
+        """
         new = self.kernel.prepare(X)
         m = count(new)
         Y = np.asarray(Y, dtype=float).reshape(m, -1)
@@ -175,12 +179,15 @@ class ExactPosterior:
         extra = np.broadcast_to(np.asarray(noise, dtype=float), (m,)).copy()
         corner = self.kernel.gram(new)
         corner[np.diag_indices_from(corner)] += extra
-        factor = self.factor.append(self.kernel.gram(self.X, new), corner)
-        X_all = _stack(self.X, new)
-        Y_all = np.concatenate([self.Y, Y])
+        X_all, Y_all, noise_all = _stack(self.X, new), np.concatenate([self.Y, Y]), np.concatenate([self.noise, extra])
+        try:
+            factor = self.factor.append(self.kernel.gram(self.X, new), corner)
+        except PositiveDefiniteError:
+            return fit_exact(self.kernel, X_all, Y_all, noise=noise_all, mean=self.trend_of)
+        if factor.jitter > 0.0 or nearly_singular(factor, self.kernel.diag(X_all) + noise_all):
+            return fit_exact(self.kernel, X_all, Y_all, noise=noise_all, mean=self.trend_of)
         R, H = residual(Y_all, X_all, self.trend_of)
         weights = solve_weights(factor, R, H, self.trend_of)
-        noise_all = np.concatenate([self.noise, extra])
         return ExactPosterior(self.kernel, X_all, Y_all, noise_all, self.trend_of, factor, weights)
 
     # -- leave one out ------------------------------------------------------------------------------------------
@@ -263,10 +270,10 @@ def fit_exact(
     added = np.broadcast_to(np.asarray(noise, dtype=float), (len(Y),)).copy()
     K = np.ascontiguousarray(kernel.gram(X))
     K[np.diag_indices_from(K)] += added
-    L, jitter = factor_lower(K, max_jitter=max_jitter)
-    factor = DenseFactor(L, jitter)
     R, H = residual(Y, X, mean)
-    return ExactPosterior(kernel, X, Y, added, mean, factor, solve_weights(factor, R, H, mean))
+    floor = float(added.min(initial=np.inf)) + split_noise(kernel).noise
+    factor, weights = factor_and_solve(K, R, H, mean, floor=floor, max_jitter=max_jitter)
+    return ExactPosterior(kernel, X, Y, added, mean, factor, weights)
 
 
 def slopes_of(function: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
@@ -300,7 +307,7 @@ def _stack(A: Any, B: Any) -> Any:
     if isinstance(A, np.ndarray):
         return np.concatenate([A, B])
     if hasattr(A, "iloc"):
-        import pandas as pd
+        from gramgraph.kernels.tables import joined_tables
 
-        return pd.concat([A, B], ignore_index=True)
+        return joined_tables(A, B)
     return [*A, *B]

@@ -122,16 +122,27 @@ class Sparse:
         half = inner.half_solve(VC)
         result = profile(G - half.T @ half, log_lambda + inner.logdet, R.shape[1], self.data.n, self.data.mean)
         blocks = None if kept is None else tuple(kept)
-        return _Sums(split, root, inner, inner.solve(VC), result, trace * R.shape[1], root.jitter, shift, blocks)
+        jitter = max(root.jitter, float((noise - self.data.noise - split.noise).max(initial=0.0)))
+        return _Sums(split, root, inner, inner.solve(VC), result, trace * R.shape[1], jitter, shift, blocks)
 
     def evidence(self, kernel: Kernel, gradient: bool) -> tuple[float, FloatArray | None]:
         """The bound (Titsias) or the approximate evidence, and its gradient by theta with Z kept."""
         sums = self.sums(kernel, keep=gradient)
         value = sums.result.value - sums.trace
-        return (value, self._gradient(kernel, sums)) if gradient else (value, None)
+        return (value, self._gradient(kernel, sums)[0]) if gradient else (value, None)
 
-    def _gradient(self, kernel: Kernel, sums: _Sums) -> FloatArray:
-        """Second pass: bar_V = V (Σ_c α α ᵀ − q Σ⁻¹) a block, pulled back through k(Z, X), k(Z, Z) and the diagonal."""
+    def evidence_by_points(self, kernel: Kernel) -> tuple[float, FloatArray, FloatArray]:
+        """The same with the gradients by theta and by the places of the inducing points, (m, d)."""
+        sums = self.sums(kernel, keep=True)
+        theta, places = self._gradient(kernel, sums, inputs=True)
+        assert places is not None
+        return sums.result.value - sums.trace, theta, places
+
+    def _gradient(self, kernel: Kernel, sums: _Sums, *, inputs: bool = False) -> tuple[FloatArray, FloatArray | None]:
+        """Second pass: bar_V = V (Σ_c α α ᵀ − q Σ⁻¹) a block, pulled back through k(Z, X), k(Z, Z) and the diagonal.
+
+        ∂/∂theta, and with `inputs` ∂/∂Z.
+        """
         split, root = sums.split, sums.root
         smooth = split.smooth
         assert smooth is not None and root is not None
@@ -142,10 +153,11 @@ class Sparse:
         noise = self._noise(kernel, split)
         free = self.data.noise + split.noise > noise * (1 - 1e-12)  # a raised noise does not move
         by_theta, by_noise = np.zeros(len(smooth.theta)), 0.0
+        by_places = np.zeros(np.shape(self.Z)) if inputs else None
         EV = np.zeros((root.n, root.n))
         inverse = sums.inner.inverse()
         for i, (rows, part) in enumerate(self._blocks()):
-            K, pull = smooth.pullback(part, self.Z)
+            K, pull = smooth.pullback(part, self.Z, inputs=inputs)
             V = sums.blocks[i] if sums.blocks is not None else root.half_solve(K.T)
             del K
             k, k_pull = smooth.diag_pullback(part)
@@ -167,13 +179,19 @@ class Sparse:
                 bar_k = bar_lam
             E = _upper_solve(root, np.asfortranarray(bar_V))
             EV += E @ V.T
-            by_theta += pull(np.ascontiguousarray(E.T)).theta
+            found = pull(np.ascontiguousarray(E.T))
+            by_theta += found.theta
+            if by_places is not None:
+                by_places += _needed(found.Y, smooth)
             if self.name != "sor":
                 by_theta += k_pull(bar_k).theta
             by_noise += float(bar_lam[free[rows]].sum())
         bar_Kuu = -0.5 * _upper_solve(root, EV.T).T
-        by_theta += smooth.pullback(self.Z)[1](0.5 * (bar_Kuu + bar_Kuu.T)).theta
-        return split.theta(by_theta, by_noise)
+        found = smooth.pullback(self.Z, inputs=inputs)[1](0.5 * (bar_Kuu + bar_Kuu.T))
+        by_theta += found.theta
+        if by_places is not None:
+            by_places += _needed(found.X, smooth)
+        return split.theta(by_theta, by_noise), by_places
 
     def posterior(self, kernel: Kernel) -> SparsePosterior:
         """The process given the data through the inducing points."""
@@ -227,6 +245,12 @@ def select_inducing(kernel: Kernel, X: Any, m: int, rng: np.random.Generator) ->
     return select_landmarks(smooth, select(X, rows), m, method="pivots")
 
 
+def _needed(found: FloatArray | None, kernel: Kernel) -> FloatArray:
+    if found is None:
+        raise ModelError(f"{kernel} gives no gradient by its inputs: its inducing points cannot be moved.")
+    return found
+
+
 def _first(Z: Any) -> Any:
     from gramgraph.kernels.inputs import take
 
@@ -277,7 +301,8 @@ class RandomFeatures:
         half = inner.half_solve(VC)
         logdet = float(np.log(noise).sum()) + inner.logdet
         result = profile(G - half.T @ half, logdet, R.shape[1], self.data.n, self.data.mean)
-        return _Sums(split, None, inner, inner.solve(VC), result, 0.0, 0.0, shift), features
+        jitter = float((noise - self.data.noise - split.noise).max(initial=0.0))
+        return _Sums(split, None, inner, inner.solve(VC), result, 0.0, jitter, shift), features
 
     def evidence(self, kernel: Kernel, gradient: bool) -> tuple[float, FloatArray | None]:
         """The evidence of the features."""
@@ -316,7 +341,7 @@ class SparsePosterior:
 
     @property
     def jitter(self) -> float:
-        """What was added to the Gram matrix of the inducing points."""
+        """What was added to the Gram matrix of the inducing points, or to a noise that was too small."""
         return self.sums.jitter
 
     @cached_property

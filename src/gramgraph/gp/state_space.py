@@ -26,6 +26,7 @@ __all__ = ["StateSpaceMethod", "StateSpacePosterior", "line", "state_space_evide
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _EPS = float(np.finfo(float).eps)
+_FIRST = 1e-10  # the first jitter, of the variance: observations that coincide and disagree need so much to be weighed
 
 
 def line(X: Any) -> FloatArray:
@@ -76,7 +77,7 @@ def _filtered(kernel: Kernel, t: FloatArray, columns: FloatArray, noise: FloatAr
     scale = float(model.h @ model.Pinf @ model.h + R.mean())
     columns = np.ascontiguousarray(columns)
     jitter = 0.0
-    for jitter in jitter_levels(scale):
+    for jitter in (0.0, *jitter_levels(scale, least=_FIRST * scale)):
         if process_filter(A, at, model.Pinf, model.h, R + jitter, columns, 4.0 * _EPS * scale, D, M, V, S) == 0.0:
             report_jitter("The Kalman filter", jitter, scale)
             return _Filtered(model, split, steps, at, A, D, M, V, S, jitter)
@@ -149,7 +150,7 @@ def _fast(kernel: Kernel, t: FloatArray, data: Data) -> tuple[float, float] | No
     scale = variance + float(noise.mean())
     run = {0.5: matern12_evidence, 1.5: matern32_evidence, 2.5: matern52_evidence}[smooth.nu]
     y = np.ascontiguousarray(R[:, 0])
-    for jitter in jitter_levels(scale):
+    for jitter in (0.0, *jitter_levels(scale, least=_FIRST * scale)):
         logs, fit, lifted = run(t, y, noise + jitter if jitter else noise, rate, variance, 4.0 * _EPS * scale)
         if lifted == 0.0:
             return -0.5 * (logs + fit + len(t) * _LOG_2PI), jitter
@@ -307,7 +308,7 @@ class _Smoothed:
         R, rt = np.zeros((self.n + 1, 1, 1)), np.zeros(T, dtype=np.int64)
         rt[self.at_data] = np.arange(1, self.n + 1)
         shape = ((T, s), (T, s, s), (T, s), (T, s, s))
-        for jitter in jitter_levels(self.scale):
+        for jitter in (0.0, *jitter_levels(self.scale, least=_FIRST * self.scale)):
             R[1:, 0, 0] = self.R + jitter
             parts = [np.empty(each) for each in shape]
             zero, h = np.zeros(s), self.model.h[None, :]

@@ -109,6 +109,19 @@ class Kernel(Parametrized, ABC):
             tiles.fill(self, X, Y, found, n_jobs)
         return found  # type: ignore[no-any-return]
 
+    def __call__(self, X: Any, Y: Any | None = None, /) -> FloatArray:
+        """The same as `gram`: a kernel is a function of two sets of points.
+
+        So it can be handed to estimators of scikit-learn that call `kernel(X, Y)` with matrices, such as its SVC, SVR
+        and OneClassSVM. Those that call with one pair of points at a time (its KernelRidge, KernelPCA, Nystroem) take
+        kernel="precomputed" and `gram`.
+
+        >>> from gramgraph.kernels import RBF
+        >>> RBF()([0.0], [0.0, 1.0]).round(4)
+        array([[1.    , 0.6065]])
+        """
+        return self.gram(X, Y)
+
     def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
         """K for prepared points, into a matrix of doubles."""
         from gramgraph.kernels import tiles
@@ -250,6 +263,49 @@ class Kernel(Parametrized, ABC):
         from gramgraph.kernels.feature_space import Centered
 
         return Centered(self, reference)
+
+    # -- fields by name -----------------------------------------------------------------------------------------
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Fields by name; with `deep` those of parts too, as scikit-learn names them.
+
+        >>> from gramgraph.kernels import RBF
+        >>> sorted((2 * RBF(0.5)).get_params())
+        ['base', 'base__fixed', 'base__length_scale', 'fixed', 'variance']
+        """
+        from gramgraph.kernels.fields import kernel_parameters
+
+        return kernel_parameters(self, deep=deep)
+
+    def with_params(self, **changes: Any) -> Kernel:
+        """A new kernel with some fields replaced, named as in `get_params`.
+
+        >>> from gramgraph.kernels import RBF
+        >>> (2 * RBF(0.5)).with_params(base__length_scale=3.0)
+        2 * RBF(length_scale=3)
+        """
+        from gramgraph.kernels.fields import with_kernel_parameters
+
+        found: Kernel = with_kernel_parameters(self, changes)
+        return found
+
+    def set_params(self, **changes: Any) -> Kernel:
+        """Refused: a kernel is a value. Estimators of this library put a new one in place, others cannot.
+
+        scikit-learn's own estimators would ignore a kernel that comes back: a grid search over `kernel__length_scale`
+        would then try the same kernel again and again without a word.
+        """
+        if not changes:
+            return self
+        raise KernelError(
+            f"{type(self).__name__} is a value and does not change. What helps: kernel.with_params({', '.join(changes)}"
+            "=…), a grid of kernels such as {'kernel': [RBF(0.5), RBF(2.0)]}, or an estimator of gramgraph, whose "
+            "set_params(kernel__…=…) puts a new kernel in place."
+        )
+
+    def __sklearn_clone__(self) -> Kernel:
+        """A frozen value is its own copy."""
+        return self
 
     # -- other forms, where they exist --------------------------------------------------------------------------
 

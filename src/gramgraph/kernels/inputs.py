@@ -83,19 +83,22 @@ def columns_of(X: Any, columns: Any) -> Any:
     """
     single = isinstance(columns, (str, int, np.integer))
     wanted = [columns] if single else list(columns)
+    if hasattr(X, "arrays"):  # a Table
+        found = [X.column(c) for c in wanted]
+        return found[0] if single else found[0][:, None] if len(found) == 1 else _side_by_side(found)
     if hasattr(X, "columns"):
         names = list(X.columns)
-        found = [
+        named = [
             c if c in names else names[c] if isinstance(c, (int, np.integer)) and c < len(names) else None
             for c in wanted
         ]
-        if None in found:
+        if None in named:
             from gramgraph.exceptions import did_you_mean, listing
 
-            missing = wanted[found.index(None)]
+            missing = wanted[named.index(None)]
             hint = did_you_mean(missing, [str(name) for name in names])
             raise KernelError(f"{missing!r} is not a column of the data. Columns: {listing(names)}.{hint}")
-        return X[found[0]].to_numpy() if single else X[found].to_numpy()
+        return X[named[0]].to_numpy() if single else X[named].to_numpy()
     array = np.asarray(X)
     if array.ndim == 1:
         array = array[:, None]
@@ -107,3 +110,13 @@ def columns_of(X: Any, columns: Any) -> Any:
         if not -array.shape[1] <= c < array.shape[1]:
             raise KernelError(f"column {c} does not exist: X has shape {array.shape}.")
     return array[:, wanted[0]] if single else array[:, wanted]
+
+
+def _side_by_side(parts: list[Any]) -> Any:
+    """Columns as one matrix: of numbers where all are, else of objects (NumPy would write numbers as text)."""
+    if all(part.dtype.kind in "fiub" for part in parts):
+        return np.column_stack(parts)
+    whole = np.empty((len(parts[0]), len(parts)), dtype=object)
+    for j, part in enumerate(parts):
+        whole[:, j] = part
+    return whole

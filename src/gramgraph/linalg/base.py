@@ -104,15 +104,15 @@ class GramMatrix(Protocol):
 
 
 def jitter_levels(
-    scale: float, *, eps: float = float(np.finfo(float).eps), limit: float = MAX_JITTER
+    scale: float, *, eps: float = float(np.finfo(float).eps), limit: float = MAX_JITTER, least: float = 0.0
 ) -> Iterator[float]:
-    """0, then 10 ε·scale growing by powers of ten up to limit·scale.
+    """0, then 10 ε·scale growing by powers of ten up to limit·scale; with `least`: that, ten times it, ….
 
     >>> [f"{level:.0e}" for level in jitter_levels(2.0, limit=1e-13)]
     ['0e+00', '4e-15', '4e-14']
     """
-    yield 0.0
-    level = 10.0 * eps
+    yield least
+    level = least * 10.0 / scale if least > 0.0 else 10.0 * eps
     while level <= limit:
         yield level * scale
         level *= 10.0

@@ -24,6 +24,8 @@ __all__ = ["Dense", "DenseFactor", "SingleFactor"]
 
 #: Reciprocal condition number below which a factor in single precision is not trusted.
 _SINGLE_RCOND = 1e-5
+#: Condition number below which blocks of the diagonal may be inverted and multiplied instead of solved.
+_EASY = 1e6
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,26 +117,27 @@ class Dense:
         return SingleFactor(DenseFactor(L, jitter), self.A) if rcond > _SINGLE_RCOND else None
 
 
-def factor_lower(A: Array, *, max_jitter: float, what: str = "The Gram matrix") -> tuple[Array, float]:
+def factor_lower(
+    A: Array, *, max_jitter: float, what: str = "The Gram matrix", floor: float = 0.0, least: float = 0.0
+) -> tuple[Array, float]:
     """Turn the lower triangle of the C-ordered A into its Cholesky factor, in place; the jitter that was needed.
 
-    The strict upper triangle keeps A, from which the lower one is restored when a try has failed.
+    The strict upper triangle keeps A, from which the lower one is restored when a try has failed. `floor` is a number
+    that no eigenvalue is below, when one is known (noise on the diagonal): a far smaller condition number than double
+    precision can bear allows a quicker way. `least` is the smallest jitter that is tried.
     """
-    from scipy.linalg import get_lapack_funcs
-
-    (potrf,) = get_lapack_funcs(("potrf",), (A,))
     diagonal = A.diagonal().copy()
     scale = float(diagonal.mean(dtype=float))
     eps = float(np.finfo(A.dtype).eps)
     if not np.isfinite(scale):
         check_finite(A, what)
+    easy = scale * len(diagonal) < _EASY * floor
     jitter = 0.0
-    for jitter in jitter_levels(scale, eps=eps, limit=max_jitter if scale > 0.0 else 0.0):
-        if jitter > 0.0:
+    for jitter in jitter_levels(scale, eps=eps, limit=max_jitter if scale > 0.0 else 0.0, least=least):
+        if jitter > least:
             _restore_lower(A)
         np.fill_diagonal(A, diagonal + A.dtype.type(jitter))
-        # A C-ordered lower triangle is the upper triangle of the transposed, Fortran-ordered view.
-        _, info = potrf(A.T, lower=0, clean=0, overwrite_a=1)
+        info = _potrf(A, easy)
         pivots = A.diagonal()
         if info == 0 and np.isfinite(pivots).all():
             if np.all(pivots**2 > eps * np.maximum(diagonal, 0.0)):
@@ -145,6 +148,31 @@ def factor_lower(A: Array, *, max_jitter: float, what: str = "The Gram matrix") 
             np.fill_diagonal(A, diagonal)
             check_finite(A, what)
     raise PositiveDefiniteError.after_jitter(what, jitter, scale)
+
+
+def _potrf(A: Array, easy: bool) -> int:
+    """Cholesky factor of the lower triangle of a C-ordered matrix, in place; 0, or the pivot that broke."""
+    from scipy.linalg import get_lapack_funcs
+
+    from gramgraph.linalg.blocked import BLOCKED, blocked_cholesky
+
+    if len(A) >= BLOCKED:
+        found = blocked_cholesky(A, well_conditioned=easy)
+        if found is not None:
+            return found
+    (potrf,) = get_lapack_funcs(("potrf",), (A,))
+    # A C-ordered lower triangle is the upper triangle of the transposed, Fortran-ordered view.
+    return int(potrf(A.T, lower=0, clean=0, overwrite_a=1)[1])
+
+
+def invert_lower(L: Array) -> None:
+    """Turn the Cholesky factor in the lower triangle of the C-ordered L into (L Lᵀ)⁻¹, in place; 2n³/3 operations."""
+    from scipy.linalg import get_lapack_funcs
+
+    from gramgraph.linalg.blocked import BLOCKED, blocked_inverse
+
+    if len(L) < BLOCKED or not blocked_inverse(L):
+        get_lapack_funcs(("potri",), (L,))[0](L.T, lower=0, overwrite_c=1)
 
 
 def _restore_lower(A: FloatArray, block: int = 256) -> None:
@@ -201,11 +229,20 @@ class DenseFactor:
 
         return get_lapack_funcs((name,), (self.L,))[0]
 
+    def _blas(self, name: str) -> Any:
+        from scipy.linalg import get_blas_funcs
+
+        return get_blas_funcs((name,), (self.L,))[0]
+
     def solve(self, B: Array, /, *, overwrite: bool = False) -> FloatArray:
         """A⁻¹ B, 2 n² operations a column; in B's memory with `overwrite` when B is Fortran-ordered."""
         B = check_rows(B, self.n)
         if B.size == 0:
             return B.copy()
+        if B.size == self.n:  # LAPACK takes one column for a matrix, at a third of the speed
+            trsv = self._blas("trsv")
+            half = trsv(self.L.T, B.ravel(), lower=0, trans=1)
+            return trsv(self.L.T, half, lower=0, overwrite_x=1).reshape(B.shape)
         X, _ = self._lapack("potrs")(self.L.T, B, lower=0, overwrite_b=overwrite)
         return X.reshape(B.shape)
 
@@ -219,20 +256,16 @@ class DenseFactor:
 
     def half(self, Z: Array, /) -> FloatArray:
         """L Z."""
-        from scipy.linalg import get_blas_funcs
-
         Z = check_rows(Z, self.n, "Z")
         columns = Z.reshape(self.n, -1)
         if columns.size == 0:
             return Z.copy()
-        (trmm,) = get_blas_funcs(("trmm",), (self.L,))
-        return trmm(1.0, self.L.T, columns, lower=0, trans_a=1).reshape(Z.shape)
+        return self._blas("trmm")(1.0, self.L.T, columns, lower=0, trans_a=1).reshape(Z.shape)
 
     def inverse(self, *, triangle: Literal["both", "lower"] = "both", overwrite: bool = False) -> FloatArray:
-        """A⁻¹ by potri, 2n³/3 operations; `overwrite` destroys this factor. With triangle="lower" only that counts."""
-        L = self.L if overwrite else self.L.copy()
-        X, _ = self._lapack("potri")(L.T, lower=0, overwrite_c=1)
-        A = np.ascontiguousarray(X.T)
+        """A⁻¹, 2n³/3 operations; `overwrite` destroys this factor. With triangle="lower" only that counts."""
+        A = np.ascontiguousarray(self.L) if overwrite else np.array(self.L, order="C")
+        invert_lower(A)
         if triangle == "both":
             _restore_lower(A.T)  # in the transposed view the lower triangle stands above the diagonal, and is copied
         return A
