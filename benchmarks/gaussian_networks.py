@@ -1,10 +1,11 @@
 """Linear-Gaussian networks: posterior means of 1,000 cases against pgmpy's `predict`, and growth on chains and grids.
 
 `python -m benchmarks gaussian_networks [--networks arth150 …] [--tasks tenth half most gaps fresh growth]`. Cases are
-drawn from the network. `tenth`, `half`, `most`: 10 %, 50 % and 90 % of the variables are observed, the same in all
-cases; `gaps`: each cell is missing with probability 10 %, so that nearly every case has its own pattern (pgmpy, which
-takes one pattern a call, is timed on 20 of them); `fresh`: as `half`, with the network built anew for every call.
-`growth` has no peer: all posterior means and variances of a chain and of a square grid, CPU time, peak memory.
+drawn from the network; both sides hand back a data frame of the means. `tenth`, `half`, `most`: 10 %, 50 % and 90 % of
+the variables are observed, the same in all cases; `gaps`: each cell is missing with probability 10 %, so that nearly
+every case has its own pattern (pgmpy, which takes one pattern a call, is timed on 20 of them); `fresh`: as `half`, with
+the network built anew for every call. `growth` has no peer: all posterior means and variances of a chain and of a
+square grid, CPU time, peak memory.
 """
 
 from __future__ import annotations
@@ -59,9 +60,8 @@ def _peer(net: Any) -> Any:
     return model
 
 
-def _ours(net: Any, cases: Any, names: list[str]) -> np.ndarray:
-    answer = net.query(names, cases)
-    return np.column_stack([answer[name].mean() for name in names])
+def _ours(net: Any, cases: Any, names: list[str]) -> Any:
+    return net.query(names, cases).means()
 
 
 def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
@@ -76,10 +76,10 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
         return _gaps(cell, net, cases)
     asked = [name for name in net.variables if name not in cases.columns]
     if cell.contestant == OURS:
-        answer = _ours(net, cases, asked)[:20]
+        answer = _ours(net, cases, asked).to_numpy()[:20]
 
         def call() -> None:
-            (_network_again(net) if cell.task == "fresh" else net).query(asked, cases)
+            _ours(_network_again(net) if cell.task == "fresh" else net, cases, asked)
     else:
         model = _peer(net)
         answer = model.predict(cases)[asked].to_numpy()[:20]
@@ -98,9 +98,9 @@ def _network_again(net: Any) -> Any:
 def _gaps(cell: Cell, net: Any, cases: Any) -> Measurement:
     few = 20
     if cell.contestant == OURS:
-        answer = net.query(list(net.variables), cases)
-        found = np.column_stack([answer[name].mean() for name in net.variables])[:few]
-        cpu, wall, repeats = measure(lambda: net.query(None, cases), budget=cell.budget)
+        names = list(net.variables)
+        found = _ours(net, cases, names).to_numpy()[:few]
+        cpu, wall, repeats = measure(lambda: _ours(net, cases, names), budget=cell.budget)
         return Measurement(cpu, wall, repeats, 1, answers=(found,))
     model = _peer(net)
     rows = [cases.iloc[[i]].dropna(axis=1) for i in range(few)]

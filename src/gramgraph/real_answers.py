@@ -8,12 +8,16 @@ from typing import Any
 import numpy as np
 
 from gramgraph import _show
+from gramgraph._cells import is_mixed
 from gramgraph.answers import Answer, Belief, Key
 from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.real_beliefs import MixtureBelief, RealBelief, SampledBelief
 from gramgraph.typing import FloatArray
 
 __all__ = ["MixtureBelief", "RealAnswer", "RealBelief", "SampledBelief"]
+
+#: Names of components, means (cases, components), variances (cases or 1, components).
+Table = tuple[Any, FloatArray, FloatArray]
 
 
 class RealAnswer(Answer):
@@ -29,7 +33,7 @@ class RealAnswer(Answer):
     (['x'], True, -2.1237)
     """
 
-    __slots__ = ("_find_log_p", "_keys", "_log_p", "_made", "_maker", "observed")
+    __slots__ = ("_find_log_p", "_keys", "_log_p", "_made", "_maker", "_table", "observed")
 
     def __init__(
         self,
@@ -41,6 +45,7 @@ class RealAnswer(Answer):
         exact: bool = True,
         batched: bool = False,
         details: Mapping[str, Any] | None = None,
+        table: Callable[[], Table] | None = None,
     ) -> None:
         super().__init__({}, np.zeros((0, 0)) if batched else np.zeros(0), 0.0, engine=engine, exact=exact)
         self._log_p: Any = None if callable(log_evidence) else log_evidence
@@ -50,6 +55,7 @@ class RealAnswer(Answer):
         self._maker = maker
         self._made: dict[Key, Any] = {}
         self.details = details or {}
+        self._table = table  # all single beliefs side by side, where an engine has them so
         self.observed: Callable[[Key], Any] | None = None  # what was observed can be asked for, but is not listed
 
     @property
@@ -84,6 +90,52 @@ class RealAnswer(Answer):
     def __len__(self) -> int:
         return len(self._keys)
 
+    def means(self) -> Any:
+        """Posterior means of the real variables as a DataFrame: one row a case, one column a component.
+
+        For a table of cases this is the quick way to all of them; the rows keep the labels of the table.
+
+        >>> import gramgraph as gg
+        >>> net = gg.BayesianNetwork("x{real} -> y{real}", cpds={"x": (0, 1), "y": {"coefficients": 2.0, "sd": 1.0}})
+        >>> net.query("x", [{"y": 2.0}, {"y": -1.0}]).means().round(6).to_dict("list")
+        {'x': [0.8, -0.4]}
+        """
+        return self._frame(0)
+
+    def sds(self) -> Any:
+        """Posterior standard deviations of the real variables, in the same form as `means`."""
+        return self._frame(1)
+
+    def _frame(self, which: int) -> Any:
+        import pandas as pd
+
+        names, mean, var = self._moment_table()
+        values = mean.copy(order="K") if which == 0 else np.broadcast_to(np.sqrt(var), mean.shape).copy()
+        return pd.DataFrame(values, columns=names, index=self.details.get("index"), copy=False)
+
+    def _moment_table(self) -> Table:
+        """Names of all components of single real variables, means (cases, components), variances (cases or 1, …)."""
+        if self._table is not None:
+            return self._table()
+        found = [self[key] for key in self if isinstance(key, str)]
+        real = [belief for belief in found if isinstance(belief, RealBelief)]
+        names = [name for belief in real for name in belief._components()]
+        moments = [belief._moments() for belief in real]
+        n = len(np.atleast_1d(self.log_evidence))
+        mean = np.hstack([m for m, _ in moments]) if moments else np.zeros((n, 0))
+        var = [np.diagonal(S, axis1=1, axis2=2) for _, S in moments]
+        return names, mean, np.hstack(var) if var else mean
+
+    def _quick_frame(self) -> Any:
+        """`to_frame` of many cases from the table of moments."""
+        import pandas as pd
+
+        names, mean, var = self._moment_table()
+        both = np.empty((2 * mean.shape[1], len(mean)))
+        both[::2], both[1::2] = mean.T, np.sqrt(var).T
+        columns = pd.MultiIndex.from_product([names, ["mean", "sd"]], names=["variable", "value"])
+        return pd.DataFrame(both.T, columns=columns, index=self.details.get("index"), copy=False)
+
     def to_frame(self) -> Any:
         """A DataFrame: columns variable, mean, sd (and state, probability where there are discrete variables).
 
@@ -91,6 +143,8 @@ class RealAnswer(Answer):
         """
         import pandas as pd
 
+        if self.batched and self._table is not None and all(isinstance(key, str) for key in self):
+            return self._quick_frame()
         parts = []
         for key in self:
             belief = self[key]
@@ -141,13 +195,16 @@ class RealAnswer(Answer):
             hint = "ans[name].mean() has one row a case; ans.to_frame() shows them"
             return f"{self._title()}: {', '.join(shown)}{more}\n{hint}"
         keys = list(self)[:40]
-        real = [line for key in keys if isinstance(self[key], RealBelief) for line in self[key]._lines()]
+        mixed = [key for key in keys if is_mixed(self[key])]
+        plain = [key for key in keys if isinstance(self[key], RealBelief) and key not in mixed]
+        real = [line for key in plain for line in self[key]._lines()]
         rows = [self[key]._rows() for key in keys if isinstance(self[key], Belief)]
         out = [self._title()]
         if real:
             out.append(_show.text_table(("", "mean", "sd", "90 %"), real, right=range(1, 3)))
         if rows:
             out.append(_show.text_beliefs(rows, total=len(rows)))
+        out += [repr(self[key]) for key in mixed]
         if len(self) > len(keys):
             out.append(f"… and {len(self) - len(keys)} more")
         return "\n".join(out)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from gramgraph import _show
+from gramgraph._cells import cell_frame, cell_text, is_mixed
 from gramgraph._mixtures import highest_peak, log_mixture, square_roots
 from gramgraph.answers import Belief
 from gramgraph.exceptions import OptionError, StateError, VariableError, listing
@@ -71,7 +73,7 @@ class RealBelief(ABC):
         """Number of real components."""
         return sum(var.dimension for var in self.scope if not var.is_discrete)
 
-    @property
+    @cached_property
     def _scalar(self) -> bool:
         reals = [var for var in self.scope if not var.is_discrete]
         return len(reals) == 1 and reals[0].dimension == 1
@@ -127,9 +129,14 @@ class RealBelief(ABC):
         return out
 
     def to_frame(self) -> Any:
-        """A DataFrame: one row a component with mean and sd; for a table of cases pairs of columns."""
+        """A DataFrame: one row a component with mean and sd; for a table of cases pairs of columns.
+
+        A joint with discrete variables has a row for each of their configurations too, with state and probability.
+        """
         import pandas as pd
 
+        if is_mixed(self) and not self.batched:
+            return cell_frame(self)  # type: ignore[arg-type]
         names = self._components()
         mean, cov = self._moments()
         sd = np.sqrt(np.diagonal(cov, axis1=1, axis2=2))
@@ -164,6 +171,8 @@ class RealBelief(ABC):
         if self.batched:
             name = _show.clean(", ".join(var.name for var in self.scope))
             return f"Belief of {name} in {len(self._moments()[0])} cases: .to_frame() shows them"
+        if is_mixed(self):
+            return cell_text(self)  # type: ignore[arg-type]
         return _show.text_table(("", "mean", "sd", "90 %"), self._lines(), right=range(1, 3))
 
     def _repr_html_(self) -> str:
@@ -209,6 +218,10 @@ class MixtureBelief(RealBelief):
         cov = np.einsum("ck,ckd,cke->cde", w, off, off)
         spread = np.broadcast_to(self.covariances, (len(w), *self.covariances.shape[1:]))
         return mean, cov + np.einsum("ck,ckde->cde", w, spread)
+
+    def mean(self) -> Any:
+        """Σ w_k m_k."""
+        return self._shaped(self.means[:, 0] if self.weights.shape[1] == 1 else self._moments()[0])
 
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x) = Σ w_k Φ((x − m_k) / s_k)."""
@@ -354,9 +367,11 @@ class SampledBelief(RealBelief):
         weights: FloatArray,  # (n,), summing to one
         *,
         diagnostics: Mapping[str, Any] | None = None,
+        error: FloatArray | None = None,  # (d,) of the mean, where the draws are not independent
     ) -> None:
         self.scope, self.values, self.weights = scope, values, weights
         self.batched = False
+        self._error = error
         self.diagnostics = diagnostics or {}
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
@@ -365,7 +380,9 @@ class SampledBelief(RealBelief):
         return mean[None], (off.T @ (self.weights[:, None] * off))[None]
 
     def standard_error(self) -> Any:
-        """Standard error of the mean, √Σ w_i² (x_i − mean)²."""
+        """Standard error of the mean, √Σ w_i² (x_i − mean)²; of chains, from the means of the chains."""
+        if self._error is not None:
+            return self._shaped(np.atleast_1d(self._error)[None])
         off = self.values - self.weights @ self.values
         return self._shaped(np.sqrt(((self.weights[:, None] * off) ** 2).sum(axis=0))[None])
 
@@ -411,8 +428,13 @@ class SampledBelief(RealBelief):
         return float(self.weights @ np.asarray(f(values), dtype=np.float64))
 
     def mode(self) -> Any:
-        """The draw at which the density estimate is largest."""
-        few = np.argsort(-self.weights)[:1000]
-        points = self.values[few]
-        best = points[int(np.argmax(self.density(points[:, 0] if self._scalar else points)))]
+        """The draw at which the density estimate is largest; of many draws, some thousand speak for all."""
+        values, weights = self.values, self.weights
+        if len(weights) > 4000 and np.isfinite(weights).all():
+            at = np.searchsorted(np.cumsum(weights), (np.arange(4000) + 0.5) / 4000)
+            values, weights = values[np.minimum(at, len(weights) - 1)], np.full(4000, 1 / 4000)
+        few = np.argsort(-weights, kind="stable")[:: max(1, len(weights) // 800)]
+        points = values[few]
+        thin = SampledBelief(self.scope, values, weights)
+        best = points[int(np.argmax(thin.density(points[:, 0] if self._scalar else points)))]
         return self._shaped(best[None])

@@ -119,3 +119,56 @@ def test_worked_example_of_a_precision_matrix():
     assert chain.query("x0", {"x1": 1.0, "x3": 5.0})["x0"].mean() == pytest.approx(
         chain.query("x0", {"x1": 1.0})["x0"].mean()
     )
+
+
+def test_a_joint_of_both_kinds_shows_both():
+    """Text and frame of p(d, x | e): a row for each state, whose numbers add up to the marginals."""
+    rows = {"no": {"intercept": 0.0, "sd": 1.0}, "yes": {"intercept": 2.0, "sd": 0.5}}
+    cpds = {"d": 0.3, "x": rows, "y": {"coefficients": 1.5, "sd": 1.0}}
+    net = gg.BayesianNetwork("d -> x{real} -> y{real}", cpds=cpds)
+    answer = net.query(["d", "x", ("d", "x")], {"y": 2.0})
+    text = repr(answer)
+    assert "x mean" in text and "yes" in text.splitlines()[-1] and "0.4537" in text.splitlines()[-1]
+    assert repr(answer["d", "x"]) in text
+    frame = answer["d", "x"].to_frame()
+    assert list(frame["state"]) == ["no", "yes"]
+    np.testing.assert_allclose(frame["probability"], answer["d"].probabilities, atol=1e-12)
+    np.testing.assert_allclose((frame["probability"] * frame["mean"]).sum(), answer["x"].mean(), atol=1e-12)
+    for state, part in frame.groupby("state"):
+        alone = net.query("x", {"y": 2.0, "d": state})["x"]
+        assert part["mean"].item() == pytest.approx(alone.mean()) and part["sd"].item() == pytest.approx(alone.sd())
+
+
+def test_log_evidence_of_a_gaussian_markov_network_is_a_log_density(rng):
+    from scipy.stats import multivariate_normal
+
+    M = rng.normal(size=(5, 5))
+    P, mean = M @ M.T + np.eye(5), rng.normal(size=5)
+    S = np.linalg.inv(P)
+    net = gg.MarkovNetwork.from_precision(P, mean=mean)
+    assert net.log_evidence() == pytest.approx(0.0, abs=1e-12)
+    at = [1, 3]
+    want = multivariate_normal(mean[at], S[np.ix_(at, at)]).logpdf([0.3, -1.0])
+    for engine in ("dense", "sparse", "junction_tree"):
+        found = net.query("x0", {"x1": 0.3, "x3": -1.0}, engine=engine)
+        assert found.log_evidence == pytest.approx(want, abs=1e-9)
+    x = rng.normal(size=5)
+    full = multivariate_normal(mean, S).logpdf(x)
+    assert net.joint_log_prob({f"x{i}": x[i] for i in range(5)}) == pytest.approx(full, abs=1e-10)
+
+
+def test_divergence_of_distributions_and_of_gaussian_networks(rng):
+    assert gg.kl_divergence(gg.Gamma(2.0, 1.0), gg.Gamma(3.0, 2.0)) == gg.Gamma(2.0, 1.0).kl(gg.Gamma(3.0, 2.0))
+    assert gg.kl_divergence(gg.Normal(0, 1), gg.Normal(1, 1), base=2) == pytest.approx(0.5 / np.log(2))
+    cpds = {"x": (0.0, 1.0), "y": {"coefficients": 2.0, "sd": 1.0}}
+    p = gg.BayesianNetwork("x{real} -> y{real}", cpds=cpds)
+    q = gg.BayesianNetwork("y{real} -> x{real}", cpds={"y": (1.0, 3.0), "x": {"coefficients": 0.3, "sd": 1.0}})
+    draws = p.sample(200_000, random_state=0)
+    logs = p.log_likelihood(draws) - q.log_likelihood(draws)
+    gap = float(np.mean(logs)) / (len(draws) if np.ndim(logs) == 0 else 1)
+    assert gg.kl_divergence(p, q) == pytest.approx(gap, abs=0.02)
+    assert gg.kl_divergence(p, p) == pytest.approx(0.0, abs=1e-12)
+    with pytest.raises(gg.ModelError, match="two models, or of two distributions"):
+        gg.kl_divergence(p, 3.0)
+    with pytest.raises(gg.ModelError, match="same variables"):
+        gg.kl_divergence(p, gg.BayesianNetwork("x{real}", cpds={"x": (0, 1)}))

@@ -105,8 +105,18 @@ def test_wrong_questions(net):
         net.query("g", engine="sparse")
     with pytest.raises(gg.VariableError, match="was not asked for"):
         net.query("g")["x"]
-    with pytest.raises(gg.OptionError, match="k best"):
-        net.map_query({}, k=3)
+    with pytest.raises(gg.OptionError, match="whole number from 1"):
+        net.map_query({}, k=0)
+    with pytest.raises(gg.OptionError, match="k best assignments are those of all"):
+        net.map_query({}, k=3, targets=["g"])
+    with pytest.raises(gg.OptionError, match="none that comes second"):
+        gg.BayesianNetwork("x{real}", cpds={"x": (0, 1)}).map_query(k=2)
+    with pytest.raises(gg.OptionError, match="takes the options n_chains, burn_in, not 'chains'"):
+        net.query("g", engine="gibbs", chains=3)
+    with pytest.raises(gg.OptionError, match="n_chains is a whole number from 4"):
+        net.query("g", engine="gibbs", n_chains=1)
+    with pytest.raises(gg.OptionError, match="max_configurations"):
+        net.query("g", engine="laplace", max_configurations=0)
     with pytest.raises(gg.OptionError, match="whole number from 0"):
         net.sample(-1)
     with pytest.raises(gg.OptionError, match="number of draws"):

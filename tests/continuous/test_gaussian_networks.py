@@ -386,11 +386,54 @@ def test_sparse_and_dense_gains_give_the_same_means(seed, monkeypatch) -> None:
                              states=dict.fromkeys(names, "real"))  # fmt: skip
     cases = net.sample(101, random_state=seed)[names[::2]]
     sparse_means = net.query(None, cases)
-    monkeypatch.setattr(posterior, "SPARSE_CELLS", 10**9)
+    monkeypatch.setattr(posterior, "BLOCK_CELLS", 10**9)
     again = type(net).from_parts(net._vars, net._conditionals, check=False)
     dense_means = again.query(None, cases)
     for name in names[1::2]:
         np.testing.assert_allclose(sparse_means[name].mean(), dense_means[name].mean(), atol=1e-12)
     solved = [v for k, v in net._plans.items() if k[0] == "solved"]
-    assert solved and solved[0].entries is not None
-    assert all(v.entries is None for k, v in again._plans.items() if k[0] == "solved")
+    assert solved and solved[0].parts is not None
+    assert all(v.parts is None for k, v in again._plans.items() if k[0] == "solved")
+
+
+def test_frames_of_means_and_deviations_hold_what_the_beliefs_say() -> None:
+    """`means`, `sds` and `to_frame` of many cases against the beliefs one by one; the rows keep their labels."""
+    cpds = {"x": (0.5, 1.0), "y": {"coefficients": 2.0, "sd": 1.0}, "z": {"coefficients": [1.0, -1.0], "sd": 0.5}}
+    net = gg.BayesianNetwork("x{real} -> y{real}; x -> z{real} <- y", cpds=cpds)
+    cases = pd.DataFrame({"y": [1.0, np.nan, -2.0], "z": [0.0, 1.0, np.nan]}, index=["a", "b", "c"])
+    answer = net.query(None, cases)
+    for name in answer:
+        np.testing.assert_array_equal(answer.means()[name], answer[name].mean())
+        np.testing.assert_array_equal(answer.sds()[name], answer[name].sd())
+        np.testing.assert_array_equal(answer.to_frame()[name, "sd"], answer[name].sd())
+    assert list(answer.means().index) == list(answer.to_frame().index) == ["a", "b", "c"]
+    mine = answer.means()
+    mine.iloc[0, 0] = 99.0  # a frame is the reader's own
+    assert not (answer.means() == 99.0).any().any()
+    nobody = net.query(None, cases.iloc[:0])
+    assert nobody.means().shape == nobody.sds().shape == (0, len(nobody))
+    one = net.query(None, {"y": 1.0})
+    assert one.means().shape == (1, 2) and one.sds()["x"].item() == pytest.approx(one["x"].sd())
+    best = net.map_query(cases)
+    for i, row in enumerate(cases.to_dict("records")):
+        one = net.map_query({k: v for k, v in row.items() if not np.isnan(v)})
+        assert best["log_prob"].iloc[i] == pytest.approx(one.log_prob, abs=1e-12)
+        assert best["x"].iloc[i] == pytest.approx(one.assignment["x"], abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [1, 16, 37])
+def test_a_gain_in_blocks_is_the_whole_matrix(n, monkeypatch) -> None:
+    """Blocks of nine, two and one rows and an empty one, columns beside whole vectors, against one dense product."""
+    from gramgraph._numerics.gaussian_rows import block_affine
+    from gramgraph.engines.continuous import posterior
+
+    monkeypatch.setattr(posterior, "BLOCK_CELLS", 1)
+    monkeypatch.setattr(posterior, "BLOCK_SHARE", 10.0)
+    rng = np.random.default_rng(n)
+    G = np.zeros((13, 8))  # (wanted, observed)
+    G[:9, [0, 2, 4]], G[9:11, 5:7], G[11, 7] = rng.normal(size=(9, 3)), rng.normal(size=(2, 2)), 1.5
+    found = posterior._blocks_of(G.T.copy(), np.ones(21), np.arange(8), np.arange(8, 21))
+    assert sorted(np.diff(found[0]).tolist()) == [1, 1, 2, 9]
+    X, start, out = rng.normal(size=(8, n)), rng.normal(size=13), np.empty(13 * n)
+    block_affine(*found, start, X.reshape(-1), out)
+    np.testing.assert_allclose(out.reshape(13, n), G @ X + start[:, None], atol=1e-14)

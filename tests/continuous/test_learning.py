@@ -204,3 +204,25 @@ def test_streams_of_rows_equal_all_rows(rng):
     center = sum(p[0] * p[1] for p in parts) / total
     spread = sum(p[2] + p[0] * np.outer(p[1] - center, p[1] - center) for p in parts)
     np.testing.assert_allclose(regress(n, mean, S, 1)[0], regress(total, center, spread, 1)[0], atol=1e-12)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "csv.gz", "parquet"])
+def test_files_of_rows_equal_frames(rng, tmp_path, suffix):
+    """A path in the place of a frame: labels stay labels, cells of real variables become numbers."""
+    a = rng.integers(0, 2, 300)
+    frame = pd.DataFrame({"a": a, "x": rng.normal(size=300) + 2 * a, "w": rng.random(300), "note": "not read"})
+    path = tmp_path / f"rows.{suffix}"
+    frame.to_parquet(path) if suffix == "parquet" else frame.to_csv(path, index=False)
+    net = gg.BayesianNetwork("a{0|1} -> x{real}")
+    here, there = net.fit(frame, weights="w"), net.fit(path, weights="w")
+    np.testing.assert_allclose(there.conditional("x").intercept, here.conditional("x").intercept, rtol=1e-12)
+    np.testing.assert_allclose(there.conditional("x").covariance, here.conditional("x").covariance, rtol=1e-12)
+    np.testing.assert_allclose(there.conditional("a").table(), here.conditional("a").table(), rtol=1e-12)
+    assert gg.BayesianNetwork("a -> x{real}").fit(str(path)).states("a") == ("0", "1")
+    frame.loc[7, "x"] = np.nan
+    frame.to_parquet(path) if suffix == "parquet" else frame.to_csv(path, index=False)
+    assert net.fit(path, random_state=0).fit_report is not None  # EM, because of the gap
+    with pytest.raises(gg.StateError, match="row 0: note is real-valued: a number expected, not 'not read'"):
+        gg.BayesianNetwork("a{0|1} -> note{real}").fit(path)
+    with pytest.raises(gg.VariableError, match="no column of the table"):
+        gg.BayesianNetwork("b -> y{real}").fit(path)

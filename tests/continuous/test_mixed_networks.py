@@ -133,8 +133,10 @@ def test_best_states_with_the_rest_integrated_out():
     answer = net.query("sex", {"weight": 90.0})
     assert found.assignment == {"sex": answer["sex"].mode()}
     assert found.log_prob == pytest.approx(answer.log_evidence + np.log(answer["sex"].probabilities.max()), abs=1e-9)
-    with pytest.raises(gg.OptionError, match="discrete variables"):
-        net.map_query({"weight": 90.0}, targets=["height"])
+    mode = net.query("height", {"weight": 90.0})["height"].mode()
+    assert net.map_query({"weight": 90.0}, targets=["height"]).assignment["height"] == pytest.approx(mode)
+    with pytest.raises(gg.VariableError, match="one case"):
+        net.map_query([{"weight": 90.0}], targets=["sex"])
 
 
 def test_samples_given_evidence():
@@ -297,3 +299,32 @@ def test_nearly_deterministic_relations_stay_accurate(noise):
     assert chain.query("z", {"x": x, "y": y})["z"].mean() == pytest.approx(y, abs=1e-9)
     best = alone.map_query({"y": y})
     assert best.assignment["x"] == pytest.approx(y / (1 + noise**2), abs=1e-12)
+
+
+@pytest.mark.filterwarnings("ignore:the chains disagree")
+@pytest.mark.parametrize("engine", ["auto", "strong_tree", "likelihood_weighting", "gibbs", "laplace"])
+def test_threads_change_nothing_and_progress_is_told(engine):
+    """Tables of cases with several patterns: the same bits on one thread and on three; reports end at the last case."""
+    rng = np.random.default_rng(3)
+    net = mixed_network(rng, 2, 3, vectors=0.0)
+    cases = net.sample(12, random_state=0)
+    cases = cases.where(rng.random(cases.shape) < 0.6)
+    told = []
+    options = {"engine": engine, "random_state": 1}
+    if engine in ("likelihood_weighting", "gibbs"):
+        options["budget"] = 500
+    one = net.query(None, cases, **options)
+    many = net.query(None, cases, n_jobs=3, progress=lambda done, total: told.append((done, total)), **options)
+    for key in one:
+        if net.var(key).is_discrete:
+            np.testing.assert_array_equal(one[key].probabilities, many[key].probabilities)
+        else:
+            np.testing.assert_array_equal(one[key].mean(), many[key].mean())
+    assert told[-1] == (12, 12) and [done for done, _ in told] == sorted(done for done, _ in told)
+    if engine == "auto":
+        assert net.log_evidence(cases, n_jobs=2) == pytest.approx(net.log_evidence(cases))
+        pd.testing.assert_frame_equal(net.map_query(cases, n_jobs=2), net.map_query(cases))
+        with pytest.raises(gg.OptionError, match="n_jobs"):
+            net.query(None, cases, n_jobs=0)
+        with pytest.raises(gg.OptionError, match="gap and time_limit"):
+            net.map_query(cases, time_limit=3.0)

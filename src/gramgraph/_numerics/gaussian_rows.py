@@ -7,7 +7,7 @@ from numba import njit
 
 from gramgraph._numerics.vector8 import fill8, fma8, load8, store8
 
-__all__ = ["condition_rows", "sparse_affine"]
+__all__ = ["block_affine", "condition_rows"]
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -84,36 +84,72 @@ def condition_rows(P, log_det, X, mean, var, log_p):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def sparse_affine(ptr, index, value, start, X, out):
-    """out[j] = start[j] + Σ value · X[index] over the entries of row j, for every column; X and out are flat rows of n.
+def block_affine(outs_ptr, outs, ins_ptr, ins, value, start, X, out):
+    """out[j] = start[j] + Σ_i value · X[i], for every column, with a matrix of dense blocks: the rows `outs` of a block
+    need the rows `ins` of X. X and out are flat rows of n numbers; `value` holds block after block, row by row.
 
-    32 columns at a time stay in registers while the entries of a row are added.
+    Sixteen columns of four rows stay in registers while the inputs are added; a strip of X stays in the first cache.
     """
     n = np.uint64(out.shape[0] // start.shape[0])
-    whole = n // np.uint64(32) * np.uint64(32)
-    for j in range(start.shape[0]):
-        base = np.uint64(j) * n
-        for b in range(np.uint64(0), whole, np.uint64(32)):
-            b8 = b + np.uint64(8)
-            b16 = b + np.uint64(16)
-            b24 = b + np.uint64(24)
-            s0 = fill8(start[j])
-            s1 = s0
-            s2 = s0
-            s3 = s0
-            for q in range(ptr[j], ptr[j + 1]):
-                v = fill8(value[q])
-                row = np.uint64(index[q]) * n
-                s0 = fma8(v, load8(X, row + b), s0)
-                s1 = fma8(v, load8(X, row + b8), s1)
-                s2 = fma8(v, load8(X, row + b16), s2)
-                s3 = fma8(v, load8(X, row + b24), s3)
-            store8(out, base + b, s0)
-            store8(out, base + b8, s1)
-            store8(out, base + b16, s2)
-            store8(out, base + b24, s3)
-        for c in range(whole, n):
-            x = start[j]
-            for q in range(ptr[j], ptr[j + 1]):
-                x += value[q] * X[np.uint64(index[q]) * n + c]
-            out[base + c] = x
+    whole = n // np.uint64(16) * np.uint64(16)
+    first = 0
+    for g in range(outs_ptr.shape[0] - 1):
+        o0, o1, i0 = outs_ptr[g], outs_ptr[g + 1], ins_ptr[g]
+        b = ins_ptr[g + 1] - i0
+        fours = o0 + (o1 - o0) // 4 * 4
+        for c in range(np.uint64(0), whole, np.uint64(16)):
+            c8 = c + np.uint64(8)
+            for o in range(o0, fours, 4):
+                at = first + (o - o0) * b
+                s0 = fill8(start[outs[o]])
+                s1 = fill8(start[outs[o + 1]])
+                s2 = fill8(start[outs[o + 2]])
+                s3 = fill8(start[outs[o + 3]])
+                t0 = s0
+                t1 = s1
+                t2 = s2
+                t3 = s3
+                for k in range(b):
+                    row = np.uint64(ins[i0 + k]) * n
+                    x = load8(X, row + c)
+                    y = load8(X, row + c8)
+                    v0 = fill8(value[at + k])
+                    v1 = fill8(value[at + b + k])
+                    v2 = fill8(value[at + 2 * b + k])
+                    v3 = fill8(value[at + 3 * b + k])
+                    s0 = fma8(v0, x, s0)
+                    t0 = fma8(v0, y, t0)
+                    s1 = fma8(v1, x, s1)
+                    t1 = fma8(v1, y, t1)
+                    s2 = fma8(v2, x, s2)
+                    t2 = fma8(v2, y, t2)
+                    s3 = fma8(v3, x, s3)
+                    t3 = fma8(v3, y, t3)
+                store8(out, np.uint64(outs[o]) * n + c, s0)
+                store8(out, np.uint64(outs[o]) * n + c8, t0)
+                store8(out, np.uint64(outs[o + 1]) * n + c, s1)
+                store8(out, np.uint64(outs[o + 1]) * n + c8, t1)
+                store8(out, np.uint64(outs[o + 2]) * n + c, s2)
+                store8(out, np.uint64(outs[o + 2]) * n + c8, t2)
+                store8(out, np.uint64(outs[o + 3]) * n + c, s3)
+                store8(out, np.uint64(outs[o + 3]) * n + c8, t3)
+            for o in range(fours, o1):
+                at = first + (o - o0) * b
+                s0 = fill8(start[outs[o]])
+                t0 = s0
+                for k in range(b):
+                    row = np.uint64(ins[i0 + k]) * n
+                    v0 = fill8(value[at + k])
+                    s0 = fma8(v0, load8(X, row + c), s0)
+                    t0 = fma8(v0, load8(X, row + c8), t0)
+                store8(out, np.uint64(outs[o]) * n + c, s0)
+                store8(out, np.uint64(outs[o]) * n + c8, t0)
+        for o in range(o0, o1):
+            at = first + (o - o0) * b
+            base = np.uint64(outs[o]) * n
+            for c in range(whole, n):
+                z = start[outs[o]]
+                for k in range(b):
+                    z += value[at + k] * X[np.uint64(ins[i0 + k]) * n + c]
+                out[base + c] = z
+        first += (o1 - o0) * b

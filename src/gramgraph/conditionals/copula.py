@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -44,8 +45,9 @@ class Margin:
             object.__setattr__(self, "values", x)
             return
         object.__setattr__(self, "parameters", dict(self.parameters or {}))
-        self._frozen()
+        self._frozen  # noqa: B018  parameters are checked here, and the distribution kept
 
+    @cached_property
     def _frozen(self) -> Any:
         from scipy import stats
 
@@ -68,7 +70,7 @@ class Margin:
     def cdf(self, x: FloatArray) -> FloatArray:
         """F(x)."""
         if self.values is None:
-            return np.asarray(self._frozen().cdf(x))
+            return np.asarray(self._frozen.cdf(x))
         mass, scale = self._tail()
         inside = np.interp(x, self.values, np.arange(1, len(self.values) + 1) * mass)
         low = mass * np.exp(np.minimum(x - self.values[0], 0.0) / scale)
@@ -78,7 +80,7 @@ class Margin:
     def quantile(self, u: FloatArray) -> FloatArray:
         """F⁻¹(u)."""
         if self.values is None:
-            return np.asarray(self._frozen().ppf(u))
+            return np.asarray(self._frozen.ppf(u))
         mass, scale = self._tail()
         inside = np.interp(u, np.arange(1, len(self.values) + 1) * mass, self.values)
         with np.errstate(divide="ignore"):
@@ -89,7 +91,7 @@ class Margin:
     def log_density(self, x: FloatArray) -> FloatArray:
         """log F′(x)."""
         if self.values is None:
-            return np.asarray(self._frozen().logpdf(x))
+            return np.asarray(self._frozen.logpdf(x))
         mass, scale = self._tail()
         at = np.clip(np.searchsorted(self.values, x, side="right") - 1, 0, len(self.values) - 2)
         inside = np.log(mass / np.diff(self.values))[at]

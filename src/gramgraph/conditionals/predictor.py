@@ -27,10 +27,11 @@ __all__ = ["Predictor"]
 class Predictor(RealConditional):
     """p(child | parents) from a fitted estimator.
 
-    A real-valued child: N(estimator.predict(x), noise²), where `noise` is the standard deviation (or, for a vector,
-    the covariance) of the errors. A discrete child: `predict_proba`, whose classes are the child's states. The
-    features x are the components of the real parents and, for a discrete parent, one 0/1 column a state, in the order
-    of the parents. `Predictor.fit` fits an estimator and finds the noise by cross-validation.
+    A real-valued child: N(estimator.predict(x), noise²), where `noise` is the standard deviation (or, for a vector, the
+    covariance) of the errors; with noise="predictive" it is N(mean, std²) from `predict(x, return_std=True)`, as
+    Gaussian processes and Bayesian regressions give it. A discrete child: `predict_proba`, whose classes are the
+    child's states. The features x are the components of the real parents and, for a discrete parent, one 0/1 column a
+    state, in the order of the parents. `Predictor.fit` fits an estimator and finds the noise by cross-validation.
 
     Inference is by weighted draws. An estimator cannot be written to a file.
 
@@ -68,11 +69,25 @@ class Predictor(RealConditional):
                 f"the predictor of {self.child.name} needs the standard deviation of its errors: noise=…, or let "
                 "Predictor.fit find it"
             )
+        if isinstance(given, str):
+            return self._predictive(given)  # type: ignore[return-value]
         noise = np.asarray(given, dtype=np.float64)
         S = noise if noise.shape == (k, k) and k > 1 else np.broadcast_to(noise.reshape(-1) ** 2, (k,)) * np.eye(k)
         if not np.isfinite(S).all() or np.linalg.eigvalsh(S)[0] <= 0.0:
             raise ModelError(f"the noise of {self.child.name} must be positive, got {given!r}")
         return np.asarray(S)
+
+    def _predictive(self, given: str) -> str:
+        from inspect import signature
+
+        if given != "predictive":
+            raise ModelError(f"the noise of {self.child.name} must be numbers or 'predictive', not {given!r}")
+        if "return_std" not in signature(self.estimator.predict).parameters:
+            raise ModelError(
+                f"noise='predictive' of {self.child.name} needs an estimator whose predict takes return_std=True, such "
+                f"as GaussianProcessRegressor; {type(self.estimator).__name__} does not"
+            )
+        return given
 
     @classmethod
     def fit(
@@ -121,6 +136,10 @@ class Predictor(RealConditional):
             with np.errstate(divide="ignore"):
                 return np.log(self._probabilities(values, len(y))[np.arange(len(y)), y])
         k = self.child.dimension
+        if isinstance(self.noise, str):
+            mean, sd = self._moments(values, len(y))
+            gaps = (y.reshape(-1, k) - mean) / sd
+            return np.asarray(-0.5 * (gaps**2).sum(axis=1) - np.log(sd).sum(axis=1) - 0.5 * k * LOG_2PI)
         r = y.reshape(-1, k) - self._mean(values, len(y))
         L = np.linalg.cholesky(self.noise)
         z = np.linalg.solve(L, r.T)
@@ -130,6 +149,9 @@ class Predictor(RealConditional):
         """A value of the child for each of n cases."""
         if self.child.is_discrete:
             return draw_states(self._probabilities(values, n), rng)
+        if isinstance(self.noise, str):
+            mean, sd = self._moments(values, n)
+            return mean + sd * rng.standard_normal(mean.shape)
         L = np.linalg.cholesky(self.noise)
         return self._mean(values, n) + rng.standard_normal((n, len(L))) @ L.T
 
@@ -137,6 +159,24 @@ class Predictor(RealConditional):
         if not n:
             return np.zeros((0, self.child.dimension))
         return np.asarray(self.estimator.predict(self.features(values, n)), dtype=np.float64).reshape(n, -1)
+
+    def moments(self, values: Draws, n: int) -> tuple[FloatArray, FloatArray]:
+        """Mean (n, k) and covariance (n, k, k) of a real-valued child for every case."""
+        k = self.child.dimension
+        if isinstance(self.noise, str):
+            mean, sd = self._moments(values, n)
+            return mean, sd[:, :, None] ** 2 * np.eye(k)
+        return self._mean(values, n), np.broadcast_to(self.noise, (n, k, k))
+
+    def _moments(self, values: Draws, n: int) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of every case, (n, k) each; a deviation of 0 has no density and is lifted."""
+        k = self.child.dimension
+        if not n:
+            return np.zeros((0, k)), np.ones((0, k))
+        mean, sd = self.estimator.predict(self.features(values, n), return_std=True)
+        mean, sd = (np.asarray(part, dtype=np.float64).reshape(n, -1) for part in (mean, sd))
+        least = 1e-9 * max(float(np.abs(mean).max()), float(sd.max()), 1e-290)
+        return mean, np.maximum(np.broadcast_to(sd, mean.shape), least)
 
     def _probabilities(self, values: Draws, n: int) -> FloatArray:
         out = np.zeros((n, self.child.size))

@@ -9,6 +9,7 @@ from gramgraph.distributions.conjugate_real import NormalGamma, NormalInverseWis
 from gramgraph.distributions.counts import Geometric, Poisson
 from gramgraph.distributions.directional import VonMises, VonMisesFisher
 from gramgraph.distributions.discrete import Bernoulli, Categorical, Multinomial
+from gramgraph.distributions.files import load, save
 from gramgraph.distributions.gaussian import Gaussian
 from gramgraph.distributions.line import Laplace, Normal
 from gramgraph.distributions.matrices import InverseWishart, Wishart
@@ -71,4 +72,6 @@ __all__ = [
     "Wishart",
     "change_of_variables",
     "laplace_approximation",
+    "load",
+    "save",
 ]

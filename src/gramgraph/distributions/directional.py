@@ -126,7 +126,8 @@ class VonMisesFisher(ExponentialFamily):
         length = float(np.linalg.norm(u))
         if len(u) < 2 or length == 0.0:
             raise ModelError(f"direction must be a vector of at least two entries, not zero; it is {u.tolist()}.")
-        object.__setattr__(self, "direction", frozen(u / length))
+        # one of length 1 up to rounding stays as it is, so that a file gives the same bits
+        object.__setattr__(self, "direction", frozen(u if abs(length - 1.0) <= 1e-15 else u / length))
         kappa = number("concentration", self.concentration, low=0.0, closed=True)
         object.__setattr__(self, "concentration", kappa)
 

@@ -9,7 +9,8 @@ Conditionals save themselves by their kind (`Conditional.to_fields`, `conditiona
 stays one; a real-valued variable has `"real": dimension` in the place of its states. `null` stands for a variable
 without numbers yet, with its parents in `structure`. Undirected models have `factors` (`scope`, `values` with the last
 variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones `features` and `weights`.
-Nothing in a file is ever executed. Files of the layout of `study_json` are recognized and read too.
+A distribution (`"kind": "distribution"`) has its `family` and `fields`. Nothing in a file is ever executed. Files of
+the layout of `study_json` are recognized and read too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph.conditionals import Conditional, Table, from_fields
+from gramgraph.distributions import files as distribution_files
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, did_you_mean
 from gramgraph.factors import GaussianFactor, TableFactor
 from gramgraph.io import _json, study_json
@@ -69,6 +71,12 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Gra
         version = shown(top.get("version"))
         raise ParseError(f"version {version} of the format is not known; this library reads {_VERSION}", source=source)
     kind = _json.get(top, "kind", str, "", source)
+    if kind == "distribution":
+        return distribution_files.from_object(top, source=source)  # type: ignore[no-any-return]
+    if kind == "kernel_tree":
+        from gramgraph.embeddings.network.files import from_object
+
+        return from_object(top, source=source)  # type: ignore[return-value]
     if kind not in _KINDS:
         known = ", ".join(_KINDS)
         raise ParseError(f"kind {shown(kind)} is not known. Kinds: {known}.{did_you_mean(kind, _KINDS)}", source=source)
@@ -294,6 +302,12 @@ def dumps(model: Any) -> bytes:
     """The bytes of a file, one variable, conditional or factor a line."""
     kinds = {cls: kind for kind, cls in _KINDS.items()}
     kind = next((kinds[cls] for cls in type(model).__mro__ if cls in kinds), None)  # a learned network is a network
+    if kind is None and type(model).__name__ == "KernelTree":
+        from gramgraph.embeddings.network.files import to_object
+
+        return f"{_json.dump(to_object(model))}\n".encode()
+    if kind is None and distribution_files.is_distribution(model):
+        return f"{distribution_files.dumps(model)}\n".encode()
     if kind is None:
         known = ", ".join(cls.__name__ for cls in _KINDS.values())
         raise ModelError(f"the format holds {known}, not {type(model).__name__}")

@@ -10,8 +10,9 @@ import numpy as np
 from gramgraph.conditionals import LinearGaussian
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.factors import GaussianFactor
+from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.models.notation import read_structure
-from gramgraph.typing import FloatArray
+from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var, real
 
 __all__ = ["factors_of_precision", "network_parts", "symmetric_matrix"]
@@ -67,14 +68,36 @@ def factors_of_precision(
         raise ModelError("the precision matrix needs finite entries and a positive diagonal")
     variables = tuple(real(name) for name in _names(names, own, n))
     h = _shift(precision, mean, shift, n)
+    share = _log_normalizer(n, rows, columns, values, diagonal, h) / n
     factors = [
-        GaussianFactor((var,), np.array([[d]]), np.array([s]))
+        GaussianFactor((var,), np.array([[d]]), np.array([s]), share)
         for var, d, s in zip(variables, diagonal.tolist(), h.tolist(), strict=True)
     ]
     nothing = np.zeros(2)
     for i, j, p in zip(rows.tolist(), columns.tolist(), values.tolist(), strict=True):
         factors.append(GaussianFactor((variables[i], variables[j]), np.array([[0.0, p], [p, 0.0]]), nothing))
     return variables, factors
+
+
+def _log_normalizer(
+    n: int, rows: IntArray, columns: IntArray, values: FloatArray, diagonal: FloatArray, h: FloatArray
+) -> float:
+    """½ log |P| − ½ hᵀP⁻¹h − ½ n log 2π, which makes the product of all factors a density. By a sparse factor."""
+    from scipy.sparse import csc_array
+    from scipy.sparse.linalg import splu
+
+    at = np.arange(n)
+    places = (np.concatenate([rows, columns, at]), np.concatenate([columns, rows, at]))
+    P = csc_array((np.concatenate([values, values, diagonal]), places), shape=(n, n))
+    try:
+        factor = splu(P, permc_spec="MMD_AT_PLUS_A", diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+        pivots = factor.U.diagonal()
+    except RuntimeError:  # exactly singular
+        pivots = np.zeros(1)
+    if not (pivots > 0.0).all():
+        raise ModelError("the precision matrix is not positive definite")
+    inside = float(h @ factor.solve(h)) if h.any() else 0.0
+    return 0.5 * (float(np.log(pivots).sum()) - inside - n * LOG_2PI)
 
 
 def _shift(precision: Any, mean: Any, shift: Any, n: int) -> FloatArray:

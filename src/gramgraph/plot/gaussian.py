@@ -119,12 +119,19 @@ def plot_precision_graph(
     """The graph of a precision matrix: an edge where it is not zero, as wide as its partial correlation is strong.
 
     Blue edges are positive partial correlations, red ones negative. Variables stand on a circle; isolated ones are
-    pale. Takes a matrix or anything with `precision_` (a fitted `GraphicalLasso`) or `precision` (a `Gaussian`).
+    pale. Takes a matrix, anything with `precision_` (a fitted `GraphicalLasso`) or `precision` (a `Gaussian`), or a
+    network whose variables are all real-valued and linear-Gaussian.
 
     >>> ax = plot_precision_graph([[2.0, -1.0, 0.0], [-1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])  # doctest: +SKIP
     """
     if names is None and hasattr(precision, "feature_names_in_"):
         names = [str(name) for name in precision.feature_names_in_]
+    if hasattr(precision, "to_gaussian") and hasattr(
+        precision, "partial_correlations"
+    ):  # a model; its zeros are those of the graph, not of rounding
+        names = _component_names(precision) if names is None else names
+        R = precision.partial_correlations().to_numpy()
+        precision = 2.0 * np.eye(len(R)) - R
     matrix = getattr(precision, "precision_", getattr(precision, "precision", precision))
     P = np.asarray(matrix, dtype=np.float64)
     if P.ndim != 2 or P.shape[0] != P.shape[1] or not (np.diagonal(P) > 0.0).all():
@@ -150,6 +157,10 @@ def plot_precision_graph(
     ax.set_aspect("equal")
     ax.set_axis_off()
     return ax
+
+
+def _component_names(model: Any) -> list[str]:
+    return [str(name) for name in model.partial_correlations().columns]
 
 
 def _span(draws: list[FloatArray]) -> tuple[float, float]:

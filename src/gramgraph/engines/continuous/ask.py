@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._progress import Progress, reporting
 from gramgraph.answers import Assignment, Belief
+from gramgraph.compile.budget import check_jobs
 from gramgraph.conditionals.continuous import log_density
 from gramgraph.engines.continuous import gaussian
 from gramgraph.engines.continuous.door import Layout, RealQuestion, layout_of, read_question
@@ -16,11 +18,13 @@ from gramgraph.engines.continuous.lower import (
     DENSE_LIMIT,
     joint_moments,
     kind_of,
+    log_joint_of_scalars,
     relevant_part,
     sparse_precision,
 )
 from gramgraph.engines.continuous.posterior import IllConditioned
 from gramgraph.engines.continuous.registry import gaussian_engine
+from gramgraph.engines.continuous.work import Work
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, OptionError, VariableError, listing
 from gramgraph.real_answers import MixtureBelief, RealAnswer
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
@@ -30,6 +34,10 @@ if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
 __all__ = ["log_evidence", "map_query", "partial_correlations", "query", "sample", "to_gaussian"]
+
+
+#: Engines that treat an all-Gaussian model as any other.
+_NOT_GAUSSIAN = ("likelihood_weighting", "strong_tree", "gibbs", "laplace")
 
 
 def query(
@@ -43,16 +51,25 @@ def query(
     random_state: RandomState = None,
     budget: float | None = None,
     memory: float | None = None,
+    n_jobs: int = 1,
+    progress: Progress = False,
     **options: Any,
 ) -> RealAnswer:
     """p(targets | evidence); see `GraphicalModel.query`."""
     question = read_question(model, targets, evidence, virtual_evidence, soft_evidence)
-    if options and (kind_of(model) != "gaussian" or engine == "auto"):
+    if options and engine == "auto":
         names = ", ".join(options)
         raise OptionError(
-            f"engine {engine!r} takes no options ({names}); of models with real variables engine='bp' does"
+            f"engine 'auto' takes no options ({names}); of models with real variables engine='bp', 'gibbs' and "
+            "'laplace' do"
         )
-    found = _answer(model, question, engine, random_state, budget, memory, options)
+    if n_jobs == 1 and progress is False:
+        found = _answer(model, question, engine, random_state, budget, memory, options)
+    else:
+        check_jobs(n_jobs)
+        with reporting(progress, question.n_cases) as report:
+            asked = replace(question, work=Work(n_jobs, report))
+            found = _answer(model, asked, engine, random_state, budget, memory, options)
     if not question.batched and found.log_evidence == -np.inf:
         raise _impossible(model, question)
     if question.everything:
@@ -95,7 +112,7 @@ def _answer(
         found.log_evidence = found.log_evidence + scale
         return found
     kind = kind_of(model)
-    if kind == "gaussian" and engine not in ("likelihood_weighting", "strong_tree"):
+    if kind == "gaussian" and engine not in _NOT_GAUSSIAN:
         part, asked = _part(model, question) if question.layout.size > DENSE_LIMIT else (model, question)
         try:
             return gaussian.answer(part, asked, gaussian_engine(part, engine, asked.layout.size, options))
@@ -104,7 +121,7 @@ def _answer(
     from gramgraph.engines.continuous.mixed import answer
 
     part, asked = _part(model, question)
-    return answer(part, asked, kind, engine, random_state=random_state, budget=budget, memory=memory)
+    return answer(part, asked, kind, engine, random_state=random_state, budget=budget, memory=memory, options=options)
 
 
 def _part(model: GraphicalModel, question: RealQuestion) -> tuple[GraphicalModel, RealQuestion]:
@@ -140,10 +157,16 @@ def _impossible(model: GraphicalModel, question: RealQuestion) -> ImpossibleEvid
 
 
 def log_evidence(
-    model: GraphicalModel, evidence: Any, *, virtual_evidence: Any = None, memory: float | None = None
+    model: GraphicalModel,
+    evidence: Any,
+    *,
+    virtual_evidence: Any = None,
+    memory: float | None = None,
+    n_jobs: int = 1,
 ) -> float | FloatArray:
     """log p(evidence): a number, or one per case; the log of a density where real variables were observed."""
-    question = read_question(model, [], evidence, virtual_evidence)
+    check_jobs(n_jobs)
+    question = replace(read_question(model, [], evidence, virtual_evidence), work=Work(n_jobs))
     if kind_of(model) == "gaussian" and not question.weights and not question.noisy:
         part, asked = _part(model, question) if question.layout.size > DENSE_LIMIT else (model, question)
         try:
@@ -172,27 +195,44 @@ def map_query(
     virtual_evidence: Any = None,
     engine: str = "auto",
     memory: float | None = None,
+    n_jobs: int = 1,
+    progress: Progress = False,
+    gap: float = 0.0,
+    time_limit: float | None = None,
 ) -> Any:
     """The values at which p(unobserved | evidence) is largest; see `GraphicalModel.map_query`."""
-    if k is not None:
-        raise OptionError("k best assignments are found for models of discrete variables alone")
+    check_jobs(n_jobs)
+    if gap != 0.0 or time_limit is not None:
+        raise OptionError("gap and time_limit are those of marginal MAP in models of discrete variables alone")
     question = read_question(model, None if targets is None else targets, evidence, virtual_evidence)
+    with reporting(progress, question.n_cases) as report:
+        asked = replace(question, work=Work(n_jobs, report))
+        return _best_values(model, asked, targets is not None, k, engine, memory)
+
+
+def _best_values(
+    model: GraphicalModel, question: RealQuestion, some: bool, k: int | None, engine: str, memory: float | None
+) -> Any:
     if question.weights or question.noisy:
         raise OptionError("the best assignment is found for observed values, not for virtual evidence")
-    if kind_of(model) != "gaussian":
-        from gramgraph.engines.continuous.mixed import best
+    if k is not None:
+        from gramgraph.engines.continuous.best import best_few
 
-        return best(model, question, targets is not None, engine, memory)
-    if targets is not None and set(question.targets) | set(question.observed) != set(range(len(model._vars))):
+        return best_few(model, question, k, some)
+    if kind_of(model) != "gaussian":
+        from gramgraph.engines.continuous.best import best
+
+        return best(model, question, some, engine, memory)
+    if some and set(question.targets) | set(question.observed) != set(range(len(model._vars))):
         return _best_of_some(model, question, engine)
     worker = gaussian_engine(model, engine, question.layout.size)
     try:
-        values, log_p = gaussian.means_of_all(model, question, worker)
+        values, possible = gaussian.means_of_all(model, question, worker)
     except IllConditioned:
-        from gramgraph.engines.continuous.mixed import best
+        from gramgraph.engines.continuous.best import best
 
         return best(model, question, False, engine, memory)
-    log_prob = np.where(log_p > -np.inf, log_joint(model, values, {}), -np.inf)
+    log_prob = np.where(possible, log_joint(model, values, {}), -np.inf)
     return assignments(model, question, values, np.zeros((len(values), 0)), log_prob)
 
 
@@ -233,6 +273,9 @@ def log_joint(model: GraphicalModel, X: FloatArray, codes: dict[int, IntArray]) 
     """log of the joint density at full assignments."""
     conditionals = getattr(model, "_conditionals", None)
     if conditionals is not None:
+        quick = log_joint_of_scalars(model, X)
+        if quick is not None:
+            return quick
         values = values_of(model, X, codes)
         return np.sum([log_density(c, values) for c in conditionals], axis=0)
     low = sparse_precision(model)
@@ -252,9 +295,7 @@ def assignments(
     """An `Assignment` of one case, or a frame with one row a case. `states`: (cases, variables) state codes."""
     layout = question.layout
     if question.batched:
-        frame = frame_of(model, X, states, index=question.index)
-        frame["log_prob"] = log_prob
-        return frame
+        return frame_of(model, X, states, index=question.index, log_prob=log_prob)
     if log_prob[0] == -np.inf:
         raise _impossible(model, question)
     seen = set(question.observed)
@@ -266,14 +307,21 @@ def assignments(
             out[var.name] = var.states[int(states[0, v])]
         else:
             out[var.name] = _split(X[0, layout.components(v)], (var,))[0]
-    return Assignment(out, float(log_prob[0]), exact=exact)
+    return Assignment(out, float(log_prob[0]), exact=exact, bound=None if exact else np.inf)
 
 
-def frame_of(model: GraphicalModel, X: FloatArray, states: Any, *, index: Any = None) -> Any:
-    """A data frame with a column a variable (vectors: a column a component)."""
+def frame_of(
+    model: GraphicalModel, X: FloatArray, states: Any, *, index: Any = None, log_prob: FloatArray | None = None
+) -> Any:
+    """A data frame with a column a variable (vectors: a column a component), and one with `log_prob` if given."""
     import pandas as pd
 
     layout = layout_of(model)
+    if layout.scalar and layout.size == len(model._vars):  # one block of numbers
+        names = list(layout.names)
+        if log_prob is not None:
+            names, X = [*names, "log_prob"], np.vstack([X.T, log_prob]).T
+        return pd.DataFrame(X, columns=names, index=index)
     columns: dict[str, Any] = {}
     for v, var in enumerate(model._vars):
         if var.is_discrete:
@@ -282,6 +330,8 @@ def frame_of(model: GraphicalModel, X: FloatArray, states: Any, *, index: Any = 
             at = layout.components(v)
             for i, c in enumerate(at):
                 columns[var.name if len(at) == 1 else f"{var.name}[{i}]"] = X[:, c]
+    if log_prob is not None:
+        columns["log_prob"] = log_prob
     return pd.DataFrame(columns, index=index)
 
 

@@ -18,6 +18,7 @@ from gramgraph.conditionals import (
     Table,
 )
 from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
+from gramgraph.engines.continuous.work import ONE_BY_ONE
 from gramgraph.real_answers import MixtureBelief, RealAnswer
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
@@ -73,11 +74,12 @@ def _closed(c: Softmax | Predictor, known: dict[Var, FloatArray]) -> Conditional
     if c.child.is_discrete:
         return Table(c.child, labelled, c._probabilities(values, n).reshape(*sizes, -1))
     k = c.child.dimension
-    mean = c._mean(values, n).reshape(*sizes, k)
+    means, covariances = c.moments(values, n)
+    mean, noise = means.reshape(*sizes, k), covariances.reshape(*sizes, k, k)
     nothing = np.zeros((*sizes, k, 0))
     if labelled:
-        return ConditionalLinearGaussian(c.child, labelled, nothing, mean, np.broadcast_to(c.noise, (*sizes, k, k)))
-    return LinearGaussian(c.child, (), nothing, mean, c.noise)
+        return ConditionalLinearGaussian(c.child, labelled, nothing, mean, noise)
+    return LinearGaussian(c.child, (), nothing, mean, noise)
 
 
 def closed_answer(model: Any, question: RealQuestion, memory: float | None) -> RealAnswer | None:
@@ -86,15 +88,20 @@ def closed_answer(model: Any, question: RealQuestion, memory: float | None) -> R
 
     if question.n_cases > MOST_CASES:
         return None
-    cases: dict[int, RealAnswer] = {}
+    tasks: list[tuple[int, Group]] = []
     for group in question.groups():
+        one = replace(group, rows=np.zeros(1, np.int64), X=group.X[:1])
+        if closed_network(model, one) is None:  # it depends on what is observed, not on the values
+            return None
         for i, row in enumerate(group.rows.tolist()):
-            one = replace(group, rows=np.zeros(1, np.int64), X=group.X[i : i + 1])
-            net = closed_network(model, one)
-            if net is None:
-                return None
-            asked = _one_case(question, one)
-            cases[row] = answer(net, asked, "mixed", "auto", memory=memory)
+            tasks.append((row, replace(group, rows=np.zeros(1, np.int64), X=group.X[i : i + 1])))
+
+    def work(task: tuple[int, Group]) -> RealAnswer:
+        asked = _one_case(question, task[1])
+        return answer(closed_network(model, task[1]), asked, "mixed", "auto", memory=memory)
+
+    found_all = question.work.each(work, tasks)
+    cases = {row: found for (row, _), found in zip(tasks, found_all, strict=True)}
     if not question.batched:
         return cases[0]
     log_p = np.array([float(cases[row].log_evidence) for row in range(question.n_cases)])
@@ -124,6 +131,7 @@ def _one_case(question: RealQuestion, group: Group) -> RealQuestion:
         batched=False,
         complete=False,
         index=None,
+        work=ONE_BY_ONE,
     )
 
 

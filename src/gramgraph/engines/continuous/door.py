@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Key
+from gramgraph.compile.cache import remember
+from gramgraph.engines.continuous.work import ONE_BY_ONE, Work
 from gramgraph.engines.door import _encode, _is_missing, parse_targets
 from gramgraph.evidence import Likelihood, Soft, _States, allowed_weights, weights_of
 from gramgraph.exceptions import StateError, VariableError
@@ -18,6 +20,8 @@ from gramgraph.variables import Real, Var
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
+
+_WORTH_KEEPING = 8  # targets from which on a list of names is kept in numbers
 
 __all__ = ["Group", "Layout", "RealQuestion", "layout_of", "read_question"]
 
@@ -96,6 +100,7 @@ class RealQuestion:
     index: Any = None
     weights: dict[int, FloatArray] = field(default_factory=dict)  # likelihoods of discrete variables
     noisy: dict[int, tuple[FloatArray, FloatArray]] = field(default_factory=dict)  # real: (value, noise covariance)
+    work: Work = ONE_BY_ONE  # how to go through many cases
 
     @property
     def n_cases(self) -> int:
@@ -171,7 +176,7 @@ def read_question(
 ) -> RealQuestion:
     """The question in numbers; `targets=None` asks for everything that is not observed."""
     layout = layout_of(model)
-    singles, joints = parse_targets(model, targets)
+    singles, joints = _targets(model, targets)
     made: dict[str, Any] = {"weights": {}, "noisy": {}}
     if soft:
         raise StateError(
@@ -190,6 +195,18 @@ def read_question(
     return RealQuestion(
         layout, tuple(range(len(model._vars))) if singles is None else singles, joints, singles is None, **made
     )
+
+
+def _targets(model: GraphicalModel, targets: Any) -> tuple[tuple[int, ...] | None, tuple[tuple[int, ...], ...]]:
+    """`parse_targets`, read once where the same list of names is asked for again and again."""
+    if type(targets) is not list or len(targets) < _WORTH_KEEPING:
+        return parse_targets(model, targets)
+    try:
+        key = ("targets", *targets)
+        found = model._plans.get(key)
+    except TypeError:  # some target is a list, or something that is no name
+        return parse_targets(model, targets)
+    return found or remember(model, key, parse_targets(model, targets))  # type: ignore[no-any-return]
 
 
 def _gap(value: Any) -> bool:
@@ -290,14 +307,23 @@ def _plain_numbers(model: GraphicalModel, layout: Layout, frame: Any, made: dict
     index, owner_count = model._index, len(layout.owner)
     if owner_count != len(model._vars):  # discrete variables, or vectors
         return False
-    names = frame.columns.tolist()
-    positions = [index.get(name, -1) for name in names]
     X = frame.to_numpy()
-    if X.dtype != np.float64 or -1 in positions:
+    if X.dtype != np.float64:
         return False
-    made["columns"] = layout.first[positions] if names else np.zeros(0, np.int64)
+    last: tuple[Any, IntArray] | None = model._plans.get(("lowered", "last columns"))
+    if last is not None and last[0] is frame.columns:  # the same labels as before (they cannot have changed)
+        columns = last[1]
+    else:
+        positions = [index.get(name, -1) for name in frame.columns.tolist()]
+        if -1 in positions:
+            return False
+        columns = layout.first[positions] if positions else np.zeros(0, np.int64)
+        model._plans[("lowered", "last columns")] = frame.columns, columns
+    made["columns"] = columns
     made["complete"] = bool(np.isfinite(X.sum()))
-    made["X"] = X if made["complete"] else _numbers(frame, names)  # gaps, or something infinite: look closer
+    made["X"] = (
+        X if made["complete"] else _numbers(frame, frame.columns.tolist())
+    )  # gaps, or something infinite: look closer
     made["labelled"], made["codes"] = (), np.zeros((len(frame), 0), np.int64)
     made["batched"], made["index"] = True, frame.index
     return True

@@ -36,17 +36,28 @@ def answer(model: GraphicalModel, question: RealQuestion, engine: Any) -> RealAn
         found.var = var[:, found.want]
         found.add(np.arange(len(mean)), Posterior(mean[:, found.want], found.var, [], lambda: log_p, sure=True))
     else:
-        for group in question.groups():
-            found.add(group.rows, _moments(model, group, found.want, found.blocks, engine))
+        groups = list(question.groups())
+        parts_of = question.work.each(
+            lambda group: _moments(model, group, found.want, found.blocks, engine),
+            groups,
+            lambda group: len(group.rows),
+        )
+        for group, part in zip(groups, parts_of, strict=True):
+            found.add(group.rows, part)
     found.mark_impossible()
     place = np.full(layout.size, -1, np.int64)
     place[found.want] = np.arange(len(found.want))
     ones = np.ones((question.n_cases, 1))
 
     def belief(key: Key) -> MixtureBelief:
-        members = sets.get(key) or (model._index[key],)  # type: ignore[index]
+        if key not in sets:
+            v = model._index[key]  # type: ignore[index]
+            j = place[layout.first[v]]
+            mean, S = found.mean[:, j, None, None], found.var[:, j, None, None, None]
+            return MixtureBelief((model._vars[v],), ones, mean, S, batched=question.batched, diagnostics=found.details)
+        members = sets[key]
         at = place[layout.of(members)]
-        S = found.cov[list(sets).index(key)][:, None] if key in sets else found.var[:, at][:, None, :, None]
+        S = found.cov[list(sets).index(key)][:, None]
         scope = tuple(model._vars[v] for v in members)
         mean = found.mean[:, at][:, None]
         return MixtureBelief(scope, ones, mean, S, batched=question.batched, diagnostics=found.details)
@@ -59,7 +70,22 @@ def answer(model: GraphicalModel, question: RealQuestion, engine: Any) -> RealAn
         exact=found.exact,
         batched=question.batched,
         details={**found.details, "index": question.index},
+        table=(lambda: (_names(model, found.want), found.mean, found.var)) if not sets else None,
     )
+
+
+def _names(model: GraphicalModel, want: IntArray) -> Any:
+    """The labels of a frame with a column for each of these components, made once."""
+    key = ("labels", want.tobytes())
+    found = model._plans.get(key)
+    if found is None:
+        import pandas as pd
+
+        from gramgraph.compile.cache import remember
+
+        owner = layout_of(model).owner
+        found = remember(model, key, pd.Index([model._vars[owner[c]].name for c in want.tolist()]))
+    return found
 
 
 def _sets(model: GraphicalModel, question: RealQuestion) -> dict[Key, tuple[int, ...]]:
@@ -149,16 +175,24 @@ def log_evidence(model: GraphicalModel, question: RealQuestion, engine: Any) -> 
         return singly[2]
     out = np.empty(question.n_cases)
     none = np.zeros(0, np.int64)
-    for group in question.groups():
+
+    def work(group: Group) -> None:
         out[group.rows] = engine.posterior(model, group.seen, group.X, none, []).log_p
+
+    question.work.each(work, question.groups(), lambda group: len(group.rows))
     return out
 
 
-def means_of_all(model: GraphicalModel, question: RealQuestion, engine: Any) -> tuple[FloatArray, FloatArray]:
-    """Posterior means of all components, observed ones at their value, and log p(e), of every case."""
+def means_of_all(model: GraphicalModel, question: RealQuestion, engine: Any) -> tuple[FloatArray, Any]:
+    """Posterior means of all components, observed ones at their value, and whether a case is possible at all."""
     size = question.layout.size
-    out, log_p = np.empty((question.n_cases, size)), np.empty(question.n_cases)
-    for group in question.groups():
+    out, possible = np.empty((question.n_cases, size)), np.ones(question.n_cases, bool)
+
+    def work(group: Group) -> None:
         found = _moments(model, group, np.arange(size), [], engine)
-        out[group.rows], log_p[group.rows] = found.mean, found.log_p
-    return out, log_p
+        out[group.rows] = found.mean
+        if not found.sure:
+            possible[group.rows] = found.log_p > -np.inf
+
+    question.work.each(work, question.groups(), lambda group: len(group.rows))
+    return out, possible

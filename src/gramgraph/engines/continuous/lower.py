@@ -26,6 +26,7 @@ __all__ = [
     "joint_moments",
     "joint_precision",
     "kind_of",
+    "log_joint_of_scalars",
     "relevant_part",
     "sparse_precision",
 ]
@@ -116,7 +117,7 @@ def joint_precision(model: GraphicalModel) -> tuple[FloatArray, float] | None:
     if found is False:
         found = None
         if has_noise(model):
-            P = sparse_precision(model).P.toarray()
+            P = _dense_precision(model)
             scale = np.sqrt(np.diagonal(P))
             try:
                 pivots = np.diagonal(np.linalg.cholesky(P / np.outer(scale, scale)))
@@ -133,11 +134,39 @@ def has_noise(model: GraphicalModel) -> bool:
     found: Any = model._plans.get(("lowered", "noise"))
     if found is None:
         try:
-            found = not len(sparse_precision(model).clamped)
+            if _is_small_system(model) and (_system(model)[2] > 0.0).all():
+                found = True
+            else:
+                found = not len(sparse_precision(model).clamped)
         except ModelError:
             found = False
         model._plans[("lowered", "noise")] = found
     return bool(found)
+
+
+def _is_small_system(model: Any) -> bool:
+    layout = layout_of(model)
+    return hasattr(model, "_conditionals") and layout.scalar and layout.size <= _ONE_SYSTEM
+
+
+def _dense_precision(model: Any) -> FloatArray:
+    """P = (I − A)ᵀ D⁻¹ (I − A) of a small network; else the sparse one, written out."""
+    if not _is_small_system(model):
+        return np.asarray(sparse_precision(model).P.toarray())
+    A, _, d = _system(model)
+    M = -A.toarray()
+    M[np.diag_indices(len(d))] += 1.0
+    half = M / np.sqrt(d)[:, None]
+    return np.asarray(half.T @ half)
+
+
+def _system(model: Any) -> tuple[Any, FloatArray, FloatArray]:
+    """`_linear_system`, made once."""
+    key = ("lowered", "system")
+    found = model._plans.get(key)
+    if found is None:
+        found = model._plans[key] = _linear_system(model)
+    return found  # type: ignore[no-any-return]
 
 
 def _linear_system(model: Any) -> tuple[Any, FloatArray, FloatArray]:
@@ -155,11 +184,24 @@ def _linear_system(model: Any) -> tuple[Any, FloatArray, FloatArray]:
     return csr_array((values, columns, ptr), shape=(n, n)), b, d
 
 
+def log_joint_of_scalars(model: Any, X: FloatArray) -> FloatArray | None:
+    """log p(x) of full rows of a linear-Gaussian network of scalars with noise, all nodes at once; else None."""
+    if kind_of(model) != "gaussian" or not layout_of(model).scalar:
+        return None
+    A, b, d = _system(model)
+    if not (d > 0.0).all():
+        return None
+    off = X.T - A @ X.T  # (nodes, cases)
+    off -= b[:, None]
+    off *= off
+    return np.asarray((-0.5 / d) @ off - 0.5 * (float(np.log(d).sum()) + len(d) * LOG_2PI))
+
+
 def _moments_of_network(model: Any) -> tuple[FloatArray, FloatArray, float]:
     layout = layout_of(model)
     n = layout.size
     if layout.scalar and n <= _ONE_SYSTEM:
-        A, b, d = _linear_system(model)
+        A, b, d = _system(model)
         T = np.linalg.inv(np.eye(n) - A.toarray())
         T[np.abs(T) < 1e-300] = 0.0
         return T @ b, (T * d) @ T.T, 0.0
@@ -268,7 +310,7 @@ def _precision_of_scalars(model: Any) -> SparsePrecision | None:
     """P = (I − A)ᵀ D⁻¹ (I − A) in a few operations on all nodes; None where some node has no noise."""
     from scipy.sparse import csc_array, diags_array, eye_array
 
-    A, b, d = _linear_system(model)
+    A, b, d = _system(model)
     if not (d > 0.0).all():
         return None
     n = len(d)

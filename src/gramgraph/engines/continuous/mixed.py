@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +19,10 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Cells", "answer", "best", "draw"]
+__all__ = ["Cells", "answer", "draw"]
+
+#: With fewer effective draws than this, "auto" turns from weighting to chains.
+FEW_DRAWS = 200.0
 
 
 class Cells:
@@ -44,19 +48,25 @@ def answer(
     random_state: RandomState = None,
     budget: float | None = None,
     memory: float | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> RealAnswer:
-    """Beliefs of all cases; "auto" is exact while that fits into memory, else draws samples and says so."""
+    """Beliefs of all cases; "auto" is exact while that fits into memory, else draws samples and says so.
+
+    Where weighted draws leave too few effective ones, chains of Gibbs sampling take over.
+    """
     if kind == "general" and engine == "auto":
         from gramgraph.engines.continuous.closing import closed_answer
 
         found = closed_answer(model, question, memory)
         if found is not None:
             return found
-    if kind == "general" or engine == "likelihood_weighting":
-        worker = get_engine(kind, "likelihood_weighting" if engine == "auto" else engine)
-        return worker.answer(model, question, random_state=random_state, budget=budget)
+    if kind == "general" and engine == "auto":
+        return _by_draws(model, question, random_state, budget)
+    if engine in ("likelihood_weighting", "gibbs"):
+        worker = get_engine(kind, engine, options)
+        return worker.answer(model, question, random_state=random_state, budget=budget)  # type: ignore[no-any-return]
     if engine != "auto":
-        worker = get_engine(kind, engine)
+        worker = get_engine(kind, engine, options)
         return _collect(model, question, worker, random_state, budget, memory)
     worker = get_engine(kind, "mixture")
     worker.strict = True
@@ -72,6 +82,32 @@ def answer(
         if worker.name != "strong_tree":
             raise
         return _collect(model, question, get_engine(kind, "mixture"), random_state, budget, memory)
+
+
+def _by_draws(
+    model: GraphicalModel, question: RealQuestion, random_state: RandomState, budget: float | None
+) -> RealAnswer:
+    """Weighted draws; chains of Gibbs sampling where hardly any draw explains the evidence."""
+    found: RealAnswer = get_engine("general", "likelihood_weighting").answer(
+        model, question, random_state=random_state, budget=budget
+    )
+    if question.batched or not 0.0 < found.details["effective_draws"] < FEW_DRAWS:
+        return found
+    try:
+        chains: RealAnswer = get_engine("general", "gibbs").answer(
+            model, question, random_state=random_state, budget=budget
+        )
+    except ModelError:  # a variable without noise: chains would not move
+        return found
+    keep = ("log_evidence_error",)
+    chains.log_evidence = found.log_evidence
+    chains.details = {
+        **chains.details,
+        **{key: found.details[key] for key in keep},
+        "note": f"of {found.details['draws']} weighted draws only {found.details['effective_draws']:.0f} count: "
+        "the beliefs come from Gibbs sampling, log p(e) from the weighted draws",
+    }
+    return chains
 
 
 def _collect(
@@ -92,11 +128,18 @@ def _collect(
     options: dict[str, Any] = {"memory": memory}
     if not engine.exact:
         options |= {"random_state": random_state, "budget": budget}
-    for group in question.groups():
-        cells, logs, more = engine.beliefs(model, group, scopes, **options)
+    groups = list(question.groups())
+    work = question.work.each(
+        lambda group: engine.beliefs(model, group, scopes, **options), groups, lambda group: len(group.rows)
+    )
+    for group, (cells, logs, more) in zip(groups, work, strict=True):
         log_p[group.rows] = logs
         found.append((group, cells))
-        details |= more
+        for name, value in more.items():
+            if question.batched and isinstance(value, (int, float, np.ndarray)) and np.ndim(value) <= 1:
+                details.setdefault(name, np.full(question.n_cases, np.nan))[group.rows] = value
+            else:
+                details[name] = value
 
     def belief(key: Key) -> Any:
         return _belief(key, scopes[key], found, question, log_p, details)
@@ -138,68 +181,27 @@ def _belief(
         return MixtureBelief(
             scope, part.weights, part.mean, part.cov, batched=question.batched, codes=part.codes, diagnostics=details
         )
-    width = max((cells[key].weights.shape[1] for _, cells in found), default=1)
+    first = found[0][1][key].codes if found else np.zeros((1, 0), np.int64)
+    shared = all(np.array_equal(cells[key].codes, first) for _, cells in found)
+    if shared or not any(var.is_discrete for var in scope):
+        width = max((cells[key].weights.shape[1] for _, cells in found), default=1)
+        starts, codes = [0] * len(found), first if shared else None
+    else:  # groups of cases with other states observed: their configurations stand side by side
+        parts = [cells[key].codes for _, cells in found]
+        starts, codes = np.cumsum([0, *map(len, parts)])[:-1].tolist(), np.concatenate(parts)
+        width = len(codes)
     weights, mean = np.zeros((n, width)), np.zeros((n, width, d))
     cov = np.zeros((n, width, d, d))
-    codes: Any = None
-    for group, cells in found:
+    for (group, cells), start in zip(found, starts, strict=True):
         part = cells[key]
-        k = part.weights.shape[1]
-        weights[group.rows, :k] = part.weights
-        mean[group.rows, :k], cov[group.rows, :k] = part.mean, part.cov
-        codes = part.codes if codes is None or len(part.codes) > len(codes) else codes
+        at = slice(start, start + part.weights.shape[1])
+        weights[group.rows, at] = part.weights
+        mean[group.rows, at], cov[group.rows, at] = part.mean, part.cov
     mean[log_p == -np.inf] = np.nan
-    shared = all(np.array_equal(cells[key].codes, codes) for _, cells in found)
-    return MixtureBelief(
-        scope, weights, mean, cov, batched=question.batched, codes=codes if shared else None, diagnostics=details
-    )
+    return MixtureBelief(scope, weights, mean, cov, batched=question.batched, codes=codes, diagnostics=details)
 
 
-# ---------------------------------------------------------------------------------------------- best values, draws
-
-
-def best(model: GraphicalModel, question: RealQuestion, some: bool, engine: str, memory: float | None) -> Any:
-    """The values at which the density of all unobserved variables is largest."""
-    from gramgraph.engines.continuous.ask import assignments, log_joint
-    from gramgraph.engines.continuous.lower import kind_of
-    from gramgraph.engines.continuous.mixture import StrongEngine
-
-    if kind_of(model) == "general":
-        from gramgraph.engines.continuous.weighting import LikelihoodWeighting
-
-        return LikelihoodWeighting().best(model, question, some)
-    if some:
-        return _best_states(model, question, memory)
-    n = question.n_cases
-    X, states = np.zeros((n, question.layout.size)), np.zeros((n, len(model._vars)), np.int64)
-    possible = np.ones(n, bool)
-    for group in question.groups():
-        x, codes, log_p = StrongEngine().best(model, group, memory)
-        X[group.rows], states[group.rows], possible[group.rows] = x, codes, log_p > -np.inf
-    labelled = {v: states[:, v] for v, var in enumerate(model._vars) if var.is_discrete}
-    log_prob = np.where(possible, log_joint(model, X, labelled), -np.inf)
-    return assignments(model, question, X, states, log_prob)
-
-
-def _best_states(model: GraphicalModel, question: RealQuestion, memory: float | None) -> Any:
-    """Marginal MAP of discrete variables: the real ones, and all others, are integrated out exactly."""
-    from dataclasses import replace
-
-    from gramgraph.answers import Assignment
-    from gramgraph.exceptions import OptionError
-
-    names = tuple(model._vars[v].name for v in question.targets)
-    if question.batched or any(not model._vars[v].is_discrete for v in question.targets):
-        raise OptionError(
-            "targets of map_query in a mixed model are discrete variables, of one case; the mode of a real one is "
-            "net.query(name, evidence)[name].mode()"
-        )
-    joint = replace(question, targets=(), joints=(question.targets,), everything=False)
-    found = answer(model, joint, "mixed", "auto", memory=memory)
-    table = found[names].probabilities
-    at = np.unravel_index(int(table.argmax()), table.shape)
-    values = {name: model.var(name).states[i] for name, i in zip(names, at, strict=True)}
-    return Assignment(values, float(found.log_evidence) + float(np.log(table[at])), exact=found.exact)
+# ---------------------------------------------------------------------------------------------- draws
 
 
 def draw(model: GraphicalModel, question: RealQuestion, n: int, rng: np.random.Generator, memory: float | None) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
 __all__ = ["RealPlan", "plan"]
+
+_BY_DRAWS = ("likelihood_weighting", "gibbs", "laplace")
 
 
 @dataclass(frozen=True)
@@ -63,9 +66,8 @@ def plan(
     part = relevant_part(model, [*wanted, *observed])
     seen = [part.index(model._vars[v].name) for v in observed]
     made: Any
-    if kind == "general" or engine == "likelihood_weighting":
-        size = layout_of(part).size
-        made = RealPlan("likelihood_weighting", False, size, 100_000 * len(part._vars), 0)
+    if kind == "general" or engine in _BY_DRAWS:
+        made = _by_draws(part, seen, "likelihood_weighting" if engine == "auto" else engine)
     elif kind == "mixed":
         from gramgraph.engines.continuous.strong_tree import strong_plan
 
@@ -77,6 +79,18 @@ def plan(
     if memory is not None:
         made.check_budget(memory)
     return made
+
+
+def _by_draws(model: GraphicalModel, seen: list[int], engine: str) -> RealPlan:
+    """Draws of all variables; chains that are kept; or one Hessian for each configuration."""
+    size = layout_of(model).size
+    if engine == "laplace":
+        hidden = [var for v, var in enumerate(model._vars) if v not in set(seen)]
+        d = sum(var.dimension for var in hidden if not var.is_discrete)
+        count = min(prod(float(var.size) for var in hidden if var.is_discrete), 4096.0)
+        return RealPlan(engine, False, size, int(count * d * (d + 1)), d)
+    draws = 20_000 if engine == "gibbs" else 100_000
+    return RealPlan(engine, False, size, draws * len(model._vars), 0)
 
 
 def _gaussian(model: GraphicalModel, seen: list[int], engine: str) -> RealPlan:

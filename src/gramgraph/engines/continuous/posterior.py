@@ -90,9 +90,12 @@ class Observed:
         return np.asarray(out)
 
 
-#: A gain with at least so many cells, of which at most this share is not zero, is applied entry by entry.
-SPARSE_CELLS = 256
-SPARSE_SHARE = 0.3
+#: A gain with at least so many cells is applied block by block, where that takes at most this share of the work.
+BLOCK_CELLS = 256
+BLOCK_SHARE = 0.7
+
+#: Ends of the blocks' rows, wanted components; ends of their columns, observed components; numbers.
+Blocks = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,7 +110,7 @@ class _Solved:
     #: What cases add to, where the prior means of the observed are so small (a thousand standard deviations) that
     #: nothing is lost without centering each case.
     start: FloatArray | None = None
-    entries: tuple[IntArray, IntArray, FloatArray] | None = None  # rows of the gain, where most of it is zero
+    parts: Blocks | None = None  # the gain, where much of it is zero
 
     @cached_property
     def gain_across(self) -> FloatArray:
@@ -126,19 +129,28 @@ class _Solved:
         return float(2 * self.gain.size + sum(block.size for block in self.blocks) + len(self.gain) ** 2)
 
 
-def _entries(
-    gain: FloatArray, variance: FloatArray, seen: IntArray, want: IntArray
-) -> tuple[IntArray, IntArray, FloatArray] | None:
-    """(ends of rows, observed components, numbers) of the gain, row by wanted component, where the graph separates
-    most pairs; None where a dense product is as quick. Left out is what rounding would lose."""
-    if gain.size < SPARSE_CELLS:
+def _blocks_of(gain: FloatArray, variance: FloatArray, seen: IntArray, want: IntArray) -> Blocks | None:
+    """The gain as dense blocks, where the graph separates many pairs: hidden variables that hang together see the same
+    observed ones. None where one dense product is as quick. Left out is what rounding would lose."""
+    if gain.size < BLOCK_CELLS:
         return None
-    share = np.abs(gain.T) * np.sqrt(variance[seen])
-    kept = share > 1e-15 * np.sqrt(variance[want])[:, None]
-    if kept.sum() > SPARSE_SHARE * gain.size:
+    kept = np.abs(gain.T) * np.sqrt(variance[seen]) > 1e-15 * np.sqrt(variance[want])[:, None]
+    groups: dict[bytes, list[int]] = {}
+    for row, key in enumerate(np.packbits(kept, axis=1)):
+        groups.setdefault(key.tobytes(), []).append(row)
+    members = list(groups.values())
+    sources = [np.flatnonzero(kept[rows[0]]) for rows in members]
+    work = sum(len(rows) * len(at) * (1 if len(rows) >= 4 else 3) for rows, at in zip(members, sources, strict=True))
+    if work > BLOCK_SHARE * gain.size:
         return None
-    ptr = np.concatenate([[0], kept.sum(axis=1).cumsum()])
-    return ptr, np.nonzero(kept)[1], np.ascontiguousarray(gain.T[kept])
+    pairs = zip(members, sources, strict=True)
+    return (
+        np.cumsum([0, *map(len, members)]),
+        np.concatenate(members),
+        np.cumsum([0, *map(len, sources)]),
+        np.concatenate(sources),
+        np.concatenate([gain.T[np.asarray(rows)[:, None], at].ravel() for rows, at in pairs]),
+    )
 
 
 class DenseGaussian:
@@ -175,24 +187,23 @@ class DenseGaussian:
             mu, S, _ = joint_moments(model)
             if (mu[seen] ** 2 <= 1e6 * np.diagonal(S)[seen]).all():
                 start = mu[want] - mu[seen] @ found.gain
-                found = replace(found, start=start, entries=_entries(found.gain, np.diagonal(S), seen, want))
+                found = replace(found, start=start, parts=_blocks_of(found.gain, np.diagonal(S), seen, want))
             if len(X) >= _WORTH_KEEPING:
                 from gramgraph.compile.cache import remember
 
                 remember(model, key, found, cells=found.cells)
         made, center = found, mu[seen]
-        across = made.gain_across
         if made.start is None:
-            mean = across @ (X - center).T
+            mean = made.gain_across @ (X - center).T
             mean += mu[want][:, None]
-        elif made.entries is not None and len(X) >= _WORTH_KEEPING:
-            from gramgraph._numerics.gaussian_rows import sparse_affine
+        elif made.parts is not None and len(X) >= _WORTH_KEEPING:
+            from gramgraph._numerics.gaussian_rows import block_affine
 
             flat = np.empty(len(want) * len(X))
-            sparse_affine(*made.entries, made.start, np.ascontiguousarray(X.T).reshape(-1), flat)
+            block_affine(*made.parts, made.start, np.ascontiguousarray(X.T).reshape(-1), flat)
             mean = flat.reshape(len(want), len(X))
         elif len(seen) >= len(want):
-            mean = across @ X.T
+            mean = made.gain_across @ X.T
             mean += made.start[:, None]
         else:  # the start rides along as one more column: the cases are the smaller thing to write
             longer = np.empty((len(seen) + 1, len(X)))

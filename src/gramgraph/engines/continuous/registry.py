@@ -27,6 +27,8 @@ ENGINES: dict[str, dict[str, str]] = {
         "strong_tree": f"{_HERE}.mixture:StrongEngine",
         "bp": f"{_HERE}.gaussian_bp:GaussianBP",
         "likelihood_weighting": f"{_HERE}.weighting:LikelihoodWeighting",
+        "gibbs": f"{_HERE}.gibbs:RealGibbs",
+        "laplace": f"{_HERE}.laplace:Laplace",
     },
     "mixed": {
         "mixture": f"{_HERE}.mixture:MixtureEngine",
@@ -35,9 +37,13 @@ ENGINES: dict[str, dict[str, str]] = {
         "enumeration": f"{_HERE}.mixture:MixtureEngine",
         "rao_blackwell": f"{_HERE}.rao_blackwell:RaoBlackwell",
         "likelihood_weighting": f"{_HERE}.weighting:LikelihoodWeighting",
+        "gibbs": f"{_HERE}.gibbs:RealGibbs",
+        "laplace": f"{_HERE}.laplace:Laplace",
     },
     "general": {
         "likelihood_weighting": f"{_HERE}.weighting:LikelihoodWeighting",
+        "gibbs": f"{_HERE}.gibbs:RealGibbs",
+        "laplace": f"{_HERE}.laplace:Laplace",
     },
 }
 
@@ -63,7 +69,7 @@ def get_engine(kind: str, name: str, options: Mapping[str, Any] | None = None) -
 def gaussian_engine(model: GraphicalModel, name: str, size: int, options: Mapping[str, Any] | None = None) -> Any:
     """The named engine; "auto" is the dense one for small models and the sparse one for large ones."""
     if name == "auto" and size <= DENSE_LIMIT:
-        engine = get_engine("gaussian", "dense", options)
-        engine.strict = True
-        return engine
+        from gramgraph.engines.continuous.posterior import DenseGaussian
+
+        return DenseGaussian(strict=True)
     return get_engine("gaussian", "sparse" if name == "auto" else name, options)

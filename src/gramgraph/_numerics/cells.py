@@ -1,0 +1,58 @@
+"""Sums over rows that lie between two cells an end: row i has the share 1 − f[i] in cell a[i] and f[i] in b[i].
+
+Nothing is checked.
+"""
+
+from __future__ import annotations
+
+from numba import njit
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def pair_mass(a, b, f, c, d, g, out):
+    """out[j, k] += the number of rows in cell j of one end and cell k of the other."""
+    for i in range(len(a)):
+        u, v = f[i], g[i]
+        out[a[i], c[i]] += (1.0 - u) * (1.0 - v)
+        out[a[i], d[i]] += (1.0 - u) * v
+        out[b[i], c[i]] += u * (1.0 - v)
+        out[b[i], d[i]] += u * v
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def pair_values(R, a, b, f, c, d, g, out):
+    """out[i] = the table R between the cells of row i (bilinear)."""
+    for i in range(len(a)):
+        u, v = f[i], g[i]
+        low = (1.0 - v) * R[a[i], c[i]] + v * R[a[i], d[i]]
+        high = (1.0 - v) * R[b[i], c[i]] + v * R[b[i], d[i]]
+        out[i] = (1.0 - u) * low + u * high
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def own_shares(W, a, b, f, out):
+    """out[i] = hᵀ W h with h the shares of row i: what a row contributes to its own estimate."""
+    for i in range(len(a)):
+        u = f[i]
+        p, q = a[i], b[i]
+        out[i] = (1.0 - u) ** 2 * W[p, p] + u * u * W[q, q] + u * (1.0 - u) * (W[p, q] + W[q, p])
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def spread_masses(values, first, step, centers, scales, low, high, share, points, widths, out):
+    """out[i, j] = Σ_g share of grid point g in cell j × density of ((y_g − center_i) / scale_i) × width_g.
+
+    The density is given on a uniform grid (values, first, step) and is zero outside.
+    """
+    top = len(values) - 1
+    for i in range(len(centers)):
+        inverse = 1.0 / scales[i]
+        for g in range(len(points)):
+            u = ((points[g] - centers[i]) * inverse - first) / step
+            if u < 0.0 or u >= top:
+                continue
+            k = int(u)
+            u -= k
+            value = ((1.0 - u) * values[k] + u * values[k + 1]) * inverse * widths[g]
+            out[i, low[g]] += (1.0 - share[g]) * value
+            out[i, high[g]] += share[g] * value
