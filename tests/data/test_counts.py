@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -159,3 +161,77 @@ def test_cut_columns_keep_their_edges():
         Discretizer(method={"x": [2.0, 1.0]}).fit(frame)
     constant = Discretizer(bins=3).fit_transform(pd.DataFrame({"x": [1.0, 1.0]}))
     assert constant["x"].tolist() == ["(-inf, inf)"] * 2
+
+
+def test_cuts_by_description_length_equal_the_published_ones_of_iris():
+    datasets = pytest.importorskip("sklearn.datasets")
+    iris = datasets.load_iris(as_frame=True).frame
+    cutter = Discretizer(method="mdlp", target="target").fit(iris)
+    # Fayyad and Irani's cuts of Fisher's irises, as the R package discretization gives them
+    expected = [[5.55, 6.15], [2.95, 3.35], [2.45, 4.75], [0.8, 1.75]]
+    for edges, cuts in zip(cutter.edges_.values(), expected, strict=True):
+        np.testing.assert_allclose(edges, cuts)
+    again = Discretizer(method=cutter.edges_).fit_transform(iris)
+    assert again.equals(cutter.transform(iris))
+    assert cutter.transform(iris)["target"].equals(iris["target"]), "the classes stay"
+
+
+def by_hand_mdlp(x: np.ndarray, y: np.ndarray) -> list[float]:
+    """The recursion as it is written down, one cut at a time."""
+
+    def entropy(y: np.ndarray) -> float:
+        p = np.unique(y, return_counts=True)[1] / len(y)
+        return float(-(p * np.log2(p)).sum())
+
+    best = None
+    values = np.unique(x)
+    for a, b in pairwise(values):
+        left, right = y[x <= a], y[x > a]
+        e = (len(left) * entropy(left) + len(right) * entropy(right)) / len(y)
+        if best is None or e < best[0] - 1e-12:
+            best = (e, (a + b) / 2, left, right)
+    if best is None:
+        return []
+    e, cut, left, right = best
+    k, k1, k2 = (len(np.unique(part)) for part in (y, left, right))
+    delta = np.log2(3**k - 2) - (k * entropy(y) - k1 * entropy(left) - k2 * entropy(right))
+    if entropy(y) - e <= (np.log2(len(y) - 1) + delta) / len(y):
+        return []
+    return [*by_hand_mdlp(x[x < cut], left), cut, *by_hand_mdlp(x[x > cut], right)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 9999), n=st.integers(1, 120), k=st.integers(1, 4), digits=st.integers(0, 2))
+def test_cuts_by_description_length_equal_the_recursion(seed, n, k, digits):
+    rng = np.random.default_rng(seed)
+    y = rng.integers(0, k, n)
+    x = np.round(rng.normal(size=n) + 1.5 * y, digits)
+    frame = pd.DataFrame({"x": x, "y": y.astype(str)})
+    cutter = Discretizer(bins=10**6, method="mdlp", target="y").fit(frame)
+    np.testing.assert_allclose(cutter.edges_["x"], by_hand_mdlp(x, y))
+    doubled = Discretizer(bins=10**6, method="mdlp", target="y").fit(frame, weights=np.full(n, 2.0))
+    repeated = Discretizer(bins=10**6, method="mdlp", target="y").fit(pd.concat([frame, frame]))
+    np.testing.assert_array_equal(doubled.edges_["x"], repeated.edges_["x"])
+
+
+def test_at_most_so_many_cuts_and_rows_without_a_class():
+    rng = np.random.default_rng(0)
+    y = np.repeat([0, 1, 2, 3], 100)
+    frame = pd.DataFrame({"x": rng.normal(size=400) + 5 * y, "y": pd.Categorical(y)})
+    assert len(Discretizer(method="mdlp", target="y").fit(frame).edges_["x"]) == 3
+    assert len(Discretizer(bins=2, method="mdlp", target="y").fit(frame).edges_["x"]) == 1
+    holes = pd.concat([frame, pd.DataFrame({"x": [100.0, np.nan], "y": [None, 1]})], ignore_index=True)
+    holes["y"] = pd.Categorical(holes["y"])
+    np.testing.assert_array_equal(
+        Discretizer(method="mdlp", target="y").fit(holes).edges_["x"],
+        Discretizer(method="mdlp", target="y").fit(frame).edges_["x"],
+    )
+    for options, error, words in (
+        ({"method": "mdlp"}, gg.OptionError, "needs target"),
+        ({"target": "y"}, gg.OptionError, "take none"),
+        ({"method": "mdpl"}, gg.OptionError, "Did you mean 'mdlp'"),
+        ({"method": "mdlp", "target": "Y"}, gg.VariableError, "Did you mean 'y'"),
+        ({"method": "mdlp", "target": "x"}, gg.VariableError, "needs classes"),
+    ):
+        with pytest.raises(error, match=words):
+            Discretizer(**options).fit(frame)

@@ -108,3 +108,81 @@ def test_columns_that_cannot_be_counted(tmp_path) -> None:
         stream_counts(path, columns=["X"])
     with pytest.raises(OSError):
         stream_counts(tmp_path / "nowhere.parquet")
+
+
+def test_kinds_of_columns_of_files(tmp_path) -> None:
+    from gramgraph.data import column_kinds
+
+    frame = pd.DataFrame(
+        {
+            "label": ["b", "a", None],
+            "truth": [True, False, True],
+            "whole": [3, 1, 2],
+            "gap": [1.0, np.nan, 2.0],
+            "number": [0.5, 1.0, 2.0],
+            "size": pd.Categorical(["s", "l", "s"], ["s", "l"], ordered=True),
+            "nothing": [None, None, None],
+        }
+    )
+    expected = column_kinds(frame)
+    frame.to_parquet(tmp_path / "d.parquet", row_group_size=2)
+    pd.testing.assert_frame_equal(column_kinds(tmp_path / "d.parquet"), expected)
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    found = column_kinds(tmp_path / "d.csv")
+    assert found["kind"].tolist() == ["category", "category", "category", "category", "real", "category", "empty"]
+    assert found["missing"].tolist() == expected["missing"].tolist()
+    dask = pytest.importorskip("dask.dataframe")
+    pd.testing.assert_frame_equal(column_kinds(dask.from_pandas(frame, npartitions=2)), expected)
+
+
+def test_every_kind_of_arrow_stream(frame, tmp_path) -> None:
+    from pyarrow import dataset
+
+    frame.to_parquet(tmp_path / "d.parquet", row_group_size=300)
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    same(stream_counts(table.to_reader(max_chunksize=77)), frame)
+    same(stream_counts(dataset.dataset(tmp_path / "d.parquet")), frame)
+    same(stream_counts(dataset.dataset(tmp_path / "d.parquet").scanner()), frame)
+    same(stream_counts(tmp_path / "d.parquet", n_jobs=2), frame)
+    net = gg.BayesianNetwork("late -> truth", states={"late": ("a", "b", "c")})
+    expected = net.fit(frame[["late", "truth"]])
+    assert net.fit(table.to_reader()) == expected
+    assert net.fit(dataset.dataset(tmp_path / "d.parquet")) == expected
+
+
+def test_streams_of_polars_and_duckdb(frame, tmp_path) -> None:
+    polars = pytest.importorskip("polars")
+    path = str(tmp_path / "d.parquet")
+    frame.to_parquet(path, row_group_size=300)
+    same(stream_counts(polars.scan_parquet(path)), frame)
+    expected = gg.learn_structure(frame.dropna())
+    assert gg.learn_structure(polars.scan_parquet(path).drop_nulls()) == expected
+    duckdb = pytest.importorskip("duckdb")
+    with duckdb.connect() as db:
+        same(stream_counts(db.from_parquet(path)), frame)
+        assert gg.learn_structure(db.sql(f"select * from '{path}' where x is not null")) == expected
+
+
+def test_gaps_and_hidden_variables_of_a_stream_go_through_em(tmp_path) -> None:
+    net = gg.datasets.asia()
+    frame = net.sample(500, random_state=0).astype(str)
+    frame = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1).drop(columns="lung")
+    frame.to_parquet(tmp_path / "d.parquet")
+    frame.to_csv(tmp_path / "d.csv", index=False)
+    expected = net.fit(frame, max_iter=3, random_state=0)
+    for data in (tmp_path / "d.parquet", tmp_path / "d.csv", pa.Table.from_pandas(frame).to_reader()):
+        assert net.fit(data, max_iter=3, random_state=0) == expected
+
+
+def test_enumerated_labels_keep_their_order(tmp_path) -> None:
+    frame = pd.DataFrame({"size": pd.Categorical(["l", "s", "l"], ["s", "m", "l"]), "b": ["v", "u", "u"]})
+    frame.to_parquet(tmp_path / "d.parquet", row_group_size=1)
+    arrow = pa.table({"size": pa.DictionaryArray.from_arrays([2, 0, 2], ["s", "m", "l"], ordered=True)})
+    for data in (tmp_path / "d.parquet", arrow):
+        assert stream_counts(data).variables[0].states == ("s", "m", "l")
+        assert stream_counts(data).table([0]).tolist() == [1, 0, 2]
+    assert code_table(arrow).variables == stream_counts(arrow).variables
+    polars = pytest.importorskip("polars")
+    enum = polars.DataFrame({"size": polars.Series(["l", "s"], dtype=polars.Enum(["s", "m", "l"]))})
+    assert code_table(enum).variables == stream_counts(enum).variables
+    assert code_table(enum).variables[0].states == ("s", "m", "l")

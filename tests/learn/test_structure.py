@@ -213,8 +213,8 @@ def test_a_constant_column_stays_alone() -> None:
 
 
 def test_too_many_variables_for_exact_search() -> None:
-    frame = pd.DataFrame({f"v{i}": [0, 1] for i in range(21)})
-    with pytest.raises(gg.OptionError, match="up to 20"):
+    frame = pd.DataFrame({f"v{i}": [0, 1] for i in range(61)})
+    with pytest.raises(gg.OptionError, match="up to 60"):
         gg.learn_structure(frame, method="exact")
 
 

@@ -3,6 +3,18 @@
 from gramgraph.data.columns import CodedTable, code_table, column_kinds
 from gramgraph.data.counts import Counts
 from gramgraph.data.discretize import Discretizer
+from gramgraph.data.map_reduce import map_reduce
+from gramgraph.data.moments import Moments, moments_of
 from gramgraph.data.stream import stream_counts
 
-__all__ = ["CodedTable", "Counts", "Discretizer", "code_table", "column_kinds", "stream_counts"]
+__all__ = [
+    "CodedTable",
+    "Counts",
+    "Discretizer",
+    "Moments",
+    "code_table",
+    "column_kinds",
+    "map_reduce",
+    "moments_of",
+    "stream_counts",
+]

@@ -91,8 +91,11 @@ def smallest_integer(states: int) -> Any:
 
 
 def to_pandas(data: Any) -> Any:
-    """Any frame (pandas, polars, Arrow, a dict of columns) as a pandas frame, without copies where that is possible."""
+    """Any frame (pandas, polars, Arrow, Dask, a dict of columns) as a pandas frame, without copies where possible."""
     import pandas as pd
+
+    if type(data).__module__.startswith("dask.") and hasattr(data, "compute"):
+        data = data.compute()
 
     if isinstance(data, pd.DataFrame):
         frame = data
@@ -105,18 +108,37 @@ def to_pandas(data: Any) -> Any:
             other = nw.from_native(data, eager_only=True)
         except TypeError:
             raise VariableError(f"a data frame or a dict of columns is expected, not {type(data).__name__}") from None
-        frame = pd.DataFrame({name: other[name].to_numpy() for name in other.columns})
+        frame = pd.DataFrame({name: _cells(other[name]) for name in other.columns})
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise VariableError(f"the frame has more than one column {twice[0]!r}: rename or drop one of them")
     return frame
 
 
+def _cells(column: Any) -> Any:
+    """The cells of a narwhals column; enumerated labels and ordered dictionaries keep their order."""
+    import narwhals as nw
+    import pandas as pd
+
+    if isinstance(column.dtype, nw.Enum):
+        return pd.Categorical(column.to_list(), list(column.dtype.categories), ordered=True)
+    kind: Any = getattr(column.to_native(), "type", None)
+    if type(kind).__name__ == "DictionaryType":
+        chunks = column.to_native().unify_dictionaries().chunks
+        labels = chunks[0].dictionary.to_pylist() if chunks else []
+        return pd.Categorical(
+            column.to_list(), labels if kind.ordered else sorted(labels, key=str), ordered=kind.ordered
+        )
+    return column.to_numpy()
+
+
 def column_kinds(data: Any) -> Any:
     """What each column is taken for: a frame with its kind, its number of states and of missing cells.
 
     Kinds: `category` (labels, truth values), `ordered` (an ordered categorical), `integer` (whole numbers with up to
-    20 distinct values, taken as categories), `real` (other numbers), `empty` (nothing but missing cells).
+    20 distinct values, taken as categories), `real` (other numbers), `empty` (nothing but missing cells). Also for
+    files, streams and Dask frames, which are read once; cells of a CSV file are labels, unless all are numbers and some
+    have fractions.
 
     >>> import pandas as pd
     >>> print(column_kinds(pd.DataFrame({"sky": ["sun", "rain"], "n": [1, 2], "x": [0.5, None]})))
@@ -127,6 +149,12 @@ def column_kinds(data: Any) -> Any:
     """
     import pandas as pd
 
+    from gramgraph.data.kinds import stream_kinds
+    from gramgraph.data.stream import is_stream
+
+    if is_stream(data):
+        names, rows = stream_kinds(data)
+        return pd.DataFrame(rows, columns=["kind", "states", "missing"], index=names)
     frame = to_pandas(data)
     rows = []
     for name in frame.columns:

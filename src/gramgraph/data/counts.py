@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.data.columns import CodedTable
+from gramgraph.data.columns import CodedTable, smallest_integer
 from gramgraph.exceptions import OptionError, VariableError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
@@ -34,6 +34,11 @@ def pack(codes: Array, out: Array) -> None:
         pack_rest(codes, 0, out)
 
 
+def _unpacked(vector: Array) -> Array:
+    """A bit-vector as truth values."""
+    return np.unpackbits(vector.view(np.uint8), bitorder="little").astype(bool)
+
+
 class Counts:
     """How often each combination of states occurs, for any set of columns.
 
@@ -50,17 +55,31 @@ class Counts:
 
     def __init__(self, table: CodedTable) -> None:
         self._coded: CodedTable | None = table
+        self._there: Array | None = None
         self._weighted = table.weights is not None
         self._describe(table.variables, table.total, len(table))
         self._bits: Array | None = None
         self._packed = np.zeros(len(table.columns), bool)
 
     @classmethod
-    def from_bits(cls, variables: Sequence[Var], bits: Array, rows: int) -> Self:
-        """From packed columns alone (`stream_counts` makes them): every table is then counted by bits."""
+    def from_bits(
+        cls,
+        variables: Sequence[Var],
+        bits: Array,
+        rows: int,
+        *,
+        there: Array | None = None,
+        labels: Sequence[Sequence[Any]] | None = None,
+    ) -> Self:
+        """From packed columns alone (`stream_counts` makes them): every table is then counted by bits.
+
+        `there` is a bit-vector of the places that hold a row; without it they are the first `rows`. `labels` are the
+        values that became the states, where these were no texts.
+        """
         made = cls.__new__(cls)
-        made._coded, made._weighted, made._bits = None, False, bits
+        made._coded, made._weighted, made._bits, made._there = None, False, bits, there
         made._describe(tuple(variables), float(rows), rows)
+        made.labels = made.labels if labels is None else tuple(map(tuple, labels))
         made._packed = np.ones(len(variables), bool)
         return made
 
@@ -68,6 +87,7 @@ class Counts:
         self.variables = variables
         self.names = tuple(var.name for var in variables)
         self.sizes = tuple(var.size for var in variables)
+        self.labels: tuple[tuple[Any, ...], ...] = tuple(var.states for var in variables)
         self.total = total  # number of rows, or the sum of their weights
         self._rows = rows
         self._first = np.concatenate([[0], np.cumsum(self.sizes)]).astype(np.int64)
@@ -90,7 +110,36 @@ class Counts:
         for c in range(len(self.variables)):
             shown &= np.bitwise_or.reduce(self._bits[self._first[c] : self._first[c + 1]], axis=0)
         rows = int(np.bitwise_count(shown).sum())
-        return self if rows == self._rows else Counts.from_bits(self.variables, self._bits & shown, rows)
+        if rows == self._rows:
+            return self
+        return Counts.from_bits(self.variables, self._bits & shown, rows, there=shown, labels=self.labels)
+
+    def to_table(self) -> CodedTable:
+        """The rows as codes, one byte a cell; their order is that of the data."""
+        if self._coded is not None:
+            return self._coded
+        assert self._bits is not None
+        there = None if self._there is None else _unpacked(self._there)
+        columns = []
+        for c, size in enumerate(self.sizes):
+            codes = np.full(64 * self._bits.shape[1], -1, smallest_integer(size))
+            for state in range(size):
+                codes[_unpacked(self._bits[self._first[c] + state])] = state
+            columns.append(codes[: self._rows] if there is None else codes[there])
+        return CodedTable(self.variables, tuple(columns))
+
+    def fingerprint(self) -> str:
+        """A short text that tells data apart: the same for the same rows in memory, in a file and on a cluster."""
+        from hashlib import sha256
+
+        found = sha256(repr([(var.name, var.states) for var in self.variables]).encode())
+        self.prefetch([(c,) for c in range(len(self.sizes))] + [(c - 1, c) for c in range(1, len(self.sizes))])
+        for c in range(len(self.sizes)):
+            found.update(np.ascontiguousarray(self.table((c - 1, c) if c else (c,)), dtype=np.float64).tobytes())
+        return found.hexdigest()[:32]
+
+    def prefetch(self, families: Sequence[Sequence[int]]) -> None:
+        """Announce tables that will be asked for; where each one costs a round trip they are counted together."""
 
     @property
     def rows(self) -> int:
@@ -111,13 +160,16 @@ class Counts:
         found = self._kept.get(key)
         if found is None:
             found = self._count(key)
-            found.flags.writeable = False
-            if self._kept_cells + found.size > KEPT_CELLS:
-                self._kept.clear()
-                self._kept_cells = 0
-            self._kept[key] = found
-            self._kept_cells += found.size
+            self._keep(key, found)
         return found if asked == key else found.transpose([key.index(c) for c in asked])
+
+    def _keep(self, key: tuple[int, ...], found: Array) -> None:
+        found.flags.writeable = False
+        if self._kept_cells + found.size > KEPT_CELLS:
+            self._kept.clear()
+            self._kept_cells = 0
+        self._kept[key] = found
+        self._kept_cells += found.size
 
     def _count(self, key: tuple[int, ...]) -> Array:
         shape = tuple(self.sizes[c] for c in key)

@@ -8,18 +8,23 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.data.columns import to_pandas
-from gramgraph.exceptions import OptionError, VariableError
-from gramgraph.typing import FloatArray
+from gramgraph.data.columns import distinct_values, to_pandas
+from gramgraph.data.mdlp import mdlp_edges
+from gramgraph.exceptions import OptionError, VariableError, did_you_mean
+from gramgraph.typing import Array, FloatArray
 
 __all__ = ["Discretizer"]
+
+METHODS = ("quantile", "uniform", "mdlp")
 
 
 class Discretizer:
     """Cuts real columns into `bins` intervals; the other columns stay.
 
-    `method`: "quantile" (about equally many rows in each), "uniform" (equal widths), or a dict from column to its
-    inner edges. Values outside what was seen fall into the first or last interval; missing cells stay missing.
+    `method`: "quantile" (about equally many rows in each), "uniform" (equal widths), "mdlp" (cuts that tell the classes
+    in the column `target` apart, as many as Fayyad and Irani's description length pays for, at most `bins` - 1), or a
+    dict from column to its inner edges, such as `edges_` of another one. Values outside what was seen fall into the
+    first or last interval; missing cells stay missing.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"x": [0.1, 0.2, 0.7, 0.9], "who": ["a", "b", "a", "b"]})
@@ -28,11 +33,17 @@ class Discretizer:
     """
 
     def __init__(
-        self, bins: int = 5, *, method: str | Mapping[str, Any] = "quantile", columns: list[str] | None = None
+        self,
+        bins: int = 5,
+        *,
+        method: str | Mapping[str, Any] = "quantile",
+        columns: list[str] | None = None,
+        target: str | None = None,
     ) -> None:
         self.bins = bins
         self.method = method
         self.columns = columns
+        self.target = target
 
     def fit(self, data: Any, weights: Any = None) -> Self:
         """Choose the inner edges of every real column (or of `columns`); a weight counts its row more than once."""
@@ -42,11 +53,17 @@ class Discretizer:
         if isinstance(self.method, Mapping):
             self.edges_ = {name: self._given(name, edges) for name, edges in self.method.items()}
             return self
-        if self.method not in ("quantile", "uniform"):
-            raise OptionError(f"method is 'quantile', 'uniform' or a dict of edges, not {self.method!r}")
+        if self.method not in METHODS:
+            raise OptionError(
+                f"method is 'quantile', 'uniform', 'mdlp' or a dict of edges, not {self.method!r}."
+                f"{did_you_mean(self.method, METHODS)}"
+            )
+        if (self.method == "mdlp") != (self.target is not None):
+            raise OptionError("method 'mdlp' needs target=…, the column of the classes; the others take none")
         names = self.columns if self.columns is not None else [c for c in frame.columns if _is_real(frame[c])]
         share = np.ones(len(frame)) if weights is None else np.asarray(weights, dtype=np.float64)
-        self.edges_ = {name: self._edges(frame, name, share) for name in names}
+        classes = None if self.target is None else self._classes(frame)
+        self.edges_ = {name: self._edges(frame, name, share, classes) for name in names if name != self.target}
         return self
 
     def transform(self, data: Any) -> Any:
@@ -61,9 +78,19 @@ class Discretizer:
             frame[name] = pd.Categorical.from_codes(codes, _labels(edges), ordered=True)
         return frame
 
-    def fit_transform(self, data: Any) -> Any:
+    def fit_transform(self, data: Any, weights: Any = None) -> Any:
         """`fit`, then `transform`."""
-        return self.fit(data).transform(data)
+        return self.fit(data, weights).transform(data)
+
+    def _classes(self, frame: Any) -> Array:
+        """The class of every row, -1 where it is missing."""
+        assert self.target is not None
+        if self.target not in frame.columns:
+            raise VariableError.unknown(self.target, [str(c) for c in frame.columns])
+        codes, labels = distinct_values(frame[self.target])
+        if _is_real(frame[self.target]) and any(not float(label).is_integer() for label in labels):
+            raise VariableError(f"the target {self.target!r} is real-valued; method 'mdlp' needs classes")
+        return codes
 
     def _values(self, frame: Any, name: str) -> FloatArray:
         if name not in frame.columns:
@@ -73,12 +100,16 @@ class Discretizer:
         except (TypeError, ValueError):
             raise VariableError(f"column {name!r} does not hold numbers and cannot be cut into intervals") from None
 
-    def _edges(self, frame: Any, name: str, share: FloatArray) -> FloatArray:
+    def _edges(self, frame: Any, name: str, share: FloatArray, classes: Array | None) -> FloatArray:
         values = self._values(frame, name)
         known = np.isfinite(values) & (share > 0)
         values, share = values[known], share[known]
         if not len(values):
             raise VariableError(f"column {name!r} has no finite number from which edges could be chosen")
+        if classes is not None:
+            codes = classes[known]
+            shown = codes >= 0
+            return mdlp_edges(values[shown], codes[shown], share[shown], most=self.bins - 1)
         if self.method == "uniform":
             edges = np.linspace(values.min(), values.max(), self.bins + 1)[1:-1]
         else:

@@ -6,42 +6,71 @@ is counted afterwards.
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from gramgraph._progress import Progress, reporting
-from gramgraph.data.columns import MAX_INTEGER_STATES, smallest_integer
-from gramgraph.data.counts import Counts, pack
+from gramgraph.data.counts import Counts
+from gramgraph.data.map_reduce import in_order
+from gramgraph.data.packed import Collected, Packed, pack_batches
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean, listing
-from gramgraph.typing import Array
-from gramgraph.variables import discrete
 
-__all__ = ["MISSING", "is_stream", "read_labels", "stream_counts"]
+__all__ = [
+    "MISSING",
+    "blocks_of",
+    "choose",
+    "is_dask",
+    "is_stream",
+    "open_stream",
+    "read_labels",
+    "read_table",
+    "readable",
+    "stream_counts",
+    "stream_names",
+]
 
 #: Rows of a block, a multiple of 64.
 BLOCK = 1 << 17
 #: What stands for a missing cell in a CSV file.
 MISSING = ("", "NA", "NaN", "?")
-MAX_STATES = 10_000
+#: Classes (and what inherits from them) that are read batch by batch.
+STREAMS = ("RecordBatchReader", "DuckDBPyRelation", "LazyFrame", "Dataset", "Scanner")
 
 
 def is_stream(data: Any) -> bool:
-    """Whether data is a path of a CSV or Parquet file, or an Arrow stream that is not a frame in memory."""
+    """Whether data is a path of a CSV or Parquet file, a Dask frame, or an Arrow stream that is no frame in memory."""
     if isinstance(data, (str, os.PathLike)):
         return True
-    return type(data).__name__ in ("RecordBatchReader", "DuckDBPyRelation", "LazyFrame", "Dataset")
+    return is_dask(data) or any(kind.__name__ in STREAMS for kind in type(data).__mro__)
 
 
-def stream_counts(data: Any, *, columns: Sequence[str] | None = None, progress: Progress = False) -> Counts:
-    """Counts of all discrete columns (or of `columns`) of a Parquet or CSV file, or of an Arrow stream.
+def is_dask(data: Any) -> bool:
+    """Whether data is a Dask frame."""
+    return type(data).__module__.startswith("dask.") and hasattr(data, "to_delayed") and hasattr(data, "columns")
 
-    `data` is a path (`.parquet`, `.pq`, `.csv`, `.csv.gz`), a pyarrow reader or dataset, a DuckDB relation, or anything
-    with `__arrow_c_stream__`. States are the labels that occur, sorted; cells of a CSV file are labels, and empty
+
+def stream_counts(
+    data: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    n_jobs: int = 1,
+    client: Any = None,
+    progress: Progress = False,
+) -> Counts:
+    """Counts of all discrete columns (or of `columns`) of a Parquet or CSV file, an Arrow stream or a Dask frame.
+
+    `data` is a path (`.parquet`, `.pq`, `.csv`, `.csv.gz`, a folder of Parquet files, a pattern with `*`), a pyarrow
+    reader or dataset, a DuckDB relation, a polars LazyFrame, a `dask.dataframe`, or anything with `__arrow_c_stream__`.
+    States are the labels that occur, sorted (categories keep their order); cells of a CSV file are labels, and empty
     ones, NA, NaN and ? are missing. Memory: one bit per row and state, and a block of rows.
+
+    `n_jobs` threads pack blocks; a `client` (`distributed.Client` or its address) packs the row groups of Parquet files
+    and the partitions of a Dask frame on its workers. The counts are the same, bit for bit.
 
     >>> import os, tempfile
     >>> import pandas as pd
@@ -52,46 +81,92 @@ def stream_counts(data: Any, *, columns: Sequence[str] | None = None, progress: 
     >>> counts.table(["a", "b"]).tolist()
     [[1, 0], [1, 1]]
     """
+    if is_dask(data):
+        from gramgraph.data.cluster import dask_counts
+
+        return dask_counts(data, columns=columns, client=client, progress=progress)
+    with readable(data):
+        source = open_stream(data)
+        chosen = choose(source.names, columns)
+        blocks: Iterable[Any] = blocks_of(source.batches(chosen))
+        pack: Any = partial(pack_batches, names=chosen, kept=source.kept)
+        if client is not None and source.pieces:
+            blocks, pack = source.pieces, partial(_pack_piece, names=chosen, kept=source.kept)
+        else:  # what only we can read is packed here: to send it would take longer
+            client = None
+        found = Collected(chosen)
+        with reporting(progress, source.rows, "rows") as report:
+            for packed in in_order(pack, blocks, n_jobs=n_jobs, client=client):
+                found.add(packed)
+                if report is not None:
+                    report(found.rows)
+    if not found.rows:
+        raise VariableError("there are no rows to count")
+    return found.counts()
+
+
+def stream_names(data: Any) -> list[str]:
+    """The names of the columns; reads no rows."""
+    if is_dask(data):
+        return [str(name) for name in data.columns]
+    with readable(data):
+        return open_stream(data, head=True).names
+
+
+@contextlib.contextmanager
+def readable(data: Any) -> Iterator[None]:
+    """Errors of the reader as `VariableError` with the name of the file."""
     import pyarrow as pa
 
     try:
-        names, batches, total = _open(data)
-        chosen = _chosen(names, columns)
-        packers = [_Packer(name) for name in chosen]
-        rows = 0
-        with reporting(progress, total) as report:
-            for batch in batches:
-                for packer in packers:
-                    packer.add(batch.column(names.index(packer.name)))
-                rows += batch.num_rows
-                if report is not None:
-                    report(rows)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        yield
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
         where = f"{data}: " if isinstance(data, (str, os.PathLike)) else ""
         raise VariableError(f"{where}{error}") from None
-    if not rows:
-        raise VariableError("there are no rows to count")
-    return _counts(packers, rows)
 
 
-def read_labels(path: str | os.PathLike[str]) -> Any:
-    """A CSV or Parquet file as a frame; cells of a CSV file are labels, so that TRUE or 01 stay what they are."""
+def read_labels(path: Any) -> Any:
+    """A whole file (or stream) as a frame; cells of a CSV file are labels, so that TRUE or 01 stay what they are."""
     import pandas as pd
 
-    if str(path).lower().endswith((".parquet", ".pq")):
-        return pd.read_parquet(path)
+    if not isinstance(path, (str, os.PathLike)):
+        return read_table(path)
+    if not str(path).lower().endswith((".csv", ".csv.gz")):
+        with readable(path):
+            return pd.read_parquet(path)
     try:
-        return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=list(MISSING))
+        return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=list(MISSING), index_col=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
         raise VariableError(f"{path}: {error}") from None
 
 
-def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:
+def read_table(data: Any, columns: Sequence[str] | None = None) -> Any:
+    """Some columns (or all) of a file, a Dask frame or a stream as a pandas frame; cells of a CSV file are labels."""
+    import pandas as pd
+    import pyarrow as pa
+
+    if is_dask(data):
+        return data[choose([str(name) for name in data.columns], columns)].compute()
+    with readable(data):
+        source = open_stream(data)
+        names = choose(source.names, columns)
+        batches = list(source.batches(names))
+    if not batches:
+        return pd.DataFrame({name: [] for name in names})
+    table = pa.Table.from_batches(batches).select(names)
+    for i, field in enumerate(table.schema):  # texts that were read as dictionaries have no order of their own
+        if pa.types.is_dictionary(field.type) and not field.type.ordered and field.name not in source.kept:
+            table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
+    return table.to_pandas()
+
+
+def choose(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+    """The columns to read; `VariableError` for one that is not there, or twice."""
     for name in names:
         if names.count(name) > 1:
             raise VariableError(f"the table has more than one column {name!r}: rename or drop one of them")
     if columns is None:
-        return names
+        return list(names)
     for name in columns:
         if name not in names:
             known = listing(map(repr, names))
@@ -99,147 +174,144 @@ def _chosen(names: list[str], columns: Sequence[str] | None) -> list[str]:
     return list(columns)
 
 
-def _open(data: Any) -> tuple[list[str], Iterator[Any], int]:
-    """(column names, batches, number of rows or -1 when it is not known)."""
+@dataclass(frozen=True)
+class Source:
+    """An opened table: its batches for some columns, or pieces of files that workers can read themselves."""
+
+    names: list[str]
+    batches: Any  # chosen names → iterator of batches
+    rows: int = -1  # -1: not known
+    kept: frozenset[str] = frozenset()  # columns whose labels keep the order of their dictionary
+    pieces: tuple[tuple[str, int], ...] = ()  # (Parquet file, row group)
+
+
+def open_stream(data: Any, *, head: bool = False) -> Source:
+    """A table that can be read in batches; with `head` for its names only."""
     import pyarrow as pa
 
     if isinstance(data, (str, os.PathLike)):
         path = Path(data)
         suffix = "".join(path.suffixes[-2:]).lower()
-        if suffix.endswith((".parquet", ".pq")):
+        if suffix.endswith((".parquet", ".pq")) or path.is_dir():
             return _open_parquet(path)
         if suffix.endswith((".csv", ".csv.gz")):
             return _open_csv(path)
         raise OptionError(f"a table is read from .parquet, .pq, .csv or .csv.gz, not from {path.name!r}")
-    if type(data).__name__ == "DuckDBPyRelation":
-        data = data.fetch_arrow_reader(BLOCK)
-    elif type(data).__name__ == "LazyFrame":
-        data = data.collect()
-    elif type(data).__name__ == "Dataset":
-        data = data.scanner(batch_size=BLOCK).to_reader()
+    kinds = [kind.__name__ for kind in type(data).__mro__]
+    if "LazyFrame" in kinds:
+        names = list(data.collect_schema().names())
+        return Source(names, lambda chosen: _lazy_batches(data.select(chosen)))
+    if "Dataset" in kinds:
+        scan = lambda chosen: data.scanner(columns=chosen, batch_size=BLOCK).to_batches()  # noqa: E731
+        return Source(list(data.schema.names), scan, kept=_categories(data.schema))
+    if "Scanner" in kinds:
+        data = data.to_reader()
+    if head and "DuckDBPyRelation" in kinds:
+        return Source(list(data.columns), None)
+    if "DuckDBPyRelation" in kinds:
+        read = getattr(data, "to_arrow_reader", None) or data.fetch_arrow_reader
+        data = read(BLOCK)
     if not hasattr(data, "__arrow_c_stream__"):
         raise VariableError(f"a path or an Arrow stream is expected, not {type(data).__name__}")
+    if head and hasattr(data, "schema") and hasattr(data.schema, "names"):
+        names = data.schema.names
+        return Source(list(names() if callable(names) else names), None)
     reader = pa.RecordBatchReader.from_stream(data)
-    return list(reader.schema.names), iter(reader), -1
+    return Source(list(reader.schema.names), lambda chosen: reader, kept=_categories(reader.schema))
 
 
-def _open_parquet(path: Path) -> tuple[list[str], Iterator[Any], int]:
+def _lazy_batches(lazy: Any) -> Iterator[Any]:
+    """The batches of a polars query, computed piece by piece where polars can."""
+    import pyarrow as pa
+
+    frames = lazy.collect_batches(chunk_size=BLOCK) if hasattr(lazy, "collect_batches") else [lazy.collect()]
+    for frame in frames:
+        yield from pa.RecordBatchReader.from_stream(frame)
+
+
+def _categories(schema: Any) -> frozenset[str]:
+    """Columns that were pandas categories: their states keep their order, as they do in memory."""
+    noted = (schema.pandas_metadata or {}).get("columns", ())
+    return frozenset(str(note["field_name"]) for note in noted if note.get("pandas_type") == "categorical")
+
+
+def _open_parquet(path: Path) -> Source:
+    import pyarrow.parquet as pq
+
+    files = _parquet_files(path)
+    described = [pq.read_metadata(file) for file in files]
+    schema = described[0].schema.to_arrow_schema()
+    names = [name for name in schema.names if not name.startswith("__index_level_") and name != "__null_dask_index__"]
+    pieces = tuple((str(f), g) for f, about in zip(files, described, strict=True) for g in range(about.num_row_groups))
+    rows = sum(about.num_rows for about in described)
+
+    def batches(chosen: list[str]) -> Iterator[Any]:
+        for file in files:
+            yield from _parquet(file, schema).iter_batches(batch_size=BLOCK, columns=chosen)
+
+    return Source(names, batches, rows, _categories(schema), pieces)
+
+
+def _parquet_files(path: Path) -> list[Path]:
+    if path.is_dir():
+        files = sorted(file for kind in ("*.parquet", "*.pq") for file in path.rglob(kind))
+    elif "*" in path.name:
+        files = sorted(path.parent.glob(path.name))
+    else:
+        return [path]
+    if not files:
+        raise VariableError(f"{path}: there is no Parquet file")
+    return files
+
+
+def _parquet(file: Path | str, schema: Any) -> Any:
+    """The file, with texts read as dictionaries."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    schema = pq.read_schema(path)
     texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
-    file = pq.ParquetFile(path, read_dictionary=texts)
-    names = [name for name in schema.names if name != "__index_level_0__"]
-    return names, file.iter_batches(batch_size=BLOCK, columns=names), file.metadata.num_rows
+    return pq.ParquetFile(file, read_dictionary=texts)
 
 
-def _open_csv(path: Path) -> tuple[list[str], Iterator[Any], int]:
+def _pack_piece(piece: tuple[str, int], *, names: list[str], kept: frozenset[str]) -> Packed:
+    """A row group, on the worker that reads it."""
+    import pyarrow.parquet as pq
+
+    file, group = piece
+    opened = _parquet(file, pq.read_schema(file))
+    batches = list(opened.iter_batches(batch_size=BLOCK, row_groups=[group], columns=names))
+    return pack_batches(batches, names=names, kept=kept)
+
+
+def _open_csv(path: Path) -> Source:
     import pyarrow as pa
     from pyarrow import csv
 
     with csv.open_csv(path) as first:
         names = list(first.schema.names)
-    options = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, pa.string()), strings_can_be_null=True, null_values=list(MISSING)
-    )
-    reader = csv.open_csv(path, convert_options=options, read_options=csv.ReadOptions(block_size=1 << 24))
-    return names, iter(reader), -1
+
+    def batches(chosen: list[str]) -> Iterator[Any]:
+        options = csv.ConvertOptions(
+            column_types=dict.fromkeys(names, pa.string()),
+            strings_can_be_null=True,
+            null_values=list(MISSING),
+            include_columns=chosen,
+        )
+        return iter(csv.open_csv(path, convert_options=options, read_options=csv.ReadOptions(block_size=1 << 24)))
+
+    return Source(names, batches)
 
 
-class _Packer:
-    """One column on its way from batches to bit-vectors: labels seen so far, a block of codes, finished blocks."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-        self.codes: dict[Any, int] = {}  # label → code, in order of appearance
-        self.block: Array = np.empty(BLOCK, np.int8)
-        self.filled = 0
-        self.done: list[Array] = []  # (states so far, words) each
-
-    def add(self, column: Any) -> None:
-        """Append a batch."""
-        found = self._encode(column)
-        at = 0
-        while at < len(found):
-            step = min(BLOCK - self.filled, len(found) - at)
-            self.block[self.filled : self.filled + step] = found[at : at + step]
-            self.filled += step
-            at += step
-            if self.filled == BLOCK:
-                self.flush()
-
-    def _encode(self, column: Any) -> Array:
-        import pyarrow as pa
-
-        kind = column.type
-        if pa.types.is_floating(kind) or pa.types.is_decimal(kind) or pa.types.is_nested(kind):
-            raise VariableError(
-                f"column {self.name!r} holds {kind}, not labels; counts need states: cut it into intervals first"
-            )
-        if not pa.types.is_dictionary(kind):
-            column = column.dictionary_encode()
-        labels = column.dictionary.to_pylist()
-        table = np.empty(len(labels) + 1, np.int32)
-        for i, label in enumerate(labels):
-            table[i] = -1 if label is None else self.codes.setdefault(label, len(self.codes))
-        table[-1] = -1
-        limit = MAX_INTEGER_STATES if pa.types.is_integer(kind) else MAX_STATES
-        if len(self.codes) > limit:
-            what = (
-                "whole numbers: cut it into intervals first" if limit < MAX_STATES else "labels: too many for a table"
-            )
-            raise VariableError(f"column {self.name!r} has more than {limit} different {what}")
-        wanted = smallest_integer(len(self.codes))
-        if np.dtype(wanted).itemsize > self.block.dtype.itemsize:
-            self.block = self.block.astype(wanted)
-        places = column.indices.fill_null(len(labels)).to_numpy(zero_copy_only=False)
-        return table.astype(self.block.dtype)[places]
-
-    def flush(self) -> None:
-        """Pack what the block holds."""
-        if self.filled:
-            bits = np.empty((max(len(self.codes), 1), -(-self.filled // 64)), np.uint64)
-            pack(self.block[: self.filled], bits)
-            self.done.append(bits)
-            self.filled = 0
-
-
-def _are_reals(labels: list[Any]) -> bool:
-    """Whether all labels are texts of numbers, and some of them have a fraction."""
-    if not all(isinstance(label, str) for label in labels):
-        return False
-    try:
-        return any(not float(label).is_integer() for label in labels)
-    except (ValueError, OverflowError):
-        return False
-
-
-def _counts(packers: list[_Packer], rows: int) -> Counts:
-    variables, orders = [], []
-    for packer in packers:
-        packer.flush()
-        labels = list(packer.codes)
-        if not labels:
-            raise VariableError(f"column {packer.name!r} has nothing but missing cells: leave it out")
-        if _are_reals(labels):
-            raise VariableError(
-                f"column {packer.name!r} holds numbers with fractions, not labels; counts need states: cut it into "
-                "intervals first (gg.Discretizer, or --bins on the shell)"
-            )
-        whole = all(isinstance(label, (bool, int)) for label in labels)
-        orders.append(sorted(range(len(labels)), key=labels.__getitem__ if whole else lambda i, of=labels: str(of[i])))
-        variables.append(discrete(packer.name, [labels[i] for i in orders[-1]]))
-    bits = np.zeros((sum(var.size for var in variables), -(-rows // 64)), np.uint64)
-    at = 0
-    for packer, order in zip(packers, orders, strict=True):
-        word = 0
-        for part in packer.done:
-            width = part.shape[1]
-            for row, state in enumerate(order):
-                if state < len(part):
-                    bits[at + row, word : word + width] = part[state]
-            word += width
-        packer.done.clear()
-        at += len(order)
-    return Counts.from_bits(variables, bits, rows)
+def blocks_of(batches: Iterable[Any]) -> Iterator[list[Any]]:
+    """Lists of batches with about BLOCK rows together."""
+    held: list[Any] = []
+    rows = 0
+    for batch in batches:
+        for start in range(0, batch.num_rows, BLOCK):
+            held.append(batch.slice(start, BLOCK))
+            rows += held[-1].num_rows
+            if rows >= BLOCK:
+                yield held
+                held, rows = [], 0
+    if held:
+        yield held

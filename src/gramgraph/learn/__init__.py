@@ -5,16 +5,26 @@ from typing import Any
 from gramgraph._lazy import lazy_name
 
 _LAZY = {
+    "CredibleAnswer": "posterior",
     "EdgeStrengths": "bootstrap",
     "Effect": "causal",
+    "FeaturePath": "l1_path",
     "Identification": "causal",
+    "IsingPath": "ising",
     "LearnedNetwork": "structure",
+    "ParameterPosterior": "posterior",
+    "PAG": "hidden_causes",
     "average_effect": "causal",
     "bootstrap_edges": "bootstrap",
     "chow_liu": "trees",
+    "feature_path": "l1_path",
+    "fit_margins": "proportional_fitting",
+    "fci": "hidden_causes",
     "identify": "causal",
     "independence_test": "independence",
+    "learn_ising": "ising",
     "learn_structure": "structure",
+    "reliability": "calibration",
     "score": "structure",
     "tan": "trees",
 }

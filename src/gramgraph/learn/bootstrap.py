@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -9,8 +10,14 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.data.columns import CodedTable, code_table
+from gramgraph.data.columns import CodedTable
+from gramgraph.data.counts import Counts
+from gramgraph.data.map_reduce import in_order
+from gramgraph.data.stream import is_stream, stream_counts
 from gramgraph.exceptions import OptionError
+from gramgraph.learn.checkpoint import Checkpoint, digest
+from gramgraph.learn.mixed_table import MixedTable, read_table
+from gramgraph.learn.parameters import add_up, family_counts, pseudo_counts, tables_from
 from gramgraph.learn.structure import LearnedNetwork, learn_structure
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
@@ -25,7 +32,7 @@ class EdgeStrengths:
     names: tuple[str, ...]
     forward: FloatArray
     n_graphs: int
-    _coded: CodedTable
+    _table: CodedTable | MixedTable
 
     def to_frame(self) -> Any:
         """One row per pair that was ever joined, the surest first: strength (joined) and direction (from → to)."""
@@ -60,17 +67,14 @@ class EdgeStrengths:
         for row in self.to_frame().itertuples(index=False):
             if row.strength >= threshold and row[1] not in above(row[0]):
                 parents[row[1]].append(row[0])
-        graph = BayesianNetwork(parents, states={var.name: var.states for var in self._coded.variables})
-        from gramgraph.data.counts import Counts
-        from gramgraph.learn.parameters import pseudo_counts, tables_from
-
-        counts = Counts(self._coded)
-        at = [counts.position(name) for name in graph.variables]
+        at = {name: i for i, name in enumerate(self.names)}
+        rows = [tuple(sorted(at[p] for p in parents[name])) for name in self.names]
+        graph = BayesianNetwork.from_parts(self._table.variables, [None] * len(rows), parents=rows)
+        if isinstance(self._table, MixedTable):
+            return graph.fit(self._table.frame, prior=prior, weights=self._table.weights)
+        counts = Counts(self._table)
         extra = pseudo_counts(graph, graph._vars, prior, 10.0)
-        numbers = [
-            counts.table([*(at[p] for p in graph._parents[v]), at[v]]) + extra[v] for v in range(len(graph.variables))
-        ]
-        return tables_from(graph, graph._vars, numbers)
+        return tables_from(graph, graph._vars, add_up(family_counts(graph, counts), extra))
 
 
 def bootstrap_edges(
@@ -79,14 +83,20 @@ def bootstrap_edges(
     *,
     random_state: RandomState = None,
     n_jobs: int = 1,
+    client: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress = False,
     **options: Any,
 ) -> EdgeStrengths:
     """Learn a structure from each of `n` samples of the rows, drawn with replacement, and count the edges.
 
     `options` are those of `learn_structure`. An edge whose direction the class of equivalent graphs leaves open counts
-    half in each direction (with constraints, every edge counts as it was drawn). The numbers do not depend on `n_jobs`.
-    Ctrl-C keeps the graphs found so far.
+    half in each direction (with constraints, and between real and discrete columns, edges count as they were drawn).
+
+    `n_jobs` threads, or the workers of a Dask cluster (`client`: a `distributed.Client` or its address), learn at the
+    same time. Every sample has a seed of its own: the numbers depend neither on how many there are nor on workers that
+    die on the way. `checkpoint` names a file in which the graphs found so far are noted; called again with it, the
+    bootstrap goes on from there, also to a larger `n`. Ctrl-C keeps the graphs found so far.
 
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(1000, random_state=0)
@@ -96,32 +106,113 @@ def bootstrap_edges(
     """
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise OptionError(f"n is how many samples are drawn, a whole number from 1, not {n!r}")
-    weights = options.pop("weights", None)
-    table = code_table(data, weights=weights)
-    seeds = np.random.SeedSequence(_entropy(random_state)).spawn(n)
-    total = np.zeros((len(table.variables), len(table.variables)))
-    bound = any(options.get(name) for name in ("required", "forbidden", "tiers"))
-    done = 0
+    table = _table(data, options.pop("weights", None), client, progress)
+    for name in ("required", "forbidden", "tiers"):
+        if options.get(name) is not None:
+            options[name] = [item if isinstance(item, str) else tuple(_in_order(item)) for item in options[name]]
+    note, entropy, total, done = _begin(checkpoint, table, random_state, options)
+    seeds = np.random.SeedSequence(entropy).spawn(n)
+    found = in_order(_one_graph, seeds[done:], shared=(table, options), n_jobs=n_jobs, client=client)
 
-    def one(seed: np.random.SeedSequence) -> FloatArray:
-        rows = np.random.default_rng(seed).integers(0, len(table), len(table))
-        return _arrows(learn_structure(table.take(rows), **options), table.names, as_drawn=bound)
+    def state(total: FloatArray, done: int) -> Callable[[], dict[str, Any]]:
+        return lambda: {"entropy": str(entropy), "done": done, "total": total.tolist()}
 
-    with reporting(progress, n) as report:
-        for found in _in_order(one, seeds, n_jobs):
-            if found is None:
-                break
-            total += found
-            done += 1
-            if report is not None:
-                report(done)
+    noted = state(total, done)
+    with reporting(progress, n, "graphs") as report:
+        try:
+            for arrows in found:
+                if arrows is None:
+                    break
+                total, done = total + arrows, done + 1
+                noted = state(total, done)
+                if note is not None:
+                    note.save(noted)
+                if report is not None:
+                    report(done)
+        except KeyboardInterrupt:
+            pass
+        finally:
+            found.close()
+            if note is not None:
+                note.save(noted, now=True)
     return EdgeStrengths(table.names, total / max(done, 1), done, table)
+
+
+def _table(data: Any, weights: Any, client: Any, progress: Progress) -> CodedTable | MixedTable:
+    if not is_stream(data):
+        return read_table(data, weights)
+    if weights is not None:
+        raise OptionError("weights are for frames in memory, not for files and streams")
+    return stream_counts(data, client=client, progress=progress).to_table()
+
+
+def _begin(
+    checkpoint: str | os.PathLike[str] | None,
+    table: CodedTable | MixedTable,
+    random_state: RandomState,
+    options: dict[str, Any],
+) -> tuple[Checkpoint | None, int, FloatArray, int]:
+    """(where to note, the seed of seeds, sum of the graphs so far, their number)."""
+    size = len(table.variables)
+    total, seed = np.zeros((size, size)), _entropy(random_state)
+    entropy = np.random.SeedSequence(seed).entropy
+    assert isinstance(entropy, int)
+    if checkpoint is None:
+        return None, entropy, total, 0
+    about = {
+        "data": Counts(table).fingerprint() if isinstance(table, CodedTable) else _fingerprint(table),
+        "random_state": None if seed is None else str(seed),
+        "options": digest(sorted((key, _plain(value)) for key, value in options.items())),
+    }
+    note = Checkpoint(checkpoint, "bootstrap", about)
+    state = note.begin()
+    if state is None:
+        return note, entropy, total, 0
+    try:
+        total = np.array(state["total"], dtype=np.float64)
+        entropy, done = int(state["entropy"]), int(state["done"])
+    except (KeyError, TypeError, ValueError):
+        raise note.damaged() from None
+    if total.shape != (size, size) or done < 0 or entropy < 0:
+        raise note.damaged()
+    return note, entropy, total, done
+
+
+def _fingerprint(table: MixedTable) -> str:
+    """A short text that tells tables with real columns apart."""
+    return digest((table.names, [digest(column.tobytes()) for column in table.columns], table.total))
+
+
+def _plain(value: Any) -> Any:
+    """An option as something that prints the same in every session."""
+    if isinstance(value, BayesianNetwork):
+        return value.edges
+    if isinstance(value, (str, int, float, type(None))):
+        return value
+    return [_plain(item) for item in _in_order(value)]
+
+
+def _in_order(items: Any) -> Any:
+    return sorted(items) if isinstance(items, (set, frozenset)) else items
 
 
 def _entropy(random_state: RandomState) -> Any:
     if random_state is None or isinstance(random_state, (int, np.integer)):
-        return random_state
+        return random_state if random_state is None else int(random_state)
     return int(np.random.default_rng(random_state).integers(2**63))
+
+
+def _one_graph(
+    seed: np.random.SeedSequence, table: CodedTable | MixedTable, options: dict[str, Any]
+) -> FloatArray | None:
+    """The edges that one sample shows; None where Ctrl-C came in between."""
+    rows = np.random.default_rng(seed).integers(0, len(table), len(table))
+    net = learn_structure(table.take(rows), **options)
+    if net.report.interrupted:
+        return None
+    bound = any(options.get(name) for name in ("required", "forbidden", "tiers"))
+    bound = bound or (isinstance(table, MixedTable) and not all(table.real))  # no edge from real to discrete
+    return _arrows(net, table.names, as_drawn=bound)
 
 
 def _arrows(net: LearnedNetwork, names: tuple[str, ...], *, as_drawn: bool) -> FloatArray:
@@ -138,17 +229,3 @@ def _arrows(net: LearnedNetwork, names: tuple[str, ...], *, as_drawn: bool) -> F
     for a, b in found.links:
         out[at[a], at[b]] = out[at[b], at[a]] = 0.5
     return out
-
-
-def _in_order(one: Callable[[Any], FloatArray], seeds: list[Any], n_jobs: int) -> Any:
-    """Results in the order of the seeds; None after Ctrl-C."""
-    try:
-        if n_jobs == 1:
-            for seed in seeds:
-                yield one(seed)
-            return
-        from joblib import Parallel, delayed
-
-        yield from Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(delayed(one)(s) for s in seeds)
-    except KeyboardInterrupt:
-        yield None

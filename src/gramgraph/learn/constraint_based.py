@@ -4,25 +4,24 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from gramgraph.data.counts import Counts
 from gramgraph.graphs.equivalence import PartialDigraph, consistent_extension, meek_closure
-from gramgraph.learn.independence import independence_of
+from gramgraph.learn.independence import IndependenceTester
 from gramgraph.learn.search import Constraints
 
-__all__ = ["pc_skeleton", "pc_stable"]
+__all__ = ["Separators", "pc_stable", "skeleton_of"]
 
 Separators = dict[tuple[int, int], tuple[int, ...]]
 
 
-def pc_skeleton(
-    counts: Counts, constraints: Constraints, *, test: str, alpha: float, max_given: int
+def skeleton_of(
+    tester: IndependenceTester, constraints: Constraints, *, alpha: float, max_given: int
 ) -> tuple[list[set[int]], Separators]:
     """Neighbors of every node, and what separates the pairs that are none.
 
     Level by level, pairs are tested given ever more neighbors; the neighbors are those of the start of the level, so
     that the order of the columns does not matter.
     """
-    n = len(counts.variables)
+    n = len(constraints.required)
     never = constraints.forbidden & constraints.forbidden.T
     near = [{b for b in range(n) if b != a and not never[a, b]} for a in range(n)]
     separators: Separators = {}
@@ -34,7 +33,7 @@ def pc_skeleton(
                 if b not in near[a] or constraints.required[a, b] or constraints.required[b, a]:
                     continue
                 for given in combinations([v for v in before[a] if v != b], size):
-                    if independence_of(counts, a, b, given, test).p_value > alpha:
+                    if tester(a, b, given).separates(alpha, given):
                         near[a].discard(b)
                         near[b].discard(a)
                         separators[min(a, b), max(a, b)] = given
@@ -44,11 +43,11 @@ def pc_skeleton(
 
 
 def pc_stable(
-    counts: Counts, constraints: Constraints, *, test: str = "g2", alpha: float = 0.05, max_given: int = 3
+    tester: IndependenceTester, constraints: Constraints, *, alpha: float = 0.05, max_given: int = 3
 ) -> tuple[PartialDigraph, list[tuple[int, ...]]]:
     """The partially directed graph that the tests support, and the parents in one graph of its class."""
-    n = len(counts.variables)
-    near, separators = pc_skeleton(counts, constraints, test=test, alpha=alpha, max_given=max_given)
+    n = len(constraints.required)
+    near, separators = skeleton_of(tester, constraints, alpha=alpha, max_given=max_given)
     arrows: dict[tuple[int, int], None] = {}
     for a in range(n):  # what the user knows comes first
         for b in sorted(near[a]):

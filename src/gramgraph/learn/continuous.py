@@ -18,9 +18,9 @@ from gramgraph.conditionals import (
     Table,
 )
 from gramgraph.data.columns import to_pandas
-from gramgraph.data.stream import is_stream
+from gramgraph.data.stream import is_stream, read_table, stream_names
 from gramgraph.engines.continuous.door import RealQuestion, layout_of, read_question
-from gramgraph.exceptions import OptionError, VariableError, did_you_mean
+from gramgraph.exceptions import OptionError, StateError, VariableError, did_you_mean
 from gramgraph.learn.em import EMReport
 from gramgraph.learn.linear import LinearGaussianPrior, moments, regress
 from gramgraph.learn.parameters import states_from
@@ -41,9 +41,9 @@ def with_real_columns(net: BayesianNetwork, data: Any) -> BayesianNetwork:
     ]
     if not open_ones:
         return net
-    if is_stream(data):
+    if is_stream(data) and net._discrete:
         return net  # cells of files are labels
-    frame = to_pandas(data)
+    frame = _as_frame(net, data)
     variables = list(net._vars)
     for v in open_ones:
         name = variables[v].name
@@ -58,6 +58,44 @@ def with_real_columns(net: BayesianNetwork, data: Any) -> BayesianNetwork:
     return BayesianNetwork.from_parts(
         variables, kept, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False
     )
+
+
+def _as_frame(net: BayesianNetwork, data: Any, weights: Any = None) -> Any:
+    """The data in memory; of a file or a stream only the columns of variables and weights. In a CSV file cells are
+    labels: those of real-valued variables are read as numbers."""
+    if not is_stream(data):
+        return to_pandas(data)
+    import pandas as pd
+
+    names = stream_names(data)
+    wanted = [name for name in names if _owner(net, name) in net or (isinstance(weights, str) and name == weights)]
+    if not wanted:
+        hint = did_you_mean(names[0], net.variables) if names else ""
+        raise VariableError(f"no column of the table is a variable of the network.{hint}")
+    frame = read_table(data, wanted)
+    for name in wanted:
+        owner = _owner(net, name)
+        number = owner not in net or not net.var(owner).is_discrete
+        if number and not pd.api.types.is_numeric_dtype(frame[name]):
+            frame[name] = _numbers(frame[name], name)
+    return frame
+
+
+def _owner(net: BayesianNetwork, column: Any) -> Any:
+    """The variable of a column: of its name, or of `x` where it is called `x[1]`."""
+    return column if column in net else str(column).rpartition("[")[0]
+
+
+def _numbers(column: Any, name: str) -> Any:
+    """Labels as numbers; `StateError` for the first that is none."""
+    import pandas as pd
+
+    found = pd.to_numeric(column, errors="coerce")
+    wrong = (found.isna() & column.notna()).to_numpy()
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise StateError(f"row {row}: {name} is real-valued: a number expected, not {column.iloc[row]!r}")
+    return found.astype(np.float64)
 
 
 def _fractions(column: Any) -> bool:
@@ -90,7 +128,7 @@ def fit_mixed(
     progress: Progress = False,
 ) -> tuple[BayesianNetwork, EMReport | None]:
     """A network with the same graph and conditionals learned from `data`; see `BayesianNetwork.fit`."""
-    frame = to_pandas(data)
+    frame = _as_frame(net, data, weights)
     w, frame = _weights(frame, weights)
     question = _read(net, frame)
     if not question.n_cases or not w.sum() > 0:
@@ -124,10 +162,7 @@ def _sound(w: FloatArray, n: int) -> FloatArray:
 def _read(net: BayesianNetwork, frame: Any) -> RealQuestion:
     """All variables as columns, those without a column missing in every row; other columns are left alone."""
 
-    def owner(column: Any) -> Any:
-        return column if column in net else str(column).rpartition("[")[0]
-
-    known = [c for c in frame.columns if owner(c) in net]
+    known = [c for c in frame.columns if _owner(net, c) in net]
     if not known:
         names = list(map(str, frame.columns))
         hint = did_you_mean(names[0], net.variables) if names else ""

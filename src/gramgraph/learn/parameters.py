@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +9,9 @@ import numpy as np
 
 from gramgraph._progress import Progress
 from gramgraph.conditionals import Table
-from gramgraph.data.columns import CodedTable, code_table, encode, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, encode, smallest_integer, to_pandas
 from gramgraph.data.counts import Counts
-from gramgraph.data.stream import is_stream, read_labels, stream_counts
+from gramgraph.data.stream import is_stream, stream_counts, stream_names
 from gramgraph.exceptions import ModelError, OptionError, StateError, VariableError, did_you_mean
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
@@ -21,7 +20,16 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.learn.em import EMReport
 
-__all__ = ["fit", "pseudo_counts", "read_cases", "states_from", "tables_from"]
+__all__ = [
+    "add_up",
+    "count_cases",
+    "family_counts",
+    "fit",
+    "pseudo_counts",
+    "read_cases",
+    "states_from",
+    "tables_from",
+]
 
 _DEFAULT_STATES = ("no", "yes")
 
@@ -37,69 +45,101 @@ def fit(
     tol: float = 1e-5,
     restarts: int = 1,
     random_state: RandomState = None,
+    client: Any = None,
     progress: Progress = False,
 ) -> tuple[BayesianNetwork, EMReport | None]:
     """A network with the same graph and tables learned from `data`; see `BayesianNetwork.fit`."""
-    if is_stream(data):
-        counts = _stream(net, data, weights, progress)
-        if counts is not None:
-            extra = pseudo_counts(net, net._vars, prior, equivalent_sample_size)
-            return _count_tables(net, net._vars, _Renamed(net, counts), extra), None
-        data = read_labels(data)
-    table = read_cases(net, data, weights)
-    variables = table.variables
-    if not len(table) or table.total <= 0:
+    found = count_cases(net, data, weights=weights, client=client, progress=progress)
+    variables = found.variables
+    if not found.total > 0:
         raise VariableError("there are no rows to learn from")
     extra = pseudo_counts(net, variables, prior, equivalent_sample_size)
-    if table.has_missing:
+    if found.has_missing:
         from gramgraph.learn.em import fit_em
 
         return fit_em(
-            net, table, extra, max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state,
+            net, found.to_table(), extra, max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state,
             progress=progress,
         )  # fmt: skip
-    return _count_tables(net, variables, Counts(table), extra), None
+    return tables_from(net, variables, add_up(family_counts(net, found), extra)), None
 
 
-def _count_tables(net: BayesianNetwork, variables: tuple[Var, ...], counts: Any, extra: Any) -> BayesianNetwork:
-    families = [(*net._parents[v], v) for v in range(len(variables))]
-    numbers = [counts.table(family) + more for family, more in zip(families, extra, strict=True)]
-    return tables_from(net, variables, numbers)
+def family_counts(net: BayesianNetwork, counts: Counts | _Recoded) -> list[Any]:
+    """How often each state of a variable occurs with each configuration of its parents, for every variable."""
+    families = [(*net._parents[v], v) for v in range(len(net._vars))]
+    counts.prefetch(families)
+    return [counts.table(family) for family in families]
 
 
-class _Renamed:
-    """Counts of a stream whose states are brought into the order of the network's."""
+def add_up(counts: list[Any], extra: list[FloatArray]) -> list[Any]:
+    """Counts with pseudo-counts."""
+    return [found + more for found, more in zip(counts, extra, strict=True)]
+
+
+def count_cases(
+    net: BayesianNetwork, data: Any, *, weights: Any = None, client: Any = None, progress: Progress = False
+) -> Counts | _Recoded:
+    """The counts of a network's variables in a frame, a file, a stream or a Dask frame."""
+    if not is_stream(data):
+        return Counts(read_cases(net, data, weights))
+    if weights is not None:
+        raise OptionError("weights are for frames in memory, not for files and streams")
+    names = stream_names(data)
+    seen = [name for name in net.variables if name in names]
+    if not seen:
+        hint = did_you_mean(names[0], net.variables) if names else ""
+        raise VariableError(f"no column of the data is a variable of the network.{hint}")
+    return _Recoded(net, stream_counts(data, columns=seen, client=client, progress=progress))
+
+
+class _Recoded:
+    """Counts of a stream in the variables and states of a network; those without a column are hidden."""
 
     def __init__(self, net: BayesianNetwork, counts: Counts) -> None:
-        self._counts, self._net = counts, net
-        self._at = [counts.position(name) for name in net.variables]
-        self._states = [
-            np.array([var.index(label) for label in counts.variables[at].states])
-            for var, at in zip(net._vars, self._at, strict=True)
-        ]
+        self._counts = counts
+        self._at = [counts.names.index(name) if name in counts.names else -1 for name in net.variables]
+        self.variables = tuple(self._variable(net, v) for v in range(len(self._at)))
+        self._states = [self._places(v) for v in range(len(self._at))]
+        self.total = counts.total
+        self.has_missing = min(self._at) < 0 or counts.has_missing
+
+    def _variable(self, net: BayesianNetwork, v: int) -> Var:
+        """The variable, with the states of its column where it has neither a table nor labels of its own."""
+        var, at = net._vars[v], self._at[v]
+        if at < 0 or net._conditionals[v] is not None or var.states != _DEFAULT_STATES:
+            return var
+        fits = all(var.discrete.find(label) >= 0 for label in self._counts.labels[at])
+        return var if fits else self._counts.variables[at]
+
+    def _places(self, v: int) -> Any:
+        """The state of the network for each of the column, -1 for a label that never occurs."""
+        var, at = self.variables[v], self._at[v]
+        if at < 0:
+            return np.zeros(0, np.int64)
+        places = np.array([var.discrete.find(label) for label in self._counts.labels[at]], np.int64)
+        for i in np.flatnonzero(places < 0):
+            if self._counts.table((at,))[i]:
+                raise StateError.unknown(self._counts.labels[at][i], var.name, var.states)
+        return places
+
+    def prefetch(self, families: list[tuple[int, ...]]) -> None:
+        self._counts.prefetch([[self._at[v] for v in family] for family in families])
 
     def table(self, family: tuple[int, ...]) -> Any:
         found = self._counts.table([self._at[v] for v in family])
-        out = np.zeros([self._net._vars[v].size for v in family], np.int64)
-        out[np.ix_(*(self._states[v] for v in family))] = found
+        used = [np.flatnonzero(self._states[v] >= 0) for v in family]
+        out = np.zeros([self.variables[v].size for v in family], np.int64)
+        out[np.ix_(*(self._states[v][i] for v, i in zip(family, used, strict=True)))] = found[np.ix_(*used)]
         return out
 
-
-def _stream(net: BayesianNetwork, data: Any, weights: Any, progress: Progress) -> Counts | None:
-    """Counts of a file or stream, or None where the whole table is needed (gaps, hidden variables, new states)."""
-    if weights is not None:
-        raise OptionError("weights are for frames in memory, not for files and streams")
-    if not isinstance(data, (str, os.PathLike)):
-        return stream_counts(data, columns=net.variables, progress=progress)
-    if not net.has_tables:
-        return None
-    try:
-        counts = stream_counts(data, columns=net.variables, progress=progress)
-    except VariableError as error:
-        if "has no column" in str(error):
-            return None
-        raise
-    return None if counts.has_missing else counts
+    def to_table(self) -> CodedTable:
+        rows = self._counts.to_table()
+        columns = []
+        for var, at, states in zip(self.variables, self._at, self._states, strict=True):
+            kind = smallest_integer(var.size)
+            new = np.append(states, -1).astype(kind)
+            columns.append(new[rows.columns[at]] if at >= 0 else np.full(len(rows), -1, kind))
+        return CodedTable(self.variables, tuple(columns))
 
 
 def read_cases(net: BayesianNetwork, data: Any, weights: Any = None) -> CodedTable:
@@ -137,32 +177,69 @@ def pseudo_counts(
         raise OptionError(f"equivalent_sample_size is a positive number, not {equivalent_sample_size!r}")
     shapes = [tuple(variables[u].size for u in (*net._parents[v], v)) for v in range(len(variables))]
     if isinstance(prior, Mapping):
-        for name in prior:
-            net.index(name)
-        given = {net.index(name): np.asarray(value, dtype=np.float64) for name, value in prior.items()}
+        given = {net.index(name): value for name, value in prior.items() if name is not ...}
+        rest = _uniform(prior.get(...), shapes, equivalent_sample_size)
         return [
-            _custom(given[v], shape, variables[v]) if v in given else np.zeros(shape) for v, shape in enumerate(shapes)
+            _custom(net, v, given[v], variables, shape) if v in given else rest[v] for v, shape in enumerate(shapes)
         ]
+    return _uniform(prior, shapes, equivalent_sample_size)
+
+
+def _uniform(prior: Any, shapes: list[tuple[int, ...]], equivalent_sample_size: float) -> list[FloatArray]:
     if prior is None:
         return [np.zeros(shape) for shape in shapes]
-    if isinstance(prior, (int, float)) and not isinstance(prior, bool) and prior >= 0:
+    if isinstance(prior, (int, float)) and not isinstance(prior, bool) and 0 <= prior < np.inf:
         return [np.full(shape, float(prior)) for shape in shapes]
-    if prior == "bdeu":
+    if isinstance(prior, str) and prior == "bdeu":
         return [np.full(shape, equivalent_sample_size / np.prod(shape)) for shape in shapes]
-    if prior == "k2":
+    if isinstance(prior, str) and prior == "k2":
         return [np.ones(shape) for shape in shapes]
     raise OptionError(
-        f"prior is None, 'bdeu', 'k2', a pseudo-count for every cell, or a dict from variables to arrays, not {prior!r}"
+        f"prior is None, 'bdeu', 'k2', a pseudo-count for every cell, or a dict from variables to arrays or to "
+        f"pseudo-counts for contexts, not {prior!r}"
     )
 
 
-def _custom(given: FloatArray, shape: tuple[int, ...], var: Var) -> FloatArray:
-    if not np.isfinite(given).all() or (given < 0).any():
-        raise OptionError(f"the pseudo-counts of {var.name} must be finite numbers from 0 on")
+def _custom(net: BayesianNetwork, v: int, given: Any, variables: tuple[Var, ...], shape: tuple[int, ...]) -> FloatArray:
+    """Pseudo-counts of one variable: an array, or a dict from states of the parents to a number or to numbers."""
+    var = variables[v]
+    if not isinstance(given, Mapping):
+        return _numbers(given, shape, var, "")
+    parents = [variables[p] for p in net._parents[v]]
+    out = np.zeros(shape)
+    out[...] = _numbers(given.get(..., 0.0), shape, var, "")
+    for context, row in given.items():
+        if context is ...:
+            continue
+        states = context if isinstance(context, tuple) else (context,)
+        if len(states) != len(parents):
+            names = ", ".join(parent.name for parent in parents)
+            raise OptionError(
+                f"a context of {var.name} is a tuple with one state for each parent ({names}), not {context!r}"
+            )
+        at = tuple(parent.index(state) for parent, state in zip(parents, states, strict=True))
+        if isinstance(row, Mapping):
+            cells = np.zeros(var.size)
+            for state, number in row.items():
+                cells[var.index(state)] = number
+            row = cells
+        out[at] = _numbers(row, shape[-1:], var, f" for {context!r}")
+    return out
+
+
+def _numbers(given: Any, shape: tuple[int, ...], var: Var, where: str) -> FloatArray:
     try:
-        return np.broadcast_to(given, shape).copy()
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"the pseudo-counts of {var.name}{where} must be numbers, not {given!r}") from None
+    if not np.isfinite(found).all() or (found < 0).any():
+        raise OptionError(f"the pseudo-counts of {var.name}{where} must be finite numbers from 0 on")
+    try:
+        return np.broadcast_to(found, shape).copy()
     except ValueError:
-        raise OptionError(f"the pseudo-counts of {var.name} must have shape {shape}, not {given.shape}") from None
+        raise OptionError(
+            f"the pseudo-counts of {var.name}{where} must have shape {shape}, not {found.shape}"
+        ) from None
 
 
 def tables_from(net: BayesianNetwork, variables: tuple[Var, ...], numbers: list[Any]) -> BayesianNetwork:

@@ -103,6 +103,7 @@ class FamilyScores:
         self._sizes = counts.sizes
         self._gaps = counts.has_missing
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
+        self._whole = counts.table(()).dtype.kind == "i"  # no weights
 
     def family(self, child: int, parents: Sequence[int]) -> float:
         """The score of a child with these parents, -inf where the table would be too large."""
@@ -123,6 +124,30 @@ class FamilyScores:
                 return -math.inf
             table = table * (self._n / shown)
         return self._score(table, self._n, self._ess)
+
+    def closed(self, child: int, parents: Sequence[int], best: float) -> bool:
+        """Whether no set with more parents can beat `best`, the largest score of a set within `parents`.
+
+        The likelihood is at most 1 and the penalty at least doubles with one parent more. A Dirichlet score pays at
+        least log r for every cell that is not empty (a state has at most probability 1 / r when it first occurs with
+        its parents), fNML for every combination of parents that occurs; more parents never make these fewer.
+        """
+        rows = math.prod(self._sizes[p] for p in parents)
+        if rows * self._sizes[child] * 2 > MAX_CELLS:
+            return True
+        if self.name in ("bic", "aic"):
+            step = 1.0 if self.name == "aic" else 0.5 * math.log(max(self._n, 1.0))
+            return best >= -2.0 * step * rows * (self._sizes[child] - 1)
+        if self.name in ("bdeu", "k2", "fnml") and self._whole and not self._gaps:
+            columns = tuple(parents) if self.name == "fnml" else (*parents, child)
+            seen = int(np.count_nonzero(self.counts.table(columns)))
+            return best >= -seen * math.log(self._sizes[child])
+        return False
+
+    def prefetch(self, child: int, sets: Sequence[Sequence[int]]) -> None:
+        """Announce sets of parents whose scores will be asked for: a cluster counts their tables together."""
+        room = MAX_CELLS // self._sizes[child]
+        self.counts.prefetch([(*s, child) for s in sets if math.prod(self._sizes[p] for p in s) <= room])
 
     def all_pairs(self) -> None:
         """Count all pairs of columns in one pass, as a search asks for every one of them."""

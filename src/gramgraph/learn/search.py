@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
+from gramgraph.learn.checkpoint import Checkpoint, digest
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["Constraints", "Move", "Search", "hill_climb"]
@@ -35,6 +36,10 @@ class Constraints:
         """Any graph."""
         return cls(np.zeros((n, n), bool), np.eye(n, dtype=bool), n)
 
+    def digest(self) -> str:
+        """A short text that tells constraints apart."""
+        return digest((self.required.tolist(), self.forbidden.tolist(), self.max_parents))
+
 
 @dataclass(frozen=True)
 class Move:
@@ -55,6 +60,7 @@ class Search:
     constraints: Constraints
     parents: list[tuple[int, ...]]
     moves: list[Move] = field(default_factory=list)
+    interrupted: bool = False  # whether Ctrl-C ended it
 
     def __post_init__(self) -> None:
         n = len(self.parents)
@@ -77,14 +83,19 @@ class Search:
         now = self.parents[child]
         forbidden, required = self.constraints.forbidden[:, child], self.constraints.required[:, child]
         full = len(now) >= self.constraints.max_parents
+        after: dict[int, tuple[int, ...]] = {}
         for p in range(len(self.parents)):
             if p in now:
-                usable = not required[p]
-                after = tuple(x for x in now if x != p)
-            else:
-                usable = not forbidden[p] and not full
-                after = (*now, p)
-            self.gain[p, child] = self.scores.family(child, after) - self.local[child] if usable else -np.inf
+                if not required[p]:
+                    after[p] = tuple(x for x in now if x != p)
+            elif not forbidden[p] and not full:
+                after[p] = (*now, p)
+        announce = getattr(self.scores, "prefetch", None)
+        if announce is not None:
+            announce(child, list(after.values()))
+        self.gain[:, child] = -np.inf
+        for p, parents in after.items():
+            self.gain[p, child] = self.scores.family(child, parents) - self.local[child]
 
     def _all_ancestors(self) -> list[int]:
         """Bit mask of the ancestors of every node."""
@@ -173,34 +184,94 @@ class Search:
 
 
 def hill_climb(
-    search: Search, *, patience: int = 0, max_steps: int | None = None, tell: Callable[[int], object] | None = None
+    search: Search,
+    *,
+    patience: int = 0,
+    max_steps: int | None = None,
+    tell: Callable[[int], object] | None = None,
+    checkpoint: Checkpoint | None = None,
 ) -> list[tuple[int, ...]]:
     """Take the best step while it helps; the parents of the best graph seen are returned.
 
     With `patience` > 0, up to that many steps in a row may be the least bad ones, and the graphs of as many steps back
-    are not visited again (tabu search). Ctrl-C ends the search with the best graph so far.
+    are not visited again (tabu search). Ctrl-C ends the search with the best graph so far. With a checkpoint the search
+    begins where the noted one stood.
     """
-    best_score, best_parents = search.score, list(search.parents)
-    seen = [_graph(search.parents)]
-    idle = 0
-    steps = 0
+    at = _Progress(search.score, list(search.parents), [_graph(search.parents)])
+    if checkpoint is not None:
+        at = _resumed(search, checkpoint, at)
+    noted = _noted(search, at)
     try:
-        while max_steps is None or steps < max_steps:
-            step = search.best(_elsewhere(search, seen) if patience else None)
-            if step is None or (step[0] <= LEAST_GAIN and idle >= patience):
+        while max_steps is None or at.steps < max_steps:
+            step = search.best(_elsewhere(search, at.seen) if patience else None)
+            if step is None or (step[0] <= LEAST_GAIN and at.idle >= patience):
                 break
             search.take(step)
-            steps += 1
-            seen = [*seen, _graph(search.parents)][-(patience + 1) :]
-            if search.score > best_score + LEAST_GAIN:
-                best_score, best_parents, idle = search.score, list(search.parents), 0
-            else:
-                idle += 1
+            at = at.after(search, patience)
+            if checkpoint is not None:
+                noted = _noted(search, at)
+                checkpoint.save(noted)
             if tell:
-                tell(steps)
+                tell(at.steps)
     except KeyboardInterrupt:
-        pass
-    return best_parents
+        search.interrupted = True
+    if checkpoint is not None:
+        checkpoint.save(noted, now=True)
+    return at.best_parents
+
+
+@dataclass(frozen=True)
+class _Progress:
+    """The best graph so far, the graphs of the last steps, steps without gain, steps."""
+
+    best_score: float
+    best_parents: list[tuple[int, ...]]
+    seen: list[tuple[tuple[int, ...], ...]]
+    idle: int = 0
+    steps: int = 0
+
+    def after(self, search: Search, patience: int) -> _Progress:
+        """One step later."""
+        seen = [*self.seen, _graph(search.parents)][-(patience + 1) :]
+        if search.score > self.best_score + LEAST_GAIN:
+            return _Progress(search.score, list(search.parents), seen, 0, self.steps + 1)
+        return _Progress(self.best_score, self.best_parents, seen, self.idle + 1, self.steps + 1)
+
+
+def _noted(search: Search, at: _Progress) -> Callable[[], dict[str, Any]]:
+    """What a checkpoint keeps; numbers are written when it asks for them."""
+    parents, moves, count = list(search.parents), search.moves, len(search.moves)
+
+    def state() -> dict[str, Any]:
+        steps = [(m.kind, m.parent, m.child, m.gain, m.score) for m in moves[:count]]
+        return {"parents": parents, "moves": steps, "best": at.best_parents, "best_score": at.best_score,
+                "seen": at.seen, "idle": at.idle, "steps": at.steps}  # fmt: skip
+
+    return state
+
+
+def _resumed(search: Search, checkpoint: Checkpoint, at: _Progress) -> _Progress:
+    """The search as it was noted, or as it is where nothing was."""
+    state = checkpoint.begin()
+    if state is None:
+        return at
+    n = len(search.parents)
+
+    def graph(rows: Any) -> list[tuple[int, ...]]:
+        found = [tuple(map(int, row)) for row in rows]
+        if len(found) != n or any(not 0 <= p < n for row in found for p in row):
+            raise checkpoint.damaged()
+        return found
+
+    try:
+        search.parents = graph(state["parents"])
+        search.moves[:] = [Move(str(k), int(p), int(c), float(g), float(s)) for k, p, c, g, s in state["moves"]]
+        seen = [tuple(graph(rows)) for rows in state["seen"]]
+        at = _Progress(float(state["best_score"]), graph(state["best"]), seen, int(state["idle"]), int(state["steps"]))
+    except (KeyError, TypeError, ValueError):
+        raise checkpoint.damaged() from None
+    search.__post_init__()
+    return at
 
 
 def _graph(parents: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:

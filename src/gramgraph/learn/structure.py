@@ -2,38 +2,53 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.data.columns import CodedTable, code_table, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, column_kinds, to_pandas
 from gramgraph.data.counts import Counts
-from gramgraph.data.stream import is_stream, stream_counts
-from gramgraph.exceptions import ModelWarning, OptionError, VariableError, did_you_mean
+from gramgraph.exceptions import OptionError, VariableError, did_you_mean
+from gramgraph.learn.constraints import count, read_constraints, start_graph
+from gramgraph.learn.gaussian_scores import MixedScores
+from gramgraph.learn.methods import METHODS as FINDERS
+from gramgraph.learn.methods import PATIENCE, Problem, find_graph, refuse_constraints
+from gramgraph.learn.mixed_table import MixedTable, read_table
 from gramgraph.learn.parameters import pseudo_counts, states_from, tables_from
+from gramgraph.learn.rows import read_all_rows, read_rows
 from gramgraph.learn.scores import FamilyScores
-from gramgraph.learn.search import Constraints, Search, hill_climb
-from gramgraph.models import BayesianNetwork
+from gramgraph.learn.search import Constraints, Move
+from gramgraph.models import BayesianNetwork, NamedGraph
+from gramgraph.variables import discrete
 
-__all__ = ["LearnedNetwork", "StructureReport", "learn_structure", "score"]
+__all__ = ["METHODS", "LearnedNetwork", "StructureReport", "learn_structure", "score"]
 
-#: Steps that do not help which a search may take in a row.
-PATIENCE = {"hill_climb": 10, "tabu": 50}
-METHODS = ("hill_climb", "tabu", "exact", "pc", "chow_liu", "tan", "naive_bayes")
+METHODS = (*FINDERS, "structural_em")
 
 
 @dataclass(frozen=True)
 class StructureReport:
-    """How a graph was found: its score, and the steps of the search as (kind, parent, child, gain, score after)."""
+    """How a graph was found: its score, and the steps of the search as (kind, parent, child, gain, score after).
+
+    `equivalence_class` are the graphs that the data cannot tell from it (with a score that is equal for equivalent
+    graphs): arrows that all of them share, links that they direct differently.
+    """
 
     method: str
     score_name: str
     score: float
     moves: tuple[tuple[str, str, str, float, float], ...]
+    interrupted: bool = False  # whether Ctrl-C ended the search
+    equivalence_class: NamedGraph | None = None
+
+    @property
+    def trace(self) -> tuple[float, ...]:
+        """The score after every step."""
+        return tuple(move[4] for move in self.moves)
 
     def to_frame(self) -> Any:
         """One row a step."""
@@ -47,7 +62,7 @@ class StructureReport:
             from matplotlib import pyplot as plt
 
             ax = plt.subplots()[1]
-        ax.plot(range(1, len(self.moves) + 1), [move[4] for move in self.moves], marker=".")
+        ax.plot(range(1, len(self.moves) + 1), self.trace, marker=".")
         ax.set_xlabel("step")
         ax.set_ylabel(self.score_name)
         return ax
@@ -77,28 +92,46 @@ def learn_structure(
     missing: str = "rows",
     target: str | None = None,
     root: str | None = None,
-    test: str = "g2",
+    test: str = "auto",
     alpha: float = 0.05,
     max_given: int = 3,
+    hidden: Mapping[str, int | Sequence[str]] | None = None,
+    restarts: int = 5,
+    random_state: int = 0,
+    client: Any = None,
+    checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress = False,
 ) -> LearnedNetwork:
-    """A Bayesian network whose graph and tables are learned from a frame of discrete columns.
+    """A Bayesian network whose graph and conditionals are learned from data.
+
+    Discrete columns give tables; real ones give a linear Gaussian network, both kinds a conditional linear Gaussian one
+    (in which real variables are no parents of discrete ones).
 
     Parameters
     ----------
     data : pandas, polars or Arrow frame, a dict of columns, the path of a CSV or Parquet file of any size, or an Arrow
-        stream (a DuckDB relation, say), which is read once.
+        stream (a DuckDB relation, say), which is read once; or a Dask frame.
     missing : "rows" (rows with a missing cell are left out, with a warning) or "families" (they count for the families
         that they show, and each family's counts are scaled to all rows: more data, but too many edges).
-    method : "hill_climb" (add, remove or reverse one edge, the best step first, until `patience` = 10 steps in a row
-        did not help; 0 stops at the first), "tabu" (the same with a patience of 50), "exact" (the best of all graphs,
-        up to 20 variables), "pc" (tests of conditional independence, `test` = "g2" or "x2" at level `alpha` given up to
-        `max_given` others), "chow_liu" (the best tree, from `root`), "tan" (tree-augmented naive Bayes around
-        `target`), "naive_bayes".
-    score : "bic", "aic", "bdeu" (with `equivalent_sample_size`), "k2", "fnml" or "log_likelihood".
+    method : searches by score: "hill_climb" (add, remove or reverse one edge, the best step first, until `patience` =
+        10 steps in a row did not help; 0 stops at the first), "tabu" (the same with a patience of 50), "ges" (greedy
+        search over equivalence classes), "order" (swaps in an order of the variables, from `restarts` random ones),
+        "exact" (the best of all graphs, to about 30 variables, many of them with `max_parents`). By tests of
+        conditional independence: "pc" (`test` at level `alpha`, given up to `max_given` others), "mmhc" (tests find
+        neighbors, hill climbing the arrows). Trees: "chow_liu" (from `root`), "tan" (tree-augmented naive Bayes around
+        `target`), "naive_bayes". Rows with gaps: "structural_em" (graph and tables in turn, from all completions of the
+        rows; `hidden` = {"name": number of states or labels} adds variables that no column shows).
+    score : "bic", "aic", "bdeu" (with `equivalent_sample_size`), "k2", "fnml" or "log_likelihood"; with real columns
+        "bic", "aic", "log_likelihood", or "bge" (all real).
+    test : "auto", or one of those of `gg.learn.independence_test`.
     required, forbidden : edges (parent, child) that must or must not be there.
     tiers : groups of variables in order of time; no edge goes from a later to an earlier group.
     prior : for the tables, as in `BayesianNetwork.fit`; None is maximum likelihood.
+    client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
+    checkpoint : a file in which "hill_climb" and "tabu" note every few seconds how far they are; called again with the
+        same data and options, they go on from there, to the same network. Remove it to begin anew.
+
+    Ctrl-C ends a search with the best graph so far (`report.interrupted`).
 
     The answer is a network (`query`, `sample`, … work at once) with a `report`: the score, and every step.
 
@@ -109,170 +142,154 @@ def learn_structure(
     True
     """
     if method not in METHODS:
-        raise OptionError(f"no such method: {method!r}. There are {', '.join(METHODS)}.{did_you_mean(method, METHODS)}")
-    table = _without_gaps(_counted(data, weights, progress), missing)
-    scores = FamilyScores(table, score, equivalent_sample_size=equivalent_sample_size)
-    constraints = read_constraints(table, required, forbidden, tiers, max_parents)
-    _refuse_constraints(method, constraints, max_parents)
-    moves: tuple[Any, ...] = ()
-    if method in PATIENCE:
-        steps = PATIENCE[method] if patience is None else _count(patience, "patience")
-        search = Search(scores, constraints, _start(table, start, constraints))
-        with reporting(progress, -1 if max_steps is None else max_steps) as report:
-            parents = hill_climb(search, patience=steps, max_steps=max_steps, tell=report)
-        names = table.names
-        moves = tuple((m.kind, names[m.parent], names[m.child], m.gain, m.score) for m in search.moves)
-    elif method == "exact":
-        from gramgraph.learn.exact_search import best_graph
-
-        parents = best_graph(scores, len(table.variables), constraints)
-    elif method == "pc":
-        from gramgraph.learn.constraint_based import pc_stable
-
-        if not 0.0 < alpha < 1.0:
-            raise OptionError(f"alpha is a level between 0 and 1, not {alpha!r}")
-        parents = pc_stable(table, constraints, test=test, alpha=alpha, max_given=_count(max_given, "max_given"))[1]
-    else:
-        parents = _tree(table, method, target, root)
-    return _network(table, scores, parents, method, moves, prior, equivalent_sample_size)
-
-
-def _counted(data: Any, weights: Any, progress: Progress) -> Counts:
-    """The counts of a frame, a file, a stream, or a table that is coded already."""
-    if is_stream(data):
-        if weights is not None:
-            raise OptionError("weights are for frames in memory, not for files and streams")
-        table = stream_counts(data, progress=progress)
-    else:
-        table = Counts(data if isinstance(data, CodedTable) else code_table(data, weights=weights))
-    if not table.rows or not table.variables:
-        raise VariableError("there are no rows or no columns to learn from")
-    return table
-
-
-def _refuse_constraints(method: str, constraints: Constraints, max_parents: int | None) -> None:
-    """`OptionError` for constraints that a method cannot honor."""
-    if method in ("chow_liu", "tan", "naive_bayes"):
-        given = constraints.required.any() or constraints.forbidden.sum() > len(constraints.forbidden)
-        if given or max_parents is not None:
-            raise OptionError(f"method {method!r} takes no constraints: use 'hill_climb', 'tabu' or 'exact'")
-    if method == "pc" and max_parents is not None:
-        raise OptionError("method 'pc' does not bound the number of parents: use 'hill_climb', 'tabu' or 'exact'")
-
-
-def _count(given: Any, what: str) -> int:
-    if not isinstance(given, (int, np.integer)) or isinstance(given, bool) or given < 0:
-        raise OptionError(f"{what} is a count from 0, not {given!r}")
-    return int(given)
-
-
-def _without_gaps(table: Counts, missing: str) -> Counts:
-    if missing not in ("rows", "families"):
-        raise OptionError(f"missing is 'rows' or 'families', not {missing!r}")
-    if missing == "families" or not table.has_missing:
-        return table
-    whole = table.complete()
-    if not whole.rows:
-        raise VariableError("every row has a missing cell: leave columns out, impute, or use missing='families'")
-    text = f"{table.rows - whole.rows} of {table.rows} rows have missing cells and are left out"
-    warnings.warn(text, ModelWarning, stacklevel=3)
-    return whole
-
-
-def _tree(table: Counts, method: str, target: str | None, root: str | None) -> list[tuple[int, ...]]:
-    from gramgraph.learn.trees import chow_liu, tan
-
-    if method == "chow_liu":
-        return chow_liu(table, 0 if root is None else table.position(root))
-    if target is None:
-        raise OptionError(f"method {method!r} needs target=…, the name of the class")
-    at = table.position(target)
-    if method == "tan":
-        return tan(table, at)
-    return [() if v == at else (at,) for v in range(len(table.variables))]
-
-
-def _network(
-    table: Counts,
-    scores: FamilyScores,
-    parents: list[tuple[int, ...]],
-    method: str,
-    moves: tuple[Any, ...],
-    prior: Any,
-    equivalent_sample_size: float,
-) -> LearnedNetwork:
-    parents = [tuple(sorted(found)) for found in parents]
-    bare = LearnedNetwork.from_parts(table.variables, [None] * len(parents), parents=parents)
-    extra = pseudo_counts(bare, table.variables, prior, equivalent_sample_size)
-    numbers = [table.table((*parents[v], v)) + extra[v] for v in range(len(parents))]
-    fitted = tables_from(bare, table.variables, numbers)
-    net = LearnedNetwork.from_parts(table.variables, fitted._conditionals, check=False)
-    net.report = StructureReport(method, scores.name, scores.total(parents), moves)
+        raise OptionError(_no_such(method))
+    required, forbidden = list(required), list(forbidden)
+    if checkpoint is not None and method not in PATIENCE:
+        raise OptionError(f"method {method!r} keeps no checkpoint: use 'hill_climb' or 'tabu'")
+    edges = (required, forbidden, tiers, max_parents)
+    if method == "structural_em":
+        rows = read_all_rows(data, weights, client=client, progress=progress)
+        return _from_gaps(
+            rows, hidden, score, edges, start, patience, prior, equivalent_sample_size, random_state, progress
+        )
+    if hidden:
+        raise OptionError(f"method {method!r} learns from what is shown: hidden variables need method='structural_em'")
+    table = read_rows(data, weights, missing, client=client, progress=progress)
+    scores = _scores(table, score, equivalent_sample_size)
+    constraints = _constraints(table, *edges)
+    refuse_constraints(method, max_parents, given=bool(required or forbidden or tiers))
+    problem = Problem(
+        table, scores, _without_constants(table, constraints), start_graph(table, start, constraints), method,
+        patience, max_steps, test, alpha,
+        max_given, target, root, restarts, random_state, checkpoint, (score, equivalent_sample_size, missing), progress,
+    )  # fmt: skip
+    found = find_graph(problem)
+    net = _network(table, found.parents, prior, equivalent_sample_size)
+    total = scores.total(net._parents)
+    net.report = _report(net, method, scores.name, total, found.moves, found.interrupted)
     return net
 
 
-def read_constraints(
-    table: Counts,
-    required: Iterable[tuple[str, str]],
-    forbidden: Iterable[tuple[str, str]],
-    tiers: Sequence[Iterable[str]] | None,
-    max_parents: int | None,
+def _no_such(method: str) -> str:
+    if method == "fci":
+        return "FCI finds a graph with several kinds of marks, which is no network: call gg.learn.fci(data)"
+    return f"no such method: {method!r}. There are {', '.join(METHODS)}.{did_you_mean(method, METHODS)}"
+
+
+def _scores(table: Counts | MixedTable, score: str, equivalent_sample_size: float) -> FamilyScores | MixedScores:
+    if isinstance(table, MixedTable):
+        return MixedScores(table, score)
+    return FamilyScores(table, score, equivalent_sample_size=equivalent_sample_size)
+
+
+def _constraints(
+    table: Counts | MixedTable, required: Any, forbidden: Any, tiers: Any, max_parents: Any
 ) -> Constraints:
-    """Constraints from names; contradictions are named."""
+    """Constraints from names; real variables are no parents of discrete ones."""
+    found = read_constraints(table, required, forbidden, tiers, max_parents)
+    if not isinstance(table, MixedTable):
+        return found
+    real = np.array(table.real)
+    never = np.outer(real, ~real)
+    if (found.required & never).any():
+        a, b = np.argwhere(found.required & never)[0]
+        raise OptionError(
+            f"the required edge {table.names[a]} -> {table.names[b]} goes from a real to a discrete variable; a "
+            "conditional linear Gaussian network has none of these: turn it around, or cut the real column into "
+            "intervals (gg.Discretizer)"
+        )
+    return Constraints(found.required, found.forbidden | never, found.max_parents)
+
+
+def _without_constants(table: Counts | MixedTable, constraints: Constraints) -> Constraints:
+    """No edges at columns that never change: they explain nothing, and cost a search its patience."""
+    if isinstance(table, MixedTable):
+        return constraints
     n = len(table.variables)
-    must, never = np.zeros((n, n), bool), np.eye(n, dtype=bool)
-    for a, b in _edges(required, "required"):
-        must[table.position(a), table.position(b)] = True
-    for a, b in _edges(forbidden, "forbidden"):
-        never[table.position(a), table.position(b)] = True
-    if tiers is not None:
-        rank = [-1] * n
-        for level, names in enumerate(tiers):
-            for name in [names] if isinstance(names, str) else names:
-                rank[table.position(name)] = level
-        levels = np.array(rank)
-        never |= (levels[:, np.newaxis] > levels) & (levels >= 0)
-    if (must & never).any():
-        a, b = np.argwhere(must & never)[0]
-        raise OptionError(f"the edge {table.names[a]} -> {table.names[b]} is both required and forbidden")
-    _refuse_cycles([tuple(np.flatnonzero(must[:, v]).tolist()) for v in range(n)], table.names)
-    limit = n if max_parents is None else _count(max_parents, "max_parents")
-    if int(must.sum(axis=0).max(initial=0)) > limit:
-        raise OptionError(f"{table.names[int(must.sum(axis=0).argmax())]} has more required parents than max_parents")
-    return Constraints(must, never, limit)
+    table.prefetch([(v,) for v in range(n)])
+    same = np.array([np.count_nonzero(table.table((v,))) < 2 for v in range(n)])
+    closed = (same[:, np.newaxis] | same) & ~constraints.required
+    return Constraints(constraints.required, constraints.forbidden | closed, constraints.max_parents)
 
 
-def _edges(edges: Iterable[tuple[str, str]], what: str) -> list[tuple[str, str]]:
-    found = list(edges)
-    for edge in found:
-        if isinstance(edge, str) or len(edge) != 2:
-            raise OptionError(f"{what} is a list of pairs (parent, child), got {edge!r}")
-    return [(a, b) for a, b in found]
+def _report(
+    net: BayesianNetwork, method: str, name: str, total: float, moves: list[Move], interrupted: bool
+) -> StructureReport:
+    names = (*net.variables, "")  # a step that changes no edge stands with position -1
+    told = tuple((m.kind, names[m.parent], names[m.child], m.gain, m.score) for m in moves)
+    return StructureReport(method, name, total, told, interrupted, net.cpdag())
 
 
-def _start(
-    table: Counts, start: BayesianNetwork | Iterable[tuple[str, str]], constraints: Constraints
-) -> list[tuple[int, ...]]:
-    edges = start.edges if isinstance(start, BayesianNetwork) else _edges(start, "start")
-    chosen = constraints.required.copy()
-    for a, b in edges:
-        chosen[table.position(a), table.position(b)] = True
-    parents = [tuple(np.flatnonzero(chosen[:, v]).tolist()) for v in range(len(table.variables))]
-    if (chosen & constraints.forbidden).any() or max(map(len, parents), default=0) > constraints.max_parents:
-        raise OptionError("the start has forbidden edges, or more parents than max_parents")
-    _refuse_cycles(parents, table.names)
-    return parents
+def _network(table: Counts | MixedTable, parents: list[tuple[int, ...]], prior: Any, ess: float) -> LearnedNetwork:
+    """The graph with its conditionals."""
+    parents = [tuple(sorted(found)) for found in parents]
+    bare = LearnedNetwork.from_parts(table.variables, [None] * len(parents), parents=parents)
+    fitted: BayesianNetwork
+    if isinstance(table, MixedTable):
+        fitted = bare.fit(table.frame, prior=prior, equivalent_sample_size=ess, weights=table.weights)
+    else:
+        extra = pseudo_counts(bare, table.variables, prior, ess)
+        numbers = [table.table((*parents[v], v)) + extra[v] for v in range(len(parents))]
+        fitted = tables_from(bare, table.variables, numbers)
+    return LearnedNetwork.from_parts(fitted._vars, fitted._conditionals, check=False)
 
 
-def _refuse_cycles(parents: list[tuple[int, ...]], names: tuple[str, ...]) -> None:
-    left = set(range(len(parents)))
-    while left:
-        free = [v for v in sorted(left) if not left.intersection(parents[v])]
-        if not free:
-            raise OptionError(
-                f"the required edges (with the start) have a cycle among {', '.join(names[v] for v in sorted(left))}"
-            )
-        left.difference_update(free)
+def _from_gaps(
+    table: Counts | MixedTable,
+    hidden: Mapping[str, int | Sequence[str]] | None,
+    score: str,
+    edges: tuple[Any, ...],
+    start: Any,
+    patience: int | None,
+    prior: Any,
+    ess: float,
+    random_state: int,
+    progress: Progress,
+) -> LearnedNetwork:
+    """Structural EM on rows as they are."""
+    from gramgraph.learn.structural_em import ROUNDS, structural_em
+
+    if isinstance(table, MixedTable):
+        raise OptionError("structural EM is for discrete columns: cut the real ones into intervals (gg.Discretizer)")
+    coded = _with_hidden(table.to_table(), hidden or {})
+    constraints = read_constraints(coded, *edges)
+    first = start_graph(coded, start, constraints)
+    if not list(start.edges if isinstance(start, BayesianNetwork) else start):
+        first = _from_hidden(first, constraints, len(table.variables))
+    steps = PATIENCE["hill_climb"] if patience is None else count(patience, "patience")
+    with reporting(progress, ROUNDS, "rounds") as report:
+        parents, counts, total, moves = structural_em(
+            coded, score, constraints, first, patience=steps, random_state=random_state, tell=report
+        )
+    bare = LearnedNetwork.from_parts(coded.variables, [None] * len(parents), parents=parents)
+    extra = pseudo_counts(bare, coded.variables, prior, ess)
+    fitted = tables_from(bare, coded.variables, [c + more for c, more in zip(counts, extra, strict=True)])
+    net = LearnedNetwork.from_parts(fitted._vars, fitted._conditionals, check=False)
+    net.report = _report(net, "structural_em", score, total, moves, False)
+    return net
+
+
+def _with_hidden(table: CodedTable, hidden: Mapping[str, int | Sequence[str]]) -> CodedTable:
+    """The table with a column of gaps for every hidden variable."""
+    variables, columns = list(table.variables), list(table.columns)
+    for name, states in hidden.items():
+        if name in table.names:
+            raise OptionError(f"{name!r} is a column of the data, so it is not hidden")
+        labels = [str(i) for i in range(states)] if isinstance(states, (int, np.integer)) else list(states)
+        if len(labels) < 2:
+            raise OptionError(f"the hidden variable {name!r} needs at least 2 states, not {states!r}")
+        variables.append(discrete(name, labels))
+        columns.append(np.full(len(table), -1, np.int8))
+    return CodedTable(tuple(variables), tuple(columns), table.weights)
+
+
+def _from_hidden(first: list[tuple[int, ...]], constraints: Constraints, shown: int) -> list[tuple[int, ...]]:
+    """Every hidden variable a parent of all that are shown, where allowed: without edges nothing is learned of it."""
+    out = []
+    for v, found in enumerate(first):
+        more = [h for h in range(shown, len(first)) if v < shown and h not in found and not constraints.forbidden[h, v]]
+        out.append((*found, *more)[: max(constraints.max_parents, len(found))])
+    return out
 
 
 def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sample_size: float = 10.0) -> float:
@@ -285,5 +302,23 @@ def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sam
     False
     """
     frame = to_pandas(data)
-    table = code_table(frame, [states_from(net, v, frame) for v in range(len(net._vars))])
-    return FamilyScores(Counts(table), score, equivalent_sample_size=equivalent_sample_size).total(net._parents)
+    if any(not var.is_discrete for var in net._vars) or _has_real(net, frame):
+        return MixedScores(_columns_of(net, frame).complete(), score).total(net._parents)
+    coded = code_table(frame, [states_from(net, v, frame) for v in range(len(net._vars))])
+    return FamilyScores(Counts(coded), score, equivalent_sample_size=equivalent_sample_size).total(net._parents)
+
+
+def _has_real(net: BayesianNetwork, frame: Any) -> bool:
+    """Whether a column of a variable without states of its own is real-valued."""
+    drawn = [v.name for v, c in zip(net._vars, net._conditionals, strict=True) if c is None and v.name in frame.columns]
+    return bool(drawn) and bool((column_kinds(frame[drawn])["kind"] == "real").any())
+
+
+def _columns_of(net: BayesianNetwork, frame: Any) -> MixedTable:
+    missing = [name for name in net.variables if name not in frame.columns]
+    if missing:
+        raise VariableError.unknown(missing[0], tuple(map(str, frame.columns)))
+    found = read_table(frame[list(net.variables)])
+    if not isinstance(found, MixedTable):
+        raise OptionError("the network has real-valued variables, and no column of the data is real-valued")
+    return found

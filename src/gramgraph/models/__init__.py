@@ -13,6 +13,7 @@ from gramgraph.models.builders import (
 )
 from gramgraph.models.draft import Draft
 from gramgraph.models.factor_graph import FactorGraph
+from gramgraph.models.ising import ising_parameters
 from gramgraph.models.log_linear import Feature, LogLinear
 from gramgraph.models.markov_network import MarkovNetwork
 from gramgraph.models.named import NamedGraph, NamedJunctionTree
@@ -31,6 +32,7 @@ __all__ = [
     "denoising_grid",
     "hidden_markov_chain",
     "ising_grid",
+    "ising_parameters",
     "markov_chain",
     "naive_bayes",
     "potts_grid",

@@ -65,15 +65,19 @@ class Asking:
         virtual_evidence : name → weights p(observation | state), by label or in the order of the states; for a
             real-valued variable (value, sd) of a noisy reading.
         soft_evidence : name → probabilities that the belief in this variable shall become (Jeffrey's rule).
-        engine : "auto" (the compiled junction tree; where that does not fit into memory and a `budget` says that an
-            approximate answer will do, loopy belief propagation, with a warning), or the name of an engine.
+        engine : "auto" or the name of an engine. "auto" is the compiled junction tree; where that does not fit into
+            memory, loopy belief propagation with bounds of log p(evidence); where that does not settle, or a standard
+            `error` is asked for, a sampler. An approximate answer says so (`exact`, `engine`, `details`) and warns.
         random_state, budget : seed and number of draws of engines that draw samples (also a time, such as "5s", for
             discrete models); exact engines need neither.
         memory : bytes that may be used (default: 60 % of what is free); a `BudgetError` comes before allocation.
+            Giving it insists on the exact answer, as `engine="junction_tree"` does.
         n_jobs : threads for a table of cases; -1 for all.
         progress : True shows a bar on a terminal; a function is called with (done, total).
-        options : of the approximate engines of discrete models, such as `damping`, `max_iter`, `n_chains`; each engine
-            names its own.
+        options : of the approximate engines, such as `damping`, `max_iter`, `n_chains`, `error` (the standard error
+            that a sampler goes on for); each engine names its own.
+            Models with real-valued variables are asked exactly where that is possible, else by weighted draws or Gibbs
+            sampling, and the answer says so; `engine="gibbs"` and `"laplace"` choose the way.
 
         >>> import gramgraph as gg
         >>> answer = gg.datasets.asia().query("lung", evidence={"xray": "yes", "smoke": "yes"})
@@ -91,6 +95,8 @@ class Asking:
                 random_state=random_state,
                 budget=budget,
                 memory=memory,
+                n_jobs=n_jobs,
+                progress=progress,
                 **options,
             )
         return _engines().query(
@@ -134,7 +140,17 @@ class Asking:
         """
         if not self._discrete:  # type: ignore[attr-defined]
             return _continuous().map_query(
-                self, evidence, targets=targets, k=k, virtual_evidence=virtual_evidence, engine=engine, memory=memory
+                self,
+                evidence,
+                targets=targets,
+                k=k,
+                virtual_evidence=virtual_evidence,
+                engine=engine,
+                memory=memory,
+                n_jobs=n_jobs,
+                progress=progress,
+                gap=gap,
+                time_limit=time_limit,
             )
         return _engines().map_query(
             self,  # type: ignore[arg-type]
@@ -155,12 +171,17 @@ class Asking:
     ) -> float | FloatArray:
         """log p(evidence), a number or one per case; for a Markov network, log of the sum of products (log Z).
 
+        The log of a density where real-valued variables were observed; a Gaussian Markov network made from a precision
+        matrix is normalized, so that this is the log density of the evidence too.
+
         >>> import gramgraph as gg
         >>> round(gg.datasets.asia().log_evidence({"smoke": "yes"}), 4)
         -0.6931
         """
         if not self._discrete:  # type: ignore[attr-defined]
-            return _continuous().log_evidence(self, evidence, virtual_evidence=virtual_evidence, memory=memory)
+            return _continuous().log_evidence(
+                self, evidence, virtual_evidence=virtual_evidence, memory=memory, n_jobs=n_jobs
+            )
         return _engines().log_evidence(
             self,  # type: ignore[arg-type]
             evidence,

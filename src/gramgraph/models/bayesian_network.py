@@ -24,6 +24,7 @@ from gramgraph.typing import RandomState
 from gramgraph.variables import Var
 
 if TYPE_CHECKING:
+    from gramgraph.learn.posterior import ParameterPosterior
     from gramgraph.models.factor_graph import FactorGraph
     from gramgraph.models.markov_network import MarkovNetwork
 
@@ -262,18 +263,22 @@ class BayesianNetwork(DirectedModel):
         tol: float = 1e-5,
         restarts: int = 1,
         random_state: RandomState = None,
+        client: Any = None,
         progress: Progress = False,
     ) -> Self:
         """A new network with the same graph and tables learned from a frame; EM where cells are missing.
 
         Parameters
         ----------
-        data : a pandas, polars or Arrow frame, or a dict of columns; variables without a column are hidden.
+        data : a pandas, polars or Arrow frame, a dict of columns, the path of a CSV or Parquet file of any size, an
+            Arrow stream (a DuckDB relation, say) or a Dask frame; variables without a column are hidden.
         prior : None is maximum likelihood (a row of a table that never occurs becomes uniform); "bdeu" spreads
             `equivalent_sample_size` rows over each table, "k2" adds one to every cell, a number adds that much, and a
-            dict gives pseudo-counts per variable, shape (*parent sizes, child size).
+            dict gives pseudo-counts per variable, shape (*parent sizes, child size), or for single contexts:
+            `{"wet": {("yes", "no"): [1, 9], ...: 1}, ...: "bdeu"}`, where `...` stands for all others.
         weights : the name of a column, or one number for each row.
         max_iter, tol, restarts, random_state : of EM, which stops when a step gains less than `tol` a row.
+        client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
 
         After EM `fit_report` holds the log-likelihood of every step. Conditionals of discrete variables become tables.
         Real-valued variables (declared as such, or whose columns hold fractions) become linear Gaussians, one for each
@@ -290,12 +295,48 @@ class BayesianNetwork(DirectedModel):
         from gramgraph.learn.parameters import fit
 
         start = with_real_columns(self, data)
+        if not start._discrete:
+            from gramgraph.learn.gaussian_stream import fit_gaussian_stream
+
+            found = fit_gaussian_stream(start, data, prior=prior, weights=weights, client=client, progress=progress)
+            if found is not None:
+                return found  # type: ignore[return-value]
+        where = {"client": client} if start._discrete else {}
         net, report = (fit if start._discrete else fit_mixed)(
             start, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights,
-            max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress,
+            max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress, **where,
         )  # fmt: skip
         net.fit_report = report
         return net  # type: ignore[return-value]
+
+    def fit_posterior(
+        self,
+        data: Any,
+        *,
+        prior: Any = "bdeu",
+        equivalent_sample_size: float = 10.0,
+        weights: Any = None,
+        client: Any = None,
+        progress: Progress = False,
+    ) -> ParameterPosterior:
+        """The Dirichlet posterior of the tables given complete data: `mean()` and `draw()` are networks, `query` gives
+        answers with credible intervals, `update(more, forget=0.99)` goes on with new rows.
+
+        Parameters are those of `fit`; the prior needs a positive number in every row of every table.
+
+        >>> import gramgraph as gg
+        >>> frame = gg.datasets.sprinkler().sample(1000, random_state=0)
+        >>> posterior = gg.BayesianNetwork("rain -> wet").fit_posterior(frame, prior="k2")
+        >>> mean, low, high = posterior.query("wet", {"rain": "yes"}, draws=200, random_state=0)["wet"].prob("yes")
+        >>> low < mean < high
+        True
+        """
+        from gramgraph.learn.posterior import fit_posterior
+
+        return fit_posterior(
+            self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, client=client,
+            progress=progress,
+        )  # fmt: skip
 
     def impute(self, data: Any, *, method: str = "mpe", random_state: RandomState = None) -> Any:
         """A frame with its missing cells filled: by the most probable states of each row together ("mpe"), or by a

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph._progress import Progress
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
 from gramgraph.models.markov_network import MarkovNetwork
 from gramgraph.models.potentials import make_scopes, tabulate
 from gramgraph.models.undirected import FactorModel
-from gramgraph.typing import FloatArray
+from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
 if TYPE_CHECKING:
@@ -48,6 +49,7 @@ class LogLinear(FactorModel):
 
     features: tuple[Feature, ...]
     weights: FloatArray
+    fit_report: Any = None  # how the weights were learned, after `fit`
 
     def __init__(
         self,
@@ -108,6 +110,43 @@ class LogLinear(FactorModel):
         made._set_variables(self._vars)
         made.features, made.name, made.metadata = self.features, self.name, dict(self.metadata)
         made._set_weights(weights)
+        return made
+
+    def fit(
+        self,
+        data: Any,
+        *,
+        method: str = "auto",
+        tie: Any = None,
+        l1: float = 0.0,
+        l2: float = 0.0,
+        weights: Any = None,
+        missing: str = "rows",
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+        progress: Progress = False,
+        **options: Any,
+    ) -> LogLinear:
+        """The same features with weights learned from a frame; `fit_report` tells how.
+
+        The methods are those of `MarkovNetwork.fit` without "closed_form" and "ipf". At the maximum without penalties
+        the model expects of every feature what the rows show on average. `tie` makes features share a weight: "name"
+        (those of the same name), or one label for each feature. Penalties act on every weight.
+
+        >>> agree = lambda a, b: float(a == b)
+        >>> model = LogLinear([(("a", "b"), agree, "same"), (("b", "c"), agree, "same")])
+        >>> rows = {"a": ["no", "no", "yes", "yes"], "b": ["no", "no", "yes", "no"], "c": ["no", "yes", "yes", "no"]}
+        >>> model.fit(rows, tie="name").weights.round(4).tolist()  # log(3): six of eight pairs agree
+        [1.0986, 1.0986]
+        """
+        from gramgraph.learn.log_linear import fit_log_linear
+
+        made, report = fit_log_linear(
+            self, data, tie=tie, method=method, l1=l1, l2=l2, weights=weights, missing=missing, max_iter=max_iter,
+            tol=tol, random_state=random_state, progress=progress, options=options,
+        )  # fmt: skip
+        made.fit_report = report
         return made
 
     def feature_values(self, assignment: Mapping[str, Any]) -> FloatArray:

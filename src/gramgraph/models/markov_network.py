@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph._progress import Progress
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
 from gramgraph.models.notation import read_structure
 from gramgraph.models.potentials import make_scopes, scoped, tabulate
 from gramgraph.models.undirected import FactorModel
+from gramgraph.typing import RandomState
 from gramgraph.variables import Var
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class MarkovNetwork(FactorModel):
     >>> round(float(np.exp(net.joint_log_prob({"A": "yes", "B": "yes", "C": "no"}))), 6)
     2.0
     """
+
+    fit_report: Any = None  # how the tables were learned, after `fit`
 
     def __init__(
         self,
@@ -126,6 +130,9 @@ class MarkovNetwork(FactorModel):
     ) -> Self:
         """A Gaussian network: p(x) ∝ exp(−½ xᵀPx + hᵀx), an edge where |P_ij| > tolerance.
 
+        The factors are scaled so that their product is the density itself: `log_evidence` is the logarithm of the
+        density of what was observed (0 without evidence), `joint_log_prob` that of a full assignment.
+
         `precision` is an array, a data frame (its columns are the names) or a scipy sparse matrix; the `mean` or the
         `shift` h = P · mean may be given. Zeros of P are missing edges: independence given all other variables.
 
@@ -138,6 +145,63 @@ class MarkovNetwork(FactorModel):
         from gramgraph.models.gaussian import factors_of_precision
 
         return cls.from_parts(*factors_of_precision(precision, mean, shift, names, tolerance), name=name)
+
+    def fit(
+        self,
+        data: Any,
+        *,
+        method: str = "auto",
+        l1: float = 0.0,
+        l2: float = 0.0,
+        equivalent_sample_size: float = 0.0,
+        weights: Any = None,
+        missing: str = "rows",
+        max_iter: int | None = None,
+        tol: float = 1e-6,
+        random_state: RandomState = None,
+        progress: Progress = False,
+        **options: Any,
+    ) -> MarkovNetwork:
+        """A new network with a full table over every scope of this one (edges and variables that no factor covers
+        get one too), learned from a frame; `fit_report` tells how.
+
+        Parameters
+        ----------
+        data : a pandas, polars or Arrow frame, a dict of columns, or a file, with a column for every variable.
+        method : "closed_form" (decomposable networks: clique margins over separator margins), "exact" (gradients of
+            the log-likelihood through the junction tree, compiled once), "bp" (the same with loopy propagation and
+            Bethe's log Z; options `damping`, `sweeps`), "contrastive_divergence" (Gibbs chains from the data; options
+            `sweeps`, `chains`, `persistent`, `learning_rate`), "pseudo_likelihood" (Besag: any size), "ipf"
+            (proportional fitting of all margins). "auto" is the closed form where there is one and no penalty, else
+            exact while the tree is small, else pseudo-likelihood.
+        l1, l2 : penalties l1 Σ|θ| + ½ l2 Σθ² against the average over the rows of the log-likelihood. θ are effects:
+            one for each set of variables inside a scope and each product of contrasts, for two states -1 and +1, so
+            that they are the fields and couplings of an Ising model. l1 spares effects of single variables.
+        equivalent_sample_size : rows of the uniform distribution that are added to the data (likelihood methods).
+        weights : the name of a column, or one number for each row.
+        missing : "rows" leaves out rows with missing cells, with a warning; "error" refuses them.
+        max_iter, tol : steps, and the largest entry of the gradient at which they stop.
+
+        At the maximum without penalties the model's margins of every scope are those of the data. Zeros of the factors
+        stay zeros. `gg.models.ising_parameters` reads fields and couplings off a network of two-state variables.
+
+        >>> import gramgraph as gg
+        >>> frame = gg.models.ising_grid(3, 3, coupling=0.4).sample(2000, random_state=0)
+        >>> net = gg.models.ising_grid(3, 3).fit(frame, l2=1e-4)
+        >>> net.fit_report.method, net.fit_report.converged
+        ('exact', True)
+        >>> both = net.query(("x0_0", "x0_1"))[("x0_0", "x0_1")].prob("+1", "+1")
+        >>> bool(abs(both - (frame[["x0_0", "x0_1"]] == "+1").all(axis=1).mean()) < 0.001)
+        True
+        """
+        from gramgraph.learn.log_linear import fit_markov_network
+
+        made, report = fit_markov_network(
+            self, data, method=method, l1=l1, l2=l2, equivalent_sample_size=equivalent_sample_size, weights=weights,
+            missing=missing, max_iter=max_iter, tol=tol, random_state=random_state, progress=progress, options=options,
+        )  # fmt: skip
+        made.fit_report = report
+        return made
 
     def neighbors(self, name: str) -> tuple[str, ...]:
         """Variables that an edge joins to `name`."""

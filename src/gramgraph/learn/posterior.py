@@ -1,0 +1,300 @@
+"""Tables that are not known exactly: Dirichlet posteriors, updates with forgetting, intervals for answers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gramgraph._progress import Progress, reporting
+from gramgraph.answers import Answer, Belief, Key
+from gramgraph.exceptions import ModelError, OptionError, VariableError
+from gramgraph.learn.parameters import add_up, count_cases, family_counts, pseudo_counts, tables_from
+from gramgraph.models import BayesianNetwork
+from gramgraph.typing import FloatArray, RandomState
+
+__all__ = ["CredibleAnswer", "CredibleBelief", "ParameterPosterior", "fit_posterior"]
+
+
+@dataclass(frozen=True, eq=False)
+class ParameterPosterior:
+    """What is known of a network's tables: row j of a table is Dirichlet(prior_j + counts_j), each independent.
+
+    `prior` and `counts` hold one array a variable, shape (*parent sizes, child size). `mean()` is the network for
+    predictions: p(x | data) is its joint. `query` asks how far the answers themselves are known.
+
+    >>> import gramgraph as gg
+    >>> frame = gg.datasets.asia().sample(200, random_state=0)
+    >>> posterior = gg.datasets.asia().fit_posterior(frame, prior="bdeu")
+    >>> belief = posterior.query("lung", {"smoke": "yes"}, draws=200, random_state=0)["lung"]
+    >>> low, high = belief.interval(0.9)
+    >>> bool((low < belief.mean).all() and (belief.mean < high).all())
+    True
+    """
+
+    network: BayesianNetwork
+    prior: tuple[FloatArray, ...]
+    counts: tuple[FloatArray, ...]
+
+    @property
+    def _alpha(self) -> list[FloatArray]:
+        return add_up(list(self.counts), list(self.prior))
+
+    def alpha(self, name: str) -> FloatArray:
+        """The Dirichlet parameters of a variable's table."""
+        return self._alpha[self.network.index(name)]
+
+    def mean(self) -> BayesianNetwork:
+        """The network whose tables are the posterior means."""
+        return tables_from(self.network, self.network._vars, self._alpha)
+
+    def draw(self, random_state: RandomState = None) -> BayesianNetwork:
+        """A network whose tables are drawn from the posterior."""
+        return _drawn(self.network, self._alpha, np.random.default_rng(random_state))
+
+    def interval(self, name: str, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
+        """Bounds of every cell of a variable's table: quantiles of Beta(α, Σα − α), each cell for itself."""
+        from scipy.stats import beta
+
+        a = self.alpha(name)
+        tail = _level(level)
+        rest = a.sum(axis=-1, keepdims=True) - a
+        with np.errstate(invalid="ignore"):
+            low, high = beta.ppf(tail, a, rest), beta.ppf(1.0 - tail, a, rest)
+        sure = (a > 0) & (rest <= 0)  # the only state that can be
+        return (
+            np.where(a > 0, np.where(sure, 1.0, low), 0.0),
+            np.where(a > 0, np.where(sure, 1.0, high), 0.0),
+        )
+
+    def query(
+        self,
+        targets: Any = None,
+        evidence: Any = None,
+        *,
+        draws: int = 500,
+        level: float = 0.9,
+        random_state: RandomState = None,
+        progress: Progress = False,
+        **options: Any,
+    ) -> CredibleAnswer:
+        """p(targets | evidence) with its uncertainty: the question is asked to `draws` networks from the posterior.
+
+        `options` are those of `BayesianNetwork.query`. Cost: one query a draw.
+        """
+        if not isinstance(draws, (int, np.integer)) or draws < 2:
+            raise OptionError(f"draws is a count from 2, not {draws!r}")
+        _level(level)
+        best = self.mean().query(targets, evidence, **options)
+        rng = np.random.default_rng(random_state)
+        alpha = self._alpha
+        found: dict[Key, list[FloatArray]] = {key: [] for key in best}
+        with reporting(progress, int(draws), "draws") as report:
+            for i in range(draws):
+                answer = _drawn(self.network, alpha, rng).query(targets, evidence, **options)
+                for key, values in found.items():
+                    values.append(answer[key].probabilities)
+                if report is not None:
+                    report(i + 1)
+        return CredibleAnswer(best, {key: np.stack(values) for key, values in found.items()}, level)
+
+    def update(
+        self,
+        data: Any,
+        *,
+        weights: Any = None,
+        forget: float = 1.0,
+        client: Any = None,
+        progress: Progress = False,
+    ) -> ParameterPosterior:
+        """The posterior after more rows; with `forget` < 1 the rows before count that much less (the prior stays).
+
+        Without forgetting any number of batches in any order gives the same. With it, batches of n rows weigh like
+        n / (1 − forget) rows in the long run. Weights count like repetitions.
+
+        >>> import gramgraph as gg
+        >>> days = {"rain": ["no", "no", "yes"], "wet": ["no", "no", "yes"]}
+        >>> posterior = gg.BayesianNetwork("rain -> wet").fit_posterior(days, prior="k2")
+        >>> posterior.update(days, forget=0.5).alpha("rain").tolist()  # 1 + 0.5 * [2, 1] + [2, 1]
+        [4.0, 2.5]
+        """
+        if not isinstance(forget, (int, float)) or not 0.0 <= forget <= 1.0:
+            raise OptionError(f"forget is a share between 0 and 1, not {forget!r}")
+        new = _counted(self.network, data, weights, client, progress)
+        counts = [forget * old + more for old, more in zip(self.counts, new, strict=True)]
+        return replace(self, counts=_frozen(counts))
+
+    def stream(self, batches: Iterable[Any], *, forget: float = 1.0) -> Iterator[ParameterPosterior]:
+        """The posterior after each batch: the same as `update` batch by batch."""
+        posterior = self
+        for batch in batches:
+            posterior = posterior.update(batch, forget=forget)
+            yield posterior
+
+    def __repr__(self) -> str:
+        rows = max((float(found.sum()) for found in self.counts), default=0.0)
+        return f"ParameterPosterior({len(self.network)} variables, {rows:g} rows)"
+
+
+def fit_posterior(
+    net: BayesianNetwork,
+    data: Any,
+    *,
+    prior: Any = "bdeu",
+    equivalent_sample_size: float = 10.0,
+    weights: Any = None,
+    client: Any = None,
+    progress: Progress = False,
+) -> ParameterPosterior:
+    """The posterior of a network's tables; see `BayesianNetwork.fit_posterior`."""
+    if not net._discrete:
+        raise ModelError("Dirichlet posteriors are for networks of discrete variables")
+    found = count_cases(net, data, weights=weights, client=client, progress=progress)
+    extra = pseudo_counts(net, found.variables, prior, equivalent_sample_size)
+    for var, more in zip(found.variables, extra, strict=True):
+        if not (more.sum(axis=-1) > 0).all():
+            raise OptionError(
+                f"a posterior needs a prior with a positive pseudo-count in every row of every table; {var.name} has a "
+                "row without: use prior='bdeu', 'k2' or a number, or `...` for the other variables and contexts"
+            )
+    _refuse_gaps(found)
+    network = tables_from(net, found.variables, extra)
+    return ParameterPosterior(network, _frozen(extra), _frozen(family_counts(net, found)))
+
+
+def _counted(net: BayesianNetwork, data: Any, weights: Any, client: Any, progress: Progress) -> list[Any]:
+    found = count_cases(net, data, weights=weights, client=client, progress=progress)
+    _refuse_gaps(found)
+    return family_counts(net, found)
+
+
+def _refuse_gaps(found: Any) -> None:
+    if found.has_missing:
+        raise VariableError(
+            "with missing cells or hidden variables the posterior is no Dirichlet distribution: leave the rows out "
+            "(frame.dropna()), or fill them by draws (net.impute(frame, method='draw'))"
+        )
+
+
+def _frozen(arrays: Iterable[Any]) -> tuple[FloatArray, ...]:
+    out = tuple(np.array(found, dtype=np.float64) for found in arrays)
+    for found in out:
+        found.flags.writeable = False
+    return out
+
+
+def _level(level: float) -> float:
+    """The probability of each tail."""
+    if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
+        raise OptionError(f"level is a probability between 0 and 1, not {level!r}")
+    return (1.0 - float(level)) / 2.0
+
+
+def _drawn(net: BayesianNetwork, alpha: list[FloatArray], rng: np.random.Generator) -> BayesianNetwork:
+    return tables_from(net, net._vars, [_dirichlet(a, rng) for a in alpha])
+
+
+def _dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Rows drawn from Dirichlet distributions, in logarithms: small parameters give numbers that would be zero.
+
+    A Gamma(a) variable is a Gamma(a + 1) variable times U^(1/a).
+    """
+    with np.errstate(divide="ignore"):
+        log_g = np.log(rng.standard_gamma(alpha + 1.0)) + np.log(rng.random(alpha.shape)) / alpha
+    log_g[alpha == 0] = -np.inf
+    g = np.exp(log_g - log_g.max(axis=-1, keepdims=True))
+    return g / g.sum(axis=-1, keepdims=True)
+
+
+class CredibleBelief:
+    """How well p(X | evidence) is known: `samples` has one belief a draw, (draws, *states) or (draws, cases, *states).
+
+    `predictive` is the belief under the mean tables, p(X | evidence, data) where the evidence tells about this case
+    only; `mean` the average of the draws.
+    """
+
+    def __init__(self, predictive: Belief, samples: FloatArray, level: float) -> None:
+        self.predictive, self.samples, self.level = predictive, samples, level
+
+    @property
+    def mean(self) -> FloatArray:
+        """Average of the draws."""
+        return np.asarray(self.samples.mean(axis=0))
+
+    @property
+    def sd(self) -> FloatArray:
+        """Standard deviation of the draws."""
+        return np.asarray(self.samples.std(axis=0))
+
+    def interval(self, level: float | None = None) -> tuple[FloatArray, FloatArray]:
+        """Quantiles of the draws between which each probability lies with this probability."""
+        tail = _level(self.level if level is None else level)
+        low, high = np.quantile(self.samples, [tail, 1.0 - tail], axis=0)
+        return low, high
+
+    def prob(self, *states: Any) -> tuple[Any, Any, Any]:
+        """(mean, low, high) for a state (for one state a variable, of a joint)."""
+        belief, (low, high) = self.predictive, self.interval()
+        parts = (Belief(belief.scope, x, batched=belief.batched).prob(*states) for x in (self.mean, low, high))
+        mean, below, above = parts
+        return mean, below, above
+
+    def to_frame(self) -> Any:
+        """One row a state (a case and state): predictive, mean, sd, low, high."""
+        import pandas as pd
+
+        low, high = self.interval()
+        belief = self.predictive
+        labels = belief._labels()
+        names = [var.name for var in belief.scope]
+        if belief.batched:
+            index = range(len(self.mean)) if belief.index is None else belief.index
+            keys = [(case, *(label if isinstance(label, tuple) else (label,))) for case in index for label in labels]
+            frame = pd.DataFrame(keys, columns=["case", *names])
+        else:
+            frame = pd.DataFrame(labels, columns=names)
+        numbers = {"predictive": belief.probabilities, "mean": self.mean, "sd": self.sd, "low": low, "high": high}
+        return frame.assign(**{name: value.ravel() for name, value in numbers.items()})
+
+    def __repr__(self) -> str:
+        return (
+            f"{100 * self.level:g} % intervals from {len(self.samples)} draws\n{self.to_frame().to_string(index=False)}"
+        )
+
+
+class CredibleAnswer(Mapping[Key, CredibleBelief]):
+    """Answers with their uncertainty, by variable; `predictive` is the answer of the mean network."""
+
+    def __init__(self, predictive: Answer, samples: Mapping[Key, FloatArray], level: float) -> None:
+        self.predictive, self.level = predictive, level
+        self._samples = dict(samples)
+
+    def __getitem__(self, key: Key) -> CredibleBelief:
+        belief = self.predictive[key]
+        return CredibleBelief(belief, self._samples[tuple(key) if isinstance(key, list) else key], self.level)
+
+    def __iter__(self) -> Iterator[Key]:
+        return iter(self._samples)
+
+    def __len__(self) -> int:
+        return len(self._samples)
+
+    def to_frame(self) -> Any:
+        """All beliefs below each other, with a column for the variable."""
+        import pandas as pd
+
+        parts = []
+        for key, belief in self.items():
+            names = list(key) if isinstance(key, tuple) else [key]
+            frame = belief.to_frame()
+            states = frame[names].astype(str).agg(", ".join, axis=1)
+            frame = frame.drop(columns=names)
+            frame.insert(0, "variable", ", ".join(names))
+            frame.insert(1, "state", states)
+            parts.append(frame)
+        return pd.concat(parts, ignore_index=True)
+
+    def __repr__(self) -> str:
+        return "\n\n".join(f"{key}: {belief!r}" for key, belief in self.items())
