@@ -33,8 +33,8 @@ def best_graph(
     through these sets form groups, and each group is solved by itself: layer by layer over the subsets whose parents
     are chosen, from each the best set of parents for one more variable. A subset is dropped when even the tables of the
     best completion, made for up to 14 variables at a time as if those of the other tables were free, stay below the
-    score of the best graph that the other searches find. Cost: at worst O(m 2ᵐ) for a group of m variables; structure in the data cuts that down a
-    lot, to about 30 variables. Source of the layers: B. Malone, C. Yuan, E. Hansen, S. Bridges, UAI 2011.
+    score of the best graph that the other searches find. Cost: at worst O(m 2ᵐ) for a group of m variables, which
+    structure in the data cuts down. Source of the layers: B. Malone, C. Yuan, E. Hansen, S. Bridges, UAI 2011.
     """
     if n > MAX_VARIABLES:
         raise OptionError(

@@ -116,7 +116,7 @@ def learn_structure(
     method : searches by score: "hill_climb" (add, remove or reverse one edge, the best step first, until `patience` =
         10 steps in a row did not help; 0 stops at the first), "tabu" (the same with a patience of 50), "ges" (greedy
         search over equivalence classes), "order" (swaps in an order of the variables, from `restarts` random ones),
-        "exact" (the best of all graphs, to about 30 variables, many of them with `max_parents`). By tests of
+        "exact" (the best of all graphs, to about 20 variables, or more where few parent sets compete). By tests of
         conditional independence: "pc" (`test` at level `alpha`, given up to `max_given` others), "mmhc" (tests find
         neighbors, hill climbing the arrows). Trees: "chow_liu" (from `root`), "tan" (tree-augmented naive Bayes around
         `target`), "naive_bayes". Rows with gaps: "structural_em" (graph and tables in turn, from all completions of the
