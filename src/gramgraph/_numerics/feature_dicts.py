@@ -1,0 +1,145 @@
+"""Numbers of the features in Python dicts, looked up inside compiled code.
+
+The loop goes through dicts with the interpreter's own `PyDict_Next` and takes the hashes that strings keep
+(`PyObject_Hash`), so that no Python object is made on the way. It holds the interpreter's lock (no `nogil`): nothing
+can change the dicts meanwhile. A feature is known by 64 bits that are mixed from the hashes of its name and its value;
+hashes differ from process to process, and so does the table. `usable()` says whether this interpreter is laid out as
+expected.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from functools import cache
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import config, njit, types
+from numba.extending import intrinsic
+
+__all__ = ["NAME", "NUMBER", "look_up", "make_table", "mixed", "usable"]
+
+#: Stand in the place of a value's hash: the value is a number; the name itself.
+NUMBER, NAME = 0x243F6A8885A308D3, 0x13198A2E03707344
+_C1, _C2, _C3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0xFF51AFD7ED558CCD)
+_NUMBER, _NAME = np.uint64(NUMBER), np.uint64(NAME)
+_S29, _S32, _ONE = np.uint64(29), np.uint64(32), np.uint64(1)
+_TYPE_AT = 8  # bytes before the type of an object: its count of references
+
+_dict_next = types.ExternalFunction("PyDict_Next", types.int32(types.intp, types.intp, types.intp, types.intp))
+_object_hash = types.ExternalFunction("PyObject_Hash", types.intp(types.intp))
+_as_double = types.ExternalFunction("PyFloat_AsDouble", types.float64(types.intp))
+
+
+@cache
+def usable() -> bool:
+    """Whether compiled code may read dicts here: CPython with its lock, 64 bits, types where they are expected."""
+    locked = getattr(sys, "_is_gil_enabled", lambda: True)()
+    if config.DISABLE_JIT or sys.implementation.name != "cpython" or not locked or sys.maxsize < 2**62:
+        return False
+    word = ctypes.c_ssize_t
+    samples: tuple[Any, ...] = ("text", True, 2.5, {}, 7)
+    return all(word.from_address(id(x) + _TYPE_AT).value == id(type(x)) for x in samples)
+
+
+def mixed(name: Any, value: Any) -> Any:
+    """64 bits from two hashes, as arrays of uint64; the compiled loop does the same."""
+    with np.errstate(over="ignore"):
+        h = name * _C1 + ((value << _S32) | (value >> _S32)) * _C2
+        h = (h ^ (h >> _S29)) * _C3
+        return (h ^ (h >> _S32)) | _ONE  # 0 marks an empty place
+
+
+@njit(cache=True, boundscheck=False)
+def _mix(name, value):
+    h = name * _C1 + ((value << _S32) | (value >> _S32)) * _C2
+    h = (h ^ (h >> _S29)) * _C3
+    return (h ^ (h >> _S32)) | _ONE
+
+
+@intrinsic
+def _word_at(typing_context, address):
+    def codegen(context, builder, signature, args):
+        word = ir.IntType(64)
+        return builder.load(builder.inttoptr(args[0], word.as_pointer()))
+
+    return types.int64(types.int64), codegen
+
+
+@njit(cache=True, boundscheck=False)
+def make_table(marks, numbers, places, values):
+    """Put marks with their numbers into a table with open places; False when two marks are the same."""
+    last = np.uint64(places.shape[0] - 1)
+    for i in range(marks.shape[0]):
+        at = (marks[i] >> _S32) & last
+        while places[at] != 0:
+            if places[at] == marks[i]:
+                return False
+            at = (at + _ONE) & last
+        places[at] = marks[i]
+        values[at] = numbers[i]
+    return True
+
+
+@njit(cache=True, boundscheck=False)
+def _find(mark, places, values):
+    last = np.uint64(places.shape[0] - 1)
+    at = (mark >> _S32) & last
+    while places[at] != 0:
+        if places[at] == mark:
+            return values[at]
+        at = (at + _ONE) & last
+    return np.int32(-2)
+
+
+@njit(cache=True, boundscheck=False)
+def look_up(dicts, kinds, places, values, ids, data):
+    """ids = numbers of all features of dicts (addresses), −2 for unknown ones, −1 for values of 0.
+
+    kinds are the addresses of str, float, True and False. data is filled where a value is not 1. (Features done,
+    whether all values are 1); features done is −1 when something is met that Python code has to look at: a name that is
+    not known, values of other types, numbers that are not finite.
+    """
+    text, floating, true, false = kinds[0], kinds[1], kinds[2], kinds[3]
+    box = np.zeros(3, np.int64)
+    p = box.ctypes.data
+    n, ones = 0, True
+    for d in range(dicts.shape[0]):
+        box[0] = 0
+        while _dict_next(dicts[d], p, p + 8, p + 16):
+            key, value = box[1], box[2]
+            if _word_at(key + 8) != text:
+                return -1, ones
+            name = np.uint64(_object_hash(key))
+            x = 1.0
+            if value == false:
+                ids[n] = -1
+                n += 1
+                continue
+            if _word_at(value + 8) == text:
+                mark = _mix(name, np.uint64(_object_hash(value)))
+            elif value == true:
+                mark = _mix(name, _NUMBER)
+            elif _word_at(value + 8) == floating:
+                x = _as_double(value)
+                if not abs(x) < np.inf:
+                    return -1, ones
+                mark = _mix(name, _NUMBER)
+            else:
+                return -1, ones
+            number = _find(mark, places, values)
+            if number == -2 and _find(_mix(name, _NAME), places, values) == -2:
+                return -1, ones
+            if x != 1.0:
+                if x == 0.0:
+                    number = np.int32(-1)
+                else:
+                    if ones:
+                        data[:] = 1.0
+                        ones = False
+                    data[n] = x
+            ids[n] = number
+            n += 1
+    return n, ones

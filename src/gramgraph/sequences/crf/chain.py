@@ -1,0 +1,306 @@
+"""The linear-chain conditional random field with scikit-learn's contract and the words of sklearn-crfsuite."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from gramgraph.exceptions import ModelError, did_you_mean
+from gramgraph.sequences._reading import check_count
+from gramgraph.sequences.crf import inspection
+from gramgraph.sequences.crf.decoding import Chain, Rules, allowed_labels, read_rules
+from gramgraph.sequences.crf.encoding import FeatureTable, Tokens
+from gramgraph.sequences.crf.objective import ChainObjective, lay_out
+from gramgraph.sequences.crf.optimize import minimize
+from gramgraph.sequences.crf.perceptron import averaged_perceptron
+from gramgraph.sequences.hmm import generator
+from gramgraph.typing import Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from gramgraph.models import MarkovNetwork
+
+__all__ = ["LinearChainCRF"]
+
+_ALGORITHMS = ("lbfgs", "ap")
+_MOST_PASSES = 100
+
+
+class LinearChainCRF(BaseEstimator):
+    """p(y | x) = exp(Σ_t Σ_f w[f, y_t] f(x, t) + Σ_t w[y_{t−1}, y_t]) / Z(x): labels of sequences from sparse features.
+
+    X is a list of sequences; a sequence is a list with one dict of features a position ({"word": "the", "title": True,
+    "length": 3.0}) or one list of strings. y is a list of lists of labels. Everything means what it means in
+    sklearn-crfsuite: a text value makes the attribute `name:value`, a number the attribute `name` with that weight.
+
+    algorithm "lbfgs" minimizes −Σ log p(y | x) + c2 ‖w‖² + c1 ‖w‖₁ (OWL-QN where c1 > 0) and stops when the slope is
+    below `epsilon` (relative to ‖w‖), when `period` iterations improve the objective by less than `delta` of it, or
+    after `max_iterations`. "ap" is the averaged perceptron (at most `max_iterations` passes, 100 by default).
+    State features are those seen in the data at least `min_freq` times, or every attribute with every label
+    (`all_possible_states`); transitions likewise (`all_possible_transitions`).
+
+    `constraints` hold for every answer (not for learning): "BIO" (I-x only after B-x or I-x), or pairs
+    (label, next label) that may not be, with None as the label before the first. `n_jobs` threads share the sequences
+    while learning. One evaluation costs O(features · K + positions · K²).
+
+    >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"], ["the", "cat", "barks"]]
+    >>> y = [["DET", "NOUN", "VERB"]] * 3
+    >>> crf = LinearChainCRF(c2=0.1).fit([[[word] for word in x] for x in X], y)
+    >>> crf.predict([[["a"], ["dog"], ["sleeps"]], [["unknown"]]])
+    [['DET', 'NOUN', 'VERB'], ['DET']]
+    >>> crf.predict_proba([[["a"], ["dog"]]])[0].shape, crf.score([[["a"]]], [["DET"]])
+    ((2, 3), 1.0)
+    """
+
+    def __init__(
+        self,
+        algorithm: str = "lbfgs",
+        *,
+        c1: float = 0.0,
+        c2: float = 1.0,
+        min_freq: float = 0,
+        all_possible_states: bool = False,
+        all_possible_transitions: bool = False,
+        max_iterations: int | None = None,
+        num_memories: int = 6,
+        epsilon: float = 1e-5,
+        period: int = 10,
+        delta: float = 1e-5,
+        constraints: Any = None,
+        n_jobs: int | None = None,
+        random_state: Any = None,
+    ) -> None:
+        self.algorithm = algorithm
+        self.c1 = c1
+        self.c2 = c2
+        self.min_freq = min_freq
+        self.all_possible_states = all_possible_states
+        self.all_possible_transitions = all_possible_transitions
+        self.max_iterations = max_iterations
+        self.num_memories = num_memories
+        self.epsilon = epsilon
+        self.period = period
+        self.delta = delta
+        self.constraints = constraints
+        self.n_jobs = n_jobs
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.input_tags.string = True
+        tags.target_tags.required = True
+        return tags
+
+    # ------------------------------------------------------------------------------------------- learning
+
+    def fit(self, X: Sequence[Any], y: Sequence[Any], *, callback: Any = None) -> Self:
+        """Learn the weights; `callback(iteration, objective)` may end it by returning True (not for "ap")."""
+        self._check_parameters()
+        table = FeatureTable()
+        X, y = list(X), list(y)
+        _check_lengths(X, y)
+        if not any(len(labels) for labels in y):
+            raise ModelError("X holds no position: at least one sequence with one token is needed (minimum of 1).")
+        classes, codes = _read_labels(y)
+        read_rules(self.constraints, classes)  # a wrong label is told before the work is done
+        tokens = table.encode(X, grow=True)
+        layout = lay_out(
+            tokens, codes, len(classes), table.size, min_freq=float(self.min_freq),
+            all_states=bool(self.all_possible_states), all_transitions=bool(self.all_possible_transitions),
+        )  # fmt: skip
+        objective = ChainObjective(tokens, layout, c2=float(self.c2), n_jobs=_jobs(self.n_jobs))
+        if self.algorithm == "ap":
+            passes = _MOST_PASSES if self.max_iterations is None else self.max_iterations
+            w, history = averaged_perceptron(
+                objective, codes, max_iter=passes, epsilon=self.epsilon, rng=generator(self.random_state)
+            )
+            self.converged_, self.n_iter_ = history[-1] < self.epsilon, len(history)
+        else:
+            found = minimize(
+                objective, np.zeros(layout.size), c1=float(self.c1), memory=self.num_memories,
+                max_iter=self.max_iterations, epsilon=self.epsilon, period=self.period, delta=self.delta,
+                callback=callback,
+            )  # fmt: skip
+            w, history = found.w, found.history
+            self.converged_, self.n_iter_ = found.converged, len(history) - 1
+        self.history_ = np.array(history)
+        self.objective_ = float(history[-1])
+        self.classes_ = np.array(classes)
+        self._labels = classes
+        whole = Chain(layout.weights(w), Rules.free(len(classes)))
+        self._chain, final, size = whole.pruned(layout.new_id)
+        self._table = table.renumbered(final, size)
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.algorithm not in _ALGORITHMS:
+            hint = did_you_mean(self.algorithm, _ALGORITHMS)
+            raise ModelError(f"algorithm must be 'lbfgs' or 'ap'; it is {self.algorithm!r}.{hint}")
+        for name in ("c1", "c2", "min_freq", "epsilon", "delta"):
+            value = getattr(self, name)
+            if not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
+                raise ModelError(f"{name} must be a finite number of at least 0; it is {value!r}.")
+        check_count("num_memories", self.num_memories)
+        check_count("period", self.period)
+        if self.max_iterations is not None:
+            check_count("max_iterations", self.max_iterations)
+
+    # ------------------------------------------------------------------------------------------ questions
+
+    def _ready(self, X: Sequence[Any], allowed: Any = None) -> tuple[Chain, Tokens, Array]:
+        check_is_fitted(self, "classes_")
+        rules = read_rules(self.constraints, self._labels)
+        tokens = self._table.encode(X)
+        return Chain(self._chain.weights, rules), tokens, allowed_labels(allowed, tokens.offsets, self._labels)
+
+    def predict(self, X: Sequence[Any], *, allowed: Any = None) -> list[list[Any]]:
+        """The most probable labeling of every sequence.
+
+        `allowed` limits labels: a list a sequence (or None), with None or a list of labels at every position.
+        """
+        model, tokens, limits = self._ready(X, allowed)
+        codes, _ = model.viterbi(tokens, limits)
+        return _split([self._labels[code] for code in codes.tolist()], tokens.offsets)
+
+    def predict_single(self, x: Sequence[Any], *, allowed: Any = None) -> list[Any]:
+        """The most probable labeling of one sequence."""
+        return self.predict([x], allowed=None if allowed is None else [allowed])[0]
+
+    def predict_proba(self, X: Sequence[Any], *, allowed: Any = None) -> list[FloatArray]:
+        """p(label at t | x) of every sequence, arrays (T, K) in the order of `classes_`."""
+        model, tokens, limits = self._ready(X, allowed)
+        found, _ = model.marginals(tokens, limits)
+        return _split(found, tokens.offsets)
+
+    def predict_marginals(self, X: Sequence[Any], *, allowed: Any = None) -> list[list[dict[Any, float]]]:
+        """p(label at t | x) as dicts {label: probability}."""
+        proba = self.predict_proba(X, allowed=allowed)
+        return [[dict(zip(self._labels, row, strict=True)) for row in rows.tolist()] for rows in proba]
+
+    def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[Any, float]]:
+        """p(label at t | x) of one sequence."""
+        return self.predict_marginals([x])[0]
+
+    def predict_nbest(
+        self, X: Sequence[Any], n: int = 5, *, allowed: Any = None
+    ) -> list[list[tuple[list[Any], float]]]:
+        """The n most probable labelings of every sequence with their probabilities, best first."""
+        check_count("n", n)
+        model, tokens, limits = self._ready(X, allowed)
+        found = model.n_best(tokens, limits, n)
+        _, log_z = model.marginals(tokens, limits)
+        return [
+            [
+                ([self._labels[code] for code in path.tolist()], float(np.exp(value - z)))
+                for path, value in zip(paths, values, strict=True)
+            ]
+            for (paths, values), z in zip(found, log_z, strict=True)
+        ]
+
+    def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> FloatArray:
+        """log p(y | x) of every sequence, (S,); −inf where a label is new to the model or may not stand."""
+        X, y = list(X), list(y)
+        _check_lengths(X, y)
+        model, tokens, limits = self._ready(X)
+        index = {label: i for i, label in enumerate(self._labels)}
+        codes = np.array([index.get(label, -1) for label in chain.from_iterable(y)], dtype=np.int64)
+        scores = model.path_scores(tokens, codes, limits)
+        return scores - model.marginals(tokens, limits)[1]
+
+    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+        """The share of positions whose label is right."""
+        X, y = list(X), list(y)
+        _check_lengths(X, y)
+        pairs = list(zip(chain.from_iterable(self.predict(X)), chain.from_iterable(y), strict=True))
+        return sum(a == b for a, b in pairs) / len(pairs) if pairs else 1.0
+
+    # ----------------------------------------------------------------------------------------- inspection
+
+    @property
+    def attributes_(self) -> list[str]:
+        """Names of all attributes that have weights."""
+        check_is_fitted(self, "classes_")
+        return self._table.names()
+
+    @property
+    def state_features_(self) -> dict[tuple[str, Any], float]:
+        """{(attribute, label): weight}, without zeros."""
+        check_is_fitted(self, "classes_")
+        return inspection.state_features(self._chain, self._table, self._labels)
+
+    @property
+    def transition_features_(self) -> dict[tuple[Any, Any], float]:
+        """{(label, next label): weight}, without zeros."""
+        check_is_fitted(self, "classes_")
+        return inspection.transition_features(self._chain, self._labels)
+
+    def top_state_features(self, n: int = 20, *, label: Any = None, largest: bool = True) -> pd.DataFrame:
+        """A frame of the n state features of largest (or smallest) weight: attribute, label, weight."""
+        return inspection.top_states(self.state_features_, n, label, largest)
+
+    def top_transitions(self, n: int = 20, *, largest: bool = True) -> pd.DataFrame:
+        """A frame of the n transitions of largest (or smallest) weight: from, to, weight."""
+        return inspection.top_transitions(self.transition_features_, n, largest)
+
+    def to_network(self, x: Sequence[Any]) -> MarkovNetwork:
+        """The chain for one sequence as a Markov network over y0, y1, …; log Z is its log evidence."""
+        model, tokens, limits = self._ready([x])
+        return inspection.to_network(model, tokens, limits, self._labels)
+
+    # ---------------------------------------------------------------------------------------------- files
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file (.npz: arrays and JSON, nothing that is executed)."""
+        from gramgraph.sequences.crf.storage import save
+
+        check_is_fitted(self, "classes_")
+        save(self, Path(path))
+
+    @classmethod
+    def load(cls, path: str | Path) -> LinearChainCRF:
+        """A model from a file of `save`; its answers are the same bit by bit."""
+        from gramgraph.sequences.crf.storage import load
+
+        return load(Path(path))
+
+
+def _check_lengths(X: list[Any], y: list[Any]) -> None:
+    if len(X) != len(y):
+        raise ModelError(f"X has {len(X)} sequences, but y has {len(y)}.")
+    for s, (tokens, labels) in enumerate(zip(X, y, strict=True)):
+        if isinstance(labels, str) or not hasattr(labels, "__len__"):
+            raise ModelError(f"y[{s}] is {labels!r}; expected a list with one label a position.")
+        if len(tokens) != len(labels):
+            raise ModelError(f"sequence {s} has {len(tokens)} positions, but y[{s}] has {len(labels)} labels.")
+
+
+def _read_labels(y: list[Any]) -> tuple[list[Any], Array]:
+    """(labels sorted, their numbers at all positions)."""
+    seen = dict.fromkeys(chain.from_iterable(y))
+    plain = {label: label.item() if isinstance(label, np.generic) else label for label in seen}
+    kinds = {type(label) for label in plain.values()}
+    if kinds not in ({str}, {int}, {bool}):
+        names = ", ".join(sorted(kind.__name__ for kind in kinds))
+        raise ModelError(f"labels must all be strings, or all whole numbers; they are of type {names}.")
+    classes = sorted(set(plain.values()))
+    index = {label: i for i, label in enumerate(classes)}
+    count = sum(map(len, y))
+    return classes, np.fromiter(map(index.__getitem__, chain.from_iterable(y)), np.int32, count)
+
+
+def _split(rows: Any, offsets: IntArray) -> list[Any]:
+    return [rows[a:b] for a, b in pairwise(offsets.tolist())]
+
+
+def _jobs(n_jobs: int | None) -> int:
+    from gramgraph.kernels.tiles import jobs
+
+    return 1 if n_jobs is None else jobs(n_jobs)

@@ -1,0 +1,235 @@
+"""Answers of a linear chain with given weights: best paths, marginals, n-best lists, with constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from gramgraph._numerics import crf as _loops
+from gramgraph.exceptions import ModelError, StateError, did_you_mean
+from gramgraph.sequences.crf.encoding import Tokens
+from gramgraph.sequences.crf.objective import ChainWeights
+from gramgraph.typing import Array, FloatArray, IntArray
+
+__all__ = ["Chain", "Rules", "allowed_labels", "read_rules"]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What a labeling may contain: which first labels, and which label after which."""
+
+    start: Array  # (K,) bool
+    steps: Array  # (K, K) bool
+
+    @classmethod
+    def free(cls, K: int) -> Rules:
+        """Everything is allowed."""
+        return cls(np.ones(K, dtype=np.bool_), np.ones((K, K), dtype=np.bool_))
+
+
+def read_rules(constraints: Any, classes: Sequence[Any]) -> Rules:
+    """Rules from None, "BIO", or pairs (label, next label) that are forbidden, with None for the start.
+
+    >>> rules = read_rules("BIO", ["B-NP", "I-NP", "I-VP", "O"])
+    >>> rules.start.tolist(), rules.steps[0].tolist()
+    ([True, False, False, True], [True, True, False, True])
+    """
+    rules = Rules.free(len(classes))
+    if constraints is None:
+        return rules
+    if isinstance(constraints, str):
+        if constraints != "BIO":
+            hint = did_you_mean(constraints, ["BIO"])
+            raise ModelError(f"constraints must be None, 'BIO' or pairs of labels; it is {constraints!r}.{hint}")
+        for j, label in enumerate(classes):
+            if str(label)[:2] == "I-":
+                rules.start[j] = False
+                rules.steps[:, j] = [str(before) in (f"B-{str(label)[2:]}", label) for before in classes]
+        return rules
+    index = {label: i for i, label in enumerate(classes)}
+    for pair in constraints:
+        if not isinstance(pair, (tuple, list)) or len(pair) != 2:
+            raise ModelError(f"constraints must hold pairs (label, next label); got {pair!r}.")
+        before, after = pair
+        for label in (after,) if before is None else pair:
+            if label not in index:
+                raise StateError.unknown(label, "the labels", [str(c) for c in classes])
+        if before is None:
+            rules.start[index[after]] = False
+        else:
+            rules.steps[index[before], index[after]] = False
+    return rules
+
+
+def allowed_labels(allowed: Any, offsets: IntArray, classes: Sequence[Any]) -> Array:
+    """(N, K) booleans from what a user allows: a sequence a sequence, at each position None or a list of labels."""
+    K = len(classes)
+    if allowed is None:
+        return np.empty((0, K), dtype=np.bool_)
+    if len(allowed) != len(offsets) - 1:
+        raise ModelError(f"allowed has {len(allowed)} sequences, but X has {len(offsets) - 1}.")
+    index = {label: i for i, label in enumerate(classes)}
+    found = np.ones((int(offsets[-1]), K), dtype=np.bool_)
+    for s, positions in enumerate(allowed):
+        if positions is None:
+            continue
+        if len(positions) != offsets[s + 1] - offsets[s]:
+            raise ModelError(
+                f"allowed[{s}] has {len(positions)} positions, but sequence {s} has {offsets[s + 1] - offsets[s]}."
+            )
+        for t, labels in enumerate(positions):
+            if labels is None:
+                continue
+            row = found[int(offsets[s]) + t]
+            row[:] = False
+            for label in [labels] if isinstance(labels, str) or not isinstance(labels, Iterable) else labels:
+                if label not in index:
+                    raise StateError.unknown(label, "the labels", [str(c) for c in classes])
+                row[index[label]] = True
+    return found
+
+
+@dataclass(frozen=True)
+class Chain:
+    """Weights and rules of a fitted chain; tokens come with the numbers of its attributes."""
+
+    weights: ChainWeights
+    rules: Rules
+
+    @property
+    def K(self) -> int:
+        """The number of labels."""
+        return len(self.weights.transitions)
+
+    def _features(self, tokens: Tokens) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        """What the loops take: features (renumbered in place, unknown ones dropped) and weights."""
+        w = self.weights
+        size = w.n_dense + len(w.sp_ptr) - 1
+        mid = np.empty(len(tokens.ptr) - 1, dtype=np.int64)
+        _loops.part_features(tokens.ptr, tokens.ids, tokens.data, np.arange(size, dtype=np.int32), w.n_dense, mid)
+        return (tokens.ptr, mid, tokens.ids, tokens.data), (w.dense, w.sp_ptr, w.sp_label, w.sp_weight, w.n_dense)
+
+    def _logs(self, width: int) -> tuple[FloatArray, FloatArray]:
+        """(transitions, start) padded to `width`, −inf for what may not be."""
+        K = self.K
+        A, start = np.full((width, width), -np.inf), np.full(width, -np.inf)
+        A[:K, :K] = np.where(self.rules.steps, self.weights.transitions, -np.inf)
+        start[:K][self.rules.start] = 0.0
+        return A, start
+
+    def viterbi(self, tokens: Tokens, allowed: Array) -> tuple[Array, FloatArray]:
+        """(labels (N,), scores (S,)) of the best paths, in O(N K²)."""
+        features, weights = self._features(tokens)
+        width = self.weights.width
+        A, start = self._logs(width)
+        labels = np.empty(len(tokens.ptr) - 1, dtype=np.int32)
+        best = np.zeros(len(tokens.offsets) - 1)
+        _loops.viterbi(
+            tokens.offsets, *features, *weights, A.ravel(), np.ascontiguousarray(A.T).ravel(), start, allowed, self.K,
+            width, labels, best,
+        )  # fmt: skip
+        _refuse(best, "no labeling of sequence {} keeps the constraints.")
+        return labels, best
+
+    def marginals(self, tokens: Tokens, allowed: Array) -> tuple[FloatArray, FloatArray]:
+        """(p(label at t | x) (N, K), log Z (S,)) by scaled forward–backward, with logarithms where numbers end."""
+        features, weights = self._features(tokens)
+        K, width = self.K, self.weights.width
+        M, MT, shift = self.weights.exp_transitions(self.rules.steps)
+        start = np.zeros(width)
+        start[:K] = self.rules.start
+        out = np.empty((len(tokens.ptr) - 1, K))
+        lengths = np.diff(tokens.offsets)
+        log_z, failed = np.zeros(len(lengths)), np.zeros(len(lengths), dtype=np.bool_)
+        _loops.marginals(
+            tokens.offsets, *features, *weights, M, MT, start, allowed, K, width, out, log_z, failed
+        )  # fmt: skip
+        log_z += shift * np.maximum(lengths - 1, 0)
+        if failed.any():
+            A, first = self._logs(K)
+            scores = self._scores(features, weights, allowed)
+            for s in np.flatnonzero(failed):
+                rows = slice(int(tokens.offsets[s]), int(tokens.offsets[s + 1]))
+                log_z[s] = _loops.log_posteriors(scores[rows], A, first, out[rows], np.empty((K, K)))
+            _refuse(log_z, "no labeling of sequence {} keeps the constraints.")
+        return out, log_z
+
+    def scores(self, tokens: Tokens, allowed: Array) -> FloatArray:
+        """Σ of the weights of state features, (N, K); −inf where a label is not allowed."""
+        return self._scores(*self._features(tokens), allowed)
+
+    def _scores(self, features: tuple[Any, ...], weights: tuple[Any, ...], allowed: Array) -> FloatArray:
+        N, width = len(features[1]), self.weights.width
+        rows = np.empty(N * width)
+        _loops.token_scores(*features, *weights, width, 0, N, rows)
+        found = np.ascontiguousarray(rows.reshape(N, width)[:, : self.K])
+        if len(allowed):
+            found[~allowed] = -np.inf
+        return found
+
+    def n_best(self, tokens: Tokens, allowed: Array, k: int) -> list[tuple[Array, FloatArray]]:
+        """For every sequence (labels (n, T), scores (n,)) of its n ≤ k best paths."""
+        scores = self.scores(tokens, allowed)
+        A, start = self._logs(self.K)
+        found = []
+        for lo, hi in zip(tokens.offsets[:-1], tokens.offsets[1:], strict=True):
+            if hi == lo:
+                found.append((np.empty((1, 0), dtype=np.int64), np.zeros(1)))
+                continue
+            values, labels = np.empty(k), np.empty((k, int(hi - lo)), dtype=np.int64)
+            n = _loops.best_paths(scores[lo:hi], A, start, k, values, labels)
+            found.append((labels[:n], values[:n]))
+        return found
+
+    def path_scores(self, tokens: Tokens, labels: IntArray, allowed: Array) -> FloatArray:
+        """Σ of all weights along given paths, (S,); −inf for labels below 0 and what the rules forbid."""
+        scores = self.scores(tokens, allowed)
+        A, start = self._logs(self.K)
+        local = np.where(labels >= 0, scores[np.arange(len(labels)), labels], -np.inf)
+        first = np.zeros(len(labels), dtype=np.bool_)
+        first[tokens.offsets[:-1][np.diff(tokens.offsets) > 0]] = True
+        before = np.roll(labels, 1)
+        local += np.where(first, start[labels], A[before, labels])
+        sums = np.concatenate(([0.0], np.cumsum(np.where(np.isfinite(local), local, 0.0))))
+        bad = np.concatenate(([0], np.cumsum(~np.isfinite(local))))
+        lo, hi = tokens.offsets[:-1], tokens.offsets[1:]
+        return np.where(bad[hi] > bad[lo], -np.inf, sums[hi] - sums[lo])
+
+    def pruned(self, new_id: Array) -> tuple[Chain, Array, int]:
+        """(the chain without attributes whose weights are all 0, numbers of the old attributes in it, how many)."""
+        w = self.weights
+        rows = w.dense.reshape(-1, w.width)
+        keep_dense = (rows != 0.0).any(axis=1)
+        owner = np.repeat(np.arange(len(w.sp_ptr) - 1), np.diff(w.sp_ptr))
+        live = w.sp_weight != 0.0
+        sizes = np.bincount(owner[live], minlength=len(w.sp_ptr) - 1)
+        kept = np.concatenate([keep_dense, sizes > 0])
+        number = np.where(kept, np.cumsum(kept) - 1, -1).astype(np.int32)
+        sp_ptr = np.concatenate(([0], np.cumsum(sizes[sizes > 0]))).astype(np.int64)
+        made = replace(
+            w, dense=rows[keep_dense].ravel(), sp_ptr=sp_ptr, sp_label=w.sp_label[live], sp_weight=w.sp_weight[live]
+        )
+        final = np.full(len(new_id), -1, dtype=np.int32)
+        final[new_id >= 0] = number[new_id[new_id >= 0]]
+        return replace(self, weights=made), final, int(kept.sum())
+
+    def state_features(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """(attribute, label, weight) of all state features whose weight is not 0."""
+        w = self.weights
+        rows = w.dense.reshape(-1, w.width)[:, : self.K]
+        attribute, label = np.nonzero(rows)
+        owner = w.n_dense + np.repeat(np.arange(len(w.sp_ptr) - 1), np.diff(w.sp_ptr))
+        return (
+            np.concatenate([attribute, owner]),
+            np.concatenate([label, w.sp_label]),
+            np.concatenate([rows[attribute, label], w.sp_weight]),
+        )
+
+
+def _refuse(values: FloatArray, text: str) -> None:
+    bad = np.flatnonzero(values == -np.inf)
+    if len(bad):
+        raise ModelError(text.format(int(bad[0])))

@@ -1,0 +1,340 @@
+"""Features written as text become numbers: dicts {name: value} or lists of strings, as CRFsuite's users write them.
+
+A text value makes the attribute `name:value` with weight 1, a number or a truth value the attribute `name` with that
+weight, a list, set or dict inside a dict the attributes `name:part`. Looking up text is most of the work of tagging,
+so whole stretches of tokens pass through functions that loop in C (`map`, `chain`, `numpy.fromiter`), and Python code
+sees only what they do not know.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any
+
+import numpy as np
+
+from gramgraph._numerics import feature_dicts as _quick
+from gramgraph.exceptions import ModelError
+from gramgraph.typing import Array, FloatArray, IntArray
+
+__all__ = ["FeatureTable", "Tokens"]
+
+_STRETCH = 256  # tokens at a time: their dicts stay in the cache between the looks at names and at values
+_UNKNOWN, _NOTHING = -2, -1  # not in the table; in the table, and without weight
+_ZERO = -3  # −3 − i: attribute i with the value 0, which says that it can stand there
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The features of many sequences as one sparse matrix: position t has ids[ptr[t]:ptr[t + 1]].
+
+    `data` holds their values, or nothing when all are 1. Negative ids are features that a model does not have or (while
+    a table grows, as −3 − id) features of value 0.
+    """
+
+    offsets: IntArray  # (S + 1,)
+    ptr: IntArray  # (N + 1,)
+    ids: Array  # (E,) int32
+    data: FloatArray  # (E,) or (0,)
+
+
+class FeatureTable:
+    """Attributes and their numbers, in the order of first sight.
+
+    >>> table = FeatureTable()
+    >>> found = table.encode([[{"word": "the", "title": True}, {"word": "end", "length": 3}]], grow=True)
+    >>> table.names(), found.ids.tolist(), found.data.tolist()
+    (['word:the', 'title', 'word:end', 'length'], [0, 1, 2, 3], [1.0, 1.0, 1.0, 3.0])
+    """
+
+    def __init__(self) -> None:
+        self.levels: dict[str, dict[Any, int]] = {}  # name → value → number; for numbers as values the entries 1 and 0
+        self.plain: dict[str, int] = {}  # features that are one string
+        self.size = 0
+        self._known: dict[str, int] | None = {}  # attribute → number; None: made when it is needed
+        self._twins: frozenset[str] = frozenset()  # names whose attributes another name could write as well
+        self._quick: tuple[Array, ...] | None = None  # for compiled lookups, made at the first
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_quick": None}  # hashes of strings differ in another process
+
+    # ------------------------------------------------------------------------------------------- encoding
+
+    def encode(self, X: Sequence[Any], *, grow: bool = False) -> Tokens:
+        """The numbers of all features of X; unknown attributes get new ones (`grow`) or a negative one."""
+        if not grow:
+            self._prepare()
+        lengths = np.fromiter((len(_tokens(x, s)) for s, x in enumerate(X)), np.int64, len(X))
+        offsets = np.concatenate(([0], np.cumsum(lengths)))
+        ids = np.empty(max(1024, 16 * int(offsets[-1])), dtype=np.int32)
+        counts: list[Array] = []
+        odd: list[tuple[int, float]] = []  # (place among all features, value other than 1)
+        place = 0
+        for first, tokens in _stretches(X):
+            found, sizes, values = self._stretch(tokens, first, offsets, grow)
+            odd += [(place + at, value) for at, value in values]
+            if place + len(found) > len(ids):
+                ids.resize(place + len(found) + len(ids) // 4, refcheck=False)  # in place where the system can
+            ids[place : place + len(found)] = found
+            place += len(found)
+            counts.append(sizes)
+        ids.resize(place, refcheck=False)
+        ptr = np.zeros(int(offsets[-1]) + 1, dtype=np.int64)
+        np.cumsum(np.concatenate(counts) if counts else [], out=ptr[1:])
+        data = np.empty(0)
+        if odd:
+            data = np.ones(place)
+            data[[at for at, _ in odd]] = [value for _, value in odd]
+        return Tokens(offsets, ptr, ids, data)
+
+    def _stretch(
+        self, tokens: list[Any], first: int, offsets: IntArray, grow: bool
+    ) -> tuple[Array, Array, list[tuple[int, float]]]:
+        """(numbers, how many a token, values other than 1 with their places) of a few hundred tokens."""
+        kinds = set(map(type, tokens))
+        if kinds != {dict}:
+            if kinds <= {list, tuple}:
+                return self._strings(tokens, first, offsets, grow)
+            tokens = [_as_dict(token, first + i, offsets) for i, token in enumerate(tokens)]
+        if self._quick and not grow and (quick := self._compiled(tokens)) is not None:
+            return quick
+        levels = self.levels
+        keys = list(chain.from_iterable(tokens))
+        values = list(chain.from_iterable(map(dict.values, tokens)))
+        try:
+            found = np.fromiter(
+                map(dict.get, map(levels.__getitem__, keys), values, repeat(_UNKNOWN)), np.int32, len(keys)
+            )
+        except (KeyError, TypeError):  # a name that is new, or a list, set or dict as a value
+            flat = [_flat(token, first + i, offsets) for i, token in enumerate(tokens)]
+            tokens = [token if new is None else new for token, new in zip(tokens, flat, strict=True)]
+            keys = list(chain.from_iterable(tokens))
+            values = list(chain.from_iterable(map(dict.values, tokens)))
+            if grow:
+                for key in keys:
+                    if key not in levels:
+                        levels[key] = {}
+            empty: dict[Any, int] = {}
+            level = map(levels.get, keys, repeat(empty))
+            found = np.fromiter(map(dict.get, level, values, repeat(_UNKNOWN)), np.int32, len(keys))
+        sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        missing = np.flatnonzero(found == _UNKNOWN).tolist()
+        if not missing:
+            return found, sizes, []
+        if not grow and not self._twins and {type(values[at]) for at in missing} == {str}:
+            return found, sizes, []
+        odd = []
+        for at in missing:
+            value = values[at]
+            if isinstance(value, str):
+                found[at] = self._text(keys[at], value, grow)
+            else:
+                found[at], weight = self._number(keys[at], value, grow, at, sizes, first, offsets)
+                if weight != 1.0:
+                    odd.append((at, weight))
+        return found, sizes, odd
+
+    def _compiled(self, tokens: list[Any]) -> tuple[Array, Array, list[tuple[int, float]]] | None:
+        """What `_stretch` gives, by a compiled loop; None where Python code has to look."""
+        assert self._quick is not None
+        sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        size = int(sizes.sum())
+        found, data = np.empty(size, dtype=np.int32), np.empty(size)
+        n, ones = _quick.look_up(np.fromiter(map(id, tokens), np.int64, len(tokens)), *self._quick, found, data)
+        if n < 0:
+            return None
+        odd = np.empty(0, np.int64) if ones else np.flatnonzero(data != 1.0)
+        return found, sizes, list(zip(odd.tolist(), data[odd].tolist(), strict=True))
+
+    def _prepare(self) -> None:
+        """The table of compiled lookups: every name, and every name with a value, by their hashes."""
+        if self._quick is not None or self._twins or self.plain or not _quick.usable():
+            return
+        pairs = [(key, value, i) for key, level in self.levels.items() for value, i in level.items() if value != 0.0]
+        names = np.array([*map(hash, self.levels), *(hash(key) for key, _, _ in pairs)], dtype=np.int64)
+        values = np.array([_quick.NAME] * len(self.levels) + [
+            hash(value) if isinstance(value, str) else _quick.NUMBER for _, value, _ in pairs
+        ], dtype=np.int64)  # fmt: skip
+        numbers = np.array([-1] * len(self.levels) + [i for _, _, i in pairs], dtype=np.int32)
+        marks = _quick.mixed(names.view(np.uint64), values.view(np.uint64))
+        size = 1 << max(4, (2 * len(marks)).bit_length())
+        places, table = np.zeros(size, dtype=np.uint64), np.empty(size, dtype=np.int32)
+        if _quick.make_table(marks, numbers, places, table):
+            kinds = np.array([id(str), id(float), id(True), id(False)], dtype=np.int64)
+            self._quick = (kinds, places, table)
+
+    def _strings(
+        self, tokens: list[Any], first: int, offsets: IntArray, grow: bool
+    ) -> tuple[Array, Array, list[tuple[int, float]]]:
+        sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
+        words = list(chain.from_iterable(tokens))
+        if not {type(word) for word in words} <= {str, np.str_}:
+            at = next(i for i, word in enumerate(words) if not isinstance(word, str))
+            t = int(np.searchsorted(np.cumsum(sizes), at, side="right"))
+            raise ModelError(f"{_where(first + t, offsets)}: a list of features must hold strings; got {words[at]!r}.")
+        found = np.fromiter(map(self.plain.get, words, repeat(_UNKNOWN)), np.int32, len(words))
+        if grow or self.levels:
+            for at in np.flatnonzero(found == _UNKNOWN).tolist():
+                found[at] = self._attribute(words[at], grow)
+                if grow:
+                    self.plain[words[at]] = int(found[at])
+        return found, sizes, []
+
+    def _text(self, key: str, value: str, grow: bool) -> int:
+        if not grow:
+            return (
+                self._attribute(f"{key}:{value}", False) if key in self._twins or key not in self.levels else _UNKNOWN
+            )
+        level = self.levels[key]
+        if value not in level:
+            level[str(value)] = self._attribute(f"{key}:{value}", True)
+        return level[value]
+
+    def _number(
+        self, key: str, value: Any, grow: bool, at: int, sizes: Array, first: int, offsets: IntArray
+    ) -> tuple[int, float]:
+        try:
+            weight = float(value)
+        except (TypeError, ValueError):
+            weight = math.nan
+        if not math.isfinite(weight):
+            t = first + int(np.searchsorted(np.cumsum(sizes), at, side="right"))
+            raise ModelError(
+                f"{_where(t, offsets)}: feature {key!r} is {value!r}; a value must be a text, a truth value or a "
+                "finite number. Leave a feature out where it has no value."
+            )
+        level = self.levels.get(key)
+        if level is None:
+            return self._attribute(key, False), weight
+        if grow and 1.0 not in level:
+            level[1.0] = self._attribute(key, True)
+            level[0.0] = _ZERO - level[1.0]
+        if not weight:
+            return level.get(0.0, _NOTHING), 1.0
+        return level[1.0] if 1.0 in level else self._attribute(key, False), weight
+
+    def _attribute(self, name: str, grow: bool) -> int:
+        """The number of an attribute by its full name."""
+        known = self._known
+        if known is None:
+            known = self._known = {found: i for i, found in enumerate(self.names())}
+        found = known.get(name)
+        if found is not None:
+            return found
+        if not grow:
+            return _UNKNOWN
+        known[name] = self.size
+        self.size += 1
+        return self.size - 1
+
+    # ---------------------------------------------------------------------------------------------- names
+
+    def pairs(self) -> Iterator[tuple[str | None, Any, int]]:
+        """(name, value, number) of all entries that have a number; name None for features that are one string."""
+        for key, level in self.levels.items():
+            for value, number in level.items():
+                if number >= 0:
+                    yield key, value, number
+        for word, number in self.plain.items():
+            if number >= 0:
+                yield None, word, number
+
+    def names(self) -> list[str]:
+        """Attributes in the order of their numbers, as CRFsuite writes them."""
+        found = [""] * self.size
+        for key, value, number in self.pairs():
+            found[number] = value if key is None else f"{key}:{value}" if isinstance(value, str) else key
+        return found
+
+    def renumbered(self, new: Array, size: int) -> FeatureTable:
+        """A table in which attribute i has the number new[i]; those of −1 are no longer known."""
+        table = FeatureTable()
+        numbers = [int(i) for i in new]
+        for key, level in self.levels.items():
+            made: dict[Any, int] = {}
+            for value, number in level.items():
+                other = numbers[number] if number >= 0 else _NOTHING
+                if other >= 0 or not isinstance(value, str):  # numbers stay known, so that they need no second look
+                    made[value] = other
+            table.levels[key] = made
+        table.plain = {word: numbers[number] for word, number in self.plain.items() if numbers[number] >= 0}
+        table.size = size
+        return table.closed()
+
+    def closed(self) -> FeatureTable:
+        """This table, done with growing: the full names are forgotten, and names that overlap are marked."""
+        self._known = None
+        twins = set()
+        for key in self.levels:
+            parts = key.split(":")
+            for i in range(1, len(parts)):
+                if (short := ":".join(parts[:i])) in self.levels:
+                    twins |= {key, short}
+        self._twins = frozenset(self.levels) if self.plain else frozenset(twins)
+        return self
+
+
+def _tokens(x: Any, s: int) -> Any:
+    if isinstance(x, (str, bytes, Mapping)) or not hasattr(x, "__len__"):
+        raise ModelError(
+            f"sequence {s} of X is a {type(x).__name__}; expected a list with one dict of features (or list of "
+            "strings) a position."
+        )
+    return x
+
+
+def _stretches(X: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
+    """(number of the first token, tokens) for a few sequences at a time."""
+    held: list[Any] = []
+    first = 0
+    for x in X:
+        held.extend(x)
+        if len(held) >= _STRETCH:
+            yield first, held
+            first += len(held)
+            held = []
+    if held:
+        yield first, held
+
+
+def _where(t: int, offsets: IntArray) -> str:
+    s = int(np.searchsorted(offsets, t, side="right")) - 1
+    return f"sequence {s}, position {t - int(offsets[s])}"
+
+
+def _as_dict(token: Any, t: int, offsets: IntArray) -> dict[str, Any]:
+    """A token of another kind as a dict; a list of strings has the features {string: 1}, added up."""
+    if isinstance(token, Mapping):
+        return dict(token)
+    if isinstance(token, (list, tuple, set, frozenset)) and all(isinstance(word, str) for word in token):
+        made: dict[str, Any] = {}
+        for word in token:
+            made[word] = made.get(word, 0) + 1
+        return made
+    raise ModelError(
+        f"{_where(t, offsets)}: a token is a dict of features or a list of strings; got {type(token).__name__}."
+    )
+
+
+def _flat(token: dict[str, Any], t: int, offsets: IntArray) -> dict[str, Any] | None:
+    """The dict without lists, sets and dicts inside; None when it has none."""
+    wrong = next((key for key in token if not isinstance(key, str)), None)
+    if wrong is not None:
+        raise ModelError(f"{_where(t, offsets)}: names of features must be strings; got {wrong!r}.")
+    if not any(isinstance(value, (Mapping, list, tuple, set, frozenset)) for value in token.values()):
+        return None
+    made: dict[str, Any] = {}
+    for key, value in token.items():
+        if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+            inner = _as_dict(value, t, offsets)
+            for name, part in (_flat(inner, t, offsets) or inner).items():
+                if isinstance(part, str):
+                    made[f"{key}:{name}:{part}"] = 1
+                else:
+                    made[f"{key}:{name}"] = part
+        else:
+            made[key] = value
+    return made

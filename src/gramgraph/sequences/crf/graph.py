@@ -1,0 +1,253 @@
+"""Conditional random fields on any graph, and on the grid of an image."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from sklearn.base import BaseEstimator, clone
+from sklearn.utils.validation import check_is_fitted
+
+from gramgraph.exceptions import ModelError, did_you_mean
+from gramgraph.sequences.crf.field_objective import FieldObjective
+from gramgraph.sequences.crf.fields import Cliques, Field, joined_fields, loopy_beliefs, network_of, read_field
+from gramgraph.sequences.crf.optimize import minimize
+from gramgraph.typing import Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.models import MarkovNetwork
+
+__all__ = ["GraphCRF", "GridCRF"]
+
+_METHODS, _INFERENCE = ("pseudo", "exact", "loopy"), ("auto", "exact", "loopy")
+_EXACT_BYTES = 2e7  # tables of a junction tree that "auto" will still build
+_LEAST_LOG = -20.0  # log-probabilities of a classifier below this count as this
+
+
+class GraphCRF(BaseEstimator):
+    """p(y | x) ∝ exp(Σ_i w·f_i(x, y_i) + Σ_c w·f_c(x, y_c)): labels of the nodes of graphs, with features per clique.
+
+    An element of X is (node features (n, d), edges (m, 2)), with edge features (m, f) as a third part, or a `Field`
+    with several kinds of cliques of any size. An element of y is a vector with one label a node. Weights are (d, K) for
+    nodes and (f, K, …, K) for each kind of clique; those of pairs are `symmetric` unless a direction means something.
+
+    `method` "pseudo" maximizes the pseudo-likelihood (fast; too trusting where neighbors nearly always agree), "exact"
+    the likelihood through the junction tree, "loopy" with beliefs of loopy propagation (exact on trees); all with the
+    penalty c2 ‖w‖², which is a Gaussian prior of variance 1/(2 c2). `inference` "auto" answers exactly where the
+    junction tree is small, else by propagation. With `node_classifier`, any scikit-learn classifier with probabilities
+    learns the labels from the node features alone, and its log-probabilities (held out by `cv` folds while learning)
+    take the place of them.
+
+    >>> rng = np.random.default_rng(0)
+    >>> y = [np.repeat(rng.integers(0, 2, 4), 5) for _ in range(30)]
+    >>> chain = [(i, i + 1) for i in range(19)]
+    >>> X = [(np.c_[labels + rng.normal(scale=0.6, size=20), np.ones(20)], chain) for labels in y]
+    >>> crf = GraphCRF(method="loopy", c2=0.01).fit(X[:20], y[:20])
+    >>> alone = np.mean([((x[0][:, 0] > 0.5) == labels).mean() for x, labels in zip(X[20:], y[20:])])
+    >>> bool(crf.score(X[20:], y[20:]) > alone + 0.05)
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        method: str = "pseudo",
+        inference: str = "auto",
+        c2: float = 1.0,
+        symmetric: bool = True,
+        node_classifier: Any = None,
+        cv: int | None = 3,
+        max_iterations: int | None = 200,
+        epsilon: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        self.method = method
+        self.inference = inference
+        self.c2 = c2
+        self.symmetric = symmetric
+        self.node_classifier = node_classifier
+        self.cv = cv
+        self.max_iterations = max_iterations
+        self.epsilon = epsilon
+        self.random_state = random_state
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.two_d_array = False
+        tags.target_tags.required = True
+        return tags
+
+    def _fields(self, X: Sequence[Any]) -> list[Field]:
+        return [read_field(x, s) for s, x in enumerate(X)]
+
+    def _vectors(self, y: Sequence[Any]) -> list[Array]:
+        return [np.asarray(labels).ravel() for labels in y]
+
+    def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
+        """Learn the weights (after the classifier of nodes, where there is one)."""
+        for name, known in (("method", _METHODS), ("inference", _INFERENCE)):
+            if getattr(self, name) not in known:
+                hint = did_you_mean(getattr(self, name), known)
+                raise ModelError(f"{name} must be one of {', '.join(known)}; it is {getattr(self, name)!r}.{hint}")
+        fields, labels = self._fields(X), self._vectors(y)
+        if not fields or len(fields) != len(labels):
+            raise ModelError(f"X has {len(fields)} graphs, but y has {len(labels)}; at least 1 is needed.")
+        for s, (one, vector) in enumerate(zip(fields, labels, strict=True)):
+            if len(vector) != len(one.nodes):
+                raise ModelError(f"X[{s}] has {len(one.nodes)} nodes, but y[{s}] has {len(vector)} labels.")
+        field, _ = joined_fields(fields)
+        self.classes_, codes = np.unique(np.concatenate(labels), return_inverse=True)
+        if self.node_classifier is not None:
+            field = Field(self._learn_nodes(field.nodes, codes), field.cliques)
+        objective = FieldObjective(
+            field, codes, len(self.classes_), method=self.method, c2=float(self.c2), symmetric=self.symmetric,
+            states=[str(c) for c in self.classes_],
+        )  # fmt: skip
+        found = minimize(
+            objective,
+            np.zeros(objective.size),
+            memory=10,
+            max_iter=self.max_iterations,
+            epsilon=self.epsilon,
+            delta=1e-7,
+        )
+        self.weights_ = objective.weights(found.w)
+        self.objective_, self.n_iter_, self.converged_ = found.value, len(found.history) - 1, found.converged
+        return self
+
+    def _learn_nodes(self, nodes: FloatArray, codes: IntArray) -> FloatArray:
+        from sklearn.model_selection import cross_val_predict
+
+        self.node_classifier_ = clone(self.node_classifier).fit(nodes, codes)
+        if self.cv is None:
+            return self._log_proba(nodes)
+        held_out = cross_val_predict(clone(self.node_classifier), nodes, codes, cv=self.cv, method="predict_proba")
+        return _with_bias(held_out)
+
+    def _log_proba(self, nodes: FloatArray) -> FloatArray:
+        return _with_bias(self.node_classifier_.predict_proba(nodes))
+
+    # ------------------------------------------------------------------------------------------ questions
+
+    def _tables(self, x: Any, s: int) -> tuple[Field, FloatArray, list[FloatArray]]:
+        check_is_fitted(self, "weights_")
+        (field,) = self._fields([x])
+        if hasattr(self, "node_classifier_"):
+            field = Field(self._log_proba(field.nodes), field.cliques)
+        shapes = [(field.nodes.shape[1], 2), *((c.features.shape[1], c.members.shape[1] + 1) for c in field.cliques)]
+        wanted = [(w.shape[0], w.ndim) for w in (self.weights_.nodes, *self.weights_.cliques)]
+        if shapes != wanted:
+            raise ModelError(f"X[{s}] has other features or cliques than the graphs that the model learned from.")
+        return field, *self.weights_.tables(field)
+
+    def to_network(self, x: Any) -> MarkovNetwork:
+        """The field of one graph as a Markov network over n0, n1, …"""
+        return network_of(*self._tables(x, 0), [str(c) for c in self.classes_])
+
+    def _is_small(self, net: MarkovNetwork) -> bool:
+        if self.inference != "auto":
+            return self.inference == "exact"
+        from gramgraph.engines import plan
+
+        return bool(plan(net).bytes <= _EXACT_BYTES)
+
+    def predict(self, X: Sequence[Any]) -> list[Array]:
+        """A most probable labeling of every graph: exact, or by max-product messages."""
+        found = []
+        for s, x in enumerate(X):
+            net = network_of(*self._tables(x, s), [str(i) for i in range(len(self.classes_))])
+            best = net.map_query() if self._is_small(net) else net.map_query(engine="bp")
+            found.append(self.classes_[[int(best.assignment[name]) for name in net.variables]])
+        return found
+
+    def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
+        """p(label | x) of every node, (n, K) a graph."""
+        found = []
+        for s, x in enumerate(X):
+            field, local, tables = self._tables(x, s)
+            net = network_of(field, local, tables, [str(i) for i in range(len(self.classes_))])
+            if self._is_small(net):
+                answer = net.query()
+                found.append(np.array([answer[name].probabilities for name in net.variables]))
+            else:
+                found.append(loopy_beliefs(field, local, tables)[1])
+        return found
+
+    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+        """The share of nodes whose label is right."""
+        found, wanted = self._vectors(self.predict(X)), self._vectors(y)
+        return float((np.concatenate(found) == np.concatenate(wanted)).mean())
+
+
+class GridCRF(GraphCRF):
+    """A field on the pixels of images: each linked to its right and lower neighbor, with the contrast as a feature.
+
+    An element of X is an image (h, w) or (h, w, d), one of y its labels (h, w). Node features are the channels and 1;
+    pairs have the features 1 and exp(−contrast · ‖difference of channels‖²), with weights of their own across and down.
+    Other parameters are those of `GraphCRF`; predictions are images. `method` is "loopy" here: where neighbors nearly
+    always agree, pseudo-likelihood makes the pairs too strong.
+
+    >>> rng = np.random.default_rng(0)
+    >>> truth = np.zeros((8, 8), dtype=int)
+    >>> truth[2:6, 2:6] = 1
+    >>> X = [truth + rng.normal(scale=0.7, size=truth.shape) for _ in range(4)]
+    >>> crf = GridCRF(c2=0.1).fit(X[:3], [truth] * 3)
+    >>> bool(crf.score(X[3:], [truth]) > ((X[3] > 0.5) == truth).mean())
+    True
+    """
+
+    def __init__(
+        self,
+        *,
+        contrast: float = 1.0,
+        method: str = "loopy",
+        inference: str = "auto",
+        c2: float = 1.0,
+        symmetric: bool = True,
+        node_classifier: Any = None,
+        cv: int | None = 3,
+        max_iterations: int | None = 200,
+        epsilon: float = 1e-5,
+        random_state: Any = None,
+    ) -> None:
+        super().__init__(
+            method=method, inference=inference, c2=c2, symmetric=symmetric, node_classifier=node_classifier, cv=cv,
+            max_iterations=max_iterations, epsilon=epsilon, random_state=random_state,
+        )  # fmt: skip
+        self.contrast = contrast
+
+    def _fields(self, X: Sequence[Any]) -> list[Field]:
+        return [self._grid(image, s) for s, image in enumerate(X)]
+
+    def _grid(self, image: Any, s: int) -> Field:
+        pixels = np.asarray(image, dtype=np.float64)
+        if pixels.ndim not in (2, 3) or pixels.size == 0 or not np.isfinite(pixels).all():
+            raise ModelError(f"X[{s}] must be an image (h, w) or (h, w, d) of finite numbers; shape {pixels.shape}.")
+        h, w = pixels.shape[:2]
+        flat = pixels.reshape(h * w, -1)
+        at = np.arange(h * w).reshape(h, w)
+        pairs = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
+        cliques = []
+        for a, b in pairs:
+            members = np.stack([a.ravel(), b.ravel()], axis=1)
+            apart = ((flat[members[:, 0]] - flat[members[:, 1]]) ** 2).sum(axis=1)
+            features = np.stack([np.ones(len(members)), np.exp(-self.contrast * apart)], axis=1)
+            cliques.append(Cliques(members, features))
+        bias = np.ones((h * w, int(self.node_classifier is None)))  # log-probabilities bring their own
+        return Field(np.concatenate([flat, bias], axis=1), tuple(cliques))
+
+    def predict(self, X: Sequence[Any]) -> list[Array]:
+        """Images of labels."""
+        return [labels.reshape(np.shape(x)[:2]) for labels, x in zip(super().predict(X), X, strict=True)]
+
+    def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
+        """p(label | image) of every pixel, (h, w, K)."""
+        found = super().predict_proba(X)
+        return [p.reshape((*np.shape(x)[:2], -1)) for p, x in zip(found, X, strict=True)]
+
+
+def _with_bias(proba: Any) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        logs = np.maximum(np.log(np.asarray(proba, dtype=np.float64)), _LEAST_LOG)
+    return np.concatenate([logs, np.ones((len(logs), 1))], axis=1)
