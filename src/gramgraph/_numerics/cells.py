@@ -56,3 +56,22 @@ def spread_masses(values, first, step, centers, scales, low, high, share, points
             value = ((1.0 - u) * values[k] + u * values[k + 1]) * inverse * widths[g]
             out[i, low[g]] += (1.0 - share[g]) * value
             out[i, high[g]] += share[g] * value
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def inverse_cdf(cumulative, levels, ends, out):
+    """out[i, k] = x with F_i(x) = levels[k]; F_i is linear between ends, with values cumulative[i] (from 0 to 1)."""
+    top = cumulative.shape[1] - 2
+    for i in range(len(cumulative)):
+        row = cumulative[i]
+        for k in range(len(levels)):
+            low, high = 0, top
+            while low < high:  # the last cell that begins at or below the level
+                middle = (low + high + 1) // 2
+                if row[middle] <= levels[k]:
+                    low = middle
+                else:
+                    high = middle - 1
+            width = row[low + 1] - row[low]
+            share = (levels[k] - row[low]) / width if width > 0.0 else 0.5
+            out[i, k] = ends[low] + min(max(share, 0.0), 1.0) * (ends[low + 1] - ends[low])

@@ -1,0 +1,1 @@
+"""Kernel graphical models: variables on cells, pairwise density ratios as tables, trees learned from samples."""

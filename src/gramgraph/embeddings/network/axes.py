@@ -1,0 +1,380 @@
+"""A variable of any kind on cells: hat functions that sum to one, their masses, and the density inside them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+
+from gramgraph.embeddings.network.density import Coordinate, LineDensity, line_density
+from gramgraph.exceptions import ModelError, StateError
+from gramgraph.typing import Array, FloatArray, IntArray
+from gramgraph.variables import Var, discrete, real
+
+__all__ = ["Axis", "LineAxis", "Placed", "StateAxis", "numbers_of"]
+
+_REACH = 0.25  # of the spread of the data: how far an observation may lie from them until it stops to count
+
+
+class Placed(NamedTuple):
+    """Rows between cells: share 1 − f in cell `a`, f in cell `b`; `near` is 1 among the data and falls to 0 far away.
+
+    A row that is not known has `known` False and counts for nothing.
+    """
+
+    a: IntArray
+    b: IntArray
+    f: FloatArray
+    near: FloatArray
+    known: Array
+
+    def take(self, rows: Any) -> Placed:
+        """Some of the rows."""
+        return Placed(self.a[rows], self.b[rows], self.f[rows], self.near[rows], self.known[rows])
+
+
+class Axis:
+    """What the kinds of axes share: a name, a domain, m cells with masses q that sum to one.
+
+    >>> axis = StateAxis.of("city", ["b", "a", "b", "b"])
+    >>> axis.q.tolist(), axis.m, axis.domain
+    ([0.25, 0.75], 2, 'category')
+    """
+
+    name: str
+    q: FloatArray
+    domain: str
+    widths: tuple[float, ...] = (0.0,)  # of the kernels that edges may choose from
+
+    @property
+    def m(self) -> int:
+        """Number of cells."""
+        return len(self.q)
+
+    @property
+    def var(self) -> Var:
+        """The variable as models name it."""
+        raise NotImplementedError
+
+    def place(self, values: Any) -> Placed:
+        """The cells of values; a `StateError` for what cannot be one, missing values are not known."""
+        raise NotImplementedError
+
+    def log_base(self, values: Any) -> FloatArray:
+        """log of the marginal density (probability of a state) at each value; 0 where it is not known."""
+        raise NotImplementedError
+
+    def gram(self, width: float, *, by_cell: bool = False) -> FloatArray:
+        """Kernel between cells, (m, m), one on the diagonal; by_cell: distances count cells, not units."""
+        raise NotImplementedError
+
+    def value(self, cell: int) -> Any:
+        """What a cell stands for, of axes without a density inside: the label of a state, or a point."""
+        return self.var.states[cell]
+
+    def to_fields(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Plain values and arrays, as a file holds them."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, eq=False)
+class StateAxis(Axis):
+    """Labelled states: every state is a cell, its mass the share of rows."""
+
+    name: str
+    states: tuple[str, ...]
+    q: FloatArray
+    domain: ClassVar[str] = "category"  # type: ignore[misc]
+
+    @classmethod
+    def of(cls, name: str, values: Any, states: Any = None) -> StateAxis:
+        """From a column; the states are the values that occur, sorted by their text, unless they are given."""
+        known = [v for v in np.asarray(values, dtype=object).tolist() if not _missing(v)]
+        if not known:
+            raise ModelError(f"column {name!r} has no observed value.")
+        labels = tuple(sorted({_label(v) for v in known})) if states is None else tuple(str(s) for s in states)
+        code = {label: i for i, label in enumerate(labels)}
+        counts = np.bincount([code[_label(v)] for v in known], minlength=len(labels))
+        return cls(name, labels, counts / counts.sum())
+
+    @cached_property
+    def var(self) -> Var:  # type: ignore[override]
+        """A discrete variable with these states."""
+        return discrete(self.name, self.states)
+
+    def place(self, values: Any) -> Placed:
+        """Indices of the states."""
+        given = np.asarray(values, dtype=object).tolist()
+        found: dict[Any, int] = {}
+        codes = np.zeros(len(given), dtype=np.int64)
+        known = np.ones(len(given), dtype=bool)
+        for i, value in enumerate(given):
+            if _missing(value):
+                known[i] = False
+            else:
+                code = found.get(value)
+                if code is None:
+                    code = found[value] = self.var.index(value)
+                codes[i] = code
+        return Placed(codes, codes, np.zeros(len(given)), np.ones(len(given)), known)
+
+    def log_base(self, values: Any) -> FloatArray:
+        """log q of each state."""
+        at = self.place(values)
+        with np.errstate(divide="ignore"):
+            return np.where(at.known, np.log(self.q)[at.a], 0.0)
+
+    def gram(self, width: float, *, by_cell: bool = False) -> FloatArray:
+        """1 where equal."""
+        return np.eye(self.m)
+
+    def to_fields(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """States and their shares."""
+        return {"kind": "state", "name": self.name, "states": list(self.states)}, {"q": self.q}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> StateAxis:
+        """The axis that `to_fields` wrote."""
+        return cls(str(fields["name"]), tuple(map(str, fields["states"])), np.asarray(arrays["q"], dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class LineAxis(Axis):
+    """Numbers or angles: hats between anchors on the grid of a `LineDensity`.
+
+    Anchors are denser where the data are (half by probability, half by length). The mass of a cell is the integral of
+    its hat, so that a table whose rows average to one keeps every density normalized exactly.
+    """
+
+    name: str
+    density: LineDensity
+    anchors: IntArray  # (m,) grid points, increasing
+    near: FloatArray  # (G,) 1 among the data, falling to 0 away from them
+    reach: float  # in t
+
+    @classmethod
+    def of(cls, name: str, x: FloatArray, domain: str, m: int, *, others: Any = None) -> LineAxis:
+        """From finite numbers."""
+        return cls.on(name, line_density(x, domain, others=others), x, m)
+
+    @classmethod
+    def on(cls, name: str, density: LineDensity, x: FloatArray, m: int) -> LineAxis:
+        """Anchors for a density that is given."""
+        t = density.coordinate.forward(x)
+        spread = 0.7 if density.coordinate.circle else max(float(t.std()), 1e-2)
+        size = len(density.values)
+        at = np.clip(np.rint(density.position(t)).astype(np.int64), 0, size if density.coordinate.circle else size - 1)
+        occupied = np.bincount(at % size, minlength=size) > 0
+        near = _closeness(occupied, density, _REACH * spread)
+        return cls(name, density, _anchors(density, occupied, m), near, _REACH * spread)
+
+    @property
+    def domain(self) -> str:  # type: ignore[override]
+        """real, positive or circle."""
+        return self.density.coordinate.domain
+
+    @property
+    def circle(self) -> bool:
+        """Whether the ends meet."""
+        return self.density.coordinate.circle
+
+    @cached_property
+    def var(self) -> Var:  # type: ignore[override]
+        """A real-valued variable."""
+        return real(self.name)
+
+    @cached_property
+    def widths(self) -> tuple[float, ...]:  # type: ignore[override]
+        """Kernel widths in the coordinate t."""
+        if self.circle:
+            return (0.2, 0.4, 0.8)
+        p, t = self.density.masses, self.density.grid
+        spread = float(np.sqrt(max(float(p @ t**2 - (p @ t) ** 2), 1e-4)))
+        return (0.19 * spread, 0.38 * spread, 0.75 * spread)
+
+    @cached_property
+    def hats(self) -> tuple[IntArray, IntArray, FloatArray]:
+        """Cells and shares of the grid points."""
+        return self._between(np.arange(len(self.density.values), dtype=np.float64))
+
+    def _between(self, u: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+        """Cells and share of positions on the grid."""
+        anchors = self.anchors.astype(np.float64)
+        m = len(anchors)
+        if m == 1:
+            zero = np.zeros(len(u), dtype=np.int64)
+            return zero, zero, np.zeros(len(u))
+        if self.circle:
+            size = len(self.density.values)
+            ends = np.append(anchors, anchors[0] + size)
+            u = np.where(u < anchors[0], u + size, u)
+        else:
+            ends, u = anchors, np.clip(u, anchors[0], anchors[-1])
+        at = np.clip(np.searchsorted(ends, u, side="right") - 1, 0, len(ends) - 2)
+        return at, (at + 1) % m, np.clip((u - ends[at]) / (ends[at + 1] - ends[at]), 0.0, 1.0)
+
+    @cached_property
+    def q(self) -> FloatArray:  # type: ignore[override]
+        """Integral of each hat."""
+        return self.average(np.ones(len(self.density.values)))[0]
+
+    def average(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """(masses, ∫ hat p f) of every cell for f given on the grid."""
+        low, high, share = self.hats
+        p, m = self.density.masses, len(self.anchors)
+        mass = np.bincount(low, p * (1.0 - share), m) + np.bincount(high, p * share, m)
+        w = p * values
+        return np.asarray(mass), np.asarray(np.bincount(low, w * (1.0 - share), m) + np.bincount(high, w * share, m))
+
+    @cached_property
+    def grid_values(self) -> FloatArray:
+        """x at the grid points."""
+        return self.density.coordinate.backward(self.density.grid)
+
+    @cached_property
+    def moments(self) -> FloatArray:
+        """Means of x and x² in each cell (cos and sin on the circle), (m, 2)."""
+        x = self.grid_values
+        both = (np.cos(x), np.sin(x)) if self.circle else (x, x**2)
+        return np.stack([self.average(f)[1] / self.q for f in both], axis=1)
+
+    def read(self, values: Any) -> FloatArray:
+        """Numbers with NaN for what is missing; a `StateError` names the first that is none."""
+        return numbers_of(values, self.name, positive=self.domain == "positive")
+
+    def place(self, values: Any) -> Placed:
+        """Two cells a value, by its place between their anchors."""
+        x = self.read(values)
+        known = ~np.isnan(x)
+        u = self.density.position(self.density.coordinate.forward(np.where(known, x, self.grid_values[0])))
+        low, high, share = self._between(u)
+        top = len(self.density.values) - 1
+        at = np.clip(np.rint(u).astype(np.int64), 0, top)
+        near = self.near[at]
+        if not self.circle:
+            off = np.maximum(np.maximum(-u, u - top), 0.0) * self.density.step
+            near = near * np.exp(-0.5 * (np.minimum(off / self.reach, 30.0)) ** 2)
+        return Placed(low, high, share, near, known)
+
+    def log_base(self, values: Any) -> FloatArray:
+        """log p(x) by itself."""
+        x = self.read(values)
+        known = ~np.isnan(x)
+        return np.where(known, self.density.log_density(np.where(known, x, self.grid_values[0])), 0.0)
+
+    def gram(self, width: float, *, by_cell: bool = False) -> FloatArray:
+        """exp(−½ (d / width)²), d the distance of anchors in t, or in cells as a share of their number."""
+        at = np.arange(self.m) / self.m if by_cell else self.density.grid[self.anchors]
+        d = np.abs(at[:, None] - at)
+        if self.circle:
+            d = np.minimum(d, (1.0 if by_cell else 2.0 * np.pi) - d)
+        return np.asarray(np.exp(-0.5 * (d / width) ** 2))
+
+    @cached_property
+    def scores(self) -> FloatArray:
+        """Normal scores Φ⁻¹(F) of the grid points."""
+        from scipy.special import ndtri
+
+        p = self.density.masses
+        return np.asarray(ndtri(np.clip(np.cumsum(p) - 0.5 * p, 1e-9, 1.0 - 1e-9)))
+
+    def to_fields(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """The density, the anchors and where the data are."""
+        c, d = self.density.coordinate, self.density
+        fields = {
+            "kind": "line",
+            "name": self.name,
+            "domain": c.domain,
+            "center": c.center,
+            "scale": c.scale,
+            "first": d.first,
+            "step": d.step,
+            "tail": d.tail,
+            "reach": self.reach,
+        }
+        return fields, {"density": d.values, "anchors": self.anchors, "near": self.near}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> LineAxis:
+        """The axis that `to_fields` wrote."""
+        c = Coordinate(str(fields["domain"]), float(fields["center"]), float(fields["scale"]))
+        values = np.asarray(arrays["density"], dtype=np.float64)
+        density = LineDensity(c, float(fields["first"]), float(fields["step"]), values, float(fields["tail"]))
+        anchors = np.asarray(arrays["anchors"], dtype=np.int64)
+        near = np.asarray(arrays["near"], dtype=np.float64)
+        return cls(str(fields["name"]), density, anchors, near, float(fields["reach"]))
+
+
+def numbers_of(values: Any, name: str, *, positive: bool = False) -> FloatArray:
+    """A column as floats, NaN where it is missing (None, NaN, NA)."""
+    raw = np.asarray(values)
+    if raw.dtype.kind in "fiu":
+        x = raw.astype(np.float64)
+    else:
+        given = np.asarray(values, dtype=object).tolist()
+        x = np.array([np.nan if _missing(v) else _number(v, name) for v in given], dtype=np.float64)
+    if np.isinf(x).any():
+        raise StateError(f"{name} takes finite numbers; it was given {x[np.isinf(x)][0]}.")
+    if positive and (x <= 0.0).any():
+        raise StateError(f"{name} takes numbers above 0 (domain 'positive'); it was given {x[x <= 0.0][0]}.")
+    return x
+
+
+def _number(value: Any, name: str) -> float:
+    if isinstance(value, (str, bytes, bool, np.bool_)):
+        raise StateError(f"{name} is real-valued: a number expected, not {value!r}")
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise StateError(f"{name} is real-valued: a number expected, not {value!r}") from None
+
+
+def _missing(value: Any) -> bool:
+    if value is None:
+        return True
+    try:
+        return bool(value != value)  # NaN and NaT differ from themselves
+    except (TypeError, ValueError):
+        return str(value) == "<NA>"
+
+
+def _label(value: Any) -> str:
+    """The text of a state; 1.0 and 1 are one state."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return str(value)
+
+
+def _anchors(density: LineDensity, occupied: Array, m: int) -> IntArray:
+    """At most m grid points: those with data where these are few, else by quantiles of probability and length."""
+    if occupied.sum() <= max(m // 2, 1):
+        return np.flatnonzero(occupied)
+    F = np.cumsum(density.masses)
+    size = len(F)
+    place = np.arange(size)
+    if density.coordinate.circle:
+        spread = 0.5 * (F + (place + 1.0) / size)
+    else:  # a tenth for the tails, where single points may matter
+        found = np.flatnonzero(occupied)
+        bulk = np.searchsorted(F, [5e-4, 1.0 - 5e-4])
+        inner, outer = (np.clip((place - low) / max(high - low, 1), 0.0, 1.0) for low, high in (bulk, found[[0, -1]]))
+        spread = 0.45 * F + 0.45 * inner + 0.1 * outer
+    at = np.searchsorted(spread, (np.arange(m) + 0.5) / m)
+    return np.unique(np.minimum(at, size - 1))
+
+
+def _closeness(occupied: Array, density: LineDensity, reach: float) -> FloatArray:
+    """exp(−½ (d / reach)²) with d the distance of every grid point to the nearest datum."""
+    size = len(occupied)
+    full = np.tile(occupied, 3) if density.coordinate.circle else occupied
+    at = np.arange(len(full))
+    left = np.maximum.accumulate(np.where(full, at, -(10**9)))
+    right = np.minimum.accumulate(np.where(full, at, 10**9)[::-1])[::-1]
+    d = np.minimum(at - left, right - at).astype(np.float64)
+    if density.coordinate.circle:
+        d = d[size : 2 * size]
+    d = np.maximum(d - 1.0, 0.0) * density.step
+    return np.asarray(np.exp(-0.5 * np.minimum(d / reach, 30.0) ** 2))

@@ -1,0 +1,247 @@
+"""Vectors, directions, sets and strings on cells: a few points of the sample, and a kernel that says what is near."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from gramgraph.embeddings.domains import default_kernel, median_distance
+from gramgraph.embeddings.network.axes import Axis, Placed, _missing
+from gramgraph.embeddings.network.beliefs import StateBelief
+from gramgraph.exceptions import ModelError, StateError, VariableError
+from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.inputs import KernelError
+from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.variables import Var, discrete
+
+__all__ = ["POINT_KINDS", "PointAxis", "PointBelief"]
+
+#: Domains whose values are points of a space with a kernel.
+POINT_KINDS = ("set", "sphere", "string", "vector")
+_ROWS = 2000  # rows among which the points are chosen
+_SHARP = 4.0  # power of the kernel that shares a row between its two nearest points
+
+
+@dataclass(frozen=True, eq=False)
+class PointAxis(Axis):
+    """Points of a kernel's space: cells stand around pivots of an incomplete Cholesky factorization of the sample.
+
+    A row is shared between the two points that are most similar to it. The mass of a cell is its share of the rows;
+    there is no density inside, and likelihoods count the cells.
+    """
+
+    name: str
+    domain: str
+    points: tuple[Any, ...]  # m of them
+    q: FloatArray
+    scale: float  # of the kernel: a length, or a concentration on the sphere
+    reach: float  # similarity to the nearest point below which an observation stops to count
+
+    @classmethod
+    def of(cls, name: str, values: Any, domain: str, m: int) -> PointAxis:
+        """From a column of points."""
+        from gramgraph.linalg.pivoted import pivoted_cholesky
+
+        known = [v for v in list(values) if not _absent(v)]
+        if len(known) < 2:
+            raise ModelError(f"column {name!r} has {len(known)} observed values; at least 2 are needed.")
+        chosen = known[:: max(len(known) // _ROWS, 1)]
+        scale = _scale(chosen, domain, name)
+        draft = cls(name, domain, (), np.ones(1), scale, 0.0)
+        sample = draft._prepared(chosen)
+        pivots = pivoted_cholesky(draft._kernel(1.0), sample, tol=1e-6, max_rank=min(m, len(chosen))).pivots
+        points = tuple(_plain(chosen[int(i)]) for i in pivots)
+        draft = cls(name, domain, points, np.full(len(points), 1.0 / len(points)), scale, 0.0)
+        K = draft._similarity(known)
+        a, b, f = _shares(K)
+        q = np.bincount(a, 1.0 - f, len(points)) + np.bincount(b, f, len(points))
+        reach = float(np.quantile(K.max(axis=1), 0.01))
+        return cls(name, domain, points, np.maximum(q, 1e-9) / np.maximum(q, 1e-9).sum(), scale, reach)
+
+    @cached_property
+    def var(self) -> Var:  # type: ignore[override]
+        """A discrete variable whose states are the points as text."""
+        return discrete(self.name, [f"{i}: {_text(p)}" for i, p in enumerate(self.points)])
+
+    @property
+    def widths(self) -> tuple[float, ...]:  # type: ignore[override]
+        """Multiples of the kernel's length."""
+        return (0.5, 1.0, 2.0) if self.domain in ("vector", "sphere") else (1.0,)
+
+    def _kernel(self, width: float) -> Kernel:
+        from gramgraph import kernels
+
+        if self.domain == "vector":
+            return kernels.RBF(self.scale * width)
+        if self.domain == "sphere":
+            return kernels.Directional(self.scale / width**2).normalized()
+        return default_kernel([["a"]] if self.domain == "set" else ["a"], self.domain)
+
+    def _prepared(self, values: Any) -> Any:
+        try:
+            given = np.asarray(values, dtype=np.float64) if self.domain in ("vector", "sphere") else list(values)
+            return self._kernel(1.0).prepare(given)
+        except (KernelError, TypeError, ValueError) as error:
+            raise StateError(f"{self.name} takes values of the domain {self.domain!r}: {error}") from None
+
+    @cached_property
+    def _anchors(self) -> Any:
+        return self._prepared(list(self.points))
+
+    def _similarity(self, values: Any) -> FloatArray:
+        return np.asarray(self._kernel(1.0).gram(self._prepared(values), self._anchors))
+
+    def place(self, values: Any) -> Placed:
+        """The two most similar points of every value."""
+        given = list(values)
+        known = np.array([not _absent(v) for v in given], dtype=bool)
+        n = len(given)
+        a, b, f, near = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n), np.ones(n)
+        if known.any():
+            K = self._similarity([v for v, ok in zip(given, known, strict=True) if ok])
+            a[known], b[known], f[known] = _shares(K)
+            near[known] = np.minimum(np.maximum(K.max(axis=1), 0.0) / max(self.reach, 1e-12), 1.0) ** 2
+        return Placed(a, b, f, near, known)
+
+    def log_base(self, values: Any) -> FloatArray:
+        """log of the mass of the cells around each value."""
+        at = self.place(values)
+        return np.where(at.known, np.log(self.q[at.a] * (1.0 - at.f) + self.q[at.b] * at.f), 0.0)
+
+    def gram(self, width: float, *, by_cell: bool = False) -> FloatArray:
+        """The kernel between the points."""
+        return np.asarray(self._kernel(1.0 if by_cell else width).gram(self._anchors, self._anchors))
+
+    def value(self, cell: int) -> Any:
+        """The point of a cell."""
+        return self.points[cell]
+
+    def to_fields(self) -> tuple[dict[str, Any], dict[str, Array]]:
+        """Points as lists or texts."""
+        points = [sorted(map(str, p)) if self.domain == "set" else list(p) if self.domain != "string" else p
+                  for p in self.points]  # fmt: skip
+        fields = {"kind": "point", "name": self.name, "domain": self.domain, "points": points}
+        return {**fields, "scale": self.scale, "reach": self.reach}, {"q": self.q}
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any], arrays: Mapping[str, Array]) -> PointAxis:
+        """The axis that `to_fields` wrote."""
+        domain = str(fields["domain"])
+        if domain not in POINT_KINDS:
+            raise ValueError(f"domain {domain!r}")
+        points = tuple(frozenset(p) if domain == "set" else p if domain == "string" else tuple(map(float, p))
+                       for p in fields["points"])  # fmt: skip
+        q = np.asarray(arrays["q"], dtype=np.float64)
+        return cls(str(fields["name"]), domain, points, q, float(fields["scale"]), float(fields["reach"]))
+
+
+class PointBelief(StateBelief):
+    """p(X | e) of vectors, directions, sets or strings: probabilities of the points that stand for cells.
+
+    >>> import gramgraph as gg
+    >>> words = ["aaab", "aaba", "abaa", "zzyz", "yzzz", "zyzz"] * 20
+    >>> net = gg.learn_tree({"word": words, "kind": list("aaazzz") * 20}, domains={"word": "string"})
+    >>> belief = net.query("word", {"kind": "z"})["word"]
+    >>> "z" in belief.mode(), round(belief.expect(lambda w: w.count("z")), 1)
+    (True, 3.0)
+    """
+
+    __slots__ = ("axis",)
+
+    def __init__(
+        self,
+        axis: PointAxis,
+        probabilities: FloatArray,
+        *,
+        batched: bool = False,
+        index: Any = None,
+        diagnostics: Callable[[Any], Mapping[str, Any]] | None = None,
+    ) -> None:
+        super().__init__(
+            (axis.var,), probabilities, shares=axis.q, batched=batched, index=index, diagnostics=diagnostics
+        )
+        self.axis = axis
+
+    @property
+    def points(self) -> tuple[Any, ...]:
+        """The points, in the order of the probabilities."""
+        return self.axis.points
+
+    def mode(self) -> Any:
+        """The most probable point (a list for a table of cases)."""
+        best = np.atleast_2d(self.probabilities).argmax(axis=1)
+        found = [self.axis.points[int(i)] for i in best]
+        return found if self.batched else found[0]
+
+    def expect(self, f: Callable[[Any], float]) -> Any:
+        """E[f(X)], f of one point."""
+        values = np.array([float(f(p)) for p in self.axis.points])
+        out = np.atleast_2d(self.probabilities) @ values
+        return out if self.batched else float(out[0])
+
+    def mean(self) -> Any:
+        """E[X] of vectors; of directions the mean direction, of length one."""
+        if self.axis.domain not in ("vector", "sphere"):
+            raise VariableError(
+                f"{self.axis.name} has no mean: it holds {self.axis.domain}s. What helps: mode, expect."
+            )
+        out = np.atleast_2d(self.probabilities) @ np.array(self.axis.points, dtype=np.float64)
+        if self.axis.domain == "sphere":
+            out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
+        return out if self.batched else out[0]
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> list[Any]:
+        """n draws of the points, of one case."""
+        if self.batched:
+            raise VariableError("draws are made for one case; ask with evidence as a dict, or take one row.")
+        drawn = np.random.default_rng(random_state).choice(len(self.axis.points), size=n, p=self.probabilities)
+        return [self.axis.points[int(i)] for i in drawn]
+
+
+def _absent(value: Any) -> bool:
+    return _missing(value) if np.ndim(value) == 0 and not isinstance(value, (set, frozenset)) else False
+
+
+def _plain(value: Any) -> Any:
+    """A point that cannot change."""
+    if isinstance(value, (set, frozenset)):
+        return frozenset(value)
+    return value if isinstance(value, str) else tuple(np.asarray(value, dtype=np.float64).ravel().tolist())
+
+
+def _text(point: Any) -> str:
+    if isinstance(point, frozenset):
+        return "{" + ", ".join(sorted(map(str, point))) + "}"
+    return point if isinstance(point, str) else "(" + ", ".join(f"{x:.3g}" for x in point) + ")"
+
+
+def _scale(values: Any, domain: str, name: str) -> float:
+    if domain not in ("vector", "sphere"):
+        return 1.0
+    try:
+        X = np.array([np.asarray(v, dtype=np.float64).ravel() for v in values])
+    except (TypeError, ValueError):
+        raise StateError(f"{name} takes vectors of one length (domain {domain!r}).") from None
+    if X.ndim != 2 or not np.isfinite(X).all():
+        raise StateError(f"{name} takes vectors of one length with finite numbers (domain {domain!r}).")
+    if domain == "sphere":
+        X = X / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300)
+        return float(np.clip(1.0 / (0.5 * float(median_distance(X))) ** 2, 1e-2, 200.0))
+    return 0.5 * float(median_distance(X))
+
+
+def _shares(K: FloatArray) -> tuple[IntArray, IntArray, FloatArray]:
+    """Nearest and second point of every row, and the share of the second."""
+    rows = np.arange(len(K))
+    a = K.argmax(axis=1)
+    if K.shape[1] == 1:
+        return a, a, np.zeros(len(K))
+    rest = K.copy()
+    rest[rows, a] = -np.inf
+    b = rest.argmax(axis=1)
+    first, second = np.maximum(K[rows, a], 1e-12) ** _SHARP, np.maximum(K[rows, b], 0.0) ** _SHARP
+    return a, b, second / (first + second)
