@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator
 
 from gramgraph._show import fraction_done
+from gramgraph.exceptions import OptionError
 
 __all__ = ["Progress", "Report", "in_notebook", "progress_bar", "reporting"]
 
@@ -81,5 +82,7 @@ def reporting(progress: Progress, total: int, what: str = "cases") -> Iterator[R
     elif progress is True:
         with progress_bar(total, what) as move:
             yield lambda done: move(done, done)
+    elif not callable(progress):
+        raise OptionError(f"progress is True, False or a function (done, total), not {progress!r}")
     else:
         yield lambda done: progress(done, total)

@@ -121,6 +121,15 @@ class BudgetError(GramGraphError, MemoryError):
         self.clique, self.bytes, self.remedies = tuple(clique), bytes, tuple(remedies)
         help_text = "".join(f"\n  - {remedy}" for remedy in self.remedies)
         super().__init__(message + (f"\nWhat helps:{help_text}" if help_text else ""))
+        self._message = message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _budget_error, (self._message, self.clique, self.bytes, self.remedies)
+
+
+def _budget_error(message: str, clique: Sequence[str], bytes: float, remedies: Sequence[str]) -> BudgetError:
+    """A `BudgetError` that came from another process."""
+    return BudgetError(message, clique=clique, bytes=bytes, remedies=remedies)
 
 
 class ImpossibleEvidenceError(GramGraphError, ValueError):

@@ -109,14 +109,20 @@ class Real(Domain):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Var:
-    """A named variable with its domain.
+    """A named variable with its domain; a list of labels stands for the discrete domain of these states.
 
     >>> discrete("HR", ["LOW", "NORMAL", "HIGH"]).index("HIGH")
     2
+    >>> Var("HR", ["LOW", "HIGH"]), Var("height", Real())
+    (HR{LOW|HIGH}, height{real})
     """
 
     name: str
     domain: Domain
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.domain, Domain):
+            object.__setattr__(self, "domain", _domain(self.name, self.domain))
 
     def __eq__(self, other: object) -> bool:
         if self is other:
@@ -166,6 +172,15 @@ class Var:
     def __repr__(self) -> str:
         shown = "|".join(self.states) if isinstance(self.domain, Discrete) else repr(self.domain)
         return f"{self.name}{{{shown}}}"
+
+
+def _domain(name: str, given: Any) -> Domain:
+    """The domain that labels stand for; a `ModelError` that says how domains are written otherwise."""
+    if isinstance(given, (list, tuple, np.ndarray)):
+        return Discrete(tuple(map(str, given)))
+    raise ModelError(
+        f"{name}: expected a domain, got {given!r}. What helps: a list of labels, or Real() (a vector: Real(3))."
+    )
 
 
 def discrete(name: str, states: Iterable[object] | int) -> Var:

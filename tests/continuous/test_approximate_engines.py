@@ -260,3 +260,10 @@ def test_marginal_modes_of_mixed_targets(clinic):
     assert both.assignment["d"] == "yes" and both.assignment["x"] == pytest.approx(1.76, abs=1e-9)
     assert both.log_prob == pytest.approx(net.joint_log_prob({"y": 2.0, **both.assignment}), abs=1e-9)
     assert clinic.map_query({"fever": 38.0}, targets=["severity"]).exact is False
+
+
+def test_weighted_draws_tell_the_errors_of_means_and_of_probabilities(clinic):
+    answer = clinic.query(["severity", "drug"], {"pain": "yes"}, engine="likelihood_weighting", random_state=0)
+    errors = answer.details["standard_error"]
+    assert errors["drug"].shape == (2,)
+    assert errors["severity"].tolist() == [answer["severity"].standard_error()]

@@ -166,3 +166,47 @@ def test_learning_mistakes():
         net.fit(pd.DataFrame({"x": [1.0, 2.5], "y": [1.0, 2.0]}), weights=[1.0])
     with pytest.raises(gg.OptionError, match="must be a positive number"):
         gg.LinearGaussianPrior(scale=0.0)
+
+
+def test_predictors_that_do_not_fit_their_parents():
+    from sklearn.linear_model import LinearRegression
+
+    x, y, z = real("x"), real("y"), real("z")
+    data = np.random.default_rng(0).normal(size=(9, 2))
+    fitted = LinearRegression().fit(data, data[:, 0])
+    with pytest.raises(gg.ModelError, match=r"fitted to 2 columns; its parents \(x\{real\}\) make 1"):
+        gg.Predictor(y, (x,), fitted, noise=1.0)
+    with pytest.raises(gg.ModelError, match="must be positive"):
+        gg.Predictor(y, (x, z), fitted, noise=-1.0)
+    with pytest.raises(gg.ModelError, match="must be numbers"):
+        gg.Predictor(y, (x, z), fitted, noise={"sd": 1.0})
+    with pytest.raises(gg.ModelError, match="1 standard deviations"):
+        gg.Predictor(y, (x, z), fitted, noise=[1.0, 2.0])
+
+
+def test_belief_propagation_that_diverges_or_stops_early():
+    tight = np.full((6, 6), 0.9) + 0.1 * np.eye(6)
+    with pytest.raises(EngineError, match="diverged"):
+        gg.MarkovNetwork.from_precision(tight).query("x0", {"x1": 1.0}, engine="bp")
+    chain = np.diag(np.full(30, 2.0)) - 0.99 * (np.eye(30, k=1) + np.eye(30, k=-1))
+    with pytest.warns(gg.ModelWarning, match="did not converge in 5 steps"):
+        answer = gg.MarkovNetwork.from_precision(chain).query("x9", {"x0": 1.0}, engine="bp", max_iter=5)
+    assert not answer.exact
+
+
+def test_gaussian_factors_of_a_network():
+    x, z = real("x"), real("z")
+    with pytest.raises(gg.ModelError, match="not symmetric"):
+        gg.MarkovNetwork([gg.GaussianFactor((x, z), [[1.0, 0.5], [0.2, 1.0]], [0.0, 0.0])])
+    with pytest.raises(gg.ModelError, match="not finite"):
+        gg.MarkovNetwork([gg.GaussianFactor((x,), [[np.nan]], [0.0])])
+    with pytest.raises(gg.ModelError, match="pins x to one value: give that as evidence"):
+        gg.MarkovNetwork([gg.GaussianFactor.at({x: 2.0})])
+    with pytest.raises(gg.ModelError, match="x is x.real. here, x.no.yes. there"):
+        gg.MarkovNetwork([gg.TableFactor((binary("x"),), [1.0, 2.0]), gg.GaussianFactor((x,), [[1.0]], [0.0])])
+
+
+def test_domains_are_said():
+    assert gg.Var("d", ["a", "b"]).states == ("a", "b")
+    with pytest.raises(gg.ModelError, match=r"x: expected a domain, got 3.5. What helps: a list of labels, or Real"):
+        gg.Var("x", 3.5)

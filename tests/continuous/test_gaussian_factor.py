@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gramgraph.exceptions import ModelError, StateError
 from gramgraph.factors import Factor, GaussianFactor
+from gramgraph.models import MarkovNetwork
 from gramgraph.testing import check_factor
 from gramgraph.variables import real
 
@@ -88,3 +89,21 @@ def test_bad_input():
         GaussianFactor.flat((A,)).condition({A: np.nan})
     with pytest.raises(StateError, match="2 numbers"):
         GaussianFactor.flat((B,)).condition({B: 1.0})
+
+
+def test_a_markov_network_of_gaussian_factors():
+    """The product of the factors, which need not be a density, is the model."""
+    pair = GaussianFactor((A, B), [[2.0, 0.5, 0.0], [0.5, 3.0, 0.2], [0.0, 0.2, 1.0]], [1.0, 0.0, 0.0])
+    net = MarkovNetwork([pair, GaussianFactor((A,), [[1.0]], [0.5])])
+    P, h = pair.precision + np.diag([1.0, 0.0, 0.0]), np.array([1.5, 0.0, 0.0])
+    answer = net.query(None, {"a": 1.0})
+    assert np.allclose(answer["b"].mean(), np.linalg.solve(P[1:, 1:], -P[1:, 0]), atol=1e-12)
+    assert np.allclose(answer["b"].cov(), np.linalg.inv(P[1:, 1:]), atol=1e-12)
+    log_z = 0.5 * h @ np.linalg.solve(P, h) + 1.5 * np.log(2 * np.pi) - 0.5 * np.linalg.slogdet(P)[1]
+    assert net.log_evidence() == pytest.approx(log_z, abs=1e-12)
+
+
+def test_conditioning_by_name():
+    factor = GaussianFactor.from_moments((A, C), [0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]])
+    by_name, by_variable = factor.condition({"c": 2.0, "elsewhere": 1.0}), factor.condition({C: 2.0})
+    assert by_name.scope == (A,) and np.array_equal(by_name.shift, by_variable.shift)

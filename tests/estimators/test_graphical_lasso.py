@@ -356,3 +356,9 @@ def test_copies_of_a_column_are_named() -> None:
     with pytest.raises(ValueError, match="x2 and x3 are multiples"):
         GraphicalLasso().fit(X)
     assert GraphicalLasso(0.1).fit(X).graph_[2, 3]
+
+
+@pytest.mark.parametrize("precision", [[[1.0, 2.0], [2.0, 1.0]], [[1.0, np.nan], [np.nan, 1.0]], [["a"]]])
+def test_partial_correlations_need_a_precision_matrix(precision):
+    with pytest.raises(ModelError, match="precision must be"):
+        partial_correlations(precision)

@@ -228,7 +228,7 @@ def sparse_data(rng: np.random.Generator) -> tuple[Any, Any]:
     return X, X[:, 0] - X[:, 1] ** 2
 
 
-@pytest.mark.parametrize("kernel", NAMES, ids=str)
+@pytest.mark.parametrize("kernel", NAMES, ids=lambda kernel: getattr(kernel, "__name__", str(kernel)))
 @pytest.mark.parametrize("make", [sparse.csr_matrix, sparse.csc_array])
 def test_sparse_rows_are_their_dense_ones(rng: np.random.Generator, kernel: Any, make: Any) -> None:
     X, y = sparse_data(rng)

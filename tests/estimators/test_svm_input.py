@@ -194,3 +194,18 @@ def test_pipelines_and_grids(machine: Any, X: Any, library: str) -> None:
     np.testing.assert_array_equal(search.predict(frame), search.best_estimator_.predict(frame))
     if name != "oneclasssvm":
         assert len(cross_val_predict(pipeline, frame, y, cv=3)) == 60
+
+
+@pytest.mark.parametrize("size", [1e12, 1e18, 1e150])
+@pytest.mark.parametrize("nu", [None, 0.5])
+def test_targets_of_any_size(size, nu):
+    """In other units of y, C and ε the machine is the same; the tolerance never lies below rounding."""
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(40, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=40)
+    small = SVR(C=10.0, epsilon=0.01, nu=nu, tol=1e-10).fit(X, y)
+    large = SVR(C=10.0 * size, epsilon=0.01 * size, nu=nu, max_iter=1_000_000).fit(X, size * y)
+    assert np.allclose(large.predict(X) / size, small.predict(X), atol=1e-8)
+    assert np.array_equal(large.bound_support_, small.bound_support_)
+    assert large.epsilon_ / size == pytest.approx(small.epsilon_, abs=1e-9)
+    assert len(SVR(max_iter=1000).fit(X, size * y).bound_support_) == 40  # C = 1 is nothing beside y

@@ -249,3 +249,16 @@ def test_faults_are_named():
         CategoricalProbabilityProduct().gram([[0.5, 0.6]])
     with pytest.raises(KernelError, match="positive definite"):
         GaussianProbabilityProduct().gram([([0.0, 0.0], [[1.0, 2.0], [2.0, 1.0]])])
+
+
+def test_contract_on_rows_that_may_not_move_freely():
+    check_kernel(CategoricalProbabilityProduct(), ROWS)
+
+
+def test_distributions_are_points():
+    pairs = [([0.0, 1.0], [[2.0, 0.3], [0.3, 1.0]]), ([1.0, 1.0], [[1.0, 0.0], [0.0, 3.0]])]
+    kernel = GaussianProbabilityProduct()
+    assert np.array_equal(kernel.gram([gg.Gaussian(*pair) for pair in pairs]), kernel.gram(pairs))
+    assert np.array_equal(kernel.gram([gg.Normal(1.0, 2.0)]), kernel.gram([([1.0], 2.0)]))
+    with pytest.raises(KernelError, match="entry 0"):
+        kernel.gram([gg.Gamma(1.0, 1.0)])

@@ -87,3 +87,16 @@ def test_faults_are_named():
         FunctionKernel(rational, parameters={"scale": 1.0}, positive=["scael"])
     with pytest.raises(KernelError, match="vectorized function"):
         FunctionKernel(lambda X, Y: np.ones(3), vectorized=True).gram([1.0, 2.0])
+
+
+def test_the_function_has_a_gradient_by_points_that_are_numbers():
+    kernel = FunctionKernel(rational, parameters={"scale": 1.3, "power": 0.2}, positive=["scale"])
+    check_kernel(kernel, POINTS, POINTS[:2] + 0.3)
+    check_kernel(kernel, list(POINTS[:, 0]), list(POINTS[:2, 1]))
+    with pytest.raises(KernelError, match="rows of real numbers"):
+        FunctionKernel(lambda s, t: float(len(s & t))).pullback([{1, 2}, {2}], inputs=True)
+
+
+def test_a_matrix_of_words_is_refused():
+    with pytest.raises(KernelError, match="matrix of numbers"):
+        Precomputed([["a"]])

@@ -181,3 +181,17 @@ def test_gradient_memory_is_a_few_matrices(kernel, n):
 def test_parameters_that_cannot_be_are_refused(make, text):
     with pytest.raises(KernelError, match=text):
         make()
+
+
+@pytest.mark.parametrize("kernel", [Matern(np.full(5, 3.0), nu=1.7), Matern(np.full(5, 3.0), nu=1.7).free("nu")])
+def test_memory_of_a_gradient_for_any_nu(kernel):
+    """No more than six matrices: Bessel functions are evaluated in parts."""
+    n = 700
+    X = np.random.default_rng(0).normal(size=(n, 5))
+    kernel.pullback(X[:9])[1](np.ones((9, 9)))
+    bar = np.ones((n, n))
+    tracemalloc.start()
+    kernel.pullback(X)[1](bar)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 6 * n * n * 8

@@ -151,3 +151,14 @@ def test_faults_are_named():
         Spectrum(length=0)
     with pytest.raises(KernelError, match="between 0 and 1"):
         Subsequence(decay=1.5)
+
+
+def test_contract_without_a_word_on_inputs():
+    """Graphs of several sizes make no array, and are no numbers that could be moved."""
+    check_kernel(RandomWalk(decay=0.05), GRAPHS)
+
+
+@pytest.mark.parametrize("length", ["a", None, np.nan, True])
+def test_lengths_are_whole_numbers(length):
+    with pytest.raises(KernelError, match="whole number"):
+        Spectrum(length=length)

@@ -53,7 +53,7 @@ def best_by_orders(scores: FamilyScores, n: int) -> float:
 def test_exact_search_is_the_best_of_all_graphs_on_five_variables(seed, score) -> None:
     frame = random_bayesian_network(np.random.default_rng(seed), 5).sample(150, random_state=seed)
     scores = FamilyScores(Counts(code_table(frame)), score, equivalent_sample_size=2.0)
-    found = scores.total(best_graph(scores, 5, Constraints.none(5)))
+    found = scores.total(best_graph(scores, 5, Constraints.none(5)).parents)
     assert found == pytest.approx(best_by_orders(scores, 5), abs=1e-8)
 
 
@@ -186,9 +186,73 @@ def test_too_many_sets_of_parents_are_refused_with_a_remedy(monkeypatch) -> None
     frame = pd.DataFrame(np.random.default_rng(0).integers(0, 2, (50, 10)), columns=list("abcdefghij"))
     with pytest.raises(gg.OptionError, match="max_parents"):
         gg.learn_structure(frame, method="exact", score="log_likelihood")
-    monkeypatch.setattr("gramgraph.learn.exact_search.MAX_STATES", 20)
-    with pytest.raises(gg.OptionError, match="max_parents"):
+    few_sets(monkeypatch, 2)
+    with pytest.raises(gg.OptionError, match=r"max_parents.*time_limit"):
         gg.learn_structure(frame, method="exact", score="log_likelihood", max_parents=1)
+    net = gg.learn_structure(frame, method="exact", score="log_likelihood", max_parents=1, time_limit=60)
+    assert net.report.gap > 0 and not net.report.interrupted
+
+
+def few_sets(monkeypatch, width: int, pattern: int = 2) -> None:
+    """As if there were memory for so many sets of variables of one size, and for small tables of the bound."""
+    monkeypatch.setattr("gramgraph.learn.exact_search.MAX_STATES", width)
+    monkeypatch.setattr("gramgraph.learn.order_layers.PATTERN", pattern)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("width", [1, 3, 1000])
+def test_the_bound_holds_however_few_sets_are_kept(seed, width, monkeypatch) -> None:
+    frame = random_bayesian_network(np.random.default_rng(seed), 6).sample(100, random_state=seed)
+    scores = FamilyScores(Counts(code_table(frame)), "aic")
+    best = best_by_orders(scores, 6)
+    few_sets(monkeypatch, width)
+    found = best_graph(scores, 6, Constraints.none(6), time_limit=60)
+    total = scores.total(found.parents)
+    assert total <= best + 1e-8 <= found.bound + 2e-8
+    assert width < 1000 or total == found.bound == pytest.approx(best, abs=1e-8)
+
+
+def test_a_full_table_of_sets_is_cut_to_the_best(monkeypatch) -> None:
+    frame = random_bayesian_network(np.random.default_rng(3), 12).sample(80, random_state=3)
+    scores = FamilyScores(Counts(code_table(frame)), "aic")
+    constraints = Constraints(np.zeros((12, 12), bool), np.eye(12, dtype=bool), 2)
+    best = best_graph(scores, 12, constraints)
+    assert best.bound == pytest.approx(scores.total(best.parents))
+    few_sets(monkeypatch, 40)
+    monkeypatch.setattr("gramgraph.learn.order_layers._places", lambda items: 128)
+    found = best_graph(scores, 12, constraints, time_limit=60)
+    assert scores.total(found.parents) <= best.bound + 1e-8 <= found.bound + 2e-8
+
+
+def test_when_the_time_is_over_the_gap_is_told() -> None:
+    frame = random_bayesian_network(np.random.default_rng(0), 24).sample(150, random_state=0)
+    net = gg.learn_structure(frame, method="exact", score="aic", max_parents=2, time_limit=1e-9)
+    assert net.report.interrupted and net.report.gap > 0
+    assert net.report.bound == net.report.score + net.report.gap
+    assert net.report.score >= gg.learn_structure(frame, score="aic", max_parents=2).report.score
+    small = gg.learn_structure(frame[list(frame.columns[:6])], method="exact", time_limit=60)
+    assert small.report.gap == 0 and not small.report.interrupted
+    with pytest.raises(gg.OptionError, match="time_limit"):
+        gg.learn_structure(frame, method="exact", time_limit=-1)
+    with pytest.raises(gg.OptionError, match="time_limit"):
+        gg.learn_structure(frame, time_limit=5)
+
+
+def test_ctrl_c_in_exact_search_keeps_the_best_graph(monkeypatch) -> None:
+    def stop(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("gramgraph.learn.order_layers._next_layer", stop)
+    net = gg.learn_structure(gg.datasets.asia().sample(500, random_state=0), method="exact")
+    assert net.report.interrupted and net.edges and net.report.gap is not None
+
+
+@pytest.mark.slow
+def test_insurance_with_27_variables_is_solved(shared_data) -> None:
+    net = gg.read(shared_data / "bn" / "insurance.bif.gz")
+    learned = gg.learn_structure(net.sample(2000, random_state=0), method="exact", max_parents=3)
+    assert learned.report.gap == 0 and not learned.report.interrupted
+    assert learned.report.score == pytest.approx(-27860.627, abs=1e-3)
 
 
 def test_ctrl_c_keeps_the_best_class(monkeypatch) -> None:

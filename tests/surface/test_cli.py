@@ -392,3 +392,15 @@ def test_a_closed_pipe_is_no_error():
     done = subprocess.run(["bash", "-c", command], capture_output=True, env=env, check=False)
     assert b"Traceback" not in done.stderr
     assert done.returncode == 0
+
+
+def test_approximate_answers(run):
+    ask = ("query", "dataset:asia", "-t", "lung", "-e", "smoke=yes", "--engine", "likelihood_weighting", "--seed", "1")
+    code, out, _ = run(*ask, "--budget", "2000", "--json")
+    assert code == 0
+    record = json.loads(out)
+    assert record["engine"] == "likelihood_weighting" and not record["exact"]
+    assert record["details"]["draws"] == 2000 and len(record["details"]["standard_error"]["lung"]) == 2
+    assert abs(record["beliefs"]["lung"]["yes"] - 0.1) < 0.05
+    _, out, _ = run(*ask, "--error", "0.01")
+    assert "approximate" in out and "largest standard error 0.00" in out

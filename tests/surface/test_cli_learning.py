@@ -80,3 +80,65 @@ def test_bad_data_is_named_and_leaves_no_file(run, tmp_path, text, options, word
     assert code == 2
     assert words in err
     assert not out.exists()
+
+
+def test_without_out_the_network_goes_to_standard_output(run, cases, tmp_path):
+    code, said, err = run("fit", "dataset:asia", cases)
+    assert code == 0 and "tables of 8 variables" in err
+    (tmp_path / "fitted.bif").write_text(said)
+    assert gg.read(tmp_path / "fitted.bif") == gg.datasets.asia().fit(cases)
+    code, said, err = run("learn", cases, "--to", "json")
+    assert code == 0 and "8 variables" in err
+    (tmp_path / "net.json").write_text(said)
+    assert gg.read(tmp_path / "net.json") == gg.learn_structure(cases)
+
+
+def test_learn_by_samples_with_a_checkpoint(run, cases, tmp_path):
+    pd = pytest.importorskip("pandas")
+    out, shares, note = tmp_path / "net.bif", tmp_path / "shares.csv", tmp_path / "note.json"
+    args = (
+        "learn",
+        cases,
+        "--bootstrap",
+        "5",
+        "--out",
+        out,
+        "--strengths",
+        shares,
+        "--checkpoint",
+        note,
+        "--seed",
+        "3",
+    )
+    code, said, _ = run(*args)
+    assert code == 0 and "of 5 samples" in said
+    expected = gg.learn.bootstrap_edges(cases, 5, random_state=3)
+    pd.testing.assert_frame_equal(pd.read_csv(shares), expected.to_frame())
+    assert gg.read(out) == expected.average_network()
+    assert run(*args) == (0, said, ""), "the checkpoint holds them all"
+    code, _, err = run("learn", cases, "--checkpoint", note, "--out", out)
+    assert code == 2 and "another kind of work" in err
+
+
+def test_tiers_weights_and_cuts_by_classes(run, tmp_path):
+    np = pytest.importorskip("numpy")
+    import pandas as pd
+
+    rng = np.random.default_rng(0)
+    y = rng.integers(0, 2, 500)
+    frame = pd.DataFrame(
+        {"x": rng.normal(size=500) + 4 * y, "y": np.array(["a", "b"])[y], "w": rng.integers(1, 3, 500)}
+    )
+    path, out = tmp_path / "d.csv", tmp_path / "net.json"
+    frame.to_csv(path, index=False)
+    options = ("--weights", "w", "--bins", "5", "--cut", "mdlp", "--target", "y")
+    code, said, err = run("learn", path, "--out", out, "--tiers", "y;x", *options)
+    assert (code, err) == (0, "")
+    net = gg.read(out)
+    assert net.edges == (("y", "x"),) and len(net.states("x")) == 2
+    weighted = gg.Discretizer(method="mdlp", target="y", columns=["x"]).fit_transform(frame)
+    assert net == gg.learn_structure(weighted, weights="w", tiers=[["y"], ["x"]])
+    assert run("learn", path, "--weights", "v")[0] == 2
+    real = tmp_path / "real.json"
+    assert run("learn", path, "--out", real, "--weights", "w")[0] == 0
+    assert not gg.read(real).conditional("x").child.is_discrete

@@ -190,7 +190,7 @@ def test_reading_a_draft_does_not_change_it():
     assert "0 tables" in repr(fresh)
 
 
-def test_errors_survive_another_process():
+def test_errors_survive_another_process() -> None:
     error = gg.ParseError("no number", source="a.bif", line=3, column=7)
     again = pickle.loads(pickle.dumps(error))
     assert str(again) == str(error) == "a.bif:3:7: no number"

@@ -27,6 +27,7 @@ def _add_query(commands: Any) -> None:
     common.add_evidence(query)
     common.add_targets(query, joint=True)
     _add_engine(query)
+    _add_sampling(query)
     query.add_argument("--svg", metavar="FILE", help="also write a picture of the network with the beliefs")
     common.add_json(query)
     _add_cases(query)
@@ -61,6 +62,26 @@ def _add_engine(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--memory", type=common.parse_size, help="budget, such as 2GB (default: 60 %% of what is free)")
 
 
+def _add_sampling(parser: argparse.ArgumentParser) -> None:
+    drawing = parser.add_argument_group("approximate answers")
+    drawing.add_argument("--budget", type=_budget, help="draws of a sampler, or a time such as 5s")
+    drawing.add_argument("--error", type=float, help="the standard error that a sampler goes on for, such as 0.01")
+    drawing.add_argument("--seed", type=int, help="the same seed gives the same draws")
+
+
+def _budget(text: str) -> float | str:
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
+def sampling_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of `query` for approximate engines, those that were given."""
+    given = {"budget": args.budget, "error": args.error, "random_state": args.seed}
+    return {name: value for name, value in given.items() if value is not None}
+
+
 def _add_cases(parser: argparse.ArgumentParser) -> None:
     cases = parser.add_argument_group("many cases")
     cases.add_argument("--cases", metavar="CSV", help="one row a case, one column a variable; empty = not observed")
@@ -92,16 +113,26 @@ def _query(args: argparse.Namespace) -> int:
         from gramgraph.cli.cases import query_cases
 
         return query_cases(model, args, targets=targets, **question)
-    answer = model.query(targets, engine=args.engine, memory=args.memory, **question)
-    if not float(answer.log_evidence) > -math.inf:
+    answer = model.query(targets, engine=args.engine, memory=args.memory, **sampling_options(args), **question)
+    if float(answer.log_evidence) == -math.inf:
         raise _impossible(args)
     if args.svg:
         _write_picture(args.svg, model, answer, question["evidence"])
     if args.json:
         common.print_json(answer_record(answer))
     else:
-        sys.stdout.write(f"{answer}\n")
+        sys.stdout.write(f"{answer}\n{_trust(answer)}")
     return 0
+
+
+def _trust(answer: Answer) -> str:
+    """A line on how far a sampler's answer can be trusted."""
+    errors = answer.details.get("standard_error")
+    if errors is None or isinstance(errors, float):
+        return ""
+    worst = max((float(errors[key].max()) for key in answer if key in errors), default=0.0)
+    r_hat = answer.details.get("max_r_hat")
+    return f"largest standard error {worst:.2g}" + ("\n" if r_hat is None else f", R-hat {r_hat:.3g}\n")
 
 
 def _check_cases(args: argparse.Namespace, *, single: str) -> None:
@@ -132,13 +163,29 @@ def answer_record(answer: Answer) -> dict[str, Any]:
         else:
             rows = belief.to_dict().items()
             joints.append({"variables": list(key), "table": [{"states": list(s), "p": p} for s, p in rows]})
-    record = {
-        "log_evidence": float(answer.log_evidence),
+    log_evidence = float(answer.log_evidence)
+    record: dict[str, Any] = {
+        "log_evidence": None if math.isnan(log_evidence) else log_evidence,  # samplers may not know it
         "engine": answer.engine,
         "exact": answer.exact,
         "beliefs": beliefs,
     }
+    if not answer.exact:
+        record["details"] = _plain(answer)
     return record | ({"joints": joints} if joints else {})
+
+
+def _plain(answer: Answer) -> dict[str, Any]:
+    """What an approximate answer says of itself, as far as it is plain values; errors of single variables by name."""
+    plain: dict[str, Any] = {
+        key: value for key, value in answer.details.items() if isinstance(value, (bool, int, float, str))
+    }
+    errors = answer.details.get("standard_error")
+    if errors is not None and hasattr(errors, "items"):
+        plain["standard_error"] = {
+            key: errors[key].tolist() for key in answer if isinstance(key, str) and key in errors
+        }
+    return plain
 
 
 def _write_picture(path: str, model: Any, answer: Answer, evidence: dict[str, Any]) -> None:

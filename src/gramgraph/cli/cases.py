@@ -16,6 +16,7 @@ import numpy as np
 from gramgraph._progress import progress_bar
 from gramgraph._show import joined
 from gramgraph.answers import Answer
+from gramgraph.cli.asking import sampling_options
 from gramgraph.evidence import Not
 from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean
 from gramgraph.models import GraphicalModel
@@ -34,8 +35,9 @@ def query_cases(
     def ask(frame: Any, likelihoods: Any) -> tuple[Any, Any]:
         # Without targets: what has no column. The columns of the output must be the same in every chunk.
         asked = [name for name in model.variables if name not in frame.columns] if targets is None else targets
+        options = sampling_options(args)
         answer = model.query(
-            asked, evidence=frame, virtual_evidence=likelihoods, engine=args.engine, memory=args.memory
+            asked, evidence=frame, virtual_evidence=likelihoods, engine=args.engine, memory=args.memory, **options
         )
         return posterior_frame(answer), np.asarray(answer.log_evidence)
 

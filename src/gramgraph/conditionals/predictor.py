@@ -59,6 +59,13 @@ class Predictor(RealConditional):
             )
         if not self.parents:
             raise ModelError(f"the predictor of {self.child.name} has no parents to predict from")
+        width = sum(var.size if var.is_discrete else var.dimension for var in self.parents)
+        learned = getattr(self.estimator, "n_features_in_", None)
+        if learned is not None and learned != width:
+            raise ModelError(
+                f"the estimator of {self.child.name} was fitted to {learned} columns; its parents "
+                f"({listing(map(repr, self.parents))}) make {width}"
+            )
         if isinstance(self.child.domain, Real):
             object.__setattr__(self, "noise", self._covariance(self.noise))
 
@@ -71,7 +78,14 @@ class Predictor(RealConditional):
             )
         if isinstance(given, str):
             return self._predictive(given)  # type: ignore[return-value]
-        noise = np.asarray(given, dtype=np.float64)
+        try:
+            noise = np.asarray(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ModelError(f"the noise of {self.child.name} must be numbers, not {given!r}") from None
+        if noise.shape != (k, k) and noise.size not in (1, k):
+            raise ModelError(f"the noise of {self.child.name} has {k} standard deviations, not shape {noise.shape}")
+        if (noise.shape != (k, k) or k == 1) and (noise < 0).any():
+            raise ModelError(f"the noise of {self.child.name} must be positive, got {given!r}")
         S = noise if noise.shape == (k, k) and k > 1 else np.broadcast_to(noise.reshape(-1) ** 2, (k,)) * np.eye(k)
         if not np.isfinite(S).all() or np.linalg.eigvalsh(S)[0] <= 0.0:
             raise ModelError(f"the noise of {self.child.name} must be positive, got {given!r}")

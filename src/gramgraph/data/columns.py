@@ -184,7 +184,25 @@ def _kind(column: Any) -> tuple[str, list[Any]]:
         if whole and len(values) <= MAX_INTEGER_STATES:
             return "integer", sorted(int(value) for value in values)
         return "real", []
-    return "category", sorted(values, key=str)
+    return "category", sorted_labels(values)
+
+
+def sorted_labels(labels: Sequence[Any]) -> list[Any]:
+    """Labels in the order of states: as texts, but as numbers where all of them are (texts of) numbers.
+
+    A column of whole numbers has the same states in memory and in a CSV file, whose cells are texts.
+
+    >>> sorted_labels(["10", "9", "-1"]), sorted_labels(["10", "9", "x"])
+    (['-1', '9', '10'], ['10', '9', 'x'])
+    """
+    try:
+        numbers = [float(label) for label in labels]
+    except (TypeError, ValueError, OverflowError):
+        return sorted(labels, key=str)
+    if not np.isfinite(numbers).all():
+        return sorted(labels, key=str)
+    order = sorted(range(len(labels)), key=lambda i: (numbers[i], str(labels[i])))
+    return [labels[i] for i in order]
 
 
 def code_table(

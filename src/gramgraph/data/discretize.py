@@ -45,6 +45,10 @@ class Discretizer:
         self.columns = columns
         self.target = target
 
+    def __repr__(self) -> str:
+        cut = ", ".join(f"{name} at {np.size(edges)}" for name, edges in getattr(self, "edges_", {}).items())
+        return f"Discretizer({self.bins}, method={self.method!r}" + (f"; cuts {cut} places)" if cut else ")")
+
     def fit(self, data: Any, weights: Any = None) -> Self:
         """Choose the inner edges of every real column (or of `columns`); a weight counts its row more than once."""
         if not isinstance(self.bins, int) or self.bins < 2:

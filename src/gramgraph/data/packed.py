@@ -8,16 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.data.columns import MAX_INTEGER_STATES, smallest_integer
+from gramgraph.data.columns import MAX_INTEGER_STATES, smallest_integer, sorted_labels
 from gramgraph.data.counts import Counts, pack
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import Array, IntArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["Collected", "Labels", "Packed", "are_reals", "pack_batches", "state_orders"]
+__all__ = ["Collected", "Labels", "Packed", "RealColumnError", "are_reals", "pack_batches", "state_orders"]
 
 #: A column with more labels is refused.
 MAX_STATES = 10_000
+
+
+class RealColumnError(VariableError):
+    """A column of numbers where states are counted."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,7 +100,7 @@ def _whole(name: str, kind: Any, label: float | None) -> int | None:
     if label is None or label != label:
         return None
     if not float(label).is_integer():
-        raise VariableError(
+        raise RealColumnError(
             f"column {name!r} holds {kind} with fractions, not labels; counts need states: cut it into intervals first "
             "(gg.Discretizer, or --bins on the shell)"
         )
@@ -109,8 +113,17 @@ def check_labels(name: str, labels: Iterable[Any]) -> None:
     whole = bool(known) and all(isinstance(label, int) and not isinstance(label, bool) for label in known)
     limit = MAX_INTEGER_STATES if whole else MAX_STATES
     if len(known) > limit:
+        if are_reals(known):
+            raise _with_fractions(name)
         what = "whole numbers: cut it into intervals first" if whole else "labels: too many for a table"
-        raise VariableError(f"column {name!r} has more than {limit} different {what}")
+        raise (RealColumnError if whole else VariableError)(f"column {name!r} has more than {limit} different {what}")
+
+
+def _with_fractions(name: str) -> RealColumnError:
+    return RealColumnError(
+        f"column {name!r} holds numbers with fractions, not labels; counts need states: cut it into intervals first "
+        "(gg.Discretizer, or --bins on the shell)"
+    )
 
 
 def are_reals(labels: Sequence[Any]) -> bool:
@@ -132,13 +145,9 @@ def state_orders(
         if not known:
             raise VariableError(f"column {name!r} has nothing but missing cells: leave it out")
         if are_reals(known):
-            raise VariableError(
-                f"column {name!r} holds numbers with fractions, not labels; counts need states: cut it into "
-                "intervals first (gg.Discretizer, or --bins on the shell)"
-            )
-        whole = all(isinstance(label, (bool, int)) for label in known)
-        key = known.__getitem__ if whole else (lambda i, of=known: str(of[i]))
-        order = range(len(known)) if given else sorted(range(len(known)), key=key)
+            raise _with_fractions(name)
+        places = {label: i for i, label in enumerate(known)}
+        order = range(len(known)) if given else [places[label] for label in sorted_labels(known)]
         orders.append(np.array(list(order), np.int64))
         variables.append(discrete(name, [known[i] for i in order]))
     return tuple(variables), orders

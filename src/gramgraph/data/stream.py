@@ -28,6 +28,7 @@ __all__ = [
     "is_stream",
     "open_stream",
     "read_labels",
+    "read_numbers",
     "read_table",
     "readable",
     "stream_counts",
@@ -158,6 +159,21 @@ def read_table(data: Any, columns: Sequence[str] | None = None) -> Any:
         if pa.types.is_dictionary(field.type) and not field.type.ordered and field.name not in source.kept:
             table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
     return table.to_pandas()
+
+
+def read_numbers(data: Any) -> Any:
+    """A whole file or Dask frame as a pandas frame; columns of a CSV file with nothing but numbers hold numbers."""
+    import pandas as pd
+
+    frame = read_table(data)
+    if not str(data).lower().endswith((".csv", ".csv.gz")):
+        return frame
+    for name in frame.columns:
+        try:
+            frame[name] = pd.to_numeric(frame[name])
+        except (TypeError, ValueError):
+            continue  # labels
+    return frame
 
 
 def choose(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:

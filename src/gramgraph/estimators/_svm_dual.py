@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,8 @@ __all__ = [
 _BATCH = 8  # rows computed at one miss: the row asked for and the next violators
 _SHRINK_EVERY = 1000
 _SHRINK_BELOW = 0.8
+_HUGE = 1e9  # of p: above, the usual tolerance 1e-3 nears the rounding of sums
+_ROUNDING = 1e-12  # the least tolerance, relative to p, that sums in double precision can reach
 _LARGE = 4096  # points from which a search begins with blocks when the matrix has no room
 
 
@@ -111,8 +113,16 @@ def solve(
 ) -> Solution:
     """Minimize the dual until the largest KKT violation is below `tol`. O(n) a step, O(n d) for a row not in the cache.
 
-    Rows are kept in single precision where their rounding stays far below `tol`; sums are always double.
+    Rows are kept in single precision where their rounding stays far below `tol`; sums are always double. Where p is
+    so large that `tol` is below the rounding of f, the problem is solved in units of p, to rounding.
     """
+    size = float(np.max(np.abs(dual.linear), initial=0.0))
+    if size > _HUGE:
+        small = _times(dual, 1.0 / size)
+        found = solve(small, source, tol=max(tol / size, _ROUNDING), cache_bytes=cache_bytes, max_iter=max_iter,
+                      shrinking=shrinking, precision=precision)  # fmt: skip
+        alpha = np.where(found.alpha == small.upper, dual.upper, size * found.alpha)  # bounds stay exact
+        return _enlarged(found, alpha, dual.sign, size)
     most = max_iter if max_iter >= 0 else np.iinfo(np.int64).max
     dtype: Any = precision or row_type(float(np.max(dual.upper, initial=0.0)), source, tol)
     source.settle(dtype)
@@ -121,6 +131,21 @@ def solve(
     if source.n > max(room, _LARGE):
         dual, steps = approach(dual, source, tol=tol, room=room, dtype=dtype, max_iter=most)
     return _Work(dual, source, tol, cache_bytes, dtype, steps).run(most, shrinking)
+
+
+def _times(dual: Dual, factor: float) -> Dual:
+    """The same problem in other units of p and α: the minimizer and its f are multiplied by the factor."""
+    product = None if dual.product is None else factor * dual.product
+    return replace(
+        dual, linear=factor * dual.linear, upper=factor * dual.upper, start=factor * dual.start, product=product
+    )
+
+
+def _enlarged(found: Solution, alpha: FloatArray, sign: FloatArray, factor: float) -> Solution:
+    """A solution in units of the user, from one in units of p."""
+    scaled: dict[str, Any] = {name: factor * getattr(found, name) for name in ("f", "rho", "half_width", "gap")}
+    objective = factor * (factor * found.objective)
+    return replace(found, alpha=alpha, beta=(sign * alpha).sum(axis=0), objective=objective, **scaled)
 
 
 def row_type(largest: float, source: Source, tol: float) -> type:

@@ -193,6 +193,11 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         self.posterior_ = posterior
         self.jitter_ = float(posterior.jitter)
         self.log_marginal_likelihood_value_ = float(posterior.log_evidence)
+        if np.isnan(self.log_marginal_likelihood_value_):
+            raise ModelError(
+                f"approx_={self.approx_!r}: the evidence overflows, y up to {np.abs(self.y_train_).max():.3g} under "
+                f"{posterior.kernel!r}. What helps: normalize_y=True, or a kernel with a larger variance."
+            )
         for name in ("alpha_", "L_", "mixture_"):
             self.__dict__.pop(name, None)
         if hasattr(posterior, "alpha"):

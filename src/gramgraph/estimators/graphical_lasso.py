@@ -251,10 +251,15 @@ def partial_correlations(precision: Any) -> FloatArray:
     >>> partial_correlations([[2.0, -1.0], [-1.0, 2.0]]).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """
-    T = np.asarray(precision, dtype=np.float64)
+    try:
+        T = np.asarray(precision, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ModelError(f"precision must be a square matrix of numbers; it is {precision!r:.60}.") from None
     if T.ndim != 2 or T.shape[0] != T.shape[1] or not (np.diagonal(T) > 0.0).all():
         raise ModelError(f"precision must be a square matrix with a positive diagonal; its shape is {T.shape}.")
     size = np.sqrt(np.diagonal(T))
     R = T / -size[:, None] / size
+    if not np.abs(R).max(initial=0.0) <= 1.0 + 1e-9:  # NaN as well
+        raise ModelError("precision must be positive semidefinite; some |Θ_ij| is above √(Θ_ii Θ_jj), or NaN.")
     np.fill_diagonal(R, 1.0)
     return R + 0.0  # no negative zeros

@@ -21,8 +21,9 @@ from gramgraph.compile.question import Question
 from gramgraph.data.columns import CodedTable, code_table, column_kinds, distinct_values, smallest_integer, to_pandas
 from gramgraph.data.discretize import Discretizer
 from gramgraph.engines.registry import get_engine
-from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean
 from gramgraph.learn.structure import METHODS, learn_structure
+from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import discrete
 
@@ -36,7 +37,9 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     Parameters
     ----------
-    structure : a method of `gg.learn_structure`: "hill_climb", "tabu", "exact", "pc", "chow_liu", "tan", "naive_bayes".
+    structure : a method of `gg.learn_structure`: "hill_climb", "tabu", "ges", "exact", "pc", "chow_liu", "tan",
+        "naive_bayes", …; or a graph that is given: a `gg.BayesianNetwork`, or edges (parent, child), over "class" and
+        the features by their names in the frame ("x0", "x1", … in an array). Only its graph counts.
     criterion : the score of a search.
     pseudo_count : added to every cell of every table, so that nothing is impossible.
     bins : real features are cut into so many intervals of equal counts.
@@ -54,7 +57,7 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
 
     def __init__(
         self,
-        structure: str = "hill_climb",
+        structure: Any = "hill_climb",
         *,
         criterion: str = "bic",
         pseudo_count: float = 1.0,
@@ -75,14 +78,21 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the network from features X (rows, features) and classes y."""
         method = self._method()
-        if method not in METHODS:
-            raise OptionError(f"structure is one of {', '.join(METHODS)}, not {method!r}")
+        if isinstance(method, str) and method not in METHODS:
+            raise OptionError(
+                f"structure is one of {', '.join(METHODS)}, not {method!r}.{did_you_mean(method, METHODS)}"
+            )
         number = isinstance(self.pseudo_count, (int, float)) and not isinstance(self.pseudo_count, bool)
         if not number or not self.pseudo_count >= 0:
             raise OptionError(f"pseudo_count is a number from 0, not {self.pseudo_count!r}")
         frame = self._frame(X, reset=True)
         y = column_or_1d(y, warn=True)
         check_consistent_length(frame, y)
+        gaps = [i for i, label in enumerate(y.tolist()) if label is None or label != label]
+        if gaps:
+            raise ModelError(
+                f"y contains NaN or None, first in row {gaps[0]}: every row that is learned from has a class"
+            )
         check_classification_targets(y)
         assert_all_finite(y, input_name="y")
         weights = (
@@ -97,11 +107,31 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
                 f"the training data hold one class only ({self.classes_[:1].tolist()}): two or more are needed"
             )
         table = self._learned_columns(frame, codes, weights)
+        given: dict[str, Any] = {} if isinstance(method, str) else self._given(method, table.names)
         self.network_ = learn_structure(
-            table, method=method, score=self.criterion, target=TARGET, root=TARGET, prior=float(self.pseudo_count),
-            missing="families",
+            table, method="hill_climb" if given else method, score=self.criterion, target=TARGET, root=TARGET,
+            prior=float(self.pseudo_count), missing="families", **given,
         )  # fmt: skip
         return self
+
+    def _given(self, structure: Any, names: tuple[str, ...]) -> dict[str, Any]:
+        """A given graph as constraints that leave no other; edges at columns without a value fall away."""
+        edges = structure.edges if isinstance(structure, BayesianNetwork) else structure
+        try:
+            pairs = [(str(parent), str(child)) for parent, child in edges]
+        except (TypeError, ValueError):
+            raise OptionError(
+                f"structure is a method, a BayesianNetwork, or edges (parent, child); not {structure!r}"
+            ) from None
+        own = getattr(self, "feature_names_in_", None)
+        known = [f"x{j}" for j in range(self.n_features_in_)] if own is None else [str(name) for name in own]
+        at = {TARGET: TARGET} | {name: f"x{j}" for j, name in enumerate(known)}
+        for name in (name for pair in pairs for name in pair):
+            if name not in at:
+                raise VariableError.unknown(name, tuple(at))
+        required = [(at[a], at[b]) for a, b in pairs if at[a] in names and at[b] in names]
+        others = [(a, b) for a in names for b in names if a != b and (a, b) not in set(required)]
+        return {"required": required, "forbidden": others}
 
     def predict_proba(self, X: Any) -> FloatArray:
         """p(class | features), (rows, classes); the share of each class where the features are impossible."""
@@ -120,7 +150,7 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         p = self.predict_proba(X)
         return self.classes_[p.argmax(axis=1)]
 
-    def _method(self) -> str:
+    def _method(self) -> Any:
         return self.structure
 
     def _frame(self, X: Any, *, reset: bool) -> Any:
@@ -128,6 +158,7 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
         import pandas as pd
 
         if hasattr(X, "columns") or hasattr(X, "__dataframe__"):
+            to_pandas(X[:0])  # says which name is there twice
             validate_data(self, X, reset=reset, skip_check_array=True)
             frame = to_pandas(X)
             if frame.shape[0] < 1 or frame.shape[1] < 1:

@@ -144,8 +144,10 @@ class GaussianFactor:
         return type(self)(keep, 0.5 * (P + P.T), h, scale, pinned)
 
     def condition(self, evidence: Mapping[Var, Any], /) -> Self:
-        """f(·, e) for observed values; variables outside the scope are ignored."""
-        seen = {var: value for var, value in evidence.items() if var in self.scope}
+        """f(·, e) for observed values, by variable or by name; variables outside the scope are ignored."""
+        names = {var.name: var for var in self.scope}
+        given = {names.get(key, key) if isinstance(key, str) else key: value for key, value in evidence.items()}
+        seen = {var: value for var, value in given.items() if var in self.scope}
         if not seen:
             return self
         keep = tuple(var for var in self.scope if var not in seen)

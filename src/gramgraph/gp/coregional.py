@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
+from gramgraph.gp._shown import OneLine
 from gramgraph.gp.hyper import Search, ascend, random_starts
 from gramgraph.gp.methods import Data
 from gramgraph.gp.posterior import half_of
@@ -147,8 +148,8 @@ class Coregional:
         return new
 
 
-@dataclass(frozen=True, eq=False)
-class CoregionalPosterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class CoregionalPosterior(OneLine):
     """Outputs f_j with Cov(f_i(x), f_j(x′)) = B_ij k(x, x′), given noisy values of all of them."""
 
     kernel: Kernel

@@ -80,7 +80,7 @@ def noise_kernel(X: Any) -> Kernel:
     return 1.0 * RBF(np.where(spread > 0.0, spread, 1.0))
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NoisyPosterior(ExactPosterior):
     """`ExactPosterior` with the learned noise at new points: part of `var` and `cov` unless `latent`."""
 

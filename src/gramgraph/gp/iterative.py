@@ -48,10 +48,12 @@ def conjugate_gradient(
     >>> conjugate_gradient(lambda V: A @ V, lambda V: V, np.ones((3, 1))).X[:, 0].round(6)
     array([1.  , 0.5 , 0.25])
     """
-    X, R = np.zeros_like(B), B.copy()
+    scale = np.abs(B).max(axis=0, initial=0.0)
+    scale = np.where(scale > 0.0, scale, 1.0)  # columns of size 1: no square of theirs overflows
+    X, R = np.zeros_like(B), B / scale
+    size = np.maximum(np.linalg.norm(R, axis=0), 1e-300)
     Z = precondition(R)
     P, rz = Z.copy(), np.einsum("ij,ij->j", R, Z)
-    size = np.maximum(np.linalg.norm(B, axis=0), 1e-300)
     alphas, betas, alive_at = [], [], []
     step = 0
     for step in range(1, steps + 1):  # noqa: B007
@@ -72,7 +74,7 @@ def conjugate_gradient(
         betas.append(beta)
         alive_at.append(alive)
     residual = float((np.linalg.norm(R, axis=0) / size).max()) if B.size else 0.0
-    return _Solution(X, step, residual, _tridiagonals(alphas, betas, alive_at, B.shape[1]))
+    return _Solution(X * scale, step, residual, _tridiagonals(alphas, betas, alive_at, B.shape[1]))
 
 
 def _tridiagonals(alphas: Any, betas: Any, alive: Any, c: int) -> list[tuple[FloatArray, FloatArray]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.gp._shown import OneLine
 from gramgraph.kernels.inputs import count, take
 from gramgraph.linalg.dense import Dense, DenseFactor
 from gramgraph.typing import FloatArray, RandomState
@@ -32,8 +33,8 @@ class ApproximateEvidence:
     converged: bool
 
 
-@dataclass(frozen=True, eq=False)
-class LatentPosterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class LatentPosterior(OneLine):
     """q(f) = GP with mean m + k(x, X) α and covariance k(x, x′) − k(x, X) S½ B⁻¹ S½ k(X, x′), B = I + S½ K S½.
 
     Laplace's approximation and expectation propagation both have this form; S holds the precisions of the Gaussians

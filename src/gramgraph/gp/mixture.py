@@ -60,7 +60,7 @@ class PriorProcess:
         return self.mean(X)[:, :, None] + (half @ Z).reshape(count(X), self.outputs, n_samples)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Mixture:
     """An average of posteriors over hyper-parameters: Σ_i w_i p(f | y, θ_i), by its moments and its draws."""
 
@@ -68,6 +68,9 @@ class Mixture:
     weights: FloatArray  # (m,)
     thetas: FloatArray  # (m, p)
     log_evidence: float | None = None  # with quadrature: log ∫ p(y | θ) p(θ) dθ
+
+    def __repr__(self) -> str:
+        return f"Mixture({len(self.parts)} posteriors, heaviest weight {self.weights.max():.3g})"
 
     def mean(self, X: Any) -> FloatArray:
         """Σ w_i μ_i."""

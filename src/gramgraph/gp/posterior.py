@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
+from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Trend, Weights, factor_and_solve, nearly_singular, residual, solve_weights
 from gramgraph.gp.markov import split_noise
 from gramgraph.gp.means import Mean
@@ -62,8 +63,8 @@ class LeaveOneOut:
     log_density: FloatArray  # (n,) summed over the columns
 
 
-@dataclass(frozen=True, eq=False)
-class ExactPosterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class ExactPosterior(OneLine):
     """f | y by Cholesky. Columns of Y share the kernel, so that they share the factor and the variance.
 
     `mean`, `var` and `cov` are those of f(x) plus the kernel's own noise (`White` terms), as scikit-learn's; with

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.gp._shown import OneLine
 from gramgraph.gp.laplace import Climb, factor_b
 from gramgraph.gp.latent import ApproximateEvidence, draw
 from gramgraph.gp.likelihoods import Softmax
@@ -149,8 +150,8 @@ def softmax_evidence(
     return ApproximateEvidence(mode.log_evidence, theta, mode.f, mode.steps, mode.converged)
 
 
-@dataclass(frozen=True, eq=False)
-class SoftmaxPosterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class SoftmaxPosterior(OneLine):
     """Gaussian approximation of the latent functions of all classes: mean k(x, X) A, covariance k δ − k R k."""
 
     kernel: Kernel

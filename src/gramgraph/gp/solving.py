@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Profile
 from gramgraph.gp.markov import NoiseSplit
 from gramgraph.gp.methods import Data
@@ -21,8 +22,8 @@ if TYPE_CHECKING:
 __all__ = ["SolvePosterior"]
 
 
-@dataclass(frozen=True, eq=False)
-class SolvePosterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class SolvePosterior(OneLine):
     """f | y through Σ⁻¹ [R, H] and a function that solves with Σ."""
 
     kernel: Kernel

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
+from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Profile, prepared, profile
 from gramgraph.gp.markov import NoiseSplit, split_noise
 from gramgraph.gp.methods import Data
@@ -324,8 +325,8 @@ class RandomFeatures:
         return replace(self, data=data)
 
 
-@dataclass(frozen=True, eq=False)
-class SparsePosterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class SparsePosterior(OneLine):
     """f(x) = v(x)ᵀ w + rest with w | y ~ N(C, B⁻¹) and, for inducing points, a rest of variance k(x, x) − |v(x)|²."""
 
     kernel: Kernel

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
+from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Profile, prepared, profile, residual
 from gramgraph.gp.markov import MarkovModel, NoiseSplit, markov_model, split_noise
 from gramgraph.gp.methods import Data
@@ -184,8 +185,8 @@ class StateSpaceMethod:
         return replace(self, data=data)
 
 
-@dataclass(frozen=True, eq=False)
-class StateSpacePosterior:
+@dataclass(frozen=True, eq=False, repr=False)
+class StateSpacePosterior(OneLine):
     """f | y of a Markov process. Every question runs filter and smoother over the data and the asked times, O(n + m).
 
     >>> import numpy as np

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from gramgraph.typing import FloatArray
 
 _NU_STEP = 1e-3
+_PART = 1 << 16  # entries at a time: what lies between stays in the cache, and no whole matrix is held for it
 
 
 def matern(S: FloatArray, nu: float) -> FloatArray:
     """2^(1−ν)/Γ(ν) t^ν K_ν(t) with t = √(2ν s); 1 at s = 0."""
-    return _bessel(np.sqrt(2.0 * nu * S), nu, nu, 1.0)
+    return _in_parts(S, lambda s: _bessel(np.sqrt(2.0 * nu * s), nu, nu, 1.0))
 
 
 def matern_slope(S: FloatArray, nu: float) -> FloatArray:
@@ -20,15 +23,28 @@ def matern_slope(S: FloatArray, nu: float) -> FloatArray:
     At s = 0 it is −ν / (2(ν − 1)) for ν > 1; for ν ≤ 1 there is none, and 0 stands, the mean of both sides.
     """
     limit = 1.0 / (2.0 * (nu - 1.0)) if nu > 1.0 else 0.0
-    return -nu * _bessel(np.sqrt(2.0 * nu * S), nu - 1.0, nu, limit)
+    return _in_parts(S, lambda s: -nu * _bessel(np.sqrt(2.0 * nu * s), nu - 1.0, nu, limit))
 
 
 def matern_by_nu(S: FloatArray, nu: float) -> FloatArray:
     """∂/∂ν, numeric: a five-point difference of relative step 1e-3, error about 1e-11."""
     h = _NU_STEP * nu
-    near = matern(S, nu + h) - matern(S, nu - h)
-    far = matern(S, nu + 2 * h) - matern(S, nu - 2 * h)
-    return (8.0 * near - far) / (12.0 * h)
+
+    def slope(s: FloatArray) -> FloatArray:
+        near = matern(s, nu + h) - matern(s, nu - h)
+        far = matern(s, nu + 2 * h) - matern(s, nu - 2 * h)
+        return np.asarray((8.0 * near - far) / (12.0 * h))
+
+    return _in_parts(S, slope)
+
+
+def _in_parts(S: FloatArray, f: Callable[[FloatArray], FloatArray]) -> FloatArray:
+    """f of every entry, some at a time."""
+    out = np.empty(S.shape)
+    flat, found = np.ravel(S), out.reshape(-1)
+    for start in range(0, flat.size, _PART):
+        found[start : start + _PART] = f(flat[start : start + _PART])
+    return out
 
 
 def _bessel(t: FloatArray, order: float, nu: float, limit: float) -> FloatArray:

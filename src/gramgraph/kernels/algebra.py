@@ -11,7 +11,7 @@ import numpy as np
 
 from gramgraph.kernels.base import Cotangent, Kernel, Pull
 from gramgraph.kernels.inputs import KernelError
-from gramgraph.kernels.parameters import parameter, show_number
+from gramgraph.kernels.parameters import is_whole, parameter, show_number
 from gramgraph.typing import FloatArray, RandomState
 
 if TYPE_CHECKING:
@@ -64,7 +64,7 @@ def divide(left: Kernel, right: float) -> Kernel:
 
 def power(base: Kernel, exponent: int) -> Kernel:
     """k ** p for a whole p ≥ 1."""
-    if isinstance(exponent, bool) or exponent != int(exponent) or exponent < 1:
+    if not is_whole(exponent) or exponent < 1:
         raise KernelError(
             f"kernel ** {exponent!r}: expected a whole exponent ≥ 1; other powers are in general not positive definite."
         )

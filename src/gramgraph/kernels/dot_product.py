@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull, parameter
+from gramgraph.kernels.parameters import is_whole
 from gramgraph.typing import FloatArray
 
 __all__ = ["ArcCosine", "Linear", "Polynomial", "QuadraticForm", "Sigmoid"]
@@ -80,7 +81,7 @@ class Polynomial(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.degree != int(self.degree) or self.degree < 1:
+        if not is_whole(self.degree) or self.degree < 1:
             raise KernelError(f"Polynomial.degree: expected a whole number ≥ 1, got {self.degree!r}.")
         object.__setattr__(self, "degree", int(self.degree))
         _check_offset(self, "offset")

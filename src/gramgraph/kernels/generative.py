@@ -182,7 +182,7 @@ class GaussianProbabilityProduct(Kernel):
     """k(p, q) = ∫ p(x)^power q(x)^power dx of two normal distributions, in closed form.
 
     Inputs: a list of pairs (mean (d,), covariance), the covariance a matrix (d, d), a vector (d,) of variances or one
-    number. With S = Σ + Σ′ and power ρ:
+    number; or of `Gaussian` and `Normal` distributions. With S = Σ + Σ′ and power ρ:
     log k = (1 − ρ)(d log 2π + ½ log|Σ||Σ′|) − (d/2) log 2πρ − ½ log|S| − (ρ/2)(μ − μ′)ᵀS⁻¹(μ − μ′).
     Power 1/2 is the Bhattacharyya affinity, power 1 the expected likelihood. Cost O(d³) a pair. Gradients by the inputs
     have the mean and the rows of the covariance side by side, (n, d + d²).
@@ -197,9 +197,12 @@ class GaussianProbabilityProduct(Kernel):
         """A list of (mean, covariance) of one dimension, covariances positive definite."""
         out = []
         for i, item in enumerate(X):
-            if not isinstance(item, (tuple, list)) or len(item) != 2:
+            if not isinstance(item, (tuple, list)) and hasattr(item, "mean"):
+                item = (item.mean, getattr(item, "cov", getattr(item, "variance", None)))
+            if not isinstance(item, (tuple, list)) or len(item) != 2 or callable(item[0]) or item[1] is None:
                 raise KernelError(
-                    f"GaussianProbabilityProduct: expected pairs (mean, covariance); entry {i} is {item!r}."
+                    "GaussianProbabilityProduct: expected pairs (mean, covariance), Gaussian or Normal distributions; "
+                    f"entry {i} is {item!r}."
                 )
             mean = np.atleast_1d(np.asarray(item[0], dtype=np.float64))
             cov = np.asarray(item[1], dtype=np.float64)

@@ -12,7 +12,7 @@ from gramgraph.exceptions import did_you_mean, listing
 from gramgraph.kernels.inputs import KernelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["Parametrized", "parameter", "show_number"]
+__all__ = ["Parametrized", "is_whole", "parameter", "show_number"]
 
 
 class Transform(NamedTuple):
@@ -305,6 +305,12 @@ def _same(a: Any, b: Any) -> bool:
     if isinstance(a, tuple) and isinstance(b, tuple):
         return len(a) == len(b) and all(_same(x, y) for x, y in zip(a, b, strict=True))
     return bool(a == b)
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number; words, truth values, NaN and arrays are not."""
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    return number and float(value).is_integer()
 
 
 def show_number(value: float, digits: int | None = None) -> str:

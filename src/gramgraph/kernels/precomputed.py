@@ -34,7 +34,10 @@ class Precomputed(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        K = np.array(self.matrix, dtype=np.float64)
+        try:
+            K = np.array(self.matrix, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise KernelError(f"Precomputed: expected a square matrix of numbers, got {self.matrix!r:.60}.") from None
         if K.ndim != 2 or K.shape[0] != K.shape[1]:
             raise KernelError(f"Precomputed: expected a square matrix (n, n), got shape {K.shape}.")
         if not np.isfinite(K).all():
@@ -113,8 +116,8 @@ class FunctionKernel(Kernel):
     `parameters` {name: number} can be learned; those in `positive` stay so (their logarithm stands in theta). With
     `vectorized=True` the function takes two sequences of points and gives the (n, m) matrix; otherwise it is called
     once a pair, for one half of them without Y. The gradient is numeric: central differences, two Gram matrices a
-    parameter, each contracted at once, so memory is O(n m). Inputs have no gradient. That the function is positive
-    definite is the user's promise, `positive_definite`.
+    parameter, each contracted at once, so memory is O(n m); points that are rows of real numbers have one too. That the
+    function is positive definite is the user's promise, `positive_definite`.
 
     >>> laplace = lambda x, y, width: np.exp(-abs(x - y) / width)
     >>> k = FunctionKernel(laplace, parameters={"width": 2.0}, positive=["width"])
@@ -180,8 +183,7 @@ class FunctionKernel(Kernel):
         return K
 
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
-        if inputs:
-            raise KernelError("FunctionKernel: there is no gradient by the inputs of a function of the user.")
+        slopes = self._slopes(X, Y) if inputs else None
 
         def pull(bar: FloatArray) -> Cotangent:
             theta = self.theta
@@ -192,6 +194,34 @@ class FunctionKernel(Kernel):
                 change = self.with_theta(theta + step)._gram(X, Y)
                 change -= self.with_theta(theta - step)._gram(X, Y)
                 found[i] = np.vdot(bar, change) / (2.0 * step[i])
-            return Cotangent(found)
+            return Cotangent(found) if slopes is None else Cotangent(found, *slopes(bar))
 
         return self._gram(X, Y), pull
+
+    def _slopes(self, X: Any, Y: Any | None) -> Callable[[FloatArray], tuple[FloatArray, ...]]:
+        """bar_K → gradients by the points, from central differences: two Gram matrices a column."""
+        for Z in (X, Y):
+            if Z is not None and (np.asarray(Z).dtype.kind != "f" or np.ndim(Z) > 2):
+                raise KernelError(
+                    "FunctionKernel: expected points that are rows of real numbers for a gradient by them; other "
+                    "kinds have none."
+                )
+
+        def one_sided(A: FloatArray, B: FloatArray, bar: FloatArray) -> FloatArray:
+            columns = A[:, None] if A.ndim == 1 else A
+            out = np.empty(columns.shape)
+            for c in range(columns.shape[1]):
+                step = _STEP * np.maximum(1.0, np.abs(columns[:, c]))
+                up, down = columns.copy(), columns.copy()
+                up[:, c] += step
+                down[:, c] -= step
+                change = self._gram(up.reshape(A.shape), B) - self._gram(down.reshape(A.shape), B)
+                out[:, c] = (bar * change).sum(axis=1) / (up[:, c] - down[:, c])
+            return out
+
+        def slopes(bar: FloatArray) -> tuple[FloatArray, ...]:
+            if Y is None:  # k(x_i, x_j) moves with both of its points, alike by symmetry
+                return (one_sided(np.asarray(X), np.asarray(X), bar + bar.T),)
+            return one_sided(np.asarray(X), np.asarray(Y), bar), one_sided(np.asarray(Y), np.asarray(X), bar.T)
+
+        return slopes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull
+from gramgraph.kernels.parameters import is_whole
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ class IntegratedWiener(_FromOrigin):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.order != int(self.order) or not 0 <= self.order <= 8:
+        if not is_whole(self.order) or not 0 <= self.order <= 8:
             raise KernelError(f"IntegratedWiener.order: expected a whole number from 0 to 8, got {self.order!r}.")
 
     def state_space(self) -> StateSpace:

@@ -10,6 +10,7 @@ import numpy as np
 
 from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull, parameter
 from gramgraph.kernels.discrete import encode
+from gramgraph.kernels.parameters import is_whole
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["EditDistance", "Graph", "RandomWalk", "Spectrum", "Subsequence"]
@@ -60,7 +61,7 @@ def _pair(X: list[Word], Y: list[Word] | None) -> tuple[IntArray, IntArray, IntA
 
 
 def _whole(value: Any, name: str) -> int:
-    if value != int(value) or value < 1:
+    if not is_whole(value) or value < 1:
         raise KernelError(f"{name}: expected a whole number ≥ 1, got {value!r}.")
     return int(value)
 

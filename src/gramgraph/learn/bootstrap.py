@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,14 @@ from gramgraph._progress import Progress, reporting
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
-from gramgraph.data.stream import is_stream, stream_counts
+from gramgraph.data.stream import is_stream
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.checkpoint import Checkpoint, digest
+from gramgraph.learn.constraints import count
 from gramgraph.learn.mixed_table import MixedTable, read_table
 from gramgraph.learn.parameters import add_up, family_counts, pseudo_counts, tables_from
+from gramgraph.learn.rows import read_all_rows
+from gramgraph.learn.strength_map import StrengthMap
 from gramgraph.learn.structure import LearnedNetwork, learn_structure
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
@@ -27,12 +30,26 @@ __all__ = ["EdgeStrengths", "bootstrap_edges"]
 
 @dataclass(frozen=True, eq=False)
 class EdgeStrengths:
-    """`forward[a, b]`: the share of graphs with a -> b, links without direction counted half each way."""
+    """`forward[a, b]`: the share of graphs with a -> b, links without direction counted half each way.
+
+    After `calibrated` the sum of both directions is the probability that the pair is joined; `calibration` is the map.
+    """
 
     names: tuple[str, ...]
     forward: FloatArray
     n_graphs: int
     _table: CodedTable | MixedTable
+    _options: dict[str, Any] = field(default_factory=dict)
+    calibration: StrengthMap | None = None
+
+    def __repr__(self) -> str:
+        joined = self.forward + self.forward.T
+        sure = int((np.triu(joined, 1) >= 0.5).sum())
+        return (
+            f"EdgeStrengths({len(self.names)} variables, {self.n_graphs} graphs, {sure} edges in half of them or more)"
+            if self.calibration is None
+            else f"EdgeStrengths({len(self.names)} variables, calibrated, {sure} edges with probability 0.5 or more)"
+        )
 
     def to_frame(self) -> Any:
         """One row per pair that was ever joined, the surest first: strength (joined) and direction (from → to)."""
@@ -47,6 +64,37 @@ class EdgeStrengths:
                     rows.append((*ends, float(strength), float(max(self.forward[i, j], self.forward[j, i]) / strength)))
         rows.sort(key=lambda row: (-row[2], row[0], row[1]))
         return pd.DataFrame(rows, columns=["from", "to", "strength", "direction"])
+
+    def calibrated(
+        self,
+        worlds: int = 10,
+        *,
+        random_state: RandomState = None,
+        n_jobs: int = 1,
+        client: Any = None,
+        progress: Progress = False,
+    ) -> EdgeStrengths:
+        """Strengths as probabilities: what strengths mean is looked up in simulated data whose graph is known.
+
+        For each of the `worlds` a network is learned with BIC (and the same constraints) from a sample of the rows and
+        fitted to all of them; as many rows are drawn from it, with the same gaps and weights, and strengths are counted
+        on them just as on the data. All pairs together, strong and weak, true and false, give a smooth monotone map
+        from strength to the share of true edges, which is applied here. Edges too weak for BIC in any sample are in no
+        world: pairs of small strength may be true a little more often than said.
+
+        Cost: `worlds` bootstraps of min(n, 50) graphs each. Pairs that constraints decide stay as they are. Ctrl-C
+        takes the worlds so far.
+
+        >>> import gramgraph as gg
+        >>> frame = gg.datasets.asia().sample(500, random_state=0)
+        >>> strengths = gg.learn.bootstrap_edges(frame, 20, score="aic", random_state=0)
+        >>> strengths.calibrated(3, random_state=0)
+        EdgeStrengths(8 variables, calibrated, 6 edges with probability 0.5 or more)
+        """
+        from gramgraph.learn.calibration import calibrate
+
+        seed = np.random.SeedSequence(_entropy(random_state))
+        return calibrate(self, worlds, seed, n_jobs=n_jobs, client=client, progress=progress)
 
     def average_network(self, threshold: float = 0.5, *, prior: Any = None) -> BayesianNetwork:
         """The network of all edges with at least this strength, the surest first; those that close a cycle are left."""
@@ -81,6 +129,7 @@ def bootstrap_edges(
     data: Any,
     n: int = 100,
     *,
+    calibrate: int = 0,
     random_state: RandomState = None,
     n_jobs: int = 1,
     client: Any = None,
@@ -98,6 +147,9 @@ def bootstrap_edges(
     die on the way. `checkpoint` names a file in which the graphs found so far are noted; called again with it, the
     bootstrap goes on from there, also to a larger `n`. Ctrl-C keeps the graphs found so far.
 
+    `calibrate` (10, say) turns the strengths into probabilities by so many simulated data sets, as
+    `EdgeStrengths.calibrated` tells; it is not part of the checkpoint, and left out after Ctrl-C.
+
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(1000, random_state=0)
     >>> strengths = gg.learn.bootstrap_edges(frame, 10, random_state=0)
@@ -106,6 +158,7 @@ def bootstrap_edges(
     """
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise OptionError(f"n is how many samples are drawn, a whole number from 1, not {n!r}")
+    calibrate = count(calibrate, "calibrate")
     table = _table(data, options.pop("weights", None), client, progress)
     for name in ("required", "forbidden", "tiers"):
         if options.get(name) is not None:
@@ -135,15 +188,20 @@ def bootstrap_edges(
             found.close()
             if note is not None:
                 note.save(noted, now=True)
-    return EdgeStrengths(table.names, total / max(done, 1), done, table)
+    out = EdgeStrengths(table.names, total / max(done, 1), done, table, options)
+    if not calibrate or done < n:
+        return out
+    from gramgraph.learn.calibration import calibrate as by_worlds
+
+    seed = np.random.SeedSequence(entropy, spawn_key=(0, 1))  # no sample of the rows has this one
+    return by_worlds(out, calibrate, seed, n_jobs=n_jobs, client=client, progress=progress)
 
 
 def _table(data: Any, weights: Any, client: Any, progress: Progress) -> CodedTable | MixedTable:
     if not is_stream(data):
         return read_table(data, weights)
-    if weights is not None:
-        raise OptionError("weights are for frames in memory, not for files and streams")
-    return stream_counts(data, client=client, progress=progress).to_table()
+    table = read_all_rows(data, weights, client=client, progress=progress)
+    return table.to_table() if isinstance(table, Counts) else table
 
 
 def _begin(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import combinations
+from threading import Event
 
 import numpy as np
 
@@ -26,6 +27,7 @@ def ges(
     *,
     max_steps: int | None = None,
     tell: Callable[[int], object] | None = None,
+    ended: Event | None = None,
 ) -> tuple[list[tuple[int, ...]], list[Move]]:
     """Parents in a graph of the best class found, and the steps.
 
@@ -34,7 +36,8 @@ def ges(
     to x form a clique that blocks every semi-directed path from y to x; Delete(x, y, H) when what H leaves of them is a
     clique. Its gain is the difference of two families of y, so that every decomposable score will do; with one that is
     equal for equivalent graphs and enough data the class that generated them is found. With constraints, classes
-    without a member that keeps them are passed over. Ctrl-C ends the search with the best class so far.
+    without a member that keeps them are passed over. Ctrl-C ends the search with the best class so far and sets
+    `ended`.
     Sources: D. Chickering, JMLR 2002; A. Hauser and P. Bühlmann, JMLR 2012, for turning.
     """
     search = _Search(scores, constraints, _class_of(start), list(start))
@@ -51,7 +54,8 @@ def ges(
             if len(search.moves) in (before, limit):
                 break
     except KeyboardInterrupt:
-        pass
+        if ended is not None:
+            ended.set()
     return search.parents, search.moves
 
 

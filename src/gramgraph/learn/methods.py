@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from threading import Event
 from typing import Any
 
 from gramgraph._progress import Progress, reporting
@@ -45,6 +46,7 @@ class Problem:
     checkpoint: str | os.PathLike[str] | None = None
     about: tuple[Any, ...] = ()  # what else a checkpoint must agree in
     progress: Progress = False
+    time_limit: float | None = None
 
     def steps(self, default: int) -> int:
         """The patience."""
@@ -53,11 +55,12 @@ class Problem:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """Parents of every variable, the steps of the search, whether Ctrl-C ended it."""
+    """Parents of every variable, the steps of the search, whether it ended early, a score that no graph exceeds."""
 
     parents: Parents
     moves: list[Move] = field(default_factory=list)
     interrupted: bool = False
+    bound: float | None = None
 
 
 def find_graph(problem: Problem) -> Found:
@@ -92,16 +95,21 @@ def _ges(problem: Problem) -> Found:
     """From the start, and from what hill climbing makes of it: the better class."""
     from gramgraph.learn.ges import ges
 
+    ended = Event()
     with _steps(problem) as report:
-        first, moves = ges(problem.scores, problem.constraints, problem.start, max_steps=problem.max_steps, tell=report)
-        if problem.max_steps is not None:
-            return Found(first, moves)
+        first, moves = ges(
+            problem.scores, problem.constraints, problem.start, max_steps=problem.max_steps, tell=report, ended=ended
+        )
+        if problem.max_steps is not None or ended.is_set():
+            return Found(first, moves, ended.is_set())
         search = Search(problem.scores, problem.constraints, list(problem.start))
-        climbed = hill_climb(search, patience=PATIENCE["hill_climb"])
-        second, more = ges(problem.scores, problem.constraints, climbed, tell=report)
+        second, more = hill_climb(search, patience=PATIENCE["hill_climb"]), list[Move]()
+        if not search.interrupted:
+            second, more = ges(problem.scores, problem.constraints, second, tell=report, ended=ended)
+    interrupted = search.interrupted or ended.is_set()
     if _total(problem, second) > _total(problem, first) + 1e-9:
-        return Found(second, [*search.moves, *more], search.interrupted)
-    return Found(first, moves)
+        return Found(second, [*search.moves, *more], interrupted)
+    return Found(first, moves, interrupted)
 
 
 def _total(problem: Problem, parents: Parents) -> float:
@@ -111,7 +119,7 @@ def _total(problem: Problem, parents: Parents) -> float:
 def _order(problem: Problem) -> Found:
     from gramgraph.learn.order_search import order_search
 
-    restarts = count(problem.restarts, "restarts")
+    restarts, ended = count(problem.restarts, "restarts"), Event()
     with reporting(problem.progress, restarts + 1, "starts") as report:
         parents, moves = order_search(
             problem.scores,
@@ -121,14 +129,22 @@ def _order(problem: Problem) -> Found:
             patience=None if problem.patience is None else count(problem.patience, "patience"),
             random_state=problem.random_state,
             tell=report,
+            ended=ended,
         )
-    return Found(parents, moves)
+    return Found(parents, moves, ended.is_set())
 
 
 def _exact(problem: Problem) -> Found:
     from gramgraph.learn.exact_search import best_graph
 
-    return Found(best_graph(problem.scores, len(problem.start), problem.constraints, problem.table.names))
+    best = best_graph(
+        problem.scores,
+        len(problem.start),
+        problem.constraints,
+        problem.table.names,
+        time_limit=problem.time_limit,
+    )
+    return Found(best.parents, interrupted=best.interrupted, bound=best.bound)
 
 
 def _pc(problem: Problem) -> Found:

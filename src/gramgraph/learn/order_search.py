@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from threading import Event
 
 import numpy as np
 
@@ -26,23 +27,28 @@ def order_search(
     patience: int | None = None,
     random_state: int = 0,
     tell: Callable[[int], object] | None = None,
+    ended: Event | None = None,
 ) -> tuple[list[tuple[int, ...]], list[Move]]:
     """Parents in the best graph met, and the swaps that led there.
 
     From the order of a hill-climbed graph, then from `restarts` random ones: the best swap of two neighbors in the
     order, a pair not being swapped back for a while, until `patience` (default: the number of variables) swaps in a row
     did not help. Each variable has up to 12 possible parents (those of the climbed graph and the best ones by
-    themselves) and up to 5 parents. Only two families change with a swap. Ctrl-C keeps the best so far.
+    themselves) and up to 5 parents. Only two families change with a swap. Ctrl-C keeps the best so far
+    and sets `ended`.
     Source: M. Teyssier and D. Koller, UAI 2005.
     """
     n = len(start)
     climb = Search(scores, constraints, list(start))
     climbed = hill_climb(climb, patience=10)
-    sets = _sets(scores, constraints, climbed)
+    sets: list[ParentSets] = []
     rng = np.random.default_rng(random_state)
     idle = n if patience is None else patience
     best_score, best_order, best_moves = -np.inf, list(range(n)), list[Move]()
     try:
+        if climb.interrupted:
+            raise KeyboardInterrupt
+        sets = _sets(scores, constraints, climbed)
         for attempt in range(restarts + 1):
             keys = rng.random(n) if attempt else np.zeros(n)
             known = [tuple(np.flatnonzero(constraints.required[:, v]).tolist()) for v in range(n)]
@@ -54,7 +60,10 @@ def order_search(
             if tell:
                 tell(attempt + 1)
     except KeyboardInterrupt:
-        pass
+        if ended is not None:
+            ended.set()
+        if best_score == -np.inf:
+            return climbed, climb.moves
     return _parents(sets, best_order), best_moves
 
 

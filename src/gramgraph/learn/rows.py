@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import warnings
 from typing import Any
 
 from gramgraph._progress import Progress
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
-from gramgraph.data.stream import is_stream, stream_counts
+from gramgraph.data.packed import RealColumnError
+from gramgraph.data.stream import is_dask, is_stream, read_numbers, stream_counts
 from gramgraph.exceptions import ModelWarning, OptionError, VariableError
 from gramgraph.learn.mixed_table import MixedTable, read_table
 
@@ -42,10 +44,21 @@ def read_all_rows(
     if is_stream(data):
         if weights is not None:
             raise OptionError("weights are for frames in memory, not for files and streams")
-        table = stream_counts(data, client=client, progress=progress)
+        table = _read_stream(data, client, progress)
     else:
         found = read_table(data, weights)
         table = Counts(found) if isinstance(found, CodedTable) else found
     if not table.rows or not table.variables:
         raise VariableError("there are no rows or no columns to learn from")
     return table
+
+
+def _read_stream(data: Any, client: Any, progress: Progress) -> Counts | MixedTable:
+    """Counts in one pass; a table with real-valued columns is read into memory, where it can be read a second time."""
+    try:
+        return stream_counts(data, client=client, progress=progress)
+    except RealColumnError:
+        if not (isinstance(data, (str, os.PathLike)) or is_dask(data)):
+            raise
+    found = read_table(read_numbers(data))
+    return Counts(found) if isinstance(found, CodedTable) else found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from threading import Event
 
 import numpy as np
 
@@ -92,13 +93,15 @@ def structural_em(
     patience: int = 10,
     random_state: int = 0,
     tell: Callable[[int], object] | None = None,
+    ended: Event | None = None,
 ) -> tuple[Parents, Tables, float, list[Move]]:
     """Parents of the best graph found, expected counts of its families, its score, and what every round changed.
 
     The score is the log-likelihood of what the rows show less ½ log n ("bic") or 1 ("aic") for each parameter. A round
     fills the gaps in all ways, weighted by their probability under the graph and tables at hand, searches a graph on
     the expected counts from the graph at hand, and improves its tables by EM: the score never goes down. `start` is the
-    first graph. Source: N. Friedman, UAI 1998. Cost: rounds × (completions × families that are scored).
+    first graph. Ctrl-C keeps the graph of the last round and sets `ended`. Source: N. Friedman, UAI 1998.
+    Cost: rounds × (completions × families that are scored).
     """
     if score not in ("bic", "aic"):
         raise OptionError(f"structural EM raises 'bic' or 'aic', not {score!r}")
@@ -117,6 +120,8 @@ def structural_em(
         for done in range(ROUNDS):
             search = Search(FamilyScores(filled.counts(weights), score), constraints, list(parents))
             found = hill_climb(search, patience=patience)
+            if search.interrupted:
+                raise KeyboardInterrupt
             ordered = [tuple(sorted(row)) for row in found]
             first = _maximize(filled, ordered, weights)
             new_weights, log_likelihood = _em(filled, ordered, first, n)
@@ -128,7 +133,8 @@ def structural_em(
             if tell:
                 tell(done + 1)
     except KeyboardInterrupt:
-        pass
+        if ended is not None:
+            ended.set()
     counts = filled.counts(weights)
     tables = [np.asarray(counts.table((*found, v)), np.float64) for v, found in enumerate(parents)]
     return parents, tables, best, moves

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from threading import Event
 from typing import Any
 
 import numpy as np
@@ -42,8 +43,14 @@ class StructureReport:
     score_name: str
     score: float
     moves: tuple[tuple[str, str, str, float, float], ...]
-    interrupted: bool = False  # whether Ctrl-C ended the search
+    interrupted: bool = False  # whether Ctrl-C or the time limit ended the search
     equivalence_class: NamedGraph | None = None
+    bound: float | None = None  # a score that no graph exceeds, from exact search
+
+    @property
+    def gap(self) -> float | None:
+        """How much more than this graph the best of all can score; 0 where this is the best, None if not known."""
+        return None if self.bound is None else max(self.bound - self.score, 0.0)
 
     @property
     def trace(self) -> tuple[float, ...]:
@@ -97,6 +104,7 @@ def learn_structure(
     max_given: int = 3,
     hidden: Mapping[str, int | Sequence[str]] | None = None,
     restarts: int = 5,
+    time_limit: float | None = None,
     random_state: int = 0,
     client: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
@@ -110,13 +118,15 @@ def learn_structure(
     Parameters
     ----------
     data : pandas, polars or Arrow frame, a dict of columns, the path of a CSV or Parquet file of any size, or an Arrow
-        stream (a DuckDB relation, say), which is read once; or a Dask frame.
+        stream (a DuckDB relation, say), which is read once; or a Dask frame. Files and Dask frames with real-valued
+        columns are read into memory.
     missing : "rows" (rows with a missing cell are left out, with a warning) or "families" (they count for the families
         that they show, and each family's counts are scaled to all rows: more data, but too many edges).
     method : searches by score: "hill_climb" (add, remove or reverse one edge, the best step first, until `patience` =
         10 steps in a row did not help; 0 stops at the first), "tabu" (the same with a patience of 50), "ges" (greedy
         search over equivalence classes), "order" (swaps in an order of the variables, from `restarts` random ones),
-        "exact" (the best of all graphs, to about 20 variables, or more where few parent sets compete). By tests of
+        "exact" (the best of all graphs, to about 20 variables, to 30 where few parent sets compete; with `time_limit`
+        the best one found in so many seconds, and `report.gap`, how much more any graph can score). By tests of
         conditional independence: "pc" (`test` at level `alpha`, given up to `max_given` others), "mmhc" (tests find
         neighbors, hill climbing the arrows). Trees: "chow_liu" (from `root`), "tan" (tree-augmented naive Bayes around
         `target`), "naive_bayes". Rows with gaps: "structural_em" (graph and tables in turn, from all completions of the
@@ -131,7 +141,8 @@ def learn_structure(
     checkpoint : a file in which "hill_climb" and "tabu" note every few seconds how far they are; called again with the
         same data and options, they go on from there, to the same network. Remove it to begin anew.
 
-    Ctrl-C ends a search with the best graph so far (`report.interrupted`).
+    Ctrl-C ends a search by score with the best graph so far (`report.interrupted`); tests of independence it ends with
+    `KeyboardInterrupt`, because a graph before their end means nothing.
 
     The answer is a network (`query`, `sample`, … work at once) with a `report`: the score, and every step.
 
@@ -162,12 +173,23 @@ def learn_structure(
         table, scores, _without_constants(table, constraints), start_graph(table, start, constraints), method,
         patience, max_steps, test, alpha,
         max_given, target, root, restarts, random_state, checkpoint, (score, equivalent_sample_size, missing), progress,
+        _seconds(time_limit, method),
     )  # fmt: skip
     found = find_graph(problem)
     net = _network(table, found.parents, prior, equivalent_sample_size)
     total = scores.total(net._parents)
-    net.report = _report(net, method, scores.name, total, found.moves, found.interrupted)
+    net.report = _report(net, method, scores.name, total, found.moves, found.interrupted, found.bound)
     return net
+
+
+def _seconds(time_limit: float | None, method: str) -> float | None:
+    if time_limit is None:
+        return None
+    if method != "exact":
+        raise OptionError(f"time_limit is for method='exact', not {method!r}: Ctrl-C ends the others with their best")
+    if isinstance(time_limit, bool) or not isinstance(time_limit, (int, float, np.number)) or not time_limit > 0:
+        raise OptionError(f"time_limit is a positive number of seconds, not {time_limit!r}")
+    return float(time_limit)
 
 
 def _no_such(method: str) -> str:
@@ -213,11 +235,17 @@ def _without_constants(table: Counts | MixedTable, constraints: Constraints) -> 
 
 
 def _report(
-    net: BayesianNetwork, method: str, name: str, total: float, moves: list[Move], interrupted: bool
+    net: BayesianNetwork,
+    method: str,
+    name: str,
+    total: float,
+    moves: list[Move],
+    interrupted: bool,
+    bound: float | None = None,
 ) -> StructureReport:
     names = (*net.variables, "")  # a step that changes no edge stands with position -1
     told = tuple((m.kind, names[m.parent], names[m.child], m.gain, m.score) for m in moves)
-    return StructureReport(method, name, total, told, interrupted, net.cpdag())
+    return StructureReport(method, name, total, told, interrupted, net.cpdag(), bound)
 
 
 def _network(table: Counts | MixedTable, parents: list[tuple[int, ...]], prior: Any, ess: float) -> LearnedNetwork:
@@ -257,15 +285,16 @@ def _from_gaps(
     if not list(start.edges if isinstance(start, BayesianNetwork) else start):
         first = _from_hidden(first, constraints, len(table.variables))
     steps = PATIENCE["hill_climb"] if patience is None else count(patience, "patience")
+    ended = Event()
     with reporting(progress, ROUNDS, "rounds") as report:
         parents, counts, total, moves = structural_em(
-            coded, score, constraints, first, patience=steps, random_state=random_state, tell=report
+            coded, score, constraints, first, patience=steps, random_state=random_state, tell=report, ended=ended
         )
     bare = LearnedNetwork.from_parts(coded.variables, [None] * len(parents), parents=parents)
     extra = pseudo_counts(bare, coded.variables, prior, ess)
     fitted = tables_from(bare, coded.variables, [c + more for c, more in zip(counts, extra, strict=True)])
     net = LearnedNetwork.from_parts(fitted._vars, fitted._conditionals, check=False)
-    net.report = _report(net, "structural_em", score, total, moves, False)
+    net.report = _report(net, "structural_em", score, total, moves, ended.is_set())
     return net
 
 
@@ -301,6 +330,10 @@ def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sam
     >>> gg.learn.score(net, frame, "bic") > gg.learn.score(gg.BayesianNetwork("rain; wet"), frame[["rain", "wet"]])
     False
     """
+    if not isinstance(net, BayesianNetwork):
+        raise OptionError(
+            f"a network is expected, then the data; not {type(net).__name__}. Edges make one: gg.BayesianNetwork(edges)"
+        )
     frame = to_pandas(data)
     if any(not var.is_discrete for var in net._vars) or _has_real(net, frame):
         return MixedScores(_columns_of(net, frame).complete(), score).total(net._parents)

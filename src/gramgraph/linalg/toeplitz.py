@@ -12,6 +12,9 @@ from gramgraph.typing import Array, FloatArray
 
 __all__ = ["Toeplitz", "ToeplitzFactor"]
 
+#: Largest error of A x = (1, 0, …, 0) with which a factor is trusted.
+_MISSED = 1e-4
+
 
 @dataclass(frozen=True, eq=False)
 class Toeplitz:
@@ -64,7 +67,11 @@ class Toeplitz:
         return np.full(self.n, self.c[0])
 
     def factor(self, *, max_jitter: float = MAX_JITTER) -> ToeplitzFactor:
-        """Durbin's recursion, n² operations and O(n) memory."""
+        """Durbin's recursion, n² operations and O(n) memory.
+
+        Jitter grows until the first column of the inverse solves its own equation: positive pivots alone would let
+        matrices pass whose solutions are rounding errors.
+        """
         from gramgraph._numerics.gram_algebra import durbin
 
         scale = float(self.c[0])
@@ -74,7 +81,11 @@ class Toeplitz:
         def lifted(jitter: float) -> FloatArray | None:
             c = self.c.copy()
             c[0] += jitter
-            return c if durbin(c, errors, phi) == self.n and errors.min() > floor else None
+            if durbin(c, errors, phi) != self.n or errors.min() <= floor:
+                return None
+            missed = Toeplitz(c).matvec(np.concatenate([[1.0], -phi[1:]]) / errors[-1])
+            missed[0] -= 1.0
+            return c if np.abs(missed).max() < _MISSED else None
 
         c, jitter = with_jitter(lifted, scale, "The Toeplitz matrix", limit=max_jitter)
         return ToeplitzFactor(c, errors, np.concatenate([[1.0], -phi[1:]]) / errors[-1], jitter)

@@ -134,6 +134,10 @@ class Asking:
         early: within `gap` of the best in log units, or after `time_limit` seconds). With `k`, a list of the k best
         assignments. A table of cases gives a data frame.
 
+        Where an exact answer does not fit, `time_limit=60` lets a search run so long instead; the answer's `bound` is
+        above the log_prob of every assignment. Searches by name: engine="search" (that one), "trws" (sequential
+        reweighted messages), "graph_cut" (exact for attractive binary pairs), "bp" (max-product), "icm" (the baseline).
+
         >>> import gramgraph as gg
         >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
         'yes'

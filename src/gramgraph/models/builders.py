@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from numbers import Integral
 from typing import Any
 
@@ -46,13 +46,11 @@ def ising_grid(rows: int, cols: int, coupling: Any = 1.0, field: Any = 0.0, *, n
     """
     spins = _grid_vars(rows, cols, _SPINS)
     fields = _over(field, (rows, cols), "field")
-    factors = [
-        TableFactor.from_log((spins[r][c],), np.array([-fields[r, c], fields[r, c]]))
-        for r, c in np.ndindex(rows, cols)
-        if fields[r, c] != 0.0
-    ]
-    factors += [TableFactor.from_log(pair, J * _SPIN_PRODUCT) for pair, J in _grid_edges(spins, coupling)]
-    return MarkovNetwork.from_parts([var for row in spins for var in row], factors, name=name)
+    cells = [var for row in spins for var in row]
+    at = np.flatnonzero(fields)
+    factors = _factors([(cells[i],) for i in at.tolist()], fields.reshape(-1)[at], np.array([-1.0, 1.0]))
+    pairs, J = _grid_edges(spins, coupling)
+    return MarkovNetwork.from_parts(cells, factors + _factors(pairs, J, _SPIN_PRODUCT), name=name)
 
 
 def potts_grid(
@@ -72,7 +70,8 @@ def potts_grid(
     factors = [
         TableFactor.from_log((cells[r][c],), fields[r, c]) for r, c in np.ndindex(rows, cols) if fields[r, c].any()
     ]
-    factors += [TableFactor.from_log(pair, J * np.eye(n_states)) for pair, J in _grid_edges(cells, coupling)]
+    pairs, J = _grid_edges(cells, coupling)
+    factors += _factors(pairs, J, np.eye(n_states))
     return MarkovNetwork.from_parts([var for row in cells for var in row], factors, name=name)
 
 
@@ -111,17 +110,47 @@ def _over(given: Any, shape: tuple[int, ...], what: str) -> FloatArray:
         raise ModelError(f"{what} must be one number or an array of shape {shape}, not {np.shape(given)}") from None
 
 
-def _grid_edges(cells: list[list[Var]], coupling: Any) -> Iterator[tuple[tuple[Var, Var], float]]:
+def _grid_edges(cells: list[list[Var]], coupling: Any) -> tuple[list[tuple[Var, ...]], FloatArray]:
     """Neighbors with their coupling, cell by cell: first the one to the right, then the one below."""
     rows, cols = len(cells), len(cells[0])
     along, down = coupling if isinstance(coupling, tuple | list) else (coupling, coupling)
-    right = _over(along, (rows, cols - 1), "coupling along rows")
-    below = _over(down, (rows - 1, cols), "coupling along columns")
-    for r, c in np.ndindex(rows, cols):
-        if c + 1 < cols:
-            yield (cells[r][c], cells[r][c + 1]), float(right[r, c])
-        if r + 1 < rows:
-            yield (cells[r][c], cells[r + 1][c]), float(below[r, c])
+    pairs: list[tuple[Var, ...]] = []
+    for r, row in enumerate(cells):
+        below = cells[r + 1] if r + 1 < rows else ()
+        for c, cell in enumerate(row):
+            if c + 1 < cols:
+                pairs.append((cell, row[c + 1]))
+            if below:
+                pairs.append((cell, below[c]))
+    J, there = np.zeros((rows, cols, 2)), np.zeros((rows, cols, 2), np.bool_)
+    J[:, :-1, 0] = _over(along, (rows, cols - 1), "coupling along rows")
+    J[:-1, :, 1] = _over(down, (rows - 1, cols), "coupling along columns")
+    there[:, :-1, 0] = there[:-1, :, 1] = True
+    return pairs, J[there]
+
+
+def _factors(
+    scopes: list[tuple[Var, ...]],
+    strengths: FloatArray,  # (factors,)
+    pattern: FloatArray,  # of one table
+) -> list[TableFactor]:
+    """exp(strength · pattern) over every scope; equal tables are the same array.
+
+    A grid has hundreds of thousands of factors: their shapes are known to be right and are not looked at again.
+    """
+    levels, which = np.unique(strengths, return_inverse=True)
+    logs = np.multiply.outer(levels, pattern)
+    tops = logs.reshape(len(levels), pattern.size).max(axis=1)
+    tables = np.exp(logs - tops.reshape(-1, *[1] * pattern.ndim))
+    tables.flags.writeable = False
+    rows, scales, new = list(tables), tops.tolist(), object.__new__
+    made = []
+    for scope, level in zip(scopes, which.tolist(), strict=True):
+        factor = new(TableFactor)
+        for name, value in (("scope", scope), ("values", rows[level]), ("log_scale", scales[level])):
+            object.__setattr__(factor, name, value)
+        made.append(factor)
+    return made
 
 
 def boltzmann_machine(

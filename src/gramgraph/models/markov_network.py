@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph._progress import Progress
 from gramgraph.exceptions import ModelError
-from gramgraph.factors import TableFactor
+from gramgraph.factors import GaussianFactor, TableFactor
 from gramgraph.models.notation import read_structure
 from gramgraph.models.potentials import make_scopes, scoped, tabulate
 from gramgraph.models.undirected import FactorModel
@@ -55,7 +55,7 @@ class MarkovNetwork(FactorModel):
         pieces = [*scoped(factors), *scoped(potentials, "potentials")]
         faults: list[str] = []
         known = make_scopes(pieces, {**written.states, **(states or {})}, written.names, faults)
-        made: list[TableFactor] = []
+        made: list[Any] = []  # tables, or Gaussian factors
         for names, content in pieces:
             try:
                 made.append(_as_factor(names, content, known))
@@ -229,8 +229,8 @@ class MarkovNetwork(FactorModel):
         return out
 
 
-def _as_factor(names: tuple[str, ...], content: Any, known: Mapping[str, Var]) -> TableFactor:
-    if isinstance(content, TableFactor):
+def _as_factor(names: tuple[str, ...], content: Any, known: Mapping[str, Var]) -> TableFactor | GaussianFactor:
+    if isinstance(content, TableFactor | GaussianFactor):
         return content
     scope = tuple(known[name] for name in names)
     return TableFactor(scope, tabulate(content, scope, f"the factor over ({', '.join(names)})"))

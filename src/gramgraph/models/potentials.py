@@ -26,13 +26,14 @@ def scoped(given: Any, what: str = "factors") -> list[Scoped]:
     items = given.items() if isinstance(given, Mapping) else given
     out: list[Scoped] = []
     for item in items:
-        if isinstance(item, TableFactor):
+        if isinstance(item, TableFactor | GaussianFactor):
             out.append((tuple(var.name for var in item.scope), item))
         elif isinstance(item, tuple | list) and len(item) == 2:
             names = (item[0],) if isinstance(item[0], str) else tuple(item[0])
             out.append((tuple(map(str, names)), item[1]))
         else:
-            raise ModelError(f"{what} are TableFactors or pairs (names, numbers); got {item!r:.80}")
+            kinds = "TableFactors, GaussianFactors or pairs (names, numbers)"
+            raise ModelError(f"{what} are {kinds}; got {item!r:.80}")
     return out
 
 
@@ -51,14 +52,16 @@ def make_scopes(
 
     def learn(var: Var) -> None:
         before = known.setdefault(var.name, var)
-        if before != var:
+        if before != var and not (before.is_discrete and var.is_discrete):
+            wrong.append(f"{var.name} is {var!r} here, {before!r} there")
+        elif before != var:
             wrong.append(f"{var.name} has the states {listing(var.states)} here, {listing(before.states)} there")
 
     for _, content in pieces:
-        for var in content.scope if isinstance(content, TableFactor) else ():
+        for var in content.scope if isinstance(content, TableFactor | GaussianFactor) else ():
             learn(var)
     for names, content in pieces:
-        if isinstance(content, TableFactor) or callable(content):
+        if isinstance(content, TableFactor | GaussianFactor) or callable(content):
             continue
         shape = np.shape(content)
         for name, size in zip(names, shape, strict=False):
@@ -103,7 +106,7 @@ def _evaluated(f: Callable[..., Any], scope: tuple[Var, ...], what: str) -> Floa
     return out
 
 
-def factor_faults(factors: Iterable[TableFactor], known: Mapping[str, Var]) -> list[str]:
+def factor_faults(factors: Iterable[TableFactor | GaussianFactor], known: Mapping[str, Var]) -> list[str]:
     """Factors over variables that the model does not have, entries that are negative or not finite."""
     found = []
     for factor in factors:
@@ -117,8 +120,13 @@ def factor_faults(factors: Iterable[TableFactor], known: Mapping[str, Var]) -> l
             elif known[var.name] != var:
                 found.append(f"{what} has {var!r}, the model {known[var.name]!r}")
         if isinstance(factor, GaussianFactor):
+            if factor.pinned:
+                at = listing(var.name for var in factor.pinned)
+                found.append(f"{what} pins {at} to one value: give that as evidence instead")
             if not np.isfinite(factor.precision).all() or not np.isfinite(factor.shift).all():
                 found.append(f"{what} has entries that are not finite numbers")
+            elif not np.allclose(P := factor.precision, P.T, rtol=1e-8, atol=1e-10 * float(np.abs(P).max(initial=0.0))):
+                found.append(f"{what} has a precision that is not symmetric")
             continue
         if not np.isfinite(factor.values).all() or not np.isfinite(factor.log_scale):
             found.append(f"{what} has entries that are not finite numbers")

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph.kernels.base import Kernel
-from gramgraph.kernels.inputs import count, take
+from gramgraph.kernels.inputs import KernelError, count, take
 from gramgraph.typing import FloatArray
 
 __all__ = ["check_kernel"]
@@ -20,8 +20,9 @@ def check_kernel(
 
     Checked on the points X (and Y; without it the first half of X against the rest): symmetry, positive definiteness,
     the diagonal, rectangular and block results, `out`, threads and single precision, the pullback against finite
-    differences by theta and (`inputs`; None: where they are float matrices, or tuples of parts some of which are) by
-    the points, with_theta and its inverse, fixing, and printing.
+    differences by theta and (`inputs`; None: where they are float matrices that may move freely, which rows of
+    probabilities may not, or tuples of parts some of which are) by the points, with_theta and its inverse, fixing,
+    and printing.
 
     >>> from gramgraph.kernels import RBF
     >>> check_kernel(RBF(), [[0.0, 1.0], [2.0, 0.5], [1.0, 1.0]])
@@ -32,6 +33,7 @@ def check_kernel(
     first, rest = take(X, slice(0, n // 2)), take(X, slice(n // 2, n))
     if inputs is None:
         inputs = any(_is_numeric(part) for part in X) if isinstance(X, tuple) else _is_numeric(X)
+        inputs = inputs and _may_move(kernel, X)
     _check_values(kernel, X, tolerance)
     _check_parts(kernel, X, first, rest)
     _check_theta(kernel, X)
@@ -120,7 +122,19 @@ def _check_pullback(
 
 
 def _is_numeric(part: Any) -> bool:
-    return isinstance(part, (list, np.ndarray)) and np.asarray(part).dtype.kind == "f"
+    try:
+        return isinstance(part, (list, np.ndarray)) and np.asarray(part).dtype.kind == "f"
+    except ValueError:  # points of several lengths, such as graphs
+        return False
+
+
+def _may_move(kernel: Kernel, X: Any) -> bool:
+    """Whether the kernel takes points that are a little off those given, as differences need them."""
+    try:
+        kernel.diag(_like(_numbers(X) + 1e-5, X))
+    except KernelError:
+        return False
+    return True
 
 
 def _numbers(X: Any) -> FloatArray:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import warnings
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.engines.continuous.posterior import Posterior
 from gramgraph.engines.continuous.sparse import SparseGaussian
-from gramgraph.exceptions import OptionError
+from gramgraph.exceptions import ModelWarning, OptionError
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import FloatArray, IntArray
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
 __all__ = ["GaussianBP"]
 
+_AT_REST = 1e-8  # a residual below needs no warning, though it may be above the tolerance asked for
+_HOPELESS = 1e100
+_DIVERGED = 1e6  # messages this many times larger than the evidence do not come back
+
 
 class GaussianBP:
     """Gaussian belief propagation on the graph of the precision matrix of what is not observed.
@@ -24,7 +29,8 @@ class GaussianBP:
     A message from i to j is a precision −P_ij² / α and a shift −P_ij β / α, where α and β are what i knows from all
     its other neighbors. On a tree the result is exact. With loops, means are exact if the messages converge (they do
     for walk-summable models), variances are then approximate, and so is log p(e) (Bethe). The answer's
-    `details` report iterations, residual and whether the graph is a tree.
+    `details` report iterations, residual and whether the graph is a tree. Messages that diverge are an error, those
+    that do not come to rest a warning.
 
     >>> import gramgraph as gg
     >>> net = gg.BayesianNetwork("x{real} -> y{real}", cpds={"x": (0.0, 1.0), "y": {"coefficients": 2.0, "sd": 1.0}})
@@ -62,6 +68,7 @@ class GaussianBP:
         edges = _Edges(len(free), P.row[keep], P.col[keep], P.data[keep], low.P[free][:, free].diagonal())
         state = edges.run(shift, self.max_iter, self.tol, self.damping)
         alpha, beta, report = state
+        _heed(report, alpha, beta)
         place = np.full(len(low.mean), -1, np.int64)
         place[free] = np.arange(len(free))
         at = place[want]
@@ -70,7 +77,34 @@ class GaussianBP:
         log_p = low.log_norm - 0.5 * np.einsum("ij,ij->i", E, off) + edges.log_z(shift)
         log_p = np.where(impossible, -np.inf, log_p)
         made = [np.array([[1.0 / alpha[place[set_[0]]]]]) for set_ in blocks]
-        return Posterior(mean, 1.0 / alpha[at], made, lambda: log_p, report, exact=bool(report["tree"]))
+        return Posterior(
+            mean,
+            1.0 / alpha[at],
+            made,
+            lambda: log_p,
+            report,
+            exact=bool(report["tree"]) and report["residual"] <= _AT_REST,
+        )
+
+
+def _heed(report: dict[str, Any], alpha: FloatArray, beta: FloatArray) -> None:
+    """An error where the messages grew without bound, a warning where they did not come to rest."""
+    from gramgraph.engines.registry import EngineError
+
+    helps = "What helps: engine='sparse' (exact), damping=0.5, or a larger max_iter"
+    steps, residual = report["iterations"], report["residual"]
+    if not np.isfinite(beta).all() or not (alpha > 0).all() or residual > _DIVERGED:
+        raise EngineError(
+            f"belief propagation diverged (residual {residual:.3g} after {steps} steps): this model is not "
+            f"walk-summable. {helps}"
+        )
+    if not report["converged"] and residual > _AT_REST:
+        warnings.warn(
+            f"belief propagation did not converge in {steps} steps (residual {residual:.3g}): the numbers are not to "
+            f"be trusted. {helps}",
+            ModelWarning,
+            stacklevel=2,
+        )
 
 
 class _Edges:
@@ -105,7 +139,7 @@ class _Edges:
             residual = float(max(change.max(initial=0.0), moved.max(initial=0.0)))
             precision = (1 - damping) * new_precision + damping * precision
             message = (1 - damping) * new_message + damping * message
-            if not np.isfinite(residual):
+            if not residual < _HOPELESS:  # NaN as well
                 break
             if residual <= tolerance:
                 converged = True

@@ -140,7 +140,9 @@ class CaseByCase:
         """The belief that weighted draws make; `error` is that of its means where the draws are not independent."""
         if all(not var.is_discrete for var in scope):
             x = np.concatenate([values[var] for var in scope], axis=1)
-            return SampledBelief(scope, x, w, diagnostics=details, error=error)
+            belief = SampledBelief(scope, x, w, diagnostics=details, error=error)
+            details["standard_error"][key] = np.atleast_1d(belief.standard_error())
+            return belief
         labelled = tuple(var for var in scope if var.is_discrete)
         shape = tuple(var.size for var in labelled)
         flat = np.ravel_multi_index(tuple(values[var] for var in labelled), shape)
@@ -182,7 +184,7 @@ class LikelihoodWeighting(CaseByCase):
     multiplies the weight by its density. O(draws × variables); errors fall as 1/√(effective draws).
 
     Works for every kind of conditional. `details` tell the draws, their effective number, the standard error of
-    log p(e), and those of discrete probabilities; a real belief has `standard_error()`.
+    log p(e), and those of probabilities and means.
 
     >>> import gramgraph as gg
     >>> rows = {"no": {"intercept": 0.0, "sd": 1.0}, "yes": {"intercept": 2.0, "sd": 1.0}}
