@@ -1,11 +1,12 @@
-"""Hidden Markov models against hmmlearn, and the Kalman filter and smoother against statsmodels; one thread.
+"""Hidden Markov models against hmmlearn and dynamax, Kalman filters against statsmodels, filterpy, dynamax; one thread.
 
 `python -m benchmarks hmm`. Rows: Gaussian emissions (`gauss K`, two columns, diagonal) and symbols (`symbols K`) in one
 sequence of 100,000 rows, and `short K`: 10,000 sequences of 10 rows. Tasks: `posteriors` (state probabilities of all
 rows), `iteration` (one step of Baum–Welch, expectations and update) and `viterbi`. hmmlearn runs in both of its
-implementations, with logarithms (its default) and scaled. `kalman s`: s states, two observed numbers, 100,000 steps,
-filter, smoother and likelihood (20,000 steps for 32 states: the covariances of all steps are kept). All contestants get
-the same parameters, and their answers must agree to 1e-8.
+implementations, with logarithms (its default) and scaled; dynamax in float64 after its compilation, likelihoods of the
+rows included. `kalman s`: s states, two observed numbers, 100,000 steps, filter, smoother and likelihood (20,000 steps
+for 32 states: the covariances of all steps are kept); filterpy runs 2,000 steps, and its time is multiplied. All
+contestants get the same parameters, and their answers must agree to 1e-8.
 """
 
 from __future__ import annotations
@@ -23,12 +24,14 @@ OURS = "gramgraph"
 ROWS = ("gauss 8", "gauss 32", "gauss 128", "symbols 8", "symbols 32", "short 8", "kalman 4", "kalman 32")
 TASKS = ("posteriors", "iteration", "viterbi")
 WANTED = {"posteriors": 10.0, "iteration": 10.0, "viterbi": 3.0, "smooth": 2.0}
+TARGETS = {task: Target(each=least) for task, least in WANTED.items()} | {"dynamax": Target(each=1.0, median=2.0)}
+_FEW = 2_000  # steps that filterpy takes
 
 
 def peers_of(row: str) -> tuple[str, ...]:
     if row.startswith("kalman"):
-        return ("statsmodels",)
-    return ("hmmlearn", "hmmlearn scaling")
+        return ("statsmodels", "filterpy", "dynamax")
+    return ("hmmlearn", "hmmlearn scaling") if row.startswith("short") else ("hmmlearn", "hmmlearn scaling", "dynamax")
 
 
 def numbers(row: str) -> dict[str, Any]:
@@ -90,6 +93,43 @@ def hmmlearn(given: dict[str, Any], task: str, implementation: str) -> Any:
     return lambda: reset().fit(X, lengths).transmat_
 
 
+def dynamax(given: dict[str, Any], task: str) -> Any:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    import jax.numpy as jnp
+    from dynamax.hidden_markov_model import inference
+
+    start, A, X = jnp.asarray(given["start"]), jnp.asarray(given["A"]), jnp.asarray(given["X"])
+    if "B" in given:
+        columns = jnp.log(jnp.asarray(given["B"]).T)
+        logs_of: Any = lambda X: columns[X[:, 0]]  # noqa: E731
+    else:
+        means, var = jnp.asarray(given["means"]), jnp.asarray(given["vars"])
+        constant = -0.5 * jnp.log(2 * jnp.pi * var).sum(1)
+        logs_of = lambda X: constant - 0.5 * ((X[:, None] - means) ** 2 / var).sum(2)  # noqa: E731
+
+    @jax.jit
+    def run(X: Any) -> Any:
+        logs = logs_of(X)
+        if task == "viterbi":
+            path = inference.hmm_posterior_mode(start, A, logs)
+            steps = jnp.log(A)[path[:-1], path[1:]].sum() + jnp.log(start)[path[0]]
+            return jnp.array([steps + logs[jnp.arange(len(path)), path].sum()])
+        if task == "posteriors":
+            return inference.hmm_two_filter_smoother(start, A, logs).smoothed_probs
+        found = inference.hmm_two_filter_smoother(start, A, logs)
+        gamma = found.smoothed_probs
+        if "B" in given:
+            moments = jnp.zeros((len(columns), len(A))).at[X[:, 0]].add(gamma)
+        else:
+            moments = jnp.concatenate([gamma.T @ X, gamma.T @ X**2])
+        new = found.trans_probs / found.trans_probs.sum(1, keepdims=True)
+        return jnp.where(jnp.isfinite(moments.sum()), new, jnp.nan)  # the update of the emissions is not left out
+
+    return lambda: np.asarray(run(X))
+
+
 def kalman(row: str, who: str) -> Any:
     from gramgraph.sequences import KalmanFilter
 
@@ -102,6 +142,10 @@ def kalman(row: str, who: str) -> Any:
     y = model.sample(100_000 if s < 16 else 20_000, random_state=0)[0]
     if who == OURS:
         return lambda: model.smooth(y).means
+    if who == "filterpy":
+        return filterpy(model, y[:_FEW])
+    if who == "dynamax":
+        return dynamax_kalman(model, y)
     from statsmodels.tsa.statespace.mlemodel import MLEModel
 
     peer = MLEModel(y, k_states=s)
@@ -109,6 +153,37 @@ def kalman(row: str, who: str) -> Any:
     peer["state_cov"], peer["obs_cov"] = model.Q, model.R
     peer.ssm.initialize_known(model.m0, model.P0)
     return lambda: peer.ssm.smooth().smoothed_state.T
+
+
+def filterpy(model: Any, y: Any) -> Any:
+    from filterpy.kalman import KalmanFilter
+
+    def run() -> Any:
+        peer = KalmanFilter(dim_x=len(model.A), dim_z=y.shape[1])
+        peer.F, peer.Q, peer.H, peer.R = model.A, model.Q, model.H, model.R
+        peer.x, peer.P = model.m0.copy(), model.P0.copy()
+        means, covs, ahead = [], [], []
+        for row in y:
+            peer.update(row)
+            means.append(peer.x)
+            covs.append(peer.P)
+            peer.predict()
+            ahead.append(peer.P)
+        return peer.rts_smoother(np.array(means), np.array(covs))[0]
+
+    return run
+
+
+def dynamax_kalman(model: Any, y: Any) -> Any:
+    import jax
+
+    jax.config.update("jax_enable_x64", True)
+    from dynamax.linear_gaussian_ssm.inference import lgssm_smoother, make_lgssm_params
+
+    params = make_lgssm_params(model.m0, model.P0, model.A, model.Q, model.H, model.R)
+    run = jax.jit(lambda y: lgssm_smoother(params, y).smoothed_means)
+    rows = jax.numpy.asarray(y)
+    return lambda: np.asarray(run(rows))
 
 
 def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
@@ -122,12 +197,17 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
         given = context[cell.row]
         if cell.contestant == OURS:
             call = ours(given, cell.task)
+        elif cell.contestant == "dynamax":
+            call = dynamax(given, cell.task)
         else:
             call = hmmlearn(given, cell.task, "scaling" if cell.contestant.endswith("scaling") else "log")
     answer = np.asarray(call(), dtype=np.float64)
     if cell.task == "viterbi":
         answer = answer / 100_000  # a log probability a row
     cpu, wall, repeats = measure(call, budget=cell.budget, warm=False)
+    if cell.contestant == "filterpy":
+        times = (100_000 if cell.row.endswith(" 4") else 20_000) / _FEW
+        cpu, wall = cpu * times, wall * times
     return Measurement(cpu, wall, repeats, 1, answers=(answer[:1000],))
 
 
@@ -144,7 +224,7 @@ def report(
     results: dict[tuple[str, str, str], Result] = {}
     lines: list[list[object]] = []
     faults: list[str] = []
-    ratios: dict[str, list[Ratio]] = {task: [] for task in WANTED}
+    ratios: dict[str, list[Ratio]] = {task: [] for task in (*WANTED, "dynamax")}
     rows = [row for row in ROWS if not quick or row in ("gauss 8", "kalman 4")]
     for row in rows:
         for task in ("smooth",) if row.startswith("kalman") else TASKS:
@@ -166,13 +246,13 @@ def report(
                         faults.append(f"{row}, {task}: answers differ from {who}'s by {gap}")
                 if ratio is not None and who in ("hmmlearn", "statsmodels"):
                     ratios[task].append(ratio)
+                elif ratio is not None and who == "dynamax":
+                    ratios["dynamax"].append(ratio)
                 name = "" if isinstance(found, Failure) and ratio is None else (ratio or "")
                 line += [f"{who}: {shown(found)}", name, gap]
-            lines.append(line + [""] * (9 - len(line)))
-    header = ["data", "task", "gramgraph", "peer", "ratio", "difference", "peer", "ratio", "difference"]
-    head = versions(["gramgraph", "hmmlearn", "statsmodels", "numba", "numpy"])
-    tail = "\n".join(
-        f"- {task}: {summary(found, Target(each=WANTED[task]))}" for task, found in ratios.items() if found
-    )
+            lines.append(line + [""] * (12 - len(line)))
+    header = ["data", "task", "gramgraph", *("peer", "ratio", "difference") * 3]
+    head = versions(["gramgraph", "hmmlearn", "dynamax", "jax", "statsmodels", "filterpy", "numba", "numpy"])
+    tail = "\n".join(f"- {task}: {summary(found, TARGETS[task])}" for task, found in ratios.items() if found)
     text = f"# Hidden Markov models and Kalman filters\n\n{head}\n\n{markdown(header, lines)}\n\n{tail}\n"
     return text, faults + failures(results)

@@ -70,9 +70,11 @@ def test_the_graph_has_the_edges_of_the_precision() -> None:
 
 def test_a_fitted_graphical_lasso_can_be_drawn() -> None:
     X = np.random.default_rng(0).multivariate_normal([0, 0, 0], [[1, 0.7, 0], [0.7, 1, 0], [0, 0, 1]], size=300)
-    ax = plot_precision_graph(GraphicalLasso().fit(X))
-    assert len(ax.lines) == 1
-    close(ax)
+    fitted = GraphicalLasso().fit(X)
+    for source in (fitted, fitted.to_markov_network()):
+        ax = plot_precision_graph(source)
+        assert len(ax.lines) == 1 and [text.get_text() for text in ax.texts] == ["x0", "x1", "x2"]
+        close(ax)
 
 
 @pytest.mark.parametrize(

@@ -292,6 +292,9 @@ class PlainFit(GaussianHMM):
     def fit(self, X: Any, y: Any = None) -> Any:
         return super().fit(X)
 
+    def partial_fit(self, X: Any, y: Any = None, **options: Any) -> Any:
+        return super().partial_fit(X)
+
     def score(self, X: Any, y: Any = None) -> float:
         return super().score(X)
 

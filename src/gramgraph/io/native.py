@@ -9,7 +9,8 @@ Conditionals save themselves by their kind (`Conditional.to_fields`, `conditiona
 stays one; a real-valued variable has `"real": dimension` in the place of its states. `null` stands for a variable
 without numbers yet, with its parents in `structure`. Undirected models have `factors` (`scope`, `values` with the last
 variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones `features` and `weights`.
-A distribution (`"kind": "distribution"`) has its `family` and `fields`. Nothing in a file is ever executed. Files of
+A distribution (`"kind": "distribution"`) has its `family` and `fields`; models of sequences are those of
+`sequence_files`. Nothing in a file is ever executed. Files of
 the layout of `study_json` are recognized and read too.
 """
 
@@ -73,10 +74,14 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Gra
     kind = _json.get(top, "kind", str, "", source)
     if kind == "distribution":
         return distribution_files.from_object(top, source=source)  # type: ignore[no-any-return]
-    if kind == "kernel_tree":
+    if kind in ("kernel_grid", "kernel_network", "kernel_tree", "spectral_hmm"):
         from gramgraph.embeddings.network.files import from_object
 
         return from_object(top, source=source)  # type: ignore[return-value]
+    if kind in ("dynamic_bayesian_network", "sequence_model"):
+        from gramgraph.io import sequence_files
+
+        return sequence_files.from_object(top, source=source)  # type: ignore[no-any-return]
     if kind not in _KINDS:
         known = ", ".join(_KINDS)
         raise ParseError(f"kind {shown(kind)} is not known. Kinds: {known}.{did_you_mean(kind, _KINDS)}", source=source)
@@ -302,10 +307,15 @@ def dumps(model: Any) -> bytes:
     """The bytes of a file, one variable, conditional or factor a line."""
     kinds = {cls: kind for kind, cls in _KINDS.items()}
     kind = next((kinds[cls] for cls in type(model).__mro__ if cls in kinds), None)  # a learned network is a network
-    if kind is None and type(model).__name__ == "KernelTree":
+    if kind is None and type(model).__module__.startswith("gramgraph.embeddings.network."):
         from gramgraph.embeddings.network.files import to_object
 
         return f"{_json.dump(to_object(model))}\n".encode()
+    if kind is None and type(model).__module__.startswith("gramgraph.sequences"):
+        from gramgraph.io import sequence_files
+
+        if sequence_files.holds(model):
+            return f"{_json.dump(sequence_files.to_object(model))}\n".encode()
     if kind is None and distribution_files.is_distribution(model):
         return f"{distribution_files.dumps(model)}\n".encode()
     if kind is None:

@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from scipy.linalg import solve_triangular
 
 from gramgraph._numerics import hmm as _loops
 from gramgraph.exceptions import ModelError
+from gramgraph.sequences._unrolled import gaussian_node
 from gramgraph.sequences.recursions import likelihoods
 from gramgraph.typing import Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.conditionals import Conditional
+    from gramgraph.variables import Var
 
 __all__ = ["COVARIANCE_TYPES", "GaussianEmission"]
 
@@ -70,14 +76,22 @@ class GaussianEmission:
             return out
         for k, mean in enumerate(self.means[:, seen]):
             if k == 0 or self.kind == "full":
-                L = self._root(k, seen)
+                L = self._roots[k] if seen.all() else self._root(k, seen)
                 constant = -0.5 * X.shape[1] * _LOG_2PI - float(np.log(np.diagonal(L)).sum())
             Z = solve_triangular(L, (X - mean).T, lower=True, overwrite_b=True, check_finite=False)
             out[:, k] = constant - 0.5 * np.einsum("it,it->t", Z, Z)
         return out
 
     def _dense(self, k: int) -> FloatArray:
+        if self.kind in ("diag", "spherical"):
+            return np.diag(self._variances()[k])
         return self.covariances[k] if self.kind == "full" else self.covariances
+
+    @cached_property
+    def _roots(self) -> tuple[FloatArray, ...]:
+        """Cholesky roots of all covariances, for rows without gaps."""
+        everything = np.ones(self.means.shape[1], dtype=bool)
+        return tuple(self._root(k, everything) for k in range(len(self.means) if self.kind == "full" else 1))
 
     def _root(self, k: int, seen: Array) -> FloatArray:
         cov = self._dense(k)
@@ -160,6 +174,46 @@ class GaussianEmission:
         rest = np.zeros_like(cov)
         rest[np.ix_(gone, gone)] = cov[np.ix_(gone, gone)] - cov[np.ix_(gone, seen)] @ gain
         return filled, rest
+
+    def moments(self, data: FloatArray, gamma: FloatArray, /) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Σ gamma, Σ gamma E[x] and Σ gamma E[x xᵀ], (K,), (K, d), (K, d, d); gaps by their conditional moments."""
+        K, d = self.means.shape
+        weights, sums, squares = np.zeros(K), np.zeros((K, d)), np.zeros((K, d, d))
+        for rows, seen in _patterns(data):
+            if not seen.any():
+                continue
+            g = gamma[rows]
+            weights += g.sum(axis=0)
+            for k in range(K):
+                filled, rest = self._completed(data[rows], seen, k)
+                sums[k] += g[:, k] @ filled
+                squares[k] += (filled * g[:, k : k + 1]).T @ filled + g[:, k].sum() * rest
+        return weights, sums, squares
+
+    def from_moments(self, moments: tuple[FloatArray, ...], /) -> Self:
+        """Means and covariances; a state without weight keeps its own."""
+        weights, sums, squares = moments
+        alive = weights > 1e-300
+        means = np.where(alive[:, None], sums / np.where(alive, weights, 1.0)[:, None], self.means)
+        scatter = squares - weights[:, None, None] * means[:, :, None] * means[:, None, :]
+        if self.kind in ("full", "tied"):
+            return replace(self, means=means, covariances=self._covariances(scatter, weights))
+        spread = np.diagonal(scatter, axis1=1, axis2=2) + self.prior * self.spread
+        total = (weights + self.prior)[:, None]
+        found = np.where(total > 1e-300, spread / np.where(total > 1e-300, total, 1.0), self._variances())
+        if not (found > 0.0).all():
+            raise _collapsed(int(np.argwhere(~(found > 0.0))[0][0]))
+        return replace(self, means=means, covariances=found if self.kind == "diag" else found.mean(axis=1))
+
+    def take(self, states: IntArray, /) -> Self:
+        """The Gaussians of these states."""
+        covariances = self.covariances if self.kind == "tied" else self.covariances[states]
+        return replace(self, means=self.means[states], covariances=covariances)
+
+    def nodes(self, z: Var, name: str) -> list[tuple[Var, Conditional]]:
+        """The vector as a variable of a network, a Gaussian given the state."""
+        covariances = np.array([self._dense(k) for k in range(len(self.means))])
+        return [gaussian_node(z, name, self.means, covariances)]
 
     def log_prior(self) -> float:
         """−½ ν Σ_k (tr(diag(spread) Σ_k⁻¹) + log |Σ_k|)."""

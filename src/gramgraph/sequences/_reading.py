@@ -9,7 +9,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["check_chain", "check_count", "check_rows", "is_list_of_sequences", "joined", "offsets_of"]
+__all__ = ["check_chain", "check_count", "check_rows", "is_list_of_sequences", "joined", "offsets_of", "one_row"]
 
 _TOLERANCE = 1e-6
 
@@ -44,6 +44,8 @@ def is_list_of_sequences(X: Any) -> bool:
         return True
     if all(isinstance(part, np.ndarray) and part.ndim == 1 for part in X):
         return True
+    if all(isinstance(part, (list, tuple)) for part in X) and len({len(part) for part in X}) > 1:
+        return True  # unequal lists cannot be the rows of a matrix
     first = next((part for part in X if isinstance(part, (list, tuple)) and len(part)), None)
     return first is not None and isinstance(first[0], (list, tuple, np.ndarray))
 
@@ -54,7 +56,10 @@ def joined(X: Any, lengths: Any) -> tuple[Any, Any]:
         return X, lengths
     if lengths is not None:
         raise ModelError("X is a list of sequences, which have their own lengths: leave lengths out.")
-    parts = [np.asarray(part) for part in X]
+    try:
+        parts = [np.asarray(part) for part in X]
+    except ValueError:
+        raise ModelError("every sequence must be an array: one of them has rows of unequal lengths.") from None
     empty = [i for i, part in enumerate(parts) if len(part) == 0]
     if empty:
         raise ModelError(f"sequence {empty[0]} is empty; every sequence needs at least 1 row: leave it out.")
@@ -95,6 +100,17 @@ def check_count(name: str, value: Any, least: int = 1) -> int:
     if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
         raise ModelError(f"{name} must be an integer of at least {least}; it is {value!r}.")
     return int(value)
+
+
+def one_row(z: Any, width: int) -> FloatArray:
+    """One observation of a stream as a row of `width` numbers, (1, width); None is a gap."""
+    try:
+        row = np.full((1, width), np.nan) if z is None else np.array(z, dtype=np.float64).reshape(1, -1)
+    except (TypeError, ValueError):
+        raise ModelError(f"an observation has {width} numbers, NaN where one is missing; got {z!r}.") from None
+    if row.shape[1] != width or np.isinf(row).any():
+        raise ModelError(f"an observation has {width} finite numbers, NaN where one is missing; got {z!r}.")
+    return row
 
 
 def matrix_of(X: Any) -> Array:

@@ -284,3 +284,20 @@ def solved(S: FloatArray, C: FloatArray) -> FloatArray:
 def even(S: FloatArray) -> FloatArray:
     """S made symmetric to the last bit."""
     return np.ascontiguousarray(0.5 * (S + S.T))
+
+
+def network_of(model: Model, length: int, prefixes: tuple[str, str]) -> Any:
+    """x1 -> x2 -> …, x_t -> y_t as a linear-Gaussian network; matrices may change with time."""
+    from gramgraph.conditionals import LinearGaussian
+    from gramgraph.models import BayesianNetwork
+    from gramgraph.variables import real
+
+    if model.B is not None or model.D is not None or model.diffuse:
+        raise ModelError("to_network takes models without controls and with a given P0.")
+    at = [[M if M.ndim == 2 else M[t] for M in (model.A, model.Q, model.H, model.R)] for t in range(length)]
+    xs = [real(f"{prefixes[0]}{t}", model.n_states) for t in range(1, length + 1)]
+    ys = [real(f"{prefixes[1]}{t}", model.n_outputs) for t in range(1, length + 1)]
+    parts: list[Any] = [LinearGaussian(xs[0], (), intercept=model.m0, covariance=model.P0)]
+    parts += [LinearGaussian(xs[t], (xs[t - 1],), at[t][0], covariance=at[t][1]) for t in range(1, length)]
+    parts += [LinearGaussian(ys[t], (xs[t],), at[t][2], covariance=at[t][3]) for t in range(length)]
+    return BayesianNetwork.from_parts([*xs, *ys], parts, name="linear-Gaussian state space")

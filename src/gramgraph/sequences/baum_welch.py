@@ -8,10 +8,20 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from gramgraph.sequences.recursions import Posteriors, run_posteriors
+from gramgraph.sequences.recursions import Posteriors, run_posteriors, run_viterbi
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Chain", "Emission", "Learned", "baum_welch", "dirichlet_log_prior", "normalized_rows"]
+__all__ = [
+    "Chain",
+    "Emission",
+    "Learned",
+    "baum_welch",
+    "dirichlet_log_prior",
+    "expectations",
+    "normalized_rows",
+    "shared",
+    "tied",
+]
 
 
 class Emission(Protocol):
@@ -30,6 +40,15 @@ class Emission(Protocol):
     def update(self, data: Any, gamma: FloatArray, /) -> Self:
         """The maximum of Σ gamma[t, k] log p(x_t | k) + log prior, or at least no fall."""
 
+    def moments(self, data: Any, gamma: FloatArray, /) -> tuple[FloatArray, ...]:
+        """Expected sufficient statistics: arrays that add up over rows."""
+
+    def from_moments(self, moments: tuple[FloatArray, ...], /) -> Self:
+        """The update that belongs to these statistics."""
+
+    def take(self, states: IntArray, /) -> Self:
+        """The emission whose state k is this one's state states[k]."""
+
     def log_prior(self) -> float:
         """Log prior of the parameters, up to a constant."""
 
@@ -47,16 +66,18 @@ class Chain:
     transition_prior: FloatArray  # (K, K)
     start_mask: Array
     transition_mask: Array
+    ties: IntArray | None = None  # (K, K) labels: entries with one label are equal
 
-    def update(self, found: Posteriors, fixed: tuple[str, ...]) -> Chain:
+    def update(self, start_counts: FloatArray, transition_counts: FloatArray, fixed: tuple[str, ...]) -> Chain:
         """The chain of highest posterior given expected counts."""
         start, transition = self.start, self.transition
         if "startprob" not in fixed:
-            start = normalized_rows(found.start_counts, self.start_prior, start, self.start_mask)
+            start = normalized_rows(start_counts, self.start_prior, start, self.start_mask)
         if "transmat" not in fixed:
-            transition = normalized_rows(
-                found.transition_counts, self.transition_prior, transition, self.transition_mask
-            )
+            counts, prior = transition_counts, self.transition_prior
+            if self.ties is not None:
+                counts, prior = tied(counts, self.ties), tied(prior, self.ties)
+            transition = normalized_rows(counts, prior, transition, self.transition_mask)
         return replace(self, start=start, transition=transition)
 
     def log_prior(self) -> float:
@@ -67,8 +88,13 @@ class Chain:
     @property
     def n_parameters(self) -> int:
         """Free probabilities."""
-        rows = self.transition_mask.sum(axis=1) - 1
-        return int(self.start_mask.sum() - 1 + np.maximum(rows, 0).sum())
+        mask = self.transition_mask
+        if self.ties is None:
+            free = int(np.maximum(mask.sum(axis=1) - 1, 0).sum())
+        else:  # rows with the same labels count once
+            kinds = {tuple(np.unique(row[open_]).tolist()) for row, open_ in zip(self.ties, mask, strict=True)}
+            free = sum(max(len(kind) - 1, 0) for kind in kinds)
+        return int(self.start_mask.sum() - 1) + free
 
 
 @dataclass(frozen=True)
@@ -92,32 +118,75 @@ def baum_welch(
     max_iter: int = 100,
     tol: float = 1e-2,
     n_jobs: int | None = None,
+    hard: bool = False,
+    ties: IntArray | None = None,
     progress: Callable[[int, float], object] | None = None,
 ) -> Learned:
-    """Raise log p(x | parameters) + log prior until a step gains less than tol; O(N K²) a step."""
+    """Raise log p(x | parameters) + log prior until a step gains less than tol; O(N K²) a step.
+
+    `hard` takes the most probable path for the truth (Viterbi training): log p(x, path) + log prior never falls.
+    `ties`, (K,) labels: states with one label share their emission.
+    """
     history: list[float] = []
     last = -np.inf
     for step in range(max_iter):
-        b, shift = emission.likelihoods(data)
-        found = run_posteriors(
-            chain.start,
-            chain.transition,
-            b,
-            shift,
-            offsets,
-            lambda rows, now=emission: now.logs(data[rows]),  # type: ignore[misc]
-            n_jobs=n_jobs,
-        )
+        found = (_path_counts if hard else expectations)(chain, emission, data, offsets, n_jobs)
         last = found.log_likelihood
         history.append(last + chain.log_prior() + emission.log_prior())
         if progress is not None:
             progress(step, history[-1])
         if step and history[-1] - history[-2] < tol:
             return Learned(chain, emission, tuple(history), True, last)
-        chain = chain.update(found, fixed)
+        chain = chain.update(found.start_counts, found.transition_counts, fixed)
         if "emissions" not in fixed:
-            emission = emission.update(data, found.probabilities)
+            emission = emission.update(data, shared(found.probabilities, ties))
     return Learned(chain, emission, tuple(history), False, last)
+
+
+def expectations(
+    chain: Chain, emission: Emission, data: Any, offsets: IntArray, n_jobs: int | None = None
+) -> Posteriors:
+    """The E-step: posteriors of states and expected counts."""
+    b, shift = emission.likelihoods(data)
+    return run_posteriors(
+        chain.start, chain.transition, b, shift, offsets, lambda rows: emission.logs(data[rows]), n_jobs=n_jobs
+    )
+
+
+def _path_counts(chain: Chain, emission: Emission, data: Any, offsets: IntArray, n_jobs: int | None) -> Posteriors:
+    """The same for the most probable path, which has all the probability; its log p(path, x) in the likelihood."""
+    K = len(chain.start)
+    path, best = run_viterbi(chain.start, chain.transition, emission.logs(data), offsets, n_jobs=n_jobs)
+    gamma = np.zeros((len(path), K))
+    gamma[np.arange(len(path)), path] = 1.0
+    inner = np.ones(len(path), dtype=bool)
+    inner[offsets[:-1]] = False
+    after = np.flatnonzero(inner)
+    pairs = np.bincount(path[after - 1] * K + path[after], minlength=K * K).reshape(K, K).astype(np.float64)
+    first = np.bincount(path[offsets[:-1]], minlength=K).astype(np.float64)
+    return Posteriors(gamma, best, first, pairs)
+
+
+def tied(values: FloatArray, labels: IntArray) -> FloatArray:
+    """Every entry replaced by the mean of the entries with its label.
+
+    Rows whose labels are the same, each as often, then have the same sum, so that dividing by it keeps the ties and
+    gives the maximum of Σ counts log p under them.
+    """
+    flat = labels.ravel()
+    sums = np.bincount(flat, np.ascontiguousarray(values, dtype=np.float64).ravel())
+    means: FloatArray = (sums / np.maximum(np.bincount(flat), 1))[labels]
+    return means
+
+
+def shared(gamma: FloatArray, ties: IntArray | None) -> FloatArray:
+    """Weights of states that share an emission: their mean, so that the prior counts as often as `log_prior` does."""
+    if ties is None:
+        return gamma
+    groups = np.zeros((len(ties), int(ties.max()) + 1))
+    groups[np.arange(len(ties)), ties] = 1.0
+    mean: FloatArray = gamma @ (groups / groups.sum(axis=0)) @ groups.T
+    return mean
 
 
 def normalized_rows(counts: FloatArray, prior: FloatArray, old: FloatArray, mask: Any = 1.0) -> FloatArray:

@@ -7,17 +7,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._numerics import hmm as _loops
 from gramgraph.exceptions import ModelError, StateError
-from gramgraph.sequences._reading import check_count, check_rows, joined, offsets_of
+from gramgraph.sequences._reading import check_rows, joined, offsets_of
+from gramgraph.sequences._unrolled import table_node
 from gramgraph.sequences.baum_welch import dirichlet_log_prior, normalized_rows
 from gramgraph.sequences.hmm import HiddenMarkovModel, concentrations
+from gramgraph.sequences.recursions import run_symbol_viterbi
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
-    from gramgraph.models.bayesian_network import BayesianNetwork
+    from gramgraph.conditionals import Conditional
+    from gramgraph.variables import Var
 
 __all__ = ["CategoricalEmission", "CategoricalHMM"]
 
@@ -42,15 +44,34 @@ class CategoricalEmission:
 
     def logs(self, data: IntArray, /) -> FloatArray:
         """log p(x_t | state)."""
+        return self.log_columns()[data]
+
+    def log_columns(self) -> FloatArray:
+        """log p(symbol | state) by symbol, (M + 1, K); the last row, of zeros, is that of a gap."""
         with np.errstate(divide="ignore"):
-            columns = np.log(np.concatenate((self.table.T, np.ones((1, len(self.table))))))
-        return columns[data]
+            return np.log(np.concatenate((self.table.T, np.ones((1, len(self.table))))))
 
     def update(self, data: IntArray, gamma: FloatArray, /) -> Self:
         """Relative frequencies, weighted by gamma."""
+        return self.from_moments(self.moments(data, gamma))
+
+    def moments(self, data: IntArray, gamma: FloatArray, /) -> tuple[FloatArray]:
+        """Expected counts of the symbols, (K, M)."""
         counts = np.zeros(self.table.shape[::-1])
         _loops.symbol_counts(data, gamma, counts)
-        return replace(self, table=normalized_rows(np.ascontiguousarray(counts.T), self.prior, self.table))
+        return (np.ascontiguousarray(counts.T),)
+
+    def from_moments(self, moments: tuple[FloatArray, ...], /) -> Self:
+        """Relative frequencies; with the prior, the mode."""
+        return replace(self, table=normalized_rows(moments[0], self.prior, self.table))
+
+    def take(self, states: IntArray, /) -> Self:
+        """Rows of the table."""
+        return replace(self, table=self.table[states], prior=self.prior[states])
+
+    def nodes(self, z: Var, name: str) -> list[tuple[Var, Conditional]]:
+        """The symbol as a variable of a network."""
+        return [table_node(z, name, self.table, self.symbols.tolist())]
 
     def log_prior(self) -> float:
         """Dirichlet's."""
@@ -79,6 +100,9 @@ class CategoricalHMM(HiddenMarkovModel):
     start_prior, transition_prior, emission_prior : Dirichlet concentrations, numbers or arrays of the parameters'
         shapes; 1 is flat (maximum likelihood), 1 + c adds c pseudo-counts a cell.
     transition_mask : None, "left-right" (stay or go to the next; the first state starts), or a boolean matrix.
+    transition_ties : None, or a matrix of whole numbers: transitions with the same number are equal. emission_ties :
+        None, or a label a state: states with the same label share their emission.
+    learning : "baum_welch", or "viterbi" (hard EM: the most probable path is taken for the truth; faster, biased).
     init : "random", or a fitted model to start from (its zeros stay zeros).
     fixed : names out of "startprob", "transmat", "emissions" that are not learned.
     n_init : runs from different starts; the best is kept. max_iter, tol : a run ends when a step gains less than tol.
@@ -112,6 +136,9 @@ class CategoricalHMM(HiddenMarkovModel):
         transition_prior: Any = 1.0,
         emission_prior: Any = 1.0,
         transition_mask: Any = None,
+        transition_ties: Any = None,
+        emission_ties: Any = None,
+        learning: str = "baum_welch",
         init: Any = "random",
         fixed: Sequence[str] = (),
         n_init: int = 1,
@@ -126,6 +153,9 @@ class CategoricalHMM(HiddenMarkovModel):
         self.transition_prior = transition_prior
         self.emission_prior = emission_prior
         self.transition_mask = transition_mask
+        self.transition_ties = transition_ties
+        self.emission_ties = emission_ties
+        self.learning = learning
         self.init = init
         self.fixed = fixed
         self.n_init = n_init
@@ -158,16 +188,21 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[IntArray, IntArray]:
         X, lengths = joined(X, lengths)
-        values = np.asarray(list(X) if isinstance(X, str) else X)
+        try:
+            values = np.asarray(list(X) if isinstance(X, str) else X)
+        except ValueError:
+            raise ModelError(
+                "X must be a column of symbols, or a list of such columns; it is a list of unequal parts."
+            ) from None
         if values.ndim == 2 and values.shape[1] == 1:
             values = values[:, 0]
         if values.ndim != 1:
             raise ModelError(
                 f"X must be a column of symbols, shape (rows,) or (rows, 1); its shape is {values.shape}. What helps: "
-                f"one model a column, or one symbol for every combination."
+                f"MultiCategoricalHMM for several symbols at a time; a list of arrays for several sequences."
             )
         offsets = offsets_of(len(values), lengths)
-        values, missing = _labels(values)
+        values, missing = labels_of(values)
         if reset:
             if missing.all():
                 raise ModelError("X has no observed symbol: every row is missing.")
@@ -177,12 +212,17 @@ class CategoricalHMM(HiddenMarkovModel):
                     f"n_states is {self.n_states}, but only {int((~missing).sum())} symbols were observed."
                 )
             self.n_features_in_ = 1
-        return _positions(values, missing, self.symbols_), offsets
+        return positions_of(values, missing, self.symbols_), offsets
 
     def _find_symbols(self, seen: Array) -> Array:
         if self.symbols is not None:
             return np.asarray(self.symbols)
-        return np.arange(int(seen.max()) + 1) if seen.dtype.kind == "i" else np.unique(seen)
+        return symbols_in(seen)
+
+    def _best_path(self, X: Any, lengths: Any) -> tuple[IntArray, FloatArray]:
+        start, A, emission, data, offsets = self._ready(X, lengths)
+        columns = emission.log_columns()  # type: ignore[attr-defined]
+        return run_symbol_viterbi(start, A, columns, data, offsets, n_jobs=self.n_jobs)
 
     # -------------------------------------------------------------------------------------- the emissions
 
@@ -203,30 +243,13 @@ class CategoricalHMM(HiddenMarkovModel):
     def _store(self, emission: CategoricalEmission) -> None:
         self.emissionprob_ = emission.table
 
-    def to_network(self, length: int, *, prefixes: tuple[str, str] = ("z", "x")) -> BayesianNetwork:
-        """The model unrolled for `length` steps: z1 -> z2 -> …, z_t -> x_t; states of z are "0", "1", ….
 
-        >>> casino = CategoricalHMM.from_parameters([0.5, 0.5], np.eye(2), [[0.5, 0.5], [0.1, 0.9]])
-        >>> net = casino.to_network(2)
-        >>> round(net.query("z2", evidence={"x1": "1"})["z2"].prob("1"), 6)
-        0.642857
-        """
-        from gramgraph.models.builders import hidden_markov_chain
-
-        check_is_fitted(self, "transmat_")
-        return hidden_markov_chain(
-            check_count("length", length),
-            [str(k) for k in range(self.n_states)],
-            [str(symbol) for symbol in self.symbols_.tolist()],
-            initial=self.startprob_,
-            transition=self.transmat_,
-            emission=self.emissionprob_,
-            prefixes=prefixes,
-            name="hidden Markov model",
-        )
+def symbols_in(seen: Array) -> Array:
+    """0 … the largest number, or the sorted labels."""
+    return np.arange(int(seen.max()) + 1) if seen.dtype.kind == "i" else np.unique(seen)
 
 
-def _labels(values: Array) -> tuple[Array, Array]:
+def labels_of(values: Array) -> tuple[Array, Array]:
     """Labels as whole numbers where they are numbers, else as they are; and which are missing."""
     if values.dtype.kind in "iub":
         values = values.astype(np.int64)
@@ -251,7 +274,7 @@ def _labels(values: Array) -> tuple[Array, Array]:
     return out, missing
 
 
-def _positions(values: Array, missing: Array, symbols: Array) -> IntArray:
+def positions_of(values: Array, missing: Array, symbols: Array) -> IntArray:
     """Where every label stands in symbols; −1 where missing."""
     if values.dtype.kind == "i" and symbols.dtype.kind in "iu" and (symbols == np.arange(len(symbols))).all():
         found, known = values.copy(), (values >= 0) & (values < len(symbols))

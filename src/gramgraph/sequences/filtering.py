@@ -126,9 +126,7 @@ class HMMFilter:
 
     def update(self, z: Any) -> FloatArray:
         """Take the next observation (NaN, None or −1 where there is none) and return the belief, (K,)."""
-        row = np.asarray(z, dtype=object if z is None else None).reshape(1, -1)
-        data, _ = self._model._read(row, None, reset=False)
-        logs = self._emission.logs(data)[0]
+        logs = self._emission.logs(self._model._read_one(z))[0]
         before = self._inner._belief
         if self._inner.steps:
             self._inner._belief = _stepped(before, self._A)

@@ -11,8 +11,9 @@ from sklearn.utils.validation import validate_data
 
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._gaussian_emission import COVARIANCE_TYPES, GaussianEmission
-from gramgraph.sequences._reading import joined, offsets_of
-from gramgraph.sequences.hmm import HiddenMarkovModel, first_labels
+from gramgraph.sequences._labels import first_labels
+from gramgraph.sequences._reading import joined, offsets_of, one_row
+from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["GaussianHMM"]
@@ -27,7 +28,8 @@ class GaussianHMM(HiddenMarkovModel):
     covariance_type : "full", "diag", "spherical" (one variance a state) or "tied" (one matrix for all states).
     covariance_prior : weight of the prior that keeps covariances from collapsing, in observations whose variance is
         that of the data; 0 is maximum likelihood.
-    start_prior, transition_prior, transition_mask, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
+    start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
+        tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans", "random" (means are rows of X), or a fitted model to start from.
 
     X has one row a time; entries that are NaN were not observed and are integrated out. Sequences stand one after the
@@ -57,6 +59,9 @@ class GaussianHMM(HiddenMarkovModel):
         start_prior: Any = 1.0,
         transition_prior: Any = 1.0,
         transition_mask: Any = None,
+        transition_ties: Any = None,
+        emission_ties: Any = None,
+        learning: str = "baum_welch",
         init: Any = "kmeans",
         fixed: Sequence[str] = (),
         n_init: int = 1,
@@ -71,6 +76,9 @@ class GaussianHMM(HiddenMarkovModel):
         self.start_prior = start_prior
         self.transition_prior = transition_prior
         self.transition_mask = transition_mask
+        self.transition_ties = transition_ties
+        self.emission_ties = emission_ties
+        self.learning = learning
         self.init = init
         self.fixed = fixed
         self.n_init = n_init
@@ -124,6 +132,9 @@ class GaussianHMM(HiddenMarkovModel):
             spread = np.nanvar(X, axis=0)
             self._spread = np.where(spread > 0.0, spread, 1.0)
         return X, offsets
+
+    def _read_one(self, z: Any) -> FloatArray:
+        return one_row(z, self.n_features_in_)
 
     def _begin(
         self, data: FloatArray, offsets: IntArray, rng: np.random.Generator

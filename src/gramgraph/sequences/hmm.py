@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,16 +12,19 @@ from sklearn.utils.validation import check_is_fitted
 from gramgraph._numerics import hmm as _loops
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences import recursions
+from gramgraph.sequences._constraints import emission_labels, masks_of, transition_labels
 from gramgraph.sequences._reading import check_chain, check_count
-from gramgraph.sequences.baum_welch import Chain, Emission, Learned, baum_welch
+from gramgraph.sequences.baum_welch import Chain, Emission, Learned, baum_welch, tied
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from gramgraph.models import BayesianNetwork
     from gramgraph.sequences.filtering import HMMFilter
 
-__all__ = ["HiddenMarkovModel", "concentrations", "first_labels", "generator"]
+__all__ = ["HiddenMarkovModel", "concentrations", "generator"]
 
 _FIXED = ("emissions", "startprob", "transmat")
+_LEARNING = ("baum_welch", "viterbi")
 
 
 def generator(random_state: Any) -> np.random.Generator:
@@ -43,6 +46,9 @@ class HiddenMarkovModel(BaseEstimator):
     start_prior: Any
     transition_prior: Any
     transition_mask: Any
+    transition_ties: Any
+    emission_ties: Any
+    learning: str
     init: Any
     fixed: Any
     n_init: int
@@ -56,6 +62,11 @@ class HiddenMarkovModel(BaseEstimator):
     @abstractmethod
     def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[Any, IntArray]:
         """(data, offsets)."""
+
+    def _read_one(self, z: Any) -> Any:
+        """The data of one observation of a stream."""
+        row = np.asarray(z, dtype=object if z is None else None).reshape(1, -1)
+        return self._read(row, None, reset=False)[0]
 
     @abstractmethod
     def _begin(self, data: Any, offsets: IntArray, rng: np.random.Generator) -> tuple[Emission, IntArray | None]:
@@ -72,7 +83,7 @@ class HiddenMarkovModel(BaseEstimator):
     # ------------------------------------------------------------------------------------------ learning
 
     def fit(self, X: Any, lengths: Any = None) -> Self:
-        """Learn by Baum–Welch from one sequence, many one after the other (`lengths`), or a list of arrays."""
+        """Learn from one sequence, many one after the other (`lengths`), or a list of arrays."""
         self._check_parameters()
         data, offsets = self._read(X, lengths, reset=True)
         rng = generator(self.random_state)
@@ -82,6 +93,7 @@ class HiddenMarkovModel(BaseEstimator):
             found = baum_welch(
                 chain, emission, data, offsets,
                 fixed=tuple(self.fixed), max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs,
+                hard=self.learning == "viterbi", ties=emission_labels(self.emission_ties, self.n_states),
             )  # fmt: skip
             if best is None or found.history[-1] > best.history[-1]:
                 best = found
@@ -93,6 +105,25 @@ class HiddenMarkovModel(BaseEstimator):
         self.log_likelihood_ = best.log_likelihood
         return self
 
+    def partial_fit(self, X: Any, lengths: Any = None, *, step: float | None = None) -> Self:
+        """Take one batch of sequences of a stream (online EM, stepwise): running averages of expected statistics.
+
+        statistics = (1 − step) statistics + step · (those of the batch), and then the update that belongs to them;
+        `step` is (batches so far + 1)^−0.6 by default, 1 for the first. The first batch also makes the start values,
+        unless the model is fitted already or `init` is one. Memory does not grow.
+
+        >>> from gramgraph.sequences import PoissonHMM
+        >>> truth = PoissonHMM.from_parameters([0.5, 0.5], [[0.9, 0.1], [0.1, 0.9]], [[1.0], [9.0]])
+        >>> model = PoissonHMM(2, random_state=0)
+        >>> for batch in range(50):
+        ...     model = model.partial_fit(truth.sample(100, random_state=batch)[0])
+        >>> np.sort(model.rates_[:, 0]).round(0).tolist()
+        [1.0, 9.0]
+        """
+        from gramgraph.sequences._online import stepwise
+
+        return stepwise(self, X, lengths, step)
+
     def _check_parameters(self) -> None:
         check_count("n_states", self.n_states)
         check_count("n_init", self.n_init)
@@ -102,6 +133,9 @@ class HiddenMarkovModel(BaseEstimator):
         unknown = [name for name in tuple(self.fixed) if name not in _FIXED]
         if isinstance(self.fixed, str) or unknown:
             raise ModelError(f"fixed must be a list of names out of {listing(_FIXED)}; it is {self.fixed!r}.")
+        if self.learning not in _LEARNING:
+            hint = did_you_mean(self.learning, _LEARNING)
+            raise ModelError(f"learning must be one of {listing(_LEARNING)}; it is {self.learning!r}.{hint}")
         if isinstance(self.init, HiddenMarkovModel):
             if type(self.init) is not type(self) or self.init.n_states != self.n_states:
                 raise ModelError(
@@ -116,10 +150,11 @@ class HiddenMarkovModel(BaseEstimator):
 
     def _first(self, data: Any, offsets: IntArray, rng: np.random.Generator) -> tuple[Chain, Emission]:
         """Start values: those of `init`, or the emission's first guess with the steps between its labels."""
+        ties = emission_labels(self.emission_ties, self.n_states)
         if isinstance(self.init, HiddenMarkovModel):
-            return self._chain(self.init.startprob_, self.init.transmat_), self.init._emission()
+            return self._chain(self.init.startprob_, self.init.transmat_), _equal(self.init._emission(), ties)
         emission, labels = self._begin(data, offsets, rng)
-        K = self.n_states
+        emission, K = _equal(emission, ties), self.n_states
         if labels is None:  # states that last a while, none like another
             start = rng.dirichlet(np.full(K, 10.0))
             transition = 0.5 * np.eye(K) + 0.5 * rng.dirichlet(np.full(K, 2.0), K)
@@ -135,8 +170,11 @@ class HiddenMarkovModel(BaseEstimator):
     def _chain(self, start: FloatArray, transition: FloatArray) -> Chain:
         """The chain with priors, and zeros where the mask forbids a step."""
         K = self.n_states
-        start_mask, mask = self._masks()
+        start_mask, mask = masks_of(self.transition_mask, K)
+        ties = transition_labels(self.transition_ties, mask)
         start, transition = start * start_mask, transition * mask
+        if ties is not None:
+            transition = tied(transition, ties)
         if not start.sum() > 0 or not (transition.sum(axis=1) > 0).all():
             raise ModelError("transition_mask forbids every step out of a state that the start values allow.")
         return Chain(
@@ -146,27 +184,8 @@ class HiddenMarkovModel(BaseEstimator):
             concentrations("transition_prior", self.transition_prior, (K, K)),
             start_mask,
             mask,
+            ties,
         )
-
-    def _masks(self) -> tuple[Array, Array]:
-        K = self.n_states
-        start = np.ones(K, dtype=bool)
-        if self.transition_mask is None:
-            return start, np.ones((K, K), dtype=bool)
-        if isinstance(self.transition_mask, str):
-            if self.transition_mask != "left-right":
-                raise ModelError(
-                    f"transition_mask must be None, 'left-right' or a matrix of {K} × {K} booleans; it is "
-                    f"{self.transition_mask!r}."
-                )
-            start[1:] = False
-            return start, np.eye(K, dtype=bool) | np.eye(K, k=1, dtype=bool)
-        mask = np.asarray(self.transition_mask)
-        if mask.shape != (K, K) or not np.isin(mask, (0, 1)).all():
-            raise ModelError(f"transition_mask must be a matrix of {K} × {K} booleans; its shape is {mask.shape}.")
-        if not mask.any(axis=1).all():
-            raise ModelError(f"transition_mask lets no step leave state {int(np.flatnonzero(~mask.any(axis=1))[0])}.")
-        return start, mask.astype(bool)
 
     def _set_chain(self, startprob: Any, transmat: Any) -> None:
         self.startprob_, self.transmat_ = check_chain(startprob, transmat)
@@ -217,22 +236,45 @@ class HiddenMarkovModel(BaseEstimator):
         """p(state at t | the whole sequence), (N, K)."""
         return self._posteriors(X, lengths, pairs=False).probabilities
 
-    def decode(self, X: Any, lengths: Any = None, *, algorithm: str = "viterbi") -> tuple[float, IntArray]:
+    def _best_path(self, X: Any, lengths: Any) -> tuple[IntArray, FloatArray]:
+        start, A, emission, data, offsets = self._ready(X, lengths)
+        return recursions.run_viterbi(start, A, emission.logs(data), offsets, n_jobs=self.n_jobs)
+
+    @overload
+    def decode(
+        self, X: Any, lengths: Any = None, *, algorithm: str = "viterbi", k: None = None
+    ) -> tuple[float, IntArray]: ...
+
+    @overload
+    def decode(
+        self, X: Any, lengths: Any = None, *, algorithm: str = "viterbi", k: int
+    ) -> tuple[FloatArray, IntArray]: ...
+
+    def decode(
+        self, X: Any, lengths: Any = None, *, algorithm: str = "viterbi", k: int | None = None
+    ) -> tuple[float | FloatArray, IntArray]:
         """(value, states (N,)).
 
         "viterbi": the most probable path, value = log p(path, x). "posterior": the most probable state at every time,
         value = Σ log p(state_t | x), the expected number of right states being the largest.
+
+        With `k`, the k most probable paths of every sequence, best first: log p(path, x), (k, S), and states, (k, N);
+        −inf and −1 where a sequence has fewer paths. O(N K² k).
         """
-        if algorithm == "viterbi":
+        if algorithm not in ("viterbi", "posterior"):
+            hint = did_you_mean(algorithm, ("viterbi", "posterior"))
+            raise ModelError(f"algorithm must be 'viterbi' or 'posterior'; it is {algorithm!r}.{hint}")
+        if k is not None:
+            if algorithm != "viterbi":
+                raise ModelError("the k best paths are those of algorithm='viterbi'.")
             start, A, emission, data, offsets = self._ready(X, lengths)
-            states, best = recursions.run_viterbi(start, A, emission.logs(data), offsets, n_jobs=self.n_jobs)
+            return recursions.run_best_paths(start, A, emission.logs(data), offsets, check_count("k", k))
+        if algorithm == "viterbi":
+            states, best = self._best_path(X, lengths)
             return float(best.sum()), states
-        if algorithm == "posterior":
-            found = self.predict_proba(X, lengths)
-            states = found.argmax(axis=1)
-            return float(np.log(found[np.arange(len(found)), states]).sum()), states
-        hint = did_you_mean(algorithm, ("viterbi", "posterior"))
-        raise ModelError(f"algorithm must be 'viterbi' or 'posterior'; it is {algorithm!r}.{hint}")
+        found = self.predict_proba(X, lengths)
+        states = found.argmax(axis=1)
+        return float(np.log(found[np.arange(len(found)), states]).sum()), states
 
     def predict(self, X: Any, lengths: Any = None) -> IntArray:
         """The most probable path of states, (N,)."""
@@ -259,6 +301,25 @@ class HiddenMarkovModel(BaseEstimator):
         _loops.draw_chain(start, A, np.arange(0, n * count + 1, n), rng.random(n * count), states)
         return self._emission().draw(states, rng), states
 
+    def to_network(self, length: int, *, prefixes: tuple[str, str] = ("z", "x")) -> BayesianNetwork:
+        """The model unrolled for `length` steps: z1 -> z2 -> …, z_t -> x_t; states of z are "0", "1", ….
+
+        Symbols are discrete variables, Gaussian vectors real-valued ones; several columns of symbols or counts are
+        x1_0, x1_1, …. Answers are those of the recursions.
+
+        >>> from gramgraph.sequences import CategoricalHMM
+        >>> casino = CategoricalHMM.from_parameters([0.5, 0.5], np.eye(2), [[0.5, 0.5], [0.1, 0.9]])
+        >>> net = casino.to_network(2)
+        >>> round(net.query("z2", evidence={"x1": "1"})["z2"].prob("1"), 6)
+        0.642857
+        """
+        from gramgraph.sequences._unrolled import state_chain, unrolled
+
+        check_is_fitted(self, "transmat_")
+        start, A = check_chain(self.startprob_, self.transmat_)
+        hidden = state_chain(check_count("length", length), prefixes[0], start, A)
+        return unrolled(hidden, [z for z, _ in hidden], self._emission(), prefixes[1], "hidden Markov model")
+
     def filter(self, *, state: dict[str, Any] | None = None) -> HMMFilter:
         """A filter that takes one observation at a time; `state` continues one that was saved."""
         from gramgraph.sequences.filtering import HMMFilter
@@ -266,13 +327,23 @@ class HiddenMarkovModel(BaseEstimator):
         check_is_fitted(self, "transmat_")
         return HMMFilter(self, state=state)
 
+    def plot(self, X: Any, **options: Any) -> Any:
+        """The most probable states as ribbons behind one sequence: `gramgraph.plot.plot_states`."""
+        from gramgraph.plot.sequences import plot_states
+
+        check_is_fitted(self, "transmat_")
+        return plot_states(self, X, **options)
+
     # ------------------------------------------------------------------------------------- how many states
 
     @property
     def n_parameters_(self) -> int:
         """Free numbers of the model: those of the chain and of the emissions."""
         check_is_fitted(self, "transmat_")
-        return self._chain(self.startprob_, self.transmat_).n_parameters + self._emission().n_parameters
+        emission, ties = self._emission(), emission_labels(self.emission_ties, self.n_states)
+        if ties is not None:
+            emission = emission.take(np.unique(ties, return_index=True)[1])
+        return self._chain(self.startprob_, self.transmat_).n_parameters + emission.n_parameters
 
     def bic(self, X: Any, lengths: Any = None) -> float:
         """Bayesian information criterion, −2 log p + parameters · log N; lower is better."""
@@ -289,6 +360,11 @@ class HiddenMarkovModel(BaseEstimator):
         return tags
 
 
+def _equal(emission: Emission, ties: IntArray | None) -> Emission:
+    """States that share their emission begin with that of the first of them."""
+    return emission if ties is None else emission.take(np.unique(ties, return_index=True)[1][ties])
+
+
 def concentrations(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
     """Dirichlet concentrations of this shape: numbers of at least 1 (1 is flat, 2 adds one count a cell)."""
     try:
@@ -300,35 +376,3 @@ def concentrations(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
             f"{name} must be at least 1 everywhere (1 is flat, 1 + c adds c counts a cell); it is {value!r}."
         )
     return prior
-
-
-def first_labels(
-    points: FloatArray, offsets: IntArray, n_states: int, mask: Any, rng: np.random.Generator, most: int = 20_000
-) -> IntArray:
-    """A first guess of the states: k-means of the points (of `most` of them, if there are more), NaN at the mean.
-
-    For left-right models equal stretches of time.
-    """
-    n = len(points)
-    if isinstance(mask, str):
-        sizes = np.diff(offsets)
-        place = np.arange(n) - np.repeat(offsets[:-1], sizes)
-        return (place * n_states) // np.repeat(sizes, sizes)
-    from warnings import catch_warnings, simplefilter
-
-    from sklearn.cluster import KMeans
-    from sklearn.exceptions import ConvergenceWarning
-    from threadpoolctl import threadpool_limits
-
-    filled = points
-    if np.isnan(points).any():
-        seen = ~np.isnan(points)
-        middle = np.where(seen, points, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-        filled = np.where(seen, points, middle)
-    spread = filled.std(axis=0)
-    filled = (filled - filled.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    some = filled if n <= most else filled[rng.choice(n, most, replace=False)]
-    with threadpool_limits(1), catch_warnings():  # few points: threads would wait for each other
-        simplefilter("ignore", ConvergenceWarning)  # fewer different points than states: the others begin empty
-        found = KMeans(min(n_states, len(some)), n_init=1, random_state=int(rng.integers(2**31 - 1))).fit(some)
-    return found.predict(filled).astype(np.int64)

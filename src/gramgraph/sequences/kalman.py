@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -18,6 +18,9 @@ from gramgraph.sequences._square_root import rooted_filter, stacked, without_con
 from gramgraph.sequences._state_space import Model, gradient_of, maximized, moments_of, series_of
 from gramgraph.sequences.hmm import generator
 from gramgraph.typing import FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.models import BayesianNetwork
 
 __all__ = ["FilteredStates", "Forecast", "KalmanFilter", "SmoothedStates"]
 
@@ -233,6 +236,24 @@ class KalmanFilter(BaseEstimator):
         for t in range(1, T):
             x[t] += model.A @ x[t - 1]
         return x @ model.H.T + rng.standard_normal((T, model.n_outputs)) @ root(model.R).T, x
+
+    def plot(self, y: Any, steps: int = 20, **options: Any) -> Any:
+        """The series and its forecast with intervals: `gramgraph.plot.plot_forecast`."""
+        from gramgraph.plot.sequences import plot_forecast
+
+        return plot_forecast(self, y, steps, **options)
+
+    def to_network(self, length: int, *, prefixes: tuple[str, str] = ("x", "y")) -> BayesianNetwork:
+        """The model unrolled for `length` steps, counted from 1: x1 -> x2 -> …, x_t -> y_t, vectors of numbers.
+
+        >>> walk = KalmanFilter(1.0, 1.0, 1.0, 1.0, m0=0.0, P0=1.0)
+        >>> net = walk.to_network(2)
+        >>> round(float(net.query("x1", evidence={"y1": 1.0, "y2": 2.0})["x1"].mean()), 6)
+        0.8
+        """
+        from gramgraph.sequences._state_space import network_of
+
+        return network_of(self._model(), check_count("length", length), prefixes)
 
     # ------------------------------------------------------------------------------------------- learning
 

@@ -4,18 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph.conditionals import ConditionalLinearGaussian
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._gaussian_emission import GaussianEmission
+from gramgraph.sequences._labels import first_labels
 from gramgraph.sequences._reading import check_count, check_rows
+from gramgraph.sequences._unrolled import table_node
 from gramgraph.sequences.baum_welch import dirichlet_log_prior, normalized_rows
 from gramgraph.sequences.gaussian import GaussianHMM
-from gramgraph.sequences.hmm import concentrations, first_labels
+from gramgraph.sequences.hmm import concentrations
 from gramgraph.sequences.recursions import likelihoods
 from gramgraph.typing import FloatArray, IntArray
+from gramgraph.variables import real
+
+if TYPE_CHECKING:
+    from gramgraph.conditionals import Conditional
+    from gramgraph.variables import Var
 
 __all__ = ["GaussianMixtureHMM"]
 
@@ -55,6 +63,12 @@ class MixtureEmission:
 
     def update(self, data: FloatArray, gamma: FloatArray, /) -> Self:
         """Weights and components, each row shared among the components of a state by their posterior."""
+        share, counts = self._shares(data, gamma)
+        weights = normalized_rows(counts, self.prior, self.weights)
+        return replace(self, weights=weights, parts=self.parts.update(data, share))
+
+    def _shares(self, data: FloatArray, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """gamma shared among the components, (N, K C), and its sums over rows that show something, (K, C)."""
         logs = self.logs(data)
         with np.errstate(divide="ignore"):
             each = self.parts.logs(data) + np.log(self.weights).ravel()
@@ -62,9 +76,35 @@ class MixtureEmission:
         safe = np.where(np.isfinite(logs), logs, 0.0)
         share = gamma[:, :, None] * np.exp(each - safe[:, :, None])
         seen = ~np.isnan(data).all(axis=1)  # rows without any number say nothing of the weights either
-        weights = normalized_rows(share[seen].sum(axis=0), self.prior, self.weights)
-        parts = self.parts.update(data, np.ascontiguousarray(share.reshape(len(data), -1)))
-        return replace(self, weights=weights, parts=parts)
+        return np.ascontiguousarray(share.reshape(len(data), -1)), share[seen].sum(axis=0)
+
+    def moments(self, data: FloatArray, gamma: FloatArray, /) -> tuple[FloatArray, ...]:
+        """Expected counts of the components, (K, C), and the moments of their Gaussians."""
+        share, counts = self._shares(data, gamma)
+        return counts, *self.parts.moments(data, share)
+
+    def from_moments(self, moments: tuple[FloatArray, ...], /) -> Self:
+        """Weights and components."""
+        weights = normalized_rows(moments[0], self.prior, self.weights)
+        return replace(self, weights=weights, parts=self.parts.from_moments(moments[1:]))
+
+    def take(self, states: IntArray, /) -> Self:
+        """The mixtures of these states."""
+        C = self.weights.shape[1]
+        parts = self.parts.take((np.asarray(states)[:, None] * C + np.arange(C)).ravel())
+        return replace(self, weights=self.weights[states], prior=self.prior[states], parts=parts)
+
+    def nodes(self, z: Var, name: str) -> list[tuple[Var, Conditional]]:
+        """The component c and the vector as variables of a network: z -> c, and both -> x."""
+        K, C = self.weights.shape
+        c, chosen = table_node(z, f"{name}_c", self.weights)
+        x = real(name, self.parts.means.shape[1])
+        covariances = np.array([self.parts._dense(i) for i in range(K * C)])
+        d = x.dimension
+        below = ConditionalLinearGaussian(
+            x, (z, c), intercept=self.parts.means.reshape(K, C, d), covariance=covariances.reshape(K, C, d, d)
+        )
+        return [(c, chosen), (x, below)]
 
     def log_prior(self) -> float:
         """Of weights and covariances."""
@@ -115,6 +155,9 @@ class GaussianMixtureHMM(GaussianHMM):
         start_prior: Any = 1.0,
         transition_prior: Any = 1.0,
         transition_mask: Any = None,
+        transition_ties: Any = None,
+        emission_ties: Any = None,
+        learning: str = "baum_welch",
         init: Any = "kmeans",
         fixed: Sequence[str] = (),
         n_init: int = 1,
@@ -130,6 +173,9 @@ class GaussianMixtureHMM(GaussianHMM):
             start_prior=start_prior,
             transition_prior=transition_prior,
             transition_mask=transition_mask,
+            transition_ties=transition_ties,
+            emission_ties=emission_ties,
+            learning=learning,
             init=init,
             fixed=fixed,
             n_init=n_init,

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
 from gramgraph.exceptions import ModelError
+from gramgraph.sequences._labels import first_labels
 from gramgraph.sequences._reading import joined, offsets_of
-from gramgraph.sequences.hmm import HiddenMarkovModel, first_labels
+from gramgraph.sequences._unrolled import table_node
+from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.sequences.recursions import likelihoods
 from gramgraph.typing import FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.conditionals import Conditional
+    from gramgraph.variables import Var
 
 __all__ = ["PoissonHMM"]
 
@@ -58,9 +64,36 @@ class PoissonEmission:
 
     def update(self, data: _Counts, gamma: FloatArray, /) -> Self:
         """Weighted means of the counts; with the prior, the mode."""
-        weights = gamma.T @ data.seen + self.rate
-        sums = gamma.T @ data.values + (self.shape - 1.0)
+        return self.from_moments(self.moments(data, gamma))
+
+    def moments(self, data: _Counts, gamma: FloatArray, /) -> tuple[FloatArray, FloatArray]:
+        """Σ gamma and Σ gamma x of the observed entries, (K, d)."""
+        return gamma.T @ data.seen, gamma.T @ data.values
+
+    def take(self, states: IntArray, /) -> Self:
+        """Rows of the rates."""
+        return replace(self, rates=self.rates[states])
+
+    def from_moments(self, moments: tuple[FloatArray, ...], /) -> Self:
+        """Means; with the prior, the mode."""
+        weights, sums = moments[0] + self.rate, moments[1] + (self.shape - 1.0)
         return replace(self, rates=np.where(weights > _TINY, sums / np.maximum(weights, _TINY), self.rates))
+
+    def nodes(self, z: Var, name: str) -> list[tuple[Var, Conditional]]:
+        """A variable a column with states "0", "1", … up to a count that is all but impossible, and "m+" above it."""
+        from scipy.special import gammaln, pdtrc
+
+        d = self.rates.shape[1]
+        top = int(np.ceil(max(float(r) + 10.0 * np.sqrt(float(r)) + 20.0 for r in self.rates.ravel())))
+        counts = np.arange(top)
+        out = []
+        for c in range(d):
+            rates = self.rates[:, c : c + 1]
+            logs = counts * np.log(np.maximum(rates, _TINY)) - rates - gammaln(counts + 1.0)
+            tail = pdtrc(top - 1, rates)
+            label = name if d == 1 else f"{name}_{c}"
+            out.append(table_node(z, label, np.concatenate([np.exp(logs), tail], axis=1), [*counts, f"{top}+"]))
+        return out
 
     def log_prior(self) -> float:
         """Σ (shape − 1) log λ − rate λ."""
@@ -79,7 +112,8 @@ class PoissonHMM(HiddenMarkovModel):
     ----------
     n_states : hidden states.
     rate_prior : (shape, rate) of a Gamma prior on every rate, shape ≥ 1; (1, 0) is flat.
-    start_prior, transition_prior, transition_mask, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
+    start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
+        tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans" (of square roots), "random", or a fitted model to start from.
 
     NaN entries of X were not observed.
@@ -101,6 +135,9 @@ class PoissonHMM(HiddenMarkovModel):
         start_prior: Any = 1.0,
         transition_prior: Any = 1.0,
         transition_mask: Any = None,
+        transition_ties: Any = None,
+        emission_ties: Any = None,
+        learning: str = "baum_welch",
         init: Any = "kmeans",
         fixed: Sequence[str] = (),
         n_init: int = 1,
@@ -114,6 +151,9 @@ class PoissonHMM(HiddenMarkovModel):
         self.start_prior = start_prior
         self.transition_prior = transition_prior
         self.transition_mask = transition_mask
+        self.transition_ties = transition_ties
+        self.emission_ties = emission_ties
+        self.learning = learning
         self.init = init
         self.fixed = fixed
         self.n_init = n_init

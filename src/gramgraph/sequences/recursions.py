@@ -237,15 +237,59 @@ def run_viterbi(
     start: FloatArray, A: FloatArray, logs: FloatArray, offsets: IntArray, *, n_jobs: int | None = None
 ) -> tuple[IntArray, FloatArray]:
     """`viterbi` of checked arrays; overwrites logs."""
+    return _run_viterbi(start, A, logs, None, offsets, n_jobs)
+
+
+def run_symbol_viterbi(
+    start: FloatArray,
+    A: FloatArray,
+    columns: FloatArray,
+    data: IntArray,
+    offsets: IntArray,
+    *,
+    n_jobs: int | None = None,
+) -> tuple[IntArray, FloatArray]:
+    """`run_viterbi` where log p(x_t | state) are the rows data of columns, (M, K)."""
+    if len(A) != 8:
+        return run_viterbi(start, A, columns[data], offsets, n_jobs=n_jobs)
+    return _run_viterbi(start, A, columns, np.where(data < 0, len(columns) + data, data), offsets, n_jobs)
+
+
+def _run_viterbi(
+    start: FloatArray, A: FloatArray, logs: FloatArray, data: IntArray | None, offsets: IntArray, n_jobs: int | None
+) -> tuple[IntArray, FloatArray]:
     with np.errstate(divide="ignore"):
         log_start, log_A = np.log(start), np.log(A)
     log_AT = np.ascontiguousarray(log_A.T)
-    path, best = np.empty(len(logs), dtype=np.int64), np.empty(len(offsets) - 1)
-    _split(offsets, n_jobs, lambda lo, hi: _loops.viterbi(log_start, log_A, log_AT, logs, offsets, lo, hi, path, best))
+    n = int(offsets[-1])
+    path, best = np.empty(n, dtype=np.int64), np.empty(len(offsets) - 1)
+    if data is None:
+        work: Any = partial(_loops.viterbi, log_start, log_A, log_AT, logs, offsets)
+    else:
+        work = partial(_loops.viterbi_symbols, log_start, log_A, log_AT, logs, data, np.empty((n, 8)), offsets)
+    _split(offsets, n_jobs, lambda lo, hi: work(lo, hi, path, best))
     if not np.isfinite(best).all():
         bad = np.where(np.isfinite(best), -1, offsets[:-1])
         refuse_impossible(bad, offsets, row=False)
     return path, best
+
+
+def run_best_paths(
+    start: FloatArray, A: FloatArray, logs: FloatArray, offsets: IntArray, k: int
+) -> tuple[FloatArray, IntArray]:
+    """(log p(path, x) (k, S), states (k, N)), best first; −inf and −1 where a sequence has fewer paths."""
+    from gramgraph._numerics.hmm_paths import best_paths
+
+    with np.errstate(divide="ignore"):
+        log_start, log_AT = np.log(start), np.log(np.ascontiguousarray(A.T))
+    values = np.empty((len(offsets) - 1, k))
+    paths = np.empty((k, len(logs)), dtype=np.int64)
+    for s in range(len(values)):
+        rows = slice(int(offsets[s]), int(offsets[s + 1]))
+        best_paths(log_start, log_AT, logs[rows], k, paths[:, rows], values[s])
+    if not np.isfinite(values[:, 0]).all():
+        refuse_impossible(np.where(np.isfinite(values[:, 0]), -1, offsets[:-1]), offsets, row=False)
+    return np.ascontiguousarray(values.T), paths
 
 
 def refuse_impossible(bad: IntArray, offsets: IntArray, *, row: bool = True) -> None:

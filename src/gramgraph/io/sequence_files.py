@@ -1,0 +1,181 @@
+"""Models of sequences as JSON: hidden Markov models, Kalman filters, dynamic networks; nothing is executed.
+
+    {"format": "gramgraph", "version": 1, "kind": "sequence_model", "class": "GaussianHMM",
+     "parameters": {"n_states": 2, …}, "attributes": {"transmat_": {"array": [[…]], "dtype": "float64"}, …}}
+
+`parameters` are those of the constructor, `attributes` what was learned. Arrays carry their type, tuples and
+distributions are marked as such, a wrapped model is an object of its own. A dynamic network has its two slices, `first`
+and `step`. Numbers are written so that reading gives the same bits.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import numpy as np
+
+from gramgraph import sequences
+from gramgraph.distributions import files as distribution_files
+from gramgraph.exceptions import GramGraphError, ModelError, ParseError
+from gramgraph.io import _json
+from gramgraph.io._text import shown
+
+__all__ = ["KINDS", "from_object", "holds", "to_object"]
+
+KINDS = ("dynamic_bayesian_network", "sequence_model")
+_CLASSES = (
+    "CategoricalHMM",
+    "DistributionHMM",
+    "DurationHMM",
+    "GaussianHMM",
+    "GaussianMixtureHMM",
+    "InputHMM",
+    "KalmanFilter",
+    "MultiCategoricalHMM",
+    "PoissonHMM",
+)
+#: What a model keeps without an underscore at the end of its name.
+_INNER = ("_pool", "_spread")
+_TYPES = ("bool", "float64", "int64")
+_DEEPEST = 20
+
+
+def holds(model: Any) -> bool:
+    """Whether a model is one that these files hold."""
+    name = type(model).__name__
+    return name in (*_CLASSES, "DynamicBayesianNetwork") and type(model) is getattr(sequences, name)
+
+
+def to_object(model: Any) -> dict[str, Any]:
+    """A model as plain values."""
+    head: dict[str, Any] = {"format": "gramgraph", "version": 1}
+    if type(model).__name__ == "DynamicBayesianNetwork":
+        from gramgraph.io.native import dumps
+
+        slices = {"first": json.loads(dumps(model.first)), "step": json.loads(dumps(model.step))}
+        return {**head, "kind": "dynamic_bayesian_network", **slices}
+    return {**head, "kind": "sequence_model", **_written(model)}
+
+
+def _written(model: Any) -> dict[str, Any]:
+    name = type(model).__name__
+    found = {
+        key: value
+        for key, value in vars(model).items()
+        if (key.endswith("_") and not key.startswith("_")) or key in _INNER
+    }
+    return {
+        "class": name,
+        "parameters": {key: _plain(value, key, name) for key, value in model.get_params(deep=False).items()},
+        "attributes": {key: _plain(value, key, name) for key, value in sorted(found.items())},
+    }
+
+
+def _plain(value: Any, key: str, name: str) -> Any:
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        array = np.asarray(value)
+        if array.dtype.kind == "U":
+            return {"array": array.tolist(), "dtype": "str"}
+        if array.dtype.kind == "O":
+            raise ModelError(f"{key} of {name} holds objects, which have no place in a file.")
+        kind = {"f": "float64", "b": "bool"}.get(array.dtype.kind, "int64")
+        return {"array": array.astype(kind).tolist(), "dtype": kind, "shape": list(array.shape)}
+    if isinstance(value, (int, float)):
+        return value
+    if isinstance(value, (list, tuple, range)):
+        return {"items": [_plain(item, key, name) for item in value], "tuple": isinstance(value, tuple)}
+    if distribution_files.is_distribution(value):
+        return {"distribution": distribution_files.to_object(value)}
+    if isinstance(value, type) and value.__module__.startswith("gramgraph.distributions"):
+        return value.__name__  # a family goes by its name
+    if holds(value):
+        return {"model": _written(value)}
+    if key == "random_state":
+        return None  # a generator is not a part of the model
+    raise ModelError(f"{key} of {name} is a {type(value).__name__}, which has no place in a file.")
+
+
+def from_object(top: dict[str, Any], *, source: str) -> Any:
+    """The model in plain values, or a `ParseError`."""
+    if top.get("kind") == "dynamic_bayesian_network":
+        from gramgraph.io.native import loads
+
+        parts = [_json.get(top, key, dict, "", source) for key in ("first", "step")]
+        if any(part.get("kind") != "bayesian_network" for part in parts):
+            raise ParseError("first and step must be Bayesian networks", source=source)
+        nets = [loads(json.dumps(part).encode(), source=source) for part in parts]
+        try:
+            return sequences.DynamicBayesianNetwork.from_networks(*nets)
+        except GramGraphError as error:
+            raise ParseError(str(error), source=source) from None
+    return _read(top, source, 0)
+
+
+def _read(top: dict[str, Any], source: str, depth: int) -> Any:
+    name = _json.get(top, "class", str, "", source)
+    if name not in _CLASSES:
+        raise ParseError(f"class {shown(name)} is not known. Classes: {', '.join(_CLASSES)}", source=source)
+    made = getattr(sequences, name)
+    parameters = _json.get(top, "parameters", dict, "", source)
+    attributes = _json.get(top, "attributes", dict, "", source)
+    known = set(made._get_param_names())
+    odd = [key for key in parameters if key not in known]
+    odd += [key for key in attributes if key not in _INNER and (not key.endswith("_") or key.startswith("_"))]
+    if odd:
+        raise ParseError(f"{shown(odd[0])} is no parameter or attribute of {name}", source=source)
+    try:
+        model = made(**{key: _value(item, source, depth) for key, item in parameters.items()})
+        for key, item in attributes.items():
+            setattr(model, key, _value(item, source, depth))
+        _check(model)
+    except ParseError:
+        raise
+    except (GramGraphError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ParseError(f"{name}: {error or type(error).__name__}", source=source) from None
+    return model
+
+
+def _value(item: Any, source: str, depth: int) -> Any:
+    if depth > _DEEPEST:
+        raise ParseError("objects are nested too deeply", source=source)
+    if not isinstance(item, dict):
+        if isinstance(item, list):
+            raise ParseError("a list without its type: expected an object with 'array' or 'items'", source=source)
+        return item
+    if "array" in item:
+        kind = item.get("dtype")
+        if kind == "str":
+            return np.array(_json.strings(item, "array", "", source))
+        if kind not in _TYPES:
+            raise ParseError(f"dtype must be one of {', '.join((*_TYPES, 'str'))}, not {shown(kind)}", source=source)
+        array = np.array(item["array"])
+        if array.dtype.kind not in "biuf":
+            raise ParseError("an array holds something else than numbers", source=source)
+        shape = _json.get(item, "shape", list, "", source)
+        return array.astype(kind).reshape([int(n) for n in shape])
+    if isinstance(item.get("items"), list):
+        items = [_value(part, source, depth + 1) for part in item["items"]]
+        return tuple(items) if item.get("tuple") is True else items
+    if isinstance(item.get("distribution"), dict):
+        return distribution_files.from_object(item["distribution"], source=source)
+    if isinstance(item.get("model"), dict):
+        return _read(item["model"], source, depth + 1)
+    raise ParseError("an object in the place of a value", source=source)
+
+
+def _check(model: Any) -> None:
+    """Numbers that the model itself would refuse are a fault of the file."""
+    if hasattr(model, "model_"):
+        _check(model.model_)
+    elif hasattr(model, "transmat_"):
+        from gramgraph.sequences._reading import check_chain
+
+        start, _ = check_chain(model.startprob_, model.transmat_)
+        if len(start) != model.n_states:
+            raise ModelError(f"n_states is {model.n_states}, but startprob has {len(start)}.")
+        model._emission()
+    elif hasattr(model, "A_") or type(model).__name__ == "KalmanFilter":
+        model._model()
