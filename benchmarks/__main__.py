@@ -14,14 +14,17 @@ from benchmarks.tables import write
 
 MODULES = (
     "approximate",
+    "crf",
     "embeddings",
     "exact_discrete",
+    "file_counts",
     "gaussian_networks",
     "gp",
     "gp_classifier",
     "graphical_lasso",
     "hmm",
     "kernel_machines",
+    "kernel_trees",
     "learning",
     "rvm",
     "svm",

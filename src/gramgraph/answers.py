@@ -281,6 +281,11 @@ class Assignment:
         self.exact = exact
         self.bound = log_prob if bound is None else bound
 
+    @property
+    def gap(self) -> float:
+        """How much larger the log_prob of any other assignment can be: `bound` less `log_prob`, 0 when proved best."""
+        return max(self.bound - self.log_prob, 0.0)
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Assignment):
             return NotImplemented

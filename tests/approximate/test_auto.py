@@ -19,7 +19,7 @@ def wide():
 
 def test_a_model_too_wide_is_answered_and_says_how(wide):
     with pytest.warns(ApproximateWarning, match="an exact answer needs .*belief propagation, converged"):
-        answer = wide.query("x20_20", {"x0_0": "+1"}, budget="10s")
+        answer = wide.query("x20_20", {"x0_0": "+1"})
     assert not answer.exact and answer.engine == "bp" and answer.details["converged"]
     low, high = answer.details["log_evidence_interval"]
     assert low < answer.log_evidence < high
@@ -36,9 +36,40 @@ def test_tables_of_cases_fall_back_too(wide):
 
 
 def test_named_engines_and_budgets_are_kept(wide):
-    for options in ({}, {"engine": "junction_tree", "budget": "10s"}, {"memory": 1e6, "budget": "10s"}):
+    for options in ({"engine": "junction_tree"}, {"memory": 1e6}, {"memory": 1e6, "budget": "10s"}):
         with pytest.raises(gg.BudgetError):
             wide.query("x20_20", **options)
+
+
+@pytest.fixture(scope="module")
+def frustrated():
+    """Couplings of both signs so strong that messages do not settle."""
+    rng = np.random.default_rng(1)
+    couplings = tuple(rng.choice([-1.5, 1.5], size=s) for s in ((30, 29), (29, 30)))
+    return ising_grid(30, 30, coupling=couplings, field=0.3 * rng.normal(size=(30, 30)))
+
+
+def test_an_error_that_is_asked_for_is_reached_by_sampling(wide):
+    with pytest.warns(ApproximateWarning, match="largest standard error.*; loopy belief propagation: converged"):
+        answer = wide.query("x20_20", {"x0_0": "+1"}, error=0.01, random_state=0)
+    assert answer.engine == "gibbs" and not answer.exact
+    assert answer.details["standard_error"]["x20_20"].max() <= 0.01
+    assert "repelling" in answer.details["tried"]["swendsen_wang"]
+    assert np.isfinite(answer.details["log_evidence_interval"]).all()
+
+
+def test_messages_that_do_not_settle_give_way_or_are_told(frustrated):
+    with pytest.warns(ApproximateWarning, match="propagation.* NOT converged"):
+        answer = frustrated.query("x3_3", random_state=0, budget="1s")
+    assert answer.details["tried"]["bp"] == "NOT converged"
+    assert "gibbs" in answer.details["tried"]
+    assert np.isfinite(answer["x3_3"].probabilities).all()
+
+
+def test_an_exact_answer_needs_no_error():
+    assert gg.datasets.asia().query("lung", {"xray": "yes"}, error=0.01).exact
+    with pytest.raises(gg.OptionError, match="error is a standard error between 0 and 1"):
+        gg.datasets.asia().query("lung", error=2)
 
 
 def test_exact_answers_stay_exact():

@@ -215,3 +215,20 @@ def test_exact_engines_refuse_options_and_soft_evidence_needs_them():
         gg.datasets.asia().query("lung", damping=0.5)
     with pytest.raises(OptionError, match="soft evidence"):
         gg.datasets.asia().query("lung", soft_evidence={"smoke": {"yes": 0.3, "no": 0.7}}, engine="bp")
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), temperature=st.sampled_from([0.0, 0.3, 2.0]))
+def test_temperatures_on_trees(seed, temperature):
+    """Beliefs of p^(1/T), and at 0 max-marginals, against the whole joint."""
+    rng = np.random.default_rng(seed)
+    model = random_bayesian_network(rng, 5, max_parents=1, density=0.9)
+    answer = model.query(None, engine="bp", temperature=temperature)
+    joint = model.query([tuple(model.variables)])[tuple(model.variables)].probabilities
+    power = joint if temperature == 0 else joint ** (1.0 / temperature)
+    for axis, v in enumerate(model.variables):
+        rest = tuple(a for a in range(joint.ndim) if a != axis)
+        true = power.max(axis=rest) if temperature == 0 else power.sum(axis=rest)
+        np.testing.assert_allclose(answer[v].probabilities, true / true.sum(), atol=1e-9)
+    value = np.log(joint.max()) if temperature == 0 else temperature * np.log(power.sum())
+    assert answer.log_evidence == pytest.approx(value, abs=1e-8)

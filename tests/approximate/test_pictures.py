@@ -47,3 +47,21 @@ def test_answers_without_sweeps_are_refused():
 
     with pytest.raises(OptionError, match="no record of sweeps"):
         plot_convergence(gg.datasets.asia().query("lung"))
+
+
+def test_images_side_by_side_and_costs_above_bounds():
+    import numpy as np
+
+    from gramgraph.plot import plot_bound, plot_images
+
+    found = gg.label_grid(np.random.default_rng(0).random((6, 5, 4)), 0.3)
+    row = plot_images({"noisy": np.eye(6), "labels": found.labels})
+    assert [ax.get_title() for ax in row] == ["noisy", "labels"]
+    assert {ax.images[0].get_clim() for ax in row} == {(0.0, float(max(found.labels.max(), 1)))}
+    ax = plot_bound(found)
+    cost, bound = (line.get_ydata() for line in ax.lines)
+    assert (cost >= bound - 1e-9).all()
+    with pytest.raises(OptionError, match="shape"):
+        plot_images(np.zeros(3))
+    with pytest.raises(OptionError, match="label_grid"):
+        plot_bound(3)

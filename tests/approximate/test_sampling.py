@@ -179,7 +179,7 @@ def test_budgets_of_time():
     [
         (LW, {"budget": 0}, "budget is a number of draws from 1"),
         (LW, {"budget": "soon"}, "a time such as"),
-        (LW, {"n_chains": 3}, "takes no such options"),
+        (LW, {"n_chains": 3}, "It takes error."),
         ("gibbs", {"n_chains": 1}, "n_chains is a whole number from 2"),
         ("gibbs", {"burnin": 3}, "Did you mean 'burn_in'"),
     ],

@@ -219,7 +219,7 @@ def test_learned_from_samples_it_comes_near_the_forward_algorithm():
     test = x[18_000:18_400]
     alpha, errors, spread = np.array([2 / 3, 1 / 3]), [], []
     found = model.filter(test)
-    mean = found @ model.axis.moments[:, 0]
+    mean = model.axis.moments(found)[0]
     for t, value in enumerate(test):
         errors.append(mean[t] - alpha @ means)
         spread.append(alpha @ means)

@@ -230,7 +230,10 @@ def forest_log_z(
         for x in range(sizes[v]):
             top = max(top, unary[unary_ptr[v] + x])
         for x in range(sizes[v]):
-            unary[unary_ptr[v] + x] = np.exp(unary[unary_ptr[v] + x] - top) if top > -np.inf else 0.0
+            if unary[unary_ptr[v] + x] > -np.inf:  # raised, so that rounding makes no zero: the bound stays one
+                unary[unary_ptr[v] + x] = max(np.exp(unary[unary_ptr[v] + x] - top), 1e-250)
+            else:
+                unary[unary_ptr[v] + x] = 0.0
         if active[v]:
             constant += top
     var_ptr, var_edge = edges_of(idx, n_vars)

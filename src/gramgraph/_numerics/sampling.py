@@ -59,6 +59,28 @@ def forward(order, table, parent_ptr, parent_idx, stride, values, cdf, sizes, se
 
 
 @_jit
+def forward_columns(order, table, parent_ptr, parent_idx, stride, cdf, uniforms, states, out):
+    """Fill out (variables, draws) with draws of the network, parents before children; `states` is a workspace."""
+    m = uniforms.shape[0]
+    for i in range(m):
+        state = states[i]
+        for j in range(order.shape[0]):
+            v = order[j]
+            x = 0
+            if table[v] >= 0:
+                row = table[v]
+                for k in range(parent_ptr[v], parent_ptr[v + 1]):
+                    row += state[parent_idx[k]] * stride[k]
+                u = uniforms[i, j]
+                while u >= cdf[row + x]:
+                    x += 1
+            state[v] = x
+    for v in range(out.shape[0]):
+        for i in range(m):
+            out[v, i] = states[i, v]
+
+
+@_jit
 def tally(states, w, want_ptr, want_idx, want_stride, want_at, plain, sums, squares):
     """Add the weights w of the draws (and their squares, unless all are one) to the cell each draw falls into."""
     for i in range(states.shape[0]):
@@ -256,3 +278,107 @@ def draw_wide(v, var_ptr, base, own, other_ptr, other_idx, other_stride, values,
             break
         x += 1
     return x
+
+
+@_jit
+def forward_proposal(order, table, parent_ptr, parent_idx, stride, values, proposal, cdf, sizes, seen, unary, unary_ptr,
+                     weighted, uniforms, states, log_w):  # fmt: skip
+    """As `forward`, with states drawn from `proposal`, a table beside `values`; log_w has their log ratio too."""
+    n = order.shape[0]
+    for i in range(states.shape[0]):
+        state, w = states[i], 0.0
+        for j in range(n):
+            v = order[j]
+            x = 0
+            if table[v] >= 0:
+                row = table[v]
+                for k in range(parent_ptr[v], parent_ptr[v + 1]):
+                    row += state[parent_idx[k]] * stride[k]
+                if seen[v] >= 0:
+                    x = seen[v]
+                    w += np.log(values[row + x]) if values[row + x] > 0 else -np.inf
+                else:
+                    u = uniforms[i, j]
+                    while u >= cdf[row + x]:
+                        x += 1
+                    if proposal[row + x] != values[row + x]:
+                        w += np.log(values[row + x] / proposal[row + x])
+            if weighted[v]:
+                weight = unary[unary_ptr[v] + x]
+                w += np.log(weight) if weight > 0 else -np.inf
+            state[v] = x
+        log_w[i] = w
+
+
+@_jit
+def family_counts(order, table, parent_ptr, parent_idx, stride, states, w, out):
+    """Add the weight of every draw to the cell of each variable's table that it used."""
+    for i in range(states.shape[0]):
+        if w[i] == 0:
+            continue
+        for j in range(order.shape[0]):
+            v = order[j]
+            if table[v] >= 0:
+                cell = table[v] + states[i, v]
+                for k in range(parent_ptr[v], parent_ptr[v + 1]):
+                    cell += states[i, parent_idx[k]] * stride[k]
+                out[cell] += w[i]
+
+
+@_jit
+def row_averages(table, parent_ptr, parent_idx, stride, values, sizes, unary_ptr, beliefs, v, digit, out):
+    """out[x] = Σ over states of the parents of Π beliefs(parent) · values(x | parents), for variable v."""
+    size, n = sizes[v], parent_ptr[v + 1] - parent_ptr[v]
+    first = parent_ptr[v]
+    rows = 1
+    for k in range(n):
+        digit[k] = 0
+        rows *= sizes[parent_idx[first + k]]
+    for x in range(size):
+        out[x] = 0.0
+    for _ in range(rows):
+        cell, weight = table[v], 1.0
+        for k in range(n):
+            u = parent_idx[first + k]
+            cell += digit[k] * stride[first + k]
+            weight *= beliefs[unary_ptr[u] + digit[k]]
+        if weight > 0:
+            for x in range(size):
+                out[x] += weight * values[cell + x]
+        k = 0
+        while k < n:
+            digit[k] += 1
+            if digit[k] < sizes[parent_idx[first + k]]:
+                break
+            digit[k] = 0
+            k += 1
+
+
+@_jit
+def tilt(order, table, parent_ptr, parent_idx, stride, values, ends, sizes, seen, unary_ptr, beliefs, rounds, floor,
+         out):  # fmt: skip
+    """out(x | parents) ∝ values(x | parents) λ(x), λ such that with parents from `beliefs` x has its own belief.
+
+    Found by `rounds` of proportional fitting, then mixed with `floor` times the values. Cells of v are
+    table[v]:ends[v].
+    """
+    top = max(sizes.max(), 1)
+    average, factor = np.empty(top), np.empty(top)
+    digit = np.empty(parent_idx.shape[0] + 1, np.int64)
+    for v in order:
+        if table[v] < 0 or seen[v] >= 0:
+            continue
+        size = sizes[v]
+        for _ in range(rounds):
+            row_averages(table, parent_ptr, parent_idx, stride, out, sizes, unary_ptr, beliefs, v, digit, average)
+            for x in range(size):
+                factor[x] = beliefs[unary_ptr[v] + x] / average[x] if average[x] > 0 else 1.0
+            for row in range(table[v], ends[v], size):
+                total = 0.0
+                for x in range(size):
+                    total += out[row + x] * factor[x]
+                if total > 0:
+                    for x in range(size):
+                        out[row + x] *= factor[x] / total
+        for cell in range(table[v], ends[v]):
+            out[cell] = (1 - floor) * out[cell] + floor * values[cell]

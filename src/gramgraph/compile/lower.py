@@ -103,17 +103,28 @@ class _Flat:
         self.values: list[FloatArray] = []
         self.owner: list[int] = []
         self.log_scale = 0.0
+        self.scaled: dict[int, tuple[FloatArray, FloatArray, float]] = {}  # id → (the table itself, to keep it; scaled)
 
     def add(self, factor: TableFactor, child: int) -> None:
         """A factor, which may bring hidden variables; potentials of odd size are scaled."""
-        if any(var.name not in self.index for var in factor.scope):
+        try:
+            index = self.index
+            scope = tuple([index[var.name] for var in factor.scope])
+        except KeyError:
             self._admit(factor.scope)
-        table = factor.values
+            scope = tuple([self.index[var.name] for var in factor.scope])
         self.log_scale += factor.log_scale
-        if child < 0 and (top := float(table.max())) > 0 and not 1e-3 < top < 1e3:
-            self.log_scale += float(np.log(top))
-            table = table / top
-        self.add_table(tuple(self.index[var.name] for var in factor.scope), table, child)
+        if child >= 0:
+            self.add_table(scope, factor.values, child)
+            return
+        known = self.scaled.get(id(factor.values))  # grids share their tables: look at each once
+        if known is None:
+            table, log_top = factor.values, 0.0
+            if (top := float(table.max())) > 0 and not 1e-3 < top < 1e3:
+                table, log_top = table / top, float(np.log(top))
+            known = self.scaled[id(factor.values)] = (factor.values, table.reshape(-1), log_top)
+        self.log_scale += known[2]
+        self.add_table(scope, known[1], child)
 
     def _admit(self, scope: tuple[Var, ...]) -> None:
         """Hidden variables come after the model's own."""

@@ -22,6 +22,7 @@ _PUBLIC: dict[str, str] = {
     "DOMAINS": "domains",
     "FeatureCovariance": "streaming",
     "GridAnswer": "network.grid",
+    "JointBelief": "network.joint",
     "KernelGrid": "network.grid",
     "KernelNetwork": "network.dag",
     "KernelTest": "permutation",

@@ -29,6 +29,7 @@ __all__ = [
     "make_answer",
     "one_of",
     "parse_budget",
+    "parse_error",
     "whole",
 ]
 
@@ -271,3 +272,12 @@ def parse_budget(budget: Any, default: int) -> tuple[int, float | None]:
     elif isinstance(budget, Real) and not isinstance(budget, bool) and 1 <= float(budget) <= 1e10:
         return int(float(budget)), None
     raise OptionError(f'budget is a number of draws from 1, or a time such as "5s" or "200ms", not {budget!r}')
+
+
+def parse_error(error: Any) -> float | None:
+    """A standard error that is asked for, between 0 and 1; None for none."""
+    if error is None:
+        return None
+    if isinstance(error, bool) or not isinstance(error, Real) or not 0.0 < float(error) < 1.0:
+        raise OptionError(f"error is a standard error between 0 and 1, not {error!r}")
+    return float(error)

@@ -13,6 +13,7 @@ from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan
 from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets, refuse_soft
 from gramgraph.engines.impossible import raise_impossible
+from gramgraph.engines.map_engines import MAP_ENGINES, Best, best_assignments, no_bounds, proved, too_wide
 from gramgraph.engines.quick import quick_query
 from gramgraph.engines.registry import ENGINES, get_engine
 from gramgraph.exceptions import BudgetError, OptionError, VariableError
@@ -20,6 +21,9 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray, RandomState
 
 __all__ = ["log_evidence", "map_query", "plan", "query", "sample", "warmup"]
+
+#: From this many draws on a network without evidence is drawn from forward, variable by variable.
+MANY_DRAWS = 100_000
 
 
 def query(
@@ -56,6 +60,8 @@ def query(
     worker = get_engine(engine)
     if not worker.exact:
         _refuse_soft_sampling(worker.name, parsed)
+        if getattr(worker, "threaded", False):
+            options = {"n_jobs": n_jobs, **options}
         answer = worker.answer(model, question, memory=memory, random_state=random_state, budget=budget, **options)
     elif parsed[3]:
         from gramgraph.engines.jeffrey import with_soft_evidence
@@ -69,11 +75,13 @@ def query(
                 )
             return _checked(model, question, answer)
         except BudgetError as error:
-            if engine != "auto" or memory is not None or budget is None:
-                raise  # who does not say that an approximate answer will do gets the exact one or an error
+            if engine != "auto" or memory is not None:
+                raise  # who names the engine or the memory gets the exact answer or an error
             from gramgraph.engines.fallback import approximate_answer
 
-            answer = approximate_answer(model, question, error)
+            answer = approximate_answer(
+                model, question, error, budget=budget, error=options.get("error"), random_state=random_state
+            )
     else:
         answer = worker.answer(model, question, memory=memory)
     answer.hidden, answer.details = hidden, {**answer.details, **(details or {})}
@@ -82,7 +90,12 @@ def query(
 
 def _refuse_options(engine: str, options: dict[str, Any]) -> None:
     """`OptionError` for options of approximate engines that an exact one does not know."""
-    if get_engine(engine).exact:
+    if engine == "auto":
+        from gramgraph.engines.approximate import parse_error
+
+        parse_error(options.get("error"))
+        options = {name: value for name, value in options.items() if name != "error"}
+    if options and get_engine(engine).exact:
         raise OptionError(
             f"engine {engine!r} takes no option {next(iter(options))!r}: it is exact. Options such as damping or "
             'max_iter belong to approximate engines, e.g. engine="bp"'
@@ -160,21 +173,41 @@ def map_query(
         from gramgraph.engines.k_best import k_best
 
         return k_best(model, evidence, k, virtual_evidence=virtual_evidence)
+    states, log_p, bound = _best(model, question, engine, memory, n_jobs, progress, gap, time_limit)
+    if not parsed[4]:
+        if log_p[0] == -np.inf:
+            raise_impossible(model, question)
+        value, above = float(log_p[0]), float(bound[0])
+        labels = _labels(model, states[0], question, 0)
+        return Assignment(labels, value, exact=proved(value, above), bound=above)
+    return _frame_of_best(model, question, states, log_p, parsed)
+
+
+def _best(
+    model: GraphicalModel,
+    question: Question,
+    engine: str,
+    memory: float | None,
+    n_jobs: int,
+    progress: Progress,
+    gap: float,
+    time_limit: float | None,
+) -> Best:
+    """(states, log p, bounds) of every case by the engine of this name."""
+    if engine in MAP_ENGINES:
+        return best_assignments(engine, model, question, time_limit=time_limit, gap=gap)
     worker = get_engine(engine)
     if not hasattr(worker, "mpe"):
-        able = [name for name in ENGINES if hasattr(get_engine(name), "mpe")]
+        able = [name for name in ENGINES if hasattr(get_engine(name), "mpe")] + list(MAP_ENGINES)
         raise OptionError(f"engine {engine!r} does not look for best assignments; these do: {', '.join(able)}")
+    if engine == "auto" and memory is None and too_wide(model, question, worker, time_limit):
+        return best_assignments("search", model, question, time_limit=time_limit, gap=gap)
     if worker.name == "junction_tree":
         with reporting(progress, question.n_cases) as report:
             states, log_p = worker.mpe(model, question, memory=memory, n_jobs=n_jobs, report=report)
     else:
         states, log_p = worker.mpe(model, question, memory=memory)
-    if not parsed[4]:
-        if log_p[0] == -np.inf:
-            raise_impossible(model, question)
-        labels, value = _labels(model, states[0], question, 0), float(log_p[0])
-        return Assignment(labels, value, exact=worker.exact, bound=None if worker.exact else np.inf)
-    return _frame_of_best(model, question, states, log_p, parsed)
+    return states, log_p, no_bounds(log_p, worker.exact)
 
 
 def _labels(model: GraphicalModel, states: Any, question: Question, case: int) -> dict[str, str]:
@@ -218,12 +251,33 @@ def sample(
         raise OptionError(f"n is how many draws are wanted, a whole number from 0, not {n!r}")
     question = build_question(model, (), (), parsed)
     rng = np.random.default_rng(random_state)
-    states, log_z = get_engine("junction_tree").sample(model, question, n, rng, memory)
+    states, log_z = _draws(model, question, n, rng, memory)
     if log_z == -np.inf:
         raise_impossible(model, question)
     return pd.DataFrame(
         {var.name: pd.Categorical.from_codes(states[:, v], list(var.states)) for v, var in enumerate(model._vars)}
     )
+
+
+def _draws(
+    model: GraphicalModel, question: Question, n: int, rng: np.random.Generator, memory: float | None
+) -> tuple[Any, float]:
+    """(draws, variables) of state numbers: from the tree, or forward through a network without evidence.
+
+    Forward draws serve where there are many of them, and where the tree does not fit.
+    """
+    from gramgraph.engines.importance import can_forward, forward_rows
+
+    free = can_forward(model, question)
+    if free and n >= MANY_DRAWS:
+        return forward_rows(model, n, rng), 0.0
+    try:
+        found: tuple[Any, float] = get_engine("junction_tree").sample(model, question, n, rng, memory)
+    except BudgetError:
+        if not free or memory is not None:
+            raise
+        return forward_rows(model, n, rng), 0.0
+    return found
 
 
 def plan(

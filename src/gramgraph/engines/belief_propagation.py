@@ -27,21 +27,24 @@ if TYPE_CHECKING:
 __all__ = ["BeliefPropagation"]
 
 SCHEDULES = ("flooding", "sequential", "residual", "auto")
-OPTIONS = ("schedule", "damping", "max_iter", "tol")
+OPTIONS = ("schedule", "damping", "max_iter", "tol", "temperature")
 MAX_ITER = 200
 TOL = 1e-9
+#: Temperatures are below this.
+HOT = 1e6
 #: A run that settled within so many sweeps found a tree, or as good as one.
 SURE_SWEEPS = 2
 SEQUENTIAL, RESIDUAL = SCHEDULES.index("sequential"), SCHEDULES.index("residual")
 
 
 class Settings(NamedTuple):
-    """Options in the order of the compiled function."""
+    """Options, the first four in the order of the compiled function."""
 
     schedule: int
     damping: float
     max_iter: int
     tol: float
+    temperature: float
 
 
 class Run(NamedTuple):
@@ -65,7 +68,9 @@ class BeliefPropagation:
     is exact on a tree), "flooding" (all at once), "residual" (what moved most first), or "auto": sequential, and unless
     two sweeps were enough residual as well, of which the one that converged, or has the larger log p(e), is the
     answer —, `damping` from 0 to below 1 (None: none at first, half where the first half of the sweeps did not settle),
-    `max_iter` sweeps, `tol` of the largest change of a message. `details` tell `schedule`, `converged`, `sweeps`,
+    `max_iter` sweeps, `tol` of the largest change of a message; `temperature` T for beliefs of p^(1/T): 1 is
+    sum-product, 0 max-product (beliefs are then normalized max-marginals), log_evidence T log Σ p^(1/T), the largest
+    log p at 0. `details` tell `schedule`, `converged`, `sweeps`,
     `residual`, and for one case `residuals`, the largest change in each sweep. Zeros of the tables that leave some
     variable no state prove the evidence impossible.
 
@@ -125,14 +130,15 @@ def _settings(options: dict[str, Any]) -> Settings:
     damping = options.get("damping")
     damping = -1.0 if damping is None else between("damping", damping, 0.0, 1.0)
     max_iter = whole("max_iter", options.get("max_iter", MAX_ITER))
-    return Settings(schedule, damping, max_iter, between("tol", options.get("tol", TOL), 0.0, 1.0))
+    tol = between("tol", options.get("tol", TOL), 0.0, 1.0)
+    return Settings(schedule, damping, max_iter, tol, between("temperature", options.get("temperature", 1.0), 0.0, HOT))
 
 
 def _run(
     model: GraphicalModel, question: Question, settings: Settings
 ) -> tuple[Cases, FloatArray, FloatArray, dict[str, Any]]:
     """(the cases in arrays, beliefs of all variables, log p(e), details)."""
-    cases = Cases.of(model, question)
+    cases = _cases(model, question, settings.temperature)
     every = np.arange(question.n_cases)
     if SCHEDULES[settings.schedule] == "auto":
         run = _propagate(cases, every, settings._replace(schedule=SEQUENTIAL))
@@ -141,7 +147,7 @@ def _run(
             run = _better(run, _propagate(cases, open_rows, settings._replace(schedule=RESIDUAL)), open_rows)
     else:
         run = _propagate(cases, every, settings)
-    log_z = run.log_z + cases.low.log_scale
+    log_z = run.log_z * (settings.temperature or 1.0) + cases.low.log_scale
     names = np.array(SCHEDULES)[run.schedule]
     details: dict[str, Any] = {"damping": "late" if settings.damping < 0 else settings.damping}
     if question.batched:
@@ -150,6 +156,15 @@ def _run(
     made = int(run.sweeps[0])
     details |= {"schedule": str(names[0]), "converged": bool(run.converged[0]), "sweeps": made}
     return cases, run.beliefs, log_z, {**details, "residual": float(run.last[0]), "residuals": run.residuals[:made]}
+
+
+def _cases(model: GraphicalModel, question: Question, temperature: float) -> Cases:
+    """The cases in arrays. Off temperature one, what is barren for sums is not, and tables must be whole."""
+    if temperature == 1.0:
+        return Cases.of(model, question)
+    from gramgraph.engines.map_problem import cases_of
+
+    return cases_of(model, question)
 
 
 def _propagate(cases: Cases, rows: Array, settings: Settings) -> Run:
@@ -161,9 +176,13 @@ def _propagate(cases: Cases, rows: Array, settings: Settings) -> Run:
     sweeps, converged, last = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n)
     residuals = np.zeros(settings.max_iter)
     unaries = cases.unaries if len(cases.unaries) == 1 else cases.unaries[rows]
+    scope_ptr, scope_idx, value_ptr, values, sizes = cases.arrays
+    T = settings.temperature
+    if T not in (0.0, 1.0):
+        values, unaries = values ** (1.0 / T), unaries ** (1.0 / T)
     run_cases(
-        *cases.arrays, cases.unary_ptr, cases.keep, cases.active, cases.states[rows], unaries,
-        *settings, False, beliefs, log_z, sweeps, converged, last, residuals,
+        scope_ptr, scope_idx, value_ptr, values, sizes, cases.unary_ptr, cases.keep, cases.active, cases.states[rows],
+        unaries, *settings[:4], T == 0.0, beliefs, log_z, sweeps, converged, last, residuals,
     )  # fmt: skip
     return Run(beliefs, log_z, sweeps, converged, last, residuals, np.full(n, settings.schedule))
 

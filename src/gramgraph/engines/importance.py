@@ -1,9 +1,9 @@
-"""Likelihood weighting on discrete networks: compiled forward draws, with a standard error for every probability."""
+"""Forward draws of discrete networks, compiled: likelihood weighting, and rejection."""
 
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, check_options, make_answer, parse_budget
+from gramgraph.engines.approximate import ApproximatePlan, Cases, check_options, parse_budget, parse_error
+from gramgraph.engines.sampled import Total, Wants, sampled_answer
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.graphs import Digraph, topological_order
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
@@ -19,43 +20,13 @@ from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["DiscreteWeighting", "Wants"]
+__all__ = ["DiscreteWeighting", "Drawer", "Rejection", "WeightedEngine", "can_forward", "forward_rows", "sampler"]
 
 DRAWS, BATCH_DRAWS = 100_000, 10_000  # for one case, and for each of a table of cases
-BLOCK = 4096
-
-
-class Wants(NamedTuple):
-    """Cells of all wanted tables: table t begins at `at[t]`; its variables and strides stand at ptr[t]:ptr[t+1]."""
-
-    ptr: IntArray
-    idx: IntArray
-    stride: IntArray
-    at: IntArray
-    shapes: tuple[tuple[int, ...], ...]
-    cells: int
-
-    @classmethod
-    def of(cls, sizes: IntArray, tables: tuple[tuple[int, ...], ...]) -> Wants:
-        """The layout of these tables, axes in the order of their variables."""
-        ptr, at, idx, stride = [0], [0], list[int](), list[int]()
-        shapes: list[tuple[int, ...]] = []
-        for members in tables:
-            shape = tuple(int(sizes[v]) for v in members)
-            steps = [int(np.prod(shape[j + 1 :], dtype=np.int64)) for j in range(len(shape))]
-            idx.extend(members)
-            stride.extend(steps)
-            ptr.append(len(idx))
-            at.append(at[-1] + int(np.prod(shape, dtype=np.int64)))
-            shapes.append(shape)
-        as_array = [np.array(part, np.int64) for part in (ptr, idx, stride, at[:-1])]
-        return cls(as_array[0], as_array[1], as_array[2], as_array[3], tuple(shapes), at[-1])
-
-    def table(self, t: int, cells: FloatArray) -> FloatArray:
-        """Table t of (cases, cells) as (cases, *shape)."""
-        first = int(self.at[t])
-        size = int(np.prod(self.shapes[t], dtype=np.int64))
-        return cells[:, first : first + size].reshape(len(cells), *self.shapes[t])
+#: Draws at a time, fewer where their uniform numbers would pass the second.
+BLOCK, NUMBERS = 4096, 1 << 23
+#: A requested error is pursued up to this many times the draws of the budget.
+PATIENCE = 64
 
 
 class Sampler(NamedTuple):
@@ -104,28 +75,74 @@ def _sampler(low: Lowered) -> Sampler:
     return Sampler(order, table, ptr, np.array(idx, np.int64), np.array(stride, np.int64), low.values, cdf)
 
 
-class DiscreteWeighting:
-    """Draws from the network, parents first; each observation multiplies a draw's weight by its probability.
+def can_forward(model: GraphicalModel, question: Question) -> bool:
+    """Whether the question has no evidence and the model is a network of plain tables."""
+    conditionals = getattr(model, "_conditionals", None)
+    if conditionals is None or question.observed or question.likelihoods:
+        return False
+    return not any(c is None or c.is_structured for c in conditionals)
 
-    Cost: O(draws × variables above targets and evidence). `budget` is the number of draws, or a time ("5s"); Ctrl-C
-    ends early with what was drawn. `details` tell `draws`, `effective_draws` = (Σw)²/Σw², `standard_error` (by target,
-    shaped as its probabilities) and `log_evidence_error`. Where no draw agrees with the evidence nothing is known:
-    one case is an error, in a table of cases its beliefs and log evidence are NaN.
 
-    >>> import gramgraph as gg
-    >>> answer = gg.datasets.asia().query("lung", {"xray": "yes"}, engine="likelihood_weighting", random_state=0)
-    >>> error = answer.details["standard_error"]["lung"]
-    >>> exact = gg.datasets.asia().query("lung", {"xray": "yes"})
-    >>> bool((abs(answer["lung"].probabilities - exact["lung"].probabilities) < 4 * error).all())
-    True
-    """
+def forward_rows(model: GraphicalModel, n: int, rng: np.random.Generator) -> Array:
+    """(n, variables) state numbers drawn from the network, parents first; columns are contiguous."""
+    from gramgraph._numerics.sampling import forward_columns
 
-    name = "likelihood_weighting"
+    ready, sizes = sampler(model), lower(model, structured=False).sizes
+    width = len(ready.order)
+    out = np.zeros((width, n), np.int8 if sizes.max(initial=1) <= 127 else np.int32)
+    block = int(np.clip(NUMBERS // 8 // max(width, 1), 16, BLOCK))
+    uniforms, states = np.empty((block, width)), np.zeros((block, width), np.int32)
+    for first in range(0, n, block):
+        rng.random(out=uniforms)
+        stop = min(first + block, n)
+        forward_columns(*ready[:5], ready.cdf, uniforms[: stop - first], states, out[:, first:stop])
+    return out.T
+
+
+class Drawer:
+    """Weighted draws for one case, from the network itself; classes that inherit it draw in other ways."""
+
+    def __init__(self, model: GraphicalModel, cases: Cases, case: int) -> None:
+        self.ready, self.low, self.cases = sampler(model), cases.low, cases
+        self.order = self.ready.order[cases.active[self.ready.order]]
+        self.seen, self.unary = cases.states[case], cases.unaries[min(case, len(cases.unaries) - 1)]
+        odd = self.unary != 1.0
+        some = odd.any() and len(self.low.sizes)
+        self.weighted: Array = (
+            np.add.reduceat(odd, cases.unary_ptr[:-1]) > 0 if some else np.zeros(len(self.low.sizes), np.bool_)
+        )
+        #: Whether all weights are one.
+        self.plain = not some and not bool((self.seen[self.order] >= 0).any())
+        self.block = int(np.clip(NUMBERS // max(len(self.order), 1), 16, BLOCK))
+        self.uniforms = np.empty((self.block, len(self.order)))
+
+    def draw(self, states: Array, log_w: FloatArray, rng: np.random.Generator) -> None:
+        """Fill states (draws, variables) and their log weights."""
+        from gramgraph._numerics.sampling import forward
+
+        rng.random(out=self.uniforms)
+        forward(
+            self.order, *self.ready[1:], self.low.sizes, self.seen, self.unary, self.cases.unary_ptr, self.weighted,
+            self.uniforms, states, log_w,
+        )  # fmt: skip
+
+
+class WeightedEngine:
+    """The engine of one kind of weighted draws; see the classes that inherit it."""
+
+    name = ""
     exact = False
+    options: ClassVar[tuple[str, ...]] = ()
 
     def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
         """The tables that are drawn from."""
         return ApproximatePlan.of(self.name, lower(model, structured=False))
+
+    def drawer(
+        self, model: GraphicalModel, cases: Cases, case: int, options: dict[str, Any], rng: np.random.Generator
+    ) -> Drawer:
+        """What draws for one case."""
+        return Drawer(model, cases, case)
 
     def answer(
         self,
@@ -139,10 +156,13 @@ class DiscreteWeighting:
     ) -> Answer:
         """Estimates for every case, with their errors in `details`."""
         check_memory(memory)
-        check_options(self.name, list(options), ())
+        check_options(self.name, list(options), ("error", *self.options))
         if getattr(model, "_parents", None) is None:
-            raise ModelError('likelihood weighting needs directed edges; ask an undirected model with engine="gibbs"')
+            raise ModelError(
+                f'{self.name.replace("_", " ")} needs directed edges; ask an undirected model with engine="gibbs"'
+            )
         draws, seconds = parse_budget(budget, BATCH_DRAWS if question.batched else DRAWS)
+        goal = parse_error(options.pop("error", None))
         rng = np.random.default_rng(random_state)
         cases = Cases.of(model, question, structured=False)
         wants = Wants.of(cases.low.sizes, (*((v,) for v in question.targets), *question.joints))
@@ -152,7 +172,8 @@ class DiscreteWeighting:
         end = None if seconds is None else monotonic() + seconds
         for case in range(n):
             share = None if end is None else monotonic() + (end - monotonic()) / (n - case)
-            total = _weigh(model, cases, case, wants, draws, share, rng)
+            drawer = self.drawer(model, cases, case, options, rng)
+            total = _weigh(drawer, wants, draws, share, goal, rng)
             made[case] = total.draws
             if total.weight > 0:
                 p[case], error[case], effective[case] = total.estimates()
@@ -160,142 +181,110 @@ class DiscreteWeighting:
         if not question.batched and not effective[0]:
             raise OptionError(
                 f"none of {made[0]:,} draws agrees with the evidence: it is impossible or very improbable. Raise "
-                'budget=…, or use engine="bp" or an exact engine, which do not guess'
+                'budget=…, or use engine="importance", engine="bp" or an exact engine'
             )
-        return _answer(model, question, wants, p, error, log_z, log_error, effective, made)
-
-
-class _Total:
-    """Sums of weights while blocks of draws come in, scaled by the largest weight so far."""
-
-    def __init__(self, cells: int) -> None:
-        self.sums, self.squares = np.zeros(cells), np.zeros(cells)
-        self.weight = self.weight2 = 0.0
-        self.top = -np.inf
-        self.draws = 0
-
-    def add(self, log_w: FloatArray) -> FloatArray | None:
-        """The block's weights in the common scale; None when all are zero."""
-        self.draws += len(log_w)
-        top = float(log_w.max())
-        if top == -np.inf:
-            return None
-        if top > self.top:
-            scale = float(np.exp(self.top - top)) if self.top > -np.inf else 0.0
-            self.sums *= scale
-            self.squares *= scale**2
-            self.weight, self.weight2, self.top = self.weight * scale, self.weight2 * scale**2, top
-        w = np.exp(log_w - self.top)
-        self.weight += float(w.sum())
-        self.weight2 += float(w @ w)
-        return np.asarray(w)
-
-    def estimates(self) -> tuple[FloatArray, FloatArray, float]:
-        """(probabilities, standard errors, effective draws); no error is below that of a state not seen once.
-
-        Var p̂ ≈ Σ w² (1[x] - p̂)² / (Σ w)², the delta method for a ratio.
-        """
-        p = self.sums / self.weight
-        spread = self.squares * (1 - 2 * p) + p**2 * self.weight2
-        effective = self.weight**2 / self.weight2
-        error = np.sqrt(np.maximum(spread, 0.0)) / self.weight
-        return p, np.maximum(error, np.where(np.abs(p - 0.5) < 0.5, 0.0, 1 / (effective + 2))), effective
-
-    def log_mean(self) -> tuple[float, float]:
-        """log of the mean weight, and its standard error."""
-        n = self.draws
-        mean = self.weight / n
-        variance = max(self.weight2 / n - mean**2, 0.0)
-        return self.top + float(np.log(mean)), float(np.sqrt(variance / n)) / mean
+        details = {"draws": made, "effective_draws": effective, "log_evidence_error": log_error}
+        return sampled_answer(model, question, wants, p, error, log_z, engine=self.name, details=details)
 
 
 def _weigh(
-    model: GraphicalModel,
-    cases: Cases,
-    case: int,
-    wants: Wants,
-    draws: int,
-    end: float | None,
-    rng: np.random.Generator,
-) -> _Total:
+    drawer: Drawer, wants: Wants, draws: int, end: float | None, goal: float | None, rng: np.random.Generator
+) -> Total:
     """Draw block after block for one case, until there are enough, or the time is over, or Ctrl-C comes."""
-    from gramgraph._numerics.sampling import forward, tally
+    from gramgraph._numerics.sampling import tally
 
-    total = _Total(wants.cells)
-    ready, low = sampler(model), cases.low
-    order = ready.order[cases.active[ready.order]]
-    seen, unary = cases.states[case], cases.unaries[min(case, len(cases.unaries) - 1)]
-    weighted = ~(np.add.reduceat(unary != 1.0, cases.unary_ptr[:-1]) == 0) if len(low.sizes) else np.zeros(0, np.bool_)
-    plain = not weighted.any() and not (seen[order] >= 0).any()
-    uniforms = np.empty((BLOCK, len(order)))
-    states, log_w = np.zeros((BLOCK, len(low.sizes)), np.int32), np.empty(BLOCK)
+    total = Total(wants.cells)
+    states, log_w = np.zeros((drawer.block, len(drawer.low.sizes)), np.int32), np.empty(drawer.block)
+    most = draws if goal is None else PATIENCE * draws
+    check = draws
     try:
-        while total.draws < draws or end is not None:
-            size = BLOCK if end is not None else min(BLOCK, draws - total.draws)
-            rng.random(out=uniforms)
-            forward(
-                order, *ready[1:], low.sizes, seen, unary, cases.unary_ptr, weighted, uniforms,
-                states[:size], log_w[:size],
-            )  # fmt: skip
+        while total.draws < most or end is not None:
+            size = drawer.block if end is not None else min(drawer.block, most - total.draws)
+            drawer.draw(states[:size], log_w[:size], rng)
             w = total.add(log_w[:size])
             if w is not None:
-                tally(states[:size], w, *wants[:4], plain, total.sums, total.squares)
+                tally(states[:size], w, *wants[:4], drawer.plain, total.sums, total.squares)
             if end is not None and monotonic() >= end:
                 break
+            if goal is not None and total.draws >= check and total.weight > 0:
+                if drawer.plain:
+                    total.squares[:] = total.sums
+                if total.estimates()[1].max(initial=0.0) <= goal:
+                    break
+                check = total.draws * 5 // 4
     except KeyboardInterrupt:
         if not total.draws:
             raise
-    if plain:
+    if drawer.plain:
         total.squares[:] = total.sums
     return total
 
 
-def _answer(
-    model: GraphicalModel,
-    question: Question,
-    wants: Wants,
-    p: FloatArray,
-    error: FloatArray,
-    log_z: FloatArray,
-    log_error: FloatArray,
-    effective: FloatArray,
-    made: Array,
-) -> Answer:
-    return sampled_answer(
-        model,
-        question,
-        wants,
-        p,
-        error,
-        log_z,
-        engine=DiscreteWeighting.name,
-        details={"draws": made, "effective_draws": effective, "log_evidence_error": log_error},
-    )
+class DiscreteWeighting(WeightedEngine):
+    """Draws from the network, parents first; each observation multiplies a draw's weight by its probability.
+
+    Cost: O(draws × variables above targets and evidence). `budget` is the number of draws, or a time ("5s"); `error`
+    asks for a standard error, and draws go on until it is reached; Ctrl-C ends early with what was drawn. `details`
+    tell `draws`, `effective_draws` = (Σw)²/Σw², `standard_error` (by target, shaped as its probabilities) and
+    `log_evidence_error`. Where no draw agrees with the evidence nothing is known: one case is an error, in a table of
+    cases its beliefs and log evidence are NaN. For unlikely evidence there is `engine="importance"`.
+
+    >>> import gramgraph as gg
+    >>> answer = gg.datasets.asia().query("lung", {"xray": "yes"}, engine="likelihood_weighting", random_state=0)
+    >>> error = answer.details["standard_error"]["lung"]
+    >>> exact = gg.datasets.asia().query("lung", {"xray": "yes"})
+    >>> bool((abs(answer["lung"].probabilities - exact["lung"].probabilities) < 4 * error).all())
+    True
+    """
+
+    name = "likelihood_weighting"
 
 
-def sampled_answer(
-    model: GraphicalModel,
-    question: Question,
-    wants: Wants,
-    p: FloatArray,  # (cases, cells of all wanted tables)
-    error: FloatArray,
-    log_z: FloatArray,
-    *,
-    engine: str,
-    details: dict[str, Any],
-) -> Answer:
-    """The answer of a sampler: estimates, and in `details` the standard errors by target."""
-    names = [model._vars[v].name for v in question.targets]
-    keys: list[Any] = [*names, *(tuple(model._vars[v].name for v in members) for members in question.joints)]
-    errors = {key: wants.table(t, error) for t, key in enumerate(keys)}
-    if not question.batched:
-        errors = {key: table[0] for key, table in errors.items()}
-        details = {key: value[0].item() if isinstance(value, np.ndarray) else value for key, value in details.items()}
-    columns = np.full((question.n_cases, int(sum(var.size for var in model._vars))), np.nan)
-    at = np.concatenate([[0], np.cumsum([var.size for var in model._vars])]).astype(np.int64)
-    for t, v in enumerate(question.targets):
-        columns[:, at[v] : at[v + 1]] = wants.table(t, p)
-    joints = [wants.table(len(names) + t, p) for t in range(len(question.joints))]
-    return make_answer(
-        model, question, columns, log_z, at, joints, engine=engine, details={**details, "standard_error": errors}
-    )
+class RejectionDrawer(Drawer):
+    """Draws that pay no heed to the evidence, and a weight of one or zero."""
+
+    def __init__(self, model: GraphicalModel, cases: Cases, case: int) -> None:
+        super().__init__(model, cases, case)
+        self.observed = self.order[self.seen[self.order] >= 0]
+        self.never = np.full(len(self.seen), -1, np.int64)
+        self.unweighted = np.zeros(len(self.seen), np.bool_)
+        self.likely = np.flatnonzero(self.weighted)
+
+    def draw(self, states: Array, log_w: FloatArray, rng: np.random.Generator) -> None:
+        """Fill states, and log weights 0 for what agrees with the evidence; likelihoods reject at random."""
+        from gramgraph._numerics.sampling import forward
+
+        rng.random(out=self.uniforms)
+        forward(
+            self.order, *self.ready[1:], self.low.sizes, self.never, self.unary, self.cases.unary_ptr, self.unweighted,
+            self.uniforms, states, log_w,
+        )  # fmt: skip
+        agrees = (states[:, self.observed] == self.seen[self.observed]).all(axis=1)
+        for v in self.likely:
+            weights = self.unary[self.cases.unary_ptr[v] : self.cases.unary_ptr[v + 1]]
+            top = max(float(weights.max()), 1e-300)
+            agrees &= rng.random(len(states)) * top < weights[states[:, v]]
+            log_w += np.log(top)
+        log_w[~agrees] = -np.inf
+
+
+class Rejection(WeightedEngine):
+    """Draws from the network, of which those that agree with the evidence are kept; p(e) is their share.
+
+    The simplest sampler, and its draws are independent: for evidence that is not rare. `effective_draws` are those
+    kept. A likelihood keeps a draw with probability weight/largest weight. Options and answers as of
+    `engine="likelihood_weighting"`, which loses no draw.
+
+    >>> import gramgraph as gg
+    >>> answer = gg.datasets.asia().query("lung", {"smoke": "yes"}, engine="rejection", random_state=0)
+    >>> round(answer["lung"].prob("yes"), 2), round(answer.details["effective_draws"] / answer.details["draws"], 1)
+    (0.1, 0.5)
+    """
+
+    name = "rejection"
+
+    def drawer(
+        self, model: GraphicalModel, cases: Cases, case: int, options: dict[str, Any], rng: np.random.Generator
+    ) -> Drawer:
+        """Plain forward draws."""
+        return RejectionDrawer(model, cases, case)

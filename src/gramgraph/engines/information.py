@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from math import log
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -101,16 +101,43 @@ def most_informative(
     return frame.sort_values("reduction", ascending=False, kind="stable", ignore_index=True)
 
 
-def kl_divergence(p: GraphicalModel, q: GraphicalModel, *, base: float | None = None) -> float:
-    """KL(p ‖ q) = Σ_x p(x) log(p(x) / q(x)); infinite where q(x) = 0 < p(x).
+def kl_divergence(p: Any, q: Any, *, base: float | None = None) -> float:
+    """KL(p ‖ q) = Σ_x p(x) log(p(x) / q(x)) (an integral where x is real); infinite where q(x) = 0 < p(x).
 
-    log p and log q are sums over factors, so only the joints under p of the factors' scopes are needed: the cost is
-    that of asking p about the families of q. Both models must have the same variables with the same states.
+    Of two models: log p and log q are sums over factors, so only the joints under p of the factors' scopes are needed:
+    the cost is that of asking p about the families of q. Both must have the same variables with the same states; models
+    of real-valued variables must be linear-Gaussian. Of two distributions of one family it is `p.kl(q)`.
+
+    >>> import gramgraph as gg
+    >>> round(kl_divergence(gg.Normal(0.0, 1.0), gg.Normal(1.0, 1.0)), 6)
+    0.5
     """
+    if callable(getattr(p, "kl", None)) and callable(getattr(q, "kl", None)):
+        return float(p.kl(q)) / _unit(base)
+    for value in (p, q):
+        if not hasattr(value, "_vars"):
+            raise ModelError(
+                "the Kullback-Leibler divergence is one of two models, or of two distributions of one family, not of "
+                f"{type(p).__name__} and {type(q).__name__}"
+            )
+    if not (p._discrete and q._discrete):
+        return _gaussian_kl(p, q) / _unit(base)
     if {var.name: var.states for var in p._vars} != {var.name: var.states for var in q._vars}:
         raise ModelError("the Kullback-Leibler divergence is of two models with the same variables and states")
     value = _expected_log(p, p) - _log_z(p) - _expected_log(p, q) + _log_z(q)
     return max(value, 0.0) / _unit(base)
+
+
+def _gaussian_kl(p: GraphicalModel, q: GraphicalModel) -> float:
+    """KL of two linear-Gaussian models, whose variables may stand in different orders."""
+    from gramgraph.distributions.gaussian import Gaussian
+
+    if {var.name: var.domain for var in p._vars} != {var.name: var.domain for var in q._vars}:
+        raise ModelError("the Kullback-Leibler divergence is of two models with the same variables and states")
+    ours, theirs = p.to_gaussian(), q.to_gaussian()
+    start = dict(zip(q.variables, np.cumsum([0, *(var.dimension for var in q._vars)]), strict=False))
+    order = np.concatenate([start[var.name] + np.arange(var.dimension) for var in p._vars])
+    return float(ours.kl(Gaussian(theirs.mean[order], theirs.cov[np.ix_(order, order)])))
 
 
 def _joint(model: GraphicalModel, question: Question, wanted: tuple[int, ...]) -> FloatArray:

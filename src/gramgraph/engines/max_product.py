@@ -17,7 +17,7 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["max_product"]
+__all__ = ["max_product", "run_once"]
 
 MAX_ITER, TOL, ROUNDS = 200, 1e-7, 1000
 #: Up to this many table cells both schedules are run.
@@ -62,27 +62,41 @@ def max_product(model: GraphicalModel, question: Question) -> tuple[IntArray, Fl
 
 def _one(cases: Cases, part: Sliced, case: int, schedule: int) -> tuple[IntArray, float] | None:
     """An assignment and its value by one schedule; None when the evidence is impossible."""
-    from gramgraph._numerics.loopy import FLOOR, breadth_first
-    from gramgraph._numerics.loopy_best import decode, improve, log_value
-    from gramgraph._numerics.loopy_run import conclude, first_messages, possible_states, propagate
+    from gramgraph._numerics.loopy_best import improve, log_value
     from gramgraph.engines.gibbs import compile_case
 
     sizes, at = cases.low.sizes, cases.unary_ptr
-    tables = (part.scope_ptr, part.scope_idx, part.value_ptr, part.values, sizes)
-    graph = (part.var_ptr, part.var_edge)
-    to_var = first_messages(part.scope_idx, sizes, part.msg_ptr)
-    to_factor, residuals, beliefs = to_var.copy(), np.zeros(MAX_ITER), np.ones(int(at[-1]))
-    inner = (*graph, part.edge_factor, part.msg_ptr, to_var, to_factor)
-    if not possible_states(*tables, part.unary, at, *inner):
+    state = run_once(cases, part, cases.states[case], schedule)
+    if state is None:
         return None
-    propagate(*tables, part.unary, at, *inner, schedule, -1.0, FLOOR, MAX_ITER, TOL, True, residuals)
-    conclude(*tables, part.unary, at, part.active, *graph, part.msg_ptr, to_var, to_factor, True, FLOOR, beliefs)
-    order = breadth_first(part.scope_ptr, part.scope_idx, *graph, part.edge_factor)
-    state = cases.states[case].copy()
-    decode(*tables, beliefs, at, order, part.msg_ptr, to_factor, state)
+    tables = (part.scope_ptr, part.scope_idx, part.value_ptr, part.values, sizes)
     compiled = compile_case(cases, part)
     with np.errstate(divide="ignore"):
         logs = np.maximum(np.log(part.values), FORBIDDEN)
         log_unary = np.maximum(np.log(part.unary), FORBIDDEN)
     improve(*compiled[:7], logs, sizes, log_unary, at, state, ROUNDS)
     return state, float(log_value(*tables, part.unary, at, part.active, state))
+
+
+def run_once(
+    cases: Cases, part: Sliced, observed: IntArray, schedule: int, max_iter: int = MAX_ITER
+) -> IntArray | None:
+    """The assignment that the messages of one schedule give; None when the evidence is impossible."""
+    from gramgraph._numerics.loopy import FLOOR, breadth_first
+    from gramgraph._numerics.loopy_best import decode
+    from gramgraph._numerics.loopy_run import conclude, first_messages, possible_states, propagate
+
+    sizes, at = cases.low.sizes, cases.unary_ptr
+    tables = (part.scope_ptr, part.scope_idx, part.value_ptr, part.values, sizes)
+    graph = (part.var_ptr, part.var_edge)
+    to_var = first_messages(part.scope_idx, sizes, part.msg_ptr)
+    to_factor, residuals, beliefs = to_var.copy(), np.zeros(max_iter), np.ones(int(at[-1]))
+    inner = (*graph, part.edge_factor, part.msg_ptr, to_var, to_factor)
+    if not possible_states(*tables, part.unary, at, *inner):
+        return None
+    propagate(*tables, part.unary, at, *inner, schedule, -1.0, FLOOR, max_iter, TOL, True, residuals)
+    conclude(*tables, part.unary, at, part.active, *graph, part.msg_ptr, to_var, to_factor, True, FLOOR, beliefs)
+    order = breadth_first(part.scope_ptr, part.scope_idx, *graph, part.edge_factor)
+    state = observed.copy()
+    decode(*tables, beliefs, at, order, part.msg_ptr, to_factor, state)
+    return state

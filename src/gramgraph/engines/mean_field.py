@@ -27,6 +27,8 @@ __all__ = ["MeanField", "lower_bound"]
 
 OPTIONS = ("max_iter", "tol", "n_starts")
 MAX_ITER, TOL, STARTS = 500, 1e-10, 3
+#: Time for an assignment that zeros allow, where no other start avoids them.
+SEARCH_SECONDS = 2.0
 #: What mass on impossible cells costs while a start that avoids them is being sought.
 PENALTY = 50.0
 
@@ -167,7 +169,27 @@ def _best_start(
         if best is None or found[1] > best[1]:
             best = found
     assert best is not None
+    if best[1] == -np.inf:  # one assignment that the zeros allow is a start as well
+        point = _allowed(cases, part)
+        if point is not None:
+            best = _ascend(cases, part, logs, zero, has_zero, point, settings)
     return best
+
+
+def _allowed(cases: Cases, part: Sliced) -> FloatArray | None:
+    """All mass on an assignment without zeros, found by a short search; None when none was found."""
+    from gramgraph.engines.map_problem import MapProblem
+    from gramgraph.engines.map_search import search
+
+    problem = MapProblem.of_part(cases, part, np.full(len(cases.low.sizes), -1, np.int64))
+    if problem is None:
+        return None
+    found = search(problem, time_limit=SEARCH_SECONDS, gap=0.0, rng=np.random.default_rng(0), feasible=True)
+    if found.log_prob == -np.inf:
+        return None
+    q = np.zeros(int(cases.unary_ptr[-1]))
+    q[cases.unary_ptr[:-1] + found.state] = 1.0
+    return q
 
 
 def _start(cases: Cases, part: Sliced, number: int, rng: np.random.Generator) -> FloatArray:
@@ -215,7 +237,8 @@ def _ascend(
     if not has_zero.any():
         n, done = ascend(*tables, *graph, q, np.inf, max_iter, tol, bounds)
         return q, float(bounds[n - 1]), bounds[:n].copy(), bool(done)
-    ascend(*tables, *graph, q, PENALTY, max_iter, tol, bounds)
+    if q.max(initial=0.0) < 1.0 or np.count_nonzero(q) > len(sizes):  # a point is a choice already
+        ascend(*tables, *graph, q, PENALTY, max_iter, tol, bounds)
     for sharp in (1e-6, 0.5):
         kept = np.where(q >= sharp, q, 0.0) if sharp < 0.5 else _one_state(q, sizes, at)
         total = np.add.reduceat(kept, at[:-1])

@@ -12,13 +12,21 @@ __all__ = ["ENGINES", "EngineError", "get_engine"]
 #: Name → module and class, loaded on first use.
 ENGINES: dict[str, str] = {
     "bp": "gramgraph.engines.belief_propagation:BeliefPropagation",
+    "annealed": "gramgraph.engines.annealed:Annealed",
+    "block_gibbs": "gramgraph.engines.block_gibbs:BlockGibbs",
+    "colored_gibbs": "gramgraph.engines.gibbs:ColoredGibbs",
     "elimination": "gramgraph.engines.elimination:Elimination",
     "enumeration": "gramgraph.engines.enumeration:Enumeration",
     "factor_tree": "gramgraph.engines.factor_tree:FactorTree",
     "gibbs": "gramgraph.engines.gibbs:Gibbs",
+    "importance": "gramgraph.engines.adaptive:AdaptiveImportance",
     "junction_tree": "gramgraph.engines.junction_tree:JunctionTree",
     "likelihood_weighting": "gramgraph.engines.importance:DiscreteWeighting",
     "mean_field": "gramgraph.engines.mean_field:MeanField",
+    "metropolis": "gramgraph.engines.metropolis:Metropolis",
+    "rejection": "gramgraph.engines.importance:Rejection",
+    "swendsen_wang": "gramgraph.engines.swendsen_wang:SwendsenWang",
+    "tempering": "gramgraph.engines.tempering:Tempering",
     "trw": "gramgraph.engines.tree_reweighted:TreeReweighted",
 }
 _made: dict[str, Any] = {}

@@ -30,6 +30,8 @@ OPTIONS = ("damping", "max_iter", "tol", "n_trees")
 DAMPING, MAX_ITER, TOL, TREES = 0.3, 200, 1e-7, 16
 #: Entries of ψ^(1/ρ) that are possible are not let below this; raising them can only raise the bound.
 FLOOR = 1e-100
+#: Powers of the messages with which the bound is evaluated: any messages give one, milder ones where doubles run out.
+MILDER = (1.0, 0.5, 0.2, 0.05, 0.0)
 
 
 class TreeReweighted:
@@ -197,6 +199,7 @@ def _bound(
     """(beliefs, bound, residuals, converged); None when the zeros of the tables leave no state to some variable."""
     from gramgraph._numerics.mean_field import forest_log_z, reweighted, weighted_logs
 
+    # zeros that leave every variable a state leave every forest one: a forest without any is out of range, not empty
     damping, max_iter, tol, _ = settings
     sizes, at = cases.low.sizes, cases.unary_ptr
     rho = np.asarray(inside.mean(axis=0))
@@ -210,13 +213,19 @@ def _bound(
     tables = (part.scope_ptr, part.scope_idx, part.value_ptr, values, sizes)
     n, done = reweighted(*tables, part.unary, at, *graph, rho, to_var, to_var.copy(), damping, max_iter, tol, residuals)
     logs = np.empty(int(at[-1]))
-    for v in range(len(sizes)):
-        weighted_logs(v, sizes[v], part.unary, at[v], *graph, rho, to_var, logs, at[v])
-    values_of = [forest_log_z(*tables, at, part.active, row, logs, to_var, part.msg_ptr) for row in inside]
+    bound: float = np.inf
+    for milder in MILDER:
+        sent = np.where(to_var > 0, to_var**milder, 0.0)
+        for v in range(len(sizes)):
+            weighted_logs(v, sizes[v], part.unary, at[v], *graph, rho, sent, logs, at[v])
+        values_of = [forest_log_z(*tables, at, part.active, row, logs, sent, part.msg_ptr) for row in inside]
+        if np.isfinite(values_of).all():
+            bound = float(np.mean(values_of)) if len(values_of) else 0.0
+            break
     top = np.maximum.reduceat(logs, at[:-1]) if len(sizes) else logs
     beliefs = np.exp(logs - np.repeat(np.where(np.isfinite(top), top, 0.0), sizes))
     beliefs /= np.repeat(np.maximum(np.add.reduceat(beliefs, at[:-1]), 1e-300), sizes) if len(sizes) else 1.0
-    return beliefs, float(np.mean(values_of)) if len(values_of) else 0.0, residuals[:n].copy(), bool(done)
+    return beliefs, bound, residuals[:n].copy(), bool(done)
 
 
 def _possible(cases: Cases, part: Sliced) -> FloatArray | None:

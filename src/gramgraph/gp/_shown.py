@@ -16,7 +16,7 @@ class OneLine:
     >>> from gramgraph.gp import fit_exact
     >>> from gramgraph.kernels import RBF
     >>> fit_exact(RBF(), [[0.0], [1.0]], np.array([1.0, 0.0]), noise=0.01)
-    ExactPosterior(kernel=RBF(length_scale=1), n=2, log_evidence=-2.38, jitter=0)
+    ExactPosterior(kernel=RBF(length_scale=1), n=2, log_evidence=-2.39847, jitter=0)
     """
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from gramgraph._numerics.gaussian_root import root
 from gramgraph._numerics.kalman import kalman_filter, rts_smoother
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._reading import check_count
-from gramgraph.sequences._settled import Settled
+from gramgraph.sequences._settled import Repeated, Settled
 from gramgraph.sequences._square_root import rooted_filter, stacked, without_controls
 from gramgraph.sequences._state_space import Model, gradient_of, maximized, moments_of, series_of
 from gramgraph.sequences.hmm import generator
@@ -53,6 +53,28 @@ class SmoothedStates:
     covariances: FloatArray  # (T, s, s)
     cross_covariances: FloatArray  # (T − 1, s, s)
     log_likelihood: float
+
+
+class _Expanding:
+    """Stacks of matrices that mostly repeat one are written out when they are read: O(T s²) memory only then."""
+
+    def __init__(self, stacks: dict[str, Repeated], values: dict[str, Any]) -> None:
+        self.__dict__.update(values, _stacks=stacks)
+
+    def __getattr__(self, name: str) -> FloatArray:
+        stacks = self.__dict__.get("_stacks", {})
+        if name not in stacks:
+            raise AttributeError(name)
+        self.__dict__[name] = stacks[name].array()
+        return self.__dict__[name]  # type: ignore[no-any-return]
+
+
+class _SettledFiltered(_Expanding, FilteredStates):
+    pass
+
+
+class _SettledSmoothed(_Expanding, SmoothedStates):
+    pass
 
 
 @dataclass(frozen=True)
@@ -149,7 +171,13 @@ class KalmanFilter(BaseEstimator):
     def filter(self, y: Any, *, controls: Any = None) -> FilteredStates:
         """States given the observations so far."""
         model, y, shift = self._ready(y, controls)
-        return _filtered(model, y, shift=shift, rooted=self.form == "square_root")
+        rooted = self.form == "square_root"
+        settled = None if rooted or model.varying or shift is not None else _settled(model, y)
+        if settled is None:
+            return _filtered(model, y, shift=shift, rooted=rooted)
+        found = settled.filter(y)._asdict()
+        stacks = {name: found.pop(name) for name in ("covariances", "predicted_covariances")}
+        return _SettledFiltered(stacks, found)
 
     def smooth(self, y: Any, *, controls: Any = None) -> SmoothedStates:
         """States given all observations (Rauch, Tung and Striebel)."""
@@ -329,7 +357,8 @@ def _smoothed(model: Model, y: FloatArray, *, shift: FloatArray | None = None, r
     settled = _settled(model, y) if plain else None
     if settled is not None:
         found = settled.smooth(y)
-        return SmoothedStates(found.means, found.covariances, found.cross, found.log_likelihood)
+        stacks = {"covariances": found.covariances, "cross_covariances": found.cross}
+        return _SettledSmoothed(stacks, {"means": found.means, "log_likelihood": found.log_likelihood})
     seen = _filtered(model, y, shift=shift, rooted=rooted)
     means, covs = np.empty_like(seen.means), np.empty_like(seen.covariances)
     gains = np.empty((len(y), model.n_states, model.n_states))

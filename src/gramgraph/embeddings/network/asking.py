@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.axes import LineAxis, Placed
+from gramgraph.answers import Belief
+from gramgraph.embeddings.network.axes import LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.beliefs import LineBelief, StateBelief
+from gramgraph.embeddings.network.joint import JointBelief, joint_masses, likelihoods, with_likelihoods
 from gramgraph.embeddings.network.messages import propagate, upward
 from gramgraph.embeddings.network.points import PointAxis, PointBelief
-from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, ModelError, OptionError
+from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, ModelError, OptionError, listing
 from gramgraph.real_answers import RealAnswer
 from gramgraph.typing import Array, FloatArray
 
@@ -41,8 +43,23 @@ def columns_of(frame: Any) -> dict[str, Any]:
     if isinstance(frame, Mapping):
         return {str(name): values for name, values in frame.items()}
     if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
-        return {str(name): frame[name].to_numpy() for name in frame.columns}
+        names = [str(name) for name in frame.columns]
+        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise ModelError(f"every column needs a name of its own; these occur twice: {listing(twice)}.")
+        return {name: _plain_column(frame[key]) for name, key in zip(names, frame.columns, strict=True)}
     raise ModelError(f"expected a data frame or a mapping from names to columns; got {type(frame).__name__}.")
+
+
+def _plain_column(column: Any) -> Any:
+    """An array; integers with gaps stay integers."""
+    dtype: Any = getattr(column, "dtype", None)
+    if hasattr(column, "null_count"):
+        gaps = dtype.is_integer() and column.null_count() > 0
+        return np.array(column.to_list(), dtype=object) if gaps else column.to_numpy()
+    if getattr(dtype, "kind", "") in "iu" and getattr(column, "hasnans", False):
+        return column.astype(object).to_numpy()
+    return column.to_numpy()
 
 
 def read_cases(net: CellModel, frame: Any) -> Cases:
@@ -58,7 +75,7 @@ def read_cases(net: CellModel, frame: Any) -> Cases:
         lengths = {name: len(values) for name, values in columns.items()}
         if len(set(lengths.values())) > 1:
             raise ModelError(f"columns must have equally many rows; they have {lengths}.")
-        number = next(iter(lengths.values()), 0)
+        number = next(iter(lengths.values()), 0) if lengths or isinstance(frame, Mapping) else len(frame)
     for name in columns:
         net.index(name)
     return Cases(columns, number, True, getattr(frame, "index", None) if hasattr(frame, "columns") else None)
@@ -85,17 +102,21 @@ def _read(net: CellModel, evidence: Any) -> Cases:
     return read_cases(net, evidence)
 
 
-def _targets(net: CellModel, targets: Any, placed: Mapping[int, Placed]) -> list[int]:
+def _targets(net: CellModel, targets: Any, placed: Mapping[int, Placed]) -> tuple[list[int], list[tuple[int, ...]]]:
+    """Single variables, and groups that are asked for jointly."""
     if targets is None:
-        return [i for i in range(len(net)) if i not in placed or not placed[i].known.all()]
-    names = [targets] if isinstance(targets, str) else list(targets)
-    for name in names:
-        if isinstance(name, (tuple, list)):
-            raise OptionError(
-                "a tree on cells answers single variables; for a joint table ask net.to_markov_network(), for joint "
-                "draws net.sample(n, evidence)."
-            )
-    return [net.index(name) for name in names]
+        return [i for i in range(len(net)) if i not in placed or not placed[i].known.all()], []
+    names = [targets] if isinstance(targets, (str, tuple)) else list(targets)
+    groups = [tuple(name) for name in names if isinstance(name, (tuple, list))]
+    for group in groups:
+        if not 2 <= len(group) <= 3 or len(set(group)) < len(group):
+            raise OptionError(f"a joint has two or three different variables; it was asked for {group!r}.")
+        for name in group:
+            at = placed.get(net.index(name))
+            if at is not None and at.known.any():
+                raise OptionError(f"{name!r} is observed, so that {group!r} has no joint; ask for the others alone.")
+    single = [net.index(name) for name in names if not isinstance(name, (tuple, list))]
+    return single, [tuple(net.index(name) for name in group) for group in groups]
 
 
 def _blocks(net: KernelTree, cases: int) -> list[slice]:
@@ -114,45 +135,63 @@ def _log_base(net: CellModel, columns: Mapping[str, Any], cases: int) -> FloatAr
     return total
 
 
-def query(net: KernelTree, targets: Any, evidence: Any, *, memory: float | None = None) -> RealAnswer:
+def query(
+    net: KernelTree, targets: Any, evidence: Any, *, virtual_evidence: Any = None, memory: float | None = None
+) -> RealAnswer:
     """All beliefs of all cases, in blocks."""
     cases = _read(net, evidence)
     placed = net._placed(cases.columns)
-    wanted = _targets(net, targets, placed)
-    tree = net._branches
+    wanted, groups = _targets(net, targets, placed)
+    tree, heard, log_virtual = with_likelihoods(net, likelihoods(net, virtual_evidence), placed, cases.number)
     _check_memory(net, wanted, cases.number, tree.dtype, memory)
     masses = {v: np.empty((cases.number, net.axes[v].m), dtype=tree.dtype) for v in wanted}
     log_p = np.zeros(cases.number)
     for block in _blocks(net, cases.number):
-        found, log_p[block] = propagate(tree, _part(placed, block), block.stop - block.start, wanted)
+        found, log_p[block] = propagate(tree, _part(heard, block), block.stop - block.start, wanted)
         for v, values in found.items():
             masses[v][block] = values
-    log_p += _log_base(net, cases.columns, cases.number)
+    log_p += _log_base(net, cases.columns, cases.number) + log_virtual
     if not cases.batched and log_p[0] == -np.inf:
         raise ImpossibleEvidenceError(
             "the evidence has probability 0: states that never occur together in tables without a floor. "
             "What helps: learn_tree(…, floor=1e-3)."
         )
-    return _answer(net, cases, placed, wanted, masses, log_p)
+    joint = {group: joint_masses(net, tree, heard, cases.number, group) for group in groups}
+    return _answer(net, cases, placed, wanted, masses, log_p, joint=joint)
 
 
 def query_cells(
-    net: CellModel, cells: Any, targets: Any, evidence: Any, engine: str, options: Mapping[str, Any], name: str
+    net: CellModel,
+    cells: Any,
+    targets: Any,
+    evidence: Any,
+    engine: str,
+    options: Mapping[str, Any],
+    name: str,
+    virtual_evidence: Any = None,
 ) -> RealAnswer:
     """Beliefs by an engine for discrete models, on the network of cells, one case after the other."""
     cases = _read(net, evidence)
     placed = net._placed(cases.columns)
-    wanted = _targets(net, targets, placed)
+    wanted, groups = _targets(net, targets, placed)
+    heard = likelihoods(net, virtual_evidence)
     names = [net.axes[v].name for v in wanted]
+    together = [tuple(net.axes[v].name for v in group) for group in groups]
+    joint = {group: np.empty((cases.number, *(net.axes[v].m for v in group))) for group in groups}
     masses = {v: np.empty((cases.number, net.axes[v].m)) for v in wanted}
     log_p = np.zeros(cases.number)
     for i in range(cases.number):
-        found = cells.query(names, virtual_evidence=net._weights(placed, i), engine=engine, **options)
-        log_p[i] = found.log_evidence
+        weights = net._weights(placed, i)
+        for v, likelihood in heard.items():
+            weights[net.axes[v].name] = weights.get(net.axes[v].name, 1.0) * likelihood.values
+        found = cells.query([*names, *together], virtual_evidence=weights, engine=engine, **options)
+        log_p[i] = found.log_evidence + sum(likelihood.log_scale for likelihood in heard.values())
         for v, target in zip(wanted, names, strict=True):
             masses[v][i] = found[target].probabilities
+        for group, key in zip(groups, together, strict=True):
+            joint[group][i] = found[key].probabilities
     log_p += _log_base(net, cases.columns, cases.number)
-    return _answer(net, cases, placed, wanted, masses, log_p, engine=name)
+    return _answer(net, cases, placed, wanted, masses, log_p, engine=name, joint=joint)
 
 
 def _check_memory(net: CellModel, wanted: list[int], cases: int, dtype: Any, memory: float | None) -> None:
@@ -175,6 +214,7 @@ def _answer(
     masses: Mapping[int, Array],
     log_p: FloatArray,
     engine: str = "kernel_tree",
+    joint: Mapping[tuple[int, ...], FloatArray] | None = None,
 ) -> RealAnswer:
     details = {"index": cases.index, "support": {net.axes[v].name: p.near for v, p in placed.items()}}
 
@@ -205,9 +245,18 @@ def _answer(
         shares[rows, p.b] += p.f
         return believe(key, shares)
 
+    groups = {tuple(net.axes[v].name for v in group): P for group, P in (joint or {}).items()}
+
+    def jointly(key: tuple[str, ...]) -> Any:
+        axes, P = [net.axis(name) for name in key], groups[key]
+        if all(isinstance(axis, StateAxis) for axis in axes):
+            scope = tuple(axis.var for axis in axes)
+            return Belief(scope, P if cases.batched else P[0], batched=cases.batched, index=cases.index)
+        return JointBelief(axes, P, batched=cases.batched, diagnostics=tell)
+
     answer = RealAnswer(
-        [net.axes[v].name for v in wanted],
-        lambda key: believe(str(key), masses[net.index(str(key))]),
+        [*(net.axes[v].name for v in wanted), *groups],
+        lambda key: jointly(key) if isinstance(key, tuple) else believe(key, masses[net.index(key)]),
         log_p if cases.batched else float(log_p[0]),
         engine=engine,
         exact=True,
@@ -241,20 +290,25 @@ def _diagnostics(net: CellModel, belief: Any, placed: Mapping[int, Placed], log_
 
 
 def log_evidence(net: KernelTree, evidence: Any) -> float | FloatArray:
-    """log p(e); rows without gaps need no messages."""
+    """log p(e); rows without gaps, among the data, need no messages."""
     cases = _read(net, evidence)
     placed = net._placed(cases.columns)
     out = _log_base(net, cases.columns, cases.number)
-    if len(placed) == len(net) and all(p.known.all() for p in placed.values()):
-        out += _full(net, placed)
-    else:
-        for block in _blocks(net, cases.number):
-            out[block] += upward(net._branches, _part(placed, block), block.stop - block.start).log_z
+    full = np.full(cases.number, len(placed) == len(net))
+    for p in placed.values():
+        full &= p.known & (p.near >= 1.0)
+    if full.any():
+        out[full] += _full(net, {v: p.take(full) for v, p in placed.items()})
+    rest = np.flatnonzero(~full)
+    for block in _blocks(net, len(rest)):
+        rows = rest[block]
+        if len(rows):
+            out[rows] += upward(net._branches, {v: p.take(rows) for v, p in placed.items()}, len(rows)).log_z
     return out if cases.batched else float(out[0])
 
 
 def _full(net: KernelTree, placed: Mapping[int, Placed]) -> FloatArray:
-    """Σ log r over the edges, of rows that know everything."""
+    """Σ log r over the edges, of rows that know everything and lie among the data."""
     from gramgraph._numerics.cells import pair_values
 
     total = np.zeros(len(next(iter(placed.values())).a))
@@ -263,5 +317,5 @@ def _full(net: KernelTree, placed: Mapping[int, Placed]) -> FloatArray:
         a, b = placed[net.index(edge.x)], placed[net.index(edge.y)]
         pair_values(edge.R, *a[:3], *b[:3], value)
         with np.errstate(divide="ignore"):
-            total += np.log(np.maximum(1.0 + a.near * b.near * (value - 1.0), 0.0))
+            total += np.log(np.maximum(value, 0.0))
     return total

@@ -91,11 +91,11 @@ class StateAxis(Axis):
 
     @classmethod
     def of(cls, name: str, values: Any, states: Any = None) -> StateAxis:
-        """From a column; the states are the values that occur, sorted by their text, unless they are given."""
+        """From a column; the states are the values that occur: numbers by size, all else by text, unless given."""
         known = [v for v in np.asarray(values, dtype=object).tolist() if not _missing(v)]
         if not known:
             raise ModelError(f"column {name!r} has no observed value.")
-        labels = tuple(sorted({_label(v) for v in known})) if states is None else tuple(str(s) for s in states)
+        labels = _states(known) if states is None else tuple(str(s) for s in states)
         code = {label: i for i, label in enumerate(labels)}
         counts = np.bincount([code[_label(v)] for v in known], minlength=len(labels))
         return cls(name, labels, counts / counts.sum())
@@ -235,11 +235,29 @@ class LineAxis(Axis):
         return self.density.coordinate.backward(self.density.grid)
 
     @cached_property
-    def moments(self) -> FloatArray:
-        """Means of x and x² in each cell (cos and sin on the circle), (m, 2)."""
-        x = self.grid_values
-        both = (np.cos(x), np.sin(x)) if self.circle else (x, x**2)
+    def unit(self) -> tuple[float, float]:
+        """The median and a width of the marginal: moments are taken of (x − median) / width, else digits are lost."""
+        x, F = self.grid_values, np.cumsum(self.density.masses)
+        low, middle, high = x[np.minimum(np.searchsorted(F, [0.16, 0.5, 0.84]), len(x) - 1)]
+        return float(middle), float(high - low) or 1.0
+
+    @cached_property
+    def cell_moments(self) -> FloatArray:
+        """Means of u and u², u = (x − median) / width, in each cell (cos and sin of x on the circle), (m, 2)."""
+        x, (center, width) = self.grid_values, self.unit
+        u = (x - center) / width
+        both = (np.cos(x), np.sin(x)) if self.circle else (u, u**2)
         return np.stack([self.average(f)[1] / self.q for f in both], axis=1)
+
+    def moments(self, weights: Any) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation under masses of the cells (last axis); on the circle E cos x and E sin x."""
+        w = np.asarray(weights, dtype=np.float64)
+        both = w @ self.cell_moments / np.maximum(w.sum(axis=-1, keepdims=True), 1e-300)
+        first, second = both[..., 0], both[..., 1]
+        if self.circle:
+            return first, second
+        center, width = self.unit
+        return center + width * first, width * np.sqrt(np.maximum(second - first**2, 0.0))
 
     def read(self, values: Any) -> FloatArray:
         """Numbers with NaN for what is missing; a `StateError` names the first that is none."""
@@ -339,6 +357,14 @@ def _missing(value: Any) -> bool:
         return bool(value != value)  # NaN and NaT differ from themselves
     except (TypeError, ValueError):
         return str(value) == "<NA>"
+
+
+def _states(known: list[Any]) -> tuple[str, ...]:
+    """Labels of the values that occur: numbers by size, all else by text."""
+    found = {_label(v): v for v in known}
+    if all(isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) for v in known):
+        return tuple(sorted(found, key=lambda label: (float(found[label]), label)))
+    return tuple(sorted(found))
 
 
 def _label(value: Any) -> str:

@@ -53,6 +53,19 @@ class StateBelief(Belief):
         p = np.atleast_2d(self.probabilities)
         return np.asarray(n / np.maximum((p**2 / np.maximum(self._shares, 1e-300)).sum(axis=1), 1e-300))
 
+    def expect(self, f: Callable[[str], float]) -> Any:
+        """E[f(X)], f of the label of one state."""
+        values = np.array([float(f(state)) for state in self.scope[0].states])
+        out = np.atleast_2d(self.probabilities) @ values
+        return out if self.batched else float(out[0])
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> Any:
+        """n draws of the states' labels, of one case: an array."""
+        if self.batched:
+            raise VariableError("draws are made for one case; ask with evidence as a dict, or take one row.")
+        drawn = np.random.default_rng(random_state).choice(len(self.probabilities), size=n, p=self.probabilities)
+        return np.array(self.scope[0].states, dtype=object)[drawn]
+
 
 class LineBelief(RealBelief):
     """p(x | e) ∝ p(x) w(x), with w given on cells and linear between them; of one case, or of many (first axis).
@@ -103,12 +116,11 @@ class LineBelief(RealBelief):
 
     @cached_property
     def _parts(self) -> tuple[FloatArray, FloatArray]:
-        """Means of x and x² (cos and sin) of every case."""
-        both = np.asarray(self.weights, dtype=np.float64) @ self.axis.moments
-        first, second = both[:, 0].copy(), both[:, 1].copy()
+        """Mean and standard deviation (E cos x and E sin x on the circle) of every case."""
+        first, second = self.axis.moments(self.weights)
         if self._observed is not None and self._seen.any():
             x = self._observed[self._seen]
-            first[self._seen], second[self._seen] = (np.cos(x), np.sin(x)) if self.axis.circle else (x, x**2)
+            first[self._seen], second[self._seen] = (np.cos(x), np.sin(x)) if self.axis.circle else (x, 0.0)
         return first, second
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
@@ -118,8 +130,13 @@ class LineBelief(RealBelief):
             mean = np.arctan2(second, first)
             var = np.where(self._seen, 0.0, -2.0 * np.log(np.maximum(length, 1e-12)))
         else:
-            mean, var = first, np.where(self._seen, 0.0, np.maximum(second - first**2, 0.0))
+            with np.errstate(over="ignore"):
+                mean, var = first, second**2
         return mean[:, None], var[:, None, None]
+
+    def sd(self) -> Any:
+        """Standard deviation; of angles √(−2 log R), R the resultant length."""
+        return super().sd() if self.axis.circle else self._shaped(self._parts[1][:, None])
 
     def mean_direction(self) -> Any:
         """The angle of E[exp(i x)], of a variable on the circle; `mean` is the same there."""
@@ -150,9 +167,14 @@ class LineBelief(RealBelief):
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def density(self, x: Any) -> Any:
-        """p(x | e); an array of points gives an array, with the cases in front; inf at an observed value."""
+        """p(x | e); an array of points gives an array, with the cases in front; inf at an observed value.
+
+        0 outside the domain (±inf, or below 0 for positive numbers), NaN at NaN.
+        """
         points = np.atleast_1d(np.asarray(x, dtype=np.float64))
-        flat = points.ravel()
+        given = points.ravel()
+        inside = np.isfinite(given) & ((given > 0.0) | (self.axis.domain != "positive"))
+        flat = np.where(inside, given, self.axis.unit[0])
         at = self.axis.place(flat)
         base = np.exp(self.axis.log_base(flat))
         w = np.asarray(self.weights, dtype=np.float64) / self.axis.q
@@ -160,6 +182,7 @@ class LineBelief(RealBelief):
         for i in np.flatnonzero(self._seen):
             assert self._observed is not None
             values[i] = np.where(flat == self._observed[i], np.inf, 0.0)
+        values[:, ~inside] = np.where(np.isnan(given[~inside]), np.nan, 0.0)
         values = values.reshape(len(w), *points.shape)
         if np.ndim(x) == 0:
             values = values[:, 0]
@@ -252,11 +275,11 @@ class LineBelief(RealBelief):
         return found if self.batched else float(found[0])
 
     def expect(self, f: Callable[[FloatArray], Any]) -> Any:
-        """E[f(X)], f at the grid points; of all cases at once."""
-        values = np.asarray(f(self.axis.grid_values), dtype=np.float64)
+        """E[f(X)], f at the grid points; of all cases at once. f takes an array, or else one number at a time."""
+        values = _values(f, self.axis.grid_values)
         out = self._masses @ values
         if self._observed is not None and self._seen.any():
-            out[self._seen] = f(self._observed[self._seen])
+            out[self._seen] = _values(f, self._observed[self._seen])
         return out if self.batched else float(out[0])
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
@@ -271,6 +294,15 @@ class LineBelief(RealBelief):
     def to_dict(self) -> dict[str, Any]:
         """`mean` and `sd` as plain numbers, or as lists with one entry a case."""
         return {"mean": np.asarray(self.mean()).tolist(), "sd": np.asarray(self.sd()).tolist()}
+
+
+def _values(f: Callable[[Any], Any], x: FloatArray) -> FloatArray:
+    """f at every point, also where f knows no arrays."""
+    try:
+        found = np.asarray(f(x), dtype=np.float64)
+    except (TypeError, ValueError):  # written for one number
+        found = np.array([f(float(v)) for v in x], dtype=np.float64)
+    return np.broadcast_to(found, x.shape)
 
 
 def _inverse(cumulative: FloatArray, levels: FloatArray, ends: FloatArray) -> FloatArray:

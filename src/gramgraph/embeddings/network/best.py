@@ -24,7 +24,8 @@ def map_query(net: KernelTree, evidence: Any) -> Any:
     """An `Assignment` of one case, or a frame with one row a case and its `log_prob`."""
     cases = _read(net, evidence)
     placed = net._placed(cases.columns)
-    found = [_one(net, {v: p.take([i]) for v, p in placed.items() if p.known[i]}) for i in range(cases.number)]
+    near = [{v: p.take([i]) for v, p in placed.items() if p.known[i] and p.near[i] >= 0.5} for i in range(cases.number)]
+    found = [_one(net, seen) for seen in near]  # what is farther from the data counts for nothing
     free = [{k: v for k, v in values.items() if not _observed(placed, net, k, i)} for i, values in enumerate(found)]
     scores = [_score(net, cases, values, i) for i, values in enumerate(free)]
     if not cases.batched:

@@ -25,6 +25,9 @@ __all__ = ["Candidate", "Pair", "balanced", "candidates"]
 REGS = (1e-4, 1e-3)
 _BLOCKS = (4, 6, 8, 12, 16, 24, 32)
 _SMOOTH = (0.01, 0.02, 0.04)  # widths as shares of the cells
+_UNEVEN = tuple(  # widths of x and of y: what jumps is sharp along one of them, and smooth along the other
+    pair for narrow, wide in ((0.005, 0.05), (0.01, 0.08), (0.02, 0.12)) for pair in ((narrow, wide), (wide, narrow))
+)
 _PENALTIES = np.geomspace(1e-7, 1e-2, 7)
 _FLOOR = 1e-3
 _DISTINCT = 40  # numbers with at most so many different values are also looked at one by one
@@ -132,6 +135,9 @@ def candidates(pair: Pair, edge: str, *, quick: bool = False) -> Iterator[Candid
         yield _smooth(pair, "cells", 0.0)
     for width in _SMOOTH[1:2] if quick else _SMOOTH:
         yield _smooth(pair, "kernel", width)
+    if lines and not quick:
+        for first, second in _UNEVEN:
+            yield _smooth(pair, "kernel", first, second)
     if edge == "auto" and lines:
         yield _copula(pair)
     if quick:
@@ -164,10 +170,12 @@ def _ridges(pair: Pair, quick: bool) -> Iterator[Candidate]:
                 yield _made(pair, f"ridge {i}{j} {reg:g}", R, pair.own(own_x, own_y))
 
 
-def _smooth(pair: Pair, kind: str, width: float) -> Candidate:
+def _smooth(pair: Pair, kind: str, width: float, other: float | None = None) -> Candidate:
+    """Kernel smoothing of the pairs, `other` the width along y where it is not that along x."""
     S, own_x = pair.x.smoother(kind, width)
-    T, own_y = pair.y.smoother(kind, width)
-    return _made(pair, f"{kind} {width:g}", S @ pair.P @ T.T, pair.own(own_x, own_y))
+    T, own_y = pair.y.smoother(kind, width if other is None else other)
+    name = f"{kind} {width:g}" if other is None else f"{kind} {width:g} × {other:g}"
+    return _made(pair, name, S @ pair.P @ T.T, pair.own(own_x, own_y))
 
 
 def _made(pair: Pair, name: str, R: FloatArray, own: FloatArray) -> Candidate:
@@ -239,12 +247,13 @@ def _ridge_regression(pair: Pair, y: FloatArray) -> _Fit:
     c = Z.T @ b / n
     best: tuple[float, _Fit] | None = None
     own = np.empty(n)
+    size = float(np.abs(y - mean).max()) or 1.0  # squares of large numbers overflow
     for reg in _PENALTIES:
         f = mean + Z @ (c / (e + reg))
         own_shares((Z / (e + reg)) @ Z.T, p.a, p.b, p.f, own)
         rest = y - _along(f, p)
         left = rest / np.maximum(1.0 - (own + 1.0) / n, 0.05)
-        error = float(left @ left)
+        error = float((left / size) @ (left / size))
         if best is None or error < best[0]:
             best = error, _Fit(f, rest, left)
     assert best is not None

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from gramgraph.embeddings.network.asking import _log_base, _read, columns_of, read_cases
-from gramgraph.embeddings.network.axes import Axis, Placed
+from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.candidates import Pair
 from gramgraph.embeddings.network.conditional import Conditioned, fit_conditional
 from gramgraph.embeddings.network.ends import End
-from gramgraph.embeddings.network.learn import _axis, _checked, _kinds
+from gramgraph.embeddings.network.learn import EDGES, _axis, _check_numbers, _checked, _kinds, _orders
 from gramgraph.embeddings.network.stack import fit_edge
+from gramgraph.embeddings.permutation import check_choice
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.typing import FloatArray, RandomState
 
@@ -81,14 +82,34 @@ class KernelNetwork(CellModel):
         ]
         return BayesianNetwork.from_parts(variables, tables, check=False)
 
-    def query(self, targets: Any = None, evidence: Any = None, *, engine: str = "auto", **options: Any) -> Any:
+    def query(
+        self,
+        targets: Any = None,
+        evidence: Any = None,
+        *,
+        virtual_evidence: Any = None,
+        engine: str = "auto",
+        **options: Any,
+    ) -> Any:
         """p(x_v | evidence) of each target; arguments as those of `KernelTree.query`, engines those of discrete models.
 
         Observations enter as likelihoods of the two cells around them; far from all data they count for nothing.
         """
         from gramgraph.embeddings.network.asking import query_cells
 
-        return query_cells(self, self.cells, targets, evidence, engine, options, "kernel_network")
+        return query_cells(self, self.cells, targets, evidence, engine, options, "kernel_network", virtual_evidence)
+
+    def log_evidence(self, evidence: Any = None) -> float | FloatArray:
+        """log p(evidence), the density of what was observed: a number, or one per case.
+
+        >>> import gramgraph as gg
+        >>> net = gg.learn_dag({"a": list("xxyy") * 20, "b": list("uvuv") * 20, "c": list("mnnm") * 20}, "a -> c <- b")
+        >>> round(net.log_evidence({"a": "x", "b": "u"}), 2)
+        -1.39
+        """
+        cases = _read(self, evidence)
+        found = self.log_likelihood(cases)
+        return found if cases.batched else float(found[0])
 
     def log_likelihood(self, frame: Any) -> FloatArray:
         """log p(row) of every row, in nats; gaps are integrated out. Rows without gaps need no engine.
@@ -103,7 +124,7 @@ class KernelNetwork(CellModel):
         out = _log_base(self, cases.columns, cases.number)
         full = np.ones(cases.number, dtype=bool)
         for v in range(len(self)):
-            full &= placed[v].known if v in placed else False
+            full &= placed[v].known & (placed[v].near >= 0.5) if v in placed else False
         for v, name in enumerate(self.variables):
             if full.any():
                 family = [placed[self.index(p)] for p in self._parents[name]] + [placed[v]]
@@ -113,6 +134,48 @@ class KernelNetwork(CellModel):
         for i in np.flatnonzero(~full):
             weights = self._weights(placed, int(i))
             out[i] += float(self.cells.log_evidence(virtual_evidence=weights)) if weights else 0.0
+        return out
+
+    def map_query(self, evidence: Any = None) -> Any:
+        """The anchors (states) of all unobserved variables with the largest joint density, with its logarithm.
+
+        By the discrete engines on the cells; a table of cases gives a data frame.
+
+        >>> import gramgraph as gg
+        >>> x = np.random.default_rng(0).normal(size=1000)
+        >>> net = gg.learn_dag({"x": x, "y": x**2}, "x -> y")
+        >>> abs(net.map_query({"x": 1.5}).assignment["y"] - 2.25) < 0.2
+        True
+        """
+        from gramgraph.answers import Assignment
+
+        cases = _read(self, evidence)
+        placed = self._placed(cases.columns)
+        rows = [self._best(placed, i) for i in range(cases.number)]
+        given = [
+            {name: column[i] for name, column in cases.columns.items() if placed[self.index(name)].known[i]}
+            for i in range(cases.number)
+        ]
+        scores = self.log_likelihood([{**best, **seen} for best, seen in zip(rows, given, strict=True)])
+        if not cases.batched:
+            free = {name: value for name, value in rows[0].items() if name not in given[0]}
+            return Assignment(free, float(scores[0]), exact=False)
+        import pandas as pd
+
+        full = [{**best, **seen} for best, seen in zip(rows, given, strict=True)]
+        return pd.DataFrame(full, columns=list(self.variables), index=cases.index).assign(log_prob=scores)
+
+    def _best(self, placed: Mapping[int, Placed], row: int) -> dict[str, Any]:
+        """Values of all cells of the best combination; cells of numbers count by their density, not by their mass."""
+        weights = self._weights(placed, row)
+        for axis in self.axes:
+            if axis.name not in weights and isinstance(axis, LineAxis):
+                weights[axis.name] = np.exp(axis.log_base(axis.grid_values[axis.anchors])) / axis.q
+        found = self.cells.map_query(virtual_evidence=weights).assignment
+        out = {}
+        for axis, var in zip(self.axes, self.cells._vars, strict=True):
+            at = var.index(found[axis.name])
+            out[axis.name] = float(axis.grid_values[axis.anchors[at]]) if isinstance(axis, LineAxis) else axis.value(at)
         return out
 
     def sample(self, n: int = 1, evidence: Any = None, *, random_state: RandomState = None) -> Any:
@@ -136,6 +199,28 @@ class KernelNetwork(CellModel):
                 codes = np.array([place[str(label)] for label in drawn[axis.name]], dtype=np.int64)
                 columns[axis.name] = _inside(axis, codes, rng)[0]
         return pd.DataFrame(columns)
+
+    def save(self, path: Any) -> None:
+        """Write a compressed NumPy archive (.npz); `gg.write(model, "model.json")` writes JSON instead.
+
+        >>> import os, tempfile
+        >>> import gramgraph as gg
+        >>> model = gg.learn_dag({"a": list("xxyy") * 20, "b": list("uvuv") * 20}, "a -> b")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model.npz"))
+        ...     type(gg.KernelNetwork.load(os.path.join(folder, "model.npz"))).__name__
+        'KernelNetwork'
+        """
+        from gramgraph.embeddings.network.files import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: Any) -> KernelNetwork:
+        """The network in an archive that `save` wrote; a `ParseError` for anything else. No pickle is read."""
+        from gramgraph.embeddings.network.files import load
+
+        return load(path, "kernel_network")  # type: ignore[no-any-return]
 
 
 def _between(table: FloatArray, q: FloatArray, family: list[Placed]) -> FloatArray:
@@ -179,6 +264,9 @@ def learn_dag(
     """
     from gramgraph.models.notation import read_structure
 
+    check_choice("edge", edge, EDGES)
+    _check_numbers(_CELLS if cells is None else cells, floor, 1)
+    orders = _orders(frame)
     columns = _checked(columns_of(frame))
     graph = read_structure(structure)
     for name in graph.names:
@@ -190,9 +278,9 @@ def learn_dag(
     most = max(len(p) for p in parents.values())
     if most > _MOST:
         raise ModelError(f"conditionals on cells take at most {_MOST} parents; one variable has {most}.")
-    kinds = _kinds(used, {k: v for k, v in (domains or {}).items() if k in used})
+    kinds = _kinds(columns, domains)
     size = _fitting(used, kinds, parents) if cells is None else int(cells)
-    axes = [_axis(name, used[name], kinds[name], size, edge, None) for name in used]
+    axes = [_axis(name, used[name], kinds[name], size, edge, None, orders.get(name)) for name in used]
     ends = {axis.name: End(axis, used[axis.name]) for axis in axes}
     made = {}
     seed = int(np.random.default_rng(random_state).integers(2**31))

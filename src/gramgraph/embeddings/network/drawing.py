@@ -29,13 +29,14 @@ def sample(net: KernelTree, n: int, evidence: Any, random_state: RandomState) ->
     cases = _read(net, evidence)
     if cases.batched:
         raise OptionError("draws are made for one case: give the evidence as a dict.")
-    placed = {v: p for v, p in net._placed(cases.columns).items() if p.known[0]}
+    given = {v: p for v, p in net._placed(cases.columns).items() if p.known[0]}
+    placed = {v: p for v, p in given.items() if p.near[0] >= 0.5}  # farther away an observation counts for nothing
     rng = np.random.default_rng(random_state)
     up = {v: M[:, 0].astype(np.float64) for v, M in upward(net._branches, placed, 1).up.items()}
     parts = [_block(net, placed, up, min(_BLOCK, n - i), rng) for i in range(0, n, _BLOCK)]
     columns: dict[str, Any] = {}
     for v, axis in enumerate(net.axes):
-        if v in placed:
+        if v in given:
             columns[axis.name] = [cases.columns[axis.name][0]] * n
         else:
             columns[axis.name] = np.concatenate([part[v] for part in parts]) if parts else []

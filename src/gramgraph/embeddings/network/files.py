@@ -1,11 +1,11 @@
-"""Kernel trees as plain values and arrays: JSON text, or a NumPy archive. Nothing in a file is ever executed."""
+"""Kernel models as plain values and arrays: JSON text, or a NumPy archive. Nothing in a file is ever executed."""
 
 from __future__ import annotations
 
 import base64
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
@@ -14,11 +14,10 @@ import numpy as np
 from gramgraph.embeddings.network.axes import Axis, LineAxis, StateAxis
 from gramgraph.embeddings.network.points import PointAxis
 from gramgraph.embeddings.network.stack import Edge
-from gramgraph.embeddings.network.tree import KernelTree
-from gramgraph.exceptions import GramGraphError, ParseError
+from gramgraph.exceptions import GramGraphError, ModelError, ParseError, listing
 from gramgraph.typing import Array
 
-__all__ = ["from_object", "load", "save", "to_object"]
+__all__ = ["CLASSES", "KINDS", "from_object", "load", "save", "to_object"]
 
 _VERSION = 1
 _AXES: dict[str, Any] = {"line": LineAxis, "point": PointAxis, "state": StateAxis}
@@ -26,42 +25,159 @@ _DTYPES = ("<f4", "<f8", "<i8")
 _UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
 
 
-def _header(net: KernelTree) -> tuple[dict[str, Any], dict[str, Array]]:
-    arrays: dict[str, Array] = {}
-    axes = []
-    for i, axis in enumerate(net.axes):
+Fields = dict[str, Any]
+Arrays = dict[str, Array]
+
+
+def _axes_out(axes: Sequence[Axis]) -> tuple[list[Fields], Arrays]:
+    arrays: Arrays = {}
+    out = []
+    for i, axis in enumerate(axes):
         fields, own = axis.to_fields()
-        axes.append(fields)
+        out.append(fields)
         arrays.update({f"axis{i}.{key}": value for key, value in own.items()})
-    edges = []
-    for i, edge in enumerate(net.edge_list):
-        fields = {"x": edge.x, "y": edge.y, "gain": edge.gain, "negative_mass": edge.negative_mass}
-        edges.append({**fields, "parts": dict(edge.parts)})
-        arrays[f"edge{i}.R"] = edge.R
-    top = {"format": "gramgraph", "version": _VERSION, "kind": "kernel_tree", "name": net.name, "rows": net.rows}
-    return {**top, "axes": axes, "edges": edges}, arrays
+    return out, arrays
 
 
-def _restore(top: Mapping[str, Any], arrays: Mapping[str, Array], source: str) -> KernelTree:
+def _axes_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> list[Axis]:
+    axes: list[Axis] = []
+    for i, fields in enumerate(top["axes"]):
+        own = {key.partition(".")[2]: value for key, value in arrays.items() if key.startswith(f"axis{i}.")}
+        axes.append(_sound_axis(_AXES[fields["kind"]].from_fields(fields, own)))
+    return axes
+
+
+def _edges_out(edges: Sequence[Edge]) -> tuple[list[Fields], Arrays]:
+    out = [
+        {"x": e.x, "y": e.y, "gain": e.gain, "negative_mass": e.negative_mass, "parts": dict(e.parts)} for e in edges
+    ]
+    return out, {f"edge{i}.R": np.asarray(e.R) for i, e in enumerate(edges)}
+
+
+def _edge_in(i: int, fields: Mapping[str, Any], arrays: Mapping[str, Array], shape: tuple[int, int]) -> Edge:
+    R = arrays[f"edge{i}.R"]
+    if R.shape != shape or not np.isfinite(R).all() or (R < 0).any():
+        raise ValueError(f"the table of edge {i} does not fit its variables")
+    gain, negative = float(fields["gain"]), float(fields["negative_mass"])
+    return Edge(str(fields["x"]), str(fields["y"]), R, gain, _parts(fields), negative)
+
+
+def _parts(fields: Mapping[str, Any]) -> dict[str, float]:
+    return {str(k): float(v) for k, v in fields["parts"].items()}
+
+
+# ------------------------------------------------------------------------------------------ the models
+
+
+def _tree_out(net: Any) -> tuple[Fields, Arrays]:
+    axes, arrays = _axes_out(net.axes)
+    edges, tables = _edges_out(net.edge_list)
+    return {"name": net.name, "rows": net.rows, "axes": axes, "edges": edges}, {**arrays, **tables}
+
+
+def _tree_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
+    from gramgraph.embeddings.network.tree import KernelTree
+
+    axes = _axes_in(top, arrays)
+    size = {axis.name: axis.m for axis in axes}
+    edges = [_edge_in(i, e, arrays, (size[e["x"]], size[e["y"]])) for i, e in enumerate(top["edges"])]
+    return KernelTree(axes, edges, rows=int(top["rows"]), name=str(top["name"]))
+
+
+def _network_out(net: Any) -> tuple[Fields, Arrays]:
+    axes, arrays = _axes_out(net.axes)
+    families = []
+    for i, name in enumerate(net.variables):
+        found = net.conditionals[name]
+        families.append({"parents": list(net.parents(name)), "gain": found.gain, "parts": dict(found.parts)})
+        arrays[f"family{i}.table"] = np.asarray(found.table)
+    return {"rows": net.rows, "axes": axes, "families": families}, arrays
+
+
+def _network_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
+    from gramgraph.embeddings.network.conditional import Conditioned
+    from gramgraph.embeddings.network.dag import KernelNetwork, _check_acyclic
+
+    axes = _axes_in(top, arrays)
+    size = {axis.name: axis.m for axis in axes}
+    parents, made = {}, {}
+    for i, (axis, fields) in enumerate(zip(axes, top["families"], strict=True)):
+        above = tuple(map(str, fields["parents"]))
+        table = arrays[f"family{i}.table"]
+        shape = (*(size[p] for p in above), axis.m)
+        if table.shape != shape or not np.isfinite(table).all() or (table < 0).any():
+            raise ValueError(f"the table of {axis.name!r} does not fit its family")
+        if np.abs(table.sum(axis=-1) - 1.0).max() > 1e-6:
+            raise ValueError(f"the table of {axis.name!r} does not sum to one")
+        parents[axis.name], made[axis.name] = above, Conditioned(table, float(fields["gain"]), _parts(fields))
+    _check_acyclic(parents)
+    return KernelNetwork(axes, parents, made, rows=int(top["rows"]))
+
+
+def _grid_out(net: Any) -> tuple[Fields, Arrays]:
+    axes, arrays = _axes_out([net.axis, net.observed])
+    edges, tables = _edges_out([net.edge, net.noise])
+    return {"power": net.power, "axes": axes, "edges": edges}, {**arrays, **tables}
+
+
+def _grid_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
+    from gramgraph.embeddings.network.grid import KernelGrid
+
+    axis, observed = _axes_in(top, arrays)
+    between, noise = top["edges"]
+    power = float(top["power"])
+    if not (isinstance(axis, LineAxis) and isinstance(observed, LineAxis) and 0.0 < power <= 1.0):
+        raise ValueError("pixels and observations are numbers, and the power lies above 0 up to 1")
+    edge = _edge_in(0, between, arrays, (axis.m, axis.m))
+    return KernelGrid(axis, observed, edge, _edge_in(1, noise, arrays, (axis.m, observed.m)), power)
+
+
+def _spectral_out(model: Any) -> tuple[Fields, Arrays]:
+    axes, arrays = _axes_out([model.axis])
+    own = {"start": model.start, "readout": model.readout, "operators": model.operators}
+    return {"axes": axes}, {**arrays, **own}
+
+
+def _spectral_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
+    from gramgraph.embeddings.network.spectral import SpectralHMM
+
+    (axis,) = _axes_in(top, arrays)
+    start, readout, operators = (np.asarray(arrays[key], np.float64) for key in ("start", "readout", "operators"))
+    n = len(start)
+    if start.ndim != 1 or readout.shape != (axis.m, n) or operators.shape != (axis.m, n, n):
+        raise ValueError("the operators do not fit the cells")
+    if not all(np.isfinite(a).all() for a in (start, readout, operators)):
+        raise ValueError("the operators are not finite")
+    return SpectralHMM(axis, start, readout, operators)
+
+
+#: Kind in a file → (name of the class, how it is written, how it is read).
+_MODELS: dict[str, tuple[str, Any, Any]] = {
+    "kernel_grid": ("KernelGrid", _grid_out, _grid_in),
+    "kernel_network": ("KernelNetwork", _network_out, _network_in),
+    "kernel_tree": ("KernelTree", _tree_out, _tree_in),
+    "spectral_hmm": ("SpectralHMM", _spectral_out, _spectral_in),
+}
+#: Kinds that `from_object` reads, and names of the classes that `to_object` writes.
+KINDS = tuple(_MODELS)
+CLASSES = tuple(name for name, _, _ in _MODELS.values())
+
+
+def _header(net: Any) -> tuple[Fields, Arrays]:
+    for kind, (name, write, _) in _MODELS.items():
+        if type(net).__name__ == name:
+            top, arrays = write(net)
+            return {"format": "gramgraph", "version": _VERSION, "kind": kind, **top}, arrays
+    raise ModelError(f"these files hold {listing(CLASSES)}, not {type(net).__name__}.")
+
+
+def _restore(top: Mapping[str, Any], arrays: Mapping[str, Array], source: str) -> Any:
     try:
-        if top["format"] != "gramgraph" or top["kind"] != "kernel_tree" or top["version"] != _VERSION:
-            raise ValueError(f"expected a kernel_tree of version {_VERSION}")
-        axes: list[Axis] = []
-        for i, fields in enumerate(top["axes"]):
-            own = {key.partition(".")[2]: value for key, value in arrays.items() if key.startswith(f"axis{i}.")}
-            axes.append(_sound_axis(_AXES[fields["kind"]].from_fields(fields, own)))
-        size = {axis.name: axis.m for axis in axes}
-        edges = []
-        for i, fields in enumerate(top["edges"]):
-            R = arrays[f"edge{i}.R"]
-            if R.shape != (size[fields["x"]], size[fields["y"]]) or not np.isfinite(R).all() or (R < 0).any():
-                raise ValueError(f"the table of edge {i} does not fit its variables")
-            parts = {str(k): float(v) for k, v in fields["parts"].items()}
-            gain, negative = float(fields["gain"]), float(fields["negative_mass"])
-            edges.append(Edge(str(fields["x"]), str(fields["y"]), R, gain, parts, negative))
-        return KernelTree(axes, edges, rows=int(top["rows"]), name=str(top["name"]))
+        if top["format"] != "gramgraph" or top["kind"] not in _MODELS or top["version"] != _VERSION:
+            raise ValueError(f"expected one of {listing(KINDS)}, of version {_VERSION}")
+        return _MODELS[top["kind"]][2](top, arrays)
     except _UNFIT as error:
-        raise ParseError(f"no sound kernel tree: {error}", source=source) from None
+        raise ParseError(f"no sound kernel model: {error}", source=source) from None
 
 
 def _sound_axis(axis: Axis) -> Axis:
@@ -81,7 +197,7 @@ def _sound_axis(axis: Axis) -> Axis:
     return axis
 
 
-def to_object(net: KernelTree) -> dict[str, Any]:
+def to_object(net: Any) -> dict[str, Any]:
     """A dict that JSON can hold; arrays are base64 of their little-endian bytes, bit for bit."""
     top, arrays = _header(net)
     packed = {}
@@ -92,8 +208,8 @@ def to_object(net: KernelTree) -> dict[str, Any]:
     return {**top, "arrays": packed}
 
 
-def from_object(top: Mapping[str, Any], *, source: str = "<text>") -> KernelTree:
-    """The tree that `to_object` wrote; a `ParseError` for anything else."""
+def from_object(top: Mapping[str, Any], *, source: str = "<text>") -> Any:
+    """The model that `to_object` wrote; a `ParseError` for anything else."""
     arrays = {}
     try:
         for key, entry in top["arrays"].items():
@@ -106,7 +222,7 @@ def from_object(top: Mapping[str, Any], *, source: str = "<text>") -> KernelTree
     return _restore(top, arrays, source)
 
 
-def save(net: KernelTree, path: str | PathLike[str]) -> None:
+def save(net: Any, path: str | PathLike[str]) -> None:
     """A compressed NumPy archive (.npz) with a JSON header."""
     top, arrays = _header(net)
     header = np.frombuffer(json.dumps(top).encode("utf-8"), dtype=np.uint8)
@@ -114,13 +230,16 @@ def save(net: KernelTree, path: str | PathLike[str]) -> None:
         np.savez_compressed(stream, allow_pickle=False, header=header, **arrays)
 
 
-def load(path: str | PathLike[str]) -> KernelTree:
-    """The tree in an archive that `save` wrote."""
+def load(path: str | PathLike[str], kind: str) -> Any:
+    """The model of one kind in an archive that `save` wrote."""
     source = fspath(path)
     try:
         with np.load(source, allow_pickle=False) as archive:
             arrays = {key: archive[key] for key in archive.files}
         top = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
     except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, *_UNFIT) as error:
-        raise ParseError(f"no archive of a kernel tree: {error}", source=source) from None
+        raise ParseError(f"no archive of a kernel model: {error}", source=source) from None
+    if not isinstance(top, Mapping) or top.get("kind") != kind:
+        found = top.get("kind") if isinstance(top, Mapping) else type(top).__name__
+        raise ParseError(f"expected a {kind}; this is {found!r}", source=source)
     return _restore(top, arrays, source)

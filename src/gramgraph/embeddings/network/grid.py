@@ -45,12 +45,11 @@ class GridAnswer:
 
     def mean(self) -> FloatArray:
         """Posterior mean of every pixel, (height, width)."""
-        return np.asarray(self.weights @ self.axis.moments[:, 0], dtype=np.float64)
+        return self.axis.moments(self.weights)[0]
 
     def sd(self) -> FloatArray:
         """Posterior standard deviation of every pixel."""
-        first, second = (self.weights @ self.axis.moments[:, k] for k in (0, 1))
-        return np.asarray(np.sqrt(np.maximum(second - first**2, 0.0)), dtype=np.float64)
+        return self.axis.moments(self.weights)[1]
 
     def mode(self) -> FloatArray:
         """The anchor of the most probable cell of every pixel, by posterior density."""
@@ -104,6 +103,29 @@ class KernelGrid:
         found = R[at.a] * (1.0 - at.f).astype(np.float32)[:, None] + R[at.b] * at.f.astype(np.float32)[:, None]
         near = (at.near * at.known).astype(np.float32)[:, None]
         return np.asarray(1.0 + near * (found - 1.0), dtype=np.float32).reshape(*y.shape, self.axis.m)
+
+    def save(self, path: Any) -> None:
+        """Write a compressed NumPy archive (.npz); `gg.write(model, "model.json")` writes JSON instead.
+
+        >>> import os, tempfile
+        >>> import gramgraph as gg
+        >>> clean = np.add.outer(np.arange(20.0), np.arange(20.0))
+        >>> model = gg.learn_grid(clean, clean + np.random.default_rng(0).normal(size=(20, 20)), cells=16)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model.npz"))
+        ...     type(gg.KernelGrid.load(os.path.join(folder, "model.npz"))).__name__
+        'KernelGrid'
+        """
+        from gramgraph.embeddings.network.files import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: Any) -> KernelGrid:
+        """The field in an archive that `save` wrote; a `ParseError` for anything else. No pickle is read."""
+        from gramgraph.embeddings.network.files import load
+
+        return load(path, "kernel_grid")  # type: ignore[no-any-return]
 
 
 def _tempered(R: Any, power: float) -> Array:

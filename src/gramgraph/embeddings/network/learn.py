@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph.embeddings.network.asking import columns_of
-from gramgraph.embeddings.network.axes import Axis, LineAxis, StateAxis, _missing, numbers_of
+from gramgraph.embeddings.network.axes import Axis, LineAxis, StateAxis, _label, _missing, numbers_of
 from gramgraph.embeddings.network.candidates import Pair
 from gramgraph.embeddings.network.density import Coordinate, LineDensity
 from gramgraph.embeddings.network.ends import End
@@ -79,10 +79,11 @@ def learn_tree(
     """
     check_choice("edge", edge, EDGES)
     _check_numbers(cells, floor, n_jobs)
+    orders = _orders(frame)
     columns = _checked(columns_of(frame))
-    columns, others = _parted(columns, validation, random_state)
     kinds = _kinds(columns, domains)
-    axes = [_axis(name, columns[name], kinds[name], cells, edge, others) for name in columns]
+    columns, others = _parted(columns, validation, random_state, kinds)
+    axes = [_axis(name, columns[name], kinds[name], cells, edge, others, orders.get(name)) for name in columns]
     ends = [
         End(axis, columns[axis.name], None if others is None else others.get(axis.name, _gap(others))) for axis in axes
     ]
@@ -146,8 +147,15 @@ def _array(values: Any) -> Array:
     return array
 
 
+def _orders(frame: Any) -> dict[str, list[str]]:
+    """Names of columns that know the order of their states (categories of pandas, Enum of polars) → all of them."""
+    names = frame if isinstance(frame, Mapping) else getattr(frame, "columns", ())
+    found = {str(name): getattr(getattr(frame[name], "dtype", None), "categories", None) for name in names}
+    return {name: [_label(s) for s in states] for name, states in found.items() if states is not None}
+
+
 def _parted(
-    columns: dict[str, Any], validation: Any, random_state: RandomState
+    columns: dict[str, Any], validation: Any, random_state: RandomState, kinds: Mapping[str, str]
 ) -> tuple[dict[str, Any], dict[str, Any] | None]:
     """Rows to learn from, and rows that choose."""
     if validation is None:
@@ -157,10 +165,14 @@ def _parted(
             raise OptionError(f"validation is a frame, or a share of the rows between 0 and 1; it is {validation!r}.")
         n = len(next(iter(columns.values())))
         order = np.random.default_rng(random_state).permutation(n)
-        cut = max(round(n * validation), 1)
+        choosing = np.zeros(n, dtype=bool)
+        choosing[order[: max(round(n * validation), 1)]] = True
+        for name in columns:
+            if kinds[name] == "category":
+                _keep_states(columns[name], choosing)
         return (
-            {name: values[order[cut:]] for name, values in columns.items()},
-            {name: values[order[:cut]] for name, values in columns.items()},
+            {name: values[~choosing] for name, values in columns.items()},
+            {name: values[choosing] for name, values in columns.items()},
         )
     others = _checked(columns_of(validation))
     for name in others:
@@ -169,12 +181,24 @@ def _parted(
     return columns, others
 
 
+def _keep_states(values: Array, choosing: Array) -> None:
+    """Rows that choose and have a state that no other row has are learned from instead."""
+    labels = np.array([None if _missing(v) else _label(v) for v in values.tolist()], dtype=object)
+    kept = dict.fromkeys(labels[~choosing].tolist())
+    for i in np.flatnonzero(choosing):
+        if labels[i] is not None and labels[i] not in kept:
+            choosing[i] = False
+            kept[labels[i]] = None
+
+
 def _gap(others: Mapping[str, Any]) -> Array:
     """A column of missing values."""
     return np.full(len(next(iter(others.values()))), None, dtype=object)
 
 
 def _kinds(columns: Mapping[str, Any], domains: Mapping[str, str] | None) -> dict[str, str]:
+    if domains is not None and not isinstance(domains, Mapping):
+        raise OptionError(f"domains is a dict, as {{'angle': 'circle'}}; it is a {type(domains).__name__}.")
     given = dict(domains or {})
     for name, kind in given.items():
         if name not in columns:
@@ -183,6 +207,12 @@ def _kinds(columns: Mapping[str, Any], domains: Mapping[str, str] | None) -> dic
             raise OptionError(
                 f"{kind!r}, the domain of {name!r}, is none that trees know. Domains: {listing(KINDS)}."
                 f"{did_you_mean(kind, KINDS)}"
+            )
+    for name, values in columns.items():
+        if values.dtype.kind in "mM" and name not in given:
+            raise ModelError(
+                f"column {name!r} holds dates or times ({values.dtype}). What helps: make it a number, as days since a "
+                "first day, or an angle of the day or the year (domain 'circle')."
             )
     return {name: given.get(name) or _guess(values) for name, values in columns.items()}
 
@@ -197,13 +227,24 @@ def _guess(values: Array) -> str:
         return "set"
     if known and isinstance(known[0], (list, tuple, np.ndarray)):
         return "vector"
+    if known and all(isinstance(v, (int, np.integer)) and not isinstance(v, bool) for v in known):
+        return "category" if len(set(known)) <= _FEW else "real"
     numbers = all(isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) for v in known)
     return "real" if known and numbers else "category"
 
 
-def _axis(name: str, values: Any, kind: str, cells: int, edge: str, others: Mapping[str, Any] | None) -> Axis:
+def _axis(
+    name: str,
+    values: Any,
+    kind: str,
+    cells: int,
+    edge: str,
+    others: Mapping[str, Any] | None,
+    order: Sequence[str] | None = None,
+) -> Axis:
     if kind == "category":
-        return StateAxis.of(name, values)
+        found = StateAxis.of(name, values)
+        return found if order is None else StateAxis.of(name, values, [s for s in order if s in found.states])
     if kind in POINT_KINDS:
         return PointAxis.of(name, values, kind, cells)
     x = numbers_of(values, name, positive=kind == "positive")
@@ -232,9 +273,11 @@ def _gaussian(x: FloatArray) -> LineDensity:
 
 
 def _links(edges: Iterable[tuple[str, str]], names: Sequence[str]) -> list[tuple[int, int]]:
+    if not isinstance(edges, Iterable):
+        raise OptionError(f"edges are pairs of names, as [('a', 'b'), ('b', 'c')]; they are {edges!r}.")
     pairs = []
     for pair in edges:
-        if isinstance(pair, str) or len(tuple(pair)) != 2:
+        if isinstance(pair, str) or not isinstance(pair, Iterable) or len(tuple(pair)) != 2:
             raise OptionError(f"edges are pairs of names, as [('a', 'b'), ('b', 'c')]; one of them is {pair!r}.")
         a, b = pair
         pairs.append((a, b))

@@ -1,7 +1,7 @@
 """Sum-product on a tree of tables over cells, for many cases with different evidence at once.
 
 A message to s is a function on the cells of s; t sends R (q_t · product of what it heard). An observed variable sends
-the column of R at its value, between two cells, and far from all data the average column: one. Every message is a
+the column of R at its value, between two cells; far from all data it is as not observed. Every message is a
 matrix product over all cases, 2 m² operations a case and edge; subtrees without evidence send one and are not visited.
 """
 
@@ -68,30 +68,57 @@ def branches_of(q: Sequence[FloatArray], edges: Sequence[tuple[int, int, Any]]) 
 
 
 class _Case:
-    """Evidence of one variable in a block of cases."""
+    """Evidence of one variable in a block of cases.
 
-    def __init__(self, placed: Placed, q: Array, dtype: Any) -> None:
+    An observation at the edge of the data counts with probability `near`, and else the variable is as not observed, so
+    that what others say about it passes through: both are mixed by how well they explain the rest.
+    """
+
+    def __init__(self, placed: Placed, dtype: Any) -> None:
         self.rows = np.flatnonzero(placed.known)
         at = placed.take(self.rows)
         self.a, self.b = at.a, at.b
-        self.f, self.near = at.f.astype(dtype), at.near.astype(dtype)
-        self.q = q
-        self.all = len(self.rows) == len(placed.known)
+        self.f, self.near = at.f.astype(dtype), at.near
+        self.far = np.flatnonzero(self.near < 1.0)
+        self.all = len(self.rows) == len(placed.known) and not len(self.far)
 
-    def at_value(self, M: Array) -> Array:
-        """A message (m, cases) at the observed values: one number an observed case."""
-        inside = M[self.a, self.rows] * (1 - self.f) + M[self.b, self.rows] * self.f
-        if (self.near < 1).any():
-            inside = self.near * inside + (1 - self.near) * (self.q @ M[:, self.rows])
-        return np.asarray(inside)
+    def log_value(self, messages: Sequence[Array]) -> FloatArray:
+        """log of the product of messages (m, cases) at the observed values: one number an observed case."""
+        total = np.zeros(len(self.rows))
+        with np.errstate(divide="ignore"):
+            for M in messages:
+                inside = M[self.a, self.rows] * (1 - self.f) + M[self.b, self.rows] * self.f
+                total += np.log(inside, dtype=np.float64)
+        return total
 
     def put(self, G: Array) -> None:
         """Columns of observed cases: all mass at the observed value."""
-        block = (1 - self.near) * self.q[:, None]
+        block = np.zeros((len(G), len(self.rows)), dtype=G.dtype)
         k = np.arange(len(self.rows))
-        block[self.a, k] += self.near * (1 - self.f)
-        block[self.b, k] += self.near * self.f
+        block[self.a, k] += 1 - self.f
+        block[self.b, k] += self.f
         G[:, self.rows] = block
+
+    def mixed(self, observed: FloatArray, hidden: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """log of near · observed + (1 − near) · hidden of the far rows, and the share of the first."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            first = np.log(self.near[self.far]) + observed[self.far]
+            total = np.logaddexp(first, np.log1p(-self.near[self.far]) + hidden[self.rows[self.far]])
+            return total, np.nan_to_num(np.exp(first - total))
+
+    def settle(self, G: Array, observed: FloatArray, hidden: FloatArray | None) -> FloatArray:
+        """Observed columns of G, scaled to one before; log of what each observed case explains."""
+        total = observed.copy()
+        if not len(self.far):
+            self.put(G)
+            return total
+        assert hidden is not None
+        at = self.rows[self.far]
+        before = G[:, at].copy()
+        self.put(G)
+        total[self.far], share = self.mixed(observed, hidden)
+        G[:, at] = G[:, at] * share.astype(G.dtype) + before * (1.0 - share).astype(G.dtype)
+        return total
 
 
 @dataclass(eq=False)
@@ -128,26 +155,20 @@ class _Pass:
         if not (case is not None and case.all):
             total = G.sum(axis=0)
             total[~(total > 0)] = 1  # impossible: the zeros stay and are found at the root
-            if case is not None:
-                total[case.rows] = 1
             G /= total
             log_scale = np.log(total, dtype=np.float64)
             if scale is not None:
                 log_scale = log_scale + scale
         if case is not None:
+            observed = case.log_value(messages) if count or len(case.far) else np.zeros(len(case.rows))
+            explained = case.settle(G, observed, log_scale)
             if count:
-                self._count_observed(case, messages)
+                self.log_z[case.rows] += explained
                 if log_scale is not None:
                     log_scale[case.rows] = 0.0
-            case.put(G)
         if count and log_scale is not None:
             self.log_z += log_scale
         return np.asarray(table @ G)
-
-    def _count_observed(self, case: _Case, messages: Sequence[Array]) -> None:
-        with np.errstate(divide="ignore"):
-            for M in messages:
-                self.log_z[case.rows] += np.log(case.at_value(M), dtype=np.float64)
 
     def finish(self, root: int, messages: Sequence[Array]) -> None:
         """What the root heard joins log Z."""
@@ -161,14 +182,16 @@ class _Pass:
         if scale is not None:
             value = value + scale
         if case is not None:
-            value[case.rows] = 0.0
-            self._count_observed(case, messages)
+            explained = case.log_value(messages)
+            if len(case.far):
+                explained[case.far] = case.mixed(explained, value)[0]
+            value[case.rows] = explained
         self.log_z += value
 
 
 def upward(tree: Branches, placed: Mapping[int, Placed], cases: int) -> _Pass:
     """Messages towards the roots, and log p(e) − Σ log p(x_e) of every case."""
-    seen = {v: _Case(p, tree.q[v], tree.dtype) for v, p in placed.items() if p.known.any()}
+    seen = {v: _Case(p, tree.dtype) for v, p in placed.items() if p.known.any()}
     state = _Pass(tree, cases, seen, {}, np.zeros(cases))
     for v in reversed(tree.order):
         heard = [state.up[c] for c in tree.children[v] if c in state.up]

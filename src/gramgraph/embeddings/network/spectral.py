@@ -99,6 +99,28 @@ class SpectralHMM:
         logs = np.log(np.maximum(value, 1e-4)) + self.axis.log_base(column)
         return float(logs[at.known].sum())
 
+    def save(self, path: Any) -> None:
+        """Write a compressed NumPy archive (.npz); `gg.write(model, "model.json")` writes JSON instead.
+
+        >>> import os, tempfile
+        >>> import gramgraph as gg
+        >>> model = gg.learn_spectral_hmm(list("aabb") * 20, 2)
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     model.save(os.path.join(folder, "model.npz"))
+        ...     type(gg.SpectralHMM.load(os.path.join(folder, "model.npz"))).__name__
+        'SpectralHMM'
+        """
+        from gramgraph.embeddings.network.files import save
+
+        save(self, path)
+
+    @staticmethod
+    def load(path: Any) -> SpectralHMM:
+        """The model in an archive that `save` wrote; a `ParseError` for anything else. No pickle is read."""
+        from gramgraph.embeddings.network.files import load
+
+        return load(path, "spectral_hmm")  # type: ignore[no-any-return]
+
 
 def _column(values: Any) -> Array:
     array = np.asarray(values.to_numpy() if hasattr(values, "to_numpy") else values)

@@ -91,6 +91,7 @@ class KernelTree(CellModel):
         targets: Any = None,
         evidence: Any = None,
         *,
+        virtual_evidence: Any = None,
         engine: str = "auto",
         memory: float | None = None,
         **options: Any,
@@ -99,10 +100,13 @@ class KernelTree(CellModel):
 
         Parameters
         ----------
-        targets : a name, a list of names, or None for every variable that is not observed.
+        targets : a name, a list of names, or None for every variable that is not observed. A tuple of two or three
+            names, alone or inside the list, asks for their joint.
         evidence : a dict for one case; a data frame (or a list of dicts) for many, where missing cells are not observed
             and every row may observe other variables. Numbers need not be near those of the sample: far from all of
             them an observation counts for nothing, and `diagnostics` says so.
+        virtual_evidence : name → p(observation | x): a function of x for numbers and angles, weights by label or in the
+            order of the states for categories; the same for all cases.
         engine : "auto" (sum-product for all cases at once), or an engine for discrete models with its options, which
             then answers on the cells, one case after the other.
         memory : bytes that the beliefs may take (default 2 GB); a `BudgetError` comes before allocation.
@@ -113,14 +117,20 @@ class KernelTree(CellModel):
         >>> answer["b"].probabilities.round(2)
         array([[1. , 0. ],
                [0.5, 0.5]])
+        >>> round(net.query("b", virtual_evidence={"a": {"x": 0.8, "y": 0.2}})["b"].prob("u"), 2)
+        0.8
+        >>> net.query([("a", "b")])["a", "b"].probabilities.round(1)
+        array([[0.5, 0. ],
+               [0. , 0.5]])
         """
         from gramgraph.embeddings.network.asking import query, query_cells
 
         if engine != "auto":
-            return query_cells(self, self.to_markov_network(), targets, evidence, engine, options, engine)
+            cells = self.to_markov_network()
+            return query_cells(self, cells, targets, evidence, engine, options, engine, virtual_evidence)
         if options:
             raise OptionError(f"options of other engines: {', '.join(options)}. What helps: name one with engine=….")
-        return query(self, targets, evidence, memory=memory)
+        return query(self, targets, evidence, virtual_evidence=virtual_evidence, memory=memory)
 
     def log_evidence(self, evidence: Any = None) -> float | FloatArray:
         """log p(evidence), the density of what was observed: a number, or one per case."""
@@ -190,7 +200,7 @@ class KernelTree(CellModel):
         """The tree in an archive that `save` wrote; a `ParseError` for anything else. No pickle is read."""
         from gramgraph.embeddings.network.files import load
 
-        return load(path)
+        return load(path, "kernel_tree")  # type: ignore[no-any-return]
 
     def to_markov_network(self) -> Any:
         """The same model on its cells, a discrete `MarkovNetwork` for which every engine works.

@@ -1,0 +1,162 @@
+"""The search for a best assignment in arrays: logarithms of the tables of one case, and what an assignment is worth."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gramgraph.compile.question import Question
+from gramgraph.engines.approximate import Cases
+from gramgraph.engines.mean_field import Sliced, slice_case
+from gramgraph.typing import Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["FORBIDDEN", "Found", "MapProblem", "all_cases", "cases_of"]
+
+#: What a zero counts in logarithms. It is above minus infinity, so that bounds hold, and below what tables can regain.
+FORBIDDEN = -1e4
+
+
+class Found(NamedTuple):
+    """An assignment of one case: states of all variables, its logarithm, and a bound that no assignment exceeds."""
+
+    state: IntArray
+    log_prob: float
+    bound: float
+
+
+@dataclass(frozen=True, eq=False)
+class MapProblem:
+    """max_x Σ_v θ_v(x_v) + Σ_f θ_f(x_f), the factors of one case after those inside others were added to them."""
+
+    cases: Cases
+    part: Sliced
+    observed: IntArray  # (variables,) states, -1 = not observed
+    constant: float
+
+    @classmethod
+    def of(cls, cases: Cases, case: int) -> MapProblem | None:
+        """The problem of one case; None when its evidence is impossible."""
+        part = slice_case(cases, case)
+        return None if part.constant == -np.inf else cls.of_part(cases, part, cases.states[case])
+
+    @classmethod
+    def of_part(cls, cases: Cases, part: Sliced, observed: IntArray) -> MapProblem | None:
+        """The problem of the factors of one case; None when their zeros leave some variable no state."""
+        from gramgraph.engines.tree_reweighted import _merged
+
+        part = _merged(cases, part)
+        unary = _possible_unary(cases, part)
+        if unary is None:
+            return None
+        return cls(cases, part._replace(unary=unary), observed, part.constant + cases.low.log_scale)
+
+    @property
+    def start(self) -> IntArray:
+        """Observed states, 0 elsewhere."""
+        return np.maximum(self.observed, 0)
+
+    @property
+    def sizes(self) -> IntArray:
+        """Number of states of every variable."""
+        return self.cases.low.sizes
+
+    @cached_property
+    def logs(self) -> FloatArray:
+        """Logarithms of all tables, zeros at FORBIDDEN."""
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(self.part.values), FORBIDDEN)
+
+    @cached_property
+    def log_unary(self) -> FloatArray:
+        """The same of what stands on single variables."""
+        with np.errstate(divide="ignore"):
+            return np.maximum(np.log(self.part.unary), FORBIDDEN)
+
+    @cached_property
+    def free(self) -> IntArray:
+        """Variables that are to be chosen."""
+        return np.flatnonzero(self.part.active & (self.sizes > 1))
+
+    @cached_property
+    def tables(self) -> tuple[Any, ...]:
+        """scope_ptr, scope_idx, value_ptr, logs, sizes, log_unary, unary_ptr."""
+        part = self.part
+        return (
+            part.scope_ptr, part.scope_idx, part.value_ptr, self.logs, self.sizes, self.log_unary, self.cases.unary_ptr,
+        )  # fmt: skip
+
+    @cached_property
+    def graph(self) -> tuple[Any, ...]:
+        """var_ptr, var_edge, edge_factor, msg_ptr."""
+        part = self.part
+        return part.var_ptr, part.var_edge, part.edge_factor, part.msg_ptr
+
+    @cached_property
+    def blankets(self) -> tuple[Any, ...]:
+        """What single changes read: variables, var_ptr, base, own, other_ptr, other_idx, other_stride."""
+        from gramgraph.engines.blankets import compile_case
+
+        return tuple(compile_case(self.cases, self.part))[:7]
+
+    def value(self, state: Array) -> float:
+        """The sum of all terms, a zero as FORBIDDEN."""
+        from gramgraph._numerics.map_moves import value_of
+
+        return float(value_of(*self.tables, self.part.active, state))
+
+    def log_prob(self, state: Array) -> float:
+        """log of the product of all factors at the state; -inf when one of them is zero."""
+        from gramgraph._numerics.loopy_best import log_value
+
+        part = self.part
+        worth = log_value(
+            part.scope_ptr, part.scope_idx, part.value_ptr, part.values, self.sizes, part.unary, self.cases.unary_ptr,
+            part.active, state,
+        )  # fmt: skip
+        return float(worth) + self.constant
+
+    def found(self, state: Array, bound: float = np.inf) -> Found:
+        """The assignment with its logarithm; `bound` is on the sum of terms."""
+        worth = self.log_prob(state)
+        return Found(state, worth, max(bound + self.constant, worth))
+
+
+def _possible_unary(cases: Cases, part: Sliced) -> FloatArray | None:
+    """Unaries with zeros for states that the zeros of the tables rule out; None when some variable has none left."""
+    from gramgraph.engines.tree_reweighted import _possible
+
+    if part.values.min(initial=1.0) > 0 and part.unary.min(initial=1.0) > 0:
+        return part.unary
+    to_var = _possible(cases, part)
+    if to_var is None:
+        return None
+    unary = part.unary.copy()
+    for e, v in enumerate(part.scope_idx):
+        at = cases.unary_ptr[v]
+        unary[at : at + cases.low.sizes[v]][to_var[part.msg_ptr[e] : part.msg_ptr[e + 1]] == 0] = 0.0
+    return unary
+
+
+def cases_of(model: GraphicalModel, question: Question) -> Cases:
+    """All variables of the model, none barren: a maximum needs them all."""
+    everything = replace(question, targets=tuple(range(len(model))), joints=())
+    return Cases.of(model, everything, structured=False)
+
+
+def all_cases(model: GraphicalModel, question: Question, solve: Any) -> tuple[IntArray, FloatArray, FloatArray]:
+    """(states, log p, bounds) of every case by `solve(problem)`; codes -1 and -inf where the evidence is impossible."""
+    cases = cases_of(model, question)
+    n = question.n_cases
+    codes, best, bound = np.full((n, len(model)), -1, np.int64), np.full(n, -np.inf), np.full(n, -np.inf)
+    for case in range(n):
+        problem = MapProblem.of(cases, case)
+        if problem is not None:
+            found = solve(problem)
+            codes[case], best[case], bound[case] = found.state[: len(model)], found.log_prob, found.bound
+    return codes, best, bound

@@ -1,0 +1,183 @@
+"""Searches for best assignments: attained values, true bounds, proofs where they are due."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gramgraph as gg
+from gramgraph.engines.door import build_question, parse_evidence
+from gramgraph.engines.map_blocks import block_move, choose_block, neighbor_sets
+from gramgraph.engines.map_engines import MAP_ENGINES, best_assignments
+from gramgraph.engines.map_problem import MapProblem, cases_of
+from gramgraph.engines.map_search import Climber, Dual
+from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.factors import TableFactor
+from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
+from gramgraph.models import MarkovNetwork
+from gramgraph.models.builders import denoising_grid, ising_grid, potts_grid
+from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
+from gramgraph.variables import binary
+
+SEARCHES = ("icm", "search", "trws")
+
+
+def glass(seed, rows=5, cols=5, field=0.5):
+    rng = np.random.default_rng(seed)
+    pairs = tuple(rng.normal(size=s) for s in ((rows, cols - 1), (rows - 1, cols)))
+    return ising_grid(rows, cols, coupling=pairs, field=field * rng.normal(size=(rows, cols)))
+
+
+def problem_of(model, evidence=None):
+    question = build_question(model, (), (), parse_evidence(model, evidence or {}))
+    found = MapProblem.of(cases_of(model, question), 0)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("engine", SEARCHES)
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_values_are_attained_and_bounds_hold(engine, seed):
+    rng = np.random.default_rng(seed)
+    model = random_markov_network(rng, 7) if seed % 2 else random_bayesian_network(rng, 7, max_parents=3, density=0.6)
+    question = random_question(rng, model, cases=2, joints=0)
+    truth = gg.engines.get_engine("enumeration").mpe(model, question)[1]
+    states, log_p, bound = best_assignments(engine, model, question, time_limit=0.3)
+    for case in np.flatnonzero(np.isfinite(truth)):
+        assert log_p[case] <= truth[case] + 1e-9 <= bound[case] + 2e-9
+        named = {v: model.states(v)[int(x)] for v, x in zip(model.variables, states[case], strict=True)}
+        if not question.likelihoods:
+            assert log_p[case] == pytest.approx(model.joint_log_prob(named), abs=1e-8)
+
+
+def test_the_search_finds_the_best_of_small_glasses_and_beats_the_baseline():
+    better = 0
+    for seed in range(6):
+        model = glass(seed)
+        truth, found, first = (model.map_query(engine=e, time_limit=t) for e, t in
+                               (("auto", None), ("search", 1.0), ("icm", None)))  # fmt: skip
+        assert found.log_prob == pytest.approx(truth.log_prob, abs=1e-9)
+        assert found.bound >= truth.log_prob - 1e-9 and found.gap >= 0
+        assert first.log_prob <= truth.log_prob + 1e-9 and first.bound == np.inf and not first.exact
+        better += found.log_prob > first.log_prob + 1e-9
+    assert better >= 4
+
+
+def test_trees_are_proved_by_their_messages():
+    rng = np.random.default_rng(3)
+    net = random_bayesian_network(rng, 40, max_parents=1, density=0.9)
+    found, truth = net.map_query(engine="trws"), net.map_query()
+    assert found.exact and found.log_prob == pytest.approx(truth.log_prob, abs=1e-9)
+    assert found.bound == pytest.approx(truth.log_prob, abs=1e-6)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_the_bound_never_rises(seed):
+    dual = Dual(problem_of(random_markov_network(np.random.default_rng(seed), 8)))
+    bounds = []
+    for _ in range(6):
+        dual.sweep()
+        bounds.append(dual._value())
+    assert np.all(np.diff(bounds) <= 1e-8)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_moves_never_lose_and_forests_and_blocks_are_exact(seed):
+    rng = np.random.default_rng(seed)
+    model = random_markov_network(rng, 7)
+    problem, sizes = problem_of(model), [len(model.states(v)) for v in model.variables]
+    state = np.array([rng.integers(s) for s in sizes])
+    climber, value = Climber(problem, rng), problem.value(state)
+    for out in (climber.kicks(state, 20, 3), climber.forests(state, 1)):
+        assert problem.value(out) >= value - 1e-9
+    order = choose_block(problem, neighbor_sets(problem), 4.0, rng, 0.2)
+    best, trial = -np.inf, state.copy()
+    for codes in itertools.product(*(range(sizes[v]) for v in order)):
+        trial[order] = codes
+        best = max(best, problem.value(trial))
+    assert problem.value(block_move(problem, order, state)) == pytest.approx(best, abs=1e-9)
+
+
+def test_a_forest_that_is_everything_is_solved():
+    net = random_bayesian_network(np.random.default_rng(5), 12, max_parents=1, density=1.0)
+    problem = problem_of(net)
+    out = Climber(problem, np.random.default_rng(0)).forests(problem.start, 1)
+    assert problem.log_prob(out) == pytest.approx(net.map_query().log_prob, abs=1e-9)
+
+
+@pytest.mark.parametrize("sign", [1.0, -1.0])
+def test_cuts_are_exact(sign):
+    """With couplings of one sign a grid has no odd loop, whichever the sign."""
+    for seed in range(5):
+        rng = np.random.default_rng(seed)
+        pairs = tuple(sign * rng.uniform(0, 1, size=s) for s in ((6, 5), (5, 6)))
+        model = ising_grid(6, 6, coupling=pairs, field=rng.normal(size=(6, 6)))
+        found, truth = model.map_query(engine="graph_cut"), model.map_query()
+        assert found.log_prob == pytest.approx(truth.log_prob, abs=1e-9)
+        assert found.gap < 1e-6
+        assert model.map_query(engine="search").exact
+    observed = model.map_query({"x0_0": "+1", "x2_2": "-1"}, engine="graph_cut")
+    assert observed.log_prob == pytest.approx(model.map_query({"x0_0": "+1", "x2_2": "-1"}).log_prob)
+
+
+def test_cuts_refuse_other_models():
+    with pytest.raises(ModelError, match="odd number of times"):
+        glass(1).map_query(engine="graph_cut")
+    with pytest.raises(ModelError, match="two states"):
+        potts_grid(2, 2, 3).map_query(engine="graph_cut")
+
+
+def test_auto_searches_when_too_wide_and_only_with_a_time_limit():
+    rng = np.random.default_rng(0)
+    image = rng.random((60, 60)) < 0.5
+    model = denoising_grid(image, coupling=0.6)
+    with pytest.raises(gg.BudgetError):
+        model.map_query()
+    with pytest.warns(UserWarning, match="searched for"):
+        found = model.map_query(time_limit=2.0)
+    assert found.exact  # attractive: one cut
+    with pytest.raises(OptionError, match="time_limit"):
+        model.map_query(engine="search", time_limit=-1)
+
+
+def test_tables_of_cases_and_impossible_evidence():
+    net = gg.datasets.asia()
+    cases = [{"xray": "yes"}, {"smoke": "no"}, {}]
+    for engine in ("search", "trws"):
+        found, truth = net.map_query(cases, engine=engine, time_limit=0.5), net.map_query(cases)
+        np.testing.assert_allclose(found["log_prob"], truth["log_prob"])
+    for engine in MAP_ENGINES:
+        if engine != "graph_cut":
+            with pytest.raises(gg.ImpossibleEvidenceError):
+                net.map_query({"lung": "yes", "either": "no"}, engine=engine)
+    x, y, z = (binary(v) for v in "xyz")
+    odd = MarkovNetwork(factors=[TableFactor(pair, 1.0 - np.eye(2)) for pair in ((x, y), (y, z), (x, z))])
+    with pytest.raises(ModelError, match="no assignment"):
+        odd.map_query(engine="trws", time_limit=0.1)
+
+
+def test_the_same_numbers_every_time():
+    model = glass(7, 8, 8)
+    assert model.map_query(engine="trws") == model.map_query(engine="trws")
+
+
+@pytest.mark.parametrize("name", ["Grids_29", "ImageAlignment_12", "Promedas_34"])
+def test_instances_of_the_competition(shared_data, name):
+    base = shared_data / "uai" / "2014_map" / f"{name}.uai"
+    if not base.with_name(base.name + ".gz").is_file():
+        pytest.skip(f"no instance {name} in the reference data")
+    net = gg.read(base.with_name(base.name + ".gz"))
+    evidence = (read_uai_evidence(base.with_name(base.name + ".evid"), net) or [{}])[0]
+    states = read_uai_result(base.with_name(base.name + ".MAP")).states
+    reference = net.joint_log_prob({v: net.states(v)[x] for v, x in zip(net.variables, states, strict=True)})
+    found = net.map_query(evidence, engine="search", time_limit=6.0)
+    slack = 0.02 if name.startswith("Grids") else 1e-3  # a glass takes longer; how far it gets depends on the machine
+    assert found.log_prob >= reference - slack * abs(reference)
+    assert found.bound >= reference - 1e-9
