@@ -28,6 +28,39 @@ def test_roots_give_the_covariances(s, o) -> None:
     assert plain.log_likelihood(y) == pytest.approx(rooted.log_likelihood(y), rel=1e-12)
 
 
+@pytest.mark.parametrize("s, o", [(1, 1), (3, 2), (2, 4)])
+def test_precisions_give_the_covariances(s, o) -> None:
+    parts = random_parts(s + o, s, o)
+    plain, other = KalmanFilter(*parts), KalmanFilter(*parts, form="information")
+    y, _ = plain.sample(30, random_state=0)
+    y[4], y[7, 0] = np.nan, np.nan
+    for a, b in ((plain.filter(y), other.filter(y)), (plain.smooth(y), other.smooth(y))):
+        np.testing.assert_allclose(a.means, b.means, atol=1e-9)
+        np.testing.assert_allclose(a.covariances, b.covariances, atol=1e-9)
+    np.testing.assert_allclose(plain.smooth(y).cross_covariances, other.smooth(y).cross_covariances, atol=1e-9)
+    np.testing.assert_allclose(plain.filter(y).log_likelihoods, other.filter(y).log_likelihoods, atol=1e-9)
+    assert plain.log_likelihood(y) == pytest.approx(other.log_likelihood(y), rel=1e-10)
+
+
+def test_precisions_know_nothing_at_first() -> None:
+    """A diffuse trend: its slope is open until two levels were seen, and least squares where nothing moves."""
+    A, H = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]])
+    still = KalmanFilter(A, np.zeros((2, 2)), H, 1.0, P0="diffuse", form="information")
+    y = np.array([1.0, 2.5, 2.0, 4.0])
+    found = still.filter(y)
+    assert found.covariances[0, 1, 1] == np.inf and np.isfinite(found.covariances[1:]).all()
+    slope, level = np.polyfit(np.arange(4), y, 1)
+    np.testing.assert_allclose(found.means[-1], [level + 3 * slope, slope], atol=1e-9)
+    np.testing.assert_allclose(still.smooth(y).means[:, 0], level + slope * np.arange(4), atol=1e-9)
+    walk = np.cumsum(np.random.default_rng(0).normal(size=40)) + 50.0
+    exact = KalmanFilter(A, np.diag([0.1, 0.01]), H, 0.5, P0="diffuse", form="information")
+    wide = KalmanFilter(A, np.diag([0.1, 0.01]), H, 0.5, P0=1e9 * np.eye(2))
+    np.testing.assert_allclose(exact.smooth(walk).means, wide.smooth(walk).means, rtol=1e-6, atol=1e-6)
+    assert exact.log_likelihood(walk) == pytest.approx(wide.filter(walk).log_likelihoods[2:].sum(), rel=1e-7)
+    with pytest.raises(ModelError, match="invertible A"):
+        KalmanFilter(0.0, 1.0, 1.0, 1.0, form="information").filter([1.0, 2.0])
+
+
 def test_stacks_are_the_joint_gaussian() -> None:
     rng = np.random.default_rng(5)
     T, s, o = 5, 2, 1
@@ -54,6 +87,9 @@ def test_stacks_are_the_joint_gaussian() -> None:
     gain = C @ G.T @ np.linalg.inv(S)
     model = KalmanFilter(A, Q, H, R, m0, P0, B=B, D=D)
     found = model.smooth(y, controls=u)
+    other = KalmanFilter(A, Q, H, R, m0, P0, B=B, D=D, form="information").smooth(y, controls=u)
+    np.testing.assert_allclose(other.means, found.means, atol=1e-9)
+    np.testing.assert_allclose(other.cross_covariances, found.cross_covariances, atol=1e-9)
     np.testing.assert_allclose(found.means.ravel(), mean.ravel() + gain @ gap, atol=1e-10)
     after = C - gain @ G @ C
     for t in range(T):

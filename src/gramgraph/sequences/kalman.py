@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from gramgraph._numerics.gaussian_root import root
 from gramgraph._numerics.kalman import kalman_filter, rts_smoother
 from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.sequences._information import information_filter, information_smoother
 from gramgraph.sequences._reading import check_count
 from gramgraph.sequences._settled import Repeated, Settled
 from gramgraph.sequences._square_root import rooted_filter, stacked, without_controls
@@ -102,7 +103,8 @@ class KalmanFilter(BaseEstimator):
         there are states do not count in the likelihood.
     B, D : (s, c) and (o, c), what controls u do to states and observations; questions then take `controls`, (T, c).
     form : "covariance", or "square_root", which keeps covariances positive whatever the rounding, at about twice the
-        time; stacks and controls use it always.
+        time (stacks and controls use it always); or "information", which keeps precisions: slower, but exact for
+        P0="diffuse", where what is not determined yet has infinite variance. It needs invertible A, R and P0.
     learn : which of "A", "Q", "H", "R", "m0", "P0" `fit` learns.
     max_iter, tol : EM ends when a step gains less than tol in log-likelihood.
 
@@ -154,8 +156,8 @@ class KalmanFilter(BaseEstimator):
 
     def _model(self) -> Model:
         """The learned matrices, else those given."""
-        if self.form not in ("covariance", "square_root"):
-            raise ModelError(f'form is "covariance" or "square_root", not {self.form!r}.')
+        if self.form not in ("covariance", "square_root", "information"):
+            raise ModelError(f'form is "covariance", "square_root" or "information", not {self.form!r}.')
         if hasattr(self, "A_"):
             return Model(self.A_, self.Q_, self.H_, self.R_, self.m0_, self.P0_)
         return Model.of(self.A, self.Q, self.H, self.R, self.m0, self.P0, self.B, self.D)
@@ -164,13 +166,16 @@ class KalmanFilter(BaseEstimator):
         """The model, the series less what controls add to it, and what they add to the states (None: nothing)."""
         model = self._model()
         y = series_of(y, model.n_outputs)
-        return model.fitted_to(y), *without_controls(model, y, controls)
+        ready = model if self.form == "information" else model.fitted_to(y)
+        return ready, *without_controls(model, y, controls)
 
     # ----------------------------------------------------------------------------------------- questions
 
     def filter(self, y: Any, *, controls: Any = None) -> FilteredStates:
         """States given the observations so far."""
         model, y, shift = self._ready(y, controls)
+        if self.form == "information":
+            return FilteredStates(*information_filter(model, y, shift))
         rooted = self.form == "square_root"
         settled = None if rooted or model.varying or shift is not None else _settled(model, y)
         if settled is None:
@@ -182,6 +187,8 @@ class KalmanFilter(BaseEstimator):
     def smooth(self, y: Any, *, controls: Any = None) -> SmoothedStates:
         """States given all observations (Rauch, Tung and Striebel)."""
         model, y, shift = self._ready(y, controls)
+        if self.form == "information":
+            return SmoothedStates(*information_smoother(model, y, shift))
         return _smoothed(model, y, shift=shift, rooted=self.form == "square_root")
 
     def log_likelihood(self, y: Any, *, controls: Any = None) -> float:
@@ -194,6 +201,8 @@ class KalmanFilter(BaseEstimator):
 
     def _log_likelihood(self, y: Any, controls: Any) -> float:
         model, y, shift = self._ready(y, controls)
+        if self.form == "information":
+            return float(information_filter(model, y, shift)[-1].sum())
         if model.varying or shift is not None or self.form == "square_root":
             return _filtered(model, y, shift=shift, rooted=True).log_likelihood
         return _log_likelihood(model, y)
