@@ -186,6 +186,8 @@ def test_forms_and_shapes_are_named() -> None:
         KalmanFilter(0.5, B=np.ones((2, 1))).filter([1.0], controls=[1.0])
     with pytest.raises(ModelError, match="constant matrices"):
         KalmanFilter(np.ones((3, 1, 1)), P0=1.0).fit([1.0, 2.0, 3.0])
+    with pytest.raises(ModelError, match="y must hold numbers"):
+        KalmanFilter(0.5).filter(["a", "b"])
     with pytest.raises(ModelError, match="P0 must be a matrix of numbers"):
         KalmanFilter(0.5, P0="wide").filter([1.0])
 

@@ -148,7 +148,10 @@ def _stationary(A: FloatArray, Q: FloatArray) -> FloatArray:
 
 def series_of(y: Any, n_outputs: int) -> FloatArray:
     """y as (T, o) floats, NaN where nothing was observed."""
-    values = np.array(y, dtype=np.float64, order="C")
+    try:
+        values = np.array(y, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ModelError("y must hold numbers, one row a time; NaN marks missing values.") from None
     if values.ndim == 1 and n_outputs == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != n_outputs:
