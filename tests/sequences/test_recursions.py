@@ -10,7 +10,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
-from gramgraph.sequences import forward, log_likelihood, posteriors, sample_states, viterbi
+from gramgraph.sequences import (
+    CategoricalHMM,
+    GaussianHMM,
+    forward,
+    log_likelihood,
+    posteriors,
+    sample_states,
+    viterbi,
+)
 
 
 def chain(rng: np.random.Generator, K: int, zeros: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -189,3 +197,30 @@ def test_bad_input(start: object, A: object, logs: object, lengths: object, text
 
     with pytest.raises(ModelError, match=re.escape(text)):
         posteriors(start, A, logs, lengths)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_eight_states_are_walked_from_both_ends(seed: int) -> None:
+    """Symbols of eight states have loops of their own: the same paths and values as any number of states."""
+    rng = np.random.default_rng(seed)
+    start, A = rng.dirichlet(np.ones(8)), rng.dirichlet(np.full(8, rng.choice([0.3, 2.0])), 8)
+    table = rng.dirichlet(np.ones(5), 8)
+    model = CategoricalHMM.from_parameters(start, A, table)
+    lengths = rng.integers(1, 10, size=5)
+    X = rng.integers(0, 5, size=int(lengths.sum()))
+    states, best = viterbi(start, A, np.log(table[:, X].T), lengths)
+    value, found = model.decode(X, lengths)
+    assert value == pytest.approx(best.sum(), abs=1e-9)
+    np.testing.assert_array_equal(found, states)
+
+
+def test_diagonal_gaussians_of_eight_states_are_dense_ones() -> None:
+    rng = np.random.default_rng(0)
+    means, var = rng.normal(size=(8, 3)), rng.uniform(0.5, 2.0, size=(8, 3))
+    X = rng.normal(size=(40, 3))
+    X[3, 1], X[7] = np.nan, np.nan
+    chain = np.full(8, 1 / 8), np.full((8, 8), 1 / 8)
+    diagonal = GaussianHMM.from_parameters(*chain, means, var, covariance_type="diag")
+    dense = GaussianHMM.from_parameters(*chain, means, np.array([np.diag(v) for v in var]), covariance_type="full")
+    np.testing.assert_allclose(diagonal.predict_proba(X), dense.predict_proba(X), atol=1e-12)
+    assert diagonal.score(X) == pytest.approx(dense.score(X), rel=1e-12)

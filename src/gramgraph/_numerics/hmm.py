@@ -298,69 +298,98 @@ def _best_of_eight(M, logs, first, stop, v, e):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
+def _top_of_eight(row, into):
+    """Where row + into is the largest, in three rounds; the lowest of equals."""
+    x0, x1, x2, x3 = row[0] + into[0], row[1] + into[1], row[2] + into[2], row[3] + into[3]
+    x4, x5, x6, x7 = row[4] + into[4], row[5] + into[5], row[6] + into[6], row[7] + into[7]
+    a, b, c, d = 0, 2, 4, 6
+    if x1 > x0:
+        a, x0 = 1, x1
+    if x3 > x2:
+        b, x2 = 3, x3
+    if x5 > x4:
+        c, x4 = 5, x5
+    if x7 > x6:
+        d, x6 = 7, x7
+    if x2 > x0:
+        a, x0 = b, x2
+    if x6 > x4:
+        c, x4 = d, x6
+    return c if x4 > x0 else a
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
 def _back_through_eight(log_AT, logs, first, stop, path):
-    """Walk back from path[stop − 1] through eight states: the largest in three rounds, the lowest of equals."""
+    """Walk back from path[stop − 1] through eight states."""
     last = path[stop - 1]
     for t in range(stop - 2, first - 1, -1):
-        row, into = logs[t], log_AT[last]
-        x0, x1, x2, x3 = row[0] + into[0], row[1] + into[1], row[2] + into[2], row[3] + into[3]
-        x4, x5, x6, x7 = row[4] + into[4], row[5] + into[5], row[6] + into[6], row[7] + into[7]
-        a, b, c, d = 0, 2, 4, 6
-        if x1 > x0:
-            a, x0 = 1, x1
-        if x3 > x2:
-            b, x2 = 3, x3
-        if x5 > x4:
-            c, x4 = 5, x5
-        if x7 > x6:
-            d, x6 = 7, x7
-        if x2 > x0:
-            a, x0 = b, x2
-        if x6 > x4:
-            c, x4 = d, x6
-        last = c if x4 > x0 else a
+        last = _top_of_eight(logs[t], log_AT[last])
         path[t] = last
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _best_of_eight_symbols(M, columns, data, logs, first, stop, v):
-    """`_best_of_eight` for eight states whose log-likelihoods are columns[data[t]]; logs (N, 8) gets the values."""
-    for t in range(first + 1, stop):
-        row = columns[data[t]]
-        v0, v1, v2, v3, v4, v5, v6, v7 = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
-        for j in range(8):
-            a, b = v0 + M[0, j], v1 + M[1, j]
-            c, d = v2 + M[2, j], v3 + M[3, j]
-            f, g = v4 + M[4, j], v5 + M[5, j]
-            h, i = v6 + M[6, j], v7 + M[7, j]
-            a = a if a > b else b
-            c = c if c > d else d
-            f = f if f > g else g
-            h = h if h > i else i
-            a = a if a > c else c
-            f = f if f > h else h
-            y = (a if a > f else f) + row[j]
-            v[j] = y
-            logs[t, j] = y
+def _step_of_eight(v, M, row, out):
+    """out = v ← max_i (v[i] + M[i, ·]) + row."""
+    v0, v1, v2, v3, v4, v5, v6, v7 = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
+    for j in range(8):
+        a, b = v0 + M[0, j], v1 + M[1, j]
+        c, d = v2 + M[2, j], v3 + M[3, j]
+        f, g = v4 + M[4, j], v5 + M[5, j]
+        h, i = v6 + M[6, j], v7 + M[7, j]
+        a = a if a > b else b
+        c = c if c > d else d
+        f = f if f > g else g
+        h = h if h > i else i
+        a = a if a > c else c
+        f = f if f > h else h
+        y = (a if a > f else f) + row[j]
+        v[j] = y
+        out[j] = y
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def viterbi_symbols(log_start, log_A, log_AT, columns, data, logs, offsets, lo, hi, path, best):
-    """`viterbi` of eight states and symbols data (N,), rows of columns (M, 8); logs (N, 8) is memory to work in."""
-    v = np.empty(8)
+    """`viterbi` of eight states and symbols data (N,), rows of columns (M, 8); logs (N, 8) is memory to work in.
+
+    Every step waits for the one before, so that a sequence is worked on from both ends at once: the best paths up to
+    the middle, and from there on; and both halves of the path are walked from the middle outward.
+    """
+    v, w = np.empty(8), np.empty(8)
     for s in range(lo, hi):
         first, stop = offsets[s], offsets[s + 1]
+        half = (stop - first) // 2
         for j in range(8):
             v[j] = log_start[j] + columns[data[first], j]
             logs[first, j] = v[j]
-        _best_of_eight_symbols(log_A, columns, data, logs, first, stop, v)
-        last = 0
-        for j in range(1, 8):
-            if v[j] > v[last]:
-                last = j
-        best[s] = v[last]
-        path[stop - 1] = last
-        _back_through_eight(log_AT, logs, first, stop, path)
+        if half:
+            for j in range(8):
+                w[j] = columns[data[stop - 1], j]
+                logs[stop - 1, j] = w[j]
+        for i in range(1, half):
+            t, u = first + i, stop - 1 - i
+            _step_of_eight(v, log_A, columns[data[t]], logs[t])
+            _step_of_eight(w, log_AT, columns[data[u]], logs[u])
+        middle = stop - 1 - half
+        for t in range(first + max(half, 1), middle + 1):
+            _step_of_eight(v, log_A, columns[data[t]], logs[t])
+        left, right, top = 0, 0, -math.inf
+        for i in range(8):
+            for j in range(8):
+                x = v[i] + log_A[i, j] + w[j] if half else v[i]
+                if x > top:
+                    left, right, top = i, j, x
+        best[s] = top
+        path[middle] = left
+        if half:
+            path[middle + 1] = right
+        for i in range(1, half):
+            left = _top_of_eight(logs[middle - i], log_AT[left])
+            right = _top_of_eight(logs[middle + 1 + i], log_A[right])
+            path[middle - i] = left
+            path[middle + 1 + i] = right
+        for t in range(middle - max(half, 1), first - 1, -1):
+            left = _top_of_eight(logs[t], log_AT[left])
+            path[t] = left
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -477,6 +506,24 @@ def symbol_counts(symbols, gamma, out):
 
 
 @njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+def _diagonal_of_eight(X, means, precisions, constants, out):
+    """`diagonal_gaussian_logs` of eight states: loops of known length stay in registers."""
+    n, d = X.shape
+    total = np.empty(8)
+    for t in range(n):
+        for k in range(8):
+            total[k] = 0.0
+        for i in range(d):
+            x = X[t, i]
+            if x == x:
+                for k in range(8):
+                    y = x - means[i, k]
+                    total[k] += constants[i, k] - 0.5 * (y * y) * precisions[i, k]
+        for k in range(8):
+            out[t, k] = total[k]
+
+
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
 def diagonal_gaussian_logs(X, means, precisions, constants, out):
     """log N(x_t | mean_k, diag) of the observed entries; means, precisions, constants (d, K), out (N, K).
 
@@ -484,6 +531,9 @@ def diagonal_gaussian_logs(X, means, precisions, constants, out):
     """
     n, d = X.shape
     K = means.shape[1]
+    if K == 8:
+        _diagonal_of_eight(X, means, precisions, constants, out)
+        return
     for t in range(n):
         row = out[t]
         for k in range(K):

@@ -252,7 +252,7 @@ def symbols_in(seen: Array) -> Array:
 def labels_of(values: Array) -> tuple[Array, Array]:
     """Labels as whole numbers where they are numbers, else as they are; and which are missing."""
     if values.dtype.kind in "iub":
-        values = values.astype(np.int64)
+        values = values.astype(np.int64, copy=False)
         return values, values == -1
     if values.dtype.kind == "f":
         missing = np.isnan(values) | (values == -1)
@@ -277,6 +277,8 @@ def labels_of(values: Array) -> tuple[Array, Array]:
 def positions_of(values: Array, missing: Array, symbols: Array) -> IntArray:
     """Where every label stands in symbols; −1 where missing."""
     if values.dtype.kind == "i" and symbols.dtype.kind in "iu" and (symbols == np.arange(len(symbols))).all():
+        if len(values) and values.min() >= -1 and values.max() < len(symbols):
+            return np.where(missing, -1, values) if missing.any() else np.ascontiguousarray(values)
         found, known = values.copy(), (values >= 0) & (values < len(symbols))
     else:
         if values.dtype.kind != symbols.dtype.kind:
