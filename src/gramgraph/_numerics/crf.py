@@ -15,6 +15,7 @@ import numpy as np
 from numba import njit
 
 from gramgraph._numerics.grams import fast_exp
+from gramgraph._numerics.hmm import log_sum
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, max8, mul8, store8, sub8
 
 #: Scores beyond this are left to logarithms: exp of them, times transitions, could leave the range of numbers.
@@ -437,19 +438,6 @@ def best_paths(scores, A, start, k, values, labels):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _log_sum(x):
-    top = -math.inf
-    for i in range(x.shape[0]):
-        top = max(top, x[i])
-    if top == -math.inf:
-        return top
-    total = 0.0
-    for i in range(x.shape[0]):
-        total += math.exp(x[i] - top)
-    return top + math.log(total)
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
 def log_posteriors(scores, A, start, gamma, pairs):
     """log Z of one sequence with logarithms, for scores of any size; gamma (T, K) and pairs (K, K) are filled."""
     T, K = scores.shape
@@ -460,8 +448,8 @@ def log_posteriors(scores, A, start, gamma, pairs):
         for j in range(K):
             for i in range(K):
                 work[i] = alpha[t - 1, i] + A[i, j]
-            alpha[t, j] = _log_sum(work) + scores[t, j]
-    log_z = _log_sum(alpha[T - 1])
+            alpha[t, j] = log_sum(work) + scores[t, j]
+    log_z = log_sum(alpha[T - 1])
     pairs[:] = 0.0
     if log_z == -math.inf:
         gamma[:] = 0.0
@@ -471,7 +459,7 @@ def log_posteriors(scores, A, start, gamma, pairs):
             for j in range(K):
                 work[j] = A[i, j] + scores[t, j] + beta[t, j]
                 pairs[i, j] += math.exp(alpha[t - 1, i] + work[j] - log_z)
-            beta[t - 1, i] = _log_sum(work)
+            beta[t - 1, i] = log_sum(work)
     for t in range(T):
         for j in range(K):
             gamma[t, j] = math.exp(alpha[t, j] + beta[t, j] - log_z)

@@ -10,7 +10,7 @@ import math
 import numpy as np
 from numba import njit
 
-from gramgraph._numerics.hmm import _log_sum
+from gramgraph._numerics.hmm import log_sum
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -76,8 +76,8 @@ def input_forward(log_start, log_A, inputs, logs, alpha):
             else:
                 for i in range(K):
                     work[i] = alpha[t - 1, i] + log_A[inputs[t], i, j]
-                alpha[t, j] = _log_sum(work) + logs[t, j]
-        c = _log_sum(alpha[t])
+                alpha[t, j] = log_sum(work) + logs[t, j]
+        c = log_sum(alpha[t])
         if c == -math.inf:
             return c, t
         total += c
@@ -97,10 +97,10 @@ def input_backward(log_A, inputs, logs, alpha, gamma, pairs):
             for i in range(K):
                 for j in range(K):
                     work[j] = A[i, j] + logs[t + 1, j] + beta[j]
-                new[i] = _log_sum(work)
+                new[i] = log_sum(work)
             for i in range(K):
                 work[i] = alpha[t, i] + new[i] if alpha[t, i] > -math.inf else -math.inf
-            norm = _log_sum(work)
+            norm = log_sum(work)
             for i in range(K):
                 if alpha[t, i] > -math.inf:
                     for j in range(K):
@@ -110,7 +110,7 @@ def input_backward(log_A, inputs, logs, alpha, gamma, pairs):
                 beta[i] = new[i] - norm
         for i in range(K):
             work[i] = alpha[t, i] + beta[i] if alpha[t, i] > -math.inf else -math.inf
-        norm = _log_sum(work)
+        norm = log_sum(work)
         for i in range(K):
             gamma[t, i] = math.exp(work[i] - norm)
 
@@ -165,7 +165,7 @@ def duration_forward(log_start, log_A, log_D, log_last, logs, begin, end):
             else:
                 for i in range(K):
                     work[i] = end[t - 1, i] + log_A[i, j]
-                begin[t, j] = _log_sum(work)
+                begin[t, j] = log_sum(work)
         for j in range(K):
             run = 0.0
             longest = min(D, t + 1)
@@ -173,8 +173,8 @@ def duration_forward(log_start, log_A, log_D, log_last, logs, begin, end):
                 run += logs[t - d + 1, j]
                 p = log_last[j, d - 1] if t == T - 1 else log_D[j, d - 1]
                 stay[d - 1] = begin[t - d + 1, j] + p + run
-            end[t, j] = _log_sum(stay[:longest])
-    return _log_sum(end[T - 1])
+            end[t, j] = log_sum(stay[:longest])
+    return log_sum(end[T - 1])
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -192,7 +192,7 @@ def duration_backward(log_A, log_D, log_last, logs, begin, end, total, gamma, pa
             for i in range(K):
                 for j in range(K):
                     work[j] = log_A[i, j] + since[t + 1, j]
-                after[t, i] = _log_sum(work)
+                after[t, i] = log_sum(work)
         for j in range(K):
             run = 0.0
             longest = min(D, T - t)
@@ -206,7 +206,7 @@ def duration_backward(log_A, log_D, log_last, logs, begin, end, total, gamma, pa
                         cut[j, d - 1] += math.exp(x)
                     else:
                         stays[j, d - 1] += math.exp(x)
-            since[t, j] = _log_sum(terms[:longest])
+            since[t, j] = log_sum(terms[:longest])
     for t in range(T):
         for j in range(K):
             here = gamma[t - 1, j] - math.exp(end[t - 1, j] + after[t - 1, j] - total) if t > 0 else 0.0

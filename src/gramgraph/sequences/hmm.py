@@ -42,22 +42,41 @@ class HiddenMarkovModel(BaseEstimator):
     """
 
     _inits: ClassVar[tuple[str, ...]] = ("kmeans", "random")
-    n_states: int
-    start_prior: Any
-    transition_prior: Any
-    transition_mask: Any
-    transition_ties: Any
-    emission_ties: Any
-    learning: str
-    init: Any
-    fixed: Any
-    n_init: int
-    max_iter: int
-    tol: float
-    n_jobs: int | None
-    random_state: Any
     startprob_: FloatArray
     transmat_: FloatArray
+
+    def __init__(
+        self,
+        n_states: int,
+        *,
+        start_prior: Any,
+        transition_prior: Any,
+        transition_mask: Any,
+        transition_ties: Any,
+        emission_ties: Any,
+        learning: str,
+        init: Any,
+        fixed: Any,
+        n_init: int,
+        max_iter: int,
+        tol: float,
+        n_jobs: int | None,
+        random_state: Any,
+    ) -> None:
+        self.n_states = n_states
+        self.start_prior = start_prior
+        self.transition_prior = transition_prior
+        self.transition_mask = transition_mask
+        self.transition_ties = transition_ties
+        self.emission_ties = emission_ties
+        self.learning = learning
+        self.init = init
+        self.fixed = fixed
+        self.n_init = n_init
+        self.max_iter = max_iter
+        self.tol = tol
+        self.n_jobs = n_jobs
+        self.random_state = random_state
 
     @abstractmethod
     def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[Any, IntArray]:

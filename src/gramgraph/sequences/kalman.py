@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -13,8 +13,15 @@ from gramgraph._numerics.gaussian_root import root
 from gramgraph._numerics.kalman import kalman_filter, rts_smoother
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._information import information_filter, information_smoother
+from gramgraph.sequences._kalman_states import (
+    FilteredStates,
+    Forecast,
+    SettledFiltered,
+    SettledSmoothed,
+    SmoothedStates,
+)
 from gramgraph.sequences._reading import check_count
-from gramgraph.sequences._settled import Repeated, Settled
+from gramgraph.sequences._settled import Settled
 from gramgraph.sequences._square_root import rooted_filter, stacked, without_controls
 from gramgraph.sequences._state_space import Model, gradient_of, maximized, moments_of, series_of
 from gramgraph.sequences.hmm import generator
@@ -28,67 +35,6 @@ __all__ = ["FilteredStates", "Forecast", "KalmanFilter", "SmoothedStates"]
 _BLOCK = 4096
 _FIRST = 256  # steps in which covariances should settle
 _NAMES = ("A", "Q", "H", "R", "m0", "P0")
-
-
-@dataclass(frozen=True)
-class FilteredStates:
-    """Moments of p(x_t | y up to t) and of p(x_t | y before t), and log p(y_t | y before t)."""
-
-    means: FloatArray  # (T, s)
-    covariances: FloatArray  # (T, s, s)
-    predicted_means: FloatArray
-    predicted_covariances: FloatArray
-    log_likelihoods: FloatArray  # (T,); 0 where nothing was observed
-
-    @property
-    def log_likelihood(self) -> float:
-        """log p(y)."""
-        return float(self.log_likelihoods.sum())
-
-
-@dataclass(frozen=True)
-class SmoothedStates:
-    """Moments of p(x_t | all y), and Cov(x_t, x_{t+1} | all y)."""
-
-    means: FloatArray  # (T, s)
-    covariances: FloatArray  # (T, s, s)
-    cross_covariances: FloatArray  # (T − 1, s, s)
-    log_likelihood: float
-
-
-class _Expanding:
-    """Stacks of matrices that mostly repeat one are written out when they are read: O(T s²) memory only then."""
-
-    def __init__(self, stacks: dict[str, Repeated], values: dict[str, Any]) -> None:
-        self.__dict__.update(values, _stacks=stacks)
-
-    def __getattr__(self, name: str) -> FloatArray:
-        stacks = self.__dict__.get("_stacks", {})
-        if name not in stacks:
-            raise AttributeError(name)
-        self.__dict__[name] = stacks[name].array()
-        return self.__dict__[name]  # type: ignore[no-any-return]
-
-
-class _SettledFiltered(_Expanding, FilteredStates):
-    pass
-
-
-class _SettledSmoothed(_Expanding, SmoothedStates):
-    pass
-
-
-@dataclass(frozen=True)
-class Forecast:
-    """Moments of future observations, and a central interval for every number."""
-
-    means: FloatArray  # (h, o)
-    covariances: FloatArray  # (h, o, o)
-    lower: FloatArray  # (h, o)
-    upper: FloatArray
-    level: float
-    state_means: FloatArray  # (h, s)
-    state_covariances: FloatArray  # (h, s, s)
 
 
 class KalmanFilter(BaseEstimator):
@@ -182,7 +128,7 @@ class KalmanFilter(BaseEstimator):
             return _filtered(model, y, shift=shift, rooted=rooted)
         found = settled.filter(y)._asdict()
         stacks = {name: found.pop(name) for name in ("covariances", "predicted_covariances")}
-        return _SettledFiltered(stacks, found)
+        return SettledFiltered(stacks, found)
 
     def smooth(self, y: Any, *, controls: Any = None) -> SmoothedStates:
         """States given all observations (Rauch, Tung and Striebel)."""
@@ -367,7 +313,7 @@ def _smoothed(model: Model, y: FloatArray, *, shift: FloatArray | None = None, r
     if settled is not None:
         found = settled.smooth(y)
         stacks = {"covariances": found.covariances, "cross_covariances": found.cross}
-        return _SettledSmoothed(stacks, {"means": found.means, "log_likelihood": found.log_likelihood})
+        return SettledSmoothed(stacks, {"means": found.means, "log_likelihood": found.log_likelihood})
     seen = _filtered(model, y, shift=shift, rooted=rooted)
     means, covs = np.empty_like(seen.means), np.empty_like(seen.covariances)
     gains = np.empty((len(y), model.n_states, model.n_states))

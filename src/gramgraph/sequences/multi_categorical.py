@@ -115,22 +115,13 @@ class MultiCategoricalHMM(HiddenMarkovModel):
         n_jobs: int | None = None,
         random_state: Any = None,
     ) -> None:
-        self.n_states = n_states
+        super().__init__(
+            n_states, start_prior=start_prior, transition_prior=transition_prior, transition_mask=transition_mask,
+            transition_ties=transition_ties, emission_ties=emission_ties, learning=learning, init=init, fixed=fixed,
+            n_init=n_init, max_iter=max_iter, tol=tol, n_jobs=n_jobs, random_state=random_state,
+        )  # fmt: skip
         self.symbols = symbols
-        self.start_prior = start_prior
-        self.transition_prior = transition_prior
         self.emission_prior = emission_prior
-        self.transition_mask = transition_mask
-        self.transition_ties = transition_ties
-        self.emission_ties = emission_ties
-        self.learning = learning
-        self.init = init
-        self.fixed = fixed
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
 
     @classmethod
     def from_parameters(

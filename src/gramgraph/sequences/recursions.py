@@ -18,6 +18,8 @@ from typing import Any
 import numpy as np
 
 from gramgraph._numerics import hmm as _loops
+from gramgraph._numerics import viterbi as _viterbi
+from gramgraph._numerics.hmm_emissions import likelihood_rows
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.typing import FloatArray, IntArray
 
@@ -149,7 +151,7 @@ LogRows = Callable[[slice], FloatArray]
 def likelihoods(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
     """exp(logs − shift), (N, K), and the shift of every row, (N,)."""
     b, shift = np.empty_like(logs), np.empty(len(logs))
-    _loops.likelihood_rows(logs, b, shift)
+    likelihood_rows(logs, b, shift)
     return b, shift
 
 
@@ -264,9 +266,9 @@ def _run_viterbi(
     n = int(offsets[-1])
     path, best = np.empty(n, dtype=np.int64), np.empty(len(offsets) - 1)
     if data is None:
-        work: Any = partial(_loops.viterbi, log_start, log_A, log_AT, logs, offsets)
+        work: Any = partial(_viterbi.viterbi, log_start, log_A, log_AT, logs, offsets)
     else:
-        work = partial(_loops.viterbi_symbols, log_start, log_A, log_AT, logs, data, np.empty((n, 8)), offsets)
+        work = partial(_viterbi.viterbi_symbols, log_start, log_A, log_AT, logs, data, np.empty((n, 8)), offsets)
     _split(offsets, n_jobs, lambda lo, hi: work(lo, hi, path, best))
     if not np.isfinite(best).all():
         bad = np.where(np.isfinite(best), -1, offsets[:-1])
