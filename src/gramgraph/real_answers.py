@@ -110,7 +110,7 @@ class RealAnswer(Answer):
         import pandas as pd
 
         names, mean, var = self._moment_table()
-        values = mean.copy(order="K") if which == 0 else np.broadcast_to(np.sqrt(var), mean.shape).copy()
+        values = mean if which == 0 else np.broadcast_to(np.sqrt(var), mean.shape).copy()
         return pd.DataFrame(values, columns=names, index=self.details.get("index"), copy=False)
 
     def _moment_table(self) -> Table:

@@ -172,3 +172,25 @@ def test_divergence_of_distributions_and_of_gaussian_networks(rng):
         gg.kl_divergence(p, 3.0)
     with pytest.raises(gg.ModelError, match="same variables"):
         gg.kl_divergence(p, gg.BayesianNetwork("x{real}", cpds={"x": (0, 1)}))
+
+
+@pytest.mark.parametrize("gap", [False, True])
+def test_an_answer_keeps_what_was_observed_and_frames_of_it_are_their_own(gap: bool) -> None:
+    net = gg.BayesianNetwork(
+        "x{real} -> y{real} -> z{real}",
+        cpds={"x": (0, 1), "y": {"coefficients": 2.0, "sd": 1.0}, "z": {"coefficients": 1.0, "sd": 1.0}},
+    )
+    values = np.random.default_rng(0).normal(size=(12, 2))
+    values[3, 1] = np.nan if gap else 0.5
+    names = ["y", "z"]
+    wanted = net.query("x", pd.DataFrame(values.copy(), columns=names))
+    mean, log_p = wanted["x"].mean(), wanted.log_evidence
+    shared = pd.DataFrame(values, columns=names, copy=False)
+    answer = net.query("x", shared)
+    values[:] = -7.0  # before anything was asked of the answer
+    first = answer.means()
+    np.testing.assert_allclose(first["x"], mean, rtol=1e-12)
+    np.testing.assert_allclose(answer.log_evidence, log_p, rtol=1e-12)
+    first.iloc[:] = 99.0
+    np.testing.assert_allclose(answer.means()["x"], mean, rtol=1e-12)
+    np.testing.assert_allclose(answer["x"].mean(), mean, rtol=1e-12)

@@ -321,9 +321,9 @@ def _plain_numbers(model: GraphicalModel, layout: Layout, frame: Any, made: dict
         model._plans[("lowered", "last columns")] = frame.columns, columns
     made["columns"] = columns
     made["complete"] = bool(np.isfinite(X.sum()))
-    made["X"] = (
-        X if made["complete"] else _numbers(frame, frame.columns.tolist())
-    )  # gaps, or something infinite: look closer
+    # A copy, because answers are found when they are asked for, and the frame may have changed by then.
+    # Gaps, or something infinite: look closer.
+    made["X"] = X.copy(order="K") if made["complete"] else _numbers(frame, frame.columns.tolist())
     made["labelled"], made["codes"] = (), np.zeros((len(frame), 0), np.int64)
     made["batched"], made["index"] = True, frame.index
     return True
@@ -368,7 +368,7 @@ def _numbers(frame: Any, names: Sequence[str]) -> FloatArray:
     import pandas as pd
 
     try:
-        table = frame.to_numpy(dtype=np.float64, na_value=np.nan)
+        table = frame.to_numpy(dtype=np.float64, na_value=np.nan, copy=True)
     except (TypeError, ValueError):
         for name in names:
             numbers = pd.to_numeric(frame[name], errors="coerce")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +35,10 @@ def answer(model: GraphicalModel, question: RealQuestion, engine: Any) -> RealAn
     if singly is not None:
         mean, var, log_p = singly
         found.var = var[:, found.want]
-        found.add(np.arange(len(mean)), Posterior(mean[:, found.want], found.var, [], lambda: log_p, sure=True))
+        found.add(
+            np.arange(len(mean)),
+            Posterior(lambda: mean[:, found.want], found.var, [], lambda: log_p, sure=True, again=True),
+        )
     else:
         groups = list(question.groups())
         parts_of = question.work.each(
@@ -70,7 +74,7 @@ def answer(model: GraphicalModel, question: RealQuestion, engine: Any) -> RealAn
         exact=found.exact,
         batched=question.batched,
         details={**found.details, "index": question.index},
-        table=(lambda: (_names(model, found.want), found.mean, found.var)) if not sets else None,
+        table=(lambda: (_names(model, found.want), found.own_mean(), found.var)) if not sets else None,
     )
 
 
@@ -104,7 +108,7 @@ class _Found:
 
     def __init__(self, n: int, want: IntArray, blocks: list[IntArray]) -> None:
         self.n, self.want, self.blocks = n, want, blocks
-        self.mean, self.var = np.empty((0, len(want))), np.empty((0, len(want)))
+        self.var = np.empty((0, len(want)))
         self.cov: list[FloatArray] = [np.empty((0, len(at), len(at))) for at in blocks]
         self.parts: list[tuple[IntArray, Posterior]] = []
         self.details: dict[str, Any] = {}
@@ -115,7 +119,7 @@ class _Found:
         self.details, self.exact = self.details | found.details, self.exact and found.exact
         self.parts.append((rows, found))
         if len(rows) == self.n:
-            self.mean, self.var = found.mean, np.atleast_2d(found.var)
+            self.var = np.atleast_2d(found.var)
             self.cov = [block[None] for block in found.blocks]
             return
         if not len(self.var):
@@ -124,6 +128,18 @@ class _Found:
         self.mean[rows], self.var[rows] = found.mean, found.var
         for whole, block in zip(self.cov, found.blocks, strict=True):
             whole[rows] = block
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """(cases, wanted), those of one group found when they are first asked for."""
+        return self.parts[0][1].mean if self.parts else np.empty((0, len(self.want)))
+
+    def own_mean(self) -> FloatArray:
+        """The means as an array that nobody else holds: one array in memory instead of two, where they were not yet
+        asked for."""
+        only = self.parts[0][1] if len(self.parts) == 1 else None
+        again = only is not None and only.again and only.sure
+        return only.find_mean() if only is not None and again else self.mean.copy(order="K")
 
     def mark_impossible(self) -> None:
         """Cases of probability zero have no means."""
@@ -165,7 +181,7 @@ def _moments(model: GraphicalModel, group: Group, want: IntArray, blocks: list[I
     mean, var = np.empty((len(X), len(want))), np.zeros(len(want))
     mean[:, ~known], var[~known] = found.mean, found.var
     mean[:, known] = X[:, place[want[known]]]
-    return Posterior(mean, var, found.blocks, found.find_log_p, found.details, found.exact, found.sure)
+    return Posterior(lambda: mean, var, found.blocks, found.find_log_p, found.details, found.exact, found.sure)
 
 
 def log_evidence(model: GraphicalModel, question: RealQuestion, engine: Any) -> FloatArray:

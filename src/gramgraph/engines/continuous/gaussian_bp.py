@@ -78,7 +78,7 @@ class GaussianBP:
         log_p = np.where(impossible, -np.inf, log_p)
         made = [np.array([[1.0 / alpha[place[set_[0]]]]]) for set_ in blocks]
         return Posterior(
-            mean,
+            lambda: mean,
             1.0 / alpha[at],
             made,
             lambda: log_p,

@@ -59,7 +59,7 @@ class GaussianTree:
                 mean[case, here], var[here] = mu[inside], np.diagonal(S)[inside]
             if case == 0:
                 made = [_covariance(calibrated, model, layout.owner[set_], variables) for set_ in blocks]
-        return Posterior(mean, var, made, lambda: log_p)
+        return Posterior(lambda: mean, var, made, lambda: log_p)
 
 
 def _integrate(factor: Any, out: tuple[Var, ...]) -> Any:

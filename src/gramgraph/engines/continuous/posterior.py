@@ -32,13 +32,19 @@ class IllConditioned(Exception):
 class Posterior:
     """Moments of cases with the same observed components."""
 
-    mean: FloatArray  # (cases, wanted)
+    find_mean: Callable[[], FloatArray]  # (cases, wanted): a new array at each call where `again`
     var: FloatArray  # (wanted,)
     blocks: list[FloatArray]  # covariances of sets of components
     find_log_p: Callable[[], FloatArray]  # (cases,): computed when it is asked for
     details: dict[str, Any] = field(default_factory=dict)
     exact: bool = True
     sure: bool = False  # whether no case can be impossible
+    again: bool = False  # whether finding the means anew is as quick as copying them
+
+    @cached_property
+    def mean(self) -> FloatArray:
+        """(cases, wanted), found when it is first asked for."""
+        return self.find_mean()
 
     @cached_property
     def log_p(self) -> FloatArray:
@@ -193,23 +199,14 @@ class DenseGaussian:
 
                 remember(model, key, found, cells=found.cells)
         made, center = found, mu[seen]
-        if made.start is None:
-            mean = made.gain_across @ (X - center).T
-            mean += mu[want][:, None]
-        elif made.parts is not None and len(X) >= _WORTH_KEEPING:
-            from gramgraph._numerics.gaussian_rows import block_affine
-
-            flat = np.empty(len(want) * len(X))
-            block_affine(*made.parts, made.start, np.ascontiguousarray(X.T).reshape(-1), flat)
-            mean = flat.reshape(len(want), len(X))
-        elif len(seen) >= len(want):
-            mean = made.gain_across @ X.T
-            mean += made.start[:, None]
-        else:  # the start rides along as one more column: the cases are the smaller thing to write
-            longer = np.empty((len(seen) + 1, len(X)))
-            longer[:-1], longer[-1] = X.T, 1.0
-            mean = made.with_start @ longer
-        return Posterior(mean.T, made.var, made.blocks, lambda: made.log_density(X - center), sure=made.sure)
+        return Posterior(
+            lambda: _means(made, mu, seen, want, X),
+            made.var,
+            made.blocks,
+            lambda: made.log_density(X - center),
+            sure=made.sure,
+            again=True,
+        )
 
     def _solve(self, model: GraphicalModel, seen: IntArray, want: IntArray, blocks: list[IntArray]) -> _Solved:
         from gramgraph.engines.continuous.lower import has_noise, joint_moments, joint_precision
@@ -257,6 +254,27 @@ class DenseGaussian:
         out[:, seen] = x
         out[:, free] = found.mean[0] + rng.standard_normal((n, len(free))) @ roots.T
         return out, float(found.log_p[0])
+
+
+def _means(made: _Solved, mu: FloatArray, seen: IntArray, want: IntArray, X: FloatArray) -> FloatArray:
+    """(cases, wanted) posterior means, of which those of a component lie together."""
+    if made.start is None:
+        mean = made.gain_across @ (X - mu[seen]).T
+        mean += mu[want][:, None]
+    elif made.parts is not None and len(X) >= _WORTH_KEEPING:
+        from gramgraph._numerics.gaussian_rows import block_affine
+
+        flat = np.empty(len(want) * len(X))
+        block_affine(*made.parts, made.start, np.ascontiguousarray(X.T).reshape(-1), flat)
+        mean = flat.reshape(len(want), len(X))
+    elif len(seen) >= len(want):
+        mean = made.gain_across @ X.T
+        mean += made.start[:, None]
+    else:  # the start rides along as one more column: the cases are the smaller thing to write
+        longer = np.empty((len(seen) + 1, len(X)))
+        longer[:-1], longer[-1] = X.T, 1.0
+        mean = made.with_start @ longer
+    return np.asarray(mean.T)
 
 
 def _through_covariance(

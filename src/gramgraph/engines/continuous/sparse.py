@@ -138,7 +138,8 @@ class SparseGaussian:
             variances[free] = made.variances()
         full = np.repeat(low.mean[None], len(X), axis=0)
         full[:, free] += moved.T
-        return Posterior(full[:, want], variances[want], [_block(made, place[at]) for at in blocks], lambda: log_p)
+        mean = full[:, want]
+        return Posterior(lambda: mean, variances[want], [_block(made, place[at]) for at in blocks], lambda: log_p)
 
     @staticmethod
     def _split(model: GraphicalModel, seen: IntArray, X: FloatArray) -> Any:
