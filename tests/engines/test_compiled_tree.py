@@ -353,6 +353,6 @@ def test_a_network_that_is_gone_leaves_nothing_behind():
 
 def test_the_plan_knows_where_the_program_keeps_its_buffer_lengths():
     """The plan repeats one number of the program's layout, so that printing a plan need not load Numba."""
-    from gramgraph._numerics import tree_program
+    from gramgraph._numerics import tree_columns
 
-    assert compiled_tree.P_WORK == tree_program.P_WORK
+    assert compiled_tree.P_WORK == tree_columns.P_WORK

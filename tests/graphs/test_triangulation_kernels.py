@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramgraph._numerics import triangulation as kernels
+from gramgraph._numerics import clique_forests, triangulation
 
 
 def csr(sets):
@@ -47,7 +47,7 @@ def literal_graph(n, scopes, keep):
 def literal_elimination(graph, log_sizes, sizes, mode, noise):
     """Greedy elimination with everything computed anew at each step."""
     graph = {v: set(nbrs) for v, nbrs in graph.items()}
-    fixed = [round(x * kernels.FIXED_POINT) for x in log_sizes]
+    fixed = [round(x * triangulation.FIXED_POINT) for x in log_sizes]
     order, cliques = [], []
 
     def rank(v):
@@ -58,7 +58,7 @@ def literal_elimination(graph, log_sizes, sizes, mode, noise):
         elif mode == 0:
             key = len(missing) + noise[v]
         elif mode == 1:
-            key = weight / kernels.FIXED_POINT + noise[v]
+            key = weight / triangulation.FIXED_POINT + noise[v]
         else:
             key = math.log1p(sum(float(sizes[a] * sizes[b]) for a, b in missing)) + noise[v]
         return key, weight, v
@@ -76,9 +76,9 @@ def literal_elimination(graph, log_sizes, sizes, mode, noise):
 
 def run(n, scopes, sizes, keep, mode, noise):
     log_sizes = np.log(np.array(sizes, float))
-    adj = kernels.build_adjacency(n, *csr(scopes), keep)
+    adj = triangulation.build_adjacency(n, *csr(scopes), keep)
     before = adj.copy()
-    order, ptr, idx = kernels.eliminate(adj, log_sizes, keep, mode, noise)
+    order, ptr, idx = triangulation.eliminate(adj, log_sizes, keep, mode, noise)
     assert np.array_equal(adj, before), "eliminate must work on a copy"
     return log_sizes, adj, order, ptr, idx
 
@@ -86,7 +86,7 @@ def run(n, scopes, sizes, keep, mode, noise):
 @given(problems(max_nodes=12))
 def test_adjacency_holds_exactly_the_pairs_of_each_scope(problem):
     n, scopes, _, keep, _ = problem
-    adj = kernels.build_adjacency(n, *csr(scopes), keep)
+    adj = triangulation.build_adjacency(n, *csr(scopes), keep)
     graph = literal_graph(n, scopes, keep)
     bits = {v: {u for u in range(n) if (int(adj[v, u >> 6]) >> (u & 63)) & 1} for v in range(n)}
     assert bits == {v: graph.get(v, set()) for v in range(n)}
@@ -97,7 +97,7 @@ def test_adjacency_of_wide_scopes_across_words():
     scope = list(range(0, n, 2))
     keep = np.ones(n, np.uint8)
     keep[4] = 0
-    adj = kernels.build_adjacency(n, *csr([scope, [1, 149]]), keep)
+    adj = triangulation.build_adjacency(n, *csr([scope, [1, 149]]), keep)
     graph = literal_graph(n, [scope, [1, 149]], keep)
     bits = {v: {u for u in range(n) if (int(adj[v, u >> 6]) >> (u & 63)) & 1} for v in range(n)}
     assert bits == {v: graph.get(v, set()) for v in range(n)}
@@ -131,7 +131,7 @@ def test_maximal_cliques_are_those_in_no_other(problem, mode):
     _, _, order, ptr, idx = run(n, scopes, sizes, keep, mode, noise)
     cliques = unpack(ptr, idx)
     want = [c for i, c in enumerate(cliques) if not any(set(c) < set(d) for d in cliques)]
-    assert unpack(*kernels.maximal_cliques(order, ptr, idx)) == want
+    assert unpack(*clique_forests.maximal_cliques(order, ptr, idx)) == want
 
 
 def check_forest(cliques, parent, visit, n, log_sizes):
@@ -161,17 +161,17 @@ def check_forest(cliques, parent, visit, n, log_sizes):
 def test_forest_is_a_maximum_spanning_forest_with_running_intersection(problem, mode, seed):
     n, scopes, sizes, keep, noise = problem
     log_sizes, _, order, ptr, idx = run(n, scopes, sizes, keep, mode, noise)
-    cliques = unpack(*kernels.maximal_cliques(order, ptr, idx))
+    cliques = unpack(*clique_forests.maximal_cliques(order, ptr, idx))
     if seed:  # any order of the cliques will do
         cliques = [cliques[i] for i in np.random.default_rng(seed).permutation(len(cliques))]
-    parent, visit = kernels.junction_forest(*csr(cliques), n, log_sizes)
+    parent, visit = clique_forests.junction_forest(*csr(cliques), n, log_sizes)
     check_forest(cliques, parent, visit, n, log_sizes)
 
 
 def test_forest_prefers_light_parents_for_the_same_separator():
     # {0,1,2} is heaviest (root); {0,3} and {0,4} share node 0 with it and with each other.
     log_sizes = np.log([2.0, 9.0, 9.0, 2.0, 3.0])
-    parent, visit = kernels.junction_forest(*csr([(0, 1, 2), (0, 3), (0, 4)]), 5, log_sizes)
+    parent, visit = clique_forests.junction_forest(*csr([(0, 1, 2), (0, 3), (0, 4)]), 5, log_sizes)
     assert parent.tolist() == [-1, 0, 1]
     assert visit.tolist() == [0, 1, 2]
 
@@ -181,13 +181,13 @@ def test_total_log_size(problem):
     n, scopes, sizes, keep, noise = problem
     log_sizes, _, _, ptr, idx = run(n, scopes, sizes, keep, 0, noise)
     total = sum(math.prod(sizes[v] for v in c) for c in unpack(ptr, idx))
-    got = kernels.total_log_size(ptr, idx, log_sizes)
+    got = clique_forests.total_log_size(ptr, idx, log_sizes)
     assert got == (pytest.approx(math.log(total)) if total else -math.inf)
 
 
 def test_total_log_size_does_not_overflow():
     ptr, idx = csr([tuple(range(3000)), tuple(range(2999))])
-    assert kernels.total_log_size(ptr, idx, np.full(3000, math.log(3.0))) == pytest.approx(
+    assert clique_forests.total_log_size(ptr, idx, np.full(3000, math.log(3.0))) == pytest.approx(
         3000 * math.log(3.0) + math.log1p(1 / 3)
     )
 
@@ -198,15 +198,15 @@ def test_star_eliminates_its_leaves_first():
     keep = np.ones(n, bool)
     for mode in (0, 1, 2):
         log_sizes, _, order, ptr, idx = run(n, scopes, [2] * n, keep, mode, np.zeros(n))
-        maximal_ptr, maximal_idx = kernels.maximal_cliques(order, ptr, idx)
+        maximal_ptr, maximal_idx = clique_forests.maximal_cliques(order, ptr, idx)
         assert np.diff(maximal_ptr).tolist() == [2] * 5000
-        parent, _ = kernels.junction_forest(maximal_ptr, maximal_idx, n, log_sizes)
+        parent, _ = clique_forests.junction_forest(maximal_ptr, maximal_idx, n, log_sizes)
         assert np.count_nonzero(parent == -1) == 1
 
 
 SAME_WITHOUT_JIT = """
 import numpy as np
-from gramgraph._numerics import triangulation as kernels
+from gramgraph._numerics import clique_forests, triangulation
 rng = np.random.default_rng(11)
 n, words = 70, []
 scopes = [rng.choice(n, 3, replace=False) for _ in range(60)]
@@ -215,12 +215,12 @@ idx = np.concatenate(scopes).astype(np.int64)
 log_sizes = np.log(rng.integers(2, 5, n).astype(float))
 keep = rng.random(n) < 0.9
 for mode in (0, 1, 2):
-    adj = kernels.build_adjacency(n, ptr, idx, keep)
-    order, p, i = kernels.eliminate(adj, log_sizes, keep, mode, rng.random(n))
-    mp, mi = kernels.maximal_cliques(order, p, i)
-    parent, visit = kernels.junction_forest(mp, mi, n, log_sizes)
+    adj = triangulation.build_adjacency(n, ptr, idx, keep)
+    order, p, i = triangulation.eliminate(adj, log_sizes, keep, mode, rng.random(n))
+    mp, mi = clique_forests.maximal_cliques(order, p, i)
+    parent, visit = clique_forests.junction_forest(mp, mi, n, log_sizes)
     words += [array.tolist() for array in (adj, order, p, i, mp, mi, parent, visit)]
-    words.append(f"{kernels.total_log_size(mp, mi, log_sizes):.12f}")
+    words.append(f"{clique_forests.total_log_size(mp, mi, log_sizes):.12f}")
 print(*words, sep=";")
 """
 

@@ -216,7 +216,7 @@ def plan_tree(
     With `prune`, nodes of a Bayesian network that are no ancestor of a wanted, sliced or masked one are left out:
     they sum to one.
     """
-    from gramgraph._numerics.tree_program import structure
+    from gramgraph._numerics.tree_structure import structure
 
     keep = (lowered.sizes > 1).view(np.uint8)
     use = np.ones(lowered.n_factors, np.uint8)

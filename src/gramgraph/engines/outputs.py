@@ -122,7 +122,7 @@ class Outputs:
     @staticmethod
     def _table_order(plan: TreePlan, free: tuple[int, ...]) -> tuple[int, ...]:
         """The order of the variables in the clique (or separator) that the table is read from."""
-        from gramgraph._numerics.tree_program import O_CLIQUE, O_COLUMNS, P_OUTPUTS
+        from gramgraph._numerics.tree_columns import O_CLIQUE, O_COLUMNS, P_OUTPUTS
 
         tree = plan.tree
         row = plan.in_tree.index(free)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph._numerics.tree_program import O_CLIQUE, O_COLUMNS, P_OUTPUTS
+from gramgraph._numerics.tree_columns import O_CLIQUE, O_COLUMNS, P_OUTPUTS
 from gramgraph.answers import Answer
 from gramgraph.compile.cache import MemoryPool
 from gramgraph.compile.lower import lower

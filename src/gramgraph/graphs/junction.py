@@ -105,21 +105,21 @@ def triangulate(
     >>> triangulate(square, sizes=[2, 5, 2, 5]).fill_edges
     ((0, 2),)
     """
-    from gramgraph._numerics import triangulation as kernels
+    from gramgraph._numerics import clique_forests, triangulation
 
     log_sizes = _log_sizes(sizes, graph.n)
     everyone = np.ones(graph.n, np.bool_)
     edges = np.array(graph.edges(), np.int64).reshape(-1)
-    adj = kernels.build_adjacency(graph.n, np.arange(0, len(edges) + 1, 2, dtype=np.int64), edges, everyone)
+    adj = triangulation.build_adjacency(graph.n, np.arange(0, len(edges) + 1, 2, dtype=np.int64), edges, everyone)
     order, ptr, idx = search_order(
         adj, log_sizes, everyone, heuristic=heuristic, tries=tries, random_state=random_state
     )
-    maximal_ptr, maximal_idx = kernels.maximal_cliques(order, ptr, idx)
+    maximal_ptr, maximal_idx = clique_forests.maximal_cliques(order, ptr, idx)
     return Triangulation(
         order=tuple(order.tolist()),
         fill_edges=_fill_edges(graph, _tuples(ptr, idx), order.tolist()),
         cliques=_tuples(maximal_ptr, maximal_idx),
-        log_size=float(kernels.total_log_size(maximal_ptr, maximal_idx, log_sizes)),
+        log_size=float(clique_forests.total_log_size(maximal_ptr, maximal_idx, log_sizes)),
     )
 
 
@@ -137,7 +137,7 @@ def search_order(
     Arguments as in `_numerics.triangulation.eliminate`; "best" is the smallest sum of table sizes over maximal cliques,
     and the first of equals is kept.
     """
-    from gramgraph._numerics import triangulation as kernels
+    from gramgraph._numerics import clique_forests, triangulation
 
     if heuristic not in _MODES:
         raise ModelError(
@@ -154,10 +154,10 @@ def search_order(
         for mode in _MODES[heuristic]:
             scale = _NOISE[mode][attempt % 3] if attempt else 0.0
             noise = scale * rng.random(n) if attempt else np.zeros(n)
-            found = kernels.eliminate(adj, log_sizes, keep, mode, noise)
+            found = triangulation.eliminate(adj, log_sizes, keep, mode, noise)
             if len(_MODES[heuristic]) * tries == 1:
                 return found
-            size = kernels.total_log_size(*kernels.maximal_cliques(*found), log_sizes)
+            size = clique_forests.total_log_size(*clique_forests.maximal_cliques(*found), log_sizes)
             if best is None or size < best_size:
                 best, best_size = found, size
     assert best is not None
@@ -186,12 +186,12 @@ def junction_tree(
 
 
 def _forest(cliques: tuple[tuple[int, ...], ...], n: int, log_sizes: FloatArray) -> JunctionTree:
-    from gramgraph._numerics import triangulation as kernels
+    from gramgraph._numerics import clique_forests
 
     ptr = np.zeros(len(cliques) + 1, np.int64)
     np.cumsum([len(clique) for clique in cliques], out=ptr[1:])
     idx = np.array([v for clique in cliques for v in clique], np.int64)
-    parent, order = kernels.junction_forest(ptr, idx, n, log_sizes)
+    parent, order = clique_forests.junction_forest(ptr, idx, n, log_sizes)
     above = [frozenset(cliques[p]) if p >= 0 else frozenset() for p in parent.tolist()]
     return JunctionTree(
         cliques=cliques,
