@@ -156,7 +156,7 @@ def test_a_stream_is_the_filter_and_goes_on_bit_by_bit() -> None:
         if t > 9:
             assert (resumed.update(y[t], control=u[t]) == mean).all()
     assert stream.log_likelihood == resumed.log_likelihood == pytest.approx(want.log_likelihood)
-    with pytest.raises(ModelError, match="an observation has 2 numbers"):
+    with pytest.raises(ModelError, match="an observation has 2 finite numbers"):
         stream.update([1.0], control=[0.0])
     with pytest.raises(ModelError, match="needs its control"):
         stream.update([1.0, 2.0])

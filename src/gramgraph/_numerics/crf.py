@@ -14,12 +14,8 @@ import math
 import numpy as np
 from numba import njit
 
-from gramgraph._numerics.grams import fast_exp
-from gramgraph._numerics.hmm import log_sum
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, max8, mul8, store8, sub8
 
-#: Scores beyond this are left to logarithms: exp of them, times transitions, could leave the range of numbers.
-_LARGE = 300.0
 #: A position whose sum is below this may have lost labels to underflow.
 _SMALL = 1e-100
 
@@ -89,13 +85,6 @@ def _scale(v, at, E, row, width, lanes):
     return c
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
-def exp_rows(E, n):
-    """E[:n] = exp(E[:n])."""
-    for i in range(n):
-        E[i] = fast_exp(E[i])
-
-
 @njit(cache=True, nogil=True, boundscheck=False)
 def chain_posteriors(E, M, MT, start, T, K, width, alpha, scale, work):
     """Scaled forward–backward of one sequence; (log Z without the shift of the transitions, whether it can be trusted).
@@ -162,88 +151,47 @@ def _add_pairs(alpha, v, T, K, width, pairs):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def chain_gradient(
-    offsets, ptr, mid, ids, data, dense, sp_ptr, sp_label, sp_weight, n_dense, M, MT, K, width, first, last,
-    g_dense, g_sparse, pairs, failed,
-):  # fmt: skip
-    """Σ log Z of the sequences first … last − 1, and expected counts added to g_dense, g_sparse and pairs (· M later).
+def sequence_posteriors(scores, M, start, allowed, pairs):
+    """(log Z without the shift, whether it can be trusted, state probabilities (T, K)) of one sequence.
 
-    Sequences whose numbers leave the range are marked in `failed` and left out.
+    pairs (K, K) grows by what is to be multiplied by M. M (K, K), start (K,) and allowed (T, K), or without rows, are 0
+    for what is forbidden.
     """
-    longest = 1
-    for s in range(first, last):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    E, alpha, work = np.empty(longest * width), np.empty(longest * width), np.empty(longest * width)
-    scale = np.empty(longest)
-    start = np.zeros(width)
-    start[:K] = 1.0
-    weighted = data.shape[0] > 0
-    total = 0.0
-    for s in range(first, last):
-        lo, hi = offsets[s], offsets[s + 1]
-        T = hi - lo
-        if T == 0:
-            continue
-        top = token_scores(ptr, mid, ids, data, dense, sp_ptr, sp_label, sp_weight, n_dense, width, lo, hi, E)
-        good = top < _LARGE
-        if good:
-            exp_rows(E, T * width)
-            log_z, good = chain_posteriors(E, M, MT, start, T, K, width, alpha, scale, work)
-        if not good:
-            failed[s] = True
-            continue
-        total += log_z
-        _add_pairs(alpha, E, T, K, width, pairs)
-        for t in range(T):
-            at = t * width
-            for b in range(0, width, 8):
-                k = np.uint64(at + b)
-                store8(work, k, mul8(load8(alpha, k), load8(work, k)))
-            scatter(
-                ptr, mid, ids, data, weighted, sp_ptr, sp_label, n_dense, width, lo + t, work, at, g_dense, g_sparse
-            )
-    return total
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def scatter(ptr, mid, ids, data, weighted, sp_ptr, sp_label, n_dense, width, t, row, at, g_dense, g_sparse):
-    """Add row[at:at + width] to the counts of the features of position t, each times its value."""
-    a, m, z = ptr[t], mid[t], ptr[t + 1]
-    for b in range(0, width, 8):
-        x = load8(row, np.uint64(at + b))
-        for e in range(a, m):
-            k = np.uint64(ids[e] * width + b)
-            if weighted:
-                store8(g_dense, k, fma8(fill8(data[e]), x, load8(g_dense, k)))
-            else:
-                store8(g_dense, k, add8(x, load8(g_dense, k)))
-    for e in range(m, z):
-        value = data[e] if weighted else 1.0
-        f = ids[e] - n_dense
-        for p in range(sp_ptr[f], sp_ptr[f + 1]):
-            g_sparse[p] += value * row[at + sp_label[p]]
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def count_features(ptr, ids, data, y, K, low, high, counts, seen):
-    """counts[(f − low)·K + label] += value and seen = 1 for the features low … high − 1 of all positions.
-
-    A number −3 − f says that attribute f stands there with the value 0: seen, and nothing to count.
-    """
-    weighted = data.shape[0] > 0
-    for t in range(y.shape[0]):
-        for e in range(ptr[t], ptr[t + 1]):
-            f = ids[e] if ids[e] >= 0 else -3 - ids[e]
-            if low <= f < high:
-                k = np.int64(f - low) * K + y[t]
-                seen[k] = 1
-                if ids[e] >= 0:
-                    counts[k] += data[e] if weighted else 1.0
+    T, K = scores.shape
+    width = (K + 7) // 8 * 8
+    E, alpha, work = np.zeros(T * width), np.empty(T * width), np.empty(T * width)
+    padded, turned = np.zeros((width, width)), np.zeros((width, width))
+    padded[:K, :K], turned[:K, :K] = M, M.T
+    first, sums = np.zeros(width), np.zeros((width, width))
+    first[:K] = start
+    gamma = np.zeros((T, K))
+    shift = 0.0
+    for t in range(T):
+        top = scores[t].max()
+        shift += top
+        for j in range(K):
+            if allowed.shape[0] == 0 or allowed[t, j]:
+                E[t * width + j] = math.exp(scores[t, j] - top)
+    log_z, good = chain_posteriors(
+        E, padded.ravel(), turned.ravel(), first, T, K, width, alpha, np.empty(T), work
+    )  # fmt: skip
+    if not good:
+        return 0.0, False, gamma
+    _add_pairs(alpha, E, T, K, width, sums.ravel())
+    pairs += sums[:K, :K]
+    for t in range(T):
+        for j in range(K):
+            gamma[t, j] = alpha[t * width + j] * work[t * width + j]
+    return shift + log_z, True, gamma
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def part_features(ptr, ids, data, new_id, n_dense, mid):
-    """Give features their new numbers in place, drop those of −1, put dense ones first; the number that is left."""
+    """Give features their new numbers in place, drop those of −1, put dense ones first; the number that is left.
+
+    Without new numbers (of length 0) they keep their own, and negative ones are dropped.
+    """
+    renamed = new_id.shape[0] > 0
     weighted = data.shape[0] > 0
     spare = np.empty(16, np.int32)
     spare_data = np.empty(16)
@@ -257,7 +205,9 @@ def part_features(ptr, ids, data, new_id, n_dense, mid):
         ptr[t] = into
         left = 0
         for e in range(a, z):
-            f = new_id[ids[e]] if ids[e] >= 0 else -1
+            f = ids[e]
+            if renamed and f >= 0:
+                f = new_id[f]
             if f < 0:
                 continue
             if f < n_dense:
@@ -281,59 +231,7 @@ def part_features(ptr, ids, data, new_id, n_dense, mid):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def count_uses(ids, uses):
-    """uses[f] = how often attribute f stands in the data."""
-    for e in range(ids.shape[0]):
-        if ids[e] >= 0:
-            uses[ids[e]] += 1
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def marginals(
-    offsets, ptr, mid, ids, data, dense, sp_ptr, sp_label, sp_weight, n_dense, M, MT, start, allowed, K, width, out,
-    log_z, failed,
-):  # fmt: skip
-    """out (N, K) = p(label at t | x) and log_z (S,), without the shift of the transitions.
-
-    M, MT and start are 0 for what is forbidden; allowed (N, K) likewise, or without rows.
-    """
-    S = offsets.shape[0] - 1
-    longest = 1
-    for s in range(S):
-        longest = max(longest, offsets[s + 1] - offsets[s])
-    E, alpha, work = np.empty(longest * width), np.empty(longest * width), np.empty(longest * width)
-    scale = np.empty(longest)
-    limited = allowed.shape[0] > 0
-    for s in range(S):
-        lo, hi = offsets[s], offsets[s + 1]
-        T = hi - lo
-        if T == 0:
-            continue
-        top = token_scores(ptr, mid, ids, data, dense, sp_ptr, sp_label, sp_weight, n_dense, width, lo, hi, E)
-        good = top < _LARGE
-        if good:
-            exp_rows(E, T * width)
-            if limited:
-                for t in range(T):
-                    for j in range(K):
-                        if not allowed[lo + t, j]:
-                            E[t * width + j] = 0.0
-            log_z[s], good = chain_posteriors(E, M, MT, start, T, K, width, alpha, scale, work)
-        if not good:
-            failed[s] = True
-            continue
-        for t in range(T):
-            total = 0.0
-            for j in range(K):
-                x = alpha[t * width + j] * work[t * width + j]
-                out[lo + t, j] = x
-                total += x
-            for j in range(K):  # the sum is 1 but for rounding
-                out[lo + t, j] /= total
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def _best_path(E, A, AT, start, T, K, width, delta, labels, at):
+def best_path(E, A, AT, start, T, K, width, delta, labels, at):
     """labels[at:at + T] = the path of the largest score, which is returned; A (width, width) with −inf in the padding.
 
     Only the largest values go forward; which label gave one is looked up on the way back, for the path alone.
@@ -390,7 +288,7 @@ def viterbi(
                 for j in range(K):
                     if not allowed[t, j]:
                         E[(t - lo) * width + j] = -math.inf
-        best[s] = _best_path(E, A, AT, start, hi - lo, K, width, delta, labels, lo)
+        best[s] = best_path(E, A, AT, start, hi - lo, K, width, delta, labels, lo)
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -435,98 +333,3 @@ def best_paths(scores, A, start, k, values, labels):
             labels[n, t] = j
             j, r = back[t, j, r] // k, back[t, j, r] % k
     return k
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def log_posteriors(scores, A, start, gamma, pairs):
-    """log Z of one sequence with logarithms, for scores of any size; gamma (T, K) and pairs (K, K) are filled."""
-    T, K = scores.shape
-    alpha, beta, work = np.empty((T, K)), np.zeros((T, K)), np.empty(K)
-    for j in range(K):
-        alpha[0, j] = start[j] + scores[0, j]
-    for t in range(1, T):
-        for j in range(K):
-            for i in range(K):
-                work[i] = alpha[t - 1, i] + A[i, j]
-            alpha[t, j] = log_sum(work) + scores[t, j]
-    log_z = log_sum(alpha[T - 1])
-    pairs[:] = 0.0
-    if log_z == -math.inf:
-        gamma[:] = 0.0
-        return log_z
-    for t in range(T - 1, 0, -1):
-        for i in range(K):
-            for j in range(K):
-                work[j] = A[i, j] + scores[t, j] + beta[t, j]
-                pairs[i, j] += math.exp(alpha[t - 1, i] + work[j] - log_z)
-            beta[t - 1, i] = log_sum(work)
-    for t in range(T):
-        for j in range(K):
-            gamma[t, j] = math.exp(alpha[t, j] + beta[t, j] - log_z)
-    return log_z
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def _shift_weights(ptr, mid, ids, data, sp_ptr, sp_label, n_dense, width, t, label, by, count, active, w, s, wl, sl):
-    """Add `by` times the values to the weights of the features of position t with one label; sums for averages too."""
-    weighted = data.shape[0] > 0
-    for e in range(ptr[t], mid[t]):
-        k = ids[e] * width + label
-        if active[k]:
-            x = by * (data[e] if weighted else 1.0)
-            w[k] += x
-            s[k] += count * x
-    for e in range(mid[t], ptr[t + 1]):
-        row = ids[e] - n_dense
-        for p in range(sp_ptr[row], sp_ptr[row + 1]):
-            if sp_label[p] == label:
-                x = by * (data[e] if weighted else 1.0)
-                wl[p] += x
-                sl[p] += count * x
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
-def perceptron_epoch(
-    order, offsets, ptr, mid, ids, data, y, sp_ptr, sp_label, n_dense, K, width, active, active_steps, count,
-    w, s, wl, sl, A, AT, sA,
-):  # fmt: skip
-    """One pass of the perceptron over the sequences in `order`; (share of wrong labels a sequence, steps counted).
-
-    Weights w (dense), wl (sparse), A (transitions, AT its transpose); s, sl, sA add up count · change, so that the
-    average over all steps is weight − sum / count.
-    """
-    longest = 1
-    for n in range(offsets.shape[0] - 1):
-        longest = max(longest, offsets[n + 1] - offsets[n])
-    E, delta = np.empty(longest * width), np.empty(longest * width)
-    path = np.empty(longest, np.int32)
-    start = np.full(width, -math.inf)
-    start[:K] = 0.0
-    loss = 0.0
-    for n in order:
-        lo, hi = offsets[n], offsets[n + 1]
-        T = hi - lo
-        if T == 0:
-            continue
-        token_scores(ptr, mid, ids, data, w, sp_ptr, sp_label, wl, n_dense, width, lo, hi, E)
-        _best_path(E, A, AT, start, T, K, width, delta, path, 0)
-        wrong = 0
-        for t in range(T):
-            if path[t] != y[lo + t]:
-                wrong += 1
-                for right in (True, False):
-                    _shift_weights(
-                        ptr, mid, ids, data, sp_ptr, sp_label, n_dense, width, lo + t, y[lo + t] if right else path[t],
-                        1.0 if right else -1.0, count, active, w, s, wl, sl,
-                    )  # fmt: skip
-            if t > 0 and (path[t] != y[lo + t] or path[t - 1] != y[lo + t - 1]):
-                for right in (True, False):
-                    i, j = (y[lo + t - 1], y[lo + t]) if right else (path[t - 1], path[t])
-                    if active_steps[i, j]:
-                        by = 1.0 if right else -1.0
-                        A[i * width + j] += by
-                        AT[j * width + i] += by
-                        sA[i, j] += count * by
-        loss += wrong / T
-        count += 1
-    return loss, count

@@ -51,6 +51,88 @@ def triangular(M, rows, cols):
 
 
 @_jit
+def root_move(F, N, shift, m, L, new_m, new, wide):
+    """new_m = F m + shift and new = root of F L Lᵀ Fᵀ + N Nᵀ; wide (s, 2 s) is for work. new may be L, new_m not m."""
+    s = m.shape[0]
+    for i in range(s):
+        x = shift[i]
+        for k in range(s):
+            x += F[i, k] * m[k]
+        new_m[i] = x
+        for j in range(s):
+            x = 0.0
+            for k in range(j, s):
+                x += F[i, k] * L[k, j]
+            wide[i, j] = x
+            wide[i, s + j] = N[i, j]
+    triangular(wide, s, 2 * s)
+    for i in range(s):
+        for j in range(s):
+            new[i, j] = wide[i, j] if j <= i else 0.0
+
+
+@_jit
+def root_look(G, noise, y, m, L, both, v):
+    """m and L after the observation y; log p(y), or NaN, and nothing done, where it has a direction without variance.
+
+    both (o + s, o + s) and v (o,) are for work.
+    """
+    o, s = y.shape[0], m.shape[0]
+    c = 0
+    both[:] = 0.0
+    for i in range(o):
+        if math.isnan(y[i]):
+            continue
+        x = y[i]
+        for k in range(s):
+            x -= G[i, k] * m[k]
+        v[c] = x
+        e = 0
+        for u in range(i + 1):  # root of the noise among what was observed
+            if math.isnan(y[u]):
+                continue
+            x = noise[i, u]
+            for k in range(e):
+                x -= both[c, k] * both[e, k]
+            if e == c:
+                both[c, c] = math.sqrt(x) if x > 0.0 else 0.0
+            else:
+                both[c, e] = x / both[e, e] if both[e, e] > 0.0 else 0.0
+            e += 1
+        c += 1
+    if c == 0:
+        return 0.0
+    a = 0
+    for i in range(o):
+        if math.isnan(y[i]):
+            continue
+        for j in range(s):
+            x = 0.0
+            for k in range(j, s):
+                x += G[i, k] * L[k, j]
+            both[a, c + j] = x
+        a += 1
+    for i in range(s):
+        for j in range(i + 1):
+            both[c + i, c + j] = L[i, j]
+    triangular(both, c + s, c + s)
+    total = c * _LOG_2PI
+    for a in range(c):
+        if not both[a, a] > 0.0:
+            return math.nan
+        for e in range(a):
+            v[a] -= both[a, e] * v[e]
+        v[a] /= both[a, a]
+        total += 2.0 * math.log(both[a, a]) + v[a] * v[a]
+    for i in range(s):
+        for a in range(c):
+            m[i] += both[c + i, a] * v[a]
+        for j in range(s):
+            L[i, j] = both[c + i, c + j] if j <= i else 0.0
+    return -0.5 * total
+
+
+@_jit
 def square_root_filter(A, Lq, at, b, H, ht, R, rt, y, m0, L0, means, roots, pred_means, pred_roots, logs):
     """Filtered and predicted means and roots of one series y (T, o), and log p(y_t | y_<t).
 
@@ -58,81 +140,42 @@ def square_root_filter(A, Lq, at, b, H, ht, R, rt, y, m0, L0, means, roots, pred
     """
     T, o = y.shape
     s = m0.shape[0]
-    wide = np.empty((s, 2 * s))
-    both = np.empty((o + s, o + s))
-    seen = np.empty(o, dtype=np.int64)
-    v = np.empty(o)
+    wide, both, v = np.empty((s, 2 * s)), np.empty((o + s, o + s)), np.empty(o)
     for t in range(T):
         m, L = pred_means[t], pred_roots[t]
         if t == 0:
             m[:] = m0
             L[:] = L0
         else:
-            F, N, old_m, old = A[at[t]], Lq[at[t]], means[t - 1], roots[t - 1]
-            shift = b[min(t, b.shape[0] - 1)]
-            for i in range(s):
-                x = shift[i]
-                for k in range(s):
-                    x += F[i, k] * old_m[k]
-                m[i] = x
-                for j in range(s):
-                    x = 0.0
-                    for k in range(j, s):
-                        x += F[i, k] * old[k, j]
-                    wide[i, j] = x
-                    wide[i, s + j] = N[i, j]
-            triangular(wide, s, 2 * s)
-            for i in range(s):
-                for j in range(s):
-                    L[i, j] = wide[i, j] if j <= i else 0.0
-        new_m, new = means[t], roots[t]
-        new_m[:] = m
-        new[:] = L
-        logs[t] = 0.0
-        c = 0
-        for i in range(o):
-            if not math.isnan(y[t, i]):
-                seen[c] = i
-                c += 1
-        if c == 0:
-            continue
-        G, noise = H[ht[t]], R[rt[t]]
-        both[:] = 0.0
-        for a in range(c):
-            i = seen[a]
-            x = y[t, i]
-            for k in range(s):
-                x -= G[i, k] * m[k]
-            v[a] = x
-            for e in range(a + 1):  # root of the noise among what was observed
-                x = noise[i, seen[e]]
-                for k in range(e):
-                    x -= both[a, k] * both[e, k]
-                if e == a:
-                    both[a, a] = math.sqrt(x) if x > 0.0 else 0.0
-                else:
-                    both[a, e] = x / both[e, e] if both[e, e] > 0.0 else 0.0
-            for j in range(s):
-                x = 0.0
-                for k in range(j, s):
-                    x += G[i, k] * L[k, j]
-                both[a, c + j] = x
-        for i in range(s):
-            for j in range(i + 1):
-                both[c + i, c + j] = L[i, j]
-        triangular(both, c + s, c + s)
-        total = c * _LOG_2PI
-        for a in range(c):
-            if not both[a, a] > 0.0:
-                return t
-            for e in range(a):
-                v[a] -= both[a, e] * v[e]
-            v[a] /= both[a, a]
-            total += 2.0 * math.log(both[a, a]) + v[a] * v[a]
-        logs[t] = -0.5 * total
-        for i in range(s):
-            for a in range(c):
-                new_m[i] += both[c + i, a] * v[a]
-            for j in range(s):
-                new[i, j] = both[c + i, c + j] if j <= i else 0.0
+            root_move(A[at[t]], Lq[at[t]], b[min(t, b.shape[0] - 1)], means[t - 1], roots[t - 1], m, L, wide)
+        means[t] = m
+        roots[t] = L
+        logs[t] = root_look(H[ht[t]], R[rt[t]], y[t], means[t], roots[t], both, v)
+        if math.isnan(logs[t]):
+            return t
     return T
+
+
+@_jit
+def square_root_stream(A, Lq, shifts, H, R, y, fresh, total, mean, root, means):
+    """The filter as rows y (n, o) come: mean and root are changed in place, means (n, s) are those after each row.
+
+    shifts has a row a step, or one; the first row of a fresh stream is not moved to. (rows done, total + log p(y));
+    where not all are done, mean and root are as they were.
+    """
+    n, o = y.shape
+    s = mean.shape[0]
+    wide, both, v = np.empty((s, 2 * s)), np.empty((o + s, o + s)), np.empty(o)
+    m, ahead, L = mean.copy(), np.empty(s), root.copy()
+    for t in range(n):
+        if t > 0 or not fresh:
+            root_move(A, Lq, shifts[min(t, shifts.shape[0] - 1)], m, L, ahead, L, wide)
+            m[:] = ahead
+        log = root_look(H, R, y[t], m, L, both, v)
+        if math.isnan(log):
+            return t, total
+        total += log
+        means[t] = m
+    mean[:] = m
+    root[:] = L
+    return n, total

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
@@ -24,6 +24,9 @@ __all__ = ["COVARIANCE_TYPES", "GaussianEmission"]
 
 COVARIANCE_TYPES = ("full", "diag", "spherical", "tied")
 _LOG_2PI = float(np.log(2.0 * np.pi))
+#: Numbers that stay in the cache. A variance below this share of the squares that it is left of lost too many digits.
+_CELLS, _CANCELED = 1 << 16, 1e-6
+_LEAST = 1.0 / float(np.finfo(np.float64).max)  # a variance whose inverse is a number
 
 
 @dataclass(frozen=True)
@@ -57,41 +60,46 @@ class GaussianEmission:
         """log N(x_t | mean_k, Σ_k) of the observed entries, (N, K)."""
         out = np.empty((len(data), len(self.means)))
         if self.kind in ("diag", "spherical"):
-            var = np.ascontiguousarray(self._variances().T)
-            constants = -0.5 * (_LOG_2PI + np.log(var))
-            _loops.diagonal_gaussian_logs(data, np.ascontiguousarray(self.means.T), 1.0 / var, constants, out)
+            _loops.diagonal_gaussian_logs(data, *self._diagonal, out)
+            return out
+        if not np.isnan(data.sum()):
+            self._whitened(np.ones(data.shape[1], dtype=bool)).logs(data, out)
             return out
         for rows, seen in _patterns(data):
-            X = data[rows] if seen.all() else data[rows][:, seen]
-            out[rows] = self._dense_logs(X, seen)
+            found = np.zeros((len(rows), len(self.means)))
+            if seen.any():
+                self._whitened(seen).logs(np.ascontiguousarray(data[rows][:, seen]), found)
+            out[rows] = found
         return out
 
     def _variances(self) -> FloatArray:
         return self.covariances if self.kind == "diag" else np.repeat(self.covariances[:, None], self.means.shape[1], 1)
 
-    def _dense_logs(self, X: FloatArray, seen: Array) -> FloatArray:
-        """Densities of rows that show the same columns, by Cholesky and one triangular solve a state."""
-        out = np.zeros((len(X), len(self.means)))
-        if X.shape[1] == 0:
-            return out
-        for k, mean in enumerate(self.means[:, seen]):
-            if k == 0 or self.kind == "full":
-                L = self._roots[k] if seen.all() else self._root(k, seen)
-                constant = -0.5 * X.shape[1] * _LOG_2PI - float(np.log(np.diagonal(L)).sum())
-            Z = solve_triangular(L, (X - mean).T, lower=True, overwrite_b=True, check_finite=False)
-            out[:, k] = constant - 0.5 * np.einsum("it,it->t", Z, Z)
-        return out
+    @cached_property
+    def _diagonal(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means, precisions and −½ log(2π σ²), (d, K) each."""
+        var = np.ascontiguousarray(self._variances().T)
+        return np.ascontiguousarray(self.means.T), 1.0 / var, -0.5 * (_LOG_2PI + np.log(var))
+
+    @cached_property
+    def _known(self) -> dict[bytes, _Whitening]:
+        return {}
+
+    def _whitened(self, seen: Array) -> _Whitening:
+        """That of rows which show these columns; a few are remembered."""
+        found = self._known.get(seen.tobytes())
+        if found is None:
+            count = len(self.means) if self.kind == "full" else 1
+            found = _Whitening.of(self.means[:, seen], np.array([self._root(k, seen) for k in range(count)]))
+            if len(self._known) >= 32:
+                self._known.clear()
+            self._known[seen.tobytes()] = found
+        return found
 
     def _dense(self, k: int) -> FloatArray:
         if self.kind in ("diag", "spherical"):
             return np.diag(self._variances()[k])
         return self.covariances[k] if self.kind == "full" else self.covariances
-
-    @cached_property
-    def _roots(self) -> tuple[FloatArray, ...]:
-        """Cholesky roots of all covariances, for rows without gaps."""
-        everything = np.ones(self.means.shape[1], dtype=bool)
-        return tuple(self._root(k, everything) for k in range(len(self.means) if self.kind == "full" else 1))
 
     def _root(self, k: int, seen: Array) -> FloatArray:
         cov = self._dense(k)
@@ -106,24 +114,81 @@ class GaussianEmission:
         """Weighted means and covariances; a state without weight keeps its mean."""
         if self.kind in ("diag", "spherical"):
             return self._update_diagonal(data, gamma)
-        return self._update_dense(data, gamma)
+        found = self._update_at_once(data, gamma)
+        return self._update_dense(data, gamma) if found is None else found
+
+    def _update_at_once(self, data: FloatArray, gamma: FloatArray) -> Self | None:
+        """Means and covariances from products around one center; None for gaps, and where too many digits cancel."""
+        K, d = self.means.shape
+        center = self.means.mean(axis=0)
+        weights = np.ones(len(gamma)) @ gamma
+        if self.kind == "tied":
+            gaps = data - center
+            if np.isnan(gaps.sum()):
+                return None
+            sums = gamma.T @ gaps
+            gaps *= np.sqrt(gamma.sum(axis=1))[:, None]
+            squares = (gaps.T @ gaps)[None]
+        else:
+            found = _weighted_products(_loops.pair_products, data, gamma, center, d * (d + 1) // 2)
+            if found is None:
+                return None
+            sums, squares = found[:, :d], np.empty((K, d, d))
+            upper = np.triu_indices(d)
+            squares[:, upper[0], upper[1]] = squares[:, upper[1], upper[0]] = found[:, d:]
+        alive = weights > 1e-300
+        shift = np.where(alive[:, None], sums / np.where(alive, weights, 1.0)[:, None], self.means - center)
+        off = weights[:, None, None] * shift[:, :, None] * shift[:, None, :]
+        scatter = squares - (off.sum(axis=0, keepdims=True) if self.kind == "tied" else off)
+        lived = weights.sum(keepdims=True) > 1e-300 if self.kind == "tied" else alive
+        floor = _CANCELED * np.diagonal(squares, axis1=1, axis2=2).max(axis=1)
+        safe = scatter + np.diag(self.prior * self.spread) - floor[:, None, None] * np.eye(d)
+        try:
+            np.linalg.cholesky(safe[lived])
+        except np.linalg.LinAlgError:
+            return None
+        return replace(self, means=center + shift, covariances=self._averaged(scatter, weights))
 
     def _update_diagonal(self, data: FloatArray, gamma: FloatArray) -> Self:
-        K, d = self.means.shape
-        weights, sums, squares = np.zeros((d, K)), np.zeros((d, K)), np.zeros((d, K))
-        _loops.weighted_moments(data, gamma, weights, sums)
-        alive = weights > 1e-300
-        means = np.where(alive, sums / np.where(alive, weights, 1.0), self.means.T)
-        _loops.weighted_squares(data, gamma, means, squares)
+        weights, means, squares = self._moments_at_once(data, gamma) or self._moments_in_turn(data, gamma)
         squares += self.prior * self.spread[:, None]
         weights += self.prior
         if self.kind == "spherical":
             squares, weights = squares.sum(axis=0), weights.sum(axis=0)
         alive = weights > 1e-300
         var = np.where(alive, squares / np.where(alive, weights, 1.0), self.covariances.T)
-        if not (var > 0.0).all() or not np.isfinite(1.0 / var).all():
-            raise _collapsed(int(np.argwhere(~(var > 0.0) | ~np.isfinite(1.0 / var))[0][-1]))
+        gone = ~((var > _LEAST) & (var < np.inf))
+        if gone.any():
+            raise _collapsed(int(np.argwhere(gone)[0][-1]))
         return replace(self, means=np.ascontiguousarray(means.T), covariances=np.ascontiguousarray(var.T))
+
+    def _moments_at_once(self, data: FloatArray, gamma: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+        """Weights, means and Σ gamma (x − mean)², (d, K) each; None for gaps, and where too many digits cancel."""
+        K, d = self.means.shape
+        if d < 4:  # loops are faster
+            return None
+        center = self.means.mean(axis=0)
+        found = _weighted_products(_loops.squares, data, gamma, center, d)
+        if found is None:
+            return None
+        weights = np.tile(np.ones(len(gamma)) @ gamma, (d, 1))
+        sums, squares = np.ascontiguousarray(found[:, :d].T), np.ascontiguousarray(found[:, d:].T)
+        alive = weights > 1e-300
+        shift = np.where(alive, sums / np.where(alive, weights, 1.0), self.means.T - center[:, None])
+        left = squares - weights * shift**2
+        if not (left > _CANCELED * squares)[alive].all():
+            return None
+        return weights, center[:, None] + shift, np.where(alive, left, 0.0)
+
+    def _moments_in_turn(self, data: FloatArray, gamma: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The same, squares around the means that were found first; gaps have no part in them."""
+        K, d = self.means.shape
+        weights, sums, squares = np.zeros((d, K)), np.zeros((d, K)), np.zeros((d, K))
+        _loops.weighted_moments(data, gamma, weights, sums)
+        alive = weights > 1e-300
+        means = np.where(alive, sums / np.where(alive, weights, 1.0), self.means.T)
+        _loops.weighted_squares(data, gamma, means, squares)
+        return weights, means, squares
 
     def _update_dense(self, data: FloatArray, gamma: FloatArray) -> Self:
         K, d = self.means.shape
@@ -148,18 +213,23 @@ class GaussianEmission:
         return replace(self, means=means, covariances=self._covariances(scatter, weights))
 
     def _covariances(self, scatter: FloatArray, weights: FloatArray) -> FloatArray:
-        extra = np.diag(self.prior * self.spread)
+        """The same, and an error where one is not positive definite."""
+        found = self._averaged(scatter.sum(axis=0, keepdims=True) if self.kind == "tied" else scatter, weights)
+        for k, cov in enumerate(found[None] if self.kind == "tied" else found):
+            if not np.linalg.eigvalsh(cov)[0] > 1e-14 * np.trace(cov):
+                raise _collapsed(k)
+        return found
+
+    def _averaged(self, scatter: FloatArray, weights: FloatArray) -> FloatArray:
+        """Covariances from Σ gamma (x − mean)(x − mean)ᵀ, one a state or the only one, and the prior."""
         if self.kind == "tied":
-            scatter, weights = scatter.sum(axis=0, keepdims=True), weights.sum(keepdims=True)
+            weights = weights.sum(keepdims=True)
         total = weights + self.prior
         old = self.covariances[None] if self.kind == "tied" else self.covariances
         alive = (total > 1e-300)[:, None, None]
+        extra = np.diag(self.prior * self.spread)
         found = np.where(alive, (scatter + extra) / np.where(alive, total[:, None, None], 1.0), old)
         found = 0.5 * (found + found.transpose(0, 2, 1))
-        for k, cov in enumerate(found):
-            lowest = np.linalg.eigvalsh(cov)[0]
-            if not lowest > 1e-14 * np.trace(cov):
-                raise _collapsed(k)
         return found[0] if self.kind == "tied" else found
 
     def _completed(self, X: FloatArray, seen: Array, k: int) -> tuple[FloatArray, FloatArray]:
@@ -239,12 +309,77 @@ class GaussianEmission:
         return self.means[states] + Z
 
 
+@dataclass(frozen=True)
+class _Whitening:
+    """Rows times the inverse roots of covariances: what is left of a log density are squares.
+
+    log N(x | m_k, L_k L_kᵀ) = constant_k − ½ |L_k⁻¹ (x − c) − L_k⁻¹ (m_k − c)|², one product of matrices for all
+    states; where they share a root, one product for the rows.
+    """
+
+    center: FloatArray  # (d,) c: keeps digits where all numbers are far from 0
+    turn: FloatArray  # (d, d K) the columns of L_k⁻ᵀ, component by component; (d, d) where all share it
+    shift: FloatArray  # (d K,) L_k⁻¹ (m_k − c), in the same order
+    constants: FloatArray  # (K,)
+
+    @classmethod
+    def of(cls, means: FloatArray, roots: FloatArray) -> _Whitening:
+        """From K means and as many Cholesky roots, or a single one."""
+        (K, d), center = means.shape, means.mean(axis=0)
+        inverses = np.array([solve_triangular(L, np.eye(d), lower=True, check_finite=False) for L in roots])
+        shift = np.ascontiguousarray((inverses @ (means - center)[:, :, None])[:, :, 0].T).ravel()
+        logs = np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+        constants = np.full(K, -0.5 * d * _LOG_2PI) - logs
+        turn = np.ascontiguousarray(inverses.transpose(2, 1, 0)).reshape(d, -1)
+        return cls(center, turn, shift, constants)
+
+    def logs(self, X: FloatArray, out: FloatArray) -> None:
+        """out (N, K) = log densities of rows without gaps, block by block: products stay in the cache."""
+        d, K = len(self.center), len(self.constants)
+        shared = self.turn.shape[1] < d * K
+        rows = max(_CELLS // (self.turn.shape[1] + d), 16)
+        for a in range(0, len(X), rows):
+            b = min(a + rows, len(X))
+            Z = self._turned(X[a:b] - self.center)
+            if shared:
+                means, ones = self.shift.reshape(d, K), np.ones((d, K))
+                _loops.diagonal_gaussian_logs(Z, means, ones, np.broadcast_to(self.constants / d, (d, K)), out[a:b])
+            else:
+                _loops.squared_lengths(Z, self.shift, self.constants, out[a:b])
+
+    def _turned(self, Y: FloatArray) -> FloatArray:
+        """Y times `turn`, in four parts where there are many columns: component i needs the columns up to i only."""
+        d = len(self.center)
+        if d < 16:
+            return Y @ self.turn
+        K = self.turn.shape[1] // d
+        out = np.empty((len(Y), d * K))
+        for i in range(4):
+            lo, hi = d * i // 4, d * (i + 1) // 4
+            np.matmul(Y[:, :hi], self.turn[:hi, lo * K : hi * K], out=out[:, lo * K : hi * K])
+        return out
+
+
+def _weighted_products(
+    loop: Callable[..., bool], data: FloatArray, gamma: FloatArray, center: FloatArray, more: int
+) -> FloatArray | None:
+    """Σ_t gamma[t, k] · (what `loop` makes of row t), (K, d + more), block by block; None where data have gaps."""
+    (n, d), K = data.shape, gamma.shape[1]
+    rows = max(_CELLS // (d + more), 16)
+    work, out = np.empty((min(rows, n), d + more)), np.zeros((K, d + more))
+    for a in range(0, n, rows):
+        b = min(a + rows, n)
+        if not loop(data[a:b], center, work[: b - a]):
+            return None
+        out += gamma[a:b].T @ work[: b - a]
+    return out
+
+
 def _patterns(data: FloatArray) -> Iterator[tuple[Any, Array]]:
     """(rows, observed columns) for every pattern of gaps."""
     gaps = np.isnan(data)
-    holes = gaps.any(axis=1)
-    if not holes.any():
-        yield slice(None), np.ones(data.shape[1], dtype=bool)
+    if len(data) == 1:
+        yield np.zeros(1, dtype=np.int64), ~gaps[0]
         return
     kinds, which = np.unique(gaps, axis=0, return_inverse=True)
     for i, gap in enumerate(kinds):

@@ -156,18 +156,22 @@ class Chain:
         scales = np.asarray(answer.log_evidence, dtype=np.float64) + np.log(self.n_states)
         return np.ascontiguousarray(joint), which.ravel(), np.where(np.isfinite(scales), scales, 0.0)
 
-    def messages(self, codes: IntArray, *, backward: bool = True) -> Messages:
-        """Forward, and backward, through all rows: O(T K²), and O(K²) for every kind of row at a time."""
+    def messages(self, codes: IntArray, *, backward: bool = True, start: FloatArray | None = None) -> Messages:
+        """Forward, and backward, through all rows: O(T K²), and O(K²) for every kind of row at a time.
+
+        `start` is what is known of the interface before the rows; without it they begin with the first slice.
+        """
         from gramgraph._numerics.interface import backward_steps, forward_steps
 
         T, K = len(codes), self.n_states
         past, logs = np.empty((T, K)), np.empty(T)
-        past[0], logs[0] = self.begin(codes)
+        if start is None:
+            past[0], logs[0] = self.begin(codes)
         block = max(CELLS // (K * K), 1)
-        for a in range(1, T, block):
+        for a in range(1 if start is None else 0, T, block):
             b = min(a + block, T)
             steps, which, scales = self.matrices(codes[a:b])
-            done = forward_steps(past[a - 1], steps, which, past[a:b], logs[a:b])
+            done = forward_steps(past[a - 1] if a else start, steps, which, past[a:b], logs[a:b])
             if done < b - a:
                 raise ImpossibleEvidenceError(
                     f"row {a + done} has probability zero, given the rows before it: "
@@ -183,13 +187,29 @@ class Chain:
             backward_steps(future[b - 1], steps, which, future[a - 1 : b - 1])
         return Messages(past, future, logs)
 
+    def row_matrix(self, codes: IntArray) -> tuple[FloatArray, float]:
+        """One row (1, variables): (M (K, K + states of all variables), log scale).
+
+        Times a belief about the interface before, M · exp(scale) gives p(row, interface after) and p(row, variable).
+        """
+        K = self.n_states
+        part, names = self.step, self.step.net.variables
+        answer = part.ask(np.repeat(codes, K, axis=0), targets=(part.after, *part.own), before=np.eye(K))
+        logs = np.asarray(answer.log_evidence, dtype=np.float64) + np.log(K)  # the variable before is uniform by itself
+        top = float(logs.max())
+        weights = np.exp(logs - top) if top > -np.inf else np.zeros(K)
+        tables = [np.asarray(answer[names[v]].probabilities) for v in (part.after, *part.own)]
+        return np.nan_to_num(np.concatenate(tables, axis=1)) * weights[:, None], top
+
     def _shown(self, row: IntArray) -> str:
         seen = [(name, code) for name, code in zip(self.names, row.tolist(), strict=True) if code >= 0]
         return ", ".join(f"{name} = {self.first.net.states(name)[code]}" for name, code in seen) or "nothing observed"
 
-    def marginals(self, codes: IntArray, messages: Messages) -> list[FloatArray]:
+    def marginals(self, codes: IntArray, messages: Messages, *, start: FloatArray | None = None) -> list[FloatArray]:
         """p(v_t | rows) of every variable, (T, states) each; given the rows up to t where there is no backward part."""
         future = messages.future
+        if start is not None:
+            return self.step.marginals(codes, np.concatenate([start[None], messages.past[:-1]]), future)
         head = self.first.marginals(codes[:1], None, None if future is None else future[:1])
         if len(codes) == 1:
             return head

@@ -6,9 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.square_root import square_root_stream
 from gramgraph.exceptions import ModelError
+from gramgraph.sequences._reading import one_row, saved_numbers
 from gramgraph.sequences._square_root import lower_root
-from gramgraph.sequences._state_space import Model
+from gramgraph.sequences._state_space import Model, series_of
 from gramgraph.typing import FloatArray
 
 __all__ = ["KalmanStream"]
@@ -17,24 +19,29 @@ __all__ = ["KalmanStream"]
 class KalmanStream:
     """What a Kalman filter knows between two observations: mean and root of the covariance of the state.
 
-    `state` holds everything as plain numbers (JSON keeps them bit by bit): `filter.stream(state=saved)` goes on exactly
-    where it was. `KalmanFilter.stream` makes one.
+    Every form of the filter streams with roots, which stay positive however long it runs. `update` takes one
+    observation, `update_many` an array of them, with the same results and much faster. `state` holds everything as
+    plain numbers (JSON keeps them bit by bit): `filter.stream(state=saved)` goes on exactly where it was.
+    `KalmanFilter.stream` makes one.
     """
 
     def __init__(self, model: Model, state: dict[str, Any] | None = None) -> None:
         if model.varying or model.diffuse:
             raise ModelError("a stream has constant matrices and a given P0.")
         self._model = model
-        self._roots = lower_root(model.Q)[None]
-        self._mean, self._root = model.m0, lower_root(model.P0)
+        parts = model.A, lower_root(model.Q), model.H, model.R
+        self._A, self._Lq, self._H, self._R = (np.ascontiguousarray(part) for part in parts)
+        self._mean, self._root = model.m0.copy(), lower_root(model.P0)
         self.log_likelihood, self.steps = 0.0, 0
         self._control: FloatArray | None = None
+        self._shift = np.zeros((1, model.n_states))  # B times the control before
+        self._row = np.empty((1, model.n_states))
         if state is not None:
-            self._mean, self._root = (np.array(state[key], dtype=np.float64) for key in ("mean", "root"))
-            if self._mean.shape != model.m0.shape or self._root.shape != model.P0.shape:
-                raise ModelError(f"state belongs to a model with {self._mean.size} states, not {len(model.m0)}.")
-            self.log_likelihood, self.steps = float(state["log_likelihood"]), int(state["steps"])
-            self._control = None if state["control"] is None else np.array(state["control"], dtype=np.float64)
+            mean, root, control, self.log_likelihood, self.steps = saved_numbers(state, "mean", "root", "control")
+            if mean.shape != self._mean.shape or root.shape != self._root.shape:
+                raise ModelError(f"state belongs to a model with {mean.size} states, not {len(model.m0)}.")
+            self._mean, self._root = mean, root
+            self._moved_by(None if control is None else self._controls(control[None], 1)[0])
 
     @property
     def state(self) -> dict[str, Any]:
@@ -62,44 +69,65 @@ class KalmanStream:
 
         `control` acts on this observation (D) and on the move to the next one (B).
         """
-        from gramgraph._numerics.square_root import square_root_filter
+        row = one_row(y, self._model.n_outputs)
+        if control is None and self._control is None and self._model.B is None and self._model.D is None:
+            self._take(row, self._shift, self._row)
+        else:
+            given = None if control is None else np.array(control, dtype=np.float64).reshape(1, -1)
+            self._take_controlled(row, self._controls(given, 1), self._row)
+        return self._row[0].copy()
 
+    def update_many(self, y: Any, *, controls: Any = None) -> FloatArray:
+        """Take observations in a row, (n, o) or (n,), and return the means of the state after each, (n, s).
+
+        If the covariance of one is not positive definite, none is taken.
+        """
+        rows = series_of(y, self._model.n_outputs)
+        out = np.empty((len(rows), self._model.n_states))
+        if controls is None and self._model.B is None and self._model.D is None:
+            self._take(rows, self._shift, out)
+        else:
+            self._take_controlled(rows, self._controls(controls, len(rows)), out)
+        return out
+
+    def _take_controlled(self, rows: FloatArray, controls: FloatArray, out: FloatArray) -> None:
         model = self._model
-        row = np.full(model.n_outputs, np.nan) if y is None else np.array(y, dtype=np.float64).reshape(-1)
-        if row.shape != (model.n_outputs,) or np.isinf(row).any():
-            raise ModelError(f"an observation has {model.n_outputs} numbers, NaN where one is missing; got {y!r}.")
-        control = self._checked(control)
-        if model.D is not None and control is not None:
-            row = row - model.D @ control
-        first = self.steps == 0
-        rows = row[None] if first else np.array([np.full(model.n_outputs, np.nan), row])
-        shift = np.zeros((2, model.n_states))
-        if model.B is not None and self._control is not None:
-            shift[1] = model.B @ self._control
-        n, s = len(rows), model.n_states
-        means, ahead = np.empty((n, s)), np.empty((n, s))
-        roots, ahead_roots, logs = np.empty((n, s, s)), np.empty((n, s, s)), np.empty(n)
-        at = np.zeros(n, dtype=np.int64)
-        done = square_root_filter(
-            model.A[None], self._roots, at, shift, model.H[None], at, model.R[None], at, rows, self._mean, self._root,
-            means, roots, ahead, ahead_roots, logs,
-        )  # fmt: skip
-        if done < n:
-            raise ModelError("the covariance of the observation is not positive definite. What helps: add to R.")
-        self._mean, self._root, self._control = means[-1].copy(), roots[-1].copy(), control
-        self.log_likelihood += float(logs[-1])
-        self.steps += 1
-        return self.mean
+        if model.D is not None:
+            rows = rows - controls @ model.D.T
+        shifts = np.zeros_like(out)
+        if model.B is not None:
+            shifts[0] = self._shift[0]
+            shifts[1:] = controls[:-1] @ model.B.T
+        self._take(rows, shifts, out)
+        self._moved_by(controls[-1])
 
-    def _checked(self, control: Any) -> FloatArray | None:
+    def _moved_by(self, control: FloatArray | None) -> None:
+        """The control that acts on the next move."""
+        self._control = control
+        if self._model.B is not None and control is not None:
+            self._shift[0] = control @ self._model.B.T
+
+    def _take(self, rows: FloatArray, shifts: FloatArray, out: FloatArray) -> None:
+        done, total = square_root_stream(
+            self._A, self._Lq, shifts, self._H, self._R, rows, self.steps == 0, self.log_likelihood, self._mean,
+            self._root, out,
+        )  # fmt: skip
+        if done < len(rows):
+            raise ModelError(
+                f"the covariance of observation {self.steps + done} is not positive definite. What helps: add to R."
+            )
+        self.log_likelihood = total
+        self.steps += len(rows)
+
+    def _controls(self, controls: Any, n: int) -> FloatArray:
+        """(n, c), checked."""
         widths = [M.shape[1] for M in (self._model.B, self._model.D) if M is not None]
         if not widths:
-            if control is not None:
-                raise ModelError("the model takes no controls: give it B or D.")
-            return None
-        if control is None:
+            raise ModelError("the model takes no controls: give it B or D.")
+        if controls is None:
             raise ModelError("the model has B or D, so that every update needs its control.")
-        u = np.array(control, dtype=np.float64).reshape(-1)
-        if u.shape != (widths[0],) or not np.isfinite(u).all():
-            raise ModelError(f"a control is {widths[0]} finite numbers; got {control!r}.")
+        u = np.array(controls, dtype=np.float64)
+        u = u[:, None] if u.ndim == 1 and widths[0] == 1 else u
+        if u.shape != (n, widths[0]) or not np.isfinite(u).all():
+            raise ModelError(f"a control is {widths[0]} finite numbers, one an observation; got {controls!r}.")
         return u

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
+import reprlib
 from typing import Any
 
 import numpy as np
 
 from gramgraph.exceptions import ModelError
-from gramgraph.typing import Array, FloatArray, IntArray
+from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["check_chain", "check_count", "check_rows", "is_list_of_sequences", "joined", "offsets_of", "one_row"]
+__all__ = [
+    "LARGEST",
+    "TOLERANCE",
+    "check_chain",
+    "check_count",
+    "check_rows",
+    "is_list_of_sequences",
+    "joined",
+    "numbers",
+    "offsets_of",
+    "one_row",
+    "plain_generator",
+    "restored_generator",
+    "saved_numbers",
+]
 
-_TOLERANCE = 1e-6
+#: How far from one a row of probabilities may sum; and the largest number of a series, whose square is a number.
+TOLERANCE, LARGEST = 1e-6, 1e150
 
 
 def offsets_of(n: int, lengths: Any) -> IntArray:
@@ -82,17 +98,28 @@ def check_chain(start: Any, transition: Any) -> tuple[FloatArray, FloatArray]:
 
 def check_rows(name: str, values: Any, axes: int) -> FloatArray:
     """Probabilities with rows that sum to one; what rounding took is put back."""
-    p = np.array(values, dtype=np.float64, order="C")
+    p = numbers(name, values)
     if p.ndim != axes or p.size == 0:
         raise ModelError(f"{name} must have {axes} axes and at least one entry; its shape is {p.shape}.")
     if not np.isfinite(p).all() or (p < 0.0).any():
         raise ModelError(f"{name} must hold probabilities, but an entry is negative, infinite or NaN.")
     sums = p.sum(axis=-1, keepdims=True)
     off = np.abs(sums - 1.0).ravel()
-    if off.max() > _TOLERANCE:
+    if off.max() > TOLERANCE:
         where = f"row {int(off.argmax())} of {name}" if axes > 1 else name
         raise ModelError(f"{where} sums to {sums.ravel()[off.argmax()]:.6g}, not 1.")
     return p if off.max() < 1e-14 * p.shape[-1] else p / sums  # what sums to one stays bit by bit
+
+
+def numbers(name: str, values: Any) -> FloatArray:
+    """A new array of floats."""
+    try:
+        found = np.asarray(values)
+        if found.dtype.kind == "c":
+            raise TypeError
+        return np.array(found, dtype=np.float64, order="C")
+    except (TypeError, ValueError):
+        raise ModelError(f"{name} must hold numbers, rows of equal lengths; got {reprlib.repr(values)}.") from None
 
 
 def check_count(name: str, value: Any, least: int = 1) -> int:
@@ -107,13 +134,53 @@ def one_row(z: Any, width: int) -> FloatArray:
     try:
         row = np.full((1, width), np.nan) if z is None else np.array(z, dtype=np.float64).reshape(1, -1)
     except (TypeError, ValueError):
-        raise ModelError(f"an observation has {width} numbers, NaN where one is missing; got {z!r}.") from None
-    if row.shape[1] != width or np.isinf(row).any():
-        raise ModelError(f"an observation has {width} finite numbers, NaN where one is missing; got {z!r}.")
+        row = np.empty((1, 0))
+    if row.shape[1] != width or (not abs(row.sum()) < LARGEST and (np.abs(row) > LARGEST).any()):
+        raise ModelError(
+            f"an observation has {width} finite numbers, NaN where one is missing, none beyond {LARGEST:g}; got {z!r}."
+        )
     return row
 
 
-def matrix_of(X: Any) -> Array:
-    """One column for a vector of numbers."""
-    array = np.asarray(X)
-    return array[:, None] if array.ndim == 1 else array
+def saved_numbers(state: Any, *names: str) -> tuple[Any, ...]:
+    """The arrays of these names out of the saved state of a stream (or None), its log-likelihood and steps."""
+    wanted = (*names, "log_likelihood", "steps")
+    missing = [name for name in wanted if not isinstance(state, dict) or name not in state]
+    if missing:
+        raise ModelError(f"state must be the `state` of such a stream, a dict with {', '.join(wanted)}; got {state!r}.")
+    try:
+        arrays = [None if state[name] is None else np.array(state[name], dtype=np.float64) for name in names]
+        return *arrays, float(state["log_likelihood"]), int(state["steps"])
+    except (TypeError, ValueError):
+        raise ModelError(f"state must hold numbers under {', '.join(wanted)}; got {state!r}.") from None
+
+
+def plain_generator(rng: np.random.Generator) -> dict[str, Any]:
+    """Where a generator is, as plain numbers."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(part) for key, part in value.items()}
+        return value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value
+
+    found: dict[str, Any] = plain(rng.bit_generator.state)
+    return found
+
+
+def restored_generator(state: Any) -> np.random.Generator:
+    """The generator that `plain_generator` described."""
+
+    def arrays(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: arrays(part) for key, part in value.items()}
+        return np.array(value, dtype=np.uint64) if isinstance(value, list) else value
+
+    name = state.get("bit_generator") if isinstance(state, dict) else None
+    if name not in ("PCG64", "PCG64DXSM", "MT19937", "Philox", "SFC64"):
+        raise ModelError(f"state must tell where a generator of NumPy is; it says {state!r}.")
+    bits = getattr(np.random, name)()
+    try:
+        bits.state = arrays(state)
+    except (TypeError, ValueError, KeyError):
+        raise ModelError(f"state does not tell where a {name} generator is: {state!r}.") from None
+    return np.random.Generator(bits)

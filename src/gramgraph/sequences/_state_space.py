@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
+from gramgraph.sequences._reading import LARGEST, numbers
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -148,19 +149,19 @@ def _stationary(A: FloatArray, Q: FloatArray) -> FloatArray:
 
 def series_of(y: Any, n_outputs: int) -> FloatArray:
     """y as (T, o) floats, NaN where nothing was observed."""
-    try:
-        values = np.array(y, dtype=np.float64, order="C")
-    except (TypeError, ValueError):
-        raise ModelError("y must hold numbers, one row a time; NaN marks missing values.") from None
+    values = numbers("y", y)
     if values.ndim == 1 and n_outputs == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != n_outputs:
         raise ModelError(f"y must have shape (T, {n_outputs}), one row a time; its shape is {values.shape}.")
     if len(values) == 0:
         raise ModelError("y is empty; a series needs at least one row (NaN where nothing was observed).")
-    if np.isinf(values).any():
+    wrong = np.abs(values) > LARGEST
+    if wrong.any():
+        row = int(np.argwhere(wrong)[0][0])
         raise ModelError(
-            f"y holds infinity at row {int(np.argwhere(np.isinf(values))[0][0])}; NaN marks missing values."
+            f"y holds {'infinity' if np.isinf(values[row]).any() else 'a number whose square overflows'} at row {row}; "
+            f"NaN marks missing values."
         )
     return values
 
@@ -221,7 +222,7 @@ def _completed(model: Model, y: FloatArray, shown: Any) -> tuple[FloatArray, Flo
     if shown.all():
         return B, y, rest
     gone = ~shown
-    gain = np.linalg.solve(model.R[np.ix_(shown, shown)], model.R[np.ix_(shown, gone)]).T
+    gain = solved(model.R[np.ix_(shown, shown)], model.R[np.ix_(gone, shown)])
     b = np.zeros_like(y)
     b[:, shown] = y[:, shown]
     b[:, gone] = y[:, shown] @ gain.T

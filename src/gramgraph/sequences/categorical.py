@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from gramgraph.variables import Var
 
 __all__ = ["CategoricalEmission", "CategoricalHMM"]
+
+_MOST = 1 << 20  # symbols that are counted up from 0
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,19 @@ class CategoricalEmission:
         """log p(symbol | state) by symbol, (M + 1, K); the last row, of zeros, is that of a gap."""
         with np.errstate(divide="ignore"):
             return np.log(np.concatenate((self.table.T, np.ones((1, len(self.table))))))
+
+    def finder(self) -> Callable[[Any], FloatArray | None]:
+        """z → log p(z | state), (1, K), by a look into a table; None where z is no symbol as it stands there."""
+        columns = self.log_columns()
+        rows = {symbol: columns[i : i + 1] for i, symbol in enumerate(self.symbols.tolist()) if symbol != -1}
+
+        def find(z: Any) -> FloatArray | None:
+            try:
+                return rows.get(z)
+            except TypeError:  # an array or a list of one symbol
+                return None
+
+        return find
 
     def update(self, data: IntArray, gamma: FloatArray, /) -> Self:
         """Relative frequencies, weighted by gamma."""
@@ -95,7 +110,8 @@ class CategoricalHMM(HiddenMarkovModel):
     Parameters
     ----------
     n_states : hidden states.
-    symbols : labels that can be observed; None: 0 … largest number seen, or the sorted labels seen. −1, NaN and None
+    symbols : labels that can be observed; None: 0 … largest number seen, or the sorted labels seen (so are numbers
+        beyond a million). −1, NaN and None
         mark observations that are missing: they are summed out.
     start_prior, transition_prior, emission_prior : Dirichlet concentrations, numbers or arrays of the parameters'
         shapes; 1 is flat (maximum likelihood), 1 + c adds c pseudo-counts a cell.
@@ -205,6 +221,15 @@ class CategoricalHMM(HiddenMarkovModel):
             self.n_features_in_ = 1
         return positions_of(values, missing, self.symbols_), offsets
 
+    def _stream_logs(self) -> Callable[[Any], FloatArray]:
+        strict, find = super()._stream_logs(), self._emission().finder()
+
+        def logs(z: Any) -> FloatArray:
+            found = find(z)
+            return strict(z) if found is None else found
+
+        return logs
+
     def _find_symbols(self, seen: Array) -> Array:
         if self.symbols is not None:
             return np.asarray(self.symbols)
@@ -236,8 +261,10 @@ class CategoricalHMM(HiddenMarkovModel):
 
 
 def symbols_in(seen: Array) -> Array:
-    """0 … the largest number, or the sorted labels."""
-    return np.arange(int(seen.max()) + 1) if seen.dtype.kind == "i" else np.unique(seen)
+    """0 … the largest number, or the sorted labels; also of numbers that are too large to be counted up to."""
+    if seen.dtype.kind == "i" and int(seen.max()) < _MOST:
+        return np.arange(max(int(seen.max()), 0) + 1)
+    return np.unique(seen)
 
 
 def labels_of(values: Array) -> tuple[Array, Array]:
@@ -248,8 +275,9 @@ def labels_of(values: Array) -> tuple[Array, Array]:
     if values.dtype.kind == "f":
         missing = np.isnan(values) | (values == -1)
         whole = np.where(missing, 0.0, values)
-        if not np.isfinite(whole).all() or (whole != np.round(whole)).any():
-            odd = whole[~np.isfinite(whole) | (whole != np.round(whole))][0]
+        wrong = ~(np.abs(whole) <= 2.0**53) | (whole != np.round(whole))
+        if wrong.any():
+            odd = whole[wrong][0]
             raise ModelError(f"symbols must be whole numbers or labels, but X holds {odd:g} (no inf; NaN is missing).")
         return whole.astype(np.int64), missing
     if values.dtype.kind in "US":

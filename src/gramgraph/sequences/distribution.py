@@ -13,7 +13,7 @@ from gramgraph import distributions as _families
 from gramgraph.distributions import Bernoulli, Categorical, ExponentialFamily, Gaussian, Normal
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._labels import first_labels
-from gramgraph.sequences._reading import joined, offsets_of, one_row
+from gramgraph.sequences._reading import LARGEST, joined, offsets_of, one_row
 from gramgraph.sequences._unrolled import gaussian_node, table_node
 from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.sequences.recursions import likelihoods
@@ -268,6 +268,9 @@ class DistributionHMM(HiddenMarkovModel):
         X = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
         offsets = offsets_of(len(X), lengths)
         if reset:
+            if (np.abs(X) > LARGEST).any():
+                column = int(np.argwhere(np.abs(X) > LARGEST)[0][1])
+                raise ModelError(f"column {column} of X holds numbers whose squares overflow: divide it.")
             pool = []
             for family, columns in zip(*self._blocks(), strict=True):
                 seen = _seen(X[:, columns])

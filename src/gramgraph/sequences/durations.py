@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._numerics import hmm_paths as _loops
+from gramgraph._numerics.hmm_streams import duration_rows
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import check_count, check_rows
 from gramgraph.sequences._wrapping import WrappedModel, logs_of
 from gramgraph.sequences.baum_welch import Chain, dirichlet_log_prior, normalized_rows
+from gramgraph.sequences.filtering import HMMFilter
 from gramgraph.sequences.hmm import concentrations, generator
 from gramgraph.sequences.recursions import Posteriors
 from gramgraph.typing import FloatArray, IntArray
@@ -180,6 +182,20 @@ class DurationHMM(WrappedModel):
         """The most probable path of states, (N,)."""
         return self.decode(X, lengths)[1]
 
+    def filter(self, *, state: dict[str, Any] | None = None) -> DurationFilter:
+        """A filter that takes one observation at a time; `state` continues one that was saved.
+
+        Its `log_likelihood` is that of a sequence whose last stay may go on, whatever `cut` says.
+
+        >>> from gramgraph.sequences import CategoricalHMM
+        >>> coin = CategoricalHMM.from_parameters([1.0, 0.0], np.eye(2), [[0.9, 0.1], [0.1, 0.9]])
+        >>> model = DurationHMM.from_parameters(coin, [[0.0, 1.0], [0.5, 0.5]], transmat=[[0, 1], [1, 0]])
+        >>> model.filter().update_many([0, 0, 0, 0])[:, 0].round(3).tolist()
+        [1.0, 1.0, 0.0, 0.9]
+        """
+        check_is_fitted(self, "model_")
+        return DurationFilter(self, state)
+
     def sample(self, n_samples: int = 1, *, random_state: Any = None) -> tuple[Any, IntArray]:
         """(X, states) of one sequence with `n_samples` rows; its last stay may be cut."""
         check_is_fitted(self, "model_")
@@ -220,6 +236,41 @@ class DurationHMM(WrappedModel):
             hidden.append((zs[t], Table(zs[t], (zs[t - 1], rs[t - 1]), move)))
             hidden.append((rs[t], Table(rs[t], (rs[t - 1], zs[t]), count)))
         return unrolled(hidden, zs, self.model_._emission(), prefixes[2], "hidden semi-Markov model")
+
+
+class DurationFilter(HMMFilter):
+    """The filter of a `DurationHMM`: as `HMMFilter`; it remembers p(rest of the stay), O(K D) numbers."""
+
+    def __init__(self, model: DurationHMM, state: dict[str, Any] | None = None) -> None:
+        self._durations, self._begin = np.ascontiguousarray(model.durations_), model.startprob_
+        super().__init__(model.model_, transitions=model.transmat_[None], state=state)
+
+    def _start(self) -> FloatArray:
+        return np.zeros_like(self._durations)
+
+    @property
+    def belief(self) -> FloatArray:
+        """p(state | x so far), (K,); the start probabilities before the first observation."""
+        return self._belief.sum(axis=1) if self.steps else self._begin.copy()
+
+    @property
+    def remaining(self) -> FloatArray:
+        """p(state, it lasts 0 … D − 1 steps more | x so far), (K, D)."""
+        return self._belief.copy() if self.steps else self._begin[:, None] * self._durations
+
+    def _taken(self, logs: FloatArray, out: FloatArray) -> tuple[int, float]:
+        done, total = duration_rows(
+            self._belief, self._begin, self._A[0], self._durations, logs, self.steps == 0, self.log_likelihood, out
+        )
+        return done, total
+
+    def predict(self, steps: int = 1) -> FloatArray:
+        """p(state `steps` observations from now | x so far), (K,)."""
+        n = check_count("steps", steps)
+        out, nothing = np.empty((n, len(self._begin))), np.zeros((n, len(self._begin)))
+        fresh = self.steps == 0
+        duration_rows(self._belief.copy(), self._begin, self._A[0], self._durations, nothing, fresh, 0.0, out)
+        return out[-1]
 
 
 def _tails(durations: FloatArray) -> FloatArray:

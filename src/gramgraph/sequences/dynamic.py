@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.answers import Answer
 from gramgraph.conditionals import Table, from_fields
-from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, did_you_mean
+from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.notation import read_structure
 from gramgraph.sequences._interface import Chain
@@ -18,7 +18,10 @@ from gramgraph.sequences._reading import check_count
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
-__all__ = ["DynamicBayesianNetwork", "DynamicStream"]
+if TYPE_CHECKING:
+    from gramgraph.sequences._dynamic_stream import DynamicStream
+
+__all__ = ["DynamicBayesianNetwork"]
 
 
 class DynamicBayesianNetwork:
@@ -157,12 +160,14 @@ class DynamicBayesianNetwork:
         return self._answer(chain.marginals(codes, messages), messages.logs)
 
     def _answer(self, tables: Sequence[FloatArray], logs: FloatArray) -> Answer:
-        columns, at = {}, 0
-        for name in self.variables:
-            var = self.first.var(name)
-            columns[name] = (var, at, at + var.size)
-            at += var.size
-        return Answer(columns, np.concatenate(tables, axis=1), logs, engine="interface")
+        return Answer(self._columns, np.concatenate(tables, axis=1), logs, engine="interface")
+
+    @cached_property
+    def _columns(self) -> dict[str, tuple[Var, int, int]]:
+        """Where the states of every variable stand in an answer."""
+        variables = [self.first.var(name) for name in self.variables]
+        ends = np.cumsum([var.size for var in variables]).tolist()
+        return {var.name: (var, end - var.size, end) for var, end in zip(variables, ends, strict=True)}
 
     def _codes(self, rows: Any) -> Any:
         if isinstance(rows, Mapping):
@@ -207,6 +212,8 @@ class DynamicBayesianNetwork:
 
     def stream(self, *, state: dict[str, Any] | None = None) -> DynamicStream:
         """Take rows one at a time, in constant memory; `state` goes on where a stream was."""
+        from gramgraph.sequences._dynamic_stream import DynamicStream
+
         return DynamicStream(self, state)
 
     def sample(self, n_steps: int, n_sequences: int = 1, *, random_state: RandomState = None) -> Any:
@@ -265,54 +272,6 @@ class DynamicBayesianNetwork:
             f"DynamicBayesianNetwork({len(self.variables)} variables a slice, {len(self.step.edges)} edges, "
             f"interface {', '.join(self.interface)})"
         )
-
-
-class DynamicStream:
-    """A discrete dynamic network between two rows: its belief about the interface, O(K) numbers.
-
-    `state` holds everything as plain numbers (JSON keeps them bit by bit): `net.stream(state=saved)` goes on exactly
-    where it was.
-    """
-
-    def __init__(self, net: DynamicBayesianNetwork, state: dict[str, Any] | None = None) -> None:
-        self._net, self._chain = net, net._chain
-        self._past: FloatArray | None = None
-        self.log_likelihood, self.steps = 0.0, 0
-        if state is not None:
-            past = state["past"]
-            self._past = None if past is None else np.array(past, dtype=np.float64)
-            if self._past is not None and self._past.shape != (self._chain.n_states,):
-                raise ModelError(
-                    f"state belongs to an interface of {self._past.size} states, not {self._chain.n_states}"
-                )
-            self.log_likelihood, self.steps = float(state["log_likelihood"]), int(state["steps"])
-
-    @property
-    def state(self) -> dict[str, Any]:
-        """Everything that the stream remembers."""
-        past = None if self._past is None else self._past.tolist()
-        return {"past": past, "log_likelihood": self.log_likelihood, "steps": self.steps}
-
-    def update(self, row: Mapping[str, Any] | None = None) -> Answer:
-        """Take the next row (None or {}: nothing was seen) and return the beliefs of its slice."""
-        chain = self._chain
-        codes = chain.codes([dict(row or {})]) if row else np.full((1, len(chain.names)), -1, np.int64)
-        part, before = (chain.first, None) if self._past is None else (chain.step, self._past[None])
-        answer = part.ask(codes, targets=(*part.own, part.after), before=before)
-        log = float(np.asarray(answer.log_evidence)[0])
-        if log == -np.inf:
-            raise ImpossibleEvidenceError(
-                f"row {self.steps} has probability zero, given the rows before it. The belief stays as it was."
-            )
-        names = part.net.variables
-        if before is not None:  # the messages weigh a variable that is uniform by itself
-            log += float(np.log(chain.n_states))
-        self._past = np.array(answer[names[part.after]].probabilities)[0]
-        self.log_likelihood += log
-        self.steps += 1
-        tables = [np.asarray(answer[names[v]].probabilities) for v in part.own]
-        found = self._net._answer(tables, np.array([log]))
-        return Answer(found._columns, found._marginals[0], log, engine="interface")
 
 
 def _any_numbers(var: Var) -> Any:

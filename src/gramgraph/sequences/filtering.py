@@ -1,20 +1,23 @@
-"""One observation at a time, in constant memory: the discrete Bayes filter, and the filter of a hidden Markov model."""
+"""One observation at a time, in constant memory: the discrete Bayes filter, and the filters of hidden Markov models."""
 
 from __future__ import annotations
 
-import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics import hmm_streams as _loops
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
-from gramgraph.sequences._reading import check_rows
-from gramgraph.typing import FloatArray
+from gramgraph.sequences._reading import TOLERANCE, check_count, check_rows, numbers, saved_numbers
+from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.sequences.hmm import HiddenMarkovModel
 
 __all__ = ["BayesFilter", "HMMFilter"]
+
+_NO_INPUTS: IntArray = np.empty(0, dtype=np.int64)
 
 
 class BayesFilter:
@@ -29,12 +32,32 @@ class BayesFilter:
     [0.6667, 0.625]
     >>> round(float(door.act([[0.1, 0.9], [0.0, 1.0]])[0]), 4)
     0.0625
+
+    The state of the filter is a dict of plain numbers (JSON keeps them bit by bit), from which another goes on:
+
+    >>> again = BayesFilter.from_state(door.state)
+    >>> bool((again.sense([0.6, 0.3]) == door.sense([0.6, 0.3])).all())
+    True
     """
 
     def __init__(self, start: Any, *, log_likelihood: float = 0.0, steps: int = 0) -> None:
         self._belief = check_rows("start", start, 1)
+        self._work = np.empty_like(self._belief)
         self.log_likelihood = float(log_likelihood)
         self.steps = int(steps)
+
+    @classmethod
+    def from_state(cls, state: dict[str, Any]) -> BayesFilter:
+        """The filter that `state` was taken from."""
+        belief, total, steps = saved_numbers(state, "belief")
+        new = cls(belief, log_likelihood=total, steps=steps)
+        new._belief = belief  # as it is: checking would round it
+        return new
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything that the filter remembers, as plain numbers."""
+        return {"belief": self._belief.tolist(), "log_likelihood": self.log_likelihood, "steps": self.steps}
 
     @property
     def belief(self) -> FloatArray:
@@ -43,107 +66,117 @@ class BayesFilter:
 
     def sense(self, likelihood: Any) -> FloatArray:
         """An observation z, given as p(z | state), (K,)."""
-        p = np.asarray(likelihood, dtype=np.float64)
-        if p.shape != self._belief.shape or not (p >= 0.0).all() or not np.isfinite(p).all():
+        p = numbers("likelihood", likelihood)
+        found = _loops.sense_row(self._belief, p, self._work) if p.shape == self._belief.shape else np.nan
+        if found != found:
             raise ModelError(
                 f"likelihood must be {len(self._belief)} numbers of at least 0, one a state; got {likelihood!r}."
             )
-        with np.errstate(divide="ignore"):
-            return self._sense(np.log(p))
-
-    def _sense(self, logs: FloatArray) -> FloatArray:
-        """The same from log p(z | state): large differences do not underflow."""
-        with np.errstate(divide="ignore"):
-            joint = np.log(self._belief) + logs
-        top = float(joint.max())
-        if top == -math.inf:
-            raise ImpossibleEvidenceError(
-                f"observation {self.steps} has probability zero: no state that can hold now gives it. The belief stays "
-                f"as it was."
-            )
-        new = np.exp(joint - top)
-        total = float(new.sum())
-        self._belief = new / total
-        self.log_likelihood += top + math.log(total)
+        if found == -np.inf:
+            raise _impossible(self.steps)
+        self.log_likelihood += found
         self.steps += 1
-        return self.belief
+        return self._belief.copy()
 
     def act(self, transition: Any) -> FloatArray:
         """An action, given as p(next | now), (K, K), rows by the state now."""
-        A = check_rows("transition", transition, 2)
-        if A.shape != (len(self._belief),) * 2:
+        A = numbers("transition", transition)
+        if A.ndim == 2 and A.shape != (len(self._belief),) * 2:
             raise ModelError(f"transition must have shape {(len(self._belief),) * 2}; it has {A.shape}.")
-        self._belief = _stepped(self._belief, A)
-        return self.belief
+        if A.ndim != 2 or not _loops.act_row(self._belief, A, TOLERANCE, self._work):
+            check_rows("transition", A, 2)  # says what is wrong
+        self._belief, self._work = self._work, self._belief
+        return self._belief.copy()
 
 
 class HMMFilter:
     """Filters a stream with a hidden Markov model: p(state | x so far) after every observation.
 
-    The state of the filter is a dict of plain numbers (JSON keeps them bit by bit): `model.filter(state=saved)` goes on
-    exactly where it was.
+    `update` takes one observation, `update_many` an array of them, with the same results and much faster. The state of
+    the filter is a dict of plain numbers (JSON keeps them bit by bit): `model.filter(state=saved)` goes on exactly
+    where it was.
 
     >>> from gramgraph.sequences import CategoricalHMM
     >>> model = CategoricalHMM.from_parameters([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.9, 0.1], [0.3, 0.7]])
     >>> stream = model.filter()
     >>> [stream.update(z).round(3).tolist() for z in (1, 1)]
     [[0.125, 0.875], [0.055, 0.945]]
-    >>> abs(stream.log_likelihood - model.score([1, 1])) < 1e-12
+    >>> stream.update_many([0, 0, 1]).round(3).tolist()
+    [[0.484, 0.516], [0.778, 0.222], [0.294, 0.706]]
+    >>> abs(stream.log_likelihood - model.score([1, 1, 0, 0, 1])) < 1e-12
     True
     """
 
-    def __init__(self, model: HiddenMarkovModel, *, state: dict[str, Any] | None = None) -> None:
+    def __init__(
+        self, model: HiddenMarkovModel, *, transitions: FloatArray | None = None, state: dict[str, Any] | None = None
+    ) -> None:
         self._model = model
-        self._emission = model._emission()
-        self._A = np.ascontiguousarray(model.transmat_)
-        self._inner = BayesFilter(model.startprob_)
+        self._logs: Callable[[Any], FloatArray] = model._stream_logs()
+        self._A = np.ascontiguousarray(model.transmat_[None] if transitions is None else transitions)
+        self._belief = self._start()
+        self._row = np.empty((1, len(model.startprob_)))
+        self.log_likelihood, self.steps = 0.0, 0  #: log p(x so far); observations so far
         if state is not None:
-            belief = np.array(state["belief"], dtype=np.float64)
-            if belief.shape != model.startprob_.shape:
-                raise ModelError(f"state belongs to a model with {belief.size} states, not {len(model.startprob_)}.")
-            self._inner.log_likelihood, self._inner.steps = float(state["log_likelihood"]), int(state["steps"])
-            self._inner._belief = belief  # as it is: checking would round it
+            belief, self.log_likelihood, self.steps = saved_numbers(state, "belief")
+            if belief.shape != self._belief.shape:
+                old, new = (" × ".join(map(str, part.shape)) for part in (belief, self._belief))
+                raise ModelError(f"state belongs to a model with {old} states, not {new}.")
+            self._belief = belief
+
+    def _start(self) -> FloatArray:
+        return check_rows("startprob", self._model.startprob_, 1)
 
     @property
     def belief(self) -> FloatArray:
         """p(state | x so far), (K,); the start probabilities before the first observation."""
-        return self._inner.belief
-
-    @property
-    def log_likelihood(self) -> float:
-        """log p(x so far)."""
-        return self._inner.log_likelihood
-
-    @property
-    def steps(self) -> int:
-        """Observations so far."""
-        return self._inner.steps
+        return self._belief.copy()
 
     @property
     def state(self) -> dict[str, Any]:
         """Everything that the filter remembers, as plain numbers."""
-        return {"belief": self._inner.belief.tolist(), "log_likelihood": self.log_likelihood, "steps": self.steps}
+        return {"belief": self._belief.tolist(), "log_likelihood": self.log_likelihood, "steps": self.steps}
 
     def update(self, z: Any) -> FloatArray:
-        """Take the next observation (NaN, None or −1 where there is none) and return the belief, (K,)."""
-        logs = self._emission.logs(self._model._read_one(z))[0]
-        before = self._inner._belief
-        if self._inner.steps:
-            self._inner._belief = _stepped(before, self._A)
-        try:
-            return self._inner._sense(logs)
-        except ImpossibleEvidenceError:
-            self._inner._belief = before
-            raise
+        """Take the next observation (NaN, None or −1 where there is none) and return p(state | x so far), (K,)."""
+        done, total = self._taken(self._logs(z), self._row)
+        if not done:
+            self._model._read_one(z)  # an observation that is none says so
+            raise _impossible(self.steps)
+        self.log_likelihood = total
+        self.steps += 1
+        return self._row[0].copy()
+
+    def update_many(self, Z: Any) -> FloatArray:
+        """Take observations in a row, as `predict` takes one sequence; p(state | x so far) after each, (n, K).
+
+        If one is impossible, none is taken.
+        """
+        logs = self._model._emission().logs(self._model._read(Z, None, reset=False)[0])
+        out = np.empty_like(logs)
+        done, total = self._taken(logs, out)
+        if done < len(logs):
+            raise _impossible(self.steps + done)
+        self.log_likelihood = total
+        self.steps += len(logs)
+        return out
+
+    def _taken(self, logs: FloatArray, out: FloatArray) -> tuple[int, float]:
+        """(rows done, log p(x so far)); the belief changes only when all are done."""
+        done, total = _loops.filter_rows(
+            self._belief, self._A, _NO_INPUTS, logs, self.steps == 0, self.log_likelihood, out
+        )
+        return done, total
 
     def predict(self, steps: int = 1) -> FloatArray:
         """p(state `steps` observations from now | x so far), (K,)."""
-        belief = self._inner.belief
-        for _ in range(steps if self.steps else steps - 1):
-            belief = _stepped(belief, self._A)
+        belief = self._belief.copy()
+        for _ in range(check_count("steps", steps) - (0 if self.steps else 1)):
+            belief = belief @ self._A[0]
+            belief /= belief.sum()
         return belief
 
 
-def _stepped(belief: FloatArray, A: FloatArray) -> FloatArray:
-    new: FloatArray = belief @ A
-    return new / new.sum()
+def _impossible(step: int) -> ImpossibleEvidenceError:
+    return ImpossibleEvidenceError(
+        f"observation {step} has probability zero: no state that can hold now gives it. The belief stays as it was."
+    )

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from gramgraph._numerics.hmm_emissions import column_moments
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._gaussian_emission import COVARIANCE_TYPES, GaussianEmission
 from gramgraph.sequences._labels import first_labels
@@ -114,13 +115,17 @@ class GaussianHMM(HiddenMarkovModel):
         X = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
         offsets = offsets_of(len(X), lengths)
         if reset:
-            seen = ~np.isnan(X)
-            if not seen.any(axis=0).all():
-                raise ModelError(f"column {int(np.flatnonzero(~seen.any(axis=0))[0])} of X has no observed value.")
-            rows = int(seen.any(axis=1).sum())
+            counts, middle, spread = (np.empty(X.shape[1]) for _ in range(3))
+            rows = column_moments(X, counts, middle, spread)
+            if not counts.all():
+                raise ModelError(f"column {int(np.flatnonzero(counts == 0)[0])} of X has no observed value.")
             if rows < self.n_states:
                 raise ModelError(f"n_states is {self.n_states}, but there are only n_samples={rows} observed rows.")
-            spread = np.nanvar(X, axis=0)
+            if not np.isfinite(spread).all():
+                raise ModelError(
+                    f"column {int(np.flatnonzero(~np.isfinite(spread))[0])} of X holds numbers whose squares overflow. "
+                    f"What helps: divide it by a large number."
+                )
             self._spread = np.where(spread > 0.0, spread, 1.0)
         return X, offsets
 

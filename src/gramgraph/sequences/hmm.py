@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
@@ -86,6 +87,11 @@ class HiddenMarkovModel(BaseEstimator):
         """The data of one observation of a stream."""
         row = np.asarray(z, dtype=object if z is None else None).reshape(1, -1)
         return self._read(row, None, reset=False)[0]
+
+    def _stream_logs(self) -> Callable[[Any], FloatArray]:
+        """z → log p(z | state), (1, K), for a stream: whatever does not change is done once."""
+        emission = self._emission()
+        return lambda z: emission.logs(self._read_one(z))
 
     @abstractmethod
     def _begin(self, data: Any, offsets: IntArray, rng: np.random.Generator) -> tuple[Emission, IntArray | None]:

@@ -8,10 +8,12 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._numerics import hmm_paths as _loops
+from gramgraph._numerics.hmm_streams import filter_rows
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import check_count, check_rows
 from gramgraph.sequences._wrapping import WrappedModel, logs_of
 from gramgraph.sequences.baum_welch import Emission, dirichlet_log_prior, normalized_rows
+from gramgraph.sequences.filtering import HMMFilter
 from gramgraph.sequences.hmm import generator
 from gramgraph.typing import FloatArray, IntArray
 
@@ -172,6 +174,18 @@ class InputHMM(WrappedModel):
         """The most probable path of states, (N,)."""
         return self.decode(X, inputs, lengths)[1]
 
+    def filter(self, *, state: dict[str, Any] | None = None) -> InputFilter:
+        """A filter that takes one observation and its input at a time; `state` continues one that was saved.
+
+        >>> from gramgraph.sequences import CategoricalHMM
+        >>> door = CategoricalHMM.from_parameters([0.5, 0.5], np.eye(2), [[0.6, 0.4], [0.3, 0.7]])
+        >>> stream = InputHMM.from_parameters(door, [np.eye(2), [[0.1, 0.9], [0.0, 1.0]]]).filter()
+        >>> [round(float(stream.update(z, u)[0]), 4) for z, u in ((0, 0), (-1, 1))]
+        [0.6667, 0.0667]
+        """
+        check_is_fitted(self, "model_")
+        return InputFilter(self.model_, transitions=self.transmat_, state=state)
+
     def sample(self, inputs: Any, *, random_state: Any = None) -> tuple[Any, IntArray]:
         """(X, states) of one sequence under these inputs."""
         check_is_fitted(self, "model_")
@@ -190,6 +204,33 @@ class InputHMM(WrappedModel):
         u = _inputs(inputs, None, len(self.transmat_))
         hidden = state_chain(len(u), prefixes[0], self.startprob_, self.transmat_[u[1:]])
         return unrolled(hidden, [z for z, _ in hidden], self.model_._emission(), prefixes[1], "input-output HMM")
+
+
+class InputFilter(HMMFilter):
+    """The filter of an `InputHMM`: as `HMMFilter`, but every observation comes with the input that moves to it."""
+
+    def update(self, z: Any, u: Any) -> FloatArray:  # type: ignore[override]
+        """Take the next observation and its input and return p(state | x and inputs so far), (K,)."""
+        self._u = _inputs([u], 1, len(self._A))
+        return super().update(z)
+
+    def update_many(self, Z: Any, inputs: Any) -> FloatArray:  # type: ignore[override]
+        """Take observations in a row, each with its input; p(state | x and inputs so far) after each, (n, K)."""
+        self._u = _inputs(inputs, None, len(self._A))
+        return super().update_many(Z)
+
+    def _taken(self, logs: FloatArray, out: FloatArray) -> tuple[int, float]:
+        if len(self._u) != len(logs):
+            raise ModelError(f"there are {len(logs)} observations, but {len(self._u)} inputs.")
+        done, total = filter_rows(self._belief, self._A, self._u, logs, self.steps == 0, self.log_likelihood, out)
+        return done, total
+
+    def predict(self, inputs: Any) -> FloatArray:  # type: ignore[override]
+        """p(state after moves under these inputs | x so far), (K,); the first observation is not moved to."""
+        belief = self._belief.copy()
+        for u in _inputs(inputs, None, len(self._A)).tolist()[0 if self.steps else 1 :]:
+            belief = belief @ self._A[u]
+        return belief
 
 
 def _inputs(given: Any, n: int | None, most: int | None) -> IntArray:

@@ -198,6 +198,10 @@ class KalmanFilter(BaseEstimator):
             )
         seen = self.filter(y)
         m, P = seen.means[-1], seen.covariances[-1]
+        if not np.isfinite(P).all():
+            raise ModelError(
+                "y does not determine the state: its variance is infinite. What helps: more rows, or a given P0."
+            )
         means, covs = np.empty((h, model.n_states)), np.empty((h, model.n_states, model.n_states))
         for i in range(h):
             m, P = model.A @ m, model.A @ P @ model.A.T + model.Q

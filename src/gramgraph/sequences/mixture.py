@@ -69,10 +69,10 @@ class MixtureEmission:
 
     def _shares(self, data: FloatArray, gamma: FloatArray) -> tuple[FloatArray, FloatArray]:
         """gamma shared among the components, (N, K C), and its sums over rows that show something, (K, C)."""
-        logs = self.logs(data)
         with np.errstate(divide="ignore"):
             each = self.parts.logs(data) + np.log(self.weights).ravel()
         each = each.reshape(len(data), *self.weights.shape)
+        logs = np.logaddexp.reduce(each, axis=2)
         safe = np.where(np.isfinite(logs), logs, 0.0)
         share = gamma[:, :, None] * np.exp(each - safe[:, :, None])
         seen = ~np.isnan(data).all(axis=1)  # rows without any number say nothing of the weights either

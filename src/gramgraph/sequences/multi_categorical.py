@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -163,6 +163,19 @@ class MultiCategoricalHMM(HiddenMarkovModel):
             except StateError as error:
                 raise StateError(f"column {c}, {error}") from None
         return np.stack(found, axis=1), offsets
+
+    def _stream_logs(self) -> Callable[[Any], FloatArray]:
+        strict, finders = super()._stream_logs(), [part.finder() for part in self._emission().parts]
+
+        def logs(z: Any) -> FloatArray:
+            if isinstance(z, (list, tuple)) and len(z) == len(finders):
+                found = [find(symbol) for find, symbol in zip(finders, z, strict=True)]
+                rows = [row for row in found if row is not None]
+                if len(rows) == len(finders):
+                    return np.asarray(np.add.reduce(rows))
+            return strict(z)
+
+        return logs
 
     def _find(self, read: list[tuple[Array, Array]]) -> tuple[Array, ...]:
         given = [None] * len(read) if self.symbols is None else list(self.symbols)

@@ -11,11 +11,18 @@ from sklearn.base import BaseEstimator
 from gramgraph._numerics.gaussian_root import root
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._nonlinear_model import NonlinearModel, controls_of
+from gramgraph.sequences._reading import one_row, saved_numbers
 from gramgraph.sequences._state_space import even, series_of, solved
 from gramgraph.sequences.kalman import FilteredStates, SmoothedStates
 from gramgraph.typing import FloatArray
 
-__all__ = ["CubatureKalmanFilter", "ExtendedKalmanFilter", "GaussianFilter", "UnscentedKalmanFilter"]
+__all__ = [
+    "CubatureKalmanFilter",
+    "ExtendedKalmanFilter",
+    "GaussianFilter",
+    "GaussianStream",
+    "UnscentedKalmanFilter",
+]
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
 #: (function of rows, moments of its argument) → mean and covariance of the value, and Cov(argument, value).
@@ -70,31 +77,49 @@ class GaussianFilter(BaseEstimator):
             cross[t] = gain @ covs[t + 1]
         return SmoothedStates(means, covs, cross, seen.log_likelihood)
 
+    def stream(self, *, state: dict[str, Any] | None = None) -> GaussianStream:
+        """Take observations one at a time, in constant memory; `state` goes on where a stream was.
+
+        >>> ukf = UnscentedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
+        >>> stream = ukf.stream()
+        >>> [round(float(stream.update(y)[0]), 3) for y in (0.6, 0.5)]
+        [1.034, 0.885]
+        """
+        return GaussianStream(self, self._checked(), state)
+
+    def _checked(self) -> NonlinearModel:
+        return NonlinearModel.of(self.f, self.h, self.Q, self.R, self.m0, self.P0, self.vectorized)
+
     def _filter(self, y: Any, controls: Any) -> tuple[FilteredStates, FloatArray]:
         """The filter, and Cov(x_{t−1}, x_t | y before t) at t."""
-        model = NonlinearModel.of(self.f, self.h, self.Q, self.R, self.m0, self.P0, self.vectorized)
+        model = self._checked()
         y = series_of(y, len(model.R))
         u = controls_of(controls, len(y))
         T, s = len(y), len(model.m0)
         means, ahead, logs = np.empty((T, s)), np.empty((T, s)), np.zeros(T)
         covs, ahead_covs, across = (np.empty((T, s, s)) for _ in range(3))
+        across[0] = 0.0
         m, P = model.m0, model.P0
         for t in range(T):
             if t:
-                m, P, across[t] = self._moments(model.move(None if u is None else u[t - 1]), m, P, "f")
-                P = P + model.Q
+                m, P, across[t] = self._move(model, None if u is None else u[t - 1], m, P)
             ahead[t], ahead_covs[t] = m, P
-            shown = ~np.isnan(y[t])
-            if shown.any():
-                m, P, logs[t] = self._update(model, y[t], shown, m, P, t)
+            m, P, logs[t] = self._update(model, y[t], m, P, t)
             means[t], covs[t] = m, P
-        across[0] = 0.0
         return FilteredStates(means, covs, ahead, ahead_covs, logs), across
 
+    def _move(self, model: NonlinearModel, control: Any, m: FloatArray, P: FloatArray) -> Moments:
+        """Moments of the next state, and Cov(this one, next)."""
+        m, P, across = self._moments(model.move(control), m, P, "f")
+        return m, P + model.Q, across
+
     def _update(
-        self, model: NonlinearModel, y: FloatArray, shown: Any, m: FloatArray, P: FloatArray, t: int
+        self, model: NonlinearModel, y: FloatArray, m: FloatArray, P: FloatArray, t: int
     ) -> tuple[FloatArray, FloatArray, float]:
         """Moments after one observation, and its log probability."""
+        shown = ~np.isnan(y)
+        if not shown.any():
+            return m, P, 0.0
         middle, S, C = self._moments(model.look(), m, P, "h")
         v = (y - middle)[shown]
         S, C = (S + model.R)[np.ix_(shown, shown)], C[:, shown]
@@ -108,6 +133,59 @@ class GaussianFilter(BaseEstimator):
         z, W = np.linalg.solve(L, v), np.linalg.solve(L, C.T)
         log = -0.5 * (len(v) * _LOG_2PI + float(z @ z)) - float(np.log(np.diagonal(L)).sum())
         return m + W.T @ z, even(P - W.T @ W), log
+
+
+class GaussianStream:
+    """What a filter with Gaussian beliefs knows between two observations.
+
+    `state` holds everything as plain numbers (JSON keeps them bit by bit): `filter.stream(state=saved)` goes on exactly
+    where it was.
+    """
+
+    def __init__(self, parent: GaussianFilter, model: NonlinearModel, state: dict[str, Any] | None = None) -> None:
+        self._parent, self._model = parent, model
+        self._mean, self._covariance = model.m0, model.P0
+        self.log_likelihood, self.steps = 0.0, 0
+        if state is not None:
+            mean, cov, self.log_likelihood, self.steps = saved_numbers(state, "mean", "covariance")
+            if mean.shape != model.m0.shape or cov.shape != model.P0.shape:
+                raise ModelError(f"state belongs to a model with {mean.size} states, not {len(model.m0)}.")
+            self._mean, self._covariance = mean, cov
+
+    @property
+    def state(self) -> dict[str, Any]:
+        """Everything that the stream remembers."""
+        return {
+            "mean": self._mean.tolist(),
+            "covariance": self._covariance.tolist(),
+            "log_likelihood": self.log_likelihood,
+            "steps": self.steps,
+        }
+
+    @property
+    def mean(self) -> FloatArray:
+        """E[x | y so far], (s,)."""
+        return self._mean.copy()
+
+    @property
+    def covariance(self) -> FloatArray:
+        """Cov[x | y so far], (s, s)."""
+        return self._covariance.copy()
+
+    def update(self, y: Any, *, control: Any = None) -> FloatArray:
+        """Take the next observation (NaN or None where there is none) and return the mean of the state.
+
+        `control` acts on the move to this observation; the first has no move.
+        """
+        row = one_row(y, len(self._model.R))[0]
+        m, P = self._mean, self._covariance
+        if self.steps:
+            m, P, _ = self._parent._move(self._model, control, m, P)
+        m, P, log = self._parent._update(self._model, row, m, P, self.steps)
+        self._mean, self._covariance = m, P
+        self.log_likelihood += log
+        self.steps += 1
+        return m.copy()
 
 
 class ExtendedKalmanFilter(GaussianFilter):

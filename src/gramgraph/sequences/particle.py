@@ -11,7 +11,7 @@ import numpy as np
 from gramgraph._numerics.gaussian_root import root
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.sequences._nonlinear_model import NonlinearModel, controls_of
-from gramgraph.sequences._reading import check_count
+from gramgraph.sequences._reading import check_count, numbers, plain_generator, restored_generator, saved_numbers
 from gramgraph.sequences.hmm import generator
 from gramgraph.typing import FloatArray, IntArray
 
@@ -133,7 +133,7 @@ class ParticleFilter:
             return model.move(control)(x) + rng.standard_normal(x.shape) @ noise.T
 
         def weigh(y: Any, x: FloatArray) -> FloatArray:
-            y = np.asarray(y, dtype=np.float64).reshape(-1)
+            y = numbers("an observation", y).reshape(-1)
             if len(y) != len(model.R):
                 raise ModelError(f"an observation has {len(model.R)} numbers; got {len(y)}.")
             return seen(y - model.look()(x), ~np.isnan(y))
@@ -151,6 +151,8 @@ class ParticleFilter:
 
     def filter(self, y: Any, *, controls: Any = None, keep: bool = False) -> ParticleStates:
         """All of y; `keep` keeps particles and weights of every step."""
+        if isinstance(y, (str, dict)) or not hasattr(y, "__iter__"):
+            raise ModelError(f"y must be a sequence of observations; it is {y!r}.")
         y = list(y)
         if not y:
             raise ModelError("y is empty; a series needs at least one observation (None where nothing was observed).")
@@ -207,12 +209,13 @@ class ParticleStream:
         self.log_likelihood, self.steps = 0.0, 0
         self.effective = float(model.n_particles)
         if state is not None:
-            self._x = None if state["particles"] is None else np.array(state["particles"], dtype=np.float64)
-            self._w = np.array(state["weights"], dtype=np.float64)
-            self.log_likelihood, self.steps = float(state["log_likelihood"]), int(state["steps"])
-            self.effective = float(state["effective"])
-            self._rng = np.random.default_rng()
-            self._rng.bit_generator.state = state["generator"]
+            self._x, w, effective, self.log_likelihood, self.steps = saved_numbers(
+                state, "particles", "weights", "effective"
+            )
+            if w is None or w.shape != self._w.shape or (self._x is not None and len(self._x) != len(w)):
+                raise ModelError(f"state has {np.size(w)} particles, but the filter {model.n_particles}.")
+            self._w, self.effective = w, float(effective)
+            self._rng = restored_generator(state.get("generator"))
 
     @property
     def state(self) -> dict[str, Any]:
@@ -223,7 +226,7 @@ class ParticleStream:
             "log_likelihood": self.log_likelihood,
             "steps": self.steps,
             "effective": self.effective,
-            "generator": self._rng.bit_generator.state,
+            "generator": plain_generator(self._rng),
         }
 
     @property
@@ -320,7 +323,8 @@ class _LogDensity:
             raise ModelError(f"{self.name} must be positive definite: its density is needed.") from None
         z = np.linalg.solve(L, gaps[:, shown].T)
         constant = len(L) * np.log(2.0 * np.pi) + 2.0 * np.log(np.diagonal(L)).sum()
-        return np.asarray(-0.5 * ((z * z).sum(axis=0) + constant))
+        with np.errstate(over="ignore"):  # too far to be seen from here
+            return np.asarray(-0.5 * ((z * z).sum(axis=0) + constant))
 
 
 def _missing(z: Any) -> bool:

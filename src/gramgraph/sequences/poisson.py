@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
 
+from gramgraph._numerics.hmm_emissions import poisson_row
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._labels import first_labels
-from gramgraph.sequences._reading import joined, offsets_of
+from gramgraph.sequences._reading import joined, offsets_of, one_row
 from gramgraph.sequences._unrolled import table_node
 from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.sequences.recursions import likelihoods
@@ -57,9 +58,12 @@ class PoissonEmission:
 
     def logs(self, data: _Counts, /) -> FloatArray:
         """Σ x log λ − λ − log x! over observed entries, (N, K)."""
-        out = data.values @ np.log(np.maximum(self.rates, _TINY)).T
+        zero = self.rates == 0.0
+        out = data.values @ np.log(np.where(zero, 1.0, self.rates)).T
         out -= data.seen @ self.rates.T
         out += data.constant[:, None]
+        if zero.any():  # a rate of 0 gives no count but 0
+            out[data.values @ zero.T > 0.0] = -np.inf
         return out
 
     def update(self, data: _Counts, gamma: FloatArray, /) -> Self:
@@ -190,6 +194,17 @@ class PoissonHMM(HiddenMarkovModel):
                 raise ModelError(f"n_states is {self.n_states}, but there are only n_samples={rows} observed rows.")
         constant = -gammaln(values + 1.0).sum(axis=1)
         return _Counts(values, seen.astype(np.float64), constant), offsets
+
+    def _stream_logs(self) -> Callable[[Any], FloatArray]:
+        strict, rates = super()._stream_logs(), np.ascontiguousarray(self._emission().rates)
+        with np.errstate(divide="ignore"):
+            log_rates = np.log(rates)
+
+        def logs(z: Any) -> FloatArray:
+            x, out = one_row(z, rates.shape[1]), np.empty((1, len(rates)))
+            return out if poisson_row(x[0], rates, log_rates, out[0]) else strict(z)
+
+        return logs
 
     def _begin(
         self, data: _Counts, offsets: IntArray, rng: np.random.Generator

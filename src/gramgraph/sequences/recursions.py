@@ -344,10 +344,10 @@ def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], obj
 def _door(
     start: Any, transition: Any, logs: Any, lengths: Sequence[int] | None
 ) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-    from gramgraph.sequences._reading import check_chain, offsets_of
+    from gramgraph.sequences._reading import check_chain, numbers, offsets_of
 
     start, transition = check_chain(start, transition)
-    logs = np.ascontiguousarray(logs, dtype=np.float64)
+    logs = numbers("logs", logs)
     if logs.ndim != 2 or logs.shape[1] != len(start):
         raise ModelError(f"logs must have shape (rows, {len(start)}), one column a state; its shape is {logs.shape}.")
     if np.isnan(logs).any() or (logs == np.inf).any():

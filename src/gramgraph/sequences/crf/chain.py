@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Sequence
+from contextlib import suppress
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_is_fitted
 
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.sequences._reading import check_count
 from gramgraph.sequences.crf import inspection
+from gramgraph.sequences.crf.contract import Estimator
 from gramgraph.sequences.crf.decoding import Chain, Rules, allowed_labels, read_rules
 from gramgraph.sequences.crf.encoding import FeatureTable, Tokens
 from gramgraph.sequences.crf.objective import ChainObjective, lay_out
 from gramgraph.sequences.crf.optimize import minimize
 from gramgraph.sequences.crf.perceptron import averaged_perceptron
-from gramgraph.sequences.hmm import generator
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -31,9 +31,10 @@ __all__ = ["LinearChainCRF"]
 
 _ALGORITHMS = ("lbfgs", "ap")
 _MOST_PASSES = 100
+_MUCH_TEXT = 20_000  # positions: who learns from as many will tag many
 
 
-class LinearChainCRF(BaseEstimator):
+class LinearChainCRF(Estimator):
     """p(y | x) = exp(Σ_t Σ_f w[f, y_t] f(x, t) + Σ_t w[y_{t−1}, y_t]) / Z(x): labels of sequences from sparse features.
 
     X is a list of sequences; a sequence is a list with one dict of features a position ({"word": "the", "title": True,
@@ -104,26 +105,38 @@ class LinearChainCRF(BaseEstimator):
     def fit(self, X: Sequence[Any], y: Sequence[Any], *, callback: Any = None) -> Self:
         """Learn the weights; `callback(iteration, objective)` may end it by returning True (not for "ap")."""
         self._check_parameters()
-        table = FeatureTable()
         X, y = list(X), list(y)
         _check_lengths(X, y)
         if not any(len(labels) for labels in y):
             raise ModelError("X holds no position: at least one sequence with one token is needed (minimum of 1).")
         classes, codes = _read_labels(y)
         read_rules(self.constraints, classes)  # a wrong label is told before the work is done
+        self._learn(X, classes, codes, callback)
+        self.classes_ = np.array(classes)
+        self._labels = classes
+        if len(codes) >= _MUCH_TEXT:
+            _give_back()  # what learning took, before the library of compiled lookups comes
+            self._table.prepare()
+        return self
+
+    def _learn(self, X: list[Any], classes: list[Any], codes: Array, callback: Any) -> None:
+        table = FeatureTable()
         tokens = table.encode(X, grow=True)
         layout = lay_out(
             tokens, codes, len(classes), table.size, min_freq=float(self.min_freq),
             all_states=bool(self.all_possible_states), all_transitions=bool(self.all_possible_transitions),
         )  # fmt: skip
-        objective = ChainObjective(tokens, layout, c2=float(self.c2), n_jobs=_jobs(self.n_jobs))
         if self.algorithm == "ap":
+            from gramgraph.sequences.hmm import generator
+
             passes = _MOST_PASSES if self.max_iterations is None else self.max_iterations
             w, history = averaged_perceptron(
-                objective, codes, max_iter=passes, epsilon=self.epsilon, rng=generator(self.random_state)
+                tokens, layout, codes, max_iter=passes, epsilon=self.epsilon, rng=generator(self.random_state)
             )
             self.converged_, self.n_iter_ = history[-1] < self.epsilon, len(history)
         else:
+            objective = ChainObjective(tokens, layout, c2=float(self.c2), n_jobs=_jobs(self.n_jobs))
+            del tokens  # the objective has them in a shorter form
             found = minimize(
                 objective, np.zeros(layout.size), c1=float(self.c1), memory=self.num_memories,
                 max_iter=self.max_iterations, epsilon=self.epsilon, period=self.period, delta=self.delta,
@@ -133,12 +146,9 @@ class LinearChainCRF(BaseEstimator):
             self.converged_, self.n_iter_ = found.converged, len(history) - 1
         self.history_ = np.array(history)
         self.objective_ = float(history[-1])
-        self.classes_ = np.array(classes)
-        self._labels = classes
         whole = Chain(layout.weights(w), Rules.free(len(classes)))
         self._chain, final, size = whole.pruned(layout.new_id)
         self._table = table.renumbered(final, size)
-        return self
 
     def _check_parameters(self) -> None:
         if self.algorithm not in _ALGORITHMS:
@@ -156,10 +166,12 @@ class LinearChainCRF(BaseEstimator):
     # ------------------------------------------------------------------------------------------ questions
 
     def _ready(self, X: Sequence[Any], allowed: Any = None) -> tuple[Chain, Tokens, Array]:
-        check_is_fitted(self, "classes_")
-        rules = read_rules(self.constraints, self._labels)
+        self._check_fitted()
+        model = self._chain
+        if self.constraints is not None:
+            model = Chain(model.weights, read_rules(self.constraints, self._labels))
         tokens = self._table.encode(X)
-        return Chain(self._chain.weights, rules), tokens, allowed_labels(allowed, tokens.offsets, self._labels)
+        return model, tokens, allowed_labels(allowed, tokens.offsets, self._labels)
 
     def predict(self, X: Sequence[Any], *, allowed: Any = None) -> list[list[Any]]:
         """The most probable labeling of every sequence.
@@ -227,19 +239,19 @@ class LinearChainCRF(BaseEstimator):
     @property
     def attributes_(self) -> list[str]:
         """Names of all attributes that have weights."""
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         return self._table.names()
 
     @property
     def state_features_(self) -> dict[tuple[str, Any], float]:
         """{(attribute, label): weight}, without zeros."""
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         return inspection.state_features(self._chain, self._table, self._labels)
 
     @property
     def transition_features_(self) -> dict[tuple[Any, Any], float]:
         """{(label, next label): weight}, without zeros."""
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         return inspection.transition_features(self._chain, self._labels)
 
     def top_state_features(self, n: int = 20, *, label: Any = None, largest: bool = True) -> pd.DataFrame:
@@ -261,7 +273,7 @@ class LinearChainCRF(BaseEstimator):
         """Write the model to one file (.npz: arrays and JSON, nothing that is executed)."""
         from gramgraph.sequences.crf.storage import save
 
-        check_is_fitted(self, "classes_")
+        self._check_fitted()
         save(self, Path(path))
 
     @classmethod
@@ -300,7 +312,15 @@ def _split(rows: Any, offsets: IntArray) -> list[Any]:
     return [rows[a:b] for a, b in pairwise(offsets.tolist())]
 
 
+def _give_back() -> None:
+    """Return free pages of the C allocator to the system, where it is glibc's: it keeps many megabytes otherwise."""
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 def _jobs(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
     from gramgraph.kernels.tiles import jobs
 
-    return 1 if n_jobs is None else jobs(n_jobs)
+    return jobs(n_jobs)

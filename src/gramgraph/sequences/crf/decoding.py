@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import Any, NoReturn
 
 import numpy as np
 
-from gramgraph._numerics import crf as _loops
 from gramgraph.exceptions import ModelError, StateError, did_you_mean
 from gramgraph.sequences.crf.encoding import Tokens
 from gramgraph.sequences.crf.objective import ChainWeights
+from gramgraph.sequences.crf.packing import blocks_of, posteriors, rows_of
+from gramgraph.sequences.crf.recursions import log_posteriors
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["Chain", "Rules", "allowed_labels", "read_rules"]
@@ -106,10 +108,11 @@ class Chain:
 
     def _features(self, tokens: Tokens) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """What the loops take: features (renumbered in place, unknown ones dropped) and weights."""
+        from gramgraph._numerics.crf import part_features
+
         w = self.weights
-        size = w.n_dense + len(w.sp_ptr) - 1
         mid = np.empty(len(tokens.ptr) - 1, dtype=np.int64)
-        _loops.part_features(tokens.ptr, tokens.ids, tokens.data, np.arange(size, dtype=np.int32), w.n_dense, mid)
+        part_features(tokens.ptr, tokens.ids, tokens.data, np.empty(0, dtype=np.int32), w.n_dense, mid)
         return (tokens.ptr, mid, tokens.ids, tokens.data), (w.dense, w.sp_ptr, w.sp_label, w.sp_weight, w.n_dense)
 
     def _logs(self, width: int) -> tuple[FloatArray, FloatArray]:
@@ -120,51 +123,60 @@ class Chain:
         start[:K][self.rules.start] = 0.0
         return A, start
 
+    @cached_property
+    def _padded_logs(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(transitions, their transpose, start) as the loop of best paths takes them."""
+        A, start = self._logs(self.weights.width)
+        return A.ravel(), np.ascontiguousarray(A.T).ravel(), start
+
     def viterbi(self, tokens: Tokens, allowed: Array) -> tuple[Array, FloatArray]:
         """(labels (N,), scores (S,)) of the best paths, in O(N K²)."""
+        from gramgraph._numerics.crf import viterbi
+
         features, weights = self._features(tokens)
-        width = self.weights.width
-        A, start = self._logs(width)
         labels = np.empty(len(tokens.ptr) - 1, dtype=np.int32)
         best = np.zeros(len(tokens.offsets) - 1)
-        _loops.viterbi(
-            tokens.offsets, *features, *weights, A.ravel(), np.ascontiguousarray(A.T).ravel(), start, allowed, self.K,
-            width, labels, best,
+        viterbi(
+            tokens.offsets, *features, *weights, *self._padded_logs, allowed, self.K, self.weights.width, labels, best
         )  # fmt: skip
-        _refuse(best, "no labeling of sequence {} keeps the constraints.")
+        if (best == -np.inf).any():
+            _refuse(int(np.argmax(best == -np.inf)))
         return labels, best
 
     def marginals(self, tokens: Tokens, allowed: Array) -> tuple[FloatArray, FloatArray]:
         """(p(label at t | x) (N, K), log Z (S,)) by scaled forward–backward, with logarithms where numbers end."""
-        features, weights = self._features(tokens)
-        K, width = self.K, self.weights.width
-        M, MT, shift = self.weights.exp_transitions(self.rules.steps)
-        start = np.zeros(width)
-        start[:K] = self.rules.start
-        out = np.empty((len(tokens.ptr) - 1, K))
-        lengths = np.diff(tokens.offsets)
-        log_z, failed = np.zeros(len(lengths)), np.zeros(len(lengths), dtype=np.bool_)
-        _loops.marginals(
-            tokens.offsets, *features, *weights, M, MT, start, allowed, K, width, out, log_z, failed
-        )  # fmt: skip
-        log_z += shift * np.maximum(lengths - 1, 0)
-        if failed.any():
-            A, first = self._logs(K)
-            scores = self._scores(features, weights, allowed)
-            for s in np.flatnonzero(failed):
-                rows = slice(int(tokens.offsets[s]), int(tokens.offsets[s + 1]))
-                log_z[s] = _loops.log_posteriors(scores[rows], A, first, out[rows], np.empty((K, K)))
-            _refuse(log_z, "no labeling of sequence {} keeps the constraints.")
-        return out, log_z
+        scores = self._scores(*self._features(tokens), allowed[:0])
+        shift = float(self.weights.transitions.max())
+        M = np.exp(self.weights.transitions - shift) * self.rules.steps
+        A, first = self._logs(self.K)
+        log_z = np.zeros(len(tokens.offsets) - 1)
+        blocks, loop = blocks_of(tokens.offsets, self.K)
+        for sequences, rows, steps in blocks:
+            limits = allowed[rows] if len(allowed) else None
+            gamma = scores[rows]
+            _, found, good = posteriors(gamma, M, self.rules.start.astype(float), limits, steps, loop)
+            found += shift * (np.diff(tokens.offsets)[sequences] - 1)
+            for s, at in zip(np.flatnonzero(~good), rows_of(steps, np.flatnonzero(~good)), strict=True):
+                exact = scores[rows[at]]
+                if limits is not None:
+                    exact[~limits[at]] = -np.inf
+                found[s], gamma[at], _ = log_posteriors(exact, A, first)
+                if found[s] == -np.inf:
+                    _refuse(int(sequences[s]))
+            log_z[sequences] = found
+            scores[rows] = gamma / gamma.sum(axis=1, keepdims=True)  # the sum is 1 but for rounding
+        return scores, log_z
 
     def scores(self, tokens: Tokens, allowed: Array) -> FloatArray:
         """Σ of the weights of state features, (N, K); −inf where a label is not allowed."""
         return self._scores(*self._features(tokens), allowed)
 
     def _scores(self, features: tuple[Any, ...], weights: tuple[Any, ...], allowed: Array) -> FloatArray:
+        from gramgraph._numerics.crf import token_scores
+
         N, width = len(features[1]), self.weights.width
         rows = np.empty(N * width)
-        _loops.token_scores(*features, *weights, width, 0, N, rows)
+        token_scores(*features, *weights, width, 0, N, rows)
         found = np.ascontiguousarray(rows.reshape(N, width)[:, : self.K])
         if len(allowed):
             found[~allowed] = -np.inf
@@ -172,6 +184,8 @@ class Chain:
 
     def n_best(self, tokens: Tokens, allowed: Array, k: int) -> list[tuple[Array, FloatArray]]:
         """For every sequence (labels (n, T), scores (n,)) of its n ≤ k best paths."""
+        from gramgraph._numerics.crf import best_paths
+
         scores = self.scores(tokens, allowed)
         A, start = self._logs(self.K)
         found = []
@@ -180,7 +194,7 @@ class Chain:
                 found.append((np.empty((1, 0), dtype=np.int64), np.zeros(1)))
                 continue
             values, labels = np.empty(k), np.empty((k, int(hi - lo)), dtype=np.int64)
-            n = _loops.best_paths(scores[lo:hi], A, start, k, values, labels)
+            n = best_paths(scores[lo:hi], A, start, k, values, labels)
             found.append((labels[:n], values[:n]))
         return found
 
@@ -229,7 +243,5 @@ class Chain:
         )
 
 
-def _refuse(values: FloatArray, text: str) -> None:
-    bad = np.flatnonzero(values == -np.inf)
-    if len(bad):
-        raise ModelError(text.format(int(bad[0])))
+def _refuse(sequence: int) -> NoReturn:
+    raise ModelError(f"no labeling of sequence {sequence} keeps the constraints.")

@@ -16,7 +16,6 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._numerics import feature_dicts as _quick
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -54,7 +53,8 @@ class FeatureTable:
         self.levels: dict[str, dict[Any, int]] = {}  # name → value → number; for numbers as values the entries 1 and 0
         self.plain: dict[str, int] = {}  # features that are one string
         self.size = 0
-        self._known: dict[str, int] | None = {}  # attribute → number; None: made when it is needed
+        self._known: dict[str, int] | None = None  # attribute → number; made when two names could write the same one
+        self._stems: set[str] = set()  # what stands before the colons of names
         self._twins: frozenset[str] = frozenset()  # names whose attributes another name could write as well
         self._quick: tuple[Array, ...] | None = None  # for compiled lookups, made at the first
 
@@ -66,7 +66,7 @@ class FeatureTable:
     def encode(self, X: Sequence[Any], *, grow: bool = False) -> Tokens:
         """The numbers of all features of X; unknown attributes get new ones (`grow`) or a negative one."""
         if not grow:
-            self._prepare()
+            self.prepare()
         lengths = np.fromiter((len(_tokens(x, s)) for s, x in enumerate(X)), np.int64, len(X))
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         ids = np.empty(max(1024, 16 * int(offsets[-1])), dtype=np.int32)
@@ -114,9 +114,7 @@ class FeatureTable:
             keys = list(chain.from_iterable(tokens))
             values = list(chain.from_iterable(map(dict.values, tokens)))
             if grow:
-                for key in keys:
-                    if key not in levels:
-                        levels[key] = {}
+                self._add_names(keys)
             empty: dict[Any, int] = {}
             level = map(levels.get, keys, repeat(empty))
             found = np.fromiter(map(dict.get, level, values, repeat(_UNKNOWN)), np.int32, len(keys))
@@ -137,8 +135,24 @@ class FeatureTable:
                     odd.append((at, weight))
         return found, sizes, odd
 
+    def _add_names(self, keys: list[str]) -> None:
+        for key in keys:
+            if key not in self.levels:
+                stems = _stems(key)
+                if self._known is None and (key in self._stems or not self.levels.keys().isdisjoint(stems)):
+                    self._by_full_name()
+                self.levels[key] = {}
+                self._stems.update(stems)
+
+    def _by_full_name(self) -> dict[str, int]:
+        if self._known is None:
+            self._known = {found: i for i, found in enumerate(self.names())}
+        return self._known
+
     def _compiled(self, tokens: list[Any]) -> tuple[Array, Array, list[tuple[int, float]]] | None:
         """What `_stretch` gives, by a compiled loop; None where Python code has to look."""
+        from gramgraph._numerics import feature_dicts as _quick
+
         assert self._quick is not None
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
         size = int(sizes.sum())
@@ -149,16 +163,23 @@ class FeatureTable:
         odd = np.empty(0, np.int64) if ones else np.flatnonzero(data != 1.0)
         return found, sizes, list(zip(odd.tolist(), data[odd].tolist(), strict=True))
 
-    def _prepare(self) -> None:
-        """The table of compiled lookups: every name, and every name with a value, by their hashes."""
-        if self._quick is not None or self._twins or self.plain or not _quick.usable():
+    def prepare(self) -> None:
+        """Make the table of compiled lookups, once: every name, and every name with a value, by their hashes."""
+        if self._quick is not None or self._twins or self.plain:
             return
-        pairs = [(key, value, i) for key, level in self.levels.items() for value, i in level.items() if value != 0.0]
-        names = np.array([*map(hash, self.levels), *(hash(key) for key, _, _ in pairs)], dtype=np.int64)
-        values = np.array([_quick.NAME] * len(self.levels) + [
-            hash(value) if isinstance(value, str) else _quick.NUMBER for _, value, _ in pairs
-        ], dtype=np.int64)  # fmt: skip
-        numbers = np.array([-1] * len(self.levels) + [i for _, _, i in pairs], dtype=np.int32)
+        from gramgraph._numerics import feature_dicts as _quick
+
+        if not _quick.usable():
+            return
+        levels = [{value: i for value, i in level.items() if value != 0.0} for level in self.levels.values()]
+        sizes = [len(level) for level in levels]
+        n, size = len(levels), sum(sizes)
+        names = np.fromiter(map(hash, self.levels), np.int64, n)
+        names = np.concatenate([names, np.repeat(names, sizes)])
+        values, numbers = np.full(n + size, _quick.NAME, dtype=np.int64), np.full(n + size, -1, dtype=np.int32)
+        flat = chain.from_iterable(levels)
+        values[n:] = np.fromiter((hash(v) if isinstance(v, str) else _quick.NUMBER for v in flat), np.int64, size)
+        numbers[n:] = np.fromiter(chain.from_iterable(map(dict.values, levels)), np.int32, size)
         marks = _quick.mixed(names.view(np.uint64), values.view(np.uint64))
         size = 1 << max(4, (2 * len(marks)).bit_length())
         places, table = np.zeros(size, dtype=np.uint64), np.empty(size, dtype=np.int32)
@@ -190,7 +211,7 @@ class FeatureTable:
             )
         level = self.levels[key]
         if value not in level:
-            level[str(value)] = self._attribute(f"{key}:{value}", True)
+            level[str(value)] = self._next() if self._known is None else self._attribute(f"{key}:{value}", True)
         return level[value]
 
     def _number(
@@ -210,7 +231,7 @@ class FeatureTable:
         if level is None:
             return self._attribute(key, False), weight
         if grow and 1.0 not in level:
-            level[1.0] = self._attribute(key, True)
+            level[1.0] = self._next() if self._known is None else self._attribute(key, True)
             level[0.0] = _ZERO - level[1.0]
         if not weight:
             return level.get(0.0, _NOTHING), 1.0
@@ -218,15 +239,16 @@ class FeatureTable:
 
     def _attribute(self, name: str, grow: bool) -> int:
         """The number of an attribute by its full name."""
-        known = self._known
-        if known is None:
-            known = self._known = {found: i for i, found in enumerate(self.names())}
+        known = self._by_full_name()
         found = known.get(name)
         if found is not None:
             return found
         if not grow:
             return _UNKNOWN
-        known[name] = self.size
+        known[name] = self._next()
+        return self.size - 1
+
+    def _next(self) -> int:
         self.size += 1
         return self.size - 1
 
@@ -267,14 +289,15 @@ class FeatureTable:
     def closed(self) -> FeatureTable:
         """This table, done with growing: the full names are forgotten, and names that overlap are marked."""
         self._known = None
-        twins = set()
-        for key in self.levels:
-            parts = key.split(":")
-            for i in range(1, len(parts)):
-                if (short := ":".join(parts[:i])) in self.levels:
-                    twins |= {key, short}
+        self._stems = set()
+        twins = {name for key in self.levels for stem in _stems(key) if stem in self.levels for name in (key, stem)}
         self._twins = frozenset(self.levels) if self.plain else frozenset(twins)
         return self
+
+
+def _stems(name: str) -> list[str]:
+    """What stands before the colons of a name: such a name could write the same attribute, `a: "b:c"` as `a:b: "c"`."""
+    return [name[:i] for i, letter in enumerate(name) if letter == ":"]
 
 
 def _tokens(x: Any, s: int) -> Any:

@@ -7,14 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramgraph._numerics import crf as _loops
 from gramgraph.sequences.crf.encoding import Tokens
+from gramgraph.sequences.crf.packing import Batch, Batches, posteriors, rows_of
+from gramgraph.sequences.crf.recursions import log_posteriors
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["ChainObjective", "ChainWeights", "Layout", "lay_out", "padded"]
 
 _SPARSE_LABELS = 3  # attributes with at most this many labels keep a list instead of a row
 _COUNT_CELLS = 1 << 25  # attributes × labels counted at a time
+_COUNT_ROWS = 8192  # and positions
 
 
 def padded(K: int) -> int:
@@ -88,9 +90,8 @@ def lay_out(
     tokens: Tokens, y: Array, K: int, size: int, *, min_freq: float, all_states: bool, all_transitions: bool
 ) -> Layout:
     """Count features and decide which have weights: those seen (at least min_freq times), or all with all labels."""
-    uses = np.zeros(size, dtype=np.int64)
-    _loops.count_uses(tokens.ids, uses)
     attribute, label, count = _count(tokens, y, K, size, min_freq, all_states)
+    uses = np.bincount(attribute, count, minlength=size)
     labels = np.bincount(attribute, minlength=size)
     is_dense = labels > min(_SPARSE_LABELS, K - 1)
     # dense first, then sparse, each by frequency: what is looked at often stands together
@@ -126,12 +127,12 @@ def _count(
     found: list[tuple[IntArray, FloatArray]] = []
     for low in range(0, size, block):
         high = min(size, low + block)
-        counts, seen = np.zeros((high - low) * K), np.zeros((high - low) * K, dtype=np.uint8)
-        _loops.count_features(tokens.ptr, tokens.ids, tokens.data, y, K, low, high, counts, seen)
+        counts, seen = np.zeros((high - low) * K), np.zeros((high - low) * K, dtype=np.bool_)
+        _add_counts(tokens, y, K, low, high, counts, seen)
         if all_states:
             wanted = np.repeat(seen.reshape(-1, K).any(axis=1), K)
         else:
-            wanted = (seen > 0) & (counts >= min_freq) if min_freq > 0 else seen > 0
+            wanted = seen & (counts >= min_freq) if min_freq > 0 else seen
         places = np.flatnonzero(wanted)
         found.append((places + low * K, counts[places]))
     places = np.concatenate([p for p, _ in found]) if found else np.empty(0, np.int64)
@@ -139,73 +140,84 @@ def _count(
     return places // K, places % K, counts
 
 
+def _add_counts(tokens: Tokens, y: Array, K: int, low: int, high: int, counts: FloatArray, seen: Array) -> None:
+    """counts[(f − low) · K + label] += value, and seen = True, for the attributes low … high − 1.
+
+    A number −3 − f says that attribute f stands there with the value 0: seen, and nothing to count.
+    """
+    for a in range(0, len(y), _COUNT_ROWS):
+        ptr = tokens.ptr[a : a + _COUNT_ROWS + 1]
+        at = slice(int(ptr[0]), int(ptr[-1]))
+        ids = tokens.ids[at].astype(np.int64)
+        attribute = np.where(ids >= 0, ids, -3 - ids)
+        here = (attribute >= low) & (attribute < high)
+        cells = ((attribute - low) * K + np.repeat(y[a : a + _COUNT_ROWS], np.diff(ptr)))[here]
+        seen[cells] = True
+        live = (ids >= 0)[here]
+        np.add.at(counts, cells[live], tokens.data[at][here][live] if len(tokens.data) else 1.0)
+
+
 class ChainObjective:
     """f(w) = −Σ log p(y | x) + c2 ‖w‖², and its gradient, over all sequences.
 
-    One evaluation costs O(features · K + positions · K²). The tokens are renumbered in place: they belong to the
-    objective from here on.
+    One evaluation costs O(features · K + positions · K²), in products of sparse and small dense matrices. The tokens
+    are copied: they may be forgotten.
     """
 
     def __init__(self, tokens: Tokens, layout: Layout, *, c2: float = 0.0, n_jobs: int = 1) -> None:
         self.layout, self.c2 = layout, c2
-        self.offsets, self.ptr, self.ids, self.data = tokens.offsets, tokens.ptr, tokens.ids, tokens.data
-        self.mid = np.empty(len(self.ptr) - 1, dtype=np.int64)
-        _loops.part_features(self.ptr, self.ids, self.data, layout.new_id, layout.n_dense, self.mid)
-        lengths = np.diff(self.offsets)
-        self.n_pairs = int(np.maximum(lengths - 1, 0).sum())
-        cuts = np.searchsorted(self.offsets, np.linspace(0, self.offsets[-1], n_jobs + 1)[1:-1])
-        self._cuts = [0, *(int(c) for c in cuts), len(lengths)]
+        self.data = Batches(tokens, layout.new_id, layout.n_dense, layout.sp_ptr, layout.sp_label, layout.K)
+        self.n_pairs = int(np.maximum(np.diff(tokens.offsets) - 1, 0).sum())
+        self._jobs = n_jobs
+        self._dense_at = layout.dense_at // layout.width * layout.K + layout.dense_at % layout.width
 
     def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
         """(f, gradient)."""
         layout = self.layout
-        weights = layout.weights(w)
-        M, MT, shift = weights.exp_transitions()
-        spans = list(zip(self._cuts[:-1], self._cuts[1:], strict=True))
-        if len(spans) == 1:
-            parts = [self._part(weights, M, MT, *spans[0])]
+        n, m, K = len(layout.dense_at), len(layout.sp_label), layout.K
+        dense, A = np.zeros((layout.n_dense, K)), np.zeros((K, K))
+        dense.ravel()[self._dense_at] = w[:n]
+        A.ravel()[layout.transition_at] = w[n + m :]
+        weights = (self.data.rows(dense), w[n : n + m], A)
+        batches = self.data.batches
+        if self._jobs == 1 or len(batches) == 1:
+            parts = [self._part(weights, batches)]
         else:
-            with ThreadPoolExecutor(len(spans)) as pool:
-                parts = list(pool.map(lambda span: self._part(weights, M, MT, *span), spans))
-        dense, sparse, expected = parts[0][1:]
+            with ThreadPoolExecutor(self._jobs) as pool:
+                parts = list(pool.map(lambda k: self._part(weights, batches[k :: self._jobs]), range(self._jobs)))
+        counts, lists, pairs = parts[0][1:]
         for part in parts[1:]:
-            dense, sparse, expected = dense + part[1], sparse + part[2], expected + part[3]
-        g = np.concatenate([dense[layout.dense_at], sparse, expected.ravel()[layout.transition_at]])
+            counts, lists, pairs = counts + part[1], lists + part[2], pairs + part[3]
+        found = self.data.attributes(counts)
+        g = np.concatenate([found.ravel()[self._dense_at], lists, pairs.ravel()[layout.transition_at]])
         g -= layout.observed
-        f = sum(part[0] for part in parts) + self.n_pairs * shift - float(layout.observed @ w)
+        f = sum(part[0] for part in parts) - float(layout.observed @ w)
         if self.c2:
             f += self.c2 * float(w @ w)
             g += (2.0 * self.c2) * w
         return f, g
 
     def _part(
-        self, weights: ChainWeights, M: FloatArray, MT: FloatArray, first: int, last: int
+        self, weights: tuple[FloatArray, FloatArray, FloatArray], batches: list[Batch]
     ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """Σ log Z without the shift of transitions, and expected counts, of some sequences."""
-        layout = self.layout
-        K, width = layout.K, layout.width
-        dense, sparse = np.zeros(len(weights.dense)), np.zeros(len(weights.sp_label))
-        pairs, failed = np.zeros(len(M)), np.zeros(len(self.offsets) - 1, dtype=np.bool_)
-        features = (self.ptr, self.mid, self.ids, self.data)
-        lists = (weights.sp_ptr, weights.sp_label, weights.sp_weight)
-        total = _loops.chain_gradient(
-            self.offsets, *features, weights.dense, *lists, layout.n_dense, M, MT, K, width, first, last,
-            dense, sparse, pairs, failed,
-        )  # fmt: skip
-        pairs *= M
-        steps = pairs.reshape(width, width)[:K, :K]
-        shift = float(weights.transitions.max())
-        for s in np.flatnonzero(failed):
-            lo, hi = int(self.offsets[s]), int(self.offsets[s + 1])
-            rows, gamma, more = np.empty((hi - lo) * width), np.zeros((hi - lo, width)), np.empty((K, K))
-            _loops.token_scores(*features, weights.dense, *lists, layout.n_dense, width, lo, hi, rows)
-            scores = rows.reshape(-1, width)[:, :K]
-            total += _loops.log_posteriors(scores, weights.transitions, np.zeros(K), gamma[:, :K], more)
-            total -= (hi - lo - 1) * shift
-            steps += more
-            for t in range(lo, hi):
-                _loops.scatter(
-                    *features, len(self.data) > 0, *lists[:2], layout.n_dense, width, t, gamma.ravel(),
-                    (t - lo) * width, dense, sparse,
-                )  # fmt: skip
-        return float(total), dense, sparse, steps
+        """Σ log Z, and expected counts (columns, lists, transitions), of some batches."""
+        rows, lists, A = weights
+        shift = float(A.max())
+        M = np.exp(A - shift)
+        counts, more, pairs = np.zeros_like(rows), np.zeros_like(lists), np.zeros_like(A)
+        total = 0.0
+        for batch in batches:
+            gamma = batch.scores(rows, lists)
+            for at, steps in batch.blocks:
+                block = gamma[at : at + steps[-1]]
+                found, log_z, good = posteriors(block, M, None, None, steps, self.data.loop)
+                pairs += found * M
+                total += float(log_z.sum()) + shift * (steps[-1] - steps[1])
+                if not good.all():
+                    scores = batch.scores(rows, lists)[at : at + steps[-1]]
+                    for some in rows_of(steps, np.flatnonzero(~good)):
+                        exact, block[some], found = log_posteriors(scores[some], A, np.zeros(len(A)))
+                        pairs += found
+                        total += exact - shift * (len(some) - 1)
+            batch.add_counts(gamma, counts, more)
+        return total, counts, more, pairs

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from gramgraph._numerics import crf as _loops
-from gramgraph.sequences.crf.objective import ChainObjective
+from gramgraph.sequences.crf.encoding import Tokens
+from gramgraph.sequences.crf.objective import Layout
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["averaged_perceptron"]
 
 
 def averaged_perceptron(
-    objective: ChainObjective, y: Array, *, max_iter: int, epsilon: float, rng: np.random.Generator
+    tokens: Tokens, layout: Layout, y: Array, *, max_iter: int, epsilon: float, rng: np.random.Generator
 ) -> tuple[FloatArray, tuple[float, ...]]:
-    """(weights as the vector of the objective's layout, share of wrong labels in every pass).
+    """(weights as the vector of the layout, share of wrong labels in every pass). The tokens are renumbered in place.
 
     Sequences come in a new order in every pass; it stops after max_iter passes or when the share of wrong labels is
     below epsilon. One pass costs about as much as tagging the data.
     """
-    layout = objective.layout
+    from gramgraph._numerics.crf import part_features
+    from gramgraph._numerics.crf_perceptron import perceptron_epoch
+
     K, width = layout.K, layout.width
     n, m = len(layout.dense_at), len(layout.sp_label)
     active = np.zeros(layout.n_dense * width, dtype=np.bool_)
@@ -30,11 +32,13 @@ def averaged_perceptron(
     A = np.full(width * width, -np.inf)
     A.reshape(width, width)[:K, :K] = 0.0
     AT, sA = A.copy(), np.zeros((K, K))
-    features = (objective.offsets, objective.ptr, objective.mid, objective.ids, objective.data)
+    mid = np.empty(len(tokens.ptr) - 1, dtype=np.int64)
+    part_features(tokens.ptr, tokens.ids, tokens.data, layout.new_id, layout.n_dense, mid)
+    features = (tokens.offsets, tokens.ptr, mid, tokens.ids, tokens.data)
     count, history = 1, []
-    S = len(objective.offsets) - 1
+    S = len(tokens.offsets) - 1
     for _ in range(max_iter):
-        loss, count = _loops.perceptron_epoch(
+        loss, count = perceptron_epoch(
             rng.permutation(S), *features, y, layout.sp_ptr, layout.sp_label, layout.n_dense, K, width, active,
             active_steps.reshape(K, K), count, w, s, wl, sl, A, AT, sA,
         )  # fmt: skip

@@ -1,0 +1,147 @@
+"""Learning of linear-chain conditional random fields: objective and gradient, optimum, what it loads, its contract."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gramgraph as gg
+from gramgraph.sequences.crf import packing
+from gramgraph.sequences.crf.encoding import FeatureTable
+from gramgraph.sequences.crf.optimize import minimize
+from tests.sequences.crf_cases import LABELS, choose_way, drawn, objective_of
+
+
+@pytest.fixture(params=["products", "loop"])
+def way(request, monkeypatch):
+    choose_way(request.param, monkeypatch)
+
+
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("all_states", [False, True])
+@pytest.mark.usefixtures("way")
+def test_gradient_equals_differences(rng, values, all_states):
+    X, y = drawn(rng, values=values)
+    f = objective_of(X, y, c2=0.3, all_states=all_states, all_transitions=all_states)
+    w = rng.normal(size=f.layout.size)
+    value, g = f(w)
+    for k in range(f.layout.size):
+        e = np.zeros(len(w))
+        e[k] = 1e-5
+        assert (f(w + e)[0] - f(w - e)[0]) / 2e-5 == pytest.approx(g[k], abs=2e-6)
+    assert f(w)[0] == value
+
+
+@pytest.mark.usefixtures("way")
+def test_scores_beyond_the_range_of_exp_are_learned_with_logarithms(rng):
+    X, y = drawn(rng, values=True)
+    f = objective_of(X, y)
+    w = 600.0 * rng.normal(size=f.layout.size)
+    value, g = f(w)
+    assert np.isfinite(value)
+    assert value > 0
+    d = rng.normal(size=len(w))
+    assert (f(w + 1e-4 * d)[0] - f(w - 1e-4 * d)[0]) / 2e-4 == pytest.approx(g @ d, rel=1e-4)
+
+
+def test_threads_give_the_same_objective(rng):
+    X, y = drawn(rng, S=40)
+    one, two = objective_of(X, y), objective_of(X, y, n_jobs=2)
+    w = rng.normal(size=one.layout.size)
+    assert one(w)[0] == pytest.approx(two(w)[0], rel=1e-13)
+    np.testing.assert_allclose(one(w)[1], two(w)[1], atol=1e-12)
+
+
+def test_objective_is_the_negative_log_likelihood(rng):
+    X, y = drawn(rng)
+    crf = gg.LinearChainCRF(c2=0.5, epsilon=1e-8, delta=0.0).fit(X, y)
+    weights = np.array([*crf.state_features_.values(), *crf.transition_features_.values()])
+    assert crf.objective_ == pytest.approx(-crf.log_likelihood(X, y).sum() + 0.5 * weights @ weights, rel=1e-10)
+
+
+def test_l1_gives_zeros_and_meets_the_conditions_of_an_optimum(rng):
+    X, y = drawn(rng, S=60)
+    c1, c2 = 1.5, 0.1
+    f = objective_of(X, y, c2=c2)
+    found = minimize(f, np.zeros(f.layout.size), c1=c1, epsilon=1e-7, delta=0.0)
+    g = f(found.w)[1]
+    zero = found.w == 0.0
+    assert 0 < zero.sum() < len(zero)
+    assert (np.abs(g[zero]) <= c1 + 1e-5).all()
+    np.testing.assert_allclose(g[~zero], -c1 * np.sign(found.w[~zero]), atol=1e-4)
+    crf = gg.LinearChainCRF(c1=c1, c2=c2, epsilon=1e-7, delta=0.0).fit(X, y)
+    assert len(crf.state_features_) + len(crf.transition_features_) == (~zero).sum()
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_groups_blocks_and_batches_do_not_change_the_objective(rng, monkeypatch, values):
+    X, y = drawn(rng, S=150, longest=9, values=values)
+    whole = objective_of(X, y, c2=0.1)
+    assert len(whole.data.members) > 1
+    monkeypatch.setattr(packing, "_CELLS", 60)
+    monkeypatch.setattr(packing, "_BATCH", 200)
+    monkeypatch.setattr(packing, "_ENTRIES", 50)
+    parts = objective_of(X, y, c2=0.1)
+    assert len(parts.data.batches) > 5
+    assert any(len(batch.blocks) > 1 for batch in parts.data.batches)
+    monkeypatch.setattr(packing, "_GROUPED", 0)
+    plain = objective_of(X, y, c2=0.1)
+    assert len(plain.data.members) == 0
+    w = rng.normal(size=whole.layout.size)
+    for other in (parts, plain):
+        assert other(w)[0] == pytest.approx(whole(w)[0], rel=1e-13)
+        np.testing.assert_allclose(other(w)[1], whole(w)[1], atol=1e-11)
+
+
+def test_an_attribute_that_stands_twice_counts_twice(rng):
+    y = [[LABELS[int(k)] for k in rng.integers(0, 3, 4)] for _ in range(30)]
+    words = [[f"w{k}" for k in rng.integers(0, 3, 4)] for _ in range(30)]
+    twice = objective_of([[[w, w] for w in x] for x in words], y)
+    double = objective_of([[{w: 2.0} for w in x] for x in words], y)
+    w = rng.normal(size=twice.layout.size)
+    assert twice(w)[0] == pytest.approx(double(w)[0], rel=1e-13)
+    np.testing.assert_allclose(twice(w)[1], double(w)[1], atol=1e-11)
+
+
+def test_names_that_write_the_same_attribute_share_its_number():
+    table = FeatureTable()
+    found = table.encode([[{"a": "b:c", "n": "x"}, {"a:b": "c"}, {"a": {"b": "c"}}, {"n:x": 1.0}]], grow=True)
+    assert table.names() == ["a:b:c", "n:x"]
+    assert found.ids.tolist() == [0, 1, 0, 0, 1]
+    assert table.encode([[["n:x", "a:b:c", "new"]]], grow=True).ids.tolist() == [1, 0, 2]
+
+
+def test_learning_and_its_answers_keep_scikit_learns_contract(rng):
+    from sklearn.base import clone
+    from sklearn.exceptions import NotFittedError
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.utils import get_tags
+
+    X, y = drawn(rng, S=30)
+    crf = gg.LinearChainCRF(c1=0.1, constraints="BIO")
+    assert repr(crf) == "LinearChainCRF(c1=0.1, constraints='BIO')"
+    assert clone(crf).get_params() == crf.get_params()
+    assert crf.set_params(c1=0.2).c1 == 0.2
+    with pytest.raises(gg.ModelError, match="'epsilom' is not a parameter of LinearChainCRF.*Did you mean 'epsilon'"):
+        crf.set_params(epsilom=1.0)
+    with pytest.raises(NotFittedError, match="Call fit first"):
+        crf.predict(X)
+    assert get_tags(crf).target_tags.required
+    assert not get_tags(crf).input_tags.two_d_array
+    search = GridSearchCV(gg.LinearChainCRF(), {"c2": [1e-3, 1e3]}, cv=2).fit(X, y)
+    assert search.best_params_ == {"c2": 1e-3}
+    assert make_pipeline(gg.LinearChainCRF(c2=1e-3)).fit(X, y).score(X, y) > 0.5
+
+
+def test_learning_loads_neither_the_compiler_nor_scikit_learn():
+    code = (
+        "import sys\nfrom gramgraph import LinearChainCRF\n"
+        "LinearChainCRF().fit([[{'a': 'x'}, {'a': 'y'}]] * 50, [['p', 'q']] * 50)\n"
+        "print([name for name in ('numba', 'llvmlite', 'sklearn', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
