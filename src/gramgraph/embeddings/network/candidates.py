@@ -4,6 +4,7 @@ All of them work on the joint mass P of cells, so that their cost does not grow 
 ridge   1 + W_x P W_y, the least-squares ratio in the span of kernel eigenfunctions, penalties λ
 smooth  S_x P S_yᵀ, kernel (or histogram) smoothing of the ratio
 regress y = f(x) + s(x)·noise with f by kernel ridge regression and a kernel density for the noise
+torus   mixtures of wrapped normal densities of two angles, on the 256² points of a grid
 copula  the Gaussian copula of normal scores
 """
 
@@ -18,6 +19,7 @@ import numpy as np
 from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.density import line_density
 from gramgraph.embeddings.network.ends import End
+from gramgraph.embeddings.network.torus import TorusMixture, binned, crossed
 from gramgraph.typing import FloatArray
 
 __all__ = ["Candidate", "Pair", "balanced", "candidates"]
@@ -28,6 +30,7 @@ _SMOOTH = (0.01, 0.02, 0.04)  # widths as shares of the cells
 _UNEVEN = tuple(  # widths of x and of y: what jumps is sharp along one of them, and smooth along the other
     pair for narrow, wide in ((0.005, 0.05), (0.01, 0.08), (0.02, 0.12)) for pair in ((narrow, wide), (wide, narrow))
 )
+_MIXTURES = ((8, 0.05), (16, 0.3), (16, 0.1), (32, 0.3), (32, 0.1))  # on the torus: components, spread
 _PENALTIES = np.geomspace(1e-7, 1e-2, 7)
 _FLOOR = 1e-3
 _DISTINCT = 40  # numbers with at most so many different values are also looked at one by one
@@ -138,6 +141,8 @@ def candidates(pair: Pair, edge: str, *, quick: bool = False) -> Iterator[Candid
     if lines and not quick:
         for first, second in _UNEVEN:
             yield _smooth(pair, "kernel", first, second)
+        if x.domain == y.domain == "circle":
+            yield from _torus(pair)
     if edge == "auto" and lines:
         yield _copula(pair)
     if quick:
@@ -203,6 +208,30 @@ def _tables(pair: Pair) -> Iterator[Candidate]:
         return
     for number in _BLOCKS:
         yield _smooth(pair, "blocks", float(number))
+
+
+# ------------------------------------------------------------------------------------------ two angles
+
+
+def _torus(pair: Pair) -> Iterator[Candidate]:
+    """Mixtures of normal densities on the torus; rows are left out by parts."""
+    x, y = pair.x.axis, pair.y.axis
+    assert isinstance(x, LineAxis) and isinstance(y, LineAxis)
+    points, counts, of_row = binned(np.stack([_angles(end, pair.rows) for end in (pair.x, pair.y)], axis=1))
+    ends = [axis.density.grid[axis.anchors] for axis in (x, y)]
+    for i, (size, spread) in enumerate(_MIXTURES):
+        found = TorusMixture.of(points, counts, size=size, spread=spread, seed=i)
+        R, _, _ = balanced(found.table(*ends), x.q, y.q)
+        change = 1.0 / found.ratio(points)
+        for out, without in crossed(found, points, counts):
+            change[out] *= without.ratio(points[out])
+        yield Candidate(f"torus {size} {spread:g}", R, pair.values(R) * change[of_row])
+
+
+def _angles(end: End, rows: Any) -> FloatArray:
+    assert isinstance(end.axis, LineAxis)
+    angles = end.axis.density.coordinate.forward(end.axis.read(end.values))
+    return angles if rows is None else np.asarray(angles[rows])
 
 
 # ------------------------------------------------------------------------------------------ functions with noise

@@ -1,4 +1,7 @@
-"""The distribution of one number or angle by itself: kernel densities of several widths, mixed by leave-one-out."""
+"""The distribution of one number or angle by itself: kernel densities of several widths, mixed by leave-one-out.
+
+Of angles, mixtures of wrapped normal densities are parts as well.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,14 @@ from typing import Any
 import numpy as np
 
 from gramgraph.embeddings.network.mixing import mixture_weights
+from gramgraph.embeddings.network.torus import TorusMixture, crossed
 from gramgraph.typing import FloatArray
 
 __all__ = ["Coordinate", "LineDensity", "line_density"]
 
 _GRID = 512
 _WIDTHS = 12
+_MIXTURES = ((4, 0.05), (8, 0.15), (12, 0.15))  # of angles: components, spread
 _TINY = 1e-12
 
 
@@ -132,6 +137,7 @@ def line_density(x: Any, domain: str = "real", *, others: Any = None, grid: int 
 
     Gaussian kernels of twelve widths in the coordinate t, binned linearly on the grid (each width is one FFT). Their
     weights maximize the leave-one-out likelihood (EM) and that of `others`, held-out values. O(n + G log G) a width.
+    For angles there are also mixtures of wrapped normal densities, judged by parts of the grid that are left out.
 
     >>> line_density([1.0, 1.0, 1.0]).log_density(np.array([1.0])).round(0)[0] > 0
     np.True_
@@ -149,6 +155,11 @@ def _mixed(t: FloatArray, coordinate: Coordinate, others: FloatArray | None, siz
     counts = _counts(t, first, step, size, circle)
     curves, top = _smoothed(counts / len(t), _widths(t, spread, step, circle), step, circle)
     L = np.maximum((len(t) * curves - top[:, None]) / max(len(t) - 1, 1), _TINY)  # without a point's own kernel
+    if circle:
+        counts = np.bincount(np.rint((t - first) / step).astype(np.int64) % size, minlength=size).astype(np.float64)
+        more, left_out = _mixtures(np.asarray(first + step * np.arange(size), dtype=np.float64), counts)
+        curves, top = np.vstack([curves, more]), np.append(top, np.zeros(len(more)))
+        L = np.vstack([L, left_out])
     if others is not None and len(others):
         L = np.hstack([L, np.maximum(curves, _TINY)])
         counts = np.concatenate([counts, _counts(others, first, step, size, circle)])
@@ -160,6 +171,17 @@ def _mixed(t: FloatArray, coordinate: Coordinate, others: FloatArray | None, siz
     if not circle:
         total += (values[0] + values[-1]) * (tail - 0.5 * step)
     return LineDensity(coordinate, first, step, values / total, tail, float(w @ top) / len(t))
+
+
+def _mixtures(grid: FloatArray, counts: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Mixtures of normal densities of an angle on the grid, and the same where points are left out by parts."""
+    X = grid[:, None]
+    found = [TorusMixture.of(X, counts, size=k, spread=s, seed=i) for i, (k, s) in enumerate(_MIXTURES)]
+    left = np.empty((len(found), len(grid)))
+    for row, mixture in zip(left, found, strict=True):
+        for out, without in crossed(mixture, X, counts):
+            row[out] = without.density(X[out])
+    return np.stack([mixture.density(X) for mixture in found]), left
 
 
 def _counts(t: FloatArray, first: float, step: float, size: int, circle: bool) -> FloatArray:

@@ -45,7 +45,8 @@ def learn_tree(
 
     Every variable has its marginal density (a mixture of kernel densities of several widths); every edge a density
     ratio p(x, y) / (p(x) p(y)) on cells: a mixture of least-squares ratios in feature space, kernel smoothing and
-    kernel regressions with their noise. All weights maximize the likelihood of left-out rows, in closed form.
+    kernel regressions with their noise. For angles, and pairs of them, mixtures of wrapped normal densities join in.
+    All weights maximize the likelihood of left-out rows.
 
     Parameters
     ----------
@@ -66,7 +67,7 @@ def learn_tree(
     random_state : seed of the share that `validation` takes; nothing else is random.
 
     Cost: one pass over the rows an edge and estimate, the rest in the number of cells. 100 columns of 5,000 rows take
-    a few seconds.
+    a few seconds; an edge between two angles, which has mixtures to learn, about a tenth of a second more.
 
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ from gramgraph.typing import FloatArray
 
 __all__ = ["Edge", "fit_edge"]
 
-_LEAST = 0.01  # a part with less weight than this is left out
+_LEAST = 0.003  # a part with less weight than this is left out
 _ERRORS = 1.0  # standard errors by which a mixture must beat the copula
 _SMALL = 4096  # tables of so many cells are kept in double precision
 
@@ -44,7 +44,7 @@ class Edge:
 
     @property
     def kinds(self) -> dict[str, float]:
-        """Weight of each kind of estimate: ridge, kernel, regress, copula, table, blocks, independent."""
+        """Weight of each kind of estimate: ridge, kernel, regress, torus, copula, table, blocks, independent."""
         out: dict[str, float] = {}
         for name, weight in self.parts.items():
             kind = name.split()[0]
