@@ -98,7 +98,7 @@ def test_three_classes_by_softmax():
 
 def test_evidence_is_the_density_of_the_data_with_a_free_intercept():
     x, t, _ = sinc(60)
-    rvr = RVR(kernel=RBF(length_scale=2.0)).fit(x, t)
+    rvr = RVR(kernel=RBF(length_scale=2.0), average=False).fit(x, t)
     K = rbf_kernel(x, gamma=1 / 8)[:, rvr.relevance_]
     assert rvr.alpha_[0] == 0.0 and rvr.fits_[0].bias
     wide = 1e4  # a normal prior of this variance, its own density at 0 divided out
@@ -122,8 +122,7 @@ def test_shift_of_y_moves_the_intercept_only():
 
 @pytest.mark.slow
 def test_many_seeds_against_ard():
-    # Twelve sets: the mean error is at most 3 % above ARDRegression's (whose standard error is 2 %), with a tenth of
-    # the columns.
+    # Twelve sets: the mean error is not above ARDRegression's, with a tenth of the columns.
     ours, theirs, vectors, columns = [], [], [], []
     for seed in range(12):
         x, t, clean = sinc(100, seed=seed)
@@ -134,7 +133,7 @@ def test_many_seeds_against_ard():
         theirs.append(np.sqrt(np.mean((ard.predict(K) - clean) ** 2)))
         vectors.append(len(rvr.relevance_))
         columns.append((ard.coef_ != 0).sum())
-    assert np.mean(ours) <= 1.03 * np.mean(theirs)
+    assert np.mean(ours) <= np.mean(theirs)
     assert 10 * np.mean(vectors) <= 1.2 * np.mean(columns)
 
 

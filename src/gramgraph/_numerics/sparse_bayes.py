@@ -24,7 +24,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
 
-__all__ = ["Posterior", "cholesky", "inverse", "largest", "regression", "result", "spread", "starters"]
+__all__ = ["Posterior", "cholesky", "distinct", "inverse", "largest", "regression", "result", "spread", "starters"]
 
 #: A column whose part outside the span of the active ones is below this share of its norm cannot enter.
 DEPENDENT = 1e-10
@@ -269,6 +269,13 @@ def starters(K, first, *, most=START):
     return np.sort(np.concatenate([pivots, evenly]))
 
 
+def distinct(G):
+    """Of columns with products G the ones that are not zero, and of copies (equal directions) the first."""
+    norm = np.diagonal(G)
+    copies = np.tril(PARALLEL * norm * norm[:, None] <= G**2, -1).any(axis=1)
+    return np.flatnonzero((norm > 0.0) & ~copies)
+
+
 def _together(T, t, start, noise, n, floor):
     """MacKay's re-estimation α = γ/μ², σ² = ‖t − Φμ‖²/(n − Σγ) of the columns in `start`, all at once.
 
@@ -276,10 +283,9 @@ def _together(T, t, start, noise, n, floor):
     """
     P = T[start]
     G, proj, power = P @ P.T, P @ t, float(t @ t)
+    keep = distinct(G)
+    start, G, proj = start[keep], G[np.ix_(keep, keep)], proj[keep]
     norm = np.diagonal(G).copy()
-    copies = np.tril(PARALLEL * norm * norm[:, None] <= G**2, -1).any(axis=1)
-    keep = np.flatnonzero((norm > 0.0) & ~copies)
-    start, G, proj, norm = start[keep], G[np.ix_(keep, keep)], proj[keep], norm[keep]
     beta = 1.0 / max(0.1 * power / n, floor) if noise is None else 1.0 / noise
     alpha = np.full(len(start), max(0.1 * float(norm.sum()) / max(power, n * floor), 1e-300))
     work, most = 0.0, ROUNDS_WORK * float(max(len(start), 100)) ** 3

@@ -1,0 +1,115 @@
+"""The averaged posterior of relevance vector regression: its parts against brute force, and what it is good for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+from sklearn.metrics.pairwise import rbf_kernel
+
+from gramgraph._numerics import sparse_average
+from gramgraph._numerics.sparse_average import averaged, carriers, dense
+from gramgraph._numerics.sparse_bayes import regression
+from gramgraph.estimators.rvm import RVR
+
+
+def sinc(n: int, seed: int, *, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    x = np.sort(rng.uniform(-10, 10, n))[:, None]
+    clean = np.sinc(x[:, 0] / np.pi)
+    return x, clean + noise * rng.standard_normal(n), clean
+
+
+def rmse(a: np.ndarray, b: np.ndarray) -> float:
+    return float(np.sqrt(np.mean((a - b) ** 2)))
+
+
+@pytest.mark.parametrize("noise", [None, 0.02])
+def test_dense_models_are_the_posteriors_of_their_priors(noise: float | None) -> None:
+    x, t, _ = sinc(40, 0)
+    K = rbf_kernel(x, gamma=0.5)
+    values, V = np.linalg.eigh(K)
+    inner = values > 1e-10 * values[-1]
+    for p, one in zip(sparse_average.POWERS, dense(K, t, np.arange(40), K, noise=noise, n=40.0), strict=True):
+        prior = (V[:, inner] * values[inner] ** p) @ V[:, inner].T  # covariance of K w for w ~ N(0, K^(p−2))
+        grid = values[-1] ** p * 10.0**sparse_average.RATIOS
+        density = []
+        for ratio in grid:
+            C = prior / ratio + np.eye(40)
+            s = float(t @ np.linalg.solve(C, t)) / 40 if noise is None else noise
+            density.append(multivariate_normal(np.zeros(40), s * C).logpdf(t))
+        assert one.evidence == pytest.approx(max(density), rel=1e-6)
+        cover = one.rows.T @ one.root
+        shrunk = cover @ cover.T / one.noise  # the smoothing matrix of a Gaussian model is cov f / σ²
+        np.testing.assert_allclose(shrunk @ t, one.mean @ one.rows, atol=1e-6)
+        assert one.unsure == pytest.approx(np.trace(cover @ cover.T), rel=1e-6)
+
+
+def test_carriers_come_near_and_no_exchange_is_worth_it() -> None:
+    x, _, clean = sinc(60, 1)
+    T = rbf_kernel(x, gamma=1 / 8)
+
+    def missed(rows: list[int]) -> float:
+        left = clean - T[rows].T @ np.linalg.lstsq(T[rows].T, clean, rcond=None)[0]
+        return float(left @ left)
+
+    goal = 1e-3 * float(clean @ clean)
+    chosen = carriers(T, clean, np.array([0, 1]), miss=goal, most=20).tolist()
+    assert missed(chosen) <= goal and chosen == sorted(set(chosen))
+    for i in range(len(chosen)):
+        rest = chosen[:i] + chosen[i + 1 :]
+        assert missed(rest) > goal  # none is needless
+        for j in set(range(60)) - set(chosen):
+            assert missed([*rest, j]) > 0.99 * missed(chosen)
+    assert len(carriers(T, clean, np.array([0, 1]), miss=0.0, most=4)) <= 4
+
+
+def test_moments_are_those_of_the_mixture_on_the_chosen_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    x, t, _ = sinc(50, 2)
+    T = rbf_kernel(x, gamma=1 / 8)
+    shares = np.array([0.4, 0.1, 0.2, 0.0, 0.3])
+    monkeypatch.setattr(sparse_average, "_shares", lambda *_: shares)
+    found = regression(T, t, noise=None, tol=1e-4, max_iter=500, start=np.arange(50))
+    chosen, alpha, mu, sigma, *_ = averaged(T, t, np.arange(50), T, found, noise=None, n=50.0)
+    active, _, mu_0, sigma_0, *_ = found
+    B = np.linalg.pinv(T[chosen].T)
+    parts = [(mu_0 @ T[active], T[active].T @ sigma_0 @ T[active])]
+    for one in dense(T, t, np.arange(50), T, noise=None, n=50.0):
+        cover = one.rows.T @ one.root
+        parts.append((one.mean @ one.rows, cover @ cover.T))
+    mean = sum(a * m for a, (m, _) in zip(shares, parts, strict=True))
+    second = sum(a * (C + np.outer(m, m)) for a, (m, C) in zip(shares, parts, strict=True))
+    np.testing.assert_allclose(mu, B @ mean, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(sigma, B @ (second - np.outer(mean, mean)) @ B.T, rtol=1e-5, atol=1e-8)
+    np.testing.assert_allclose(alpha, 1.0 / (mu**2 + np.diag(sigma)))
+
+
+def test_functions_of_few_columns_are_left_to_the_evidence() -> None:
+    rng = np.random.default_rng(0)
+    x = np.sort(rng.uniform(-10, 10, 200))[:, None]
+    clean = 3.0 * rbf_kernel(x, x[[20, 90, 160]], gamma=20.0).sum(axis=1)
+    y = clean + 0.2 * rng.standard_normal(200)
+    sparse, both = (RVR(gamma=20.0, average=average).fit(x, y) for average in (False, True))
+    assert rmse(both.predict(x), clean) < 1.02 * rmse(sparse.predict(x), clean)
+    assert len(both.relevance_) <= len(sparse.relevance_)
+
+
+def test_error_vectors_and_intervals_over_seeds() -> None:
+    errors, vectors, inside = [], [], []
+    for seed in range(25):
+        x, t, clean = sinc(100, seed)
+        sparse, both = (RVR(gamma=1 / 8, average=average).fit(x, t) for average in (False, True))
+        mean, std = both.predict(x, return_std=True)
+        errors.append([rmse(mean, clean), rmse(sparse.predict(x), clean)])
+        vectors.append(len(both.relevance_))
+        fresh = clean + 0.1 * np.random.default_rng(1000 + seed).standard_normal(100)
+        inside.append(np.mean(np.abs(fresh - mean) < 1.645 * std))
+    ours, sparse_only = np.mean(errors, axis=0)
+    assert ours < 0.99 * sparse_only
+    assert np.mean(vectors) < 8.0
+    assert 0.86 < np.mean(inside) < 0.94
+
+
+def test_average_is_a_choice() -> None:
+    with pytest.raises(ValueError, match="average"):
+        RVR(average="no").fit(np.arange(6.0)[:, None], np.arange(6.0))  # type: ignore[arg-type]
