@@ -9,8 +9,9 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from gramgraph._numerics import sparse_average
 from gramgraph._numerics.sparse_average import averaged, carriers, dense
-from gramgraph._numerics.sparse_bayes import regression
+from gramgraph._numerics.sparse_bayes import distinct, regression
 from gramgraph.estimators.rvm import RVR
+from gramgraph.exceptions import ModelError
 
 
 def sinc(n: int, seed: int, *, noise: float = 0.1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -108,6 +109,95 @@ def test_error_vectors_and_intervals_over_seeds() -> None:
     assert ours < 0.99 * sparse_only
     assert np.mean(vectors) < 8.0
     assert 0.86 < np.mean(inside) < 0.94
+
+
+def test_columns_that_are_nearly_copies_are_not_carried_together() -> None:
+    """Their weights would be of the size 1e6 and cancel, and the standard deviations drown in rounding."""
+    rng = np.random.default_rng(4)
+    x = rng.uniform(-10, 10, (600, 1))
+    y = np.sinc(x[:, 0] / np.pi) + 0.1 * rng.standard_normal(600)
+    for order in (np.arange(600), rng.permutation(600)):
+        rvr = RVR(gamma=1 / 8).fit(x[order], y[order])
+        _, std = rvr.predict(x, return_std=True)
+        assert np.abs(rvr.mu_).max() < 100.0
+        assert std.min() > 0.1 and std.max() < 0.11
+    T = rbf_kernel(np.array([[0.0], [1e-4], [3.0]]), np.linspace(-5, 5, 40)[:, None], gamma=0.5)
+    assert len(sparse_average.independent(T)) == 2 and 2 in sparse_average.independent(T)
+
+
+@pytest.mark.parametrize("n", [120, 600])
+def test_order_of_the_points_does_not_matter(n: int) -> None:
+    rng = np.random.default_rng(n)
+    x = rng.uniform(-10, 10, (n, 1))
+    y = np.sinc(x[:, 0] / np.pi) + 0.1 * rng.standard_normal(n)
+    order = rng.permutation(n)
+    a, b = RVR(gamma=1 / 8).fit(x, y), RVR(gamma=1 / 8).fit(x[order], y[order])
+    np.testing.assert_array_equal(np.sort(order[b.relevance_]), a.relevance_)
+    for mine, other in zip(a.predict(x, return_std=True), b.predict(x, return_std=True), strict=True):
+        np.testing.assert_allclose(mine, other, atol=1e-8)
+
+
+@pytest.mark.parametrize("scale", [1e-150, 1e-6, 1e9, 1e150])
+@pytest.mark.parametrize("average", [True, False])
+def test_units_of_y_do_not_matter(scale: float, average: bool) -> None:
+    x, y, _ = sinc(60, 5)
+    one, other = (RVR(gamma=1 / 8, average=average).fit(x, factor * y) for factor in (1.0, scale))
+    np.testing.assert_array_equal(one.relevance_, other.relevance_)
+    for a, b in zip(one.predict(x, return_std=True), other.predict(x, return_std=True), strict=True):
+        np.testing.assert_allclose(scale * a, b, rtol=1e-8)
+    shift = 59.0 * np.log(scale)  # a density in other units; the intercept takes one of the sixty
+    assert other.evidence_[-1] == pytest.approx(one.evidence_[-1] - shift, rel=1e-8)
+    one, other = (RVR(gamma=1 / 8, average=average, noise=0.01 * f**2).fit(x, f * y) for f in (1.0, scale))
+    np.testing.assert_allclose(scale * one.predict(x), other.predict(x), rtol=1e-6)
+
+
+@pytest.mark.parametrize("scale", [2.0**-330, 2.0**330])
+def test_units_of_the_kernel_do_not_matter(scale: float) -> None:
+    x, y, _ = sinc(60, 6)
+    K = rbf_kernel(x, gamma=1 / 8)
+    one, other = (RVR(kernel="precomputed").fit(factor * K, y) for factor in (1.0, scale))
+    for a, b in zip(one.predict(K, return_std=True), other.predict(scale * K, return_std=True), strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-8)
+    assert other.evidence_[-1] == pytest.approx(one.evidence_[-1], rel=1e-8)
+
+
+def test_values_whose_squares_leave_the_floats_are_refused() -> None:
+    x, y, _ = sinc(20, 7)
+    with pytest.raises(ModelError, match="targets.*range of floats"):
+        RVR().fit(x, 1e200 * y)
+    with pytest.raises(ModelError, match="kernel's values.*range of floats"):
+        RVR(kernel="precomputed").fit(1e200 * rbf_kernel(x), y)
+
+
+@pytest.mark.parametrize("gamma", [0.02, 0.125, 0.5])
+def test_without_noise_the_average_is_not_worse_than_the_evidence(gamma: float) -> None:
+    x = np.linspace(-10, 10, 100)[:, None]
+    for clean in (np.sinc(x[:, 0] / np.pi), (x[:, 0] / 10) ** 3):
+        sparse, both = (RVR(gamma=gamma, average=average).fit(x, clean) for average in (False, True))
+        assert rmse(both.predict(x), clean) <= 1.05 * rmse(sparse.predict(x), clean)
+
+
+def test_a_point_whose_column_is_zero_does_not_shut_out_the_others() -> None:
+    rng = np.random.default_rng(8)
+    x = np.vstack([np.zeros(2), rng.normal(size=(40, 2))])  # the linear kernel's column of the first point is zero
+    y = x @ [1.0, -2.0] + 0.1 * rng.standard_normal(41)
+    np.testing.assert_array_equal(distinct(np.diag([0.0, 1.0, 2.0])), [1, 2])
+    rvr = RVR(kernel="linear").fit(x, y)
+    assert 0 not in rvr.relevance_ and len(rvr.relevance_) == 2
+    np.testing.assert_allclose(rvr.predict(np.eye(2)), [1.0, -2.0], atol=0.1)
+
+
+def test_weights_are_repeats_and_zeros_are_left_out() -> None:
+    x, y, _ = sinc(80, 9)
+    weights = np.random.default_rng(9).integers(0, 4, 80)
+    repeated = np.repeat(np.arange(80), weights)
+    heavy = RVR(gamma=1 / 8).fit(x, y, sample_weight=weights).predict(x, return_std=True)
+    for other in (
+        RVR(gamma=1 / 8).fit(x[repeated], y[repeated]),
+        RVR(gamma=1 / 8).fit(x[weights > 0], y[weights > 0], sample_weight=weights[weights > 0]),
+    ):
+        for a, b in zip(heavy, other.predict(x, return_std=True), strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-8)
 
 
 def test_average_is_a_choice() -> None:

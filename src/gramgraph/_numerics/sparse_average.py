@@ -17,13 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
+from scipy.linalg import eigh, qr, solve_triangular
 from scipy.special import expit, logsumexp, softmax
 
 from gramgraph._numerics.sparse_bayes import NOISE_FLOOR, distinct, inverse, largest
 from gramgraph._numerics.sparse_bayes import cholesky as factor
 
-__all__ = ["Curve", "averaged", "carriers", "dense", "shared"]
+__all__ = ["Curve", "averaged", "carriers", "dense", "independent", "shared"]
 
 #: Logarithms (base 10) of the ratio ασ² by the largest eigenvalue among which the shared α is chosen.
 RATIOS = np.linspace(-9.0, 3.0, 121)
@@ -33,8 +33,9 @@ POWERS, RANK = (1.0, 1.5, 2.0, 3.0), 1e-10
 MISS = 0.02
 #: The average may take this part more columns than the evidence keeps (and three at least).
 MORE = 5
-#: A column enters when this share of its squared norm is outside the span of the others.
-OUTSIDE = 1e-8
+#: A column is held when this share of its squared norm is outside the span of the others: with less the weights grow
+#: large and cancel, and the variances that are computed from them drown in rounding.
+OUTSIDE = 1e-6
 #: An exchange of columns must take off this share of the miss.
 WORTH = 1e-3
 
@@ -138,13 +139,20 @@ class _Carriers:
                 return
 
 
+def independent(rows):
+    """Of these rows, largest part outside the span of those before first, as many as differ enough: O(N k²)."""
+    norm = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    R, order = qr((rows / norm[:, None]).T, mode="r", pivoting=True, check_finite=False)
+    return np.sort(order[np.flatnonzero(np.diagonal(R) ** 2 > OUTSIDE)])
+
+
 def carriers(T, curve, active, *, miss, most):
     """Rows of T, few and at most `most`, whose span comes as near to `curve` as `miss` (a squared distance).
 
-    From the rows `active` on: the best row enters, and exchanges follow, until the span is near enough; then the row
-    that is missed least leaves, and exchanges follow, as long as it stays so.
+    From those of the rows `active` on that are `independent`: the best row enters, and exchanges follow, until the span
+    is near enough; then the row that is missed least leaves, and exchanges follow, as long as it stays so.
     """
-    fit = _Carriers(T, curve, active)
+    fit = _Carriers(T, curve, active[independent(T[active])])
     while fit.miss > miss and len(fit.active) < most:
         gains = fit.entering()
         j = largest(gains)
@@ -170,7 +178,7 @@ def _shares(sparse, others, m, n):
     for each of the m: then the function is made of few columns, and the dense models only blur it.
     """
     evidence = np.array([one.evidence for one in others])
-    odds = sparse.evidence - 0.5 * m * np.log(n) - logsumexp(evidence) + np.log(len(others))
+    odds = sparse.evidence - 0.5 * m * np.log(max(n, 1.0)) - logsumexp(evidence) + np.log(len(others))
     half = max(0.5, float(expit(odds)))
     return np.concatenate([[half], (1.0 - half) * softmax(evidence)])
 
@@ -179,7 +187,8 @@ def averaged(T, t, start, K, found, *, noise, n):
     """`found` of `sparse_bayes.regression`, averaged with the dense models and carried by few columns.
 
     K is the kernel matrix of the columns `start`. Of the average the mean and the covariance are kept, both projected;
-    the precision given for a weight is 1 / E[w²]. Where the evidence keeps no column there is nothing to average.
+    the precision given for a weight is 1 / E[w²]. `found` itself comes back where the evidence keeps no column (nothing
+    to average), and where its curve is nearer to the average than the projection is.
     """
     active, _, mu, sigma, variance, trace, steps, converged = found
     m = len(active)
@@ -203,7 +212,9 @@ def averaged(T, t, start, K, found, *, noise, n):
     roots = [np.sqrt(a) * (project(one.rows) @ one.root) for a, one in zip(shares, curves, strict=True) if a > 1e-4]
     parts = np.column_stack([*roots, project(np.sqrt(shares)[:, None] * (means - mean))])
     mu, sigma = project(mean[None])[:, 0], parts @ parts.T
+    rest = mean - mu @ T[chosen]
+    if rest @ rest > np.sum((mean - means[0]) ** 2):
+        return found
     if noise is None:
-        rest = mean - mu @ T[chosen]
         variance = float(shares @ [one.noise for one in curves] + rest @ rest / n)
     return chosen, 1.0 / (mu**2 + np.diagonal(sigma)), mu, sigma, variance, trace, steps, converged

@@ -242,14 +242,16 @@ def largest(values):
 def spread(K, first, *, most=SPREAD, rest=SPREAD_REST):
     """Columns of a kernel matrix K (M, M) that span it, by pivoted Cholesky from column `first` on: O(M m²).
 
-    Copies of a point are never taken twice. `first` is given because equal diagonals would leave it to the order.
+    Copies of a point are never taken twice. `first` is given because equal diagonals would leave it to the order; of
+    columns that leave as much over the one with the smallest value with `first` is taken.
     """
     d = np.diagonal(K).astype(np.float64)
     top = d.max(initial=0.0)
     L = np.empty((min(most, len(K)), len(K)))
     taken = []
     for i in range(len(L)):
-        j = first if i == 0 else largest(d)
+        tied = np.flatnonzero(d >= d.max() - 1e-9 * top)
+        j = first if i == 0 else int(tied[largest(-K[first, tied])])
         if not d[j] > rest * top:
             break
         L[i] = (K[j] - L[:i, j] @ L[:i]) / np.sqrt(d[j])
@@ -260,11 +262,15 @@ def spread(K, first, *, most=SPREAD, rest=SPREAD_REST):
 
 
 def starters(K, first, *, most=START):
-    """Columns to begin with: all, or `most` of them, those that span the others first and the rest evenly."""
+    """Columns to begin with: all, or `most` of them, those that span the others first and the rest evenly.
+
+    Evenly by their value with column `first`, so that the order of the points does not matter.
+    """
     if len(K) <= most:
         return np.arange(len(K))
     pivots = spread(K, first, most=min(SPREAD, most))
     others = np.setdiff1d(np.arange(len(K)), pivots)
+    others = others[np.argsort(K[first, others], kind="stable")]
     evenly = others[np.linspace(0, len(others) - 1, most - len(pivots)).round().astype(np.intp)]
     return np.sort(np.concatenate([pivots, evenly]))
 
@@ -272,7 +278,7 @@ def starters(K, first, *, most=START):
 def distinct(G):
     """Of columns with products G the ones that are not zero, and of copies (equal directions) the first."""
     norm = np.diagonal(G)
-    copies = np.tril(PARALLEL * norm * norm[:, None] <= G**2, -1).any(axis=1)
+    copies = np.tril((norm > 0.0) & (PARALLEL * norm * norm[:, None] <= G**2), -1).any(axis=1)
     return np.flatnonzero((norm > 0.0) & ~copies)
 
 

@@ -36,7 +36,12 @@ class RVR(RegressorMixin, RelevanceMachine):
     models on the columns the fit began with, w ~ N(0, K^(p−2)/α) for p = 1 (a Gaussian process), 1.5, 2 and 3, weighed
     by their evidence. One half is the sparse model's (more where its evidence is higher even with ½ log n taken off for
     each α). Mean and covariance of the average are projected on as few columns as carry the averaged curve: their
-    weights are fitted to that curve, not to y.
+    weights are fitted to that curve, not to y. Where the sparse model is nearer to the average than its projection on
+    few well-conditioned columns (next to no noise), the sparse model is given. The average adds O(s³ + n s²) for the
+    s ≤ 350 columns the fit began with, and O(n²) for each column that is tried.
+
+    Far from all relevance vectors the columns of an RBF kernel vanish, and the standard deviation falls to that of the
+    noise and the intercept: it does not say how little is known there.
 
     Parameters
     ----------
@@ -123,6 +128,9 @@ class RVR(RegressorMixin, RelevanceMachine):
         used = self._select(X, kept)
         self.kernel_: ResolvedKernel = self._resolve(used, weights)
         T, points = self._design(used, 0)
+        unit = _unit("kernel's values", T)
+        if unit != 1.0:
+            T /= unit
         square = T if len(points) == len(kept) else T[:, points]
         start = starters(square, _widest(T, weights, self.bias))
         K = square[np.ix_(start, start)]  # a copy: T is centered below
@@ -130,7 +138,8 @@ class RVR(RegressorMixin, RelevanceMachine):
         if weights is not None:
             T *= np.sqrt(weights)
         targets = np.array(y[kept][:, None] if y.ndim == 1 else y[kept])
-        fits = [self._one(T, t, weights, means, start, K, kept[points], known) for t in np.ascontiguousarray(targets.T)]
+        common = (unit, weights, means, start, K, kept[points], known)
+        fits = [self._one(T, t, *common) for t in np.ascontiguousarray(targets.T)]
         self._single = y.ndim == 1
         self._keep(X, fits)
         return self
@@ -139,6 +148,7 @@ class RVR(RegressorMixin, RelevanceMachine):
         self,
         T: FloatArray,  # (M, n) centered when there is an intercept, times the root of the weights
         t: FloatArray,  # (n,) targets
+        unit: float,  # of the columns
         weights: FloatArray | None,
         means: FloatArray | None,  # (M,) of the columns; None without an intercept
         start: IntArray,
@@ -146,7 +156,7 @@ class RVR(RegressorMixin, RelevanceMachine):
         points: IntArray,
         known: float | None,  # noise variance
     ) -> SparseFit:
-        """The model of one output, its intercept put first."""
+        """The model of one output, its intercept put first; fitted in a unit of y of its own."""
         from gramgraph._numerics.sparse_average import averaged
         from gramgraph._numerics.sparse_bayes import regression
 
@@ -156,16 +166,21 @@ class RVR(RegressorMixin, RelevanceMachine):
             middle = float(np.average(t, weights=weights))
             t = t - middle
             t[np.abs(t) <= 1e-14 * abs(middle)] = 0.0  # constant up to rounding
-        t = t if weights is None else t * np.sqrt(weights)
+        unit_y = _unit("targets' distances from their mean" if self.bias else "targets", t)
+        t = t / unit_y if weights is None else t / unit_y * np.sqrt(weights)
+        known = None if known is None else known / unit_y / unit_y
         free = total if means is None else max(total - 1.0, 0.5)
         found = regression(T, t, noise=known, tol=self.tol, max_iter=self.max_iter, start=start, n=free)
         if self.average:
             found = averaged(T, t, start, K, found, noise=known, n=free)
         active, alpha, mu, sigma, noise, evidence, steps, converged = found
         self._warn(converged)
+        ratio = unit_y / unit
+        alpha, mu, sigma, noise = alpha / ratio / ratio, mu * ratio, sigma * ratio * ratio, noise * unit_y * unit_y
+        evidence = evidence - free * np.log(unit_y)
         if means is not None:
             evidence = evidence - 0.5 * np.log(total)
-            alpha, mu, sigma = _with_intercept(alpha, mu, sigma, means[active], middle, noise / total)
+            alpha, mu, sigma = _with_intercept(alpha, mu, sigma, means[active] * unit, middle, noise / total)
         bias = means is not None
         return SparseFit(points[active], bias, alpha, mu, sigma, float(noise), evidence, int(steps), bool(converged))
 
@@ -292,13 +307,28 @@ def _widest(T: FloatArray, weights: FloatArray | None, bias: bool) -> int:
     return int(largest(squares - (T @ w) ** 2 / w.sum() if bias else squares))
 
 
+def _unit(what: str, values: FloatArray) -> float:
+    """The largest power of two below the largest size of `values`: divided by it, their squares are in range.
+
+    A power of two, so that no digit changes.
+    """
+    size = max(float(values.max()), -float(values.min()))
+    if size == 0.0:
+        return 1.0
+    if not 1e-152 <= size <= 1e152:
+        raise ModelError(
+            f"the {what} reach {size:.3g}; their squares are out of the range of floats. What helps: another unit."
+        )
+    return float(2.0 ** (np.frexp(size)[1] - 1))
+
+
 def _center(T: FloatArray, weights: FloatArray | None) -> FloatArray:
     """Take the (weighted) mean off every row, in place, and give the means."""
     means = T.mean(axis=1) if weights is None else T @ (weights / weights.sum())
-    size = np.abs(T).max(axis=1)
+    size = np.maximum(T.max(axis=1), -T.min(axis=1))
     T -= means[:, None]
-    flat = np.abs(T).max(axis=1) <= 1e-13 * size  # constant up to rounding: nothing beside the intercept
-    T[flat] = 0.0
+    left = np.maximum(T.max(axis=1), -T.min(axis=1))
+    T[left <= 1e-13 * size] = 0.0  # constant up to rounding: nothing beside the intercept
     return np.asarray(means)
 
 
