@@ -81,6 +81,34 @@ def test_sweeps_gain_and_counts_are_copies():
     assert np.allclose(once.density(X), twice.density(X), rtol=1e-9)
 
 
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 10**6), st.integers(1, 300))
+def test_a_sweep_and_densities_as_by_the_definition(seed, n):
+    """Narrow components, which are left out far from their centers, and blocks that are not full."""
+    rng = RNG(seed)
+    X, counts = rng.uniform(-np.pi, np.pi, size=(n, 2)), rng.integers(0, 4, n) + 0.5
+    k, spread = 5, 0.1
+    sd, r = rng.uniform(0.05, 1.0, (k, 2)), rng.uniform(-0.95, 0.95, k)
+    cov = np.stack([sd[:, 0] ** 2, r * sd[:, 0] * sd[:, 1], sd[:, 1] ** 2], axis=1)
+    start = TorusMixture(np.full(k, 0.18), rng.uniform(-np.pi, np.pi, (k, 2)), cov, 0.1, 2, spread)
+    d = turned(X[:, None] - start.centers)
+    full = np.stack([cov[:, [0, 1]], cov[:, [1, 2]]], axis=1)
+    e = np.einsum("nki,kij,nkj->nk", d, np.linalg.inv(full), d)
+    parts = 0.18 * np.exp(-0.5 * e) / (2.0 * np.pi * np.sqrt(np.linalg.det(full)))
+    total = parts.sum(axis=1) + 0.1 / (2.0 * np.pi) ** 2
+    assert np.allclose(start.density(X), total, rtol=1e-5)  # e⁻²⁰ of a narrow peak, beside little background
+    share = parts * (counts / total)[:, None]
+    mass = share.sum(axis=0)
+    mean = np.einsum("nk,nki->ki", share, d) / np.maximum(mass, 1e-300)[:, None]
+    second = np.einsum("nk,nki,nkj->kij", share, d, d) - mass[:, None, None] * np.einsum("ki,kj->kij", mean, mean)
+    second = (second + 3.0 * spread**2 * np.eye(2)) / (mass + 3.0)[:, None, None]
+    once = start.after(X, counts, 1)
+    assert np.allclose(once.weights, mass / (counts.sum() + 0.5), rtol=1e-4, atol=1e-7)
+    seen = mass > 1e-3
+    assert np.allclose(turned(once.centers - start.centers - mean)[seen], 0.0, atol=1e-4)
+    assert np.allclose(once.covariances, second[:, [0, 0, 1], [0, 1, 1]], atol=1e-5)
+
+
 def test_ratio_is_the_joint_over_both_margins():
     X = tilted(400, 2)
     found = TorusMixture.of(X, np.ones(400), size=4, spread=0.1)

@@ -148,9 +148,13 @@ def _enlarged(found: Solution, alpha: FloatArray, sign: FloatArray, factor: floa
     return replace(found, alpha=alpha, beta=(sign * alpha).sum(axis=0), objective=objective, **scaled)
 
 
-def row_type(largest: float, source: Source, tol: float) -> type:
-    """Single precision when its error in f, about 3e-8 · √n · U · max k(x, x), is below a tenth of the tolerance."""
-    error = 3e-8 * np.sqrt(source.n) * largest * float(np.max(np.abs(source.diag), initial=0.0))
+def row_type(largest: float, source: Source, tol: float, n: int | None = None) -> type:
+    """Single precision when its error in f, about 3e-8 · √n · U · max k(x, x), is below a tenth of the tolerance.
+
+    n is the number of points of the (largest) problem, by default all of them.
+    """
+    size = source.n if n is None else n
+    error = 3e-8 * np.sqrt(size) * largest * float(np.max(np.abs(source.diag), initial=0.0))
     return np.float32 if error < 0.1 * tol else np.float64
 
 

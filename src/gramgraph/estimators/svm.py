@@ -209,7 +209,7 @@ class SVC(ClassifierMixin, SupportVectors):
         self, X: Any, source: Source, kept: IntArray, label: IntArray, weight: FloatArray, settings: Settings
     ) -> None:
         problems, names = self._problems(label)
-        source, shared = _shared(source, weight, settings, len(problems), self.probability)
+        source, shared = _shared(source, weight, settings, problems, self.probability)
         if isinstance(source, GramRows) and len(problems) > 1 and settings.nu is None and np.isfinite(settings.C):
             found = fit_together(source, problems, weight, settings)
         else:
@@ -314,18 +314,18 @@ def _seed(random_state: Any) -> Any:
 
 
 def _shared(
-    source: Source, weight: FloatArray, settings: Settings, n_problems: int, probability: bool
+    source: Source, weight: FloatArray, settings: Settings, problems: Problems, probability: bool
 ) -> tuple[Source, Source]:
     """The sources of the machines and of their cross-validation: one matrix where many read the same entries.
 
     A single machine keeps its own source, so that its result does not depend on `probability`.
     """
     largest = float(weight.max()) * (settings.C if settings.nu is None else 1.0)
-    dtype = row_type(largest, source, settings.tol)
-    if (n_problems == 1 and not probability) or source.n**2 * np.dtype(dtype).itemsize > settings.cache_bytes:
+    dtype = row_type(largest, source, settings.tol, int(np.diff(problems.first).max()))
+    if (len(problems) == 1 and not probability) or source.n**2 * np.dtype(dtype).itemsize > settings.cache_bytes:
         return source, source
     matrix = GramRows(source.full(dtype))
-    return (source if n_problems == 1 else matrix), matrix
+    return (source if len(problems) == 1 else matrix), matrix
 
 
 def _calibrate(

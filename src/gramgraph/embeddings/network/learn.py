@@ -67,7 +67,7 @@ def learn_tree(
     random_state : seed of the share that `validation` takes; nothing else is random.
 
     Cost: one pass over the rows an edge and estimate, the rest in the number of cells. 100 columns of 5,000 rows take
-    a few seconds; an edge between two angles, which has mixtures to learn, about a tenth of a second more.
+    a few seconds; an edge between two angles, which has mixtures to learn, about a twentieth of a second more.
 
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)

@@ -39,10 +39,13 @@ class TorusMixture:
     def of(cls, X: FloatArray, counts: FloatArray, *, size: int, spread: float, seed: int = 0) -> TorusMixture:
         """From angles (n, 1) or (n, 2) in [−π, π], each `counts` times; `seed` draws the centers to begin with.
 
-        O(n · size) a sweep.
+        O(n · size) a sweep, less where components are narrow.
         """
+        from gramgraph._numerics.torus import spread_out
+
         angles = X.shape[1]
-        centers = _spread_out(_pairs(X), counts, size, seed)
+        pairs = _pairs(X)
+        centers = pairs[spread_out(pairs, counts, np.random.default_rng(seed).random(size))]
         cov = np.tile([_FIRST**2, 0.0, _FIRST**2 if angles == 2 else 0.5 / np.pi], (len(centers), 1))
         w = np.full(len(centers), (1.0 - _BACKGROUND) / len(centers))
         return cls(w, centers, cov, _BACKGROUND, angles, spread).after(X, counts, _SWEEPS)
@@ -105,17 +108,3 @@ def crossed(found: TorusMixture, X: FloatArray, counts: FloatArray) -> list[tupl
 def _pairs(X: FloatArray) -> FloatArray:
     full = X if X.shape[1] == 2 else np.hstack([X, np.zeros((len(X), 1))])
     return np.ascontiguousarray(full, dtype=np.float64)
-
-
-def _spread_out(X: FloatArray, counts: FloatArray, size: int, seed: int) -> FloatArray:
-    """Different points to start from, each drawn in proportion to its squared distance from those before."""
-    rng = np.random.default_rng(seed)
-    far = np.ones(len(X))
-    chosen: list[int] = []
-    while len(chosen) < size and (total := float(far @ counts)) > 0.0:
-        chosen.append(int(np.searchsorted(np.cumsum(far * counts), rng.random() * total)))
-        d = np.abs(X - X[chosen[-1]])
-        d = np.minimum(d, 2.0 * np.pi - d)
-        near = np.einsum("ij,ij->i", d, d)
-        far = near if len(chosen) == 1 else np.minimum(far, near)
-    return X[chosen].copy()
