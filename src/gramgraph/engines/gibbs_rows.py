@@ -11,6 +11,7 @@ import numpy as np
 from gramgraph.engines.approximate import Cases, whole
 from gramgraph.engines.blankets import compile_case
 from gramgraph.engines.exact import one_case
+from gramgraph.engines.frames import state_frame
 from gramgraph.engines.mean_field import slice_case
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import RandomState
@@ -45,8 +46,6 @@ def gibbs_rows(
     >>> rows.shape, sorted(rows["x3_4"].unique())
     ((50, 900), ['+1', '-1'])
     """
-    import pandas as pd
-
     from gramgraph._numerics.log_linear import sweep_columns
 
     n, chains = whole("n", n, 0), whole("chains", chains)
@@ -81,6 +80,4 @@ def gibbs_rows(
     for first in range(0, n, chains):
         sweep(thin)
         out[:, first : first + chains] = states[: len(out), : n - first]
-    return pd.DataFrame(
-        {var.name: pd.Categorical.from_codes(out[v], list(var.states)) for v, var in enumerate(model._vars)}
-    )
+    return state_frame(model, out.T)
