@@ -6,6 +6,7 @@ import json
 import tracemalloc
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -254,6 +255,71 @@ def test_states_of_other_streams_are_refused(name: str) -> None:
             continue
         with pytest.raises(ModelError, match="state must"):
             KINDS[name].open(state=bad)
+
+
+@pytest.mark.parametrize("name", list(KINDS))
+def test_a_broken_state_is_refused(name: str) -> None:
+    kind = KINDS[name]
+    stream = kind.open()
+    for t in range(3):
+        kind.feed(stream, t)
+    good = stream.state
+    for key in good:
+        for value in ("x", {}, float("nan"), [float("nan")] * 2, -3 if key == "steps" else float("inf")):
+            if key == "generator" and value == float("inf"):
+                continue
+            with pytest.raises(ModelError, match="state|control"):
+                kind.open(state={**good, key: value})
+        if key not in ("control", "past", "particles"):
+            with pytest.raises(ModelError, match="state"):
+                kind.open(state={**good, key: None})
+
+
+@pytest.mark.parametrize("name", list(KINDS))
+def test_what_is_no_observation_changes_nothing_and_streams_share_nothing(name: str) -> None:
+    kind = KINDS[name]
+    stream, other = kind.open(), kind.open()
+    fresh = json.dumps(other.state)
+    for t in range(3):
+        found = kind.feed(stream, t)
+    before = json.dumps(stream.state)
+    take = stream.sense if name == "sense and act" else stream.update
+    if name == "inputs":
+        take = partial(stream.update, u=0)
+    for bad in ("no symbol", object(), np.zeros((2, 2, 2)), [1.0] * 9):
+        with pytest.raises((ModelError, ValueError)):
+            take(bad)
+        assert json.dumps(stream.state) == before
+    if isinstance(found, np.ndarray):
+        found[...] = 7.0
+    for part in ("belief", "mean", "covariance", "modes", "particles", "weights"):
+        values = getattr(stream, part, None)
+        if values is not None:
+            values[...] = 7.0
+    assert json.dumps(stream.state) == before and json.dumps(other.state) == fresh
+
+
+def test_a_particle_stream_survives_what_its_functions_do() -> None:
+    def move(x: Any, rng: np.random.Generator) -> Any:
+        x += rng.standard_normal(x.shape)  # in place
+        return x
+
+    def weigh(z: Any, x: Any) -> Any:
+        if z == "fail":
+            raise ZeroDivisionError
+        return np.where(np.abs(x[:, 0] - z) < 3.0, 0.0, -np.inf)
+
+    model = ParticleFilter(lambda n, rng: rng.standard_normal((n, 1)), move, weigh, n_particles=50, random_state=0)
+    stream, calm = model.stream(), model.stream()
+    for z in (0.0, 0.5):
+        stream.update(z), calm.update(z)
+    before = stream.state
+    with pytest.raises(ZeroDivisionError):
+        stream.update("fail")
+    with pytest.raises(ImpossibleEvidenceError, match="stay as"):
+        stream.update(1e6)
+    assert stream.state == before
+    assert (stream.update(1.0) == calm.update(1.0)).all()
 
 
 SHORT = {"particles": 200, "auxiliary": 200, "drawn modes": 100, "angles": 300, "interacting": 300}

@@ -151,13 +151,12 @@ def _add_pairs(alpha, v, T, K, width, pairs):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def sequence_posteriors(scores, M, start, allowed, pairs):
-    """(log Z without the shift, whether it can be trusted, state probabilities (T, K)) of one sequence.
+def sequence_posteriors(values, M, start, pairs):
+    """(log Z, whether it can be trusted, state probabilities (T, K)) of one sequence; values (T, K) = exp(scores).
 
-    pairs (K, K) grows by what is to be multiplied by M. M (K, K), start (K,) and allowed (T, K), or without rows, are 0
-    for what is forbidden.
+    pairs (K, K) grows by what is to be multiplied by M. M (K, K), start (K,) and values are 0 for what is forbidden.
     """
-    T, K = scores.shape
+    T, K = values.shape
     width = (K + 7) // 8 * 8
     E, alpha, work = np.zeros(T * width), np.empty(T * width), np.empty(T * width)
     padded, turned = np.zeros((width, width)), np.zeros((width, width))
@@ -165,13 +164,9 @@ def sequence_posteriors(scores, M, start, allowed, pairs):
     first, sums = np.zeros(width), np.zeros((width, width))
     first[:K] = start
     gamma = np.zeros((T, K))
-    shift = 0.0
     for t in range(T):
-        top = scores[t].max()
-        shift += top
         for j in range(K):
-            if allowed.shape[0] == 0 or allowed[t, j]:
-                E[t * width + j] = math.exp(scores[t, j] - top)
+            E[t * width + j] = values[t, j]
     log_z, good = chain_posteriors(
         E, padded.ravel(), turned.ravel(), first, T, K, width, alpha, np.empty(T), work
     )  # fmt: skip
@@ -182,7 +177,7 @@ def sequence_posteriors(scores, M, start, allowed, pairs):
     for t in range(T):
         for j in range(K):
             gamma[t, j] = alpha[t * width + j] * work[t * width + j]
-    return shift + log_z, True, gamma
+    return log_z, True, gamma
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

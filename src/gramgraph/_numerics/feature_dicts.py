@@ -1,4 +1,4 @@
-"""Numbers of the features in Python dicts, looked up inside compiled code.
+"""Numbers of the features in Python dicts or lists of strings, looked up inside compiled code.
 
 The loop goes through dicts with the interpreter's own `PyDict_Next` and takes the hashes that strings keep
 (`PyObject_Hash`), so that no Python object is made on the way. It holds the interpreter's lock (no `nogil`): nothing
@@ -19,18 +19,25 @@ from llvmlite import ir
 from numba import config, njit, types
 from numba.extending import intrinsic
 
-__all__ = ["NAME", "NUMBER", "look_up", "make_table", "mixed", "usable"]
+__all__ = [
+    "NAME", "NUMBER", "WORD", "dict_size", "kinds", "list_size", "look_up", "look_up_words", "make_table", "mixed",
+    "usable",
+]  # fmt: skip
 
-#: Stand in the place of a value's hash: the value is a number; the name itself.
-NUMBER, NAME = 0x243F6A8885A308D3, 0x13198A2E03707344
+#: Stand in the place of a value's hash: the value is a number; the name itself; a feature that is one string.
+NUMBER, NAME, WORD = 0x243F6A8885A308D3, 0x13198A2E03707344, 0x24A4093822299F31
 _C1, _C2, _C3 = np.uint64(0x9E3779B97F4A7C15), np.uint64(0xC2B2AE3D27D4EB4F), np.uint64(0xFF51AFD7ED558CCD)
-_NUMBER, _NAME = np.uint64(NUMBER), np.uint64(NAME)
+_NUMBER, _NAME, _WORD = np.uint64(NUMBER), np.uint64(NAME), np.uint64(WORD)
 _S29, _S32, _ONE = np.uint64(29), np.uint64(32), np.uint64(1)
 _TYPE_AT = 8  # bytes before the type of an object: its count of references
 
 _dict_next = types.ExternalFunction("PyDict_Next", types.int32(types.intp, types.intp, types.intp, types.intp))
 _object_hash = types.ExternalFunction("PyObject_Hash", types.intp(types.intp))
 _as_double = types.ExternalFunction("PyFloat_AsDouble", types.float64(types.intp))
+_as_long = types.ExternalFunction("PyLong_AsLongLongAndOverflow", types.int64(types.intp, types.intp))
+_list_item = types.ExternalFunction("PyList_GetItem", types.intp(types.intp, types.intp))
+list_size = types.ExternalFunction("PyList_Size", types.intp(types.intp))
+dict_size = types.ExternalFunction("PyDict_Size", types.intp(types.intp))
 
 
 @cache
@@ -42,6 +49,11 @@ def usable() -> bool:
     word = ctypes.c_ssize_t
     samples: tuple[Any, ...] = ("text", True, 2.5, {}, 7)
     return all(word.from_address(id(x) + _TYPE_AT).value == id(type(x)) for x in samples)
+
+
+def kinds() -> Any:
+    """Addresses of str, float, int, True and False, as `look_up` takes them."""
+    return np.array([id(str), id(float), id(int), id(True), id(False)], dtype=np.int64)
 
 
 def mixed(name: Any, value: Any) -> Any:
@@ -98,19 +110,20 @@ def _find(mark, places, values):
 def look_up(dicts, kinds, places, values, ids, data):
     """ids = numbers of all features of dicts (addresses), −2 for unknown ones, −1 for values of 0.
 
-    kinds are the addresses of str, float, True and False. data is filled where a value is not 1. (Features done,
+    kinds are the addresses of str, float, int, True and False. data is filled where a value is not 1. (Features done,
     whether all values are 1); features done is −1 when something is met that Python code has to look at: a name that is
-    not known, values of other types, numbers that are not finite.
+    not known, values of other types, numbers that are not finite or too large, more features than ids has places for
+    (another thread may have added some).
     """
-    text, floating, true, false = kinds[0], kinds[1], kinds[2], kinds[3]
-    box = np.zeros(3, np.int64)
+    text, floating, whole, true, false = kinds[0], kinds[1], kinds[2], kinds[3], kinds[4]
+    box = np.zeros(4, np.int64)
     p = box.ctypes.data
     n, ones = 0, True
     for d in range(dicts.shape[0]):
         box[0] = 0
         while _dict_next(dicts[d], p, p + 8, p + 16):
             key, value = box[1], box[2]
-            if _word_at(key + 8) != text:
+            if _word_at(key + 8) != text or n == ids.shape[0]:
                 return -1, ones
             name = np.uint64(_object_hash(key))
             x = 1.0
@@ -124,7 +137,12 @@ def look_up(dicts, kinds, places, values, ids, data):
                 mark = _mix(name, _NUMBER)
             elif _word_at(value + 8) == floating:
                 x = _as_double(value)
-                if not abs(x) < np.inf:
+                if not abs(x) < 1e150:
+                    return -1, ones
+                mark = _mix(name, _NUMBER)
+            elif _word_at(value + 8) == whole:
+                x = float(_as_long(value, p + 24))
+                if box[3] != 0:  # it does not fit into 64 bits
                     return -1, ones
                 mark = _mix(name, _NUMBER)
             else:
@@ -143,3 +161,17 @@ def look_up(dicts, kinds, places, values, ids, data):
             ids[n] = number
             n += 1
     return n, ones
+
+
+@njit(cache=True, boundscheck=False)
+def look_up_words(lists, kinds, places, values, ids, data):
+    """The same for lists of strings: their values are 1, and data stays as it is."""
+    n = 0
+    for d in range(lists.shape[0]):
+        for i in range(list_size(lists[d])):
+            word = _list_item(lists[d], i)
+            if _word_at(word + 8) != kinds[0] or n == ids.shape[0]:
+                return -1, True
+            ids[n] = _find(_mix(np.uint64(_object_hash(word)), _WORD), places, values)
+            n += 1
+    return n, True

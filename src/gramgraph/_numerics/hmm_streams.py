@@ -36,6 +36,16 @@ def _weigh(pred, logs, now):
 
 
 @_jit
+def _normalize(x):
+    """x divided by its sum."""
+    total = 0.0
+    for j in range(x.shape[0]):
+        total += x[j]
+    for j in range(x.shape[0]):
+        x[j] /= total
+
+
+@_jit
 def _move(belief, A, out):
     """out = belief A, divided by its sum."""
     K = belief.shape[0]
@@ -46,11 +56,7 @@ def _move(belief, A, out):
         if b > 0.0:
             for j in range(K):
                 out[j] += b * A[i, j]
-    total = 0.0
-    for j in range(K):
-        total += out[j]
-    for j in range(K):
-        out[j] /= total
+    _normalize(out)
 
 
 @_jit
@@ -109,11 +115,7 @@ def act_row(belief, A, tolerance, out):
         if b > 0.0:
             for j in range(K):
                 out[j] += b * A[i, j]
-    total = 0.0
-    for j in range(K):
-        total += out[j]
-    for j in range(K):
-        out[j] /= total
+    _normalize(out)
     return True
 
 

@@ -37,7 +37,7 @@ class DynamicStream:
         self._known: dict[Any, tuple[FloatArray, float]] = {}
         self._width = self._chain.n_states + sum(net.first.var(name).size for name in net.variables)
         if state is not None:
-            self._past, self.log_likelihood, self.steps = saved_numbers(state, "past")
+            self._past, self.log_likelihood, self.steps = saved_numbers(state, "past", optional=("past",))
             if self._past is not None and self._past.shape != (self._chain.n_states,):
                 raise ModelError(
                     f"state belongs to an interface of {self._past.size} states, not {self._chain.n_states}."
@@ -52,6 +52,8 @@ class DynamicStream:
     def update(self, row: Mapping[str, Any] | None = None) -> Answer:
         """Take the next row (None or {}: nothing was seen) and return the beliefs of its slice."""
         K = self._chain.n_states
+        if row is not None and not isinstance(row, Mapping):
+            raise ModelError(f"a row is a dict from names to states, or None; got {row!r}.")
         if self._past is None or K * self._width > _MATRIX:
             return self._asked(self._codes(row))
         M, scale = self._matrix(row)
@@ -71,6 +73,8 @@ class DynamicStream:
 
         If one is impossible, none is taken.
         """
+        if rows is None:
+            raise ModelError("rows must be a data frame or a list of dicts, one a step.")
         chain, codes = self._chain, self._net._codes(rows)
         messages = chain.messages(codes, backward=False, start=self._past)
         found = self._net._answer(chain.marginals(codes, messages, start=self._past), messages.logs)
@@ -80,8 +84,6 @@ class DynamicStream:
         return found
 
     def _codes(self, row: Mapping[str, Any] | None) -> IntArray:
-        if row is not None and not isinstance(row, Mapping):
-            raise ModelError(f"a row is a dict from names to states, or None; got {row!r}.")
         return self._chain.codes([dict(row)]) if row else np.full((1, len(self._chain.names)), -1, np.int64)
 
     def _matrix(self, row: Mapping[str, Any] | None) -> tuple[FloatArray, float]:
@@ -89,7 +91,7 @@ class DynamicStream:
         try:
             key = tuple([(name, type(value), value) for name, value in row.items()]) if row else ()
             found = self._known.get(key)
-        except (TypeError, AttributeError):  # weights, which are no keys; something that is no row
+        except TypeError:  # weights, which are no keys
             return self._chain.row_matrix(self._codes(row))
         if found is None:
             found = self._chain.row_matrix(self._codes(row))

@@ -37,7 +37,9 @@ class KalmanStream:
         self._shift = np.zeros((1, model.n_states))  # B times the control before
         self._row = np.empty((1, model.n_states))
         if state is not None:
-            mean, root, control, self.log_likelihood, self.steps = saved_numbers(state, "mean", "root", "control")
+            mean, root, control, self.log_likelihood, self.steps = saved_numbers(
+                state, "mean", "root", "control", optional=("control",)
+            )
             if mean.shape != self._mean.shape or root.shape != self._root.shape:
                 raise ModelError(f"state belongs to a model with {mean.size} states, not {len(model.m0)}.")
             self._mean, self._root = mean, root

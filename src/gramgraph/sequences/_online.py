@@ -6,8 +6,9 @@ from typing import Any
 
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._constraints import emission_labels
+from gramgraph.sequences._reading import generator
 from gramgraph.sequences.baum_welch import expectations, shared
-from gramgraph.sequences.hmm import HiddenMarkovModel, generator
+from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.typing import FloatArray
 
 __all__ = ["stepwise"]

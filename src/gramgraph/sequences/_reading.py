@@ -16,6 +16,7 @@ __all__ = [
     "check_chain",
     "check_count",
     "check_rows",
+    "generator",
     "is_list_of_sequences",
     "joined",
     "numbers",
@@ -142,17 +143,36 @@ def one_row(z: Any, width: int) -> FloatArray:
     return row
 
 
-def saved_numbers(state: Any, *names: str) -> tuple[Any, ...]:
-    """The arrays of these names out of the saved state of a stream (or None), its log-likelihood and steps."""
+def saved_numbers(state: Any, *names: str, optional: tuple[str, ...] = ()) -> tuple[Any, ...]:
+    """The arrays of these names out of the saved state of a stream, its log-likelihood and steps.
+
+    Those that are `optional` may be None; everything else is finite.
+    """
     wanted = (*names, "log_likelihood", "steps")
     missing = [name for name in wanted if not isinstance(state, dict) or name not in state]
     if missing:
         raise ModelError(f"state must be the `state` of such a stream, a dict with {', '.join(wanted)}; got {state!r}.")
+    here = [name for name in wanted if not (name in optional and state[name] is None)]
     try:
-        arrays = [None if state[name] is None else np.array(state[name], dtype=np.float64) for name in names]
-        return *arrays, float(state["log_likelihood"]), int(state["steps"])
-    except (TypeError, ValueError):
+        found = {name: np.array(state[name], dtype=np.float64) for name in here}
+        total, steps = float(state["log_likelihood"]), int(state["steps"])
+    except (TypeError, ValueError, OverflowError):
         raise ModelError(f"state must hold numbers under {', '.join(wanted)}; got {state!r}.") from None
+    if steps < 0 or not all(np.isfinite(part).all() for part in found.values()):
+        raise ModelError(f"state must hold finite numbers, and steps of at least 0; got {state!r}.")
+    return *(found.get(name) for name in names), total, steps
+
+
+def generator(random_state: Any) -> np.random.Generator:
+    """A generator from a seed, a generator, None, or scikit-learn's `RandomState`."""
+    if isinstance(random_state, np.random.RandomState):
+        return np.random.default_rng(random_state.randint(2**31 - 1))
+    try:
+        return np.random.default_rng(random_state)
+    except (TypeError, ValueError):
+        raise ModelError(
+            f"random_state must be None, a whole number of at least 0 or a generator of NumPy; it is {random_state!r}."
+        ) from None
 
 
 def plain_generator(rng: np.random.Generator) -> dict[str, Any]:

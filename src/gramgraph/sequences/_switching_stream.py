@@ -38,10 +38,11 @@ class SwitchingStream:
         if state is not None:
             names = "means", "covariances", "modes", "particles", "mean", "covariance"
             m, P, p, c, mean, cov, self.log_likelihood, self.steps = saved_numbers(state, *names)
-            if m.shape != self._m.shape or P.shape != self._P.shape or p.shape != (K,) or c.shape != self._c.shape:
+            mine = (self._m, self._P, self._p, self._c, *self._moments)
+            if any(new.shape != old.shape for new, old in zip((m, P, p, c, mean, cov), mine, strict=True)):
                 raise ModelError(
-                    f"state belongs to a filter with {len(p)} modes and {len(m)} Gaussians of {m.shape[-1]} numbers, "
-                    f"not {K}, {count} and {len(stacks.m0)}."
+                    f"state belongs to a filter with {np.size(p)} modes and {np.size(m)} numbers in the means of its "
+                    f"Gaussians, not {K} and {count} × {len(stacks.m0)}."
                 )
             self._m, self._P, self._p, self._c, self._moments = m, P, p, c, (mean, cov)
             self._rng = restored_generator(state.get("generator"))

@@ -10,11 +10,11 @@ from sklearn.utils.validation import check_is_fitted
 from gramgraph._numerics import hmm_paths as _loops
 from gramgraph._numerics.hmm_streams import duration_rows
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._reading import check_count, check_rows
+from gramgraph.sequences._reading import check_count, check_rows, generator
 from gramgraph.sequences._wrapping import WrappedModel, logs_of
 from gramgraph.sequences.baum_welch import Chain, dirichlet_log_prior, normalized_rows
 from gramgraph.sequences.filtering import HMMFilter
-from gramgraph.sequences.hmm import concentrations, generator
+from gramgraph.sequences.hmm import concentrations
 from gramgraph.sequences.recursions import Posteriors
 from gramgraph.typing import FloatArray, IntArray
 

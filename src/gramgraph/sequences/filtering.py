@@ -121,6 +121,8 @@ class HMMFilter:
             if belief.shape != self._belief.shape:
                 old, new = (" × ".join(map(str, part.shape)) for part in (belief, self._belief))
                 raise ModelError(f"state belongs to a model with {old} states, not {new}.")
+            if self.steps and not (belief.min() >= 0.0 and abs(belief.sum() - 1.0) < TOLERANCE):
+                raise ModelError("state must hold probabilities as its belief, which sum to one.")
             self._belief = belief
 
     def _start(self) -> FloatArray:

@@ -14,7 +14,7 @@ from gramgraph._numerics import hmm as _loops
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences import recursions
 from gramgraph.sequences._constraints import emission_labels, masks_of, transition_labels
-from gramgraph.sequences._reading import check_chain, check_count
+from gramgraph.sequences._reading import check_chain, check_count, generator
 from gramgraph.sequences.baum_welch import Chain, Emission, Learned, baum_welch, tied
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -22,17 +22,10 @@ if TYPE_CHECKING:
     from gramgraph.models import BayesianNetwork
     from gramgraph.sequences.filtering import HMMFilter
 
-__all__ = ["HiddenMarkovModel", "concentrations", "generator"]
+__all__ = ["HiddenMarkovModel", "concentrations"]
 
 _FIXED = ("emissions", "startprob", "transmat")
 _LEARNING = ("baum_welch", "viterbi")
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, a generator, None, or scikit-learn's `RandomState`."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1))
-    return np.random.default_rng(random_state)
 
 
 class HiddenMarkovModel(BaseEstimator):

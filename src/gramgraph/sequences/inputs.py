@@ -10,11 +10,10 @@ from sklearn.utils.validation import check_is_fitted
 from gramgraph._numerics import hmm_paths as _loops
 from gramgraph._numerics.hmm_streams import filter_rows
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._reading import check_count, check_rows
+from gramgraph.sequences._reading import check_count, check_rows, generator
 from gramgraph.sequences._wrapping import WrappedModel, logs_of
 from gramgraph.sequences.baum_welch import Emission, dirichlet_log_prior, normalized_rows
 from gramgraph.sequences.filtering import HMMFilter
-from gramgraph.sequences.hmm import generator
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

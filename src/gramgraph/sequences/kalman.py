@@ -20,11 +20,10 @@ from gramgraph.sequences._kalman_states import (
     SettledSmoothed,
     SmoothedStates,
 )
-from gramgraph.sequences._reading import check_count
+from gramgraph.sequences._reading import check_count, generator
 from gramgraph.sequences._settled import Settled
 from gramgraph.sequences._square_root import rooted_filter, stacked, without_controls
 from gramgraph.sequences._state_space import Model, gradient_of, maximized, moments_of, series_of
-from gramgraph.sequences.hmm import generator
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:

@@ -11,8 +11,14 @@ import numpy as np
 from gramgraph._numerics.gaussian_root import root
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.sequences._nonlinear_model import NonlinearModel, controls_of
-from gramgraph.sequences._reading import check_count, numbers, plain_generator, restored_generator, saved_numbers
-from gramgraph.sequences.hmm import generator
+from gramgraph.sequences._reading import (
+    check_count,
+    generator,
+    numbers,
+    plain_generator,
+    restored_generator,
+    saved_numbers,
+)
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["ParticleFilter", "ParticleStates", "ParticleStream", "systematic"]
@@ -209,11 +215,12 @@ class ParticleStream:
         self.log_likelihood, self.steps = 0.0, 0
         self.effective = float(model.n_particles)
         if state is not None:
-            self._x, w, effective, self.log_likelihood, self.steps = saved_numbers(
-                state, "particles", "weights", "effective"
+            x, w, effective, self.log_likelihood, self.steps = saved_numbers(
+                state, "particles", "weights", "effective", optional=("particles",)
             )
-            if w is None or w.shape != self._w.shape or (self._x is not None and len(self._x) != len(w)):
+            if w.shape != self._w.shape or (x is not None and (x.ndim != 2 or len(x) != len(w))) or effective.ndim:
                 raise ModelError(f"state has {np.size(w)} particles, but the filter {model.n_particles}.")
+            self._x = x
             self._w, self.effective = w, float(effective)
             self._rng = restored_generator(state.get("generator"))
 
@@ -234,12 +241,12 @@ class ParticleStream:
         """(n, s)."""
         if self._x is None:
             raise ModelError("no observation so far: update(z) takes the first one.")
-        return self._x
+        return self._x.copy()
 
     @property
     def weights(self) -> FloatArray:
         """(n,), sum one."""
-        return self._w
+        return self._w.copy()
 
     @property
     def mean(self) -> FloatArray:
@@ -254,6 +261,15 @@ class ParticleStream:
 
     def update(self, z: Any, *, control: Any = None) -> FloatArray:
         """Take the next observation (None or NaN where there is none) and return the mean of the state."""
+        place = self._rng.bit_generator.state
+        try:
+            self._take(z, control)
+        except BaseException:  # whatever a function of the user raises: the stream stays as it was
+            self._rng.bit_generator.state = place
+            raise
+        return self.mean
+
+    def _take(self, z: Any, control: Any) -> None:
         x, w = self._x, self._w
         gone = _missing(z)
         first = np.zeros(len(w))  # log p(z | look-ahead) that a particle was chosen by
@@ -280,7 +296,6 @@ class ParticleStream:
         self._x, self._w = x, w
         self.effective = 1.0 / float(w @ w)
         self.steps += 1
-        return self.mean
 
     def _chosen(self, x: FloatArray, w: FloatArray, z: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The particles that move: resampled when few count; for an auxiliary filter by what they look ahead to."""
@@ -298,7 +313,7 @@ class ParticleStream:
                 return x[pick], np.full(n, 1.0 / n), hint[pick] - shift
         if 1.0 / float(w @ w) < model.resample_below * n:
             return x[systematic(w, n, self._rng.random())], np.full(n, 1.0 / n), nothing
-        return x, w, nothing
+        return x.copy(), w, nothing  # a move may work in place
 
     def _weighed(self, z: Any, x: FloatArray) -> FloatArray:
         logs = np.asarray(self._model.weigh(z, x), dtype=np.float64)

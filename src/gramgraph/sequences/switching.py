@@ -10,9 +10,8 @@ from sklearn.base import BaseEstimator
 
 from gramgraph._numerics.gaussian_root import root
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._reading import check_count, check_rows
+from gramgraph.sequences._reading import check_count, check_rows, generator
 from gramgraph.sequences._state_space import covariance, series_of
-from gramgraph.sequences.hmm import generator
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

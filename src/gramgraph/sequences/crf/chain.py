@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from itertools import chain, pairwise
 from pathlib import Path
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gramgraph.exceptions import ModelError, did_you_mean
-from gramgraph.sequences._reading import check_count
+from gramgraph.sequences._reading import check_count, generator
 from gramgraph.sequences.crf import inspection
 from gramgraph.sequences.crf.contract import Estimator
 from gramgraph.sequences.crf.decoding import Chain, Rules, allowed_labels, read_rules
-from gramgraph.sequences.crf.encoding import FeatureTable, Tokens
+from gramgraph.sequences.crf.encoding import FeatureTable, Tokens, read_sequences
 from gramgraph.sequences.crf.objective import ChainObjective, lay_out
 from gramgraph.sequences.crf.optimize import minimize
 from gramgraph.sequences.crf.perceptron import averaged_perceptron
@@ -60,6 +60,8 @@ class LinearChainCRF(Estimator):
     ((2, 3), 1.0)
     """
 
+    _ruled: tuple[Chain, Any, Chain] | None = None  # the free chain, constraints, the chain that keeps them
+
     def __init__(
         self,
         algorithm: str = "lbfgs",
@@ -102,11 +104,10 @@ class LinearChainCRF(Estimator):
 
     # ------------------------------------------------------------------------------------------- learning
 
-    def fit(self, X: Sequence[Any], y: Sequence[Any], *, callback: Any = None) -> Self:
+    def fit(self, X: Iterable[Any], y: Iterable[Any], *, callback: Any = None) -> Self:
         """Learn the weights; `callback(iteration, objective)` may end it by returning True (not for "ap")."""
         self._check_parameters()
-        X, y = list(X), list(y)
-        _check_lengths(X, y)
+        X, y = _read_both(X, y)
         if not any(len(labels) for labels in y):
             raise ModelError("X holds no position: at least one sequence with one token is needed (minimum of 1).")
         classes, codes = _read_labels(y)
@@ -127,8 +128,6 @@ class LinearChainCRF(Estimator):
             all_states=bool(self.all_possible_states), all_transitions=bool(self.all_possible_transitions),
         )  # fmt: skip
         if self.algorithm == "ap":
-            from gramgraph.sequences.hmm import generator
-
             passes = _MOST_PASSES if self.max_iterations is None else self.max_iterations
             w, history = averaged_perceptron(
                 tokens, layout, codes, max_iter=passes, epsilon=self.epsilon, rng=generator(self.random_state)
@@ -165,15 +164,25 @@ class LinearChainCRF(Estimator):
 
     # ------------------------------------------------------------------------------------------ questions
 
-    def _ready(self, X: Sequence[Any], allowed: Any = None) -> tuple[Chain, Tokens, Array]:
-        self._check_fitted()
-        model = self._chain
-        if self.constraints is not None:
-            model = Chain(model.weights, read_rules(self.constraints, self._labels))
-        tokens = self._table.encode(X)
+    def _ready(self, X: Iterable[Any], allowed: Any = None) -> tuple[Chain, Tokens, Array]:
+        model = self._model()
+        tokens = self._table.encode(read_sequences(X))
         return model, tokens, allowed_labels(allowed, tokens.offsets, self._labels)
 
-    def predict(self, X: Sequence[Any], *, allowed: Any = None) -> list[list[Any]]:
+    def _model(self) -> Chain:
+        """The chain with the constraints as they are now; the last one is kept for those who ask often."""
+        self._check_fitted()
+        given = self.constraints
+        if given is None:
+            return self._chain
+        now = given  # or a copy: lists can change
+        if isinstance(given, Iterable) and not isinstance(given, str):
+            now = [tuple(pair) if isinstance(pair, list) else pair for pair in given]
+        if self._ruled is None or self._ruled[0] is not self._chain or self._ruled[1] != now:
+            self._ruled = self._chain, now, Chain(self._chain.weights, read_rules(now, self._labels))
+        return self._ruled[2]
+
+    def predict(self, X: Iterable[Any], *, allowed: Any = None) -> list[list[Any]]:
         """The most probable labeling of every sequence.
 
         `allowed` limits labels: a list a sequence (or None), with None or a list of labels at every position.
@@ -182,27 +191,30 @@ class LinearChainCRF(Estimator):
         codes, _ = model.viterbi(tokens, limits)
         return _split([self._labels[code] for code in codes.tolist()], tokens.offsets)
 
-    def predict_single(self, x: Sequence[Any], *, allowed: Any = None) -> list[Any]:
-        """The most probable labeling of one sequence."""
+    def predict_single(self, x: Iterable[Any], *, allowed: Any = None) -> list[Any]:
+        """The most probable labeling of one sequence; the same as `predict` gives it."""
+        codes = self._model().tagged(self._table, x) if allowed is None else None
+        if codes is not None:
+            return [self._labels[code] for code in codes]
         return self.predict([x], allowed=None if allowed is None else [allowed])[0]
 
-    def predict_proba(self, X: Sequence[Any], *, allowed: Any = None) -> list[FloatArray]:
+    def predict_proba(self, X: Iterable[Any], *, allowed: Any = None) -> list[FloatArray]:
         """p(label at t | x) of every sequence, arrays (T, K) in the order of `classes_`."""
         model, tokens, limits = self._ready(X, allowed)
         found, _ = model.marginals(tokens, limits)
         return _split(found, tokens.offsets)
 
-    def predict_marginals(self, X: Sequence[Any], *, allowed: Any = None) -> list[list[dict[Any, float]]]:
+    def predict_marginals(self, X: Iterable[Any], *, allowed: Any = None) -> list[list[dict[Any, float]]]:
         """p(label at t | x) as dicts {label: probability}."""
         proba = self.predict_proba(X, allowed=allowed)
         return [[dict(zip(self._labels, row, strict=True)) for row in rows.tolist()] for rows in proba]
 
-    def predict_marginals_single(self, x: Sequence[Any]) -> list[dict[Any, float]]:
+    def predict_marginals_single(self, x: Iterable[Any]) -> list[dict[Any, float]]:
         """p(label at t | x) of one sequence."""
         return self.predict_marginals([x])[0]
 
     def predict_nbest(
-        self, X: Sequence[Any], n: int = 5, *, allowed: Any = None
+        self, X: Iterable[Any], n: int = 5, *, allowed: Any = None
     ) -> list[list[tuple[list[Any], float]]]:
         """The n most probable labelings of every sequence with their probabilities, best first."""
         check_count("n", n)
@@ -217,20 +229,18 @@ class LinearChainCRF(Estimator):
             for (paths, values), z in zip(found, log_z, strict=True)
         ]
 
-    def log_likelihood(self, X: Sequence[Any], y: Sequence[Any]) -> FloatArray:
+    def log_likelihood(self, X: Iterable[Any], y: Iterable[Any]) -> FloatArray:
         """log p(y | x) of every sequence, (S,); −inf where a label is new to the model or may not stand."""
-        X, y = list(X), list(y)
-        _check_lengths(X, y)
+        X, y = _read_both(X, y)
         model, tokens, limits = self._ready(X)
         index = {label: i for i, label in enumerate(self._labels)}
         codes = np.array([index.get(label, -1) for label in chain.from_iterable(y)], dtype=np.int64)
         scores = model.path_scores(tokens, codes, limits)
         return scores - model.marginals(tokens, limits)[1]
 
-    def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
+    def score(self, X: Iterable[Any], y: Iterable[Any]) -> float:
         """The share of positions whose label is right."""
-        X, y = list(X), list(y)
-        _check_lengths(X, y)
+        X, y = _read_both(X, y)
         pairs = list(zip(chain.from_iterable(self.predict(X)), chain.from_iterable(y), strict=True))
         return sum(a == b for a, b in pairs) / len(pairs) if pairs else 1.0
 
@@ -262,7 +272,7 @@ class LinearChainCRF(Estimator):
         """A frame of the n transitions of largest (or smallest) weight: from, to, weight."""
         return inspection.top_transitions(self.transition_features_, n, largest)
 
-    def to_network(self, x: Sequence[Any]) -> MarkovNetwork:
+    def to_network(self, x: Iterable[Any]) -> MarkovNetwork:
         """The chain for one sequence as a Markov network over y0, y1, …; log Z is its log evidence."""
         model, tokens, limits = self._ready([x])
         return inspection.to_network(model, tokens, limits, self._labels)
@@ -284,19 +294,30 @@ class LinearChainCRF(Estimator):
         return load(Path(path))
 
 
-def _check_lengths(X: list[Any], y: list[Any]) -> None:
+def _read_both(X: Any, y: Any) -> tuple[list[Any], list[Any]]:
+    """Sequences and their labels as lists of the same lengths."""
+    X = read_sequences(X)
+    if isinstance(y, (str, bytes, Mapping)) or not isinstance(y, Iterable):
+        raise ModelError(f"y is a {type(y).__name__}; expected a list with one list of labels a sequence.")
+    y = list(y)
     if len(X) != len(y):
         raise ModelError(f"X has {len(X)} sequences, but y has {len(y)}.")
     for s, (tokens, labels) in enumerate(zip(X, y, strict=True)):
-        if isinstance(labels, str) or not hasattr(labels, "__len__"):
+        if isinstance(labels, str) or not isinstance(labels, Iterable):
             raise ModelError(f"y[{s}] is {labels!r}; expected a list with one label a position.")
+        if not hasattr(labels, "__len__"):
+            y[s] = labels = list(labels)
         if len(tokens) != len(labels):
             raise ModelError(f"sequence {s} has {len(tokens)} positions, but y[{s}] has {len(labels)} labels.")
+    return X, y
 
 
 def _read_labels(y: list[Any]) -> tuple[list[Any], Array]:
     """(labels sorted, their numbers at all positions)."""
-    seen = dict.fromkeys(chain.from_iterable(y))
+    try:
+        seen = dict.fromkeys(chain.from_iterable(y))
+    except TypeError:
+        raise ModelError("labels must all be strings, or all whole numbers; some are lists, dicts or sets.") from None
     plain = {label: label.item() if isinstance(label, np.generic) else label for label in seen}
     kinds = {type(label) for label in plain.values()}
     if kinds not in ({str}, {int}, {bool}):
@@ -314,7 +335,7 @@ def _split(rows: Any, offsets: IntArray) -> list[Any]:
 
 def _give_back() -> None:
     """Return free pages of the C allocator to the system, where it is glibc's: it keeps many megabytes otherwise."""
-    with suppress(OSError, AttributeError):
+    with suppress(OSError, AttributeError, TypeError):  # TypeError: Windows has no library without a name
         ctypes.CDLL(None).malloc_trim(0)
 
 

@@ -21,7 +21,7 @@ class Estimator:
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
         parameters = list(inspect.signature(cls.__init__).parameters.values())[1:]
-        return {p.name: p.default for p in parameters}
+        return {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """All parameters by name; `deep` is there for scikit-learn: no parameter is an estimator."""
@@ -41,7 +41,13 @@ class Estimator:
 
     def __repr__(self) -> str:
         given = ((name, getattr(self, name), default) for name, default in self._defaults().items())
-        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v, d in given if v is not d and v != d)})"
+        return f"{type(self).__name__}({', '.join(f'{n}={v!r}' for n, v, d in given if repr(v) != repr(d))})"
+
+    def _repr_html_(self) -> str:
+        """The box that notebooks show for scikit-learn's estimators."""
+        from sklearn.utils import estimator_html_repr
+
+        return str(estimator_html_repr(self))
 
     def __sklearn_tags__(self) -> Any:
         from sklearn.base import BaseEstimator

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from gramgraph.exceptions import ModelError, StateError, did_you_mean
-from gramgraph.sequences.crf.encoding import Tokens
+from gramgraph.sequences.crf.encoding import FeatureTable, Tokens
 from gramgraph.sequences.crf.objective import ChainWeights
 from gramgraph.sequences.crf.packing import blocks_of, posteriors, rows_of
 from gramgraph.sequences.crf.recursions import log_posteriors
@@ -51,6 +51,8 @@ def read_rules(constraints: Any, classes: Sequence[Any]) -> Rules:
                 rules.start[j] = False
                 rules.steps[:, j] = [str(before) in (f"B-{str(label)[2:]}", label) for before in classes]
         return rules
+    if not isinstance(constraints, Iterable):
+        raise ModelError(f"constraints must be None, 'BIO' or pairs of labels; it is {constraints!r}.")
     index = {label: i for i, label in enumerate(classes)}
     for pair in constraints:
         if not isinstance(pair, (tuple, list)) or len(pair) != 2:
@@ -128,6 +130,28 @@ class Chain:
         """(transitions, their transpose, start) as the loop of best paths takes them."""
         A, start = self._logs(self.weights.width)
         return A.ravel(), np.ascontiguousarray(A.T).ravel(), start
+
+    @cached_property
+    def _loop_arguments(self) -> tuple[Any, ...]:
+        w = self.weights
+        return (w.dense, w.sp_ptr, w.sp_label, w.sp_weight, w.n_dense, *self._padded_logs, self.K, w.width)
+
+    def tagged(self, table: FeatureTable, x: Any) -> list[int] | None:
+        """What `viterbi` finds for one sequence, in one compiled call; None where only the other way can."""
+        if type(x) is not list:
+            return None
+        held = x.copy()  # what is read by its address must stay, whatever another thread does with x
+        tokens = table.compiled(held)
+        if tokens is None:
+            return None
+        from gramgraph._numerics import crf_tagging as _loops
+
+        labels = np.empty(len(held), dtype=np.int32)
+        loop = _loops.tag_words if table.plain else _loops.tag_dicts
+        if not loop(*tokens, *self._loop_arguments, labels) > -np.inf:
+            return None
+        found: list[int] = labels.tolist()
+        return found
 
     def viterbi(self, tokens: Tokens, allowed: Array) -> tuple[Array, FloatArray]:
         """(labels (N,), scores (S,)) of the best paths, in O(N K²)."""

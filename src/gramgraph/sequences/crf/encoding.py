@@ -9,20 +9,24 @@ sees only what they do not know.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+import reprlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from gramgraph.exceptions import ModelError
+from gramgraph.sequences._reading import LARGEST
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["FeatureTable", "Tokens"]
+__all__ = ["FeatureTable", "Tokens", "read_sequences"]
 
 _STRETCH = 256  # tokens at a time: their dicts stay in the cache between the looks at names and at values
 _UNKNOWN, _NOTHING = -2, -1  # not in the table; in the table, and without weight
+_ONES: FloatArray = np.empty(0)  # values that are all 1
+_Found: TypeAlias = tuple[Array, Array, FloatArray]
 _ZERO = -3  # −3 − i: attribute i with the value 0, which says that it can stand there
 
 
@@ -64,18 +68,19 @@ class FeatureTable:
     # ------------------------------------------------------------------------------------------- encoding
 
     def encode(self, X: Sequence[Any], *, grow: bool = False) -> Tokens:
-        """The numbers of all features of X; unknown attributes get new ones (`grow`) or a negative one."""
+        """The numbers of all features of X (of `read_sequences`); unknown attributes get new ones (`grow`) or < 0."""
         if not grow:
             self.prepare()
-        lengths = np.fromiter((len(_tokens(x, s)) for s, x in enumerate(X)), np.int64, len(X))
+        lengths = np.fromiter(map(len, X), np.int64, len(X))
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         ids = np.empty(max(1024, 16 * int(offsets[-1])), dtype=np.int32)
         counts: list[Array] = []
-        odd: list[tuple[int, float]] = []  # (place among all features, value other than 1)
+        parts: list[tuple[int, FloatArray]] = []  # where values that are not all 1 begin
         place = 0
         for first, tokens in _stretches(X):
             found, sizes, values = self._stretch(tokens, first, offsets, grow)
-            odd += [(place + at, value) for at, value in values]
+            if len(values):
+                parts.append((place, values))
             if place + len(found) > len(ids):
                 ids.resize(place + len(found) + len(ids) // 4, refcheck=False)  # in place where the system can
             ids[place : place + len(found)] = found
@@ -84,22 +89,19 @@ class FeatureTable:
         ids.resize(place, refcheck=False)
         ptr = np.zeros(int(offsets[-1]) + 1, dtype=np.int64)
         np.cumsum(np.concatenate(counts) if counts else [], out=ptr[1:])
-        data = np.empty(0)
-        if odd:
-            data = np.ones(place)
-            data[[at for at, _ in odd]] = [value for _, value in odd]
+        data = np.ones(place if parts else 0)
+        for at, values in parts:
+            data[at : at + len(values)] = values
         return Tokens(offsets, ptr, ids, data)
 
-    def _stretch(
-        self, tokens: list[Any], first: int, offsets: IntArray, grow: bool
-    ) -> tuple[Array, Array, list[tuple[int, float]]]:
-        """(numbers, how many a token, values other than 1 with their places) of a few hundred tokens."""
+    def _stretch(self, tokens: list[Any], first: int, offsets: IntArray, grow: bool) -> _Found:
+        """(numbers, how many a token, values or nothing when all are 1) of a few hundred tokens."""
         kinds = set(map(type, tokens))
         if kinds != {dict}:
             if kinds <= {list, tuple}:
                 return self._strings(tokens, first, offsets, grow)
             tokens = [_as_dict(token, first + i, offsets) for i, token in enumerate(tokens)]
-        if self._quick and not grow and (quick := self._compiled(tokens)) is not None:
+        if self._quick and not self.plain and not grow and (quick := self._looked_up(tokens)) is not None:
             return quick
         levels = self.levels
         keys = list(chain.from_iterable(tokens))
@@ -109,8 +111,7 @@ class FeatureTable:
                 map(dict.get, map(levels.__getitem__, keys), values, repeat(_UNKNOWN)), np.int32, len(keys)
             )
         except (KeyError, TypeError):  # a name that is new, or a list, set or dict as a value
-            flat = [_flat(token, first + i, offsets) for i, token in enumerate(tokens)]
-            tokens = [token if new is None else new for token, new in zip(tokens, flat, strict=True)]
+            tokens = _flattened(tokens, first, offsets)
             keys = list(chain.from_iterable(tokens))
             values = list(chain.from_iterable(map(dict.values, tokens)))
             if grow:
@@ -120,20 +121,19 @@ class FeatureTable:
             found = np.fromiter(map(dict.get, level, values, repeat(_UNKNOWN)), np.int32, len(keys))
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
         missing = np.flatnonzero(found == _UNKNOWN).tolist()
-        if not missing:
-            return found, sizes, []
-        if not grow and not self._twins and {type(values[at]) for at in missing} == {str}:
-            return found, sizes, []
-        odd = []
+        kinds = {type(values[at]) for at in missing}
+        if not missing or (not grow and not self._twins and kinds == {str}):
+            return found, sizes, _ONES
+        if any(issubclass(kind, (tuple, frozenset)) for kind in kinds):  # they can be looked up, and hold features
+            return self._stretch(_flattened(tokens, first, offsets), first, offsets, grow)
+        data = np.ones(len(found))
         for at in missing:
             value = values[at]
             if isinstance(value, str):
                 found[at] = self._text(keys[at], value, grow)
             else:
-                found[at], weight = self._number(keys[at], value, grow, at, sizes, first, offsets)
-                if weight != 1.0:
-                    odd.append((at, weight))
-        return found, sizes, odd
+                found[at], data[at] = self._number(keys[at], value, grow, at, sizes, first, offsets)
+        return found, sizes, data if (data != 1.0).any() else _ONES
 
     def _add_names(self, keys: list[str]) -> None:
         for key in keys:
@@ -149,47 +149,65 @@ class FeatureTable:
             self._known = {found: i for i, found in enumerate(self.names())}
         return self._known
 
-    def _compiled(self, tokens: list[Any]) -> tuple[Array, Array, list[tuple[int, float]]] | None:
+    def _looked_up(self, tokens: list[Any]) -> _Found | None:
         """What `_stretch` gives, by a compiled loop; None where Python code has to look."""
-        from gramgraph._numerics import feature_dicts as _quick
+        from gramgraph._numerics import feature_dicts as _loops
 
         assert self._quick is not None
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
         size = int(sizes.sum())
         found, data = np.empty(size, dtype=np.int32), np.empty(size)
-        n, ones = _quick.look_up(np.fromiter(map(id, tokens), np.int64, len(tokens)), *self._quick, found, data)
-        if n < 0:
+        loop = _loops.look_up_words if self.plain else _loops.look_up
+        n, ones = loop(_addresses(tokens), *self._quick, found, data)
+        return (found, sizes, _ONES if ones else data) if n == size else None
+
+    def compiled(self, x: list[Any]) -> tuple[Array, ...] | None:
+        """(addresses of the tokens of one sequence, table) for compiled code; None where Python code has to look."""
+        if self._quick is None:
+            self.prepare()
+        if self._quick is None or set(map(type, x)) != {list if self.plain else dict}:
             return None
-        odd = np.empty(0, np.int64) if ones else np.flatnonzero(data != 1.0)
-        return found, sizes, list(zip(odd.tolist(), data[odd].tolist(), strict=True))
+        return (_addresses(x), *self._quick)
 
     def prepare(self) -> None:
-        """Make the table of compiled lookups, once: every name, and every name with a value, by their hashes."""
-        if self._quick is not None or self._twins or self.plain:
-            return
-        from gramgraph._numerics import feature_dicts as _quick
+        """Make the table of compiled lookups, once: every name, and every name with a value, by their hashes.
 
-        if not _quick.usable():
+        Where features are strings, it holds these. There is none where two ways of writing a feature overlap.
+        """
+        if self._quick is not None or self._twins:
             return
-        levels = [{value: i for value, i in level.items() if value != 0.0} for level in self.levels.values()]
-        sizes = [len(level) for level in levels]
-        n, size = len(levels), sum(sizes)
-        names = np.fromiter(map(hash, self.levels), np.int64, n)
-        names = np.concatenate([names, np.repeat(names, sizes)])
-        values, numbers = np.full(n + size, _quick.NAME, dtype=np.int64), np.full(n + size, -1, dtype=np.int32)
-        flat = chain.from_iterable(levels)
-        values[n:] = np.fromiter((hash(v) if isinstance(v, str) else _quick.NUMBER for v in flat), np.int64, size)
-        numbers[n:] = np.fromiter(chain.from_iterable(map(dict.values, levels)), np.int32, size)
-        marks = _quick.mixed(names.view(np.uint64), values.view(np.uint64))
+        from gramgraph._numerics import feature_dicts as _loops
+
+        if not _loops.usable():
+            return
+        if self.plain:
+            names = np.fromiter(map(hash, self.plain), np.int64, len(self.plain))
+            values = np.full(len(names), _loops.WORD, dtype=np.int64)
+            numbers = np.fromiter(self.plain.values(), np.int32, len(names))
+        else:
+            names, values, numbers = self._hashes(_loops.NAME, _loops.NUMBER)
+        marks = _loops.mixed(names.view(np.uint64), values.view(np.uint64))
         size = 1 << max(4, (2 * len(marks)).bit_length())
         places, table = np.zeros(size, dtype=np.uint64), np.empty(size, dtype=np.int32)
-        if _quick.make_table(marks, numbers, places, table):
-            kinds = np.array([id(str), id(float), id(True), id(False)], dtype=np.int64)
-            self._quick = (kinds, places, table)
+        if _loops.make_table(marks, numbers, places, table):
+            self._quick = (_loops.kinds(), places, table)
 
-    def _strings(
-        self, tokens: list[Any], first: int, offsets: IntArray, grow: bool
-    ) -> tuple[Array, Array, list[tuple[int, float]]]:
+    def _hashes(self, name: int, number: int) -> tuple[IntArray, IntArray, Array]:
+        """(hashes of names, of values, numbers) of all entries; the names alone come first, with `name` as a value."""
+        levels = self.levels.values()  # their entries 0 are left out; nothing is copied, because they are many
+        sizes = [len(level) - (0.0 in level) for level in levels]
+        n, size = len(levels), sum(sizes)
+        names = np.fromiter(map(hash, self.levels), np.int64, n)
+        values, numbers = np.full(n + size, name, dtype=np.int64), np.full(n + size, -1, dtype=np.int32)
+        flat = (v for level in levels for v in level if v != 0.0)
+        values[n:] = np.fromiter((hash(v) if isinstance(v, str) else number for v in flat), np.int64, size)
+        numbers[n:] = np.fromiter((i for level in levels for v, i in level.items() if v != 0.0), np.int32, size)
+        return np.concatenate([names, np.repeat(names, sizes)]), values, numbers
+
+    def _strings(self, tokens: list[Any], first: int, offsets: IntArray, grow: bool) -> _Found:
+        if self._quick and self.plain and not grow and set(map(type, tokens)) == {list}:
+            if (quick := self._looked_up(tokens)) is not None:
+                return quick
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
         words = list(chain.from_iterable(tokens))
         if not {type(word) for word in words} <= {str, np.str_}:
@@ -202,7 +220,7 @@ class FeatureTable:
                 found[at] = self._attribute(words[at], grow)
                 if grow:
                     self.plain[words[at]] = int(found[at])
-        return found, sizes, []
+        return found, sizes, _ONES
 
     def _text(self, key: str, value: str, grow: bool) -> int:
         if not grow:
@@ -219,13 +237,13 @@ class FeatureTable:
     ) -> tuple[int, float]:
         try:
             weight = float(value)
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, OverflowError):
             weight = math.nan
-        if not math.isfinite(weight):
+        if not abs(weight) < LARGEST:
             t = first + int(np.searchsorted(np.cumsum(sizes), at, side="right"))
             raise ModelError(
-                f"{_where(t, offsets)}: feature {key!r} is {value!r}; a value must be a text, a truth value or a "
-                "finite number. Leave a feature out where it has no value."
+                f"{_where(t, offsets)}: feature {key!r} is {reprlib.repr(value)}; a value must be a text, a truth "
+                f"value or a finite number, none beyond {LARGEST:g}. Leave a feature out where it has no value."
             )
         level = self.levels.get(key)
         if level is None:
@@ -300,13 +318,27 @@ def _stems(name: str) -> list[str]:
     return [name[:i] for i, letter in enumerate(name) if letter == ":"]
 
 
+def read_sequences(X: Any) -> list[Any]:
+    """A list of sequences that know their lengths: what is an iterator is read, what is no sequence is refused."""
+    if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
+        raise ModelError(f"X is a {type(X).__name__}; expected a list of sequences.")
+    found = list(X)
+    if not set(map(type, found)) <= {list, tuple}:
+        found = [_tokens(x, s) for s, x in enumerate(found)]
+    return found
+
+
 def _tokens(x: Any, s: int) -> Any:
-    if isinstance(x, (str, bytes, Mapping)) or not hasattr(x, "__len__"):
+    if isinstance(x, (str, bytes, Mapping)) or not isinstance(x, Iterable):
         raise ModelError(
             f"sequence {s} of X is a {type(x).__name__}; expected a list with one dict of features (or list of "
             "strings) a position."
         )
-    return x
+    return x if hasattr(x, "__len__") else list(x)
+
+
+def _addresses(tokens: list[Any]) -> IntArray:
+    return np.fromiter(map(id, tokens), np.int64, len(tokens))
 
 
 def _stretches(X: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
@@ -342,18 +374,22 @@ def _as_dict(token: Any, t: int, offsets: IntArray) -> dict[str, Any]:
     )
 
 
-def _flat(token: dict[str, Any], t: int, offsets: IntArray) -> dict[str, Any] | None:
-    """The dict without lists, sets and dicts inside; None when it has none."""
+def _flattened(tokens: list[dict[str, Any]], first: int, offsets: IntArray) -> list[dict[str, Any]]:
+    return [_flat(token, first + i, offsets) for i, token in enumerate(tokens)]
+
+
+def _flat(token: dict[str, Any], t: int, offsets: IntArray) -> dict[str, Any]:
+    """The dict without lists, sets and dicts inside; itself when it has none."""
     wrong = next((key for key in token if not isinstance(key, str)), None)
     if wrong is not None:
         raise ModelError(f"{_where(t, offsets)}: names of features must be strings; got {wrong!r}.")
     if not any(isinstance(value, (Mapping, list, tuple, set, frozenset)) for value in token.values()):
-        return None
+        return token
     made: dict[str, Any] = {}
     for key, value in token.items():
         if isinstance(value, (Mapping, list, tuple, set, frozenset)):
             inner = _as_dict(value, t, offsets)
-            for name, part in (_flat(inner, t, offsets) or inner).items():
+            for name, part in _flat(inner, t, offsets).items():
                 if isinstance(part, str):
                     made[f"{key}:{name}:{part}"] = 1
                 else:

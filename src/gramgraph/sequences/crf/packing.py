@@ -6,7 +6,7 @@ its scores and probabilities stay in the cache.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,10 +55,14 @@ def posteriors(
     K, S = len(M), steps[1]
     pairs, log_z, good = np.zeros((K, K)), np.zeros(S), np.ones(S, dtype=np.bool_)
     first = np.ones(K) if start is None else start
-    free = np.ones((0, K), dtype=np.bool_)
-    for s, rows in enumerate(rows_of(steps, np.arange(S))):
-        limits = free if allowed is None else allowed[rows]
-        log_z[s], good[s], scores[rows] = sequence_posteriors(scores[rows], M, first, limits, pairs)
+    top = scores.max(axis=1, keepdims=True)
+    np.exp(np.subtract(scores, top, out=scores), out=scores)
+    if allowed is not None:
+        scores *= allowed
+    parts: Iterable[Any] = [slice(None)] if S == 1 else rows_of(steps, np.arange(S))
+    for s, rows in enumerate(parts):
+        log_z[s], good[s], scores[rows] = sequence_posteriors(scores[rows], M, first, pairs)
+        log_z[s] += top[rows].sum() if good[s] else 0.0
     return pairs, log_z, good
 
 
