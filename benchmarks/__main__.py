@@ -14,6 +14,8 @@ from benchmarks.tables import write
 
 MODULES = (
     "approximate",
+    "approximate_marginals",
+    "approximate_map",
     "crf",
     "embeddings",
     "exact_discrete",

@@ -40,6 +40,7 @@ _PUBLIC: dict[str, str] = {
     "FactorGraph": "models",
     "Gamma": "distributions",
     "GammaPoisson": "distributions",
+    "Gate": "conditionals",
     "Gaussian": "distributions",
     "GaussianCopula": "conditionals",
     "GaussianFactor": "factors",

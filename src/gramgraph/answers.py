@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,8 @@ from gramgraph.variables import Var
 __all__ = ["Answer", "Assignment", "Belief"]
 
 Key = str | tuple[str, ...]
+#: States of an assignment that are printed, and targets whose standard errors are looked through for the title.
+SHOWN_STATES, MANY_TARGETS = 200, 2000
 
 
 class Belief:
@@ -245,8 +248,11 @@ class Answer(Mapping[Key, Belief]):
         how = f"{self.engine}, {'exact' if self.exact else 'approximate'}"
         if self.batched:
             return f"{len(self._marginals)} cases, {len(self)} beliefs each ({how})"
-        log_p = float(self.log_evidence)
-        return f"log p(evidence) = {0.0 if abs(log_p) < 1e-12 else log_p:.6g} ({how})"
+        log_p, trust = float(self.log_evidence), _trust(self)
+        if trust and np.isnan(log_p):  # chains do not estimate it
+            return f"{how}: {trust}"
+        told = f"log p(evidence) = {0.0 if abs(log_p) < 1e-12 else log_p:.6g} ({how})"
+        return f"{told}: {trust}" if trust else told
 
     def __repr__(self) -> str:
         if self.batched:
@@ -260,6 +266,18 @@ class Answer(Mapping[Key, Belief]):
         if self.batched:
             return str(self.to_frame()._repr_html_())
         return _show.html_beliefs((self[key]._rows() for key in self), caption=self._title(), total=len(self))
+
+
+def _trust(answer: Answer) -> str:
+    """How far a sampled answer can be trusted, in words; nothing for other answers."""
+    errors = answer.details.get("standard_error")
+    if not isinstance(errors, Mapping) or not 0 < len(errors) <= MANY_TARGETS:
+        return ""
+    worst = max(float(np.max(error, initial=0.0)) for error in errors.values())
+    if not np.isfinite(worst):
+        return ""
+    r_hat = answer.details.get("max_r_hat")
+    return f"standard errors up to {worst:.2g}" + ("" if r_hat is None else f", R-hat up to {r_hat:.3g}")
 
 
 class Assignment:
@@ -303,11 +321,19 @@ class Assignment:
         return f"log p = {self.log_prob:.6g}" + ("" if self.exact else f" (not proved best; bound {self.bound:.6g})")
 
     def __repr__(self) -> str:
-        inside = ", ".join(_show.clean(f"{name}={state}") for name, state in self.assignment.items())
+        shown, left = self._shown()
+        inside = ", ".join([*(_show.clean(f"{name}={state}") for name, state in shown), *left])
         return f"Assignment({inside or 'nothing unobserved'}; {self._title()})"
 
     def __str__(self) -> str:
-        return f"{self._title()}\n{_show.text_table(('', ''), self.assignment.items())}"
+        shown, left = self._shown()
+        return "\n".join([self._title(), _show.text_table(("", ""), shown), *left])
 
     def _repr_html_(self) -> str:
-        return _show.html_table(("variable", "state"), self.assignment.items(), caption=self._title())
+        shown, left = self._shown()
+        return _show.html_table(("variable", "state"), [*shown, *((text, "") for text in left)], caption=self._title())
+
+    def _shown(self) -> tuple[list[tuple[str, str]], list[str]]:
+        """The first states, and in words how many there are beyond."""
+        more = len(self.assignment) - SHOWN_STATES
+        return list(islice(self.assignment.items(), SHOWN_STATES)), [f"… {more:,} more"] if more > 0 else []

@@ -7,25 +7,32 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.engines.fallback import ApproximateWarning
+from gramgraph.exceptions import OptionError
 from gramgraph.models.builders import ising_grid
 
 
 @pytest.fixture(scope="module")
 def wide():
     rng = np.random.default_rng(0)
-    shapes = (40, 39), (39, 40)
-    return ising_grid(40, 40, coupling=tuple(0.3 * rng.normal(size=s) for s in shapes), field=0.1)
+    shapes = (36, 35), (35, 36)
+    return ising_grid(36, 36, coupling=tuple(0.3 * rng.normal(size=s) for s in shapes), field=0.1)
 
 
-def test_a_model_too_wide_is_answered_and_says_how(wide):
-    with pytest.warns(ApproximateWarning, match="an exact answer needs .*belief propagation, converged"):
-        answer = wide.query("x20_20", {"x0_0": "+1"})
-    assert not answer.exact and answer.engine == "bp" and answer.details["converged"]
+@pytest.fixture(scope="module")
+def answered(wide):
+    with pytest.warns(ApproximateWarning, match="an exact answer needs .*join graphs, converged.*log p.evidence. in "):
+        return wide.query("x20_20", {"x0_0": "+1"})
+
+
+def test_a_model_too_wide_is_answered_and_says_how(answered):
+    answer = answered
+    assert not answer.exact and answer.engine == "join_graph" and answer.details["converged"]
     low, high = answer.details["log_evidence_interval"]
     assert low < answer.log_evidence < high
     assert answer.details["exact_bytes"] > 1e12
     assert answer["x20_20"].probabilities.sum() == pytest.approx(1.0)
-    assert "bp, approximate" in repr(answer)
+    assert answer.details["tried"] == {"bp": "converged", "join_graph": "converged"}
+    assert "join_graph, approximate" in repr(answer)
 
 
 def test_tables_of_cases_fall_back_too(wide):
@@ -50,7 +57,7 @@ def frustrated():
 
 
 def test_an_error_that_is_asked_for_is_reached_by_sampling(wide):
-    with pytest.warns(ApproximateWarning, match="largest standard error.*; loopy belief propagation: converged"):
+    with pytest.warns(ApproximateWarning, match="largest standard error.*; loopy belief propagation, converged"):
         answer = wide.query("x20_20", {"x0_0": "+1"}, error=0.01, random_state=0)
     assert answer.engine == "gibbs" and not answer.exact
     assert answer.details["standard_error"]["x20_20"].max() <= 0.01
@@ -70,6 +77,33 @@ def test_an_exact_answer_needs_no_error():
     assert gg.datasets.asia().query("lung", {"xray": "yes"}, error=0.01).exact
     with pytest.raises(gg.OptionError, match="error is a standard error between 0 and 1"):
         gg.datasets.asia().query("lung", error=2)
+
+
+def test_the_evidence_of_a_wide_model_is_an_estimate_within_bounds(wide, answered):
+    with pytest.warns(ApproximateWarning, match="log p.evidence. in"):
+        value = wide.log_evidence({"x0_0": "+1"})
+    low, high = answered.details["log_evidence_interval"]
+    assert isinstance(value, float) and low <= value <= high
+    assert value == pytest.approx(answered.log_evidence, abs=1e-3)
+    with pytest.raises(gg.BudgetError):
+        wide.log_evidence(memory=1e6)
+
+
+def test_a_budget_is_looked_at_where_none_is_needed():
+    with pytest.raises(OptionError, match="budget"):
+        gg.datasets.asia().query("lung", budget="soon")
+
+
+def test_a_time_budget_is_kept(frustrated):
+    from time import monotonic
+
+    with pytest.warns(ApproximateWarning):
+        frustrated.query("x3_3", random_state=0, budget="500ms")  # loads the compiled loops
+    begun = monotonic()
+    with pytest.warns(ApproximateWarning):
+        answer = frustrated.query("x3_3", random_state=0, budget="500ms")
+    assert np.isfinite(answer["x3_3"].probabilities).all()
+    assert monotonic() - begun < 10  # far above: machines are busy
 
 
 def test_exact_answers_stay_exact():

@@ -19,7 +19,7 @@ from gramgraph.testing.engines import compare_answers
 from gramgraph.testing.random_models import random_bayesian_network, random_question
 from gramgraph.variables import binary, discrete
 
-SCHEDULES = ("flooding", "sequential", "residual", "auto")
+SCHEDULES = ("flooding", "sequential", "residual", "tree", "auto")
 
 
 def random_tree(rng, n, *, zeros=0.0, max_states=4):
@@ -85,6 +85,41 @@ def test_one_sweep_is_exact_on_a_tree_against_the_junction_tree():
         np.testing.assert_allclose(found[name].probabilities, truth[name].probabilities, atol=1e-10)
     # … and the second sweep finds nothing to do
     assert model.query(None, evidence, engine="bp").details["residuals"][-1] < 1e-12
+
+
+def test_the_tree_schedule_is_exact_in_one_sweep_and_visits_every_factor_of_a_loop():
+    model = random_tree(np.random.default_rng(5), 40)
+    once = model.query(None, engine="bp", schedule="tree", max_iter=1)
+    exact = model.query(None, engine="junction_tree")
+    assert abs(once.log_evidence - exact.log_evidence) < 1e-10
+    for name in exact:
+        assert np.abs(once[name].probabilities - exact[name].probabilities).max() < 1e-10
+    loopy = grid(np.random.default_rng(0), 5, 5, 0.4)
+    trees, plain = (loopy.query(None, engine="bp", schedule=s) for s in ("tree", "sequential"))
+    assert trees.details["converged"] and trees.details["schedule"] == "tree"
+    assert abs(trees.log_evidence - plain.log_evidence) < 1e-6
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6), schedule=st.sampled_from(SCHEDULES), temperature=st.sampled_from([1.0, 0.5, 0.0]))
+def test_logarithms_give_the_same_messages(seed, schedule, temperature):
+    model = random_tree(np.random.default_rng(seed), 9, zeros=0.15)
+    options = {"engine": "bp", "schedule": schedule, "temperature": temperature}
+    batch = [{}, {"x0": model.states("x0")[0]}]
+    scaled, logs = (model.query(None, batch, domain=d, **options) for d in ("scaled", "log"))
+    assert np.allclose(scaled.log_evidence, logs.log_evidence, atol=1e-9, equal_nan=True)
+    for name in scaled:
+        a, b = scaled[name].probabilities, logs[name].probabilities
+        assert np.allclose(a, b, atol=1e-9, equal_nan=True)
+
+
+def test_logarithms_and_loops():
+    loopy = grid(np.random.default_rng(0), 5, 5, 0.4)
+    for schedule in SCHEDULES:
+        scaled, logs = (loopy.query(None, engine="bp", schedule=schedule, domain=d) for d in ("scaled", "log"))
+        assert logs.details["converged"] and abs(scaled.log_evidence - logs.log_evidence) < 1e-6
+    with pytest.raises(OptionError, match="domain is one of scaled, log"):
+        loopy.query("s0_0", engine="bp", domain="logs")
 
 
 def test_auto_takes_the_better_of_two_fixed_points():

@@ -64,6 +64,54 @@ def test_the_interval_holds_for_awkward_models(seed):
                 assert np.isfinite(below[key].probabilities[case]).all()
 
 
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), coupling=st.sampled_from([0.2, 0.7, 1.5, 4.0]))
+def test_blocks_raise_the_lower_bound_and_never_pass_log_z(seed, coupling):
+    model = random_ising(seed, coupling=coupling)
+    plain = model.query(None, engine="mean_field", random_state=seed)
+    blocks = model.query(None, engine="structured_mean_field", random_state=seed)
+    assert plain.log_evidence - 1e-9 <= blocks.log_evidence <= model.log_evidence() + 1e-9
+    assert np.all(np.diff(blocks.details["bounds"]) >= -1e-8)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_blocks_with_zeros_and_many_states(seed):
+    rng = np.random.default_rng(seed)
+    model = random_markov_network(rng, 6, zeros=0.3, single=0.2)
+    question = random_question(rng, model, cases=2, joints=0)
+    truth = get_engine("enumeration").answer(model, question).log_evidence
+    plain = get_engine("mean_field").answer(model, question)
+    blocks = get_engine("structured_mean_field").answer(model, question)
+    for case in range(2):
+        if np.isfinite(truth[case]) and plain.details["feasible"][case]:
+            assert plain.log_evidence[case] - 1e-9 <= blocks.log_evidence[case] <= truth[case] + 1e-9
+
+
+def test_a_forest_is_one_block_and_its_bound_is_exact():
+    model = ising_grid(1, 12, coupling=0.8, field=0.2)
+    found = model.query(None, engine="structured_mean_field")
+    exact = model.query(None)
+    assert found.details["blocks"] == 1
+    assert found.log_evidence == pytest.approx(exact.log_evidence, abs=1e-10)
+    for name in exact:
+        assert np.abs(found[name].probabilities - exact[name].probabilities).max() < 1e-10
+
+
+def test_blocks_that_are_given():
+    model = ising_grid(3, 3, coupling=0.6, field=0.1)
+    rows = [[f"x{r}_{c}" for c in range(3)] for r in range(3)]
+    found = model.query("x0_0", engine="structured_mean_field", blocks=rows)
+    assert found.details["blocks"] == 3
+    assert model.query("x0_0", engine="mean_field").log_evidence < found.log_evidence < model.log_evidence()
+    with pytest.raises(OptionError, match="block 0 .* has a loop of factors"):
+        model.query("x0_0", engine="structured_mean_field", blocks=[["x0_0", "x0_1", "x1_0", "x1_1"]])
+    with pytest.raises(OptionError, match="x0_0 is named twice"):
+        model.query("x0_0", engine="structured_mean_field", blocks=[["x0_0"], ["x0_0"]])
+    with pytest.raises(OptionError, match="list of lists of names"):
+        model.query("x0_0", engine="structured_mean_field", blocks=["x0_0"])
+
+
 def test_the_upper_bound_is_tight_on_trees():
     rng = np.random.default_rng(0)
     model = random_bayesian_network(rng, 7, max_parents=1, zeros=0.2)
@@ -122,3 +170,14 @@ def test_deterministic_given_the_seed():
 def test_bad_options(engine, options, message):
     with pytest.raises(OptionError, match=message):
         random_ising(0).query(None, engine=engine, **options)
+
+
+@pytest.mark.parametrize("engine", ["mean_field", "structured_mean_field", "trw"])
+def test_zeros_that_leave_no_state_are_told(engine):
+    x, y, z = (binary(v) for v in "xyz")
+    same, apart = np.eye(2), 1.0 - np.eye(2)
+    net = MarkovNetwork(factors=[TableFactor((x, y), same), TableFactor((y, z), same), TableFactor((x, z), apart)])
+    with pytest.raises(gg.ImpossibleEvidenceError):
+        net.query(None, {"x": "yes"}, engine=engine)
+    cases = [{"x": "yes"}, {"x": "no"}]
+    assert np.isneginf(net.query(None, cases, engine=engine).log_evidence).all()

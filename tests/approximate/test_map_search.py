@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import signal
+import time
+import warnings
 
 import numpy as np
 import pytest
@@ -10,18 +13,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gramgraph as gg
+from gramgraph._numerics.map_mini_buckets import mini_bucket_bound
+from gramgraph.engines import map_reduction, map_search
 from gramgraph.engines.door import build_question, parse_evidence
-from gramgraph.engines.map_blocks import block_move, choose_block, neighbor_sets
+from gramgraph.engines.map_blocks import Blocks, block_move, elimination_order, whole_order
 from gramgraph.engines.map_engines import MAP_ENGINES, best_assignments
+from gramgraph.engines.map_feasible import allowed_state
 from gramgraph.engines.map_problem import MapProblem, cases_of
-from gramgraph.engines.map_search import Climber, Dual
+from gramgraph.engines.map_reduction import reduced
+from gramgraph.engines.map_search import Climber, Dual, Walker, search
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
 from gramgraph.models import MarkovNetwork
 from gramgraph.models.builders import denoising_grid, ising_grid, potts_grid
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
-from gramgraph.variables import binary
+from gramgraph.variables import binary, discrete
 
 SEARCHES = ("icm", "search", "trws")
 
@@ -97,12 +104,123 @@ def test_moves_never_lose_and_forests_and_blocks_are_exact(seed):
     climber, value = Climber(problem, rng), problem.value(state)
     for out in (climber.kicks(state, 20, 3), climber.forests(state, 1)):
         assert problem.value(out) >= value - 1e-9
-    order = choose_block(problem, neighbor_sets(problem), 4.0, rng, 0.2)
+    order = Blocks(problem, rng).choose(4.0, loose=0.2)
     best, trial = -np.inf, state.copy()
     for codes in itertools.product(*(range(sizes[v]) for v in order)):
         trial[order] = codes
         best = max(best, problem.value(trial))
     assert problem.value(block_move(problem, order, state)) == pytest.approx(best, abs=1e-9)
+
+
+def sparse_network(rng, n, zeros, states=3, hidden=True):
+    """A Markov network in which this share of the cells is zero; with `hidden` one assignment at least is allowed."""
+    variables = [discrete(f"x{i}", states) for i in range(n)]
+    fine = rng.integers(states, size=n)
+    factors = []
+    for _ in range(n):
+        scope = sorted(rng.choice(n, size=3, replace=False).tolist())
+        table = np.exp(rng.normal(size=(states,) * 3)) * (rng.random((states,) * 3) >= zeros)
+        if hidden:
+            table[tuple(fine[scope])] = 0.01
+        elif not table.any():
+            table[0, 0, 0] = 1.0
+        factors.append(TableFactor([variables[v] for v in scope], table))
+    return MarkovNetwork(factors=[TableFactor([v], np.ones(states)) for v in variables] + factors)
+
+
+def brute_force(problem):
+    """The best sum of terms of all assignments of a small problem, with its constant."""
+    best, trial = -np.inf, problem.start.copy()
+    for codes in itertools.product(*(range(problem.sizes[v]) for v in problem.free)):
+        trial[problem.free] = codes
+        best = max(best, problem.log_prob(trial))
+    return best
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), zeros=st.sampled_from([0.0, 0.5, 0.8]))
+def test_smaller_problems_have_the_same_best_and_lead_back_to_it(seed, zeros):
+    rng = np.random.default_rng(seed)
+    problem = problem_of(sparse_network(rng, 7, zeros))
+    truth = brute_force(problem)
+    small, steps = reduced(problem)
+    assert len(small.free) <= len(problem.free)
+    order = whole_order(small, 1e6)
+    state = block_move(small, order, small.start)
+    assert small.log_prob(state) == pytest.approx(truth, abs=1e-9)
+    for step in reversed(steps):
+        state = step.lift(state)
+    assert problem.log_prob(state) == pytest.approx(truth, abs=1e-9)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10**6), zeros=st.sampled_from([0.0, 0.6]), limit=st.sampled_from([1.0, 4.0, 30.0]))
+def test_mini_buckets_bound_the_best_and_are_exact_when_whole(seed, zeros, limit):
+    rng = np.random.default_rng(seed)
+    problem = problem_of(sparse_network(rng, 7, zeros))
+    truth = brute_force(problem)
+    message = rng.normal(size=int(problem.part.msg_ptr[-1]))  # any messages leave every sum as it is
+    order = elimination_order(problem)
+    bound = mini_bucket_bound(*problem.tables, *problem.graph, message, order, limit, 10**9) + problem.constant
+    assert bound >= truth - 1e-8
+    if limit == 30.0:
+        assert bound == pytest.approx(truth, abs=1e-8)
+    assert mini_bucket_bound(*problem.tables, *problem.graph, message, order, limit, 1) == np.inf
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=st.integers(0, 10**6), zeros=st.sampled_from([0.5, 0.8, 0.95]), possible=st.booleans())
+def test_backtracking_finds_what_is_allowed_or_proves_that_nothing_is(seed, zeros, possible):
+    rng = np.random.default_rng(seed)
+    model = sparse_network(rng, 7, zeros, hidden=possible)
+    question = build_question(model, (), (), parse_evidence(model, {}))
+    problem = MapProblem.of(cases_of(model, question), 0)
+    if problem is None:  # propagation alone sees it
+        assert not possible
+        return
+    liked = rng.normal(size=len(problem.log_unary))
+    state, impossible = allowed_state(problem, liked, 60.0, rng)
+    assert impossible == np.isneginf(brute_force(problem))
+    assert impossible or np.isfinite(problem.log_prob(state))
+
+
+@settings(max_examples=10, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_walks_leave_the_sums_as_they_are(seed):
+    """Penalties move an assignment about; the best on the way is worth what it says, and not less than the first."""
+    rng = np.random.default_rng(seed)
+    problem = problem_of(sparse_network(rng, 8, 0.5))
+    state = np.array([rng.integers(s) for s in problem.sizes])
+    walker = Walker(problem, state, rng)
+    for _ in range(5):
+        walker.walk(0.01)
+    assert problem.value(walker.best) >= problem.value(state)
+    assert problem.value(walker.best) + problem.constant <= brute_force(problem) + 1e-9
+
+
+@pytest.mark.parametrize("whole", [True, False])
+def test_models_of_zeros_are_searched_with_bounds(whole, monkeypatch):
+    """Four in five cells forbidden: the value is allowed, attained and not above the bound; nearly always the best."""
+    if not whole:  # neither exact elimination nor a smaller problem: moves alone
+        monkeypatch.setattr(map_search, "MOST_CELLS", 1.0)
+        monkeypatch.setattr(map_reduction, "CELLS", 0)
+    best = 0
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        problem = problem_of(sparse_network(rng, 8, 0.8))
+        truth = brute_force(problem)
+        found = search(problem, time_limit=0.3, gap=0.0, rng=rng)
+        assert np.isfinite(found.log_prob) and found.log_prob == pytest.approx(problem.log_prob(found.state), abs=1e-12)
+        assert found.log_prob <= truth + 1e-9 <= found.bound + 2e-9
+        best += found.log_prob >= truth - 1e-9
+    assert best == 10
+
+
+def test_impossible_networks_are_told():
+    x, y, z = (binary(v) for v in "xyz")
+    odd = MarkovNetwork(factors=[TableFactor(pair, 1.0 - np.eye(2)) for pair in ((x, y), (y, z), (x, z))])
+    with pytest.raises(gg.ImpossibleEvidenceError):
+        odd.map_query(engine="search", time_limit=0.2)
 
 
 def test_a_forest_that_is_everything_is_solved():
@@ -134,17 +252,25 @@ def test_cuts_refuse_other_models():
         potts_grid(2, 2, 3).map_query(engine="graph_cut")
 
 
-def test_auto_searches_when_too_wide_and_only_with_a_time_limit():
+def test_auto_searches_when_too_wide():
     rng = np.random.default_rng(0)
-    image = rng.random((60, 60)) < 0.5
-    model = denoising_grid(image, coupling=0.6)
-    with pytest.raises(gg.BudgetError):
-        model.map_query()
-    with pytest.warns(UserWarning, match="searched for"):
-        found = model.map_query(time_limit=2.0)
-    assert found.exact  # attractive: one cut
-    with pytest.raises(OptionError, match="time_limit"):
-        model.map_query(engine="search", time_limit=-1)
+    attractive = denoising_grid(rng.random((60, 60)) < 0.5, coupling=0.6)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # one cut proves it best: there is nothing to warn of
+        assert attractive.map_query().exact and attractive.map_query(time_limit=2.0).exact
+    with pytest.warns(UserWarning, match="searched for.*time_limit"):
+        found = glass(5, 60, 60).map_query(time_limit=0.5)
+    assert not found.exact and found.log_prob < found.bound < np.inf
+    for options in ({"memory": 1e6}, {"engine": "junction_tree"}):
+        with pytest.raises(gg.BudgetError):
+            attractive.map_query(**options)
+
+
+@pytest.mark.parametrize("engine", ["auto", "search"])
+@pytest.mark.parametrize("limits", [{"time_limit": -1}, {"time_limit": "5s"}, {"gap": -0.1}, {"gap": None}])
+def test_limits_are_looked_at(engine, limits):
+    with pytest.raises(OptionError, match=next(iter(limits))):
+        glass(1).map_query(engine=engine, **limits)
 
 
 def test_tables_of_cases_and_impossible_evidence():
@@ -181,3 +307,42 @@ def test_instances_of_the_competition(shared_data, name):
     slack = 0.02 if name.startswith("Grids") else 1e-3  # a glass takes longer; how far it gets depends on the machine
     assert found.log_prob >= reference - slack * abs(reference)
     assert found.bound >= reference - 1e-9
+
+
+def test_an_interrupt_before_the_search_leaves_the_baseline(monkeypatch):
+    def interrupted(problem):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(map_search, "reduced", interrupted)
+    found, baseline = (glass(2).map_query(engine=engine) for engine in ("search", "icm"))
+    assert found.log_prob == baseline.log_prob and not found.exact
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="the interrupt is made by a timer of the system")
+def test_the_best_so_far_at_an_interrupt():
+    model = glass(3, 25, 25)
+    glass(3, 12, 12).map_query(engine="search", time_limit=0.3)  # compile
+
+    def stop(signum, frame):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, 1.5)
+    try:
+        begun = time.monotonic()
+        found = model.map_query(engine="search", time_limit=60.0)
+        took = time.monotonic() - begun
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+    assert took < 30.0 and np.isfinite(found.log_prob) and found.log_prob <= found.bound
+    assert found.log_prob == pytest.approx(model.joint_log_prob(found.assignment), abs=1e-8)
+
+
+def test_a_time_limit_is_kept():
+    model = glass(4, 30, 30)
+    glass(3, 12, 12).map_query(engine="search", time_limit=0.3)  # compile
+    begun = time.process_time()
+    found = model.map_query(engine="search", time_limit=1.0)
+    assert time.process_time() - begun < 3.0  # with what begins and ends it
+    assert not found.exact and found.bound > found.log_prob

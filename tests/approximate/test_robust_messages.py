@@ -39,6 +39,12 @@ def test_a_tree_of_3_000_variables():
     check_tree(3_000)
 
 
+def test_the_evidence_of_many_equal_tables_does_not_drift():
+    vs, rows = [binary(f"x{i}") for i in range(50_000)], np.array([[0.9, 0.1], [0.2, 0.8]])  # p(child | parent)
+    model = MarkovNetwork.from_parts(vs, [TableFactor((vs[(i - 1) // 3], vs[i]), rows) for i in range(1, len(vs))])
+    assert model.query([], engine="bp").log_evidence == pytest.approx(np.log(2), abs=1e-8)  # 8e-8 by plain sums
+
+
 @pytest.mark.slow
 def test_a_tree_of_100_000_variables():
     check_tree(100_000)

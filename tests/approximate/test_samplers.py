@@ -75,13 +75,13 @@ def test_two_standard_errors_cover_the_truth_in_a_few_questions(engine):
 @pytest.mark.slow
 @pytest.mark.parametrize("engine", SAMPLERS)
 def test_two_standard_errors_cover_the_truth(engine):
-    """Over 600 intervals or more 95.4 % ± 3 standard deviations; beyond comes by chance once in 300."""
+    """93–97 % of 600 intervals or more; an engine that holds 95.4 % falls out by chance once in 20 sets of seeds."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", MixingWarning)
         kinds = (True,) if engine in DIRECTED or engine == "swendsen_wang" else (True, False)
         z = np.concatenate([deviations(engine, range(400 // len(kinds)), directed=kind) for kind in kinds])
-    slack = 3 * np.sqrt(0.954 * 0.046 / len(z))
-    assert 0.954 - slack <= np.mean(np.abs(z) <= 2) <= 0.954 + slack + 0.005
+    assert len(z) >= 600
+    assert 0.93 <= np.mean(np.abs(z) <= 2) <= 0.97
 
 
 # ------------------------------------------------------------------------------------------------- diagnostics
@@ -211,6 +211,8 @@ def test_swendsen_wang_refuses_what_it_is_not_for():
             MarkovNetwork(factors=[factor]).query("a", engine="swendsen_wang")
     with pytest.raises(ModelError, match="repelling"):
         ising_grid(2, 2, coupling=-0.5).query(None, engine="swendsen_wang")
+    with pytest.raises(ModelError, match="repelling"):  # as one case does, not NaN
+        ising_grid(2, 2, coupling=-0.5).query(None, [{}, {"x0_0": "+1"}], engine="swendsen_wang")
 
 
 def test_swendsen_wang_on_a_potts_model_with_fields():
@@ -241,7 +243,7 @@ def test_proposals_of_the_user():
     assert abs(found["bronc"].prob("yes") - 0.6) < 5 * found.details["standard_error"]["bronc"].max()
     for proposal, message in (
         (3, "proposal is a function"),
-        (lambda s, r: s, "returns"),
+        (lambda s, r: list(s), "returns"),
         (lambda s, r: (s[:2], 0.0), "one for each variable"),
         (lambda s, r: (s + 5, 0.0), "it has 2 states"),
         (lambda s, r: (s, np.nan), "not a number"),

@@ -35,7 +35,7 @@ def scores(engine, model, question, *, seed, **options):
 
 @pytest.mark.parametrize(("engine", "budget"), [(LW, 4000), ("gibbs", 6000)])
 def test_two_standard_errors_cover_the_truth(engine, budget):
-    """95.4 % of the intervals should; over 400 of them, 92–98 % leaves a false alarm below 1 in 300."""
+    """93–97 % of 250 intervals or more; an engine that holds 95.4 % falls out by chance once in 7 sets of seeds."""
     found = []
     for seed in range(200):
         rng = np.random.default_rng(seed)
@@ -45,7 +45,7 @@ def test_two_standard_errors_cover_the_truth(engine, budget):
         question = type(question)(question.targets, question.joints, question.observed, question.codes, weights)
         found += scores(engine, model, question, seed=seed, budget=budget)[:2]
     assert len(found) > 250
-    assert 0.92 <= np.mean(np.abs(found) <= 2) <= 0.985
+    assert 0.93 <= np.mean(np.abs(found) <= 2) <= 0.97
     assert abs(np.mean(found)) < 4 / np.sqrt(len(found))
 
 

@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramgraph.conditionals import KINDS, Conditional, Deterministic, NoisyMax, NoisyOr, Table, TreeTable, from_fields
+from gramgraph.conditionals import (
+    KINDS,
+    Conditional,
+    Deterministic,
+    Gate,
+    NoisyMax,
+    NoisyOr,
+    Table,
+    TreeTable,
+    from_fields,
+)
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.variables import Var, binary, discrete
@@ -24,7 +34,7 @@ def family(rng: np.random.Generator, n_parents: int, child_size: int) -> tuple[V
 
 def some(kind: str, rng: np.random.Generator, n_parents: int = 2) -> Conditional:
     """A random conditional of each kind."""
-    child, parents = family(rng, n_parents, 2 if kind == "noisy_or" else 3)
+    child, parents = family(rng, n_parents, 2 if kind in ("noisy_or", "gate") else 3)
     sizes = [p.size for p in parents]
     if kind == "table":
         return Table(child, parents, rng.dirichlet(np.ones(child.size), size=sizes))
@@ -35,6 +45,8 @@ def some(kind: str, rng: np.random.Generator, n_parents: int = 2) -> Conditional
         return NoisyMax(child, parents, links, rng.dirichlet(np.ones(child.size)))
     if kind == "deterministic":
         return Deterministic(child, parents, rng.integers(0, child.size, size=sizes))
+    if kind == "gate":
+        return Gate(child, parents, str(rng.choice(["xor", "or", "and", "count"])))
     assert kind == "tree", f"write a sample of {kind}"
 
     def grow(left: list[Var]) -> object:

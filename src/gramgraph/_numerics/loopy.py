@@ -10,10 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gramgraph._numerics.forests import reach
+
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 #: Variables with more neighbors than this keep a sum of logarithms instead of multiplying their messages anew.
 MANY = 12
-FLOODING, SEQUENTIAL, RESIDUAL = 0, 1, 2
+FLOODING, SEQUENTIAL, RESIDUAL, TREE = 0, 1, 2, 3
 #: From this share of the sweeps on, messages that still move are damped (where damping was left to the engine).
 LATE = 0.5
 LATE_DAMPING = 0.5
@@ -133,32 +135,8 @@ def factor_of_edges(scope_ptr):
 @_jit
 def breadth_first(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor):
     """Factors in the order in which they are reached: on a tree, each one after its neighbor toward the root."""
-    n = scope_ptr.shape[0] - 1
-    order, seen = np.empty(n, np.int64), np.zeros(n, np.uint8)
-    reached = np.zeros(var_ptr.shape[0] - 1, np.uint8)
-    tail = 0
-    for root in range(n):
-        if seen[root]:
-            continue
-        seen[root] = 1
-        order[tail] = root
-        head = tail
-        tail += 1
-        while head < tail:
-            f = order[head]
-            head += 1
-            for e in range(scope_ptr[f], scope_ptr[f + 1]):
-                v = scope_idx[e]
-                if reached[v]:
-                    continue
-                reached[v] = 1
-                for i in range(var_ptr[v], var_ptr[v + 1]):
-                    g = edge_factor[var_edge[i]]
-                    if not seen[g]:
-                        seen[g] = 1
-                        order[tail] = g
-                        tail += 1
-    return order
+    everywhere = np.ones(scope_ptr.shape[0] - 1, np.bool_)
+    return reach(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, everywhere)
 
 
 @_jit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from gramgraph._numerics.forests import along_trees
 from gramgraph._numerics.loopy import (
     FLOODING,
     FLOOR,
@@ -13,6 +14,7 @@ from gramgraph._numerics.loopy import (
     MANY,
     RESIDUAL,
     SEQUENTIAL,
+    TREE,
     breadth_first,
     edges_of,
     exp_normalize,
@@ -24,6 +26,7 @@ from gramgraph._numerics.loopy import (
     update_factor,
     variable_message,
 )  # fmt: skip
+from gramgraph._numerics.loopy_log import log_conclude, log_update_factor, safe_log
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
@@ -63,9 +66,25 @@ def propagate(
 ):  # fmt: skip
     """Sweep until messages move by at most tol: (sweeps, converged, possible); residuals[i] = largest move of sweep i.
 
-    A sweep updates every factor once (flooding), backward and forward through the breadth-first order (sequential), or
-    as many factors as there are, the one whose inputs moved most first (residual). Negative damping: none at first,
-    then LATE_DAMPING. `floor`: see `commit`.
+    As `propagate_until`, which says what a sweep is, with nothing that stops it early.
+    """
+    return propagate_until(
+        scope_ptr, scope_idx, value_ptr, values, sizes, unary, unary_ptr, var_ptr, var_edge, edge_factor, msg_ptr,
+        to_var, to_factor, schedule, damping, floor, max_iter, tol, maximize, False, residuals, np.zeros(1, np.uint8),
+    )  # fmt: skip
+
+
+@_jit
+def propagate_until(
+    scope_ptr, scope_idx, value_ptr, values, sizes, unary, unary_ptr, var_ptr, var_edge, edge_factor, msg_ptr,
+    to_var, to_factor, schedule, damping, floor, max_iter, tol, maximize, in_logs, residuals, stop,
+):  # fmt: skip
+    """Sweep until messages move by at most tol, or stop[0] is set (after a sweep): (sweeps, converged, possible).
+
+    A sweep updates every factor once (flooding), backward and forward through the breadth-first order (sequential),
+    along spanning forests that hold all factors (tree), or as many factors as there are, the one whose inputs moved
+    most first (residual). Negative damping: none at first, then LATE_DAMPING. `floor`: see `commit`. With
+    `in_logs` values, weights and messages are logarithms.
     """
     n, n_vars = scope_ptr.shape[0] - 1, sizes.shape[0]
     largest = 1
@@ -76,20 +95,23 @@ def propagate(
     log_sum, n_zero = np.zeros(unary.shape[0]), np.zeros(unary.shape[0], np.int64)
     other = to_var.copy() if schedule == FLOODING else to_var
     in_place = schedule != FLOODING
-    order = breadth_first(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor)
+    if schedule == TREE:
+        order = along_trees(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor)
+    else:
+        order = breadth_first(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor)
     heap, place, key = np.arange(n), np.arange(n), np.full(n, np.inf)
     if schedule == RESIDUAL:  # ties at the start: the order of a tree
         heap[:] = order
         place[order] = np.arange(n)
+    steps = 2 * n if schedule == SEQUENTIAL else order.shape[0]
     for sweep in range(max_iter):
         d = damping
         if damping < 0:
             d = LATE_DAMPING if sweep >= LATE * max_iter else 0.0
         for v in range(n_vars):  # once a sweep, so that rounding does not add up
-            if var_ptr[v + 1] - var_ptr[v] > MANY:
+            if var_ptr[v + 1] - var_ptr[v] > MANY and not in_logs:
                 keep_sums(v, sizes[v], unary, unary_ptr[v], var_ptr, var_edge, msg_ptr, to_var, log_sum, n_zero)
         residual = 0.0
-        steps = 2 * n if schedule != FLOODING and schedule != RESIDUAL else n
         for i in range(steps):
             if schedule == FLOODING:
                 f = i
@@ -97,12 +119,21 @@ def propagate(
                 f = heap[0]
                 if key[f] <= tol:
                     break
+            elif schedule == TREE:
+                f = order[i]
             else:
                 f = order[n - 1 - i] if i < n else order[i - n]
-            moved = update_factor(
-                f, scope_ptr, scope_idx, value_ptr, values, sizes, unary, unary_ptr, var_ptr, var_edge, msg_ptr,
-                to_var, other, to_factor, fresh, log_sum, n_zero, prefix, work, d, floor, maximize, change, in_place,
-            )  # fmt: skip
+            if in_logs:
+                moved = log_update_factor(
+                    f, scope_ptr, scope_idx, value_ptr, values, sizes, unary, unary_ptr, var_ptr, var_edge, msg_ptr,
+                    to_var, other, to_factor, fresh, d, maximize, change,
+                )  # fmt: skip
+            else:
+                moved = update_factor(
+                    f, scope_ptr, scope_idx, value_ptr, values, sizes, unary, unary_ptr, var_ptr, var_edge, msg_ptr,
+                    to_var, other, to_factor, fresh, log_sum, n_zero, prefix, work, d, floor, maximize, change,
+                    in_place,
+                )  # fmt: skip
             if moved < 0:
                 return sweep + 1, True, False
             residual = max(residual, moved)
@@ -123,7 +154,17 @@ def propagate(
         residuals[sweep] = residual
         if residual <= tol:
             return sweep + 1, True, True
+        if stop[0]:
+            return sweep + 1, False, True
     return max_iter, False, True
+
+
+@_jit
+def _add(total, lost, term):
+    """(total + term, what rounding has lost so far): sums of a hundred thousand equal terms do not drift (Kahan)."""
+    wanted = term - lost
+    made = total + wanted
+    return made, (made - total) - wanted
 
 
 @_jit
@@ -141,7 +182,7 @@ def conclude(
         largest = max(largest, value_ptr[f + 1] - value_ptr[f])
     prefix, work, fresh = np.empty(2 * largest + 1), np.empty(largest), np.empty(to_var.shape[0])
     log_sum, n_zero = np.zeros(unary.shape[0]), np.zeros(unary.shape[0], np.int64)
-    log_z = 0.0
+    log_z, lost = 0.0, 0.0
     for v in range(sizes.shape[0]):
         u0, size = unary_ptr[v], sizes[v]
         if var_ptr[v + 1] - var_ptr[v] > MANY:
@@ -155,7 +196,7 @@ def conclude(
         if not exp_normalize(beliefs, u0, size):
             return -np.inf
         if active[v]:
-            log_z += top if maximize else top + np.log(total)
+            log_z, lost = _add(log_z, lost, top if maximize else top + np.log(total))
     for f in range(n):
         a, b = scope_ptr[f], scope_ptr[f + 1]
         for e in range(a, b):
@@ -170,14 +211,14 @@ def conclude(
             both = max(both, floor)
             if not both > 0:
                 return -np.inf
-            log_z -= np.log(both)
+            log_z, lost = _add(log_z, lost, -np.log(both))
         total = factor_messages(
             a, b - a, scope_idx, sizes, msg_ptr, values, value_ptr[f], to_factor, fresh, prefix, work, maximize
         )
         total = max(total, floor)
         if not total > 0:
             return -np.inf
-        log_z += np.log(total)
+        log_z, lost = _add(log_z, lost, np.log(total))
     return log_z
 
 
@@ -222,17 +263,29 @@ def possible_states(
         scope_ptr, scope_idx, value_ptr, open_values, sizes, open_unary, unary_ptr, var_ptr, var_edge, edge_factor,
         msg_ptr, to_var, to_factor, SEQUENTIAL, 0.0, 0.0, limit, 1e-12, True, np.zeros(limit),
     )  # fmt: skip
-    return possible
+    if not possible:
+        return False
+    for v in range(sizes.shape[0]):  # on a tree two messages may rule out everything together, neither by itself
+        some = False
+        for x in range(sizes[v]):
+            left = open_unary[unary_ptr[v] + x] > 0
+            for k in range(var_ptr[v], var_ptr[v + 1]):
+                left = left and to_var[msg_ptr[var_edge[k]] + x] > 0
+            some = some or left
+        if not some:
+            return False
+    return True
 
 
 @_jit
 def run_cases(
     scope_ptr, scope_idx, value_ptr, values, sizes, unary_ptr, keep, active, states, unaries,
-    schedule, damping, max_iter, tol, maximize, beliefs, log_z, sweeps, converged, last, residuals,
+    schedule, damping, max_iter, tol, in_logs, maximize, beliefs, log_z, sweeps, converged, last, residuals, stop,
 ):  # fmt: skip
     """Belief propagation for every case: states (cases, variables), -1 = not observed; unaries (cases or 1, columns).
 
-    beliefs (cases, columns) of an observed variable stay on its state. `residuals` are those of the last case.
+    beliefs (cases, columns) of an observed variable stay on its state. `residuals` are those of the last case. When
+    stop[0] is set, the case at work and each later one end after the sweep that they are at.
     """
     n_vars = sizes.shape[0]
     free = active.copy()
@@ -263,18 +316,31 @@ def run_cases(
                 ):  # fmt: skip
                     break
                 floor, d = FLOOR, (damping if damping >= 0 else LATE_DAMPING)
-            n_sweeps, done, possible = propagate(
-                ptr, idx, vptr, table, sizes, unary, unary_ptr, var_ptr, var_edge, edge_factor, msg_ptr,
-                to_var, to_factor, schedule, d, floor, max_iter, tol, maximize, residuals,
-            )  # fmt: skip
+            if in_logs:
+                weights, logs, messages = safe_log(unary), safe_log(table), safe_log(to_var)
+                n_sweeps, done, possible = propagate_until(
+                    ptr, idx, vptr, logs, sizes, weights, unary_ptr, var_ptr, var_edge, edge_factor, msg_ptr,
+                    messages, to_factor, schedule, d, 0.0, max_iter, tol, maximize, True, residuals, stop,
+                )  # fmt: skip
+                if possible:
+                    log_z[case] = constant + log_conclude(
+                        ptr, idx, vptr, logs, sizes, weights, unary_ptr, free, var_ptr, var_edge, msg_ptr,
+                        messages, to_factor, maximize, beliefs[case],
+                    )  # fmt: skip
+            else:
+                n_sweeps, done, possible = propagate_until(
+                    ptr, idx, vptr, table, sizes, unary, unary_ptr, var_ptr, var_edge, edge_factor, msg_ptr,
+                    to_var, to_factor, schedule, d, floor, max_iter, tol, maximize, False, residuals, stop,
+                )  # fmt: skip
+                if possible:
+                    log_z[case] = constant + conclude(
+                        ptr, idx, vptr, table, sizes, unary, unary_ptr, free, var_ptr, var_edge, msg_ptr,
+                        to_var, to_factor, maximize, floor, beliefs[case],
+                    )  # fmt: skip
             sweeps[case], converged[case] = n_sweeps, done
             if possible:
                 last[case] = residuals[n_sweeps - 1]
-                log_z[case] = constant + conclude(
-                    ptr, idx, vptr, table, sizes, unary, unary_ptr, free, var_ptr, var_edge, msg_ptr,
-                    to_var, to_factor, maximize, floor, beliefs[case],
-                )  # fmt: skip
-            if log_z[case] > -np.inf:
+            if log_z[case] > -np.inf or in_logs:
                 break
         for v in range(n_vars):
             if state[v] >= 0:

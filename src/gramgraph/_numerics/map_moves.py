@@ -184,6 +184,26 @@ def forest_of(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, order, insid
 
 
 @_jit
+def grow_region(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, inside, start, most):
+    """Up to `most` variables that are `inside`, breadth first from `start`; `inside` is used up."""
+    line = np.empty(most, np.int64)
+    line[0], head, tail = start, 0, 1
+    inside[start] = False
+    while head < tail:
+        v = line[head]
+        head += 1
+        for j in range(var_ptr[v], var_ptr[v + 1]):
+            f = edge_factor[var_edge[j]]
+            for e in range(scope_ptr[f], scope_ptr[f + 1]):
+                u = scope_idx[e]
+                if inside[u] and tail < most:
+                    inside[u] = False
+                    line[tail] = u
+                    tail += 1
+    return line[:tail].copy()
+
+
+@_jit
 def _best_cells(f, x_parent, e_parent, scope_ptr, scope_idx, value_ptr, logs, sizes, unary_ptr, inside, total, state,
                 digit, step, edge, write):  # fmt: skip
     """The best of factor f plus the totals of its inside variables, with the parent on x_parent; `write` sets them."""

@@ -56,7 +56,7 @@ def mean_field_bound(
 @_jit
 def ascend(
     scope_ptr, scope_idx, value_ptr, logs, zero, has_zero, sizes, unary, unary_ptr, active, var_ptr, var_edge,
-    edge_factor, msg_ptr, q, penalty, max_iter, tol, bounds,
+    edge_factor, msg_ptr, q, penalty, max_iter, tol, bounds, stop,
 ):  # fmt: skip
     """Update one variable after the other, q_v ∝ φ_v exp Σ_f E[log ψ_f | x_v]: (sweeps, converged).
 
@@ -104,44 +104,11 @@ def ascend(
         )  # fmt: skip
         if sweep > 0 and bounds[sweep] - bounds[sweep - 1] <= tol * max(1.0, abs(bounds[sweep])):
             return sweep + 1, True
+        if stop[0]:
+            return sweep + 1, False
         if sweep >= 20 and bounds[sweep] == -np.inf:  # mass on zeros that no single update removes
             return sweep + 1, False
     return max_iter, False
-
-
-@_jit
-def grow_forest(scope_ptr, scope_idx, order, n_vars, inside):
-    """Mark in `inside` the factors, taken in this order, that join only parts not yet joined: a forest."""
-    root = np.arange(n_vars)
-    inside[:] = False
-    for i in range(order.shape[0]):
-        f = order[i]
-        a, b = scope_ptr[f], scope_ptr[f + 1]
-        fits = True
-        for e in range(a, b):
-            v = scope_idx[e]
-            while root[v] != v:
-                root[v] = root[root[v]]
-                v = root[v]
-            for d in range(a, e):
-                u = scope_idx[d]
-                while root[u] != u:
-                    u = root[u]
-                if u == v:
-                    fits = False
-            if not fits:
-                break
-        if not fits:
-            continue
-        inside[f] = True
-        u = scope_idx[a]
-        while root[u] != u:
-            u = root[u]
-        for e in range(a + 1, b):
-            v = scope_idx[e]
-            while root[v] != v:
-                v = root[v]
-            root[v] = u
 
 
 @_jit
@@ -158,7 +125,7 @@ def weighted_logs(v, size, unary, u0, var_ptr, var_edge, edge_factor, msg_ptr, r
 @_jit
 def reweighted(
     scope_ptr, scope_idx, value_ptr, values, sizes, unary, unary_ptr, var_ptr, var_edge, edge_factor, msg_ptr,
-    rho, to_var, to_factor, damping, max_iter, tol, residuals,
+    rho, to_var, to_factor, damping, max_iter, tol, residuals, stop,
 ):  # fmt: skip
     """Tree-reweighted messages, factor after factor forth and back: (sweeps, converged). Tables hold ψ^(1/ρ).
 
@@ -192,6 +159,8 @@ def reweighted(
         residuals[sweep] = residual
         if residual <= tol:
             return sweep + 1, True
+        if stop[0]:
+            return sweep + 1, False
     return max_iter, False
 
 

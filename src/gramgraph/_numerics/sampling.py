@@ -59,11 +59,9 @@ def forward(order, table, parent_ptr, parent_idx, stride, values, cdf, sizes, se
 
 
 @_jit
-def forward_columns(order, table, parent_ptr, parent_idx, stride, cdf, uniforms, states, out):
-    """Fill out (variables, draws) with draws of the network, parents before children; `states` is a workspace."""
-    m = uniforms.shape[0]
-    for i in range(m):
-        state = states[i]
+def forward_columns(order, table, parent_ptr, parent_idx, stride, cdf, uniforms, state, out):
+    """Fill out (variables, draws) with draws of the network, parents before children; `state` is a workspace."""
+    for i in range(uniforms.shape[0]):
         for j in range(order.shape[0]):
             v = order[j]
             x = 0
@@ -75,9 +73,7 @@ def forward_columns(order, table, parent_ptr, parent_idx, stride, cdf, uniforms,
                 while u >= cdf[row + x]:
                     x += 1
             state[v] = x
-    for v in range(out.shape[0]):
-        for i in range(m):
-            out[v, i] = states[i, v]
+            out[v, i] = x
 
 
 @_jit
@@ -175,7 +171,7 @@ def conditionals(variables, var_ptr, base, own, other_ptr, other_idx, other_stri
                 for x in range(size):
                     weights[x] *= values[cell + x * own[i]]
                     top = max(top, weights[x])
-                if top > 0:
+                if top > 0 and not 1e-100 < top < 1e100:
                     for x in range(size):
                         weights[x] /= top
             total = 0.0

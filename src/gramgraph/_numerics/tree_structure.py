@@ -152,6 +152,8 @@ def search_order(adjacency, log_sizes, keep, cases, seconds_per_cell):
     best = total_log_size(ptr, idx, log_sizes)
     rule = 0
     for mode in range(1, 3):
+        if best > 2 * HOPELESS_LOG_CELLS:  # no rule makes up for that: the numbers say how far out of reach it is
+            break
         other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, mode, noise)
         size = total_log_size(other_ptr, other_idx, log_sizes)
         if size < best - 1e-9:

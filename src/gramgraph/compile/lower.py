@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gramgraph.compile.bulk import flatten, flatten_shared
+from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
@@ -57,37 +59,61 @@ class Lowered:
         return seen
 
 
-def lower(model: GraphicalModel, *, structured: bool = True) -> Lowered:
-    """The model's factors in flat arrays; made once per model."""
-    if not structured and not any(c is not None and c.is_structured for c in getattr(model, "_conditionals", ())):
-        structured = True  # nothing is structured: the same arrays serve
-    key = ("lowered", structured)
+def lower(model: GraphicalModel, *, structured: bool = True, maximum: bool = False) -> Lowered:
+    """The model's factors in flat arrays; made once per model.
+
+    `structured` says whether conditionals may bring hidden variables that are summed out; for a `maximum` only such do
+    as are functions of the parents.
+    """
+    if maximum or not structured:
+        compact = [c for c in getattr(model, "_conditionals", ()) if c is not None and c.is_structured]
+        # the arrays of the sum serve where nothing is structured, and for a maximum where all are functions
+        structured = all(c.functional for c in compact) if maximum else not compact
+        maximum = maximum and not structured and any(c.functional for c in compact)
+    key = ("lowered", structured, maximum)
     found = model._plans.get(key)
     if found is None:
         with model._lock:
             found = model._plans.get(key)
             if found is None:
-                found = model._plans[key] = _lower(model, structured)
+                found = model._plans[key] = _lower(model, structured, maximum)
     return found
 
 
-def _lower(model: GraphicalModel, structured: bool) -> Lowered:
-    flat = _Flat(model)
+def _lower(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
     conditionals = getattr(model, "_conditionals", None)
     if conditionals is None:
-        for factor in model.factors(structured=structured):
-            flat.add(factor, -1)
-    else:
-        parents: tuple[tuple[int, ...], ...] = model._parents  # type: ignore[attr-defined]
-        for child, conditional in enumerate(conditionals):
-            if conditional is None:
-                conditional = model.conditional(model._vars[child].name)  # type: ignore[attr-defined]  # raises
-            if structured and conditional.is_structured:
-                for factor in conditional.factors():
-                    flat.add(factor, child)
-            else:
-                flat.add_table((*parents[child], child), conditional.table(), child)
-    return flat.done(getattr(model, "_parents", None))
+        return _lower_undirected(model)
+    flat = _Flat(model)
+    parents: tuple[tuple[int, ...], ...] = model._parents  # type: ignore[attr-defined]
+    for child, conditional in enumerate(conditionals):
+        if conditional is None:
+            conditional = model.conditional(model._vars[child].name)  # type: ignore[attr-defined]  # raises
+        if conditional.is_structured and (structured or (maximum and conditional.functional)):
+            for factor in conditional.factors():
+                flat.add(factor, child)
+        else:
+            flat.add_table((*parents[child], child), conditional.table(), child)
+    return flat.done(parents)
+
+
+def _lower_undirected(model: GraphicalModel) -> Lowered:
+    """All factors at once; none of them has a child, and none brings hidden variables."""
+    sizes = np.fromiter((var.size for var in model._vars), np.int64, len(model._vars))
+    shared = getattr(model, "_shared", ())
+    try:
+        flat = flatten_shared(shared, sizes) if shared else flatten(model.factors(), model._index, sizes)
+    except KeyError:
+        raise ModelError(model.faults()) from None  # a factor over a variable that the model does not have
+    return Lowered(
+        variables=model._vars,
+        n_visible=len(sizes),
+        sizes=sizes,
+        log_sizes=np.log(sizes),
+        owner=np.full(len(flat.scope_ptr) - 1, -1),
+        parents=None,
+        **flat._asdict(),
+    )
 
 
 class _Flat:
@@ -103,10 +129,9 @@ class _Flat:
         self.values: list[FloatArray] = []
         self.owner: list[int] = []
         self.log_scale = 0.0
-        self.scaled: dict[int, tuple[FloatArray, FloatArray, float]] = {}  # id → (the table itself, to keep it; scaled)
 
     def add(self, factor: TableFactor, child: int) -> None:
-        """A factor, which may bring hidden variables; potentials of odd size are scaled."""
+        """A factor of a conditional, which may bring hidden variables."""
         try:
             index = self.index
             scope = tuple([index[var.name] for var in factor.scope])
@@ -114,17 +139,7 @@ class _Flat:
             self._admit(factor.scope)
             scope = tuple([self.index[var.name] for var in factor.scope])
         self.log_scale += factor.log_scale
-        if child >= 0:
-            self.add_table(scope, factor.values, child)
-            return
-        known = self.scaled.get(id(factor.values))  # grids share their tables: look at each once
-        if known is None:
-            table, log_top = factor.values, 0.0
-            if (top := float(table.max())) > 0 and not 1e-3 < top < 1e3:
-                table, log_top = table / top, float(np.log(top))
-            known = self.scaled[id(factor.values)] = (factor.values, table.reshape(-1), log_top)
-        self.log_scale += known[2]
-        self.add_table(scope, known[1], child)
+        self.add_table(scope, factor.values, child)
 
     def _admit(self, scope: tuple[Var, ...]) -> None:
         """Hidden variables come after the model's own."""
@@ -149,7 +164,7 @@ class _Flat:
         self.values.append(flat)
         self.owner.append(child)
 
-    def done(self, parents: tuple[tuple[int, ...], ...] | None) -> Lowered:
+    def done(self, parents: tuple[tuple[int, ...], ...]) -> Lowered:
         """The finished arrays."""
         sizes = np.array(self.sizes, np.int64)
         return Lowered(

@@ -9,6 +9,7 @@ from gramgraph.conditionals.base import Conditional
 from gramgraph.conditionals.continuous import RealConditional
 from gramgraph.conditionals.copula import GaussianCopula, Margin
 from gramgraph.conditionals.deterministic import Deterministic
+from gramgraph.conditionals.gate import Gate
 from gramgraph.conditionals.linear_gaussian import ConditionalLinearGaussian, LinearGaussian
 from gramgraph.conditionals.noisy import NoisyMax, NoisyOr
 from gramgraph.conditionals.predictor import Predictor
@@ -23,6 +24,7 @@ __all__ = [
     "Conditional",
     "ConditionalLinearGaussian",
     "Deterministic",
+    "Gate",
     "GaussianCopula",
     "LinearGaussian",
     "Margin",
@@ -44,6 +46,7 @@ KINDS: dict[str, type[Conditional]] = {
         NoisyOr,
         NoisyMax,
         Deterministic,
+        Gate,
         TreeTable,
         LinearGaussian,
         ConditionalLinearGaussian,

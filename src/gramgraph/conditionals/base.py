@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gramgraph.exceptions import ModelError, VariableError
+from gramgraph.exceptions import BudgetError, ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
@@ -18,6 +18,8 @@ __all__ = ["ROW_TOLERANCE", "Conditional", "row_name"]
 
 #: Rows whose sum is off by less than this count as rounded, not as wrong.
 ROW_TOLERANCE = 1e-6
+#: Cells of a dense table that a conditional makes, at most.
+MOST_CELLS = 1 << 26
 
 
 class Conditional(ABC):
@@ -30,6 +32,8 @@ class Conditional(ABC):
 
     kind: ClassVar[str] = ""  # the word that stands in saved files
     tabular: ClassVar[bool] = True  # whether it is a table over labelled states
+    #: Whether hidden variables of `factors` are functions of the parents: the product then serves for a maximum too.
+    functional: ClassVar[bool] = False
     child: Var
     parents: tuple[Var, ...]
 
@@ -42,6 +46,16 @@ class Conditional(ABC):
     def table(self) -> FloatArray:
         """The dense table, shape (*parent sizes, child size): rows over the child sum to one."""
 
+    def _check_size(self) -> None:
+        """`BudgetError` where the dense table would be too large to be made."""
+        if self.size > MOST_CELLS:
+            raise BudgetError(
+                f"the dense table of {self.child.name} given its {len(self.parents)} parents has {self.size:.3g} cells",
+                clique=tuple(var.name for var in self.scope),
+                bytes=8.0 * self.size,
+                remedies=('ask engines that take its small factors: "auto", "bp", "join_graph" or "importance"',),
+            )
+
     def factors(self) -> tuple[TableFactor, ...]:
         """Factors whose product, summed over variables outside `scope`, is the table.
 
@@ -53,6 +67,10 @@ class Conditional(ABC):
     def is_structured(self) -> bool:
         """Whether `factors` offers something other than the dense table."""
         return False
+
+    def factors_of_maximum(self) -> tuple[TableFactor, ...]:
+        """Factors whose product, maximized over variables outside `scope`, is the table."""
+        return self.factors() if self.functional else (TableFactor(self.scope, self.table()),)
 
     @property
     def size(self) -> int:

@@ -76,6 +76,7 @@ class NoisyMax(Conditional):
 
     def _at_most(self) -> FloatArray:
         """P(y ≤ k | x), the parents' axes first, in O(size of the table)."""
+        self._check_size()
         out = np.asarray(np.cumsum(self.leak))
         n = len(self.parents)
         for i, link in enumerate(self.links):

@@ -129,7 +129,7 @@ class AdaptiveImportance(WeightedEngine):
 
 def _beliefs(model: GraphicalModel, cases: Cases, case: int) -> FloatArray | None:
     """Beliefs of loopy propagation in one case, all variables side by side; None where it finds a contradiction."""
-    from gramgraph.engines.belief_propagation import BeliefPropagation
+    from gramgraph.engines.belief_propagation import beliefs_of_all
 
     n = cases.low.n_visible
     seen, unary = cases.states[case], cases.unaries[min(case, len(cases.unaries) - 1)]
@@ -141,10 +141,7 @@ def _beliefs(model: GraphicalModel, cases: Cases, case: int) -> FloatArray | Non
     )
     wanted = tuple(int(v) for v in np.flatnonzero(cases.active[:n]))
     asked = Question(wanted, (), observed, seen[None, list(observed)], likely)
-    answer = BeliefPropagation().answer(model, asked, schedule="sequential", max_iter=50)
-    if not answer.log_evidence > -np.inf:
+    beliefs, log_z = beliefs_of_all(model, asked, schedule="sequential", max_iter=50)
+    if not log_z[0] > -np.inf:
         return None
-    out = np.ones(int(cases.unary_ptr[-1]))
-    for v in wanted:
-        out[cases.unary_ptr[v] : cases.unary_ptr[v + 1]] = answer[model._vars[v].name].probabilities
-    return out
+    return np.nan_to_num(beliefs[0, : int(cases.unary_ptr[-1])], nan=1.0)  # NaN: what does not matter

@@ -95,9 +95,9 @@ class Cases:
     unaries: FloatArray  # (cases or 1, columns) likelihood weights, one where there are none
 
     @classmethod
-    def of(cls, model: GraphicalModel, question: Question, *, structured: bool = True) -> Cases:
+    def of(cls, model: GraphicalModel, question: Question, *, structured: bool = True, maximum: bool = False) -> Cases:
         """Lower the model and the question."""
-        low = lower(model, structured=structured)
+        low = lower(model, structured=structured, maximum=maximum)
         n = len(low.sizes)
         keep, active = np.ones(low.n_factors, np.bool_), np.ones(n, np.bool_)
         if low.parents is not None:

@@ -11,9 +11,21 @@ from gramgraph.answers import Answer, Assignment
 from gramgraph.compile.budget import check_jobs
 from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan
+from gramgraph.engines.approximate import parse_budget, parse_error
 from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets, refuse_soft
+from gramgraph.engines.frames import state_frame
 from gramgraph.engines.impossible import raise_impossible
-from gramgraph.engines.map_engines import MAP_ENGINES, Best, best_assignments, no_bounds, proved, too_wide
+from gramgraph.engines.map_engines import (
+    MAP_ENGINES,
+    Best,
+    best_assignments,
+    check_limits,
+    no_bounds,
+    proved,
+    searched,
+    too_slow,
+    too_wide,
+)
 from gramgraph.engines.quick import quick_query
 from gramgraph.engines.registry import ENGINES, get_engine
 from gramgraph.exceptions import BudgetError, OptionError, VariableError
@@ -23,7 +35,7 @@ from gramgraph.typing import FloatArray, RandomState
 __all__ = ["log_evidence", "map_query", "plan", "query", "sample", "warmup"]
 
 #: From this many draws on a network without evidence is drawn from forward, variable by variable.
-MANY_DRAWS = 100_000
+MANY_DRAWS = 10_000
 
 
 def query(
@@ -44,6 +56,8 @@ def query(
     """p(targets | evidence); see `GraphicalModel.query`."""
     if options:
         _refuse_options(engine, options)
+    if budget is not None:
+        parse_budget(budget, 1)  # also where nothing needs one
     plain = engine == "auto" and virtual_evidence is None and soft_evidence is None and memory is None
     if plain and (type(evidence) is dict or evidence is None):
         answer = quick_query(model, targets, evidence or {})
@@ -91,8 +105,6 @@ def query(
 def _refuse_options(engine: str, options: dict[str, Any]) -> None:
     """`OptionError` for options of approximate engines that an exact one does not know."""
     if engine == "auto":
-        from gramgraph.engines.approximate import parse_error
-
         parse_error(options.get("error"))
         options = {name: value for name, value in options.items() if name != "error"}
     if options and get_engine(engine).exact:
@@ -129,12 +141,20 @@ def _hidden(model: GraphicalModel, question: Question) -> frozenset[str]:
 def log_evidence(
     model: GraphicalModel, evidence: Any, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
 ) -> float | FloatArray:
-    """log p(evidence): a number, or one per case; -inf where the evidence is impossible."""
+    """log p(evidence): a number, or one per case; -inf where the evidence is impossible. See `Asking.log_evidence`."""
     check_jobs(n_jobs)
     parsed = parse_evidence(model, evidence, virtual_evidence)
     refuse_soft(model, parsed)
     question = build_question(model, (), (), parsed)
-    return get_engine("junction_tree").answer(model, question, memory=memory, n_jobs=n_jobs).log_evidence  # type: ignore[no-any-return]
+    try:
+        answer: Answer = get_engine("junction_tree").answer(model, question, memory=memory, n_jobs=n_jobs)
+    except BudgetError as error:
+        if memory is not None:
+            raise
+        from gramgraph.engines.fallback import approximate_answer
+
+        answer = approximate_answer(model, question, error, draw=False)
+    return answer.log_evidence
 
 
 def map_query(
@@ -153,6 +173,7 @@ def map_query(
 ) -> Any:
     """The most probable assignment; see `GraphicalModel.map_query`."""
     check_jobs(n_jobs)
+    check_limits(gap, time_limit)
     parsed = parse_evidence(model, evidence, virtual_evidence)
     refuse_soft(model, parsed)
     if k is not None and (not isinstance(k, (int, np.integer)) or k < 1):
@@ -200,11 +221,17 @@ def _best(
     if not hasattr(worker, "mpe"):
         able = [name for name in ENGINES if hasattr(get_engine(name), "mpe")] + list(MAP_ENGINES)
         raise OptionError(f"engine {engine!r} does not look for best assignments; these do: {', '.join(able)}")
-    if engine == "auto" and memory is None and too_wide(model, question, worker, time_limit):
-        return best_assignments("search", model, question, time_limit=time_limit, gap=gap)
+    free = engine == "auto" and memory is None  # who names the engine or the memory gets it or an error
+    if free and time_limit is not None and (why := too_slow(model, question, worker, time_limit)):
+        return searched(why, model, question, time_limit=time_limit, gap=gap)
     if worker.name == "junction_tree":
-        with reporting(progress, question.n_cases) as report:
-            states, log_p = worker.mpe(model, question, memory=memory, n_jobs=n_jobs, report=report)
+        try:
+            with reporting(progress, question.n_cases) as report:
+                states, log_p = worker.mpe(model, question, memory=memory, n_jobs=n_jobs, report=report)
+        except BudgetError as error:
+            if not free:
+                raise
+            return searched(too_wide(error), model, question, time_limit=time_limit, gap=gap)
     else:
         states, log_p = worker.mpe(model, question, memory=memory)
     return states, log_p, no_bounds(log_p, worker.exact)
@@ -213,20 +240,13 @@ def _best(
 def _labels(model: GraphicalModel, states: Any, question: Question, case: int) -> dict[str, str]:
     """Labels of the variables that were not observed."""
     seen = question.hard_evidence(case)
-    return {var.name: var.states[int(states[v])] for v, var in enumerate(model._vars) if v not in seen}
+    chosen = zip(model._vars, states.tolist(), strict=False)
+    return {var.name: var.states[s] for v, (var, s) in enumerate(chosen) if v not in seen}
 
 
 def _frame_of_best(model: GraphicalModel, question: Question, states: Any, log_p: FloatArray, parsed: Parsed) -> Any:
     """One row a case: the state of every variable, and log_prob."""
-    import pandas as pd
-
-    frame = pd.DataFrame(
-        {
-            var.name: pd.Categorical.from_codes(np.where(np.isfinite(log_p), states[:, v], -1), list(var.states))
-            for v, var in enumerate(model._vars)
-        },
-        index=parsed[5],
-    )
+    frame = state_frame(model, np.where(np.isfinite(log_p)[:, None], states[:, : len(model._vars)], -1), parsed[5])
     frame["log_prob"] = log_p
     return frame
 
@@ -241,8 +261,6 @@ def sample(
     memory: float | None = None,
 ) -> Any:
     """n draws from p(all variables | evidence) as a DataFrame of categories."""
-    import pandas as pd
-
     parsed = parse_evidence(model, evidence, virtual_evidence)
     refuse_soft(model, parsed)
     if parsed[4]:
@@ -254,9 +272,7 @@ def sample(
     states, log_z = _draws(model, question, n, rng, memory)
     if log_z == -np.inf:
         raise_impossible(model, question)
-    return pd.DataFrame(
-        {var.name: pd.Categorical.from_codes(states[:, v], list(var.states)) for v, var in enumerate(model._vars)}
-    )
+    return state_frame(model, states)
 
 
 def _draws(

@@ -9,41 +9,37 @@ import numpy as np
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import (
-    ApproximatePlan,
-    Cases,
-    between,
-    check_options,
-    joint_by_conditioning,
-    make_answer,
-    one_of,
-    whole,
-)
+from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, one_of, whole
+from gramgraph.engines.until import Found, answer_anytime, never
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["BeliefPropagation"]
+__all__ = ["BeliefPropagation", "beliefs_of_all"]
 
-SCHEDULES = ("flooding", "sequential", "residual", "auto")
-OPTIONS = ("schedule", "damping", "max_iter", "tol", "temperature")
+SCHEDULES = ("flooding", "sequential", "residual", "tree", "auto")
+OPTIONS = ("schedule", "damping", "max_iter", "tol", "temperature", "domain")
+DOMAINS = ("scaled", "log")
 MAX_ITER = 200
 TOL = 1e-9
 #: Temperatures are below this.
 HOT = 1e6
 #: A run that settled within so many sweeps found a tree, or as good as one.
 SURE_SWEEPS = 2
+#: Beyond this many table cells a converged run is not followed by another schedule, however long it took.
+SECOND_CELLS = 200_000
 SEQUENTIAL, RESIDUAL = SCHEDULES.index("sequential"), SCHEDULES.index("residual")
 
 
 class Settings(NamedTuple):
-    """Options, the first four in the order of the compiled function."""
+    """Options, the first five in the order of the compiled function."""
 
     schedule: int
     damping: float
     max_iter: int
     tol: float
+    in_logs: bool
     temperature: float
 
 
@@ -65,14 +61,17 @@ class BeliefPropagation:
     Each factor sends all its messages in time proportional to its table. Cost of a sweep: O(cells of all tables).
 
     Options of `query(engine="bp", …)`: `schedule` — "sequential" (backward and forward through the graph; one sweep
-    is exact on a tree), "flooding" (all at once), "residual" (what moved most first), or "auto": sequential, and unless
-    two sweeps were enough residual as well, of which the one that converged, or has the larger log p(e), is the
-    answer —, `damping` from 0 to below 1 (None: none at first, half where the first half of the sweeps did not settle),
-    `max_iter` sweeps, `tol` of the largest change of a message; `temperature` T for beliefs of p^(1/T): 1 is
-    sum-product, 0 max-product (beliefs are then normalized max-marginals), log_evidence T log Σ p^(1/T), the largest
-    log p at 0. `details` tell `schedule`, `converged`, `sweeps`,
-    `residual`, and for one case `residuals`, the largest change in each sweep. Zeros of the tables that leave some
-    variable no state prove the evidence impossible.
+    is exact on a tree), "tree" (spanning forest after spanning forest, each to its roots and back; exact on a tree),
+    "flooding" (all at once), "residual" (what moved most first), or "auto": sequential, and unless two sweeps were
+    enough residual as well, of which the one that converged, or has the larger log p(e), is the answer —, `damping`
+    from 0 to below 1 (None: none at first, half where the first half of the sweeps did not settle), `max_iter` sweeps,
+    `tol` of the largest change of a message; `temperature` T for beliefs of p^(1/T): 1 is sum-product, 0 max-product
+    (beliefs are then normalized max-marginals), log_evidence T log Σ p^(1/T), the largest log p at 0; `domain` "scaled"
+    or "log": messages as probabilities, or as logarithms, which is several times slower and has no smallest number.
+
+    `details` tell `schedule`, `converged`, `sweeps`, `residual`, for one case `residuals`, the largest change in each
+    sweep, and `stopped` ("budget" or "interrupt") where a time as `budget`, such as "5s", or Ctrl-C ended the sweeps.
+    Zeros of the tables that leave some variable no state prove the evidence impossible.
 
     >>> import gramgraph as gg
     >>> answer = gg.datasets.asia().query("lung", {"xray": "yes"}, engine="bp")
@@ -100,18 +99,14 @@ class BeliefPropagation:
         budget: Any = None,
         **options: Any,
     ) -> Answer:
-        """Beliefs and Bethe's log p(evidence) of every case; neither random_state nor budget matter."""
+        """Beliefs and Bethe's log p(evidence) of every case; a time as `budget` (or Ctrl-C) ends the sweeps early."""
         check_memory(memory)
         settings = _settings(options)
-        cases, beliefs, log_z, details = _run(model, question, settings)
 
-        def solve(asked: Question) -> tuple[FloatArray, FloatArray]:
-            part, p, log_p, _ = _run(model, asked, settings)
-            (v,) = asked.targets
-            return p[:, part.unary_ptr[v] : part.unary_ptr[v + 1]], log_p
+        def run(asked: Question, stop: Array) -> Found:
+            return _run(model, asked, settings, stop)
 
-        joints = [joint_by_conditioning(model, question, solve, members) for members in question.joints]
-        return make_answer(model, question, beliefs, log_z, cases.unary_ptr, joints, engine=self.name, details=details)
+        return answer_anytime(self.name, model, question, run, budget=budget, sweeps=settings.max_iter)
 
     def mpe(
         self, model: GraphicalModel, question: Question, *, memory: float | None = None
@@ -131,22 +126,29 @@ def _settings(options: dict[str, Any]) -> Settings:
     damping = -1.0 if damping is None else between("damping", damping, 0.0, 1.0)
     max_iter = whole("max_iter", options.get("max_iter", MAX_ITER))
     tol = between("tol", options.get("tol", TOL), 0.0, 1.0)
-    return Settings(schedule, damping, max_iter, tol, between("temperature", options.get("temperature", 1.0), 0.0, HOT))
+    in_logs = one_of("domain", options.get("domain", "scaled"), DOMAINS) == "log"
+    temperature = between("temperature", options.get("temperature", 1.0), 0.0, HOT)
+    return Settings(schedule, damping, max_iter, tol, in_logs, temperature)
 
 
-def _run(
-    model: GraphicalModel, question: Question, settings: Settings
-) -> tuple[Cases, FloatArray, FloatArray, dict[str, Any]]:
+def beliefs_of_all(model: GraphicalModel, question: Question, **options: Any) -> tuple[FloatArray, FloatArray]:
+    """Beliefs of all variables side by side, (cases, columns), hidden ones last, and log p(e); NaN for barren ones."""
+    _, beliefs, log_z, _ = _run(model, question, _settings(options), never())
+    return beliefs, log_z
+
+
+def _run(model: GraphicalModel, question: Question, settings: Settings, stop: Array) -> Found:
     """(the cases in arrays, beliefs of all variables, log p(e), details)."""
     cases = _cases(model, question, settings.temperature)
     every = np.arange(question.n_cases)
     if SCHEDULES[settings.schedule] == "auto":
-        run = _propagate(cases, every, settings._replace(schedule=SEQUENTIAL))
-        open_rows = np.flatnonzero((run.sweeps > SURE_SWEEPS) & np.isfinite(run.log_z))
-        if len(open_rows):
-            run = _better(run, _propagate(cases, open_rows, settings._replace(schedule=RESIDUAL)), open_rows)
+        run = _propagate(cases, every, settings._replace(schedule=SEQUENTIAL), stop)
+        unsure = ~run.converged if len(cases.low.values) > SECOND_CELLS else run.sweeps > SURE_SWEEPS
+        open_rows = np.flatnonzero(unsure & np.isfinite(run.log_z))
+        if len(open_rows) and not stop[0]:
+            run = _better(run, _propagate(cases, open_rows, settings._replace(schedule=RESIDUAL), stop), open_rows)
     else:
-        run = _propagate(cases, every, settings)
+        run = _propagate(cases, every, settings, stop)
     log_z = run.log_z * (settings.temperature or 1.0) + cases.low.log_scale
     names = np.array(SCHEDULES)[run.schedule]
     details: dict[str, Any] = {"damping": "late" if settings.damping < 0 else settings.damping}
@@ -167,7 +169,7 @@ def _cases(model: GraphicalModel, question: Question, temperature: float) -> Cas
     return cases_of(model, question)
 
 
-def _propagate(cases: Cases, rows: Array, settings: Settings) -> Run:
+def _propagate(cases: Cases, rows: Array, settings: Settings, stop: Array) -> Run:
     """One schedule for these cases."""
     from gramgraph._numerics.loopy_run import run_cases
 
@@ -182,7 +184,7 @@ def _propagate(cases: Cases, rows: Array, settings: Settings) -> Run:
         values, unaries = values ** (1.0 / T), unaries ** (1.0 / T)
     run_cases(
         scope_ptr, scope_idx, value_ptr, values, sizes, cases.unary_ptr, cases.keep, cases.active, cases.states[rows],
-        unaries, *settings[:4], T == 0.0, beliefs, log_z, sweeps, converged, last, residuals,
+        unaries, *settings[:5], T == 0.0, beliefs, log_z, sweeps, converged, last, residuals, stop,
     )  # fmt: skip
     return Run(beliefs, log_z, sweeps, converged, last, residuals, np.full(n, settings.schedule))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramgraph.engines.sampled import with_tails
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray
 
@@ -182,8 +183,9 @@ def diagnose(
 ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """(p, standard error, R-hat, effective draws) of every cell, from its counts in pieces of `length` sweeps.
 
-    The error is that of the mean of the pieces; where neighbors among them are correlated (ρ, beyond chance), times
-    √((1 + ρ)/(1 − ρ)); where the chains disagree, at least what their means say.
+    The error is that of the mean of the pieces, times √((1 + ρ)/(1 − ρ)) where neighbors among them are correlated by
+    ρ > 0; where the chains disagree, at least what their means say; with more near 0 and 1 (`with_tails`). A state that
+    never came up counts on as many effective draws as others have.
 
     >>> counts = np.array([[[5.0], [5.0]], [[5.0], [5.0]]])
     >>> [float(x[0].round(2)) for x in diagnose(counts, 10)]
@@ -198,12 +200,13 @@ def diagnose(
     spread = np.einsum("cpk,cpk->k", means, means) / max(n - 1, 1)
     lag = np.einsum("cpk,cpk->k", means[:, 1:], means[:, :-1]) / max(n - chains, 1)
     with np.errstate(divide="ignore", invalid="ignore"):
-        rho = np.where(lag > spread / np.sqrt(n), np.minimum(lag / spread, 0.9), 0.0)
+        rho = np.where(lag > 0, np.minimum(lag / spread, 0.9), 0.0)
         error = np.sqrt(spread / n * (1 + rho) / (1 - rho)) if n > 1 else np.ones_like(p)
         # chains that disagree: their means are the only independent numbers
         error = np.where(r_hat > HIGH_R_HAT, np.maximum(error, apart), error)
         total = n * length
         effective = np.where(error > 0, p * (1 - p) / error**2, total)
-    effective = np.clip(np.where(p * (1 - p) > 0, effective, total), 1.0, total)
-    unseen = np.where(np.abs(p - 0.5) < 0.5, 0.0, 1 / (total + 2))
-    return p, np.maximum(error, unseen), r_hat, effective
+    moving = p * (1 - p) > 0
+    effective = np.clip(np.where(moving, effective, total), 1.0, total)
+    typical = float(np.median(effective[moving])) if moving.any() else float(total)
+    return p, with_tails(p, error**2, np.where(moving, total, typical)), r_hat, effective

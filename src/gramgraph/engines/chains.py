@@ -167,10 +167,10 @@ class ChainEngine:
                 continue
             gathered.zeros.update(_zeros(cases, part) if self.locks else {})
             setting = Setting(model, cases, part, case, wants, compile_case(cases, part))
+            moves = self.moves(setting, options)  # an error where they do not suit the model, also in a table of cases
             try:
-                moves = self.moves(setting, options)
                 chains = run_chains(moves, wants.cells, effort, rng)
-            except ModelError:
+            except ModelError:  # no state to begin with was found
                 if not question.batched:
                     raise
                 gathered.log_z[case] = np.nan

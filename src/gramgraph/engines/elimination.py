@@ -107,15 +107,15 @@ class Sources:
     index: dict[str, int]
 
     @classmethod
-    def of(cls, model: GraphicalModel, *, structured: bool) -> Sources:
-        """The factors of the model."""
+    def of(cls, model: GraphicalModel, *, maximum: bool = False) -> Sources:
+        """The factors of the model, for a sum or for a maximum over hidden variables."""
         if not isinstance(model, BayesianNetwork):
-            return cls(model_factors(model, structured=structured), None, (), model._index)
+            return cls(model_factors(model), None, (), model._index)
         factors: list[TableFactor] = []
         nodes: list[int] = []
         for i, name in enumerate(model.variables):
             c = model.conditional(name)
-            own = c.factors() if structured else (TableFactor(c.scope, c.table()),)
+            own = c.factors_of_maximum() if maximum else c.factors()
             factors.extend(own)
             nodes.extend([i] * len(own))
         return cls(tuple(factors), tuple(nodes), model._parents, model._index)
@@ -179,14 +179,14 @@ class Elimination:
 
     def plan(self, model: GraphicalModel, question: Question) -> EliminationPlan:
         """The plan of the case that needs most memory."""
-        sources = Sources.of(model, structured=True)
+        sources = Sources.of(model)
         plans = [plan for plan, _ in self._patterns(model, sources, question)]
         return max(plans, key=lambda plan: plan.bytes, default=EliminationPlan((), ()))
 
     def answer(self, model: GraphicalModel, question: Question, *, memory: float | None = None) -> Answer:
         """Beliefs and log p(evidence) of every case; cases with the same variables observed share one plan."""
         sheet = Sheet(model, question)
-        sources = Sources.of(model, structured=True)
+        sources = Sources.of(model)
         for plan, cases in self._patterns(model, sources, question):
             check_tables(plan.bytes, memory, plan.largest_scope)
             for case in cases:
@@ -200,7 +200,7 @@ class Elimination:
 
         Max-sum in log space with back-tracking. A case of probability zero has codes -1 and -inf.
         """
-        sources = Sources.of(model, structured=False)
+        sources = Sources.of(model, maximum=True)
         codes = np.full((question.n_cases, len(model)), -1, dtype=np.int64)
         best = np.full(question.n_cases, -np.inf)
         for cases in _same_pattern(question):

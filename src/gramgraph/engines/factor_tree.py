@@ -12,6 +12,7 @@ from gramgraph.answers import Answer
 from gramgraph.compile.question import Question
 from gramgraph.engines.cases import Observed, Sheet, check_tables, model_factors
 from gramgraph.engines.contraction import elimination_cliques, table_size
+from gramgraph.engines.elimination import Sources
 from gramgraph.factors import Factor, TableFactor
 from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
@@ -245,7 +246,7 @@ class FactorTree:
         Max-sum toward the root in log space, then each clique picks its best states given those of its parent. A
         case of probability zero has codes -1 and -inf.
         """
-        factors = model_factors(model, structured=False)
+        factors = Sources.of(model, maximum=True).factors
         tree = CliqueTree.build([factor.scope for factor in factors])
         check_tables(tree.bytes, memory, max(tree.cliques, key=table_size))
         codes = np.full((question.n_cases, len(model)), -1, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""What "auto" does when no exact plan fits into memory: propagation with bounds, else sampling; the answer says so."""
+"""What "auto" does when no exact plan fits: propagation with bounds, else sampling; the answer says so."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
 from gramgraph.engines.approximate import parse_budget, parse_error
 from gramgraph.exceptions import BudgetError, GramGraphError
-from gramgraph.typing import RandomState
+from gramgraph.typing import Array, RandomState
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -24,8 +24,15 @@ __all__ = ["ApproximateWarning", "approximate_answer", "log_evidence_interval"]
 
 #: Bounds are computed along with the answer up to this many table cells times cases.
 BOUND_CELLS = 2_000_000
-#: Without a budget a sampler makes about this many updates of one variable, within these numbers of draws.
-UPDATES, FEWEST, MOST = 200_000_000, 400, 40_000
+#: Beyond this many cells bounds that were given no time have these seconds: they hold whenever they are stopped.
+LONG_BOUND_CELLS, BOUND_SECONDS = 200_000, 3.0
+#: Join graphs are made up to this many places of variables in factors, times cases.
+CLUSTER_EDGES = 100_000
+#: Shares of a time budget, of what is left at each step: messages, clusters, a sampler; bounds have the rest.
+SHARES = {"bp": 0.25, "join_graph": 0.5, "sampler": 0.7}
+#: Without a budget a sampler makes about this many updates of one variable (the second number where join graphs have
+#: answered and no error is asked for), within these numbers of draws.
+UPDATES, FEWER_UPDATES, FEWEST, MOST = 200_000_000, 40_000_000, 400, 40_000
 #: A sampler whose chains disagree more, or with fewer effective draws, is not preferred to propagation.
 TRUSTED_R_HAT, TRUSTED_DRAWS = 1.1, 50
 
@@ -42,31 +49,39 @@ def approximate_answer(
     budget: Any = None,
     error: Any = None,
     random_state: RandomState = None,
+    draw: bool = True,
 ) -> Answer:
     """An answer to a question whose exact plan does not fit.
 
-    Loopy propagation where it settles (with bounds of log p(evidence) where affordable); where it does not, or a
-    standard `error` is asked for, a sampler, within the `budget` and until the error is reached (without bounds where
-    the time is over). `details` hold `exact_bytes` and `tried`: what was run, and how it went.
+    Loopy propagation, then propagation on join graphs, which is preferred where it is affordable; where neither
+    settles, or a standard `error` is asked for, a sampler, until the error is reached (with `draw`); and bounds of
+    log p(evidence), within which its estimate is kept. A time as `budget` is shared between them, and Ctrl-C returns
+    what there is. `details` hold `exact_bytes`, `log_evidence_interval` and `tried`: what was run, and how it went.
     """
     from gramgraph.engines.belief_propagation import BeliefPropagation
 
-    goal, (_, seconds), begun = parse_error(error), parse_budget(budget, 1), monotonic()
-    answer = BeliefPropagation().answer(model, question)
+    goal, time = parse_error(error), _Time(budget)
+    answer = BeliefPropagation().answer(model, question, budget=time.share("bp"))
     settled = bool(np.all(answer.details["converged"]))
-    tried = {"bp": "converged" if settled else "NOT converged"}
+    tried = {"bp": _word(answer)}
     impossible = bool(np.any(np.isneginf(answer.log_evidence))) and not question.batched
-    if not impossible and (goal is not None or not settled):
-        left = None if seconds is None else max(seconds - (monotonic() - begun), 0.05)
-        drawn = _sampled(model, question, f"{left}s" if left is not None else budget, goal, random_state, tried)
+    go_on = not impossible and answer.details.get("stopped") != "interrupt"
+    if go_on and (found := _clustered(model, question, time, random_state, tried)) is not None:
+        answer, settled = found, settled or bool(np.all(found.details["converged"]))
+        go_on = found.details.get("stopped") != "interrupt"
+    estimate = answer.log_evidence
+    if draw and go_on and (goal is not None or not settled):
+        drawn = _sampled(model, question, time.share("sampler") or budget, goal, random_state, tried)
         answer = answer if drawn is None else drawn
     details: dict[str, Any] = {**answer.details, "exact_bytes": over.bytes, "tried": tried}
-    over_time = seconds is not None and monotonic() - begun > seconds
-    if not impossible and not over_time and len(lower(model).values) * question.n_cases <= BOUND_CELLS:
-        low, high = log_evidence_interval(model, question)
+    if go_on and not time.over and len(lower(model).values) * question.n_cases <= BOUND_CELLS:
+        low, high = log_evidence_interval(model, question, budget=time.share(""))
         details["log_evidence_interval"] = (low, high) if question.batched else (float(low[0]), float(high[0]))
+        estimate = np.clip(estimate, low, high) if question.batched else float(np.clip(estimate, low[0], high[0]))
+    answer.log_evidence = estimate
     warnings.warn(
-        f"an exact answer needs {readable(over.bytes)}: this one is approximate ({_told(answer.engine, tried)}). "
+        f"an exact answer needs {readable(over.bytes)}: this one is approximate ({_told(answer.engine, tried)})"
+        f"{_between(details)}. "
         'engine="junction_tree" insists on the exact one',
         ApproximateWarning,
         stacklevel=4,
@@ -75,12 +90,63 @@ def approximate_answer(
     return answer
 
 
+class _Time:
+    """A time budget and what is left of it; without one there is no end."""
+
+    def __init__(self, budget: Any) -> None:
+        self.seconds, self.begun = parse_budget(budget, 1)[1], monotonic()
+
+    @property
+    def left(self) -> float:
+        return np.inf if self.seconds is None else max(self.seconds - (monotonic() - self.begun), 0.0)
+
+    @property
+    def over(self) -> bool:
+        return self.left <= 0.0
+
+    def share(self, step: str) -> str | None:
+        """The budget of a step, None for no end."""
+        return None if self.seconds is None else f"{max(SHARES.get(step, 1.0) * self.left, 0.05):.3f}s"
+
+
+def _word(answer: Answer) -> str:
+    """How messages went."""
+    return "converged" if np.all(answer.details["converged"]) else "NOT converged"
+
+
+def _clustered(
+    model: GraphicalModel, question: Question, time: _Time, seed: RandomState, tried: dict[str, str]
+) -> Answer | None:
+    """The answer of join graphs, None where they are too large, or nothing is left of the time."""
+    from gramgraph.engines.join_graph import JoinGraph
+
+    if time.over or len(lower(model).scope_idx) * question.n_cases > CLUSTER_EDGES:
+        return None
+    try:
+        answer = JoinGraph().answer(model, question, random_state=seed, budget=time.share("join_graph"))
+    except (BudgetError, MemoryError):
+        tried["join_graph"] = "too large"
+        return None
+    if not np.isfinite(answer.log_evidence).all():
+        tried["join_graph"] = "out of range"
+        return None
+    tried["join_graph"] = _word(answer)
+    return answer
+
+
+def _between(details: dict[str, Any]) -> str:
+    """The bounds of one case, in words."""
+    found = details.get("log_evidence_interval")
+    if found is None or np.ndim(found[0]):
+        return ""
+    return f", log p(evidence) in [{found[0]:.6g}, {found[1]:.6g}]"
+
+
 def _told(engine: str, tried: dict[str, str]) -> str:
     """What was done, in words."""
-    names = {"bp": "loopy belief propagation"}
-    if engine == "bp":
-        return f"loopy belief propagation, {tried['bp']}"
-    return f"{names.get(engine, engine)}, {tried[engine]}; loopy belief propagation: {tried['bp']}"
+    names = {"bp": "loopy belief propagation", "join_graph": "propagation on join graphs"}
+    first = [engine, *(name for name in ("join_graph", "bp") if name in tried and name != engine)]
+    return "; ".join(f"{names.get(name, name)}, {tried[name]}" for name in first)
 
 
 def _sampled(
@@ -93,7 +159,8 @@ def _sampled(
     for name in _samplers(model, question):
         if budget is None:
             n = max(len(model._vars) * question.n_cases, 1)
-            draws: Any = int(np.clip(UPDATES // n, FEWEST, MOST))
+            updates = FEWER_UPDATES if "join_graph" in tried and goal is None else UPDATES
+            draws: Any = int(np.clip(updates // n, FEWEST, MOST))
         else:
             draws = budget
         try:
@@ -138,10 +205,22 @@ def _samplers(model: GraphicalModel, question: Question) -> tuple[str, ...]:
     return ("gibbs", "tempering")
 
 
-def log_evidence_interval(model: GraphicalModel, question: Question) -> tuple[Any, Any]:
-    """(lower, upper) bounds of log p(evidence) of every case: mean field and tree-reweighted propagation."""
-    from gramgraph.engines.mean_field import lower_bound
+def log_evidence_interval(model: GraphicalModel, question: Question, *, budget: Any = None) -> tuple[Any, Any]:
+    """(lower, upper) bounds of log p(evidence) of every case: structured mean field, tree-reweighted propagation."""
+    from gramgraph.engines.structured_mean_field import structured_lower_bound
     from gramgraph.engines.tree_reweighted import upper_bound
+    from gramgraph.engines.until import anytime
 
     asked = replace(question, targets=(), joints=())  # what is not observed and above no evidence sums to one
-    return lower_bound(model, asked), upper_bound(model, asked)
+    cells, seconds = len(lower(model).values) * question.n_cases, parse_budget(budget, 1)[1]
+    if seconds is None and cells > LONG_BOUND_CELLS:
+        seconds = BOUND_SECONDS
+    half = None if seconds is None else f"{max(seconds / 2, 0.05):.3f}s"
+
+    def below(stop: Array) -> Any:
+        return structured_lower_bound(model, asked, stop=stop)
+
+    def above(stop: Array) -> Any:
+        return upper_bound(model, asked, stop=stop)
+
+    return anytime(below, half, cells)[0], anytime(above, half, cells)[0]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.compile.question import Question
-from gramgraph.engines.map_problem import FORBIDDEN, Found, MapProblem, all_cases
+from gramgraph.engines.map_problem import Found, MapProblem, all_cases
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -62,7 +62,7 @@ def minimum_cut(problem: MapProblem) -> tuple[IntArray, float] | None:
     part, free = problem.part, problem.free
     if not len(free) or problem.sizes[free].max() > 2 or np.diff(part.scope_ptr).max(initial=2) > 2:
         return None
-    if problem.logs.min(initial=0.0) <= FORBIDDEN or len(part.values) != 4 * (len(part.scope_ptr) - 1):
+    if part.values.min(initial=1.0) <= 0 or len(part.values) != 4 * (len(part.scope_ptr) - 1):
         return None
     a, b = part.scope_idx[0::2], part.scope_idx[1::2]
     table = problem.logs.reshape(-1, 2, 2)

@@ -25,6 +25,8 @@ __all__ = ["DiscreteWeighting", "Drawer", "Rejection", "WeightedEngine", "can_fo
 DRAWS, BATCH_DRAWS = 100_000, 10_000  # for one case, and for each of a table of cases
 #: Draws at a time, fewer where their uniform numbers would pass the second.
 BLOCK, NUMBERS = 4096, 1 << 23
+#: Cells of a dense table, at most, where small factors could do.
+LARGE_TABLE = 1 << 20
 #: A requested error is pursued up to this many times the draws of the budget.
 PATIENCE = 64
 
@@ -45,23 +47,36 @@ def sampler(model: GraphicalModel) -> Sampler:
     """Cumulative tables in topological order; made once per model."""
     found = model._plans.get("forward")
     if found is None:
-        found = model._plans["forward"] = _sampler(lower(model, structured=False))
+        found = model._plans["forward"] = _sampler(lower(model, structured=has_large_tables(model)))
     return found  # type: ignore[no-any-return]
+
+
+def has_large_tables(model: GraphicalModel) -> bool:
+    """Whether some dense table is so large that draws go through the hidden variables of small factors instead.
+
+    These make weights less even than the dense table, which is preferred where it can be made.
+    """
+    conditionals = getattr(model, "_conditionals", ())
+    return any(c is not None and c.size > LARGE_TABLE and c.is_structured for c in conditionals)
 
 
 def _sampler(low: Lowered) -> Sampler:
     from gramgraph._numerics.sampling import cumulate
 
     assert low.parents is not None
-    n = low.n_visible
+    n = len(low.sizes)
     table, ptr = np.full(n, -1, np.int64), np.zeros(n + 1, np.int64)
     cdf, scopes = np.empty(len(low.values)), {}
-    for f, child in enumerate(low.owner):
+    made: list[list[int]] = [[] for _ in range(low.n_visible)]  # hidden variables on the way to each child
+    for f, child in enumerate(low.owner.tolist()):
         scope = low.scope_idx[low.scope_ptr[f] : low.scope_ptr[f + 1]]
-        if scope[-1] == child:  # else the child has one state, which needs no draw
+        v = int(scope[-1])
+        if v == child or (v >= low.n_visible and table[v] < 0):  # else what is made has one state and needs no draw
             part = slice(int(low.value_ptr[f]), int(low.value_ptr[f + 1]))
-            cumulate(low.values[part], int(low.sizes[child]), cdf[part])
-            table[child], scopes[int(child)] = part.start, scope
+            cumulate(low.values[part], int(low.sizes[v]), cdf[part])
+            table[v], scopes[v] = part.start, scope
+            if v != child:
+                made[child].append(v)
     idx: list[int] = []
     stride: list[int] = []
     for v in range(n):
@@ -71,8 +86,10 @@ def _sampler(low: Lowered) -> Sampler:
             stride.append(step)
             step *= int(low.sizes[u])
         ptr[v + 1] = len(idx)
-    order = np.array(topological_order(Digraph(low.parents)), np.int64)
-    return Sampler(order, table, ptr, np.array(idx, np.int64), np.array(stride, np.int64), low.values, cdf)
+    order = [u for v in topological_order(Digraph(low.parents)) for u in (*made[v], v)]
+    return Sampler(
+        np.array(order, np.int64), table, ptr, np.array(idx, np.int64), np.array(stride, np.int64), low.values, cdf
+    )
 
 
 def can_forward(model: GraphicalModel, question: Question) -> bool:
@@ -91,11 +108,11 @@ def forward_rows(model: GraphicalModel, n: int, rng: np.random.Generator) -> Arr
     width = len(ready.order)
     out = np.zeros((width, n), np.int8 if sizes.max(initial=1) <= 127 else np.int32)
     block = int(np.clip(NUMBERS // 8 // max(width, 1), 16, BLOCK))
-    uniforms, states = np.empty((block, width)), np.zeros((block, width), np.int32)
+    uniforms, state = np.empty((block, width)), np.zeros(width, np.int32)
     for first in range(0, n, block):
         rng.random(out=uniforms)
         stop = min(first + block, n)
-        forward_columns(*ready[:5], ready.cdf, uniforms[: stop - first], states, out[:, first:stop])
+        forward_columns(*ready[:5], ready.cdf, uniforms[: stop - first], state, out[:, first:stop])
     return out.T
 
 
@@ -136,7 +153,7 @@ class WeightedEngine:
 
     def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
         """The tables that are drawn from."""
-        return ApproximatePlan.of(self.name, lower(model, structured=False))
+        return ApproximatePlan.of(self.name, lower(model, structured=has_large_tables(model)))
 
     def drawer(
         self, model: GraphicalModel, cases: Cases, case: int, options: dict[str, Any], rng: np.random.Generator
@@ -164,7 +181,7 @@ class WeightedEngine:
         draws, seconds = parse_budget(budget, BATCH_DRAWS if question.batched else DRAWS)
         goal = parse_error(options.pop("error", None))
         rng = np.random.default_rng(random_state)
-        cases = Cases.of(model, question, structured=False)
+        cases = Cases.of(model, question, structured=has_large_tables(model))
         wants = Wants.of(cases.low.sizes, (*((v,) for v in question.targets), *question.joints))
         n = question.n_cases
         p, error = np.full((n, wants.cells), np.nan), np.full((n, wants.cells), np.nan)

@@ -69,9 +69,9 @@ class JunctionTree:
     name = "junction_tree"
     exact = True
 
-    def plan(self, model: GraphicalModel, question: Question, *, structured: bool = True) -> TreePlan:
+    def plan(self, model: GraphicalModel, question: Question, *, maximum: bool = False) -> TreePlan:
         """The tree for the question when all its observed variables are observed in every case."""
-        low = lower(model, structured=structured)
+        low = lower(model, maximum=maximum)
         sliced, masked = _split(low, question, question.observed)
         outputs = Outputs.of(model, question.targets, question.joints, sliced)
         return _kept_tree(model, low, outputs, sliced, masked, question.n_cases).plan
@@ -148,7 +148,7 @@ class JunctionTree:
         report: Report | None = None,
     ) -> tuple[IntArray, FloatArray]:
         """The most probable states of all variables, (cases, variables), and log p(states, evidence)."""
-        low = lower(model, structured=False)
+        low = lower(model, maximum=True)
         question, constant = _without_constants(low, question)
         wanted = replace(question, targets=(), joints=())
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
@@ -227,7 +227,7 @@ def _kept_tree(
     With `keep` false a new one is not remembered.
     """
     prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
-    hidden = low.n_visible < len(low.sizes)
+    hidden = len(low.sizes) - low.n_visible  # of sums, of maxima, or none: each has its own tree
     key = ("tree", hidden, prune, outputs.wants, outputs.columns, sliced, masked, cases >= 100)
     found: Kept | None = model._plans.get(key)
     if found is None:

@@ -2,128 +2,119 @@
 
 from __future__ import annotations
 
-from heapq import heapify, heappop, heappush
-from itertools import pairwise
-from typing import Any
+from functools import cached_property
 
 import numpy as np
 
 from gramgraph.engines.map_problem import MapProblem
-from gramgraph.typing import Array, IntArray
+from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["block_move", "choose_block", "neighbor_sets"]
+__all__ = ["Blocks", "block_move", "elimination_order", "whole_order"]
 
-
-def neighbor_sets(problem: MapProblem) -> list[set[int]]:
-    """The free variables that share a factor with each variable."""
-    part, free = problem.part, set(problem.free.tolist())
-    out: list[set[int]] = [set() for _ in problem.sizes]
-    ptr, idx = part.scope_ptr.tolist(), part.scope_idx.tolist()
-    for a, b in pairwise(ptr):
-        members = [v for v in idx[a:b] if v in free]
-        for v in members:
-            out[v].update(members)
-    for v, found in enumerate(out):
-        found.discard(v)
-    return out
+#: Variables among which a narrow part is chosen at most: bit rows of so many take 8 MB.
+REGION = 8192
+#: Cells of all tables of a part.
+ROOM = 2.0**24
+#: Bits by which more tries may narrow an order.
+HOPE = 6.0
 
 
-def choose_block(
-    problem: MapProblem,
-    neighbors: list[set[int]],
-    limit: float,
-    rng: np.random.Generator,
-    loose: float = 0.0,
-    among: Array | None = None,
-) -> list[int]:
-    """An elimination order of part of the free variables in which no table has more than 2^limit cells.
+class Blocks:
+    """Narrow parts of the free variables of a problem, chosen at random."""
 
-    Smallest tables first, ties at random; where none is small enough, a variable with many neighbors is left where it
-    stands. `loose` is the share of variables that are left at once, at random; `among` (variables,) marks those that
-    may be taken.
-    """
-    free = problem.free
-    bits = np.log2(problem.sizes).tolist()
-    noise = rng.random(len(problem.sizes)).tolist()
-    graph = {v: set(neighbors[v]) for v in free.tolist()}
-    for v in free[(rng.random(len(free)) < loose) | (False if among is None else ~among[free])].tolist():
-        for u in graph.pop(v):
-            graph[u].discard(v)
+    def __init__(self, problem: MapProblem, rng: np.random.Generator) -> None:
+        self.problem, self.rng = problem, rng
+        self.bits: FloatArray = np.log2(problem.sizes)
 
-    def cost(v: int) -> float:
-        return float(bits[v] + sum(bits[u] for u in graph[v]))
+    @cached_property
+    def _rows(self) -> Array:
+        """Bit rows of the graph of all variables, where they are few."""
+        return _adjacency(self.problem, np.arange(len(self.bits)))
 
-    current = {v: cost(v) for v in graph}
-    heap = [(c, noise[v], v) for v, c in current.items()]
-    heapify(heap)
-    order: list[int] = []
-    while heap:
-        c, _, v = heappop(heap)
-        if current.get(v) != c:
-            continue
-        around = graph[v]
-        if c > limit:  # the smallest table is too large
-            out = max(sorted(around | {v}), key=lambda u: len(graph[u]) + 3.0 * noise[u])
-            touched = graph.pop(out)
-            del current[out]
-            for u in touched:
-                graph[u].discard(out)
-        else:
-            order.append(v)
-            touched = around
-            del graph[v], current[v]
-            for u in around:
-                mine = graph[u]
-                mine |= around
-                mine.discard(u)
-                mine.discard(v)
-        for u in touched:
-            changed = cost(u)
-            if changed != current[u]:
-                current[u] = changed
-                heappush(heap, (changed, noise[u], u))
-    return order
+    def choose(self, limit: float, *, loose: float = 0.0, among: Array | None = None, room: float = ROOM) -> IntArray:
+        """An elimination order of part of the free variables in which no table has more than 2^limit cells.
+
+        `loose` is the share of variables that are left where they stand, at random; `among` (variables,) marks those
+        that may be taken. In large problems a region around a random variable is taken.
+        """
+        from gramgraph._numerics.map_elimination import narrow_part
+
+        free = self.problem.free if among is None else self.problem.free[among[self.problem.free]]
+        if loose:
+            free = free[self.rng.random(len(free)) >= loose]
+        if len(self.bits) <= REGION:
+            keep = np.zeros(len(self.bits), np.bool_)
+            keep[free] = True
+            found: IntArray = narrow_part(self._rows, self.bits, keep, limit, room, self.rng.random(len(keep)))
+            return found
+        free = self.region(free, REGION)
+        keep = np.ones(len(free), np.bool_)
+        rows = _adjacency(self.problem, free)
+        return free[narrow_part(rows, self.bits[free], keep, limit, room, self.rng.random(len(keep)))]
+
+    def region(self, among: IntArray, most: int) -> IntArray:
+        """Up to `most` of these variables, around a random one."""
+        from gramgraph._numerics.map_moves import grow_region
+
+        if len(among) <= most:
+            return among
+        p, part = self.problem, self.problem.part
+        inside = np.zeros(len(p.sizes), np.bool_)
+        inside[among] = True
+        start = int(among[int(self.rng.integers(len(among)))])
+        found = grow_region(
+            part.scope_ptr, part.scope_idx, part.var_ptr, part.var_edge, part.edge_factor, inside, start, most
+        )
+        return np.sort(found)
 
 
-def block_move(problem: MapProblem, order: list[int], state: IntArray) -> IntArray:
+def _adjacency(problem: MapProblem, members: IntArray) -> Array:
+    """Bit rows of the graph among `members`, in their order."""
+    from gramgraph._numerics.triangulation import build_adjacency
+
+    part = problem.part
+    local = np.full(len(problem.sizes), -1, np.int64)
+    local[members] = np.arange(len(members))
+    idx = local[part.scope_idx]
+    inside = idx >= 0
+    ptr = np.concatenate([[0], np.cumsum(inside)])[part.scope_ptr]
+    return build_adjacency(len(members), ptr, idx[inside], np.ones(len(members), np.bool_))
+
+
+def elimination_order(problem: MapProblem) -> IntArray | None:
+    """An order of all free variables with small tables; None when they are too many."""
+    found = _ordered(problem, 1)
+    return None if found is None else found[0]
+
+
+def whole_order(problem: MapProblem, room: float, tries: int = 3) -> IntArray | None:
+    """An order in which all free variables can be eliminated with at most `room` cells; None when none was found."""
+    for attempt in (1, tries):
+        found = _ordered(problem, attempt)
+        if found is None or found[1].max(initial=0.0) > np.log2(room) + HOPE:
+            return None
+        if float(np.exp2(found[1]).sum()) <= room:
+            return found[0]
+    return None
+
+
+def _ordered(problem: MapProblem, tries: int) -> tuple[IntArray, FloatArray] | None:
+    """The best order of so many tries, and the bits of its tables."""
+    from gramgraph.graphs import search_order
+
+    members = problem.free
+    if len(members) > REGION:
+        return None
+    bits = np.log2(problem.sizes[members])
+    rows, keep = _adjacency(problem, members), np.ones(len(members), np.bool_)
+    order, ptr, idx = search_order(rows, bits * np.log(2.0), keep, heuristic="best", tries=tries)
+    return members[order], np.add.reduceat(bits[idx], ptr[:-1]) if len(members) else np.zeros(0)
+
+
+def block_move(problem: MapProblem, order: IntArray, state: IntArray) -> IntArray:
     """`state` with the variables of `order` on their best states given all others. Cost: the tables of the order."""
-    place = {v: i for i, v in enumerate(order)}
-    buckets = _fill(problem, place, state)
-    sizes, kept = problem.sizes, []
-    at = problem.cases.unary_ptr
-    for i, v in enumerate(order):
-        scopes = sorted({u for scope, _ in buckets[i] for u in scope} | {i}, reverse=True)  # i comes last
-        total: Any = problem.log_unary[at[v] : at[v + 1]].reshape([1] * (len(scopes) - 1) + [-1])
-        for scope, table in sorted(buckets[i], key=lambda item: item[1].size):
-            inside = set(scope)
-            total = total + table.reshape([sizes[order[u]] if u in inside else 1 for u in scopes])
-        buckets[i] = []
-        rest = tuple(scopes[:-1])
-        kept.append((rest, total.argmax(axis=-1)))
-        if rest:
-            buckets[rest[-1]].append((rest, total.max(axis=-1)))
+    from gramgraph._numerics.map_elimination import block_best
+
     out = state.copy()
-    for i in range(len(order) - 1, -1, -1):
-        rest, best = kept[i]
-        out[order[i]] = best[tuple(out[order[u]] for u in rest)]
+    block_best(*problem.tables, *problem.graph[:3], order, out)
     return out
-
-
-def _fill(problem: MapProblem, place: dict[int, int], state: Array) -> list[list[tuple[tuple[int, ...], Any]]]:
-    """Every factor, cut at the fixed variables, where its first variable is eliminated; axes in the reverse order."""
-    part, logs = problem.part, problem.logs
-    sizes, fixed = problem.sizes.tolist(), state.tolist()
-    buckets: list[list[tuple[tuple[int, ...], Any]]] = [[] for _ in place]
-    ptr, idx, value_ptr = part.scope_ptr.tolist(), part.scope_idx.tolist(), part.value_ptr.tolist()
-    for f in range(len(ptr) - 1):
-        members = idx[ptr[f] : ptr[f + 1]]
-        places = [place[v] for v in members if v in place]
-        if not places:
-            continue
-        table = logs[value_ptr[f] : value_ptr[f + 1]].reshape([sizes[v] for v in members])
-        if len(places) < len(members):
-            table = table[tuple(slice(None) if v in place else fixed[v] for v in members)]
-        by_place = sorted(range(len(places)), key=places.__getitem__, reverse=True)
-        scope = tuple(places[j] for j in by_place)
-        buckets[scope[-1]].append((scope, table.transpose(by_place)))
-    return buckets

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
+from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,16 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MAP_ENGINES", "best_assignments", "proved"]
+__all__ = [
+    "MAP_ENGINES",
+    "best_assignments",
+    "check_limits",
+    "no_bounds",
+    "proved",
+    "searched",
+    "too_slow",
+    "too_wide",
+]
 
 #: Name → module and class with `best(model, question, time_limit=, gap=)`.
 MAP_ENGINES: dict[str, str] = {
@@ -38,12 +48,23 @@ def best_assignments(
     name: str, model: GraphicalModel, question: Question, *, time_limit: float | None = None, gap: float = 0.0
 ) -> Best:
     """States, log p and bounds of every case by one of MAP_ENGINES."""
-    if time_limit is not None and not (isinstance(time_limit, Real) and float(time_limit) > 0):
-        raise OptionError(f"time_limit is a number of seconds above 0, not {time_limit!r}")
+    check_limits(gap, time_limit)
     module, _, cls = MAP_ENGINES[name].partition(":")
     worker = getattr(importlib.import_module(module), cls)()
     found: Best = worker.best(model, question, time_limit=time_limit, gap=gap)
     return found
+
+
+def check_limits(gap: Any, time_limit: Any) -> None:
+    """`OptionError` unless both are numbers that a search can keep."""
+    if time_limit is not None and not (_is_number(time_limit) and float(time_limit) > 0):
+        raise OptionError(f"time_limit is a number of seconds above 0, not {time_limit!r}")
+    if not (_is_number(gap) and float(gap) >= 0):
+        raise OptionError(f"gap is a number from 0 on, in log units, not {gap!r}")
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def proved(log_prob: float, bound: float) -> bool:
@@ -51,31 +72,38 @@ def proved(log_prob: float, bound: float) -> bool:
     return bool(bound - log_prob <= PROOF * max(1.0, abs(log_prob)))
 
 
-def too_wide(model: GraphicalModel, question: Question, worker: Any, time_limit: float | None) -> bool:
-    """Whether an exact answer does not fit into memory, or not into the time, and a time limit allows a search."""
-    if time_limit is None:
-        return False
-    plan = worker.plan(model, question)
+def too_slow(model: GraphicalModel, question: Question, worker: Any, time_limit: float) -> str:
+    """Why an exact answer fits neither into memory nor into the time limit, in words; nothing where it does."""
+    everything = replace(question, targets=tuple(range(len(model))), joints=())  # a maximum needs barren variables too
     try:
+        plan = worker.plan(model, everything, maximum=True)
         plan.check_budget(None)
     except BudgetError as error:
-        _warn(f"the exact best assignment needs {readable(error.bytes)}")
-        return True
-    if plan.seconds * question.n_cases > SHARE * time_limit:
-        _warn(f"the exact best assignment would take about {plan.seconds * question.n_cases:.0f} s")
-        return True
-    return False
+        return too_wide(error)
+    seconds = plan.seconds * question.n_cases
+    return f"the exact best assignment would take about {seconds:.0f} s" if seconds > SHARE * time_limit else ""
 
 
-def _warn(why: str) -> None:
+def too_wide(error: BudgetError) -> str:
+    """Why an exact answer does not fit into memory, in words."""
+    return f"the exact best assignment needs {readable(error.bytes)}"
+
+
+def searched(
+    why: str, model: GraphicalModel, question: Question, *, time_limit: float | None = None, gap: float = 0.0
+) -> Best:
+    """What a search finds in place of the exact answer, with a warning that says why."""
     from gramgraph.engines.fallback import ApproximateWarning
 
-    warnings.warn(
-        f'{why}: this one was searched for, and `bound` says how much better any other can be. engine="junction_tree" '
-        "insists on the exact one",
-        ApproximateWarning,
-        stacklevel=5,
-    )
+    found = best_assignments("search", model, question, time_limit=time_limit, gap=gap)
+    if not all(proved(float(value), float(bound)) for value, bound in zip(*found[1:], strict=True)):
+        warnings.warn(
+            f"{why}: this one was searched for, and `bound` says how much better any other can be. A longer "
+            'time_limit=… (in seconds) may find a better one; engine="junction_tree" insists on the exact one',
+            ApproximateWarning,
+            stacklevel=5,
+        )
+    return found
 
 
 def no_bounds(log_prob: FloatArray, exact: bool) -> FloatArray:

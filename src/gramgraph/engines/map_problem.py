@@ -16,9 +16,10 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["FORBIDDEN", "Found", "MapProblem", "all_cases", "cases_of"]
+__all__ = ["FORBIDDEN", "Found", "MapProblem", "all_cases", "cases_of", "possible_states_of"]
 
-#: What a zero counts in logarithms. It is above minus infinity, so that bounds hold, and below what tables can regain.
+#: What a zero counts in logarithms at most. It is above minus infinity, so that bounds hold; `MapProblem.forbidden` is
+#: below what all tables together can regain.
 FORBIDDEN = -1e4
 
 
@@ -28,6 +29,7 @@ class Found(NamedTuple):
     state: IntArray
     log_prob: float
     bound: float
+    stopped: bool = False  # by Ctrl-C
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,6 +40,9 @@ class MapProblem:
     part: Sliced
     observed: IntArray  # (variables,) states, -1 = not observed
     constant: float
+    logs: FloatArray  # of all tables, zeros at `forbidden`
+    log_unary: FloatArray  # of what stands on single variables, likewise
+    forbidden: float  # what a zero counts
 
     @classmethod
     def of(cls, cases: Cases, case: int) -> MapProblem | None:
@@ -48,13 +53,28 @@ class MapProblem:
     @classmethod
     def of_part(cls, cases: Cases, part: Sliced, observed: IntArray) -> MapProblem | None:
         """The problem of the factors of one case; None when their zeros leave some variable no state."""
-        from gramgraph.engines.tree_reweighted import _merged
+        from gramgraph.engines.tree_reweighted import merged
 
-        part = _merged(cases, part)
-        unary = _possible_unary(cases, part)
+        part = merged(cases, part)
+        unary = possible_states_of(cases, part)
         if unary is None:
             return None
-        return cls(cases, part._replace(unary=unary), observed, part.constant + cases.low.log_scale)
+        part = part._replace(unary=unary)
+        with np.errstate(divide="ignore"):
+            logs, log_unary = np.log(part.values), np.log(unary)
+        return cls.of_logs(cases, part, observed, part.constant + cases.low.log_scale, logs, log_unary)
+
+    @classmethod
+    def of_logs(
+        cls, cases: Cases, part: Sliced, observed: IntArray, constant: float, logs: FloatArray, log_unary: FloatArray
+    ) -> MapProblem:
+        """The problem with these logarithms of the tables."""
+        forbidden = FORBIDDEN
+        if np.isneginf(logs).any() or np.isneginf(log_unary).any():
+            spread = _spread(logs, part.value_ptr) + _spread(log_unary, cases.unary_ptr)
+            forbidden = min(forbidden, -1.0 - spread)
+        found = np.maximum(logs, forbidden), np.maximum(log_unary, forbidden)
+        return cls(cases, part, observed, constant, *found, forbidden)
 
     @property
     def start(self) -> IntArray:
@@ -65,18 +85,6 @@ class MapProblem:
     def sizes(self) -> IntArray:
         """Number of states of every variable."""
         return self.cases.low.sizes
-
-    @cached_property
-    def logs(self) -> FloatArray:
-        """Logarithms of all tables, zeros at FORBIDDEN."""
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(self.part.values), FORBIDDEN)
-
-    @cached_property
-    def log_unary(self) -> FloatArray:
-        """The same of what stands on single variables."""
-        with np.errstate(divide="ignore"):
-            return np.maximum(np.log(self.part.unary), FORBIDDEN)
 
     @cached_property
     def free(self) -> IntArray:
@@ -105,7 +113,7 @@ class MapProblem:
         return tuple(compile_case(self.cases, self.part))[:7]
 
     def value(self, state: Array) -> float:
-        """The sum of all terms, a zero as FORBIDDEN."""
+        """The sum of all terms, a zero as `forbidden`."""
         from gramgraph._numerics.map_moves import value_of
 
         return float(value_of(*self.tables, self.part.active, state))
@@ -127,13 +135,13 @@ class MapProblem:
         return Found(state, worth, max(bound + self.constant, worth))
 
 
-def _possible_unary(cases: Cases, part: Sliced) -> FloatArray | None:
+def possible_states_of(cases: Cases, part: Sliced) -> FloatArray | None:
     """Unaries with zeros for states that the zeros of the tables rule out; None when some variable has none left."""
-    from gramgraph.engines.tree_reweighted import _possible
+    from gramgraph.engines.tree_reweighted import possible_messages
 
     if part.values.min(initial=1.0) > 0 and part.unary.min(initial=1.0) > 0:
         return part.unary
-    to_var = _possible(cases, part)
+    to_var = possible_messages(cases, part)
     if to_var is None:
         return None
     unary = part.unary.copy()
@@ -143,10 +151,21 @@ def _possible_unary(cases: Cases, part: Sliced) -> FloatArray | None:
     return unary
 
 
+def _spread(logs: FloatArray, ptr: IntArray) -> float:
+    """Σ over the tables of largest less smallest entry, zeros left out."""
+    if len(ptr) < 2 or not len(logs):
+        return 0.0
+    top, low = (
+        np.maximum.reduceat(logs, ptr[:-1]),
+        np.minimum.reduceat(np.where(np.isneginf(logs), np.inf, logs), ptr[:-1]),
+    )
+    return float((top - low)[np.isfinite(top)].sum())
+
+
 def cases_of(model: GraphicalModel, question: Question) -> Cases:
     """All variables of the model, none barren: a maximum needs them all."""
     everything = replace(question, targets=tuple(range(len(model))), joints=())
-    return Cases.of(model, everything, structured=False)
+    return Cases.of(model, everything, maximum=True)
 
 
 def all_cases(model: GraphicalModel, question: Question, solve: Any) -> tuple[IntArray, FloatArray, FloatArray]:
@@ -158,5 +177,7 @@ def all_cases(model: GraphicalModel, question: Question, solve: Any) -> tuple[In
         problem = MapProblem.of(cases, case)
         if problem is not None:
             found = solve(problem)
+            if found.bound == -np.inf:  # proved to be impossible
+                continue
             codes[case], best[case], bound[case] = found.state[: len(model)], found.log_prob, found.bound
     return codes, best, bound

@@ -104,7 +104,7 @@ def _pieces(
     model: GraphicalModel, wanted: tuple[Var, ...], observed: Observed
 ) -> tuple[float, list[list[TableFactor]]]:
     """log of the constants, and the conditioned factors in groups that share no variable."""
-    sources = Sources.of(model, structured=True)
+    sources = Sources.of(model)
     seen = (*wanted, *observed.hard, *(factor.scope[0] for factor in observed.soft))
     own = [sources.factors[k] for k in sources.relevant(seen)]
     reduced, constant = [], 0.0

@@ -22,6 +22,8 @@ __all__ = ["max_product", "run_once"]
 MAX_ITER, TOL, ROUNDS = 200, 1e-7, 1000
 #: Up to this many table cells both schedules are run.
 BOTH_CELLS = 200_000
+#: Of messages between spins: how much of the old one stays, and the move (of half log-odds) that counts as none.
+SPIN_DAMPING, SPIN_TOL = 0.5, 1e-3
 #: What a zero counts in logarithms while assignments are improved.
 FORBIDDEN = -1e4
 
@@ -30,8 +32,9 @@ def max_product(model: GraphicalModel, question: Question) -> tuple[IntArray, Fl
     """States of all variables, (cases, variables), and log p(states, evidence) of every case.
 
     Sequential and (on small models) residual schedules are run, each decoded and improved by single changes; the better
-    one is taken. A case of probability zero has codes -1 and -inf; where the zeros of the tables were not avoided
-    there is an error.
+    one is taken. Large networks of pairs of two-state variables without zeros (Ising grids) take a loop of their own
+    with one number a message. A case of probability zero has codes -1 and -inf; where the zeros of the tables were not
+    avoided there is an error.
 
     >>> import gramgraph as gg
     >>> best = gg.models.ising_grid(2, 2, coupling=1.0, field=0.1).map_query(engine="bp")
@@ -39,13 +42,18 @@ def max_product(model: GraphicalModel, question: Question) -> tuple[IntArray, Fl
     (['+1'], False)
     """
     everything = replace(question, targets=tuple(range(len(model))), joints=())  # no variable is barren for a maximum
-    cases = Cases.of(model, everything, structured=False)
+    cases = Cases.of(model, everything, maximum=True)
     codes, best = np.full((question.n_cases, len(model)), -1, np.int64), np.full(question.n_cases, -np.inf)
     for case in range(question.n_cases):
         part = slice_case(cases, case)
         if part.constant == -np.inf:
             continue
-        schedules = (SEQUENTIAL, RESIDUAL) if len(part.values) <= BOTH_CELLS else (SEQUENTIAL,)
+        large = len(part.values) > BOTH_CELLS
+        if large and (spins := _as_spins(part, cases.low.sizes)) is not None:
+            state, value = _best_spins(cases, part, case, *spins)
+            codes[case], best[case] = state[: len(model)], value + part.constant + cases.low.log_scale
+            continue
+        schedules = (SEQUENTIAL,) if large else (SEQUENTIAL, RESIDUAL)
         found = [_one(cases, part, case, schedule) for schedule in schedules]
         possible = [run for run in found if run is not None]
         if not possible:
@@ -76,6 +84,46 @@ def _one(cases: Cases, part: Sliced, case: int, schedule: int) -> tuple[IntArray
         log_unary = np.maximum(np.log(part.unary), FORBIDDEN)
     improve(*compiled[:7], logs, sizes, log_unary, at, state, ROUNDS)
     return state, float(log_value(*tables, part.unary, at, part.active, state))
+
+
+def _as_spins(part: Sliced, sizes: IntArray) -> tuple[FloatArray, IntArray, FloatArray] | None:
+    """Fields of all variables, pairs and their couplings, where factors are over at most two variables with two states.
+
+    log ψ(x, y) = J x y + h_x x + h_y y + constant for x, y = ±1; None where there are zeros or larger factors.
+    """
+    arity = np.diff(part.scope_ptr)
+    free = np.flatnonzero(part.active & (sizes > 1))
+    if arity.max(initial=0) > 2 or (sizes[free] != 2).any() or (sizes[part.scope_idx] != 2).any():
+        return None
+    if not (part.values.min(initial=1.0) > 0 and part.unary.min(initial=1.0) > 0):
+        return None
+    field, at = np.zeros(len(sizes)), np.concatenate([[0], np.cumsum(sizes)])[free]
+    field[free] = 0.5 * np.log(part.unary[at + 1] / part.unary[at])
+    ones, twos = np.flatnonzero(arity == 1), np.flatnonzero(arity == 2)
+    alone = np.log(part.values[part.value_ptr[ones][:, None] + np.arange(2)])
+    np.add.at(field, part.scope_idx[part.scope_ptr[ones]], 0.5 * (alone[:, 1] - alone[:, 0]))
+    t = np.log(part.values[part.value_ptr[twos][:, None] + np.arange(4)])
+    pairs = part.scope_idx[part.scope_ptr[twos][:, None] + np.arange(2)]
+    np.add.at(field, pairs[:, 0], 0.25 * (t[:, 2] + t[:, 3] - t[:, 0] - t[:, 1]))
+    np.add.at(field, pairs[:, 1], 0.25 * (t[:, 1] + t[:, 3] - t[:, 0] - t[:, 2]))
+    pairs.sort(axis=1)
+    keys, same = np.unique(pairs[:, 0] * len(sizes) + pairs[:, 1], return_inverse=True)  # a pair may have two factors
+    J = np.asarray(np.bincount(same, 0.25 * (t[:, 0] + t[:, 3] - t[:, 1] - t[:, 2]), len(keys)), np.float64)
+    return field, np.stack([keys // len(sizes), keys % len(sizes)]), J
+
+
+def _best_spins(
+    cases: Cases, part: Sliced, case: int, field: FloatArray, pairs: IntArray, J: FloatArray
+) -> tuple[IntArray, float]:
+    """An assignment and its value."""
+    from gramgraph._numerics.loopy_best import log_value
+    from gramgraph._numerics.spin_messages import best_spins, spin_graph
+
+    low, graph = cases.low, spin_graph(*pairs, J, len(field))
+    spins = best_spins(field, *graph, SPIN_DAMPING, MAX_ITER, SPIN_TOL, ROUNDS)
+    state = np.where(part.active, (spins > 0) & (low.sizes > 1), cases.states[case]).astype(np.int64)
+    tables = (part.scope_ptr, part.scope_idx, part.value_ptr, part.values, low.sizes)
+    return state, float(log_value(*tables, part.unary, cases.unary_ptr, part.active, state))
 
 
 def run_once(

@@ -9,21 +9,14 @@ import numpy as np
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import (
-    ApproximatePlan,
-    Cases,
-    between,
-    check_options,
-    joint_by_conditioning,
-    make_answer,
-    whole,
-)
+from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, whole
+from gramgraph.engines.until import Found, answer_anytime
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MeanField", "lower_bound"]
+__all__ = ["MeanField", "Sliced", "best_start", "proved_impossible", "show_observed", "slice_case"]
 
 OPTIONS = ("max_iter", "tol", "n_starts")
 MAX_ITER, TOL, STARTS = 500, 1e-10, 3
@@ -67,6 +60,14 @@ def slice_case(cases: Cases, case: int) -> Sliced:
     return Sliced(ptr, idx, value_ptr, values, constant, unary, active, var_ptr, var_edge, factor_of_edges(ptr), places)
 
 
+def show_observed(cases: Cases, case: int, beliefs: FloatArray) -> None:
+    """Put the belief of each observed variable of the case on its state."""
+    at, state = cases.unary_ptr, cases.states[case]
+    for v in np.flatnonzero(state >= 0):
+        beliefs[case, at[v] : at[v + 1]] = 0.0
+        beliefs[case, at[v] + state[v]] = 1.0
+
+
 class MeanField:
     """q(x) = Π q_v(x_v) nearest to the posterior, by coordinate ascent on a lower bound of log p(e).
 
@@ -99,25 +100,15 @@ class MeanField:
         budget: Any = None,
         **options: Any,
     ) -> Answer:
-        """Beliefs and a lower bound of log p(evidence) for every case."""
+        """Beliefs and a lower bound of log p(evidence) for every case; a time as `budget` ends it early."""
         check_memory(memory)
         settings = _settings(options)
         rng = np.random.default_rng(0 if random_state is None else random_state)
-        cases, beliefs, log_z, details = _run(model, question, settings, rng)
 
-        def solve(asked: Question) -> tuple[FloatArray, FloatArray]:
-            part, p, log_p, _ = _run(model, asked, settings, rng)
-            (v,) = asked.targets
-            return p[:, part.unary_ptr[v] : part.unary_ptr[v + 1]], np.nan_to_num(log_p, nan=0.0, neginf=-np.inf)
+        def run(asked: Question, stop: Array) -> Found:
+            return _run(model, asked, settings, rng, stop)
 
-        joints = [joint_by_conditioning(model, question, solve, members) for members in question.joints]
-        return make_answer(model, question, beliefs, log_z, cases.unary_ptr, joints, engine=self.name, details=details)
-
-
-def lower_bound(model: GraphicalModel, question: Question, random_state: RandomState = 0) -> FloatArray:
-    """A number below log p(evidence) for every case (-inf where none was found)."""
-    log_z = _run(model, question, (MAX_ITER, TOL, STARTS), np.random.default_rng(random_state))[2]
-    return np.nan_to_num(log_z, nan=-np.inf, neginf=-np.inf)
+        return answer_anytime(self.name, model, question, run, budget=budget, sweeps=settings[0])
 
 
 def _settings(options: dict[str, Any]) -> tuple[int, float, int]:
@@ -130,8 +121,8 @@ def _settings(options: dict[str, Any]) -> tuple[int, float, int]:
 
 
 def _run(
-    model: GraphicalModel, question: Question, settings: tuple[int, float, int], rng: np.random.Generator
-) -> tuple[Cases, FloatArray, FloatArray, dict[str, Any]]:
+    model: GraphicalModel, question: Question, settings: tuple[int, float, int], rng: np.random.Generator, stop: Array
+) -> Found:
     cases = Cases.of(model, question)
     n = question.n_cases
     beliefs, log_z = np.full((n, int(cases.unary_ptr[-1])), np.nan), np.full(n, -np.inf)
@@ -141,38 +132,47 @@ def _run(
         part = slice_case(cases, case)
         if part.constant == -np.inf:
             continue
-        q, bound, bounds, converged[case] = _best_start(cases, part, settings, rng)
+        q, bound, bounds, converged[case] = best_start(cases, part, settings, rng, stop)
         feasible[case] = bound > -np.inf
+        if not feasible[case] and proved_impossible(cases, part):
+            continue
         shift = part.constant + cases.low.log_scale
         log_z[case], bounds = (bound + shift if feasible[case] else np.nan), bounds + shift
         beliefs[case] = q
-        for v in np.flatnonzero(cases.states[case] >= 0):
-            beliefs[case, cases.unary_ptr[v] : cases.unary_ptr[v + 1]] = 0.0
-            beliefs[case, cases.unary_ptr[v] + cases.states[case, v]] = 1.0
+        show_observed(cases, case, beliefs)
     details: dict[str, Any] = {"lower_bound": log_z, "converged": converged, "feasible": feasible}
     if not question.batched:
         details = {key: value[0].item() for key, value in details.items()} | {"bounds": bounds, "sweeps": len(bounds)}
     return cases, beliefs, log_z, details
 
 
-def _best_start(
-    cases: Cases, part: Sliced, settings: tuple[int, float, int], rng: np.random.Generator
+def proved_impossible(cases: Cases, part: Sliced) -> bool:
+    """Whether the zeros of the tables, passed on from variable to variable, leave some variable without a state."""
+    from gramgraph.engines.tree_reweighted import possible_messages
+
+    return possible_messages(cases, part) is None
+
+
+def best_start(
+    cases: Cases, part: Sliced, settings: tuple[int, float, int], rng: np.random.Generator, stop: Array
 ) -> tuple[FloatArray, float, FloatArray, bool]:
-    """(beliefs, bound, bounds of all sweeps, converged) of the best start."""
+    """(beliefs, bound, bounds of all sweeps, converged) of the best start; once `stop` is set no other is made."""
     best: tuple[FloatArray, float, FloatArray, bool] | None = None
     zero = (part.values == 0).astype(np.float64)
     logs = np.log(np.where(part.values > 0, part.values, 1.0))
     has_zero = np.add.reduceat(zero, part.value_ptr[:-1]) > 0 if len(part.value_ptr) > 1 else np.zeros(0, np.bool_)
     for number in range(settings[2]):
         q = _start(cases, part, number, rng)
-        found = _ascend(cases, part, logs, zero, has_zero, q, settings)
+        found = _ascend(cases, part, logs, zero, has_zero, q, settings, stop)
         if best is None or found[1] > best[1]:
             best = found
+        if stop[0]:
+            break
     assert best is not None
-    if best[1] == -np.inf:  # one assignment that the zeros allow is a start as well
+    if best[1] == -np.inf and not stop[0]:  # one assignment that the zeros allow is a start as well
         point = _allowed(cases, part)
         if point is not None:
-            best = _ascend(cases, part, logs, zero, has_zero, point, settings)
+            best = _ascend(cases, part, logs, zero, has_zero, point, settings, stop)
     return best
 
 
@@ -225,6 +225,7 @@ def _ascend(
     has_zero: Array,
     q: FloatArray,
     settings: tuple[int, float, int],
+    stop: Array,
 ) -> tuple[FloatArray, float, FloatArray, bool]:
     """Ascent from q. With zeros: first at a price for them, then from what that chose with zeros forbidden."""
     from gramgraph._numerics.mean_field import ascend
@@ -235,15 +236,15 @@ def _ascend(
     tables = (part.scope_ptr, part.scope_idx, part.value_ptr, logs, zero, has_zero, sizes, part.unary, at, part.active)
     graph = (part.var_ptr, part.var_edge, part.edge_factor, part.msg_ptr)
     if not has_zero.any():
-        n, done = ascend(*tables, *graph, q, np.inf, max_iter, tol, bounds)
+        n, done = ascend(*tables, *graph, q, np.inf, max_iter, tol, bounds, stop)
         return q, float(bounds[n - 1]), bounds[:n].copy(), bool(done)
     if q.max(initial=0.0) < 1.0 or np.count_nonzero(q) > len(sizes):  # a point is a choice already
-        ascend(*tables, *graph, q, PENALTY, max_iter, tol, bounds)
+        ascend(*tables, *graph, q, PENALTY, max_iter, tol, bounds, stop)
     for sharp in (1e-6, 0.5):
         kept = np.where(q >= sharp, q, 0.0) if sharp < 0.5 else _one_state(q, sizes, at)
         total = np.add.reduceat(kept, at[:-1])
         kept /= np.repeat(np.where(total > 0, total, 1.0), sizes)
-        n, done = ascend(*tables, *graph, kept, np.inf, max_iter, tol, bounds)
+        n, done = ascend(*tables, *graph, kept, np.inf, max_iter, tol, bounds, stop)
         if bounds[n - 1] > -np.inf:
             known = np.isfinite(bounds[:n])
             return kept, float(bounds[n - 1]), bounds[:n][known].copy(), bool(done)

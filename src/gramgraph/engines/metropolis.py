@@ -61,8 +61,10 @@ class UserMoves(SiteMoves):
     def _propose(self, state: Array, rng: np.random.Generator) -> tuple[Array, float]:
         """What the user's function gives, after a check."""
         given = self.proposal(state[: self.n].astype(np.int64), rng)
+        if isinstance(given, np.ndarray):
+            given = (given, 0.0)
         if not isinstance(given, tuple) or len(given) != 2:
-            raise OptionError(f"proposal returns (new state, log ratio), not {type(given).__name__}")
+            raise OptionError(f"proposal returns (new state, log ratio), or an array, not {type(given).__name__}")
         new, log_ratio = np.asarray(given[0]), float(given[1])
         if new.shape != (self.n,) or not np.issubdtype(new.dtype, np.integer):
             raise OptionError(f"a proposed state is an array of {self.n} whole numbers, one for each variable")
@@ -82,10 +84,10 @@ class Metropolis(ChainEngine):
     """Proposals that are accepted with probability min(1, p(new)/p(old) · q(old | new)/q(new | old)).
 
     `proposal(state, rng)` returns (new state, log q(old | new)/q(new | old)), where a state is an array of state
-    numbers in the order of `model.variables`, and 0 stands for a symmetric proposal; changes to observed variables are
-    ignored. Without it another state of a variable chosen at random is proposed. `steps` proposals make one sweep
-    (one of the user's, else as many as there are free variables). Cost of a user's proposal: O(all factors). Options
-    and answers else as of `engine="gibbs"`; `details["acceptance"]`.
+    numbers in the order of `model.variables`, and 0 stands for a symmetric proposal (the new state alone will do);
+    changes to observed variables are ignored. Without it another state of a variable chosen at random is proposed.
+    `steps` proposals make one sweep (one of the user's, else as many as there are free variables). Cost of a user's
+    proposal: O(all factors). Options and answers else as of `engine="gibbs"`; `details["acceptance"]`.
 
     >>> import gramgraph as gg
     >>> net = gg.models.ising_grid(2, 2, coupling=1.5)
@@ -93,7 +95,7 @@ class Metropolis(ChainEngine):
     ...     if rng.random() < 0.5:
     ...         return 1 - state, 0.0
     ...     state[rng.integers(len(state))] ^= 1
-    ...     return state, 0.0
+    ...     return state
     >>> answer = net.query("x0_0", engine="metropolis", proposal=flip_all_or_one, random_state=0, budget=4000)
     >>> abs(answer["x0_0"].prob("+1") - 0.5) < 0.05, answer.details["acceptance"] > 0.4
     (True, True)

@@ -15,7 +15,10 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["ByTarget", "Columns", "Total", "Wants", "sampled_answer", "target_keys"]
+__all__ = ["ByTarget", "Columns", "Total", "Wants", "sampled_answer", "target_keys", "with_tails"]
+
+#: Draws that the count of a rare state may be off by, squared, beside its own spread.
+TAIL = 2.0
 
 
 class Wants(NamedTuple):
@@ -113,6 +116,19 @@ def target_keys(model: GraphicalModel, question: Question) -> Mapping[Any, int]:
     return {key: t for t, key in enumerate(keys)}
 
 
+def with_tails(p: FloatArray, variance: FloatArray, draws: FloatArray | float) -> FloatArray:
+    """Standard errors of probabilities near 0 and 1 as well: √(variance + 2 (1 − 2p)² / m²), m = p (1 − p) / variance.
+
+    m is how many independent draws would give this variance. Where a state came up k = mp times only, its number varies
+    by √k, of which few draws say little: p ± 2 √k / m would leave out the truth too often, and always where k = 0
+    (m is then `draws`). With √(k + 2) it is held in about 95 of 100 cases, few draws or many.
+    """
+    inner = p * (1 - p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        m = np.where((inner > 0) & (variance > 0), inner / variance, draws)
+    return np.asarray(np.sqrt(variance + TAIL * ((1 - 2 * p) / np.minimum(np.maximum(m, 1.0), draws)) ** 2))
+
+
 class Total:
     """Sums of weights while blocks of draws come in, scaled by the largest weight so far."""
 
@@ -139,15 +155,14 @@ class Total:
         return np.asarray(w)
 
     def estimates(self) -> tuple[FloatArray, FloatArray, float]:
-        """(probabilities, standard errors, effective draws); no error is below that of a state not seen once.
+        """(probabilities, standard errors, effective draws).
 
-        Var p̂ ≈ Σ w² (1[x] - p̂)² / (Σ w)², the delta method for a ratio.
+        Var p̂ ≈ Σ w² (1[x] - p̂)² / (Σ w)², the delta method for a ratio, and what `with_tails` adds.
         """
         p = np.minimum(self.sums / self.weight, 1.0)
         spread = self.squares * (1 - 2 * p) + p**2 * self.weight2
         effective = self.weight**2 / self.weight2
-        error = np.sqrt(np.maximum(spread, 0.0)) / self.weight
-        return p, np.maximum(error, np.where(np.abs(p - 0.5) < 0.5, 0.0, 1 / (effective + 2))), effective
+        return p, with_tails(p, np.maximum(spread, 0.0) / self.weight**2, effective), effective
 
     def log_mean(self) -> tuple[float, float]:
         """log of the mean weight, and its standard error."""

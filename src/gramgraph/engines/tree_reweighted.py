@@ -9,22 +9,15 @@ import numpy as np
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import (
-    ApproximatePlan,
-    Cases,
-    between,
-    check_options,
-    joint_by_conditioning,
-    make_answer,
-    whole,
-)
-from gramgraph.engines.mean_field import Sliced, slice_case
+from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, whole
+from gramgraph.engines.mean_field import Sliced, show_observed, slice_case
+from gramgraph.engines.until import Found, answer_anytime, never
 from gramgraph.typing import Array, FloatArray, RandomState
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["TreeReweighted", "upper_bound"]
+__all__ = ["TreeReweighted", "merged", "possible_messages", "upper_bound"]
 
 OPTIONS = ("damping", "max_iter", "tol", "n_trees")
 DAMPING, MAX_ITER, TOL, TREES = 0.3, 200, 1e-7, 16
@@ -65,24 +58,23 @@ class TreeReweighted:
         budget: Any = None,
         **options: Any,
     ) -> Answer:
-        """Beliefs and an upper bound of log p(evidence) for every case."""
+        """Beliefs and an upper bound of log p(evidence) for every case; a time as `budget` ends the sweeps early."""
         check_memory(memory)
         settings = _settings(options)
         seed = 0 if random_state is None else random_state
-        cases, beliefs, log_z, details = _run(model, question, settings, np.random.default_rng(seed))
 
-        def solve(asked: Question) -> tuple[FloatArray, FloatArray]:
-            part, p, log_p, _ = _run(model, asked, settings, np.random.default_rng(seed))
-            (v,) = asked.targets
-            return p[:, part.unary_ptr[v] : part.unary_ptr[v + 1]], log_p
+        def run(asked: Question, stop: Array) -> Found:
+            return _run(model, asked, settings, np.random.default_rng(seed), stop)
 
-        joints = [joint_by_conditioning(model, question, solve, members) for members in question.joints]
-        return make_answer(model, question, beliefs, log_z, cases.unary_ptr, joints, engine=self.name, details=details)
+        return answer_anytime(self.name, model, question, run, budget=budget, sweeps=settings[1])
 
 
-def upper_bound(model: GraphicalModel, question: Question, random_state: RandomState = 0) -> FloatArray:
+def upper_bound(
+    model: GraphicalModel, question: Question, random_state: RandomState = 0, stop: Array | None = None
+) -> FloatArray:
     """A number above log p(evidence) for every case."""
-    return _run(model, question, (DAMPING, MAX_ITER, TOL, TREES), np.random.default_rng(random_state))[2]
+    rng, flag = np.random.default_rng(random_state), never() if stop is None else stop
+    return _run(model, question, (DAMPING, MAX_ITER, TOL, TREES), rng, flag)[2]
 
 
 def _settings(options: dict[str, Any]) -> tuple[float, int, float, int]:
@@ -96,8 +88,12 @@ def _settings(options: dict[str, Any]) -> tuple[float, int, float, int]:
 
 
 def _run(
-    model: GraphicalModel, question: Question, settings: tuple[float, int, float, int], rng: np.random.Generator
-) -> tuple[Cases, FloatArray, FloatArray, dict[str, Any]]:
+    model: GraphicalModel,
+    question: Question,
+    settings: tuple[float, int, float, int],
+    rng: np.random.Generator,
+    stop: Array,
+) -> Found:
     cases = Cases.of(model, question)
     n = question.n_cases
     beliefs, log_z = np.full((n, int(cases.unary_ptr[-1])), np.nan), np.full(n, -np.inf)
@@ -107,17 +103,15 @@ def _run(
         part = slice_case(cases, case)
         if part.constant == -np.inf:
             continue
-        part = _merged(cases, part)
+        part = merged(cases, part)
         inside = _forests(cases, part, settings[3], rng)
         trees[case] = len(inside)
-        found = _bound(cases, part, inside, settings)
+        found = _bound(cases, part, inside, settings, stop)
         if found is None:
             continue
         beliefs[case], bound, residuals, converged[case] = found
         log_z[case] = bound + part.constant + cases.low.log_scale
-        for v in np.flatnonzero(cases.states[case] >= 0):
-            beliefs[case, cases.unary_ptr[v] : cases.unary_ptr[v + 1]] = 0.0
-            beliefs[case, cases.unary_ptr[v] + cases.states[case, v]] = 1.0
+        show_observed(cases, case, beliefs)
     details: dict[str, Any] = {"upper_bound": log_z, "converged": converged, "n_trees": trees}
     if not question.batched:
         details = {key: value[0].item() for key, value in details.items()}
@@ -125,7 +119,7 @@ def _run(
     return cases, beliefs, log_z, details
 
 
-def _merged(cases: Cases, part: Sliced) -> Sliced:
+def merged(cases: Cases, part: Sliced) -> Sliced:
     """The same product with each factor inside a larger one multiplied into it, and single variables into unaries.
 
     Fewer factors in the way of each other make heavier forests, hence a lower bound.
@@ -178,7 +172,7 @@ def _merged(cases: Cases, part: Sliced) -> Sliced:
 
 def _forests(cases: Cases, part: Sliced, at_least: int, rng: np.random.Generator) -> Array:
     """(forests, factors) which factors each forest holds; the least used ones come first, and none is left out."""
-    from gramgraph._numerics.mean_field import grow_forest
+    from gramgraph._numerics.forests import grow_forest
 
     n = len(part.scope_ptr) - 1
     used = np.zeros(n, np.int64)
@@ -194,7 +188,7 @@ def _forests(cases: Cases, part: Sliced, at_least: int, rng: np.random.Generator
 
 
 def _bound(
-    cases: Cases, part: Sliced, inside: Array, settings: tuple[float, int, float, int]
+    cases: Cases, part: Sliced, inside: Array, settings: tuple[float, int, float, int], stop: Array
 ) -> tuple[FloatArray, float, FloatArray, bool] | None:
     """(beliefs, bound, residuals, converged); None when the zeros of the tables leave no state to some variable."""
     from gramgraph._numerics.mean_field import forest_log_z, reweighted, weighted_logs
@@ -203,7 +197,7 @@ def _bound(
     damping, max_iter, tol, _ = settings
     sizes, at = cases.low.sizes, cases.unary_ptr
     rho = np.asarray(inside.mean(axis=0))
-    to_var = _possible(cases, part)
+    to_var = possible_messages(cases, part)
     if to_var is None:
         return None
     power = np.repeat(1.0 / np.where(rho > 0, rho, 1.0), np.diff(part.value_ptr))
@@ -211,7 +205,8 @@ def _bound(
     residuals = np.zeros(max_iter)
     graph = (part.var_ptr, part.var_edge, part.edge_factor, part.msg_ptr)
     tables = (part.scope_ptr, part.scope_idx, part.value_ptr, values, sizes)
-    n, done = reweighted(*tables, part.unary, at, *graph, rho, to_var, to_var.copy(), damping, max_iter, tol, residuals)
+    messages = (rho, to_var, to_var.copy())
+    n, done = reweighted(*tables, part.unary, at, *graph, *messages, damping, max_iter, tol, residuals, stop)
     logs = np.empty(int(at[-1]))
     bound: float = np.inf
     for milder in MILDER:
@@ -228,7 +223,7 @@ def _bound(
     return beliefs, bound, residuals[:n].copy(), bool(done)
 
 
-def _possible(cases: Cases, part: Sliced) -> FloatArray | None:
+def possible_messages(cases: Cases, part: Sliced) -> FloatArray | None:
     """Messages that are zero exactly where zeros of the tables rule a state out; None when nothing is left."""
     from gramgraph._numerics.loopy_run import first_messages, possible_states
 

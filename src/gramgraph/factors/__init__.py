@@ -3,6 +3,7 @@
 from gramgraph.factors.base import Factor
 from gramgraph.factors.gaussian import GaussianFactor
 from gramgraph.factors.log_table import LogTable
+from gramgraph.factors.shared import SharedTables
 from gramgraph.factors.table import TableFactor
 
-__all__ = ["Factor", "GaussianFactor", "LogTable", "TableFactor"]
+__all__ = ["Factor", "GaussianFactor", "LogTable", "SharedTables", "TableFactor"]

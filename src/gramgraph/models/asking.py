@@ -66,8 +66,9 @@ class Asking:
             real-valued variable (value, sd) of a noisy reading.
         soft_evidence : name → probabilities that the belief in this variable shall become (Jeffrey's rule).
         engine : "auto" or the name of an engine. "auto" is the compiled junction tree; where that does not fit into
-            memory, loopy belief propagation with bounds of log p(evidence); where that does not settle, or a standard
-            `error` is asked for, a sampler. An approximate answer says so (`exact`, `engine`, `details`) and warns.
+            memory, belief propagation, on single factors and on join graphs, with bounds of log p(evidence); where that
+            does not settle, or a standard `error` is asked for, a sampler. An approximate answer says so (`exact`,
+            `engine`, `details`) and warns.
         random_state, budget : seed and number of draws of engines that draw samples (also a time, such as "5s", for
             discrete models); exact engines need neither.
         memory : bytes that may be used (default: 60 % of what is free); a `BudgetError` comes before allocation.
@@ -134,9 +135,11 @@ class Asking:
         early: within `gap` of the best in log units, or after `time_limit` seconds). With `k`, a list of the k best
         assignments. A table of cases gives a data frame.
 
-        Where an exact answer does not fit, `time_limit=60` lets a search run so long instead; the answer's `bound` is
-        above the log_prob of every assignment. Searches by name: engine="search" (that one), "trws" (sequential
-        reweighted messages), "graph_cut" (exact for attractive binary pairs), "bp" (max-product), "icm" (the baseline).
+        Where an exact answer does not fit into memory (or not into `time_limit` seconds), the best that a search finds
+        within `time_limit` seconds (by default 10 a case), with a warning unless it is proved best; the answer's
+        `bound` is above the log_prob of every assignment. Searches by name: engine="search" (that one), "trws"
+        (sequential reweighted messages), "graph_cut" (exact for attractive binary pairs), "bp" (max-product), "icm"
+        (the baseline).
 
         >>> import gramgraph as gg
         >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
@@ -174,6 +177,9 @@ class Asking:
         self, evidence: Any = None, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
     ) -> float | FloatArray:
         """log p(evidence), a number or one per case; for a Markov network, log of the sum of products (log Z).
+
+        Where an exact answer does not fit into memory (and none is given), an estimate within bounds that the warning
+        names; `query([], evidence)` has them as numbers, in `details["log_evidence_interval"]`.
 
         The log of a density where real-valued variables were observed; a Gaussian Markov network made from a precision
         matrix is normalized, so that this is the log density of the evidence too.

@@ -10,11 +10,11 @@ import numpy as np
 
 from gramgraph.conditionals import Conditional, Table
 from gramgraph.exceptions import ModelError
-from gramgraph.factors import TableFactor
+from gramgraph.factors import SharedTables
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.markov_network import MarkovNetwork
 from gramgraph.models.writing import as_states, make_conditional
-from gramgraph.typing import FloatArray
+from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Discrete, Var, discrete
 
 __all__ = [
@@ -44,13 +44,12 @@ def ising_grid(rows: int, cols: int, coupling: Any = 1.0, field: Any = 0.0, *, n
     >>> round(net.joint_log_prob({"x0_0": "+1", "x0_1": "+1"}) - net.joint_log_prob({"x0_0": "-1", "x0_1": "+1"}), 12)
     0.6
     """
-    spins = _grid_vars(rows, cols, _SPINS)
-    fields = _over(field, (rows, cols), "field")
-    cells = [var for row in spins for var in row]
+    cells = _grid_vars(rows, cols, _SPINS)
+    fields = _over(field, (rows, cols), "field").reshape(-1)
     at = np.flatnonzero(fields)
-    factors = _factors([(cells[i],) for i in at.tolist()], fields.reshape(-1)[at], np.array([-1.0, 1.0]))
-    pairs, J = _grid_edges(spins, coupling)
-    return MarkovNetwork.from_parts(cells, factors + _factors(pairs, J, _SPIN_PRODUCT), name=name)
+    alone = SharedTables.from_log(at[:, None], fields[at], np.array([-1.0, 1.0]))
+    pairs, J = _grid_edges(rows, cols, coupling)
+    return MarkovNetwork.from_shared(cells, [alone, SharedTables.from_log(pairs, J, _SPIN_PRODUCT)], name=name)
 
 
 def potts_grid(
@@ -66,13 +65,11 @@ def potts_grid(
     if n_states < 1:
         raise ModelError(f"n_states must be at least 1, not {n_states}")
     cells = _grid_vars(rows, cols, discrete("", n_states).discrete)
-    fields = _over(field, (rows, cols, n_states), "field")
-    factors = [
-        TableFactor.from_log((cells[r][c],), fields[r, c]) for r, c in np.ndindex(rows, cols) if fields[r, c].any()
-    ]
-    pairs, J = _grid_edges(cells, coupling)
-    factors += _factors(pairs, J, np.eye(n_states))
-    return MarkovNetwork.from_parts([var for row in cells for var in row], factors, name=name)
+    fields = _over(field, (rows, cols, n_states), "field").reshape(-1, n_states)
+    at = np.flatnonzero(fields.any(axis=1))
+    alone = SharedTables.from_logs(at[:, None], fields[at], np.arange(len(at)))
+    pairs, J = _grid_edges(rows, cols, coupling)
+    return MarkovNetwork.from_shared(cells, [alone, SharedTables.from_log(pairs, J, np.eye(n_states))], name=name)
 
 
 def denoising_grid(image: Any, coupling: Any = 1.0, flip_probability: float = 0.1) -> MarkovNetwork:
@@ -97,10 +94,10 @@ def denoising_grid(image: Any, coupling: Any = 1.0, flip_probability: float = 0.
     return ising_grid(rows, cols, coupling, evidence * spins, name="denoising")
 
 
-def _grid_vars(rows: int, cols: int, domain: Discrete) -> list[list[Var]]:
+def _grid_vars(rows: int, cols: int, domain: Discrete) -> list[Var]:
     if not isinstance(rows, Integral) or not isinstance(cols, Integral) or rows < 1 or cols < 1:
         raise ModelError(f"a grid needs at least one row and one column, not {rows!r} by {cols!r}")
-    return [[Var(f"x{r}_{c}", domain) for c in range(cols)] for r in range(rows)]
+    return [Var(f"x{r}_{c}", domain) for r in range(rows) for c in range(cols)]
 
 
 def _over(given: Any, shape: tuple[int, ...], what: str) -> FloatArray:
@@ -110,47 +107,16 @@ def _over(given: Any, shape: tuple[int, ...], what: str) -> FloatArray:
         raise ModelError(f"{what} must be one number or an array of shape {shape}, not {np.shape(given)}") from None
 
 
-def _grid_edges(cells: list[list[Var]], coupling: Any) -> tuple[list[tuple[Var, ...]], FloatArray]:
+def _grid_edges(rows: int, cols: int, coupling: Any) -> tuple[IntArray, FloatArray]:
     """Neighbors with their coupling, cell by cell: first the one to the right, then the one below."""
-    rows, cols = len(cells), len(cells[0])
     along, down = coupling if isinstance(coupling, tuple | list) else (coupling, coupling)
-    pairs: list[tuple[Var, ...]] = []
-    for r, row in enumerate(cells):
-        below = cells[r + 1] if r + 1 < rows else ()
-        for c, cell in enumerate(row):
-            if c + 1 < cols:
-                pairs.append((cell, row[c + 1]))
-            if below:
-                pairs.append((cell, below[c]))
     J, there = np.zeros((rows, cols, 2)), np.zeros((rows, cols, 2), np.bool_)
     J[:, :-1, 0] = _over(along, (rows, cols - 1), "coupling along rows")
     J[:-1, :, 1] = _over(down, (rows - 1, cols), "coupling along columns")
     there[:, :-1, 0] = there[:-1, :, 1] = True
-    return pairs, J[there]
-
-
-def _factors(
-    scopes: list[tuple[Var, ...]],
-    strengths: FloatArray,  # (factors,)
-    pattern: FloatArray,  # of one table
-) -> list[TableFactor]:
-    """exp(strength · pattern) over every scope; equal tables are the same array.
-
-    A grid has hundreds of thousands of factors: their shapes are known to be right and are not looked at again.
-    """
-    levels, which = np.unique(strengths, return_inverse=True)
-    logs = np.multiply.outer(levels, pattern)
-    tops = logs.reshape(len(levels), pattern.size).max(axis=1)
-    tables = np.exp(logs - tops.reshape(-1, *[1] * pattern.ndim))
-    tables.flags.writeable = False
-    rows, scales, new = list(tables), tops.tolist(), object.__new__
-    made = []
-    for scope, level in zip(scopes, which.tolist(), strict=True):
-        factor = new(TableFactor)
-        for name, value in (("scope", scope), ("values", rows[level]), ("log_scale", scales[level])):
-            object.__setattr__(factor, name, value)
-        made.append(factor)
-    return made
+    cell = np.arange(rows * cols).reshape(rows, cols, 1)
+    pairs = np.stack(np.broadcast_arrays(cell, cell + np.array([1, cols])), axis=-1)
+    return pairs[there], J[there]
 
 
 def boltzmann_machine(
@@ -177,10 +143,11 @@ def boltzmann_machine(
     biases = _over(b, (n,), "b")
     domain, values = (_SPINS, np.array([-1.0, 1.0])) if spins else (Discrete(("0", "1")), np.array([0.0, 1.0]))
     units = [Var(label, domain) for label in labels]
-    factors = [TableFactor.from_log((unit,), bias * values) for unit, bias in zip(units, biases, strict=True) if bias]
-    for i, j in zip(*np.nonzero(np.triu(weights)), strict=True):
-        factors.append(TableFactor.from_log((units[i], units[j]), weights[i, j] * np.outer(values, values)))
-    return MarkovNetwork.from_parts(units, factors, name=name)
+    at = np.flatnonzero(biases)
+    alone = SharedTables.from_log(at[:, None], biases[at], values)
+    pairs = np.argwhere(np.triu(weights))
+    joint = SharedTables.from_log(pairs, weights[pairs[:, 0], pairs[:, 1]], np.outer(values, values))
+    return MarkovNetwork.from_shared(units, [alone, joint], name=name)
 
 
 # ------------------------------------------------------------------------------------------------- directed

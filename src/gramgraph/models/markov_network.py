@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph._progress import Progress
 from gramgraph.exceptions import ModelError
-from gramgraph.factors import GaussianFactor, TableFactor
+from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
 from gramgraph.models.notation import read_structure
 from gramgraph.models.potentials import make_scopes, scoped, tabulate
 from gramgraph.models.undirected import FactorModel
@@ -83,6 +83,25 @@ class MarkovNetwork(FactorModel):
         net._set_variables(variables)
         net._factors = tuple(factors)
         net.name, net.metadata = name, metadata or {}
+        return net
+
+    @classmethod
+    def from_shared(cls, variables: Iterable[Var], parts: Iterable[SharedTables], *, name: str = "") -> Self:
+        """From variables and factors in arrays, of which scopes are positions in `variables`; nothing is checked.
+
+        The way for grids and the like: no Python value is made for a factor until one is asked for.
+
+        >>> from gramgraph.factors import SharedTables
+        >>> from gramgraph.variables import binary
+        >>> agree = SharedTables.from_log(np.array([[0, 1], [1, 2]]), np.array([0.5, 0.5]), np.eye(2))
+        >>> net = MarkovNetwork.from_shared([binary(v) for v in "abc"], [agree])
+        >>> net.edges, round(net.query("a", {"c": "yes"})["a"].prob("yes"), 4)
+        ((('a', 'b'), ('b', 'c')), 0.53)
+        """
+        net = cls.__new__(cls)
+        net._set_variables(variables)
+        net._shared = tuple(part for part in parts if len(part.level))
+        net.name, net.metadata = name, {}
         return net
 
     @classmethod

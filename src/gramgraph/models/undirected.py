@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph._show import html_table
 from gramgraph.exceptions import listing
-from gramgraph.factors import GaussianFactor, TableFactor
+from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.checking import domain_faults
 from gramgraph.models.named import NamedJunctionTree, name_tree
@@ -25,9 +25,13 @@ __all__ = ["FactorModel"]
 class FactorModel(GraphicalModel):
     """p(x) = (1/Z) Π_c ψ_c(x_c) with non-negative factors ψ_c; variables that share a factor are linked."""
 
-    _factors: tuple[TableFactor, ...]
+    _shared: tuple[SharedTables, ...] = ()  # all factors in arrays, where the model was made from these
     _links: tuple[tuple[int, int], ...] = ()  # edges of the graph that no factor covers
     _writing_faults: tuple[str, ...] = ()
+
+    @cached_property
+    def _factors(self) -> tuple[TableFactor, ...]:
+        return tuple(factor for part in self._shared for factor in part.factors(self._vars))
 
     def factors(self, *, structured: bool = True) -> tuple[TableFactor, ...]:
         """The factors as given."""
@@ -43,8 +47,14 @@ class FactorModel(GraphicalModel):
         """The graph on positions in `variables`, for the functions of `gramgraph.graphs`."""
         from gramgraph.graphs import UndirectedGraph
 
+        if self._shared:
+            return UndirectedGraph.from_scopes(len(self), [s for part in self._shared for s in part.scopes.tolist()])
         scopes: list[Iterable[int]] = [[self._index[var.name] for var in factor.scope] for factor in self._factors]
         return UndirectedGraph.from_scopes(len(self), [*scopes, *self._links])
+
+    @property
+    def _n_factors(self) -> int:
+        return sum(len(part.level) for part in self._shared) if self._shared else len(self._factors)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -102,7 +112,7 @@ class FactorModel(GraphicalModel):
 
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""
-        return f"{type(self).__name__}({title}{len(self)} variables, {len(self._factors)} factors)"
+        return f"{type(self).__name__}({title}{len(self)} variables, {self._n_factors} factors)"
 
     def _repr_html_(self) -> str:
         rows = [

@@ -1,5 +1,6 @@
 """Pictures of answers, networks, junction trees and kernel machines; `network_svg` needs no further package."""
 
+from gramgraph.plot.chains import plot_chains
 from gramgraph.plot.convergence import plot_convergence
 from gramgraph.plot.decision import plot_decision_regions
 from gramgraph.plot.gaussian import plot_densities, plot_gaussian, plot_precision_graph
@@ -20,6 +21,7 @@ __all__ = [
     "plot_beliefs",
     "plot_bound",
     "plot_casino",
+    "plot_chains",
     "plot_components",
     "plot_convergence",
     "plot_decision_regions",

@@ -1,0 +1,92 @@
+"""Long work that a time budget or Ctrl-C ends early, with what it has so far."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+
+from gramgraph.answers import Answer
+from gramgraph.compile.lower import lower
+from gramgraph.compile.question import Question
+from gramgraph.engines.approximate import Cases, joint_by_conditioning, make_answer, parse_budget
+from gramgraph.typing import Array, FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["Found", "answer_anytime", "anytime", "never"]
+
+T = TypeVar("T")
+#: What a run of messages gives: the cases in arrays, beliefs of all variables, log p(e), details.
+Found = tuple[Cases, FloatArray, FloatArray, dict[str, Any]]
+#: Work below this many table cells (times cases, times sweeps) is done before anybody could interrupt it.
+SHORT_WORK = 1_000_000
+#: Seconds after which Ctrl-C is looked for at the latest.
+POLL = 0.1
+
+
+def never() -> Array:
+    """A flag that nobody sets."""
+    return np.zeros(1, np.uint8)
+
+
+def anytime(work: Callable[[Array], T], budget: Any, cells: int) -> tuple[T, dict[str, str]]:
+    """work(stop) in a thread of its own, and what ended it early: {} or {"stopped": "budget" | "interrupt"}.
+
+    The compiled loops look at stop[0] after every sweep and return what they have once it is set: when the `budget`
+    ("5s") is over, or at Ctrl-C, which would otherwise wait for their end. A number of draws is no time.
+
+    >>> def count(stop):
+    ...     n = 0
+    ...     while not stop[0]:
+    ...         n += 1
+    ...     return n
+    >>> made, early = anytime(count, "10ms", 10**6)
+    >>> made > 0, early
+    (True, {'stopped': 'budget'})
+    """
+    seconds, stop = parse_budget(budget, 1)[1], never()
+    if seconds is None and cells < SHORT_WORK:
+        return work(stop), {}
+    with ThreadPoolExecutor(1) as pool:
+        running: Future[T] = pool.submit(work, stop)
+        end, why = np.inf if seconds is None else monotonic() + seconds, "budget"
+        try:
+            while not running.done() and monotonic() < end:
+                wait([running], timeout=min(end - monotonic(), POLL))
+            if running.done():
+                return running.result(), {}
+        except KeyboardInterrupt:
+            why = "interrupt"
+        stop[0] = 1
+        return running.result(), {"stopped": why}
+
+
+def answer_anytime(
+    engine: str,
+    model: GraphicalModel,
+    question: Question,
+    run: Callable[[Question, Array], Found],  # of a question and a flag to stop
+    *,
+    budget: Any,
+    sweeps: int,  # at most
+) -> Answer:
+    """The answer of an engine whose `run` can be stopped; joint targets take runs of their own."""
+
+    def work(stop: Array) -> Answer:
+        def solve(asked: Question) -> tuple[FloatArray, FloatArray]:
+            part, p, log_p, _ = run(asked, stop)
+            (v,) = asked.targets
+            return p[:, part.unary_ptr[v] : part.unary_ptr[v + 1]], np.nan_to_num(log_p, nan=0.0, neginf=-np.inf)
+
+        cases, beliefs, log_z, details = run(question, stop)
+        joints = [joint_by_conditioning(model, question, solve, members) for members in question.joints]
+        return make_answer(model, question, beliefs, log_z, cases.unary_ptr, joints, engine=engine, details=details)
+
+    found, early = anytime(work, budget, len(lower(model).values) * question.n_cases * sweeps)
+    found.details = {**found.details, **early}
+    return found
