@@ -7,7 +7,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.engines.fallback import ApproximateWarning
-from gramgraph.exceptions import OptionError
+from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.models.builders import ising_grid
 
 
@@ -68,8 +68,9 @@ def test_an_error_that_is_asked_for_is_reached_by_sampling(wide):
 def test_messages_that_do_not_settle_give_way_or_are_told(frustrated):
     with pytest.warns(ApproximateWarning, match="propagation.* NOT converged"):
         answer = frustrated.query("x3_3", random_state=0, budget="1s")
-    assert answer.details["tried"]["bp"] == "NOT converged"
-    assert "gibbs" in answer.details["tried"]
+    tried = answer.details["tried"]  # how far the clusters come in a second depends on the machine
+    assert tried["bp"] == "NOT converged"
+    assert tried["join_graph"] == "converged" or "gibbs" in tried
     assert np.isfinite(answer["x3_3"].probabilities).all()
 
 
@@ -113,3 +114,22 @@ def test_exact_answers_stay_exact():
 def test_engines_without_best_assignments_say_so():
     with pytest.raises(gg.OptionError, match="does not look for best assignments.*junction_tree"):
         gg.datasets.asia().map_query({"xray": "yes"}, engine="gibbs")
+
+
+def test_a_graph_too_large_to_be_ordered_is_answered_by_propagation(monkeypatch):
+    from gramgraph.compile import budget
+
+    net = gg.models.ising_grid(6, 6, coupling=0.2, field=0.1)
+    wanted = net.query("x1_1")["x1_1"].prob("+1")
+    best = net.map_query()
+    monkeypatch.setattr(budget, "MAX_GRAPH", 36**2 / 4 - 1)
+    again = gg.models.ising_grid(6, 6, coupling=0.2, field=0.1)
+    with pytest.raises(BudgetError, match="36 variables"):
+        again.query("x1_1", engine="junction_tree")
+    with pytest.raises(BudgetError, match="order of elimination"):
+        gg.plan(again)
+    with pytest.warns(ApproximateWarning):
+        found = again.query("x1_1")
+    assert not found.exact
+    assert abs(found["x1_1"].prob("+1") - wanted) < 0.02
+    assert again.map_query().log_prob == pytest.approx(best.log_prob)

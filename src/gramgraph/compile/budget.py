@@ -9,11 +9,13 @@ from operator import index
 
 from gramgraph.exceptions import BudgetError, OptionError, listing
 
-__all__ = ["available_memory", "check_budget", "check_memory", "readable"]
+__all__ = ["available_memory", "check_budget", "check_graph", "check_memory", "readable"]
 
 #: Plans below this size are never compared with the memory that is free.
 SMALL_PLAN = 64e6
 SHARE = 0.6
+#: Bytes that a graph may take while its elimination order is chosen: about 130,000 variables.
+MAX_GRAPH = 4 << 30
 
 
 def available_memory() -> float:
@@ -54,6 +56,20 @@ def check_jobs(n_jobs: object) -> None:
         jobs = 0
     if jobs != -1 and jobs < 1:
         raise OptionError(f"n_jobs is a number of threads from 1, or -1 for all, not {n_jobs!r}")
+
+
+def check_graph(n: int) -> None:
+    """`BudgetError` when choosing an elimination order of n variables would itself take too much memory."""
+    needed = n * n / 4.0  # two copies of n rows of n bits
+    if needed > MAX_GRAPH:
+        raise BudgetError(
+            f"exact inference on {n:,} variables needs {readable(needed)} to choose the order of elimination alone",
+            bytes=needed,
+            remedies=(
+                "take an approximate answer: engine='bp' (exact where the graph is a tree)",
+                "ask about a part of the model",
+            ),
+        )
 
 
 def check_budget(needed: float, memory: float | None, clique: Sequence[str], cells: float) -> None:

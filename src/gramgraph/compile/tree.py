@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.compile.budget import check_budget, check_memory, readable
+from gramgraph.compile.budget import check_budget, check_graph, check_memory, readable
 from gramgraph.compile.lower import Lowered
 from gramgraph.exceptions import listing
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -214,10 +214,11 @@ def plan_tree(
     """Choose an elimination order and make the tree. `cases` says how much a better order would pay.
 
     With `prune`, nodes of a Bayesian network that are no ancestor of a wanted, sliced or masked one are left out:
-    they sum to one.
+    they sum to one. `BudgetError` where the graph alone would fill the memory.
     """
     from gramgraph._numerics.tree_structure import structure
 
+    check_graph(len(lowered.sizes))
     keep = (lowered.sizes > 1).view(np.uint8)
     use = np.ones(lowered.n_factors, np.uint8)
     if prune and lowered.parents is not None:

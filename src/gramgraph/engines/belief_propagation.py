@@ -6,12 +6,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, one_of, whole
-from gramgraph.engines.until import Found, answer_anytime, never
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.engines.approximate import Cases, between, check_options, one_of, whole
+from gramgraph.engines.until import Found, How, SweepEngine, never
+from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -55,7 +54,7 @@ class Run(NamedTuple):
     schedule: IntArray
 
 
-class BeliefPropagation:
+class BeliefPropagation(SweepEngine):
     """Sum-product messages on the factor graph until they stand still; log p(e) is that of Bethe.
 
     Each factor sends all its messages in time proportional to its table. Cost of a sweep: O(cells of all tables).
@@ -83,30 +82,15 @@ class BeliefPropagation:
     """
 
     name = "bp"
-    exact = False
 
-    def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
-        """The factors and their cells: nothing larger is ever made."""
-        return ApproximatePlan.of(self.name, Cases.of(model, question).low)
+    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+        """The options after a check, and how many sweeps there are at most."""
+        made = _settings(options)
+        return made, made.max_iter
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
-        """Beliefs and Bethe's log p(evidence) of every case; a time as `budget` (or Ctrl-C) ends the sweeps early."""
-        check_memory(memory)
-        settings = _settings(options)
-
-        def run(asked: Question, stop: Array) -> Found:
-            return _run(model, asked, settings, stop)
-
-        return answer_anytime(self.name, model, question, run, budget=budget, sweeps=settings.max_iter)
+    def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
+        """Beliefs and log p(evidence), or a bound of it, for every case."""
+        return _run(model, question, how.settings, how.stop)
 
     def mpe(
         self, model: GraphicalModel, question: Question, *, memory: float | None = None

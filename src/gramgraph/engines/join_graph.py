@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.answers import Answer
-from gramgraph.compile.budget import check_budget, check_memory
+from gramgraph.compile.budget import check_budget
 from gramgraph.compile.question import Question
 from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, whole
 from gramgraph.engines.join_clusters import LADDER, Clusters, elimination_order, join_clusters, largest_clusters
 from gramgraph.engines.mean_field import Sliced, show_observed, slice_case
 from gramgraph.engines.tree_reweighted import merged
-from gramgraph.engines.until import Found, answer_anytime
+from gramgraph.engines.until import Found, How, SweepEngine
 from gramgraph.exceptions import BudgetError
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -42,7 +41,7 @@ class Settings(NamedTuple):
     n_graphs: int
 
 
-class JoinGraph:
+class JoinGraph(SweepEngine):
     """Messages between clusters of variables that share several of them: loops inside a cluster are summed exactly.
 
     Factors are gathered along an elimination order into clusters of at most `cells` states (by default as many as keep
@@ -73,25 +72,14 @@ class JoinGraph:
         names = tuple(cases.low.variables[v].name for v in largest)
         return ApproximatePlan(self.name, len(made.scopes), made.cells, names)
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
-        """Beliefs and the estimate of log p(evidence) of every case; a time as `budget` ends the sweeps early."""
-        check_memory(memory)
-        settings = _settings(options)
-        seed = int(np.random.default_rng(0 if random_state is None else random_state).integers(1 << 31))
+    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+        """The options after a check, and how many sweeps there are at most."""
+        made = _settings(options)
+        return made, made.max_iter
 
-        def run(asked: Question, stop: Array) -> Found:
-            return _run(model, asked, settings, memory, seed, stop)
-
-        return answer_anytime(self.name, model, question, run, budget=budget, sweeps=settings.max_iter)
+    def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
+        """Beliefs and log p(evidence), or a bound of it, for every case."""
+        return _run(model, question, how.settings, how.memory, int(how.rng.integers(1 << 31)), how.stop)
 
 
 def _settings(options: dict[str, Any]) -> Settings:

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.answers import Answer
-from gramgraph.compile.budget import check_memory
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, whole
-from gramgraph.engines.until import Found, answer_anytime
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.engines.approximate import Cases, between, check_options, whole
+from gramgraph.engines.until import Found, How, SweepEngine
+from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -68,7 +66,7 @@ def show_observed(cases: Cases, case: int, beliefs: FloatArray) -> None:
         beliefs[case, at[v] + state[v]] = 1.0
 
 
-class MeanField:
+class MeanField(SweepEngine):
     """q(x) = Π q_v(x_v) nearest to the posterior, by coordinate ascent on a lower bound of log p(e).
 
     The bound of every sweep is in `details["bounds"]`; it never falls. `log_evidence` is the best bound of `n_starts`
@@ -84,31 +82,15 @@ class MeanField:
     """
 
     name = "mean_field"
-    exact = False
 
-    def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
-        """The factors and their cells."""
-        return ApproximatePlan.of(self.name, Cases.of(model, question).low)
+    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+        """The options after a check, and how many sweeps there are at most."""
+        made = _settings(options)
+        return made, made[0]
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
-        """Beliefs and a lower bound of log p(evidence) for every case; a time as `budget` ends it early."""
-        check_memory(memory)
-        settings = _settings(options)
-        rng = np.random.default_rng(0 if random_state is None else random_state)
-
-        def run(asked: Question, stop: Array) -> Found:
-            return _run(model, asked, settings, rng, stop)
-
-        return answer_anytime(self.name, model, question, run, budget=budget, sweeps=settings[0])
+    def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
+        """Beliefs and log p(evidence), or a bound of it, for every case."""
+        return _run(model, question, how.settings, how.rng, how.stop)
 
 
 def _settings(options: dict[str, Any]) -> tuple[int, float, int]:

@@ -19,6 +19,7 @@ from gramgraph.engines.door import parse_targets
 from gramgraph.engines.junction_tree import _general
 from gramgraph.engines.outputs import Outputs
 from gramgraph.engines.tree_runner import NO_WEIGHTS
+from gramgraph.exceptions import BudgetError
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -136,5 +137,8 @@ def _prepare(model: GraphicalModel, targets: Any) -> _Tree | _Joint | None:
     if math.prod(low.sizes.tolist()) <= JOINT_CELLS and low.log_scale > -np.inf:
         return _Joint(model, low, Outputs.of(model, wanted, (), ()), everything)
     question = Question(wanted, (), (), np.zeros((1, 0), np.int64))
-    found = _general(model, low, question, None)
+    try:
+        found = _general(model, low, question, None)
+    except BudgetError:  # the general road knows what to do then
+        return None
     return None if found is None else _Tree(model, *found, everything)

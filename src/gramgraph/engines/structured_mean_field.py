@@ -8,10 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.answers import Answer
-from gramgraph.compile.budget import check_memory
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, whole
+from gramgraph.engines.approximate import Cases, between, check_options, whole
 from gramgraph.engines.mean_field import (
     MAX_ITER,
     STARTS,
@@ -23,7 +21,7 @@ from gramgraph.engines.mean_field import (
     slice_case,
 )
 from gramgraph.engines.tree_reweighted import merged
-from gramgraph.engines.until import Found, answer_anytime, never
+from gramgraph.engines.until import Found, How, SweepEngine, never
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
@@ -44,7 +42,7 @@ class Settings(NamedTuple):
     n_starts: int
 
 
-class StructuredMeanField:
+class StructuredMeanField(SweepEngine):
     """q(x) = Π_B q_B(x_B) over blocks of variables, each q_B a forest, nearest to the posterior: log p(e) from below.
 
     A block takes its own factors as they are and E log ψ of those it shares with others; one pass of messages makes it
@@ -61,31 +59,15 @@ class StructuredMeanField:
     """
 
     name = "structured_mean_field"
-    exact = False
 
-    def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
-        """The factors and their cells."""
-        return ApproximatePlan.of(self.name, Cases.of(model, question).low)
+    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+        """The options after a check, and how many sweeps there are at most."""
+        made = _settings(model, options)
+        return made, made.max_iter
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
-        """Beliefs and a lower bound of log p(evidence) for every case; a time as `budget` ends it early."""
-        check_memory(memory)
-        settings = _settings(model, options)
-        rng = np.random.default_rng(0 if random_state is None else random_state)
-
-        def run(asked: Question, stop: Array) -> Found:
-            return _run(model, asked, settings, rng, stop)
-
-        return answer_anytime(self.name, model, question, run, budget=budget, sweeps=settings.max_iter)
+    def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
+        """Beliefs and log p(evidence), or a bound of it, for every case."""
+        return _run(model, question, how.settings, how.rng, how.stop)
 
 
 def structured_lower_bound(

@@ -6,12 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Answer
-from gramgraph.compile.budget import check_memory
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, whole
+from gramgraph.engines.approximate import Cases, between, check_options, whole
 from gramgraph.engines.mean_field import Sliced, show_observed, slice_case
-from gramgraph.engines.until import Found, answer_anytime, never
+from gramgraph.engines.until import Found, How, SweepEngine, never
 from gramgraph.typing import Array, FloatArray, RandomState
 
 if TYPE_CHECKING:
@@ -27,7 +25,7 @@ FLOOR = 1e-100
 MILDER = (1.0, 0.5, 0.2, 0.05, 0.0)
 
 
-class TreeReweighted:
+class TreeReweighted(SweepEngine):
     """log p(e) is below the mean of log Z over forests whose parameters average to those of the model.
 
     Forests of whole factors are drawn until each factor is in some; ρ_f is the share of forests that hold factor f.
@@ -42,31 +40,15 @@ class TreeReweighted:
     """
 
     name = "trw"
-    exact = False
 
-    def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
-        """The factors and their cells."""
-        return ApproximatePlan.of(self.name, Cases.of(model, question).low)
+    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+        """The options after a check, and how many sweeps there are at most."""
+        made = _settings(options)
+        return made, made[1]
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
-        """Beliefs and an upper bound of log p(evidence) for every case; a time as `budget` ends the sweeps early."""
-        check_memory(memory)
-        settings = _settings(options)
-        seed = 0 if random_state is None else random_state
-
-        def run(asked: Question, stop: Array) -> Found:
-            return _run(model, asked, settings, np.random.default_rng(seed), stop)
-
-        return answer_anytime(self.name, model, question, run, budget=budget, sweeps=settings[1])
+    def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
+        """Beliefs and log p(evidence), or a bound of it, for every case."""
+        return _run(model, question, how.settings, how.rng, how.stop)
 
 
 def upper_bound(

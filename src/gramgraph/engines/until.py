@@ -5,20 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from time import monotonic
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from gramgraph.answers import Answer
+from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import Cases, joint_by_conditioning, make_answer, parse_budget
-from gramgraph.typing import Array, FloatArray
+from gramgraph.engines.approximate import ApproximatePlan, Cases, joint_by_conditioning, make_answer, parse_budget
+from gramgraph.typing import Array, FloatArray, RandomState
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Found", "answer_anytime", "anytime", "never"]
+__all__ = ["Found", "How", "SweepEngine", "anytime", "never"]
 
 T = TypeVar("T")
 #: What a run of messages gives: the cases in arrays, beliefs of all variables, log p(e), details.
@@ -66,27 +67,64 @@ def anytime(work: Callable[[Array], T], budget: Any, cells: int) -> tuple[T, dic
         return running.result(), {"stopped": why}
 
 
-def answer_anytime(
-    engine: str,
-    model: GraphicalModel,
-    question: Question,
-    run: Callable[[Question, Array], Found],  # of a question and a flag to stop
-    *,
-    budget: Any,
-    sweeps: int,  # at most
-) -> Answer:
-    """The answer of an engine whose `run` can be stopped; joint targets take runs of their own."""
+class How(NamedTuple):
+    """What a run of sweeps is given besides the question."""
 
-    def work(stop: Array) -> Answer:
-        def solve(asked: Question) -> tuple[FloatArray, FloatArray]:
-            part, p, log_p, _ = run(asked, stop)
-            (v,) = asked.targets
-            return p[:, part.unary_ptr[v] : part.unary_ptr[v + 1]], np.nan_to_num(log_p, nan=0.0, neginf=-np.inf)
+    settings: Any
+    rng: np.random.Generator
+    stop: Array  # [0] is set where the sweeps shall end
+    memory: float | None
 
-        cases, beliefs, log_z, details = run(question, stop)
-        joints = [joint_by_conditioning(model, question, solve, members) for members in question.joints]
-        return make_answer(model, question, beliefs, log_z, cases.unary_ptr, joints, engine=engine, details=details)
 
-    found, early = anytime(work, budget, len(lower(model).values) * question.n_cases * sweeps)
-    found.details = {**found.details, **early}
-    return found
+class SweepEngine:
+    """An engine that works in sweeps over the factors: the classes that inherit it read options and run."""
+
+    name = ""
+    exact = False
+
+    def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
+        """The factors and their cells: nothing larger is ever made."""
+        return ApproximatePlan.of(self.name, Cases.of(model, question).low)
+
+    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+        """The options after a check, and how many sweeps there are at most."""
+        raise NotImplementedError
+
+    def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
+        """Beliefs and log p(evidence), or a bound of it, for every case."""
+        raise NotImplementedError
+
+    def answer(
+        self,
+        model: GraphicalModel,
+        question: Question,
+        *,
+        memory: float | None = None,
+        random_state: RandomState = None,
+        budget: Any = None,
+        **options: Any,
+    ) -> Answer:
+        """What `run` finds, as an answer; joint targets take runs of their own, and a time as `budget` (or Ctrl-C) ends
+        the sweeps early."""
+        check_memory(memory)
+        settings, sweeps = self.settings(model, options)
+        seed = 0 if random_state is None else random_state
+
+        def work(stop: Array) -> Answer:
+            def run(asked: Question) -> Found:
+                return self.run(model, asked, How(settings, np.random.default_rng(seed), stop, memory))
+
+            def solve(asked: Question) -> tuple[FloatArray, FloatArray]:
+                part, p, log_p, _ = run(asked)
+                (v,) = asked.targets
+                return p[:, part.unary_ptr[v] : part.unary_ptr[v + 1]], np.nan_to_num(log_p, nan=0.0, neginf=-np.inf)
+
+            cases, beliefs, log_z, details = run(question)
+            joints = [joint_by_conditioning(model, question, solve, members) for members in question.joints]
+            return make_answer(
+                model, question, beliefs, log_z, cases.unary_ptr, joints, engine=self.name, details=details
+            )
+
+        found, early = anytime(work, budget, len(lower(model).values) * question.n_cases * sweeps)
+        found.details = {**found.details, **early}
+        return found
