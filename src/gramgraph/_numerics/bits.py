@@ -62,3 +62,16 @@ def _lowest_bit_compiled(x: Any) -> Any:
 def bit(v: int) -> np.uint64:
     """The word in which only the bit of member v is set."""
     return ONE << np.uint64(v & 63)
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def members_of(row: Bits, out: NDArray[np.int64]) -> int:
+    """Write the members of a set into `out`, ascending; returns how many there are."""
+    d = 0
+    for w in range(len(row)):
+        x = row[w]
+        while x != ZERO:
+            out[d] = (w << 6) + lowest_bit(x)
+            d += 1
+            x &= x - ONE
+    return d

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from gramgraph._numerics.bits import ONE, ZERO, bit, lowest_bit
+from gramgraph._numerics.bits import ONE, ZERO, bit, lowest_bit, members_of
 from gramgraph._numerics.heaps import pop, sift_down, sift_up
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
@@ -48,26 +48,15 @@ def narrow_part(adj, bits, keep, limit, room, noise):
         if key[v] <= limit and cells + 2.0 ** key[v] > room:
             limit = key[v] - 0.5
         wide = key[v] > limit
-        d = 0
-        for w in range(words):
-            x = rows[v, w]
-            while x != ZERO:
-                around[d] = (w << 6) + lowest_bit(x)
-                d += 1
-                x &= x - ONE
+        d = members_of(rows[v], around)
         if wide:
             out = v
             for i in range(d):
                 if degree[around[i]] + 3.0 * noise[around[i]] > degree[out] + 3.0 * noise[out]:
                     out = around[i]
             if out != v:
-                v, d = out, 0
-                for w in range(words):
-                    x = rows[v, w]
-                    while x != ZERO:
-                        around[d] = (w << 6) + lowest_bit(x)
-                        d += 1
-                        x &= x - ONE
+                v = out
+                d = members_of(rows[v], around)
         else:
             cells += 2.0 ** key[v]
             order[m] = v

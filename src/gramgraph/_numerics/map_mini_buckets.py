@@ -29,6 +29,15 @@ def _shifted(f, scope_ptr, scope_idx, value_ptr, logs, sizes, msg_ptr, message):
 
 
 @_jit
+def _among(p, members, n):
+    """Whether p is one of the first n members."""
+    for j in range(n):  # noqa: SIM110 (Numba compiles no generators)
+        if members[j] == p:
+            return True
+    return False
+
+
+@_jit
 def _put(t, i, dims, bits, limit, members, n_members, used, group_of):
     """Into which group table t of bucket i goes: the first in which the union stays within `limit`, or a new one."""
     for g in range(n_members.shape[0]):
@@ -37,26 +46,14 @@ def _put(t, i, dims, bits, limit, members, n_members, used, group_of):
             total += bits[members[g, j]]
         fresh = 0.0
         for p in dims:
-            if p != i:
-                known = False
-                for j in range(n_members[g]):
-                    if members[g, j] == p:
-                        known = True
-                        break
-                if not known:
-                    fresh += bits[p]
+            if p != i and not _among(p, members[g], n_members[g]):
+                fresh += bits[p]
         if g == used or total + fresh <= limit:
             group_of[t] = g
             for p in dims:
-                if p != i:
-                    known = False
-                    for j in range(n_members[g]):
-                        if members[g, j] == p:
-                            known = True
-                            break
-                    if not known:
-                        members[g, n_members[g]] = p
-                        n_members[g] += 1
+                if p != i and not _among(p, members[g], n_members[g]):
+                    members[g, n_members[g]] = p
+                    n_members[g] += 1
             return max(used, g + 1)
     return used
 
