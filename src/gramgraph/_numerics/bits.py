@@ -3,9 +3,11 @@
 from typing import Any, TypeAlias
 
 import numpy as np
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
+
+from gramgraph._numerics.compiling import njit
 
 Bits: TypeAlias = NDArray[np.uint64]
 

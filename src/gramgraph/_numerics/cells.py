@@ -5,7 +5,7 @@ Nothing is checked.
 
 from __future__ import annotations
 
-from numba import njit
+from gramgraph._numerics.compiling import njit
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

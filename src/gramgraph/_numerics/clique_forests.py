@@ -6,9 +6,9 @@ Families of cliques are CSR pairs ``(ptr, idx)`` as in `triangulation`.
 import math
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.heaps import IntVector, pop, sift_down, sift_up
 from gramgraph._numerics.triangulation import FIXED_POINT
 

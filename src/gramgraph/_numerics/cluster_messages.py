@@ -7,7 +7,8 @@ Beliefs are kept: what goes from i to j over arc a is b_j ← b_j · (Σ b_i) / 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 #: What is possible stays above this share in later sweeps, as a zero is final and rounding may make one.

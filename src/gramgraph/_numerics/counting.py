@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 #: Words of a column that are worked on together: all vectors of a table then stay in the first-level cache.

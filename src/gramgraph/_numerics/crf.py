@@ -12,8 +12,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, max8, mul8, store8, sub8
 
 #: A position whose sum is below this may have lost labels to underflow.

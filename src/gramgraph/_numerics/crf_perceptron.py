@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.crf import best_path, token_scores
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.crf import best_path, part_features, token_scores
 from gramgraph._numerics.feature_dicts import dict_size, list_size, look_up, look_up_words
 

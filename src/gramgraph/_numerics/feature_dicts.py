@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import config, njit, types
+from numba import config, types
 from numba.extending import intrinsic
+
+from gramgraph._numerics.compiling import njit
 
 __all__ = [
     "NAME", "NUMBER", "WORD", "dict_size", "kinds", "list_size", "look_up", "look_up_words", "make_table", "mixed",

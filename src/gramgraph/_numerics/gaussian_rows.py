@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.vector8 import fill8, fma8, load8, store8
 
 __all__ = ["block_affine", "condition_rows"]

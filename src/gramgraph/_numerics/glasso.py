@@ -13,8 +13,9 @@ graphical lasso" (2008).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 from scipy.linalg.lapack import dpotrf
+
+from gramgraph._numerics.compiling import njit
 
 __all__ = [
     "components",

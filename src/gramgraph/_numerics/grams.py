@@ -12,9 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from llvmlite import binding, ir
-from numba import config, njit, types
+from numba import config, types
 from numba.extending import intrinsic, overload
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.vector8 import (
     add8,
     fill8,

@@ -6,7 +6,8 @@ Messages to a pixel (r, c) come from the left, from the right, from above and fr
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 POTTS, LINEAR, QUADRATIC = 0, 1, 2

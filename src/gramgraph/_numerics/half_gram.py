@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
+
+from gramgraph._numerics.compiling import njit
 
 _HALF_UNIT = np.uint64(1 << 15)
 

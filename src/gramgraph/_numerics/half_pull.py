@@ -6,8 +6,8 @@ Nothing is checked. One pass over n² numbers in tiles, and no further matrix.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.vector8 import load8, store_columns8
 
 _TILE = 96

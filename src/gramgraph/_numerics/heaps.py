@@ -3,8 +3,9 @@
 from typing import TypeAlias
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
+
+from gramgraph._numerics.compiling import njit
 
 IntVector: TypeAlias = NDArray[np.int64]
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 #: A row whose sum is below this may have lost states to underflow: the sequence is done again with logarithms.
 _SMALL = 1e-100

@@ -7,7 +7,8 @@ innermost run is shared). Maps therefore cost about the square root of the table
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 LO_LIMIT = 512
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 

@@ -8,8 +8,8 @@ so that a sweep costs about four operations a table cell, whatever the number of
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.forests import reach
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)

@@ -6,7 +6,8 @@ As in `loopy`, with sums of logarithms for products; messages are shifted so tha
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.forests import along_trees
 from gramgraph._numerics.loopy import (
     FLOODING,

@@ -8,7 +8,8 @@ with what was learned about the tables.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gramgraph._numerics.bits import ONE, ZERO, bit, lowest_bit, members_of
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.heaps import pop, sift_down, sift_up
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)

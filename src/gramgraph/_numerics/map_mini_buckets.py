@@ -8,8 +8,8 @@ bound down (moment matching).
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.map_elimination import _add, _steps
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)

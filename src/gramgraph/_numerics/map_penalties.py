@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.map_moves import _change, scores_of
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)

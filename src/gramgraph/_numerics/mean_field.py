@@ -7,8 +7,8 @@ factorized belief puts on impossible cells is a number of its own, exactly zero 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.loopy import commit, edges_of, exp_normalize, factor_messages, factor_of_edges
 from gramgraph._numerics.loopy_run import conclude, first_messages, message_places, propagate
 

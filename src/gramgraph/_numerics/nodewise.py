@@ -7,7 +7,8 @@ with equal columns are counted together first.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 #: Up to this many columns patterns are counted in a table of 2^columns cells.

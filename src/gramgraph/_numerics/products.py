@@ -6,8 +6,8 @@ About the rate at which the processor multiplies; nothing is checked.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.grams import _WIDE
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, mul8, store8
 

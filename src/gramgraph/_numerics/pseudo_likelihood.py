@@ -9,7 +9,8 @@ rows; and, around a product of matrices, `soften`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 #: Rows that are worked on together in a scan.

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)

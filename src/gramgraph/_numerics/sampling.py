@@ -6,7 +6,8 @@ Uniform numbers come in from outside, so that a seed gives the same draws with a
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 

@@ -14,8 +14,8 @@ Selection follows the second-order rule of Fan, Chen and Lin (2005). Nothing is 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.smo_lanes import (
     NOWHERE,
     first8,

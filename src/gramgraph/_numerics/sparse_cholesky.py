@@ -6,7 +6,8 @@ Matrices come as columns (ptr, idx) of a symmetric pattern; L has ones on its di
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 __all__ = [
     "factorize",

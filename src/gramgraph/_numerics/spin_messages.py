@@ -7,7 +7,8 @@ back[j] is the slot of v at that neighbor. Messages are half log-odds, inbox[j] 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 

@@ -11,7 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 _LOG_2PI = 1.8378770664093453

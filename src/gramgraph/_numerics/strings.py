@@ -7,7 +7,8 @@ Words are codes in one array; word i is codes[ends[i]:ends[i + 1]]. Results are 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -8,8 +8,8 @@ edge_stride[e].
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.forests import _top
 from gramgraph._numerics.loopy import MANY, keep_sums, variable_message
 

@@ -9,9 +9,10 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic, overload
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.grams import fast_exp
 
 TILE = 64

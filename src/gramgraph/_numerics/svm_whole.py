@@ -9,8 +9,8 @@ s distinct rows in its steps costs n s copies, not n². Inside the loop f is kep
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.smo import TINY
 from gramgraph._numerics.smo_lanes import NOWHERE, first8, least8, min8, most8, under8
 from gramgraph._numerics.svm_lanes import (

@@ -12,8 +12,8 @@ from __future__ import annotations
 from math import log, pi, sqrt
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.grams import fast_exp
 
 LEAST = 2e-4  # of a variance: points that repeat are no peak without width

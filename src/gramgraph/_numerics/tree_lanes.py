@@ -8,8 +8,8 @@ negative ones at every access.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.vector8 import add8, fill8, load8, max8, mul8, store8
 
 U = np.uint64

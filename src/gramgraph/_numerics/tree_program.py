@@ -7,8 +7,8 @@ is made here are named in `tree_columns`; `tree_runner` runs it.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.index_maps import add_map, expand, grown
 from gramgraph._numerics.tree_columns import (
     C_COLUMNS,

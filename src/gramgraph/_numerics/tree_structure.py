@@ -7,9 +7,9 @@ that no child needs innermost; so every message is a sum over contiguous runs.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from gramgraph._numerics.clique_forests import junction_forest, maximal_cliques, total_log_size
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.triangulation import build_adjacency, eliminate
 
 #: Trees with more than exp(40) cells are never laid out.

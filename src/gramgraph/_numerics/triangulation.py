@@ -9,10 +9,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
 from gramgraph._numerics.bits import ONE, ZERO, Bits, bit, lowest_bit, popcount
+from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.heaps import IntVector, pop, sift_down, sift_up
 
 MIN_FILL, MIN_WEIGHT, WEIGHTED_MIN_FILL = 0, 1, 2

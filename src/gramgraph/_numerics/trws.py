@@ -12,7 +12,8 @@ that reach on, which never raises the right-hand side.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from gramgraph._numerics.compiling import njit
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 #: Stands for plus infinity in messages of states that are ruled out.
