@@ -40,6 +40,8 @@ class Lowered:
     owner: IntArray  # (factors,) the child whose conditional this is, or -1
     log_scale: float
     parents: tuple[tuple[int, ...], ...] | None  # of a Bayesian network
+    #: Which of the model's lowered forms this is: the key of everything that is made from these arrays.
+    form: tuple[bool, bool] = (True, False)  # structured, maximum
 
     @property
     def n_factors(self) -> int:
@@ -70,7 +72,7 @@ def lower(model: GraphicalModel, *, structured: bool = True, maximum: bool = Fal
         # the arrays of the sum serve where nothing is structured, and for a maximum where all are functions
         structured = all(c.functional for c in compact) if maximum else not compact
         maximum = maximum and not structured and any(c.functional for c in compact)
-    key = ("lowered", structured, maximum)
+    key = ("lowered", structured, maximum)  # what `Lowered.form` says
     found = model._plans.get(key)
     if found is None:
         with model._lock:
@@ -83,7 +85,7 @@ def lower(model: GraphicalModel, *, structured: bool = True, maximum: bool = Fal
 def _lower(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
     conditionals = getattr(model, "_conditionals", None)
     if conditionals is None:
-        return _lower_undirected(model)
+        return _lower_undirected(model, (structured, maximum))
     flat = _Flat(model)
     parents: tuple[tuple[int, ...], ...] = model._parents  # type: ignore[attr-defined]
     for child, conditional in enumerate(conditionals):
@@ -94,10 +96,10 @@ def _lower(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
                 flat.add(factor, child)
         else:
             flat.add_table((*parents[child], child), conditional.table(), child)
-    return flat.done(parents)
+    return flat.done(parents, (structured, maximum))
 
 
-def _lower_undirected(model: GraphicalModel) -> Lowered:
+def _lower_undirected(model: GraphicalModel, form: tuple[bool, bool]) -> Lowered:
     """All factors at once; none of them has a child, and none brings hidden variables."""
     sizes = np.fromiter((var.size for var in model._vars), np.int64, len(model._vars))
     shared = getattr(model, "_shared", ())
@@ -112,6 +114,7 @@ def _lower_undirected(model: GraphicalModel) -> Lowered:
         log_sizes=np.log(sizes),
         owner=np.full(len(flat.scope_ptr) - 1, -1),
         parents=None,
+        form=form,
         **flat._asdict(),
     )
 
@@ -164,7 +167,7 @@ class _Flat:
         self.values.append(flat)
         self.owner.append(child)
 
-    def done(self, parents: tuple[tuple[int, ...], ...]) -> Lowered:
+    def done(self, parents: tuple[tuple[int, ...], ...], form: tuple[bool, bool]) -> Lowered:
         """The finished arrays."""
         sizes = np.array(self.sizes, np.int64)
         return Lowered(
@@ -179,4 +182,5 @@ class _Flat:
             owner=np.array(self.owner, np.int64),
             log_scale=self.log_scale,
             parents=parents,
+            form=form,
         )

@@ -227,8 +227,7 @@ def _kept_tree(
     With `keep` false a new one is not remembered.
     """
     prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
-    hidden = len(low.sizes) - low.n_visible  # of sums, of maxima, or none: each has its own tree
-    key = ("tree", hidden, prune, outputs.wants, outputs.columns, sliced, masked, cases >= 100)
+    key = ("tree", low.form, prune, outputs.wants, outputs.columns, sliced, masked, cases >= 100)
     found: Kept | None = model._plans.get(key)
     if found is None:
         plan = plan_tree(
@@ -254,7 +253,7 @@ def _general(
     model: GraphicalModel, low: Lowered, question: Question, memory: float | None
 ) -> tuple[TreeRunner, Outputs] | None:
     """One tree for every set of observed variables, when it is small enough; None otherwise."""
-    key = ("general", low.n_visible == len(low.sizes), question.targets, question.joints)
+    key = ("general", low.form, question.targets, question.joints)
     found = model._plans.get(key)
     if found is None:
         outputs = Outputs.of(model, question.targets, question.joints, ())
@@ -264,7 +263,11 @@ def _general(
         found = (_runner(model, Kept(plan), memory) if plan.cells <= GENERAL_CELLS else None, outputs)
         remember(model, key, found)
     runner, outputs = found
-    return None if runner is None else (runner, outputs)
+    if runner is None:
+        return None
+    if memory is not None:  # the tree may have been made for a question with more memory
+        runner.plan.check_budget(memory)
+    return runner, outputs
 
 
 def _jobs(

@@ -186,7 +186,7 @@ class DenseGaussian:
         from gramgraph.engines.continuous.lower import joint_moments
 
         mu = joint_moments(model)[0]
-        key = ("solved", seen.tobytes(), want.tobytes(), tuple(at.tobytes() for at in blocks))
+        key = ("solved", self.strict, seen.tobytes(), want.tobytes(), tuple(at.tobytes() for at in blocks))
         found: _Solved | None = model._plans.get(key)
         if found is None:
             found = self._solve(model, seen, want, blocks)
