@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import gramgraph as gg
 from gramgraph.conditionals import (
     KINDS,
     Conditional,
@@ -284,3 +285,32 @@ def test_faulty_trees(tree: object, words: str) -> None:
 def test_tree_rows_that_do_not_sum_to_one_are_named() -> None:
     t = TreeTable(binary("a"), (binary("b"),), {"b": {"no": [0.5, 0.6], "yes": [-0.5, 1.5]}})
     assert t.faults() == ["p(a | b=no) sums to 1.1, not 1", "p(a | b=yes) has negative entries (smallest -0.5)"]
+
+
+@pytest.mark.parametrize("links", [[1e-17], [1e-17, 3e-17], [1e-300, 0.4, 1e-40], [1e-200] * 5])
+def test_a_noisy_or_keeps_links_of_any_size(links: list[float]) -> None:
+    parents, child = [binary(f"p{i}") for i in range(len(links))], binary("y")
+    c = NoisyOr(child, parents, links)
+    alone = [tuple(int(i == j) for j in range(len(links))) for i in range(len(links))]
+    for at, q in zip(alone, links, strict=True):
+        assert c.table()[(*at, 1)] == pytest.approx(q, rel=1e-14)
+        assert c.prob_at((*at, 1)) == pytest.approx(q, rel=1e-14)
+    net = gg.BayesianNetwork.from_parts([*parents, child], [*(Table(p, (), [0.5, 0.5]) for p in parents), c])
+    p = net.query("p0", {"y": "yes", **{f"p{i}": "no" for i in range(1, len(links))}})["p0"].probabilities
+    assert p.tolist() == [0.0, 1.0]
+
+
+def test_a_noisy_max_is_a_table_without_negative_numbers() -> None:
+    rng = np.random.default_rng(3)
+    effect, a, b, c = discrete("e", 4), discrete("a", 2), discrete("b", 3), discrete("c", 2)
+    links = [rng.dirichlet(np.full(4, 0.05), size=v.size) for v in (a, b, c)]
+    noisy = NoisyMax(effect, (a, b, c), links, [1 - 1e-18, 0.0, 1e-18, 0.0])
+    table = noisy.table()
+    assert (table >= 0).all()
+    np.testing.assert_allclose(table.sum(-1), 1.0, atol=1e-14)
+    product = noisy.factors()[0]
+    for factor in noisy.factors()[1:]:
+        product = product.product(factor)
+    hidden = [v for v in product.scope if v not in noisy.scope]
+    summed = product.marginalize(hidden).reorder(noisy.scope)
+    np.testing.assert_allclose(summed.values * np.exp(summed.log_scale), table, rtol=1e-12)

@@ -74,30 +74,24 @@ class NoisyMax(Conditional):
                 found.append(f"the link {var.name} -> {name} must have shape ({var.size}, {k}), not {link.shape}")
         return found
 
-    def _at_most(self) -> FloatArray:
-        """P(y ≤ k | x), the parents' axes first, in O(size of the table)."""
+    def table(self) -> FloatArray:
+        """The dense table, in O(its size) for each parent: the parents' effects are taken in one after the other."""
         self._check_size()
-        out = np.asarray(np.cumsum(self.leak))
         n = len(self.parents)
+        at, below = self.leak, _below(self.leak)
         for i, link in enumerate(self.links):
             shape = [1] * n + [self.child.size]
             shape[i] = link.shape[0]
-            out = out * np.cumsum(link, axis=1).reshape(shape)
-        return out
-
-    def table(self) -> FloatArray:
-        """The dense table: differences of P(y ≤ k | x) along k."""
-        return np.diff(self._at_most(), axis=-1, prepend=0.0)
+            at, below = _stronger(at, below, link.reshape(shape))
+        return np.array(at)
 
     def prob_at(self, states: Sequence[int], /) -> float:
         """p at one cell in O(parents), without the table."""
         *rows, k = states
-        upper = float(self.leak[: k + 1].sum())
-        lower = float(self.leak[:k].sum())
+        at, below = self.leak, _below(self.leak)
         for link, row in zip(self.links, rows, strict=True):
-            upper *= float(link[row, : k + 1].sum())
-            lower *= float(link[row, :k].sum())
-        return upper - lower
+            at, below = _stronger(at, below, link[row])
+        return float(at[k])
 
     @property
     def n_parameters(self) -> int:
@@ -120,8 +114,7 @@ class NoisyMax(Conditional):
             last = i + 1 == len(self.parents)
             after = self.child if last else Var(f"{self.child.name}·{i + 1}", self.child.domain)
             if i == 0:
-                at_most = np.cumsum(self.leak) * np.cumsum(link, axis=1)
-                out.append(TableFactor((var, after), np.diff(at_most, axis=1, prepend=0.0)))
+                out.append(TableFactor((var, after), _stronger(self.leak, _below(self.leak), link)[0]))
             else:
                 out.append(TableFactor((before, var, after), _running_maximum(link)))
             before = after
@@ -211,6 +204,22 @@ def _per_state(child: Var, parent: Var, given: Any) -> FloatArray:
             f"{', '.join(parent.states)}; got shape {values.shape}"
         )
     return values
+
+
+def _below(p: FloatArray) -> FloatArray:
+    """P(Z < k) from P(Z = k), along the last axis."""
+    out = np.zeros_like(p)
+    np.cumsum(p[..., :-1], axis=-1, out=out[..., 1:])
+    return out
+
+
+def _stronger(at: FloatArray, below: FloatArray, link: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """P(max(M, Z) = k) and P(max(M, Z) < k) from those of M and from P(Z = k), without a difference.
+
+    Differences of P(y ≤ k) would lose an effect of 1e-17, and make what it alone explains impossible.
+    """
+    under = _below(link)
+    return at * (under + link) + below * link, below * under
 
 
 def _running_maximum(link: FloatArray) -> FloatArray:

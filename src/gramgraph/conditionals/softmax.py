@@ -64,19 +64,21 @@ class Softmax(RealConditional):
 
     def probabilities(self, values: Draws, n: int) -> FloatArray:
         """p(state) of every case, (n, states)."""
+        return np.exp(self._log_probabilities(values, n))
+
+    def _log_probabilities(self, values: Draws, n: int) -> FloatArray:
+        """log p(state), also where p is smaller than any number."""
         at = self._rows(values)
         x = stack_real(self.real_parents, values, n)
         W, b = self.weights[at], self.bias[at]
         scores = b + (np.einsum("nkm,nm->nk", W, x) if at else x @ W.T)
         scores = scores - scores.max(axis=1, keepdims=True)
-        p = np.exp(scores)
-        return np.asarray(p / p.sum(axis=1, keepdims=True))
+        return np.asarray(scores - np.log(np.exp(scores).sum(axis=1, keepdims=True)))
 
     def log_density(self, values: Draws, /) -> FloatArray:
         """log p(state) of every case."""
         states = np.asarray(values[self.child])
-        with np.errstate(divide="ignore"):
-            return np.log(self.probabilities(values, len(states))[np.arange(len(states)), states])
+        return self._log_probabilities(values, len(states))[np.arange(len(states)), states]
 
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> IntArray:
         """A state code for each of n cases."""
