@@ -21,6 +21,7 @@ from gramgraph.graphs import (
     to_networkx,
     triangulate,
 )
+from gramgraph.graphs.cliques import every_maximal_clique
 
 HEURISTICS = ["min_fill", "min_weight", "weighted_min_fill", "best"]
 
@@ -161,3 +162,9 @@ def test_asia_as_published():
     assert len(found.fill_edges) == 1
     assert sorted(map(len, found.cliques)) == [2, 2, 3, 3, 3, 3]
     assert math.exp(found.log_size) == pytest.approx(40)
+
+
+@given(graphs())
+def test_every_maximal_clique_of_any_graph(graph):
+    expected = sorted(tuple(sorted(clique)) for clique in nx.find_cliques(to_networkx(graph)))
+    assert every_maximal_clique(graph) == tuple(expected)

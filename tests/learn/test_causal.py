@@ -90,3 +90,14 @@ def test_data_effects_by_hand_and_empty_strata() -> None:
     with pytest.raises(gg.ModelError, match="never occur together"):
         gg.learn.average_effect(net, frame.iloc[:5], "x", "y")
     assert np.isfinite(gg.learn.average_effect(net, frame.iloc[:5], "x", "y", pseudo_count=1.0).probabilities).all()
+
+
+def test_names_of_effects_may_come_in_lists() -> None:
+    net = gg.datasets.asia()
+    assert gg.learn.identify(net, ["lung"], ("dysp",)) == gg.learn.identify(net, "lung", "dysp")
+    for treatment in (["lung", "smoke"], [], 3, None):
+        with pytest.raises(gg.GramGraphError):
+            gg.learn.identify(net, treatment, "dysp")
+    for hidden in (None, 3, [["smoke"]]):
+        with pytest.raises(gg.GramGraphError):
+            gg.learn.identify(net, "lung", "dysp", hidden=hidden)

@@ -242,3 +242,12 @@ def test_structured_factors_sum_to_the_dense_joint() -> None:
     assert len(net.factors()) > len(net.factors(structured=False)) == 6
     assert np.allclose(joint_of(net, structured=True), joint_of(net), atol=1e-15)
     assert isinstance(LogLinear([("a", [0.0, 1.0])], [1.0]), GraphicalModel)
+
+
+def test_an_intervention_needs_a_value() -> None:
+    net = gg.BayesianNetwork("T -> y; x{real}")
+    for missing in ("T", {"T": None}):
+        with pytest.raises(gg.ModelError, match=r'do needs a value: do\(\{"T": "yes"\}\)'):
+            net.do(missing)
+    with pytest.raises(gg.ModelError, match=r'do\(\{"x": 1.0\}\)'):
+        net.do("x")

@@ -54,13 +54,17 @@ def test_graph_of_a_markov_network() -> None:
     assert net.is_separated("a", "c", given=["b", "d"])
     assert not net.is_separated("a", "c", given="b")
     assert net.is_separated("a", "e")
-    assert net.cliques() == (("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("e",))
+    assert net.cliques() == (("a", "b"), ("a", "d"), ("b", "c"), ("c", "d"), ("e",))
+    assert net.factor_scopes() == (("a", "b"),)
     tree = net.to_junction_tree()
     assert tree.width == 2
     assert net.to_networkx().number_of_edges() == 4
     assert gg.MarkovNetwork({("a", "b", "c"): np.ones((2, 2, 2)), ("a", "b"): np.ones((2, 2))}).cliques() == (
         ("a", "b", "c"),
     )
+    triangle = gg.MarkovNetwork({pair: np.ones((2, 2)) for pair in (("c", "a"), ("b", "c"), ("b", "a"))})
+    assert triangle.cliques() == (("c", "a", "b"),)  # three pairs are linked all to all
+    assert triangle.factor_scopes() == (("c", "a"), ("b", "c"), ("b", "a"))
 
 
 def test_states_of_a_markov_network() -> None:

@@ -32,7 +32,7 @@ def gibbs_rows(
     *,
     chains: int = 200,
     burn_in: int = 200,
-    thin: int = 10,
+    thin: int = 1,
     random_state: RandomState = None,
 ) -> Any:
     """n rows of p(all variables | evidence) from `chains` Gibbs chains, `thin` sweeps apart, after `burn_in` sweeps.

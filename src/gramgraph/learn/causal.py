@@ -47,6 +47,7 @@ def identify(net: DirectedModel, treatment: str, outcome: str, *, hidden: str | 
     Identification(back door: p(dysp | do(lung)) = Σ_{smoke} p(dysp | lung, smoke) p(smoke))
     """
     graph = net.graph
+    treatment, outcome = _one_name("treatment", treatment), _one_name("outcome", outcome)
     x, y = net.index(treatment), net.index(outcome)
     if x == y:
         raise OptionError(f"treatment and outcome are both {treatment!r}")
@@ -72,6 +73,17 @@ def identify(net: DirectedModel, treatment: str, outcome: str, *, hidden: str | 
             treatment, outcome, "front door", names, f"{head} = Σ_{{{m}}} p({m} | {treatment}) {inner}"
         )
     return Identification(treatment, outcome, "unknown", (), f"{head}: neither a back-door nor a front-door formula")
+
+
+def _one_name(role: str, given: Any) -> str:
+    """The name of one variable, also from a list that holds nothing else."""
+    if isinstance(given, (list, tuple, set, frozenset)):
+        if len(given) == 1:
+            return _one_name(role, next(iter(given)))
+        raise OptionError(f"{role} is one variable here, not {len(given)}: {list(given)!r}. Ask about one at a time")
+    if not isinstance(given, str):
+        raise OptionError(f"{role} is the name of a variable, not {given!r}")
+    return given
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +131,7 @@ def average_effect(
     found = identify(net, treatment, outcome, hidden=hidden)
     if found.kind == "unknown":
         raise ModelError(f"{found.formula} exists among the observed variables")
+    treatment, outcome = found.treatment, found.outcome
     names = [treatment, outcome, *found.through]
     counts = stream_counts(data, columns=names) if is_stream(data) else Counts(code_table(data, needed=names))
     x, y = counts.variables[counts.position(treatment)], counts.variables[counts.position(outcome)]

@@ -122,6 +122,8 @@ class GraphicalModel(Asking, ABC):
 
     def _positions(self, names: str | Iterable[str]) -> tuple[int, ...]:
         """Positions of one name or several."""
+        if not isinstance(names, Iterable):
+            raise VariableError(f"a name or several names are needed here, not {names!r}")
         return tuple(map(self.index, (names,) if isinstance(names, str) else names))
 
     def _names(self, positions: Iterable[int]) -> tuple[str, ...]:

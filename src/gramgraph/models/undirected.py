@@ -73,17 +73,25 @@ class FactorModel(GraphicalModel):
         return separated(self.graph, self._positions(a), self._positions(b), self._positions(given))
 
     def cliques(self) -> tuple[tuple[str, ...], ...]:
-        """Scopes of the factors that lie in no other scope, in the order of the factors."""
-        scopes = dict.fromkeys(tuple(sorted(self._index[var.name] for var in f.scope)) for f in self._factors)
-        scopes.update(dict.fromkeys(tuple(sorted(link)) for link in self._links))
-        alone = (frozenset(scope) for scope in scopes)
-        holders: dict[int, list[frozenset[int]]] = {}
-        for scope in alone:
-            for v in scope:
-                holders.setdefault(v, []).append(scope)
-        kept = [s for s in scopes if s and not any(other > frozenset(s) for other in holders[s[0]])]
-        kept += [(v,) for v in range(len(self)) if v not in holders]
-        return tuple(self._names(scope) for scope in kept)
+        """The maximal cliques of the graph: sets of variables that are all linked, and lie in no larger such set.
+
+        Three variables that three factors link in pairs are one clique; `factor_scopes` tells what the factors hold.
+
+        >>> import gramgraph as gg
+        >>> equal = [[2.0, 1.0], [1.0, 2.0]]
+        >>> net = gg.MarkovNetwork({("a", "b"): equal, ("b", "c"): equal, ("a", "c"): equal, ("c", "d"): equal})
+        >>> net.cliques()
+        (('a', 'b', 'c'), ('c', 'd'))
+        """
+        from gramgraph.graphs.cliques import every_maximal_clique
+
+        return tuple(self._names(clique) for clique in every_maximal_clique(self.graph))
+
+    def factor_scopes(self) -> tuple[tuple[str, ...], ...]:
+        """The variables of every factor, in the order of the factors and of their axes."""
+        if self._shared:
+            return tuple(self._names(scope) for part in self._shared for scope in part.scopes.tolist())
+        return tuple(tuple(var.name for var in factor.scope) for factor in self._factors)
 
     def to_junction_tree(self, *, heuristic: Any = "min_fill", tries: int = 1) -> NamedJunctionTree:
         """Triangulate, and join the cliques as a tree."""

@@ -29,6 +29,9 @@ def intervene(net: Net, interventions: Mapping[str, Any]) -> Net:
     for name, value in interventions.items():
         i = net.index(name)
         var = net._vars[i]
+        if value is None:
+            shown = f'"{var.states[-1]}"' if var.is_discrete else "1.0"
+            raise ModelError(f'do needs a value: do({{"{name}": {shown}}})')
         made: Conditional = Table(var, (), _distribution(var, value)) if var.is_discrete else _fixed(var, value)
         wrong = made.faults()
         if wrong:
