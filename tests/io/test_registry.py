@@ -7,6 +7,7 @@ import subprocess
 import sys
 import zlib
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,3 +99,30 @@ def test_reading_loads_no_heavy_library(net: gg.BayesianNetwork, tmp_path: Path)
     )
     done = subprocess.run([sys.executable, "-c", code, str(file)], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_many_gzip_members_are_read_in_one_pass() -> None:
+    """200,000 empty members: the bytes handed to zlib grow with the file, not with its square."""
+    member = gzip.compress(b"", mtime=0)
+    fed = 0
+
+    class Counting:
+        def __init__(self, wbits: int) -> None:
+            self.inner = decompressor(wbits=wbits)
+
+        def decompress(self, data: bytes, most: int) -> bytes:
+            nonlocal fed
+            fed += len(data)
+            return self.inner.decompress(data, most)
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.inner, name)
+
+    decompressor = zlib.decompressobj
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(zlib, "decompressobj", Counting)
+        assert inflate(member * 2_000, source="<test>") == b""
+        assert fed < 2_000 * 300
+    assert inflate(member * 200_000, source="<test>") == b""
+    parts = [gzip.compress(bytes([i % 7]) * (i % 50), mtime=0) + b"\0" * (i % 3) for i in range(300)]
+    assert inflate(b"".join(parts), source="<test>") == b"".join(bytes([i % 7]) * (i % 50) for i in range(300))

@@ -107,7 +107,7 @@ def test_ctrl_c_inside_one_graph_of_a_bootstrap_leaves_that_graph_out(monkeypatc
 @pytest.mark.parametrize("work", ["search", "bootstrap"])
 def test_a_disk_that_becomes_full_costs_only_the_notes(tmp_path, monkeypatch, work) -> None:
     path = tmp_path / "note.json"
-    write, calls = noting.write_text, []
+    write, calls = noting.write_whole, []
 
     def full(file, text):
         calls.append(file)
@@ -115,7 +115,7 @@ def test_a_disk_that_becomes_full_costs_only_the_notes(tmp_path, monkeypatch, wo
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         write(file, text)
 
-    monkeypatch.setattr(noting, "write_text", full)
+    monkeypatch.setattr(noting, "write_whole", full)
     expected = gg.learn_structure(FRAME)
 
     def run() -> None:
@@ -129,14 +129,18 @@ def test_a_disk_that_becomes_full_costs_only_the_notes(tmp_path, monkeypatch, wo
     assert len(told) == 1 and len(calls) > 4
     kept = json.loads(path.read_text())["state"]
     assert kept["steps" if work == "search" else "done"] == 2
-    monkeypatch.setattr(noting, "write_text", write)
+    monkeypatch.setattr(noting, "write_whole", write)
     run()
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="no /dev/full")
-def test_a_full_disk_is_named_before_anything_is_begun(tmp_path) -> None:
+def test_a_full_disk_is_named_before_anything_is_begun(tmp_path, monkeypatch) -> None:
     path = tmp_path / "note.json"
-    (tmp_path / "note.json.part").symlink_to("/dev/full")
+
+    def full(file, text):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(noting, "write_whole", full)
     with pytest.raises(gg.OptionError, match="No space left on device.*nothing was begun"):
         gg.learn_structure(FRAME, checkpoint=path)
     assert not path.exists()

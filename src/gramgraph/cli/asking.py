@@ -189,10 +189,10 @@ def _plain(answer: Answer) -> dict[str, Any]:
 
 
 def _write_picture(path: str, model: Any, answer: Answer, evidence: dict[str, Any]) -> None:
+    from gramgraph._replace import write_whole
     from gramgraph.plot import network_svg
 
-    with open(path, "w", encoding="utf-8") as stream:
-        stream.write(network_svg(model, answer, evidence=evidence))
+    write_whole(path, network_svg(model, answer, evidence=evidence))
 
 
 # --------------------------------------------------------------------------------------------------- map

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import gzip
+import io
 import os
 import sys
 import warnings
@@ -14,6 +15,7 @@ from typing import IO, Any
 import numpy as np
 
 from gramgraph._progress import progress_bar
+from gramgraph._replace import replacing
 from gramgraph._show import joined
 from gramgraph.answers import Answer
 from gramgraph.cli.asking import sampling_options
@@ -146,16 +148,12 @@ def output(path: str | None) -> Iterator[IO[str]]:
     if path is None:
         yield sys.stdout
         return
-    part = f"{path}.part"
-    try:
-        opener: Any = gzip.open if path.endswith(".gz") else open
-        with opener(part, "wt", encoding="utf-8", newline="") as stream:
-            yield stream
-        os.replace(part, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.remove(part)
-        raise
+    with replacing(path) as raw, contextlib.ExitStack() as stack:
+        packed: Any = stack.enter_context(gzip.open(raw, "wb")) if path.endswith(".gz") else raw
+        stream = io.TextIOWrapper(packed, encoding="utf-8", newline="", write_through=True)
+        yield stream
+        stream.flush()
+        stream.detach()  # closing it is up to those who opened what it writes to
 
 
 @contextlib.contextmanager

@@ -163,12 +163,13 @@ def _learn(args: argparse.Namespace) -> int:
 
 def _bootstrap(args: argparse.Namespace, data: Any, options: dict[str, Any]) -> int:
     """Learn from samples of the rows, and average."""
+    from gramgraph._replace import write_whole
     from gramgraph.learn import bootstrap_edges
 
     prior = options.pop("prior")
     found = bootstrap_edges(data, args.bootstrap, **options)
     if args.strengths:
-        found.to_frame().to_csv(args.strengths, index=False)
+        write_whole(args.strengths, found.to_frame().to_csv(index=False, lineterminator="\n"))
     net = found.average_network(args.threshold, prior=prior)
     told = f"{len(net)} variables, {len(net.edges)} edges in {args.threshold:g} or more of {found.n_graphs} samples\n"
     _write(args, net, told, "bif")

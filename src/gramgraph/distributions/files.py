@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._replace import write_whole
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, did_you_mean
 
 __all__ = ["dumps", "from_object", "is_distribution", "load", "loads", "save", "to_object"]
@@ -44,7 +45,7 @@ def save(value: Any, path: str | PathLike[str]) -> None:
     ...     gg.distributions.load(f"{folder}/gamma.json")
     Gamma(shape=2.0, rate=0.5)
     """
-    Path(path).write_text(dumps(value) + "\n", encoding="utf-8")
+    write_whole(path, dumps(value) + "\n")
 
 
 def load(path: str | PathLike[str]) -> Any:

@@ -8,6 +8,7 @@ import os
 from os import PathLike
 from typing import Any
 
+from gramgraph._replace import write_whole
 from gramgraph.exceptions import OptionError
 from gramgraph.io.registry import find_format, inflate, load_format
 
@@ -68,7 +69,8 @@ def read(path: str | PathLike[str], *, format: str | None = None, normalize: boo
 def write(model: Any, path: str | PathLike[str], *, format: str | None = None) -> None:
     """Write a model to a file; the format follows from the suffix as in `read`.
 
-    Numbers are written so that reading gives the same bits. Nothing is written when the format cannot hold the model.
+    Numbers are written so that reading gives the same bits. Nothing is written when the format cannot hold the model,
+    and an old file of that name stays as it was until the new one is whole (a full disk, an interrupt).
     """
     if isinstance(model, (str, PathLike)):
         raise OptionError("write takes the model first and then the path: gg.write(model, path)")
@@ -77,5 +79,4 @@ def write(model: Any, path: str | PathLike[str], *, format: str | None = None) -
     data = load_format(name).dumps(model)
     if packed:
         data = gzip.compress(data, mtime=0)
-    with open(file, "wb") as stream:
-        stream.write(data)
+    write_whole(file, data)

@@ -40,11 +40,11 @@ FORMATS: dict[str, str] = {
     "xmlbif": "gramgraph.io.xmlbif",
 }
 
-#: A compressed file may grow to this many bytes, and by this factor once it is larger than `_SMALL`.
-_LARGEST = 2 << 30
-_RATIO = 200
-_SMALL = 64 << 20
-_STEP = 16 << 20
+#: A compressed file may grow to `_SMALL` bytes, and beyond that by this factor: what a file claims is limited by what
+#: it contains. (Tables of zeros and ones shrink to a two-hundredth; those that do so are smaller than this.)
+_SMALL = 48 << 20
+_RATIO = 20
+_STEP = 4 << 20
 
 
 class FormatModule(Protocol):
@@ -92,25 +92,40 @@ def load_format(name: str) -> FormatModule:
 
 def inflate(data: bytes, *, source: str) -> bytes:
     """The content of gzip bytes (all members); a `ParseError` when they are broken or grow beyond reason."""
-    parts: list[bytes] = []
-    total, rest = 0, data
-    while rest:
-        stream = zlib.decompressobj(wbits=31)
+    out = bytearray()
+    at, most = 0, max(_SMALL, _RATIO * len(data))
+    view = memoryview(data)
+    while at < len(data):
+        at = _member(view, at, out, most, source)
+        while at < len(data) and view[at] == 0:  # padding between and after members is allowed
+            at += 1
+    return bytes(out)
+
+
+def _member(data: memoryview, at: int, out: bytearray, most: int, source: str) -> int:
+    """Append one gzip member to `out`; where the next one begins.
+
+    Bytes are fed in growing pieces: handing over all that is left would copy it once a member, which takes quadratic
+    time for a file of many small ones.
+    """
+    stream = zlib.decompressobj(wbits=31)
+    size, piece = 256, b""
+    while not stream.eof:
+        if not piece:
+            if at >= len(data):
+                raise ParseError("the gzip stream ends before its end mark (a cut-off download?)", source=source)
+            piece = bytes(data[at : at + size])
+            at += len(piece)
+            size = min(4 * size, _STEP)
         try:
-            while not stream.eof:
-                part = stream.decompress(rest, _STEP)
-                rest = stream.unconsumed_tail
-                if not part and not rest and not stream.eof:
-                    raise ParseError("the gzip stream ends before its end mark (a cut-off download?)", source=source)
-                parts.append(part)
-                total += len(part)
-                if total > _LARGEST or (total > _SMALL and total > _RATIO * len(data)):
-                    raise ParseError(
-                        f"{len(data)} compressed bytes inflate to more than {total} bytes; unpack the file yourself "
-                        "if you trust it",
-                        source=source,
-                    )
+            out += stream.decompress(piece, _STEP)
         except zlib.error as error:
             raise ParseError(f"not a sound gzip stream: {error}", source=source) from None
-        rest = stream.unused_data.lstrip(b"\0")  # padding after the last member is allowed
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+        piece = stream.unconsumed_tail
+        if len(out) > most:
+            raise ParseError(
+                f"{len(data)} compressed bytes inflate to more than {most} bytes; unpack the file yourself if you "
+                "trust it",
+                source=source,
+            )
+    return at - len(stream.unused_data)

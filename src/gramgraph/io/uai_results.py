@@ -28,6 +28,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._replace import write_whole
 from gramgraph.exceptions import ParseError
 from gramgraph.io._stream import NumberStream
 from gramgraph.io._text import decode, line_column, shown
@@ -77,8 +78,7 @@ def _read(path: str | PathLike[str]) -> tuple[str, str]:
 def _write(path: str | PathLike[str], text: str) -> None:
     file = os.fspath(path)
     data = text.encode("ascii")
-    with open(file, "wb") as stream:
-        stream.write(gzip.compress(data, mtime=0) if file.lower().endswith(".gz") else data)
+    write_whole(file, gzip.compress(data, mtime=0) if file.lower().endswith(".gz") else data)
 
 
 def read_uai_evidence(path: str | PathLike[str], model: Any = None) -> list[dict[str, str]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import time
@@ -12,6 +11,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+from gramgraph._replace import write_whole
 from gramgraph.exceptions import ModelWarning, OptionError, ParseError
 
 __all__ = ["Checkpoint", "digest"]
@@ -110,19 +110,4 @@ class Checkpoint:
 
     def _write(self, state: Mapping[str, Any] | None) -> None:
         text = json.dumps({"format": FORMAT, "kind": self._kind, "about": self._about, "state": state})
-        part = self.path.with_name(self.path.name + ".part")
-        try:
-            write_text(part, text)
-            os.replace(part, self.path)
-        except OSError:
-            with contextlib.suppress(OSError):
-                part.unlink()
-            raise
-
-
-def write_text(path: Path, text: str) -> None:
-    """Write a file and wait until the disk has it."""
-    with open(path, "w", encoding="utf-8") as stream:
-        stream.write(text)
-        stream.flush()
-        os.fsync(stream.fileno())
+        write_whole(self.path, text)

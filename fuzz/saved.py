@@ -1,0 +1,190 @@
+"""One small model of every kind that can be saved: what the fuzzer breaks and what the tests of files go through.
+
+`EXAMPLES` maps a name to a function that makes the model; `probe` asks a model a few questions, as plain numbers, so
+that two models can be compared whatever their class.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+import gramgraph as gg
+
+__all__ = ["EXAMPLES", "example", "probe"]
+
+_RNG = np.random.default_rng(0)
+_ROWS = np.repeat([0.1, 4.2, 0.3], 8)[:, None] + _RNG.normal(size=(24, 1))
+_COUNTS = np.round(np.abs(_ROWS))
+_LABELS = np.where(_ROWS[:, 0] > 2, "high", "low")
+_SENTENCES = [[["the"], ["cat", "short"], ["sat"]], [["a"], ["dog", "short"], ["ran"], ["home"]]]
+_TAGS = [["D", "N", "V"], ["D", "N", "V", "R"]]
+_FIT = {"random_state": 0, "max_iter": 5}
+
+
+def _frame() -> Any:
+    import pandas as pd
+
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=60)
+    return pd.DataFrame({"a": a, "b": a + 0.3 * rng.normal(size=60), "c": np.where(a > 0, "u", "v")})
+
+
+def structured() -> gg.BayesianNetwork:
+    """A network with every kind of conditional that files hold."""
+    from gramgraph.variables import discrete
+
+    a, b, c, n, d, g, t, s = (discrete(name, ("no", "yes")) for name in "abcndgts")
+    m = discrete("m", ("none", "mild", "strong"))
+    x, z, w, v = gg.real("x"), gg.real("z", 2), gg.real("w"), gg.real("v")
+    margins = {"x": gg.Margin("norm"), "v": gg.Margin("expon")}
+    parts = [
+        gg.Table(a, (), [0.4, 0.6]),
+        gg.Table(b, (a,), [[0.25, 0.75], [0.5, 0.5]]),
+        gg.Table(c, (), [0.1, 0.9]),
+        gg.NoisyOr(n, (a, b), [0.5, 0.25], leak=0.125),
+        gg.NoisyMax(m, (a, b), [[[1, 0, 0], [0.2, 0.5, 0.3]], [[1, 0, 0], [0.1, 0.3, 0.6]]]),
+        gg.Deterministic(d, (a, b), lambda p, q: "yes" if p == q else "no"),
+        gg.Gate(g, (a, b, c), "xor"),
+        gg.TreeTable(t, (a, b), {"a": {"no": 0.1, "yes": {"b": {"no": 0.5, "yes": 0.9}}}}),
+        gg.LinearGaussian(x, (), {}, 0.5, sd=2.0),
+        gg.LinearGaussian(z, (x,), [[1.0], [0.5]], [0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]]),
+        gg.ConditionalLinearGaussian(w, (a, x), {"x": [1.0, 2.0]}, [0.0, 5.0], sd=[1.0, 0.5]),
+        gg.GaussianCopula(v, (x,), 0.8, margins),
+        gg.Softmax.logistic(s, (x,), weights=[-2.0], bias=1.0),
+    ]
+    return gg.BayesianNetwork.from_parts([part.child for part in parts], parts)
+
+
+def _sentences() -> Any:
+    return gg.LinearChainCRF(c2=0.1, max_iterations=20).fit(_SENTENCES, _TAGS)
+
+
+def _inputs() -> Any:
+    base = gg.CategoricalHMM.from_parameters([0.3, 0.7], [[0.9, 0.1], [0.2, 0.8]], [[0.9, 0.1], [0.3, 0.7]])
+    return gg.InputHMM.from_parameters(base, [np.eye(2), np.full((2, 2), 0.5)])
+
+
+def _grid() -> Any:
+    clean = np.add.outer(np.arange(12.0), np.arange(12.0))
+    return gg.learn_grid(clean, clean + np.random.default_rng(0).normal(size=(12, 12)), cells=8)
+
+
+def _umbrella() -> Any:
+    return gg.DynamicBayesianNetwork(
+        "rain' -> rain{no|yes} -> umbrella{no|yes}",
+        cpds={"rain": [[0.7, 0.3], [0.3, 0.7]], "umbrella": [[0.8, 0.2], [0.1, 0.9]]},
+    )
+
+
+def _field() -> Any:
+    x, y = gg.real("x"), gg.real("y")
+    factor = gg.GaussianFactor((x, y), [[2.0, 0.5], [0.5, 1.0]], [0.1, 0.2])
+    return gg.MarkovNetwork.from_parts([x, y], [factor])
+
+
+#: Name → how to make it. A name begins with the kind that stands in the file.
+EXAMPLES: dict[str, Callable[[], Any]] = {
+    "bayesian_network": lambda: gg.BayesianNetwork(
+        "a -> b", cpds={"a": [0.25, 0.75], "b": [[0.5, 0.5], [0.125, 0.875]]}
+    ),
+    "bayesian_network-structured": structured,
+    "markov_network": lambda: gg.MarkovNetwork({("a", "b"): [[1.0, 2.0], [3.0, 0.5]]}),
+    "markov_network-gaussian": _field,
+    "factor_graph": lambda: gg.FactorGraph({("a", "b"): [[1.0, 2.0], [3.0, 0.5]], ("b",): [0.5, 1.5]}),
+    "log_linear": lambda: gg.LogLinear(
+        [(("a", "b"), [[1.0, 0.0], [0.0, 1.0]], "same")], [0.5], states={"a": ("no", "yes"), "b": ("no", "yes")}
+    ),
+    "dynamic_bayesian_network": _umbrella,
+    "distribution-gamma": lambda: gg.Gamma(2.0, 0.5),
+    "distribution-gaussian": lambda: gg.Gaussian([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]]),
+    "distribution-niw": lambda: gg.NormalInverseWishart([0.0, 1.0], 1.0, 4.0, np.eye(2)),
+    "distribution-prior": lambda: gg.ConjugatePrior(gg.Laplace, 2.0, 1.0, {"center": 0.5}),
+    "kernel_tree": lambda: gg.learn_tree(_frame(), cells=8),
+    "kernel_network": lambda: gg.learn_dag(_frame(), "a -> b; a -> c", cells=8),
+    "kernel_grid": _grid,
+    "spectral_hmm": lambda: gg.learn_spectral_hmm(_ROWS[:, 0], 2, cells=8),
+    "sequence_model-categorical": lambda: gg.CategoricalHMM(2, **_FIT).fit(_LABELS),
+    "sequence_model-several": lambda: gg.MultiCategoricalHMM(2, **_FIT).fit(np.hstack([_COUNTS, _COUNTS])),
+    "sequence_model-gaussian": lambda: gg.GaussianHMM(2, **_FIT).fit(_ROWS),
+    "sequence_model-mixture": lambda: gg.GaussianMixtureHMM(2, 2, **_FIT).fit(_ROWS),
+    "sequence_model-poisson": lambda: gg.PoissonHMM(2, **_FIT).fit(_COUNTS),
+    "sequence_model-distribution": lambda: gg.DistributionHMM(2, families="VonMises", **_FIT).fit(_ROWS),
+    "sequence_model-durations": lambda: gg.DurationHMM(gg.GaussianHMM(2, **_FIT), max_duration=8).fit(_ROWS),
+    "sequence_model-inputs": _inputs,
+    "sequence_model-kalman": lambda: gg.KalmanFilter(1.0, 0.1, 1.0, 1.0, 0.0, 1.0, max_iter=3).fit(_ROWS),
+    "linear_chain_crf": _sentences,
+}
+
+
+@cache
+def example(name: str) -> Any:
+    """The model of this name, made once."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return EXAMPLES[name]()
+
+
+def probe(model: Any) -> list[float]:
+    """A few answers of a model, as numbers that two equal models have bit by bit in common."""
+    for ask in _PROBES:
+        found = ask(model)
+        if found is not None:
+            return [float(value) for value in np.ravel(found)]
+    raise TypeError(f"no question is known for {type(model).__name__}")
+
+
+def _ask_network(model: Any) -> Any:
+    """The numbers of a network: its answers follow from them, and no engine need be compiled to compare them."""
+    from gramgraph.io import native
+
+    if type(model).__name__ == "DynamicBayesianNetwork":
+        return [*_ask_network(model.first), *_ask_network(model.step)]
+    if not hasattr(model, "check_model"):
+        return None
+    return _numbers(json.loads(native.dumps(model)))
+
+
+def _numbers(value: Any) -> list[float]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    if isinstance(value, list):
+        return [number for item in value for number in _numbers(item)]
+    return [float(value)] if isinstance(value, (int, float)) else []
+
+
+def _ask_distribution(model: Any) -> Any:
+    if not type(model).__module__.startswith("gramgraph.distributions"):
+        return None
+    if not hasattr(model, "log_density"):
+        return [model.log_normalizer]
+    return model.log_density(model.sample(3, random_state=0))
+
+
+def _ask_kernel(model: Any) -> Any:
+    name = type(model).__name__
+    if name in ("KernelTree", "KernelNetwork"):
+        return model.log_likelihood(_frame().head(5))
+    if name == "KernelGrid":
+        return model.query(np.arange(16.0).reshape(4, 4)).mean()
+    return [model.predict(_ROWS[:3, 0]).mean()] if name == "SpectralHMM" else None
+
+
+def _ask_sequence(model: Any) -> Any:
+    name = type(model).__name__
+    data = {"CategoricalHMM": _LABELS, "MultiCategoricalHMM": np.hstack([_COUNTS, _COUNTS]), "PoissonHMM": _COUNTS}
+    if name == "InputHMM":
+        return [model.score([0, 1, 1], [0, 1, 0])]
+    if name == "LinearChainCRF":
+        return [p for seq in model.predict_marginals(_SENTENCES) for token in seq for p in token.values()]
+    if name.endswith("HMM") or name == "KalmanFilter":
+        return [model.score(data.get(name, _ROWS))]
+    return None
+
+
+_PROBES: tuple[Callable[[Any], Any], ...] = (_ask_network, _ask_distribution, _ask_kernel, _ask_sequence)
