@@ -508,3 +508,16 @@ def test_parts_of_a_matrix(rng: np.random.Generator) -> None:
             np.testing.assert_array_equal(source.block(rows, columns), K[np.ix_(rows, columns)])
             v = rng.normal(size=len(columns))
             np.testing.assert_allclose(source.times(rows, columns, v), K[np.ix_(rows, columns)] @ v, atol=1e-12)
+
+
+def test_probabilities_asked_for_after_the_fit() -> None:
+    from sklearn.exceptions import NotFittedError
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    machine = SVC().fit(X, X[:, 0] > 0)
+    machine.probability = True
+    for ask in (machine.predict_proba, machine.predict_log_proba):
+        with pytest.raises(NotFittedError, match="fit again"):
+            ask(X)
+    assert machine.fit(X, X[:, 0] > 0).predict_proba(X).shape == (30, 2)

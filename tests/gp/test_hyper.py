@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -149,3 +151,20 @@ def test_averages_over_hyper_parameters():
     ]
     log_z = np.log(np.sum(np.exp(np.array(values) - np.max(values)))) + np.max(values) + 2 * np.log(grid[1] - grid[0])
     assert nodes.mixture_.log_evidence == pytest.approx(log_z, abs=0.05)
+
+
+@pytest.mark.parametrize(
+    ("make", "word"),
+    [
+        (lambda: LogNormal(0.0, 1.0), "median of the value itself"),
+        (lambda: LogNormal(-1.0), "median"),
+        (lambda: LogNormal(1.0, 0.0), "sigma"),
+        (lambda: LogNormal(np.nan), "median"),
+        (lambda: Gamma(0.0, 1.0), "shape"),
+        (lambda: Gamma(1.0, -1.0), "rate"),
+        (lambda: InverseGamma(1.0, np.inf), "scale"),
+    ],
+)
+def test_priors_that_are_none(make: Any, word: str) -> None:
+    with pytest.raises(ModelError, match=word):
+        make()

@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gramgraph import kernels
 from gramgraph.kernels import RBF, Constant, Delta, KernelError, LinearMap, Matern, RBFOver, Tensor, White
 from gramgraph.testing.kernels import check_kernel
 
@@ -128,3 +129,19 @@ def test_constructions_that_cannot_be_are_refused(make, text):
 def test_other_things_are_no_kernels():
     with pytest.raises(TypeError, match="not str"):
         RBF() + "white"
+
+
+def test_plain_functions_in_constructors() -> None:
+    """The classes take what the methods take: a function of all points that gives n numbers."""
+    X = np.linspace(0.5, 2.0, 6)[:, None]
+
+    def f(X: np.ndarray) -> np.ndarray:
+        return X[:, 0]
+
+    scaled = kernels.FunctionScaled(kernels.RBF(), f)
+    np.testing.assert_allclose(scaled.gram(X), X * kernels.RBF().gram(X) * X.T)
+    assert scaled == kernels.RBF().scaled_by(f)
+    np.testing.assert_allclose(kernels.Warp(kernels.RBF(), np.log).gram(X), kernels.RBF().gram(np.log(X)))
+    check_kernel(scaled, X)
+    with pytest.raises(KernelError, match="function"):
+        kernels.FunctionScaled(kernels.RBF(), 3.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +14,7 @@ __all__ = [
     "bessel_ratio",
     "bessel_ratio_slope",
     "dirichlet_from_logs",
+    "gamma_entropy",
     "inverse_bessel_ratio",
     "inverse_digamma",
     "log_bessel",
@@ -34,6 +36,19 @@ def inverse_digamma(y: FloatArray) -> FloatArray:
     for _ in range(8):
         x = np.maximum(x - (digamma(x) - y) / polygamma(1, x), 1e-3 * x)
     return x
+
+
+def gamma_entropy(a: Any) -> Any:
+    """a + log Γ(a) + (1 − a) ψ(a), the entropy of Gamma(a, 1), elementwise.
+
+    Its terms grow as a log a and cancel to ½ log 2πea: from a = 250 on the expansion in 1/a is exact to rounding.
+    """
+    from scipy.special import digamma, gammaln
+
+    a = np.asarray(a, dtype=np.float64)
+    small, r = np.minimum(a, 250.0), 1.0 / np.maximum(a, 250.0)
+    series = 0.5 * (np.log(2.0 * np.pi) + 1.0 - np.log(r)) - r * (1 / 3 + r * (1 / 12 + r * (1 / 90 - r / 120)))
+    return np.where(a < 250.0, small + gammaln(small) + (1.0 - small) * digamma(small), series)
 
 
 def multi_digamma(n: float, d: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from gramgraph.distributions._check import generator, number, vector
-from gramgraph.distributions._moments import inverse_digamma, shape_from_gap
+from gramgraph.distributions._moments import gamma_entropy, inverse_digamma, shape_from_gap
 from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.typing import FloatArray, RandomState
 
@@ -132,6 +132,10 @@ class Gamma(ExponentialFamily):
         """[[ψ′(a), 1/b], [1/b, a/b²]]."""
         return _gamma_hessian(self.shape, self.rate)
 
+    def entropy(self) -> float:
+        """a − log b + log Γ(a) + (1 − a) ψ(a), without the cancellation of its terms for large a."""
+        return float(gamma_entropy(self.shape) - np.log(self.rate))
+
     @classmethod
     def from_natural(cls, theta: Any, /, **known: Any) -> Self:
         """a = θ₁ + 1, b = −θ₂."""
@@ -208,6 +212,12 @@ class InverseGamma(ExponentialFamily):
         """[[ψ′(a), −1/b], [−1/b, a/b²]]."""
         return _gamma_hessian(self.shape, self.scale) * np.array([[1.0, -1.0], [-1.0, 1.0]])
 
+    def entropy(self) -> float:
+        """a + log b + log Γ(a) − (1 + a) ψ(a), without the cancellation of its terms for large a."""
+        from scipy.special import digamma
+
+        return float(gamma_entropy(self.shape) - 2.0 * digamma(self.shape) + np.log(self.scale))
+
     @classmethod
     def from_natural(cls, theta: Any, /, **known: Any) -> Self:
         """a = −θ₁ − 1, b = −θ₂."""
@@ -279,6 +289,10 @@ class ChiSquared(ExponentialFamily):
         from scipy.special import polygamma
 
         return np.array([[float(polygamma(1, 0.5 * self.dof))]])
+
+    def entropy(self) -> float:
+        """That of Gamma(k/2, 1/2)."""
+        return float(gamma_entropy(0.5 * self.dof) + np.log(2.0))
 
     @classmethod
     def from_natural(cls, theta: Any, /, **known: Any) -> Self:

@@ -8,7 +8,7 @@ from typing import Any, Self
 import numpy as np
 
 from gramgraph.distributions._check import frozen, generator, number, vector
-from gramgraph.distributions._moments import dirichlet_from_logs
+from gramgraph.distributions._moments import dirichlet_from_logs, gamma_entropy
 from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, RandomState
@@ -75,6 +75,10 @@ class Beta(ExponentialFamily):
     def log_partition_hessian(self) -> FloatArray:
         """diag(ψ′(a), ψ′(b)) − ψ′(a + b)."""
         return _log_cov(np.array([self.a, self.b]))
+
+    def entropy(self) -> float:
+        """log B(a, b) − (a − 1) E log x − (b − 1) E log(1 − x), without the cancellation for large a, b."""
+        return _entropy(np.array([self.a, self.b]))
 
     @classmethod
     def from_natural(cls, theta: Any, /, **known: Any) -> Self:
@@ -166,6 +170,10 @@ class Dirichlet(ExponentialFamily):
         """diag(ψ′(α)) − ψ′(Σα), (K, K)."""
         return _log_cov(self.alpha)
 
+    def entropy(self) -> float:
+        """log B(α) − Σ (α_k − 1) E log x_k, without the cancellation for large α."""
+        return _entropy(self.alpha)
+
     @classmethod
     def from_natural(cls, theta: Any, /, **known: Any) -> Self:
         """α = θ + 1."""
@@ -189,6 +197,14 @@ def _mean_logs(alpha: FloatArray) -> FloatArray:
     from scipy.special import digamma
 
     return np.asarray(digamma(alpha) - digamma(alpha.sum()))
+
+
+def _entropy(alpha: FloatArray) -> float:
+    """With g the entropy of Gamma(a, 1): Σ g(α_k) − g(Σα) − (K − 1) ψ(Σα), whose terms are logarithms of α."""
+    from scipy.special import digamma
+
+    total = alpha.sum()
+    return float(gamma_entropy(alpha).sum() - gamma_entropy(total) - (len(alpha) - 1) * digamma(total))
 
 
 def _log_cov(alpha: FloatArray) -> FloatArray:

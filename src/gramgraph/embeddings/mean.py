@@ -12,6 +12,7 @@ from gramgraph.embeddings.domains import sample_of
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import count
+from gramgraph.kernels.tables import own_copy
 from gramgraph.linalg import kernel_matvec
 from gramgraph.linalg.blocks import select
 from gramgraph.rkhs import RKHSFunction, SpaceError
@@ -47,6 +48,7 @@ class MeanEmbedding:
     ) -> MeanEmbedding:
         """The embedding of a sample; weights are divided by their sum, the default is 1/n."""
         kernel, points, n = sample_of(X, kernel, domain, least=1)
+        points = own_copy(points, X)
         if weights is None:
             return cls(kernel, points, np.full(n, 1.0 / n))
         w = np.asarray(weights, dtype=np.float64)

@@ -15,6 +15,7 @@ from gramgraph.estimators._sparse import dense, is_sparse, sparse_diag, sparse_g
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.kernels.fields import with_kernel_parameters
 from gramgraph.kernels.inputs import count
+from gramgraph.kernels.tables import own_copy
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -240,10 +241,11 @@ class KernelEstimator(BaseEstimator):
             sample_weight=sample_weight,
         )
 
-    def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
+    def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
         """X as a float matrix; points of other kinds (words, sets, graphs, mixed columns) as their kernel reads them.
 
-        A frame whose columns a kernel asks for by name, or that holds more than numbers, becomes a `Table`: its columns
+        With `keep` they are the estimator's own: whatever becomes of the caller's array does not change the model. A
+        frame whose columns a kernel asks for by name, or that holds more than numbers, becomes a `Table`: its columns
         are found by name, whatever their order. Sparse matrices stay so or are made dense, as the class says.
         """
         value = self.kernel if not isinstance(self.kernel, str) and is_kernel(self.kernel) else None
@@ -252,10 +254,17 @@ class KernelEstimator(BaseEstimator):
                 raise ValueError(
                     f"Found {count(found)} point(s) while a minimum of {least} is required by {type(self).__name__}."
                 )
-            return found
+            return own_copy(found, X) if keep else found
         sparse: Any = False if self._sparse_rows is None else "csr"
         X = validate_data(
-            self, X, reset=reset, dtype=np.float64, order="C", accept_sparse=sparse, ensure_min_samples=least
+            self,
+            X,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            accept_sparse=sparse,
+            ensure_min_samples=least,
+            copy=keep,  # only where reading has not made a copy already
         )
         precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if self._sparse_rows == "dense" or precomputed:
@@ -264,13 +273,13 @@ class KernelEstimator(BaseEstimator):
             check_gram(X)
         return X
 
-    def _targets(self, y: Any, n: int) -> FloatArray:
-        """y as floats with one or two axes and n rows."""
+    def _targets(self, y: Any, n: int, *, keep: bool = False) -> FloatArray:
+        """y as floats with one or two axes and n rows; with `keep`, in memory of the estimator's own."""
         if y is None:
             raise ValueError(
                 f"requires y to be passed, but the target y is None: {type(self).__name__} learns from targets."
             )
-        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
+        y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self, copy=keep)
         if y.ndim > 2 or len(y) != n:
             raise ValueError(
                 f"y must have shape ({n},) or ({n}, t), as X has {n} points; its shape is {y.shape}: inconsistent "

@@ -47,10 +47,10 @@ class LatentEstimator(KernelEstimator):
             return np.random.default_rng(state.randint(2**31))
         return np.random.default_rng(0 if state is None else state)  # two fits without a seed agree
 
-    def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
+    def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
         if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
-            return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
-        return super()._points(X, reset=reset, least=least)
+            return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least, copy=keep)
+        return super()._points(X, reset=reset, least=least, keep=keep)
 
     def _new_points(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -85,10 +85,10 @@ class SupportVectors(KernelEstimator):
 
     # -- reading ------------------------------------------------------------------------------------------------
 
-    def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
+    def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
         """As in the base; sparse matrices are made dense for learning, and kept for prediction in blocks."""
         if not hasattr(X, "tocsr"):
-            return super()._points(X, reset=reset, least=least)
+            return super()._points(X, reset=reset, least=least, keep=keep)
         X = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr", ensure_min_samples=least)
         return X.toarray() if reset else X
 

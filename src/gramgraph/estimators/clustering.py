@@ -85,7 +85,7 @@ class KernelKMeans(ClusterMixin, KernelEstimator):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
                 raise ModelError(f"{name} must be an integer of at least 1; it is {value!r}.")
-        X = self._points(X, reset=True)
+        X = self._points(X, reset=True, keep=self.approx is None)
         n = count(X)
         if n < self.n_clusters:
             raise ModelError(f"n_clusters is {self.n_clusters}, but there are only n_samples={n} points.")

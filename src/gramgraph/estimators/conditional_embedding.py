@@ -15,7 +15,7 @@ from gramgraph.estimators._base import KernelEstimator, is_kernel
 from gramgraph.estimators._reading import is_matrix, read_points
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.inputs import KernelError, count
-from gramgraph.kernels.tables import is_frame
+from gramgraph.kernels.tables import is_frame, own_copy
 from gramgraph.typing import FloatArray
 
 __all__ = ["ConditionalEmbedding"]
@@ -122,11 +122,11 @@ class ConditionalEmbedding(RegressorMixin, KernelEstimator):
         if is_kernel(self.kernel_x) and is_frame(X):
             found = read_points(self, self.kernel_x, X, reset=reset)
             if found is not None:
-                return found
+                return own_copy(found, X) if reset else found
         elif not self._takes_vectors(X):
-            return X
+            return own_copy(X, X) if reset else X
         least = 2 if reset else 1
-        return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
+        return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least, copy=reset)
 
     def _takes_vectors(self, X: Any) -> bool:
         """Whether X must be a matrix of numbers, which scikit-learn checks; other points are their kernel's affair."""
@@ -147,8 +147,8 @@ class ConditionalEmbedding(RegressorMixin, KernelEstimator):
         values = y.to_numpy() if hasattr(y, "to_numpy") else y
         if values is not None and (self.kernel_y is not None or self.domain_y is not None or _is_labels(values)):
             if _is_labels(values) or not _is_numbers(values):
-                return values
-        return self._targets(y, n)
+                return own_copy(values, values)
+        return self._targets(y, n, keep=True)
 
     # -- answers ------------------------------------------------------------------------------------------------
 

@@ -117,11 +117,9 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
         check_option("integrate", self.integrate, (None, "quadrature", "slice"))
         if self.n_hyper is not None and (not isinstance(self.n_hyper, (int, np.integer)) or self.n_hyper < 1):
             raise ModelError(f"n_hyper must be None or a whole number of at least 1; it is {self.n_hyper!r}.")
-        X = self._points(X, reset=True)
+        X = self._points(X, reset=True, keep=bool(self.copy_X_train))
         codes = self._labels(y, count(X))
         X, codes, self._weights = self._weighed(X, codes, sample_weight)
-        if self.copy_X_train and isinstance(X, np.ndarray):
-            X = X.copy()
         self.X_train_, self.y_train_ = X, codes
         old: list[Any] = list(getattr(self, "fits_", ())) if self.warm_start else []
         problems = self._problems(X, codes)

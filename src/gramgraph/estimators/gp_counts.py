@@ -87,13 +87,11 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
         self._check_options()
         check_option("center", self.center, (True, False))
         link = self._likelihood()
-        X = self._points(X, reset=True)
+        X = self._points(X, reset=True, keep=bool(self.copy_X_train))
         n = count(X)
-        y = column_or_1d(self._targets(y, n), warn=True)
+        y = column_or_1d(self._targets(y, n, keep=True), warn=True)
         y = link.check(y)
         size = self._exposure(exposure, n)
-        if self.copy_X_train and isinstance(X, np.ndarray):
-            X = X.copy()
         self.X_train_, self.y_train_ = X, y
         # half a count when there was none: a rate of 0 has no logarithm
         self.prior_mean_ = float(np.log(max(float(y.sum()), 0.5) / float(size.sum()))) if self.center else 0.0

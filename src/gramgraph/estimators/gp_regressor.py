@@ -158,7 +158,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         from gramgraph.gp.methods import Data
         from gramgraph.kernels.inputs import count
 
-        X = self._points(X, reset=True)
+        X = self._points(X, reset=True, keep=bool(self.copy_X_train))
         n = count(X)
         y = self._targets(y, n)
         Y = y.reshape(n, -1).copy()
@@ -172,14 +172,12 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         else:
             self._y_mean, self._y_scale = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
         kernel, self._bounds = as_process_kernel(self.kernel, X, fixed=False)
-        if self.copy_X_train and isinstance(X, np.ndarray):
-            X = X.copy()
         return Data(X, Y, self._noise(self.alpha, n), as_mean(self.mean)), kernel
 
-    def _points(self, X: Any, *, reset: bool, least: int = 1) -> Any:
+    def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
         if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
-            return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least)
-        return super()._points(X, reset=reset, least=least)
+            return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least, copy=keep)
+        return super()._points(X, reset=reset, least=least, keep=keep)
 
     def _noise(self, alpha: Any, n: int) -> FloatArray:
         noise = np.asarray(alpha, dtype=float)

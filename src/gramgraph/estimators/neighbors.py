@@ -45,7 +45,7 @@ class _KernelNeighbors(KernelEstimator):
         whole = isinstance(self.n_neighbors, (int, np.integer)) and not isinstance(self.n_neighbors, bool)
         if not whole or self.n_neighbors < 1:
             raise ModelError(f"n_neighbors must be an integer of at least 1; it is {self.n_neighbors!r}.")
-        X = self._points(X, reset=True)
+        X = self._points(X, reset=True, keep=True)
         self.kernel_ = self._resolve(X)
         self.X_fit_, self._diag = X, self.kernel_.diag(X)
         return count(X)
@@ -146,7 +146,7 @@ class KernelNeighborsRegressor(RegressorMixin, _KernelNeighbors):
 
     def fit(self, X: Any, y: Any) -> KernelNeighborsRegressor:
         """Keep the training points and their targets, (n,) or (n, t)."""
-        self._y = self._targets(y, self._store(X))
+        self._y = self._targets(y, self._store(X), keep=True)
         return self
 
     def predict(self, X: Any) -> FloatArray:

@@ -246,7 +246,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         from gramgraph.kernels.inputs import count
 
         self._check_options()
-        X = self._points(X, reset=True, least=2)
+        X = self._points(X, reset=True, least=2, keep=self.approx is None)
         X = X if self.approx is None and self.pre_image is None else dense(X)
         self.kernel_ = self._resolve(X)
         if self.approx is not None:

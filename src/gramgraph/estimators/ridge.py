@@ -223,16 +223,19 @@ class KernelRidge(RegressorMixin, KernelEstimator):
     def _data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray, FloatArray]:
         from gramgraph.kernels.inputs import count
 
-        X = self._points(X, reset=reset)
+        kept = self.approx is None
+        X = self._points(X, reset=reset, keep=kept)
         X = X if self.approx is None else dense(X)
         n = count(X)
-        y = self._targets(y, n)
+        y = self._targets(y, n, keep=kept)
         if reset:
             self._flat = y.ndim == 1
         weights = (
             np.ones(n)
             if sample_weight is None
-            else _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+            else _check_sample_weight(
+                sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True, copy=kept
+            )
         )
         if not weights.any():
             raise ModelError("sample_weight must have a positive entry; all are zero.")

@@ -62,14 +62,14 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         from gramgraph.kernels.inputs import count
 
         check_option("degree", self.degree, (0, 1))
-        X = self._points(X, reset=True)
+        X = self._points(X, reset=True, keep=True)
         self.kernel_ = resolve_kernel(self.kernel, X, gamma=0.5)
         numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
         self._vectors = numbers and not self.kernel_.precomputed
         if self.degree == 1 and not self._vectors:
             raise ModelError("degree=1 fits lines and needs points that are vectors. What helps: degree=0.")
         n = count(X)
-        y = self._targets(y, n)
+        y = self._targets(y, n, keep=True)
         self._flat, self._Y = y.ndim == 1, y.reshape(n, -1)
         self._weights = _weights(sample_weight, n)
         self.X_fit_ = X
@@ -167,7 +167,7 @@ class KernelDensity(DensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
         """Keep the points and choose the bandwidth."""
         check_option("kernel", self.kernel, ("gaussian", "epanechnikov", "tophat"))
-        X = validate_data(self, X, dtype=np.float64, order="C")
+        X = validate_data(self, X, dtype=np.float64, order="C", copy=True)
         n, d = X.shape
         self.X_fit_, self._weights = X, _weights(sample_weight, n)
         self.__dict__.pop("loo_score_", None)
@@ -245,7 +245,9 @@ class KernelDensity(DensityMixin, BaseEstimator):
 def _weights(sample_weight: Any, n: int) -> FloatArray:
     if sample_weight is None:
         return np.ones(n)
-    weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
+    weights = _check_sample_weight(
+        sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True, copy=True
+    )
     if not weights.any():
         raise ModelError("sample_weight must have a positive entry; all are zero.")
     return np.asarray(weights, dtype=np.float64)

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import ClassifierMixin
+from sklearn.exceptions import NotFittedError
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
@@ -270,6 +271,11 @@ class SVC(ClassifierMixin, SupportVectors):
     def predict_proba(self, X: Any) -> FloatArray:
         """(n, k) probabilities in the order of classes_; their largest is the predicted class."""
         D, k = self._expansions(X), len(self.classes_)
+        if not self._sigmoids:
+            raise NotFittedError(
+                "predict_proba is not available when fitted with probability=False: the sigmoids are learned in fit. "
+                "What helps: fit again, now that probability=True."
+            )
         p = np.stack([sigmoid(D[:, q], *self._sigmoids[q]) for q in range(D.shape[1])], axis=1)
         p = np.clip(p, 1e-7, 1 - 1e-7)
         if k == 2:

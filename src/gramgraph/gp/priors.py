@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -28,7 +28,7 @@ class HyperPrior(Protocol):
 
 @dataclass(frozen=True)
 class LogNormal:
-    """log(value) ~ N(log median, sigma²).
+    """log(value) ~ N(log median, sigma²): the first number is the median of the value itself, not of its logarithm.
 
     >>> float(LogNormal(2.0, 1.0).slope(np.log(2.0)))
     -0.0
@@ -36,6 +36,15 @@ class LogNormal:
 
     median: float
     sigma: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_positive(
+            self,
+            "median",
+            "it is the median of the value itself, not the mean of its logarithm: for log(value) ~ N(0, σ²) write "
+            "LogNormal(1.0, σ)",
+        )
+        _check_positive(self, "sigma", "it is the standard deviation of the logarithm")
 
     def log_density(self, theta: FloatArray) -> FloatArray:
         """−½ ((θ − log median) / σ)²."""
@@ -57,6 +66,10 @@ class Gamma:
     shape: float
     rate: float
 
+    def __post_init__(self) -> None:
+        _check_positive(self, "shape")
+        _check_positive(self, "rate", "it is one over the scale")
+
     def log_density(self, theta: FloatArray) -> FloatArray:
         """Up to a constant."""
         return self.shape * theta - self.rate * np.exp(theta)
@@ -77,6 +90,10 @@ class InverseGamma:
     shape: float
     scale: float
 
+    def __post_init__(self) -> None:
+        _check_positive(self, "shape")
+        _check_positive(self, "scale")
+
     def log_density(self, theta: FloatArray) -> FloatArray:
         """Up to a constant."""
         return -self.shape * theta - self.scale * np.exp(-theta)
@@ -84,6 +101,14 @@ class InverseGamma:
     def slope(self, theta: FloatArray) -> FloatArray:
         """Derivative by θ."""
         return -self.shape + self.scale * np.exp(-theta)
+
+
+def _check_positive(prior: Any, name: str, meaning: str = "") -> None:
+    value = getattr(prior, name)
+    number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
+    if not number or not 0.0 < value < np.inf:
+        text = f"{type(prior).__name__}: {name} must be a positive number; it is {value!r}."
+        raise ModelError(f"{text} ({meaning[0].upper()}{meaning[1:]}.)" if meaning else text)
 
 
 def prior_density(

@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph.kernels.base import Cotangent, Kernel, Pull, parameter
 from gramgraph.kernels.inputs import KernelError, count, same_columns
+from gramgraph.kernels.tables import own_copy
 from gramgraph.typing import FloatArray
 
 __all__ = ["Centered", "Normalized", "RBFOver"]
@@ -108,7 +109,7 @@ class Centered(Kernel):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "reference", self.base.prepare(self.reference))
+        object.__setattr__(self, "reference", own_copy(self.base.prepare(self.reference), self.reference))
         if count(self.reference) == 0:
             raise KernelError("Centered: expected at least one reference point, got none.")
 

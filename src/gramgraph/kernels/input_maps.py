@@ -11,7 +11,7 @@ import numpy as np
 from gramgraph.kernels.algebra import Power, Product, Scale, Sum, bracket, product_weights
 from gramgraph.kernels.base import Cotangent, Kernel, Pull
 from gramgraph.kernels.inputs import KernelError, as_points, columns_of, count
-from gramgraph.kernels.maps import Map
+from gramgraph.kernels.maps import Map, as_map
 from gramgraph.typing import FloatArray
 
 __all__ = ["FunctionScaled", "OnColumns", "Tensor", "Warp"]
@@ -19,10 +19,20 @@ __all__ = ["FunctionScaled", "OnColumns", "Tensor", "Warp"]
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionScaled(Kernel):
-    """f(x) k(x, x′) f(x′), with f a function of the points (n, d) that gives n numbers."""
+    """f(x) k(x, x′) f(x′), with f a function of the points (n, d) that gives n numbers.
+
+    >>> from gramgraph.kernels import Constant
+    >>> FunctionScaled(Constant(1.0), lambda X: X[:, 0]).gram([[2.0], [3.0]])
+    array([[4., 6.],
+           [6., 9.]])
+    """
 
     base: Kernel
     function: Map
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "function", as_map(self.function))
+        super().__post_init__()
 
     def _values(self, X: Any) -> FloatArray:
         found = self.function(X)
@@ -63,10 +73,20 @@ class FunctionScaled(Kernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Warp(Kernel):
-    """k(φ(x), φ(x′)); the parameters of φ are learned with those of k."""
+    """k(φ(x), φ(x′)) with φ a function or a `Map`, whose parameters are learned with those of k.
+
+    >>> from gramgraph.kernels import Linear
+    >>> Warp(Linear(), lambda X: X**2).gram([[1.0], [2.0]])
+    array([[ 1.,  4.],
+           [ 4., 16.]])
+    """
 
     base: Kernel
     phi: Map
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "phi", as_map(self.phi))
+        super().__post_init__()
 
     def _diag(self, X: Any) -> FloatArray:
         return self.base.diag(self.phi(X))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from gramgraph.typing import Array
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Table", "columns_read", "is_frame", "joined_tables", "names_columns", "reads_everything"]
+__all__ = ["Table", "columns_read", "is_frame", "joined_tables", "names_columns", "own_copy", "reads_everything"]
 
 
 class _Rows:
@@ -176,3 +176,15 @@ def names_columns(kernel: Kernel) -> bool:
 def reads_everything(kernel: Kernel) -> bool:
     """Whether a part of the kernel reads whole points, not some columns."""
     return any(names is None for names in _walk(kernel))
+
+
+def own_copy(found: Any, given: Any) -> Any:
+    """Points that the caller cannot change later: a copy of those parts that are still the caller's own objects."""
+    if isinstance(found, tuple):
+        parts = given if isinstance(given, tuple) and len(given) == len(found) else (given,) * len(found)
+        return tuple(own_copy(a, b) for a, b in zip(found, parts, strict=True))
+    if isinstance(found, Table):
+        return replace(found, arrays={name: np.array(values) for name, values in found.arrays.items()})
+    if isinstance(found, np.ndarray):
+        return found.copy() if not isinstance(given, np.ndarray) or np.may_share_memory(found, given) else found
+    return list(found) if found is given and isinstance(found, list) else found

@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.kernels.inputs import count
+from gramgraph.kernels.tables import own_copy
 from gramgraph.linalg.base import PositiveDefiniteError, check_finite, logger
 from gramgraph.linalg.blocks import select
 from gramgraph.linalg.dense import Dense, DenseFactor
@@ -46,7 +47,7 @@ class NystromMap:
     @classmethod
     def of(cls, kernel: Kernel, landmarks: Any) -> NystromMap:
         """The map through these landmarks, m³/3 operations."""
-        Z = kernel.prepare(landmarks)
+        Z = own_copy(kernel.prepare(landmarks), landmarks)
         kept, W = _inverse_root(kernel.gram(Z, Z))
         return cls(kernel, Z if kept is None else select(Z, kept), W)
 
