@@ -117,12 +117,13 @@ def test_engines_without_best_assignments_say_so():
 
 
 def test_a_graph_too_large_to_be_ordered_is_answered_by_propagation(monkeypatch):
-    from gramgraph.compile import budget
+    from gramgraph.compile import ordering, tree
 
     net = gg.models.ising_grid(6, 6, coupling=0.2, field=0.1)
     wanted = net.query("x1_1")["x1_1"].prob("+1")
     best = net.map_query()
-    monkeypatch.setattr(budget, "MAX_GRAPH", 36**2 / 4 - 1)
+    monkeypatch.setattr(tree, "FEW_NODES", 0)
+    monkeypatch.setattr(ordering, "BYTES_PER_NODE", 1e15)
     again = gg.models.ising_grid(6, 6, coupling=0.2, field=0.1)
     with pytest.raises(BudgetError, match="36 variables"):
         again.query("x1_1", engine="junction_tree")

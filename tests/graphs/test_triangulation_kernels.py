@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramgraph._numerics import clique_forests, triangulation
+from gramgraph._numerics import clique_forests, sparse_elimination, tree_structure, triangulation
+from gramgraph.compile import ordering
 
 
 def csr(sets):
@@ -206,7 +207,8 @@ def test_star_eliminates_its_leaves_first():
 
 SAME_WITHOUT_JIT = """
 import numpy as np
-from gramgraph._numerics import clique_forests, triangulation
+from gramgraph._numerics import clique_forests, sparse_elimination, tree_structure, triangulation
+from gramgraph.compile import ordering
 rng = np.random.default_rng(11)
 n, words = 70, []
 scopes = [rng.choice(n, 3, replace=False) for _ in range(60)]
@@ -239,3 +241,80 @@ def test_same_numbers_without_jit():
         assert done.returncode == 0, done.stderr
         answers.append(done.stdout)
     assert answers[0] == answers[1]
+
+
+@given(problems(), st.integers(0, 2))
+def test_lists_of_neighbors_give_the_order_of_rows_of_bits(problem, mode):
+    n, scopes, sizes, keep, _ = problem
+    log_sizes = np.log(np.array(sizes, float))
+    adj = triangulation.build_adjacency(n, *csr(scopes), keep)
+    ptr, idx = sparse_elimination.neighbor_lists(n, *csr(scopes), keep)
+    graph = literal_graph(n, scopes, keep)
+    assert [set(row) for row in unpack(ptr, idx)] == [graph.get(v, set()) for v in range(n)]
+    assert len(idx) == sum(map(len, graph.values()))
+    expected = triangulation.eliminate(adj, log_sizes, keep, mode, np.zeros(n))
+    end, *found = sparse_elimination.eliminate_sparse(ptr, idx, log_sizes, keep, mode, False, np.inf, 10**6)
+    assert end == sparse_elimination.ALL_GONE
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, b)
+
+
+@given(problems())
+def test_what_needs_no_search_goes_first_and_the_search_goes_on_as_without_it(problem):
+    n, scopes, sizes, keep, _ = problem
+    keep = keep.astype(np.uint8)
+    log_sizes = np.log(np.array(sizes, float))
+    adj = triangulation.build_adjacency(n, *csr(scopes), keep)
+    expected = tree_structure.search_order(adj, log_sizes, keep, np.arange(n), n, -np.inf, 1000, 1e-7)
+    found = ordering.sparse_order(*csr(scopes), log_sizes, keep, 1000, 1e-7)
+    for a, b in zip(expected, found, strict=True):
+        assert np.array_equal(a, b)
+
+
+def grid(rows, columns):
+    at = np.arange(rows * columns).reshape(rows, columns)
+    return [*zip(at[:, :-1].flat, at[:, 1:].flat, strict=True), *zip(at[:-1].flat, at[1:].flat, strict=True)]
+
+
+@pytest.mark.parametrize("limit", ["log size", "room"])
+def test_a_search_without_hope_ends_in_one_clique_that_holds_the_rest(limit, monkeypatch):
+    n, scopes = 144, csr(grid(12, 12))
+    monkeypatch.setattr(ordering, "DENSE_CORE", 0)
+    if limit == "log size":
+        monkeypatch.setattr(ordering, "HOPELESS_LOG_SIZE", 3.0)
+    memory = 1e9 if limit == "log size" else ordering.planning_bytes(n, scopes[0])
+    if limit == "room":
+        monkeypatch.setattr(ordering, "planning_bytes", lambda *_: 1.0)
+        memory = 2.0
+    found = ordering.sparse_order(*scopes, np.full(n, math.log(2)), np.ones(n, np.uint8), 1, 1e-9, memory)
+    cliques = unpack(*clique_forests.maximal_cliques(*found[:3]))
+    assert {v for clique in cliques for v in clique} == set(range(n))
+    assert all(any({a, b} <= set(clique) for clique in cliques) for a, b in grid(12, 12))
+    assert max(map(len, cliques)) > 20
+    chordal = nx.Graph(pair for clique in cliques for pair in itertools.combinations(clique, 2))
+    assert nx.is_chordal(chordal)
+
+
+@pytest.mark.parametrize("kind", ["chain", "tree", "star", "ring", "ladder"])
+def test_large_sparse_graphs_keep_their_width_and_cost_memory_for_edges_only(kind):
+    import tracemalloc
+
+    n = 20_000
+    rng = np.random.default_rng(0)
+    pairs = {
+        "chain": [(v - 1, v) for v in range(1, n)],
+        "tree": [(int(rng.integers(v)), v) for v in range(1, n)],
+        "star": [(0, v) for v in range(1, n)],
+        "ring": [((v - 1) % n, v) for v in range(n)],
+        "ladder": grid(2, n // 2),
+    }[kind]
+    ptr, idx = csr(pairs)
+    log_sizes, keep = np.full(n, math.log(2)), np.ones(n, np.uint8)
+    ordering.sparse_order(*csr(grid(3, 3)), log_sizes[:9], keep[:9], 1, 1e-9)  # compiled before memory is measured
+    tracemalloc.start()
+    found = ordering.sparse_order(ptr, idx, log_sizes, keep, 1, 1e-9)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.diff(found.ptr).max() == (3 if kind in ("ring", "ladder") else 2)
+    assert len(set(found.order.tolist())) == n
+    assert peak <= ordering.planning_bytes(n, ptr)

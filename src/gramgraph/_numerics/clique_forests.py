@@ -18,7 +18,8 @@ MAX_PARENT_CANDIDATES = 256
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def maximal_cliques(order: IntVector, clique_ptr: IntVector, clique_idx: IntVector) -> tuple[IntVector, IntVector]:
-    """Those elimination cliques that lie in no other, in elimination order.
+    """Those elimination cliques that lie in no other, in elimination order; nodes that are not in ``order`` lie in its
+    last clique.
 
     The parent of clique i in the elimination tree is the clique of its next eliminated member, and contains all of
     clique i but ``order[i]``.  A clique lies in another one exactly when it has a child with just one member more.
@@ -26,8 +27,8 @@ def maximal_cliques(order: IntVector, clique_ptr: IntVector, clique_idx: IntVect
     """
     m = len(order)
     top = -1
-    for i in range(m):
-        top = max(top, order[i])
+    for j in range(clique_ptr[m]):
+        top = max(top, clique_idx[j])
     step_of = np.full(top + 1, m, np.int64)
     for i in range(m):
         step_of[order[i]] = i

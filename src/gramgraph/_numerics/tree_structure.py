@@ -141,21 +141,31 @@ def homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n
 
 
 @njit(cache=True, nogil=True)
-def search_order(adjacency, log_sizes, keep, cases, seconds_per_cell):
+def log_sum(a, b):
+    """log(exp(a) + exp(b)) without overflow; either may be -inf."""
+    if a == -np.inf:
+        return b
+    top = max(a, b)
+    return top + np.log(np.exp(a - top) + np.exp(b - top))
+
+
+@njit(cache=True, nogil=True)
+def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, seconds_per_cell):
     """The best of three greedy orders and of randomized restarts: (order, clique_ptr, clique_idx, rule, restarted).
 
-    The number of restarts follows from sizes alone, never from a clock: the same model gives the same tree.
+    The graph may be what is left of one with `n` nodes: `nodes` says which of them, ascending, and `log_before` is the
+    log of the cells of the cliques that are already made. The number of restarts follows from sizes alone, never from a
+    clock: the same model gives the same tree.
     """
-    n = log_sizes.shape[0]
-    noise = np.zeros(n)
+    noise = np.zeros(log_sizes.shape[0])
     order, ptr, idx = eliminate(adjacency, log_sizes, keep, 0, noise)
-    best = total_log_size(ptr, idx, log_sizes)
+    best = log_sum(log_before, total_log_size(ptr, idx, log_sizes))
     rule = 0
     for mode in range(1, 3):
         if best > 2 * HOPELESS_LOG_CELLS:  # no rule makes up for that: the numbers say how far out of reach it is
             break
         other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, mode, noise)
-        size = total_log_size(other_ptr, other_idx, log_sizes)
+        size = log_sum(log_before, total_log_size(other_ptr, other_idx, log_sizes))
         if size < best - 1e-9:
             order, ptr, idx, best, rule = other, other_ptr, other_idx, size, mode
     run = seconds_per_cell * np.exp(min(best, 50.0)) * min(cases, 1000)
@@ -180,13 +190,16 @@ def search_order(adjacency, log_sizes, keep, cases, seconds_per_cell):
                 by_size = np.argsort(sum_of)
                 first, second = by_size[0], by_size[1]
             way = second if attempt % 3 == 0 else first
+        at = 0
         for v in range(n):
             random ^= random << np.uint64(13)  # xorshift
             random ^= random >> np.uint64(7)
             random ^= random << np.uint64(17)
-            noise[v] = scales[way] * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
+            if at < nodes.shape[0] and nodes[at] == v:
+                noise[at] = scales[way] * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
+                at += 1
         other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, rules[way], noise)
-        size = total_log_size(other_ptr, other_idx, log_sizes)
+        size = log_sum(log_before, total_log_size(other_ptr, other_idx, log_sizes))
         sum_of[way] += size
         if size < best - 1e-9:
             order, ptr, idx, best, rule = other, other_ptr, other_idx, size, rules[way]
@@ -195,14 +208,8 @@ def search_order(adjacency, log_sizes, keep, cases, seconds_per_cell):
 
 
 @njit(cache=True, nogil=True)
-def structure(
-    sizes, log_sizes, keep, scope_ptr, scope_idx, use, joint_ptr, joint_idx, masked, cases, seconds_per_cell
-):  # fmt: skip
-    """The junction tree of the factors in use and of the sets wanted jointly, with the layout of its tables.
-
-    A tree too large to be laid out has empty tables (`log_cells` tells).
-    """
-    n = sizes.shape[0]
+def scopes_in_use(scope_ptr, scope_idx, use, joint_ptr, joint_idx):
+    """The scopes of the factors in use and the sets wanted jointly, in CSR."""
     in_use_ptr = np.zeros(scope_ptr.shape[0] + joint_ptr.shape[0] - 1, np.int64)
     in_use_idx = np.empty(scope_idx.shape[0] + joint_idx.shape[0], np.int64)
     k = 0
@@ -220,8 +227,13 @@ def structure(
             at += 1
         k += 1
         in_use_ptr[k] = at
-    adjacency = build_adjacency(n, in_use_ptr[: k + 1], in_use_idx[:at], keep)
-    order, ptr, idx, rule, restarted = search_order(adjacency, log_sizes, keep, cases, seconds_per_cell)
+    return in_use_ptr[: k + 1], in_use_idx[:at]
+
+
+@njit(cache=True, nogil=True)
+def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, ptr, idx, rule, restarted):
+    """The junction tree of an elimination order, with the layout of its tables: see `structure`."""
+    n = sizes.shape[0]
     clique_ptr, clique_idx = maximal_cliques(order, ptr, idx)
     parent, topo = junction_forest(clique_ptr, clique_idx, n, log_sizes)
     log_cells = total_log_size(clique_ptr, clique_idx, log_sizes)
@@ -258,3 +270,20 @@ def structure(
         clique_ptr, clique_idx, parent, topo, log_cells, rule, restarted, ordered, n_sep, table_size, sep_size,
         child_ptr, children, home, mask_home, is_static, mask_offset,
     )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def structure(
+    sizes, log_sizes, keep, scope_ptr, scope_idx, use, joint_ptr, joint_idx, masked, cases, seconds_per_cell
+):  # fmt: skip
+    """The junction tree of the factors in use and of the sets wanted jointly, with the layout of its tables.
+
+    A tree too large to be laid out has empty tables (`log_cells` tells).
+    """
+    n = sizes.shape[0]
+    in_use_ptr, in_use_idx = scopes_in_use(scope_ptr, scope_idx, use, joint_ptr, joint_idx)
+    adjacency = build_adjacency(n, in_use_ptr, in_use_idx, keep)
+    order, ptr, idx, rule, restarted = search_order(
+        adjacency, log_sizes, keep, np.arange(n), n, -np.inf, cases, seconds_per_cell
+    )
+    return lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, ptr, idx, rule, restarted)

@@ -9,13 +9,11 @@ from operator import index
 
 from gramgraph.exceptions import BudgetError, OptionError, listing
 
-__all__ = ["available_memory", "check_budget", "check_graph", "check_memory", "readable"]
+__all__ = ["available_memory", "check_budget", "check_memory", "check_planning", "readable"]
 
 #: Plans below this size are never compared with the memory that is free.
 SMALL_PLAN = 64e6
 SHARE = 0.6
-#: Bytes that a graph may take while its elimination order is chosen: about 130,000 variables.
-MAX_GRAPH = 4 << 30
 
 
 def available_memory() -> float:
@@ -58,18 +56,25 @@ def check_jobs(n_jobs: object) -> None:
         raise OptionError(f"n_jobs is a number of threads from 1, or -1 for all, not {n_jobs!r}")
 
 
-def check_graph(n: int) -> None:
-    """`BudgetError` when choosing an elimination order of n variables would itself take too much memory."""
-    needed = n * n / 4.0  # two copies of n rows of n bits
-    if needed > MAX_GRAPH:
+def check_planning(n: int, needed: float, memory: float | None) -> float:
+    """The bytes that planning may take; `BudgetError` when choosing an order of n variables would take more.
+
+    The limit is `memory`, or 60 % of what is free.
+    """
+    check_memory(memory)
+    room = float(memory) if memory is not None else max(SHARE * available_memory(), SMALL_PLAN)
+    if needed > room:
         raise BudgetError(
-            f"exact inference on {n:,} variables needs {readable(needed)} to choose the order of elimination alone",
+            f"exact inference on {n:,} variables needs {readable(needed)} to choose the order of elimination alone, "
+            f"more than the budget of {readable(room)}",
             bytes=needed,
             remedies=(
+                "ask for fewer targets, so that barren parts of the network can be left out",
+                "raise the budget: memory=… (bytes)",
                 "take an approximate answer: engine='bp' (exact where the graph is a tree)",
-                "ask about a part of the model",
             ),
         )
+    return room
 
 
 def check_budget(needed: float, memory: float | None, clique: Sequence[str], cells: float) -> None:

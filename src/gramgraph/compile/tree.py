@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.compile.budget import check_budget, check_graph, check_memory, readable
+from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
+from gramgraph.compile.ordering import FEW_NODES, sparse_order
 from gramgraph.exceptions import listing
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -210,15 +211,13 @@ def plan_tree(
     columns: Sequence[int] = (),
     prune: bool = False,
     cases: int = 1,
+    memory: float | None = None,
 ) -> TreePlan:
     """Choose an elimination order and make the tree. `cases` says how much a better order would pay.
 
     With `prune`, nodes of a Bayesian network that are no ancestor of a wanted, sliced or masked one are left out:
-    they sum to one. `BudgetError` where the graph alone would fill the memory.
+    they sum to one. `BudgetError` where planning alone would take more than `memory` bytes.
     """
-    from gramgraph._numerics.tree_structure import structure
-
-    check_graph(len(lowered.sizes))
     keep = (lowered.sizes > 1).view(np.uint8)
     use = np.ones(lowered.n_factors, np.uint8)
     if prune and lowered.parents is not None:
@@ -226,11 +225,31 @@ def plan_tree(
     if sliced:
         keep[list(sliced)] = 0
     joint_ptr, joint_idx = _csr([want for want in wants if len(want) > 1])
-    tree = structure(
-        lowered.sizes, lowered.log_sizes, keep, lowered.scope_ptr, lowered.scope_idx, use, joint_ptr, joint_idx,
-        np.array(masked, np.int64), cases, SECONDS_PER_CELL,
-    )  # fmt: skip
-    return TreePlan(lowered, tuple(sliced), tuple(masked), tuple(wants), tuple(columns), keep, use, Tree._make(tree))
+    found = _structure(lowered, keep, use, joint_ptr, joint_idx, np.array(masked, np.int64), cases, memory)
+    return TreePlan(lowered, tuple(sliced), tuple(masked), tuple(wants), tuple(columns), keep, use, found)
+
+
+def _structure(
+    low: Lowered,
+    keep: Array,
+    use: Array,
+    joint_ptr: IntArray,
+    joint_idx: IntArray,
+    masked: IntArray,
+    cases: int,
+    memory: float | None,
+) -> Tree:
+    """The tree and the layout of its tables: small graphs in one call, large ones step by step."""
+    from gramgraph._numerics.tree_structure import lay_out, scopes_in_use, structure
+
+    sizes, log_sizes, scopes = low.sizes, low.log_sizes, (low.scope_ptr, low.scope_idx, use)
+    if len(sizes) <= FEW_NODES:
+        return Tree._make(
+            structure(sizes, log_sizes, keep, *scopes, joint_ptr, joint_idx, masked, cases, SECONDS_PER_CELL)
+        )
+    in_use = scopes_in_use(*scopes, joint_ptr, joint_idx)
+    order = sparse_order(*in_use, log_sizes, keep, cases, SECONDS_PER_CELL, memory)
+    return Tree._make(lay_out(sizes, log_sizes, keep, *scopes, masked, *order))
 
 
 def _prune(lowered: Lowered, touched: set[int], keep: Array, use: Array) -> None:

@@ -220,6 +220,7 @@ def _kept_tree(
     *,
     complete: bool = False,
     keep: bool = True,
+    memory: float | None = None,
 ) -> Kept:
     """A tree, from the model's cache when the same tables were asked for with the same observed variables.
 
@@ -231,8 +232,9 @@ def _kept_tree(
     found: Kept | None = model._plans.get(key)
     if found is None:
         plan = plan_tree(
-            low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases
-        )
+            low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases,
+            memory=memory,
+        )  # fmt: skip
         found = Kept(plan)
         if keep:
             remember(model, key, found, cells=found.cells)
@@ -256,10 +258,12 @@ def _general(
     key = ("general", low.form, question.targets, question.joints)
     found = model._plans.get(key)
     if found is None:
+        if 2 * np.count_nonzero(low.sizes > 1) > GENERAL_CELLS:  # no tree of them has fewer cells
+            return None
         outputs = Outputs.of(model, question.targets, question.joints, ())
         masked = tuple([v for v, size in enumerate(low.sizes[: low.n_visible].tolist()) if size > 1])
         # no case, no search: where a better order would pay, this tree is too large to be used anyway
-        plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns, cases=0)
+        plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns, cases=0, memory=memory)
         found = (_runner(model, Kept(plan), memory) if plan.cells <= GENERAL_CELLS else None, outputs)
         remember(model, key, found)
     runner, outputs = found
@@ -289,7 +293,7 @@ def _jobs(
         yield _sliced_job(model, low, question, every, None, memory, complete)
         return
     patterns, member = _patterns(seen)
-    if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question) > LARGE_CELLS:
+    if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question, memory) > LARGE_CELLS:
         keep = len(patterns) <= KEPT_PATTERNS
         for number, pattern in enumerate(patterns):
             rows = np.flatnonzero(member == number)
@@ -306,10 +310,10 @@ def _patterns(seen: Array) -> tuple[Array, IntArray]:
     return seen[first], member.reshape(-1)
 
 
-def _masked_cells(model: GraphicalModel, low: Lowered, question: Question) -> float:
+def _masked_cells(model: GraphicalModel, low: Lowered, question: Question, memory: float | None) -> float:
     """About how large the tree is from which no observed variable is cut out."""
     outputs = Outputs.of(model, question.targets, question.joints, ())
-    return plan_tree(low, wants=outputs.wants, columns=outputs.columns, cases=0).cells
+    return plan_tree(low, wants=outputs.wants, columns=outputs.columns, cases=0, memory=memory).cells
 
 
 def _sliced_job(
@@ -331,7 +335,7 @@ def _sliced_job(
         masked = tuple(sorted(extra.union(masked)))
     outputs = Outputs.of(model, question.targets, question.joints, sliced)
     cases = question.n_cases if rows is None else len(rows)
-    tree = _kept_tree(model, low, outputs, sliced, masked, cases, complete=complete, keep=keep)
+    tree = _kept_tree(model, low, outputs, sliced, masked, cases, complete=complete, keep=keep, memory=memory)
     runner = _runner(model, tree, memory)
     return _job(runner, outputs, question, rows)
 

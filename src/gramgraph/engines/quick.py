@@ -29,6 +29,7 @@ __all__ = ["quick_query"]
 NOBODY: frozenset[str] = frozenset()
 #: Up to this many combinations of states the joint table is walked through: no tree is planned or compiled.
 JOINT_CELLS = 512
+LOG_JOINT_CELLS = math.log(JOINT_CELLS + 0.5)
 #: A smaller sum may have lost terms to underflow: the tree, which scales its messages, is asked instead.
 SAFE_SUM = 1e-200
 
@@ -134,7 +135,7 @@ def _prepare(model: GraphicalModel, targets: Any) -> _Tree | _Joint | None:
     everything = singles is None
     wanted = tuple(range(len(model._vars))) if singles is None else singles
     low = lower(model)
-    if math.prod(low.sizes.tolist()) <= JOINT_CELLS and low.log_scale > -np.inf:
+    if float(low.log_sizes.sum()) <= LOG_JOINT_CELLS and low.log_scale > -np.inf:
         return _Joint(model, low, Outputs.of(model, wanted, (), ()), everything)
     question = Question(wanted, (), (), np.zeros((1, 0), np.int64))
     try:

@@ -45,7 +45,9 @@ class Session:
         self._model = model
         self._outputs = Outputs.of(model, tuple(range(low.n_visible)), (), ())
         masked = tuple(int(v) for v in np.flatnonzero(low.sizes[: low.n_visible] > 1))
-        self._plan = plan_tree(low, masked=masked, wants=self._outputs.wants, columns=self._outputs.columns)
+        self._plan = plan_tree(
+            low, masked=masked, wants=self._outputs.wants, columns=self._outputs.columns, memory=memory
+        )
         self._plan.check_budget(memory)
         self._work = np.empty(TreeRunner(self._plan, MemoryPool()).memory_size)
         n = self._plan.n_cliques

@@ -1,0 +1,158 @@
+"""Elimination orders of large graphs: what needs no search goes first, on lists of neighbors; the rest is searched."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gramgraph.compile.budget import check_planning
+from gramgraph.typing import Array, FloatArray, IntArray
+
+__all__ = ["FEW_NODES", "Order", "planning_bytes", "sparse_order"]
+
+#: Up to this many nodes the graph is rows of bits from the start.
+FEW_NODES = 1024
+#: So many nodes that need a search are searched as rows of bits, with restarts; more of them on lists of neighbors.
+DENSE_CORE = 16_384
+#: Beyond this log size no order helps: the cliques that are left count as one.
+HOPELESS_LOG_SIZE = 64.0
+#: Bytes that planning takes at its peak, measured on chains, random trees and grids: a variable, a pair inside a scope.
+BYTES_PER_NODE = 420
+BYTES_PER_PAIR = 24
+
+
+class Order(NamedTuple):
+    """An elimination order with its cliques in CSR, and the rule that found it."""
+
+    order: IntArray
+    ptr: IntArray
+    idx: IntArray
+    rule: int
+    restarted: bool
+
+
+def planning_bytes(n: int, scope_ptr: IntArray) -> float:
+    """About how much memory choosing an order takes, before any of it is taken."""
+    lengths = np.diff(scope_ptr).astype(np.float64)
+    return float(BYTES_PER_NODE * n + BYTES_PER_PAIR * (lengths * (lengths - 1.0)).sum())
+
+
+def sparse_order(
+    scope_ptr: IntArray,
+    scope_idx: IntArray,
+    log_sizes: FloatArray,
+    keep: Array,
+    cases: int,
+    seconds_per_cell: float,
+    memory: float | None = None,
+) -> Order:
+    """The order that `_numerics.tree_structure.search_order` finds, on lists of neighbors; `BudgetError` before they
+    would take more than `memory` bytes.
+
+    Nodes whose neighbors are all linked add no edge, whatever else is decided: a tree has no others. What is left when
+    they are gone is searched: as rows of bits, or by the three rules on lists where it is large.
+    """
+    from gramgraph._numerics import sparse_elimination as sparse
+    from gramgraph._numerics.clique_forests import total_log_size
+
+    n = len(log_sizes)
+    room = check_planning(n, planning_bytes(n, scope_ptr), memory)
+    ptr, idx = sparse.neighbor_lists(n, scope_ptr, scope_idx, keep)
+    end, order, clique_ptr, clique_idx = sparse.eliminate_sparse(ptr, idx, log_sizes, keep, 0, True, np.inf, 0)
+    first = Order(order, clique_ptr, clique_idx, 0, False)
+    if end == sparse.ALL_GONE:
+        return first
+    left = keep.astype(np.uint8)
+    left[order] = 0
+    nodes = np.flatnonzero(left)
+    if len(nodes) <= DENSE_CORE:
+        before = total_log_size(clique_ptr, clique_idx, log_sizes)
+        return _joined(first, nodes, _dense(ptr, idx, nodes, log_sizes, before, cases, seconds_per_cell))
+    return _joined(first, nodes, _sparse(ptr, idx, nodes, log_sizes, room))
+
+
+def _dense(
+    ptr: IntArray,
+    idx: Array,
+    nodes: IntArray,
+    log_sizes: FloatArray,
+    before: float,
+    cases: int,
+    seconds_per_cell: float,
+) -> Order:
+    """The search on rows of bits among `nodes`, which are counted anew."""
+    from gramgraph._numerics.tree_structure import search_order
+    from gramgraph._numerics.triangulation import build_adjacency
+
+    n, k = len(log_sizes), len(nodes)
+    inner_ptr, inner_idx = _inside(ptr, idx, nodes)
+    ends = np.empty((len(inner_idx), 2), np.int64)  # each link as a scope of two
+    ends[:, 0] = np.repeat(np.arange(k), np.diff(inner_ptr))
+    ends[:, 1] = inner_idx
+    keep = np.ones(k, np.uint8)
+    rows = build_adjacency(k, np.arange(0, ends.size + 1, 2, dtype=np.int64), ends.reshape(-1), keep)
+    del ends
+    return Order(*search_order(rows, log_sizes[nodes], keep, nodes, n, before, cases, seconds_per_cell))
+
+
+def _sparse(ptr: IntArray, idx: Array, nodes: IntArray, log_sizes: FloatArray, room: float) -> Order:
+    """The best of the three rules on lists of neighbors among `nodes`, which are counted anew."""
+    from gramgraph._numerics import sparse_elimination as sparse
+    from gramgraph._numerics.clique_forests import total_log_size
+
+    inner_ptr, inner_idx = _inside(ptr, idx, nodes)
+    logs, keep = log_sizes[nodes], np.ones(len(nodes), np.uint8)
+    most = int(max(room / 8.0, 2.0 * len(inner_idx) + 64.0))  # entries of four bytes, and a copy while they grow
+    best: Order | None = None
+    best_size = np.inf
+    for rule in range(3):
+        end, order, *cliques = sparse.eliminate_sparse(
+            inner_ptr, inner_idx, logs, keep, rule, False, HOPELESS_LOG_SIZE, most
+        )
+        found = Order(order, *cliques, rule, False)
+        if end != sparse.ALL_GONE:
+            found = _with_rest(found, len(nodes))
+        size = total_log_size(found.ptr, found.idx, logs)
+        if best is None or size < best_size - 1e-9:
+            best, best_size = found, size
+        if size > HOPELESS_LOG_SIZE:  # no rule makes up for that
+            break
+    assert best is not None
+    return best
+
+
+def _inside(ptr: IntArray, idx: Array, nodes: IntArray) -> tuple[IntArray, Array]:
+    """The lists of neighbors among `nodes`, by their place there."""
+    place = np.full(len(ptr) - 1, -1, np.int32)
+    place[nodes] = np.arange(len(nodes), dtype=np.int32)
+    inner = place[idx]
+    inner[np.repeat(place < 0, np.diff(ptr))] = -1  # lists of nodes that are gone
+    kept = inner >= 0
+    ends = np.concatenate([[0], np.cumsum(kept)])[ptr]
+    return np.concatenate([[0], np.cumsum(np.diff(ends)[nodes])]), inner[kept]
+
+
+def _with_rest(found: Order, n: int) -> Order:
+    """The order ended by one clique of all nodes that are left: a table far too large, but a sound tree."""
+    left = np.ones(n, np.bool_)
+    left[found.order] = False
+    rest = np.flatnonzero(left)
+    return Order(
+        np.append(found.order, rest[:1]),
+        np.append(found.ptr, found.ptr[-1] + len(rest)),
+        np.concatenate([found.idx, rest]),
+        found.rule,
+        False,
+    )
+
+
+def _joined(first: Order, nodes: IntArray, then: Order) -> Order:
+    """The order that begins with `first` and goes on with `then`, whose nodes are places in `nodes`."""
+    return Order(
+        np.concatenate([first.order, nodes[then.order]]),
+        np.concatenate([first.ptr, first.ptr[-1] + then.ptr[1:]]),
+        np.concatenate([first.idx, nodes[then.idx]]),
+        then.rule,
+        then.restarted,
+    )
