@@ -1,34 +1,24 @@
-"""How much memory there is, and the error when a plan would not fit."""
+"""How much memory a plan may take, and the error when it would not fit."""
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from numbers import Real
 from operator import index
 
+from gramgraph.compile.free_memory import available_memory
 from gramgraph.exceptions import BudgetError, OptionError, listing
 
-__all__ = ["available_memory", "check_budget", "check_memory", "check_planning", "readable"]
+__all__ = ["available_memory", "budget_of", "check_budget", "check_memory", "check_planning", "readable"]
 
 #: Plans below this size are never compared with the memory that is free.
 SMALL_PLAN = 64e6
 SHARE = 0.6
 
 
-def available_memory() -> float:
-    """Bytes that can be taken without swapping."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as lines:
-            for line in lines:
-                if line.startswith("MemAvailable:"):
-                    return float(line.split()[1]) * 1024
-    except (OSError, ValueError, IndexError):
-        pass
-    try:
-        return 0.5 * float(os.sysconf("SC_PHYS_PAGES")) * float(os.sysconf("SC_PAGE_SIZE"))
-    except (OSError, ValueError, AttributeError):
-        return 4e9
+def budget_of(memory: float | None) -> float:
+    """Bytes that may be used: `memory`, or 60 % of what is free."""
+    return float(memory) if memory is not None else SHARE * available_memory()
 
 
 def readable(size: float) -> str:
@@ -56,13 +46,13 @@ def check_jobs(n_jobs: object) -> None:
         raise OptionError(f"n_jobs is a number of threads from 1, or -1 for all, not {n_jobs!r}")
 
 
-def check_planning(n: int, needed: float, memory: float | None) -> float:
-    """The bytes that planning may take; `BudgetError` when choosing an order of n variables would take more.
-
-    The limit is `memory`, or 60 % of what is free.
-    """
+def check_planning(n: int, needed: float, memory: float | None) -> None:
+    """`BudgetError` when choosing an order of n variables would take more than `memory` (default: 60 % of what is
+    free)."""
     check_memory(memory)
-    room = float(memory) if memory is not None else max(SHARE * available_memory(), SMALL_PLAN)
+    if memory is None and needed < SMALL_PLAN:
+        return
+    room = budget_of(memory)
     if needed > room:
         raise BudgetError(
             f"exact inference on {n:,} variables needs {readable(needed)} to choose the order of elimination alone, "
@@ -74,16 +64,14 @@ def check_planning(n: int, needed: float, memory: float | None) -> float:
                 "take an approximate answer: engine='bp' (exact where the graph is a tree)",
             ),
         )
-    return room
 
 
 def check_budget(needed: float, memory: float | None, clique: Sequence[str], cells: float) -> None:
     """Raise `BudgetError` when `needed` bytes exceed `memory` (default: 60 % of what is free)."""
     check_memory(memory)
-    if memory is None:
-        if needed < SMALL_PLAN:
-            return
-        memory = SHARE * available_memory()
+    if memory is None and needed < SMALL_PLAN:
+        return
+    memory = budget_of(memory)
     if needed <= memory:
         return
     raise BudgetError(

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramgraph.compile.budget import check_planning
+from gramgraph.compile.budget import budget_of, check_planning
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["FEW_NODES", "Order", "planning_bytes", "sparse_order"]
@@ -57,7 +57,7 @@ def sparse_order(
     from gramgraph._numerics.clique_forests import total_log_size
 
     n = len(log_sizes)
-    room = check_planning(n, planning_bytes(n, scope_ptr), memory)
+    check_planning(n, planning_bytes(n, scope_ptr), memory)
     ptr, idx = sparse.neighbor_lists(n, scope_ptr, scope_idx, keep)
     end, order, clique_ptr, clique_idx = sparse.eliminate_sparse(ptr, idx, log_sizes, keep, 0, True, np.inf, 0)
     first = Order(order, clique_ptr, clique_idx, 0, False)
@@ -69,7 +69,7 @@ def sparse_order(
     if len(nodes) <= DENSE_CORE:
         before = total_log_size(clique_ptr, clique_idx, log_sizes)
         return _joined(first, nodes, _dense(ptr, idx, nodes, log_sizes, before, cases, seconds_per_cell))
-    return _joined(first, nodes, _sparse(ptr, idx, nodes, log_sizes, room))
+    return _joined(first, nodes, _sparse(ptr, idx, nodes, log_sizes, budget_of(memory)))
 
 
 def _dense(
@@ -107,10 +107,10 @@ def _sparse(ptr: IntArray, idx: Array, nodes: IntArray, log_sizes: FloatArray, r
     best: Order | None = None
     best_size = np.inf
     for rule in range(3):
-        end, order, *cliques = sparse.eliminate_sparse(
+        end, order, clique_ptr, clique_idx = sparse.eliminate_sparse(
             inner_ptr, inner_idx, logs, keep, rule, False, HOPELESS_LOG_SIZE, most
         )
-        found = Order(order, *cliques, rule, False)
+        found = Order(order, clique_ptr, clique_idx, rule, False)
         if end != sparse.ALL_GONE:
             found = _with_rest(found, len(nodes))
         size = total_log_size(found.ptr, found.idx, logs)

@@ -247,8 +247,8 @@ def _structure(
         return Tree._make(
             structure(sizes, log_sizes, keep, *scopes, joint_ptr, joint_idx, masked, cases, SECONDS_PER_CELL)
         )
-    in_use = scopes_in_use(*scopes, joint_ptr, joint_idx)
-    order = sparse_order(*in_use, log_sizes, keep, cases, SECONDS_PER_CELL, memory)
+    in_use_ptr, in_use_idx = scopes_in_use(*scopes, joint_ptr, joint_idx)
+    order = sparse_order(in_use_ptr, in_use_idx, log_sizes, keep, cases, SECONDS_PER_CELL, memory)
     return Tree._make(lay_out(sizes, log_sizes, keep, *scopes, masked, *order))
 
 

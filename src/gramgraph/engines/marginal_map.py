@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from gramgraph.answers import Assignment
-from gramgraph.compile.budget import SHARE, available_memory
+from gramgraph.compile.budget import budget_of
 from gramgraph.engines.cases import Observed, check_tables
 from gramgraph.engines.contraction import Contraction, components, contract, table_size
 from gramgraph.engines.elimination import Sources
@@ -75,7 +75,7 @@ def marginal_map(
     constant, pieces = _pieces(model, wanted, observed)
     if constant == -inf:
         raise_impossible(model, question)
-    limit = SHARE * available_memory() if memory is None else memory
+    limit = budget_of(memory)
     solved: dict[Var, int] = {}
     searches: list[_Search] = []
     for factors in pieces:
