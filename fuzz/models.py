@@ -58,8 +58,8 @@ class Fault:
 
     def __str__(self) -> str:
         alone = f"python -m fuzz.models --kinds {self.kind} --replay {self.seed}:{self.number}"
-        lines = [f"FAULT in {self.kind}: {self.what}", f"  {type(self.error).__name__}: {str(self.error)[:600]}"]
-        lines += ["  " + line for line in self.about.splitlines()]
+        lines = [f"FAULT in {self.kind}: {self.what:.400}", f"  {type(self.error).__name__}: {str(self.error)[:600]}"]
+        lines += [f"  {line:.240}" for line in self.about.splitlines()]
         return "\n".join([*lines, f"  again: {alone}   (this question alone: {self.seed}:{self.number}:{self.trial})"])
 
 
