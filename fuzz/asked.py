@@ -82,7 +82,7 @@ def draw_given(
             given.evidence[var.name] = label
             given.hard[i] = seen[i]
             given.add(i, log(np.arange(var.size) == seen[i]))
-            if rng.random() < 0.05:
+            if plain < 1.0 and rng.random() < 0.05:
                 _virtual(rng, given, i, var, reach)
         elif sort == "nothing":
             given.evidence[var.name] = rng.choice(np.array([None, float("nan")], dtype=object))
