@@ -3,7 +3,7 @@
 #   make test       lint, format, types, layers, tests (what .ci/run calls)
 #   make test-all   the same with the slow tests
 #   make bench      ratios against other libraries, as Markdown
-#   make fuzz       ten minutes of broken files for every parser
+#   make fuzz       ten minutes of broken files for every parser, and of random models against the truth
 # PYTHON=python3.12 make demo   chooses the interpreter; VENV=/elsewhere the folder of the environment.
 
 SHELL := /bin/bash
@@ -67,6 +67,7 @@ bench: $(VENV)/.stamp-bench
 
 fuzz: $(VENV)/.stamp-dev
 	$(BIN)/python fuzz/fuzz_parsers.py --seconds $(FUZZ_SECONDS)
+	$(BIN)/python -m fuzz.models --seconds $(FUZZ_SECONDS) --seed $$RANDOM
 
 format: $(VENV)/.stamp-dev
 	$(BIN)/ruff check --fix .

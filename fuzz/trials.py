@@ -20,6 +20,8 @@ __all__ = ["KINDS", "Kind", "Trial", "Wrong", "close", "load_kind"]
 KINDS: dict[str, str] = {
     "tables": "fuzz.discrete:tables",
     "extreme": "fuzz.discrete:extreme",
+    "soft": "fuzz.soft:trials",
+    "approximate": "fuzz.approximate:trials",
 }
 
 
