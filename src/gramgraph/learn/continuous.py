@@ -22,7 +22,7 @@ from gramgraph.data.stream import is_stream, read_table, stream_names
 from gramgraph.engines.continuous.door import RealQuestion, layout_of, read_question
 from gramgraph.exceptions import OptionError, StateError, VariableError, did_you_mean
 from gramgraph.learn.em import EMReport
-from gramgraph.learn.linear import LinearGaussianPrior, moments, regress
+from gramgraph.learn.linear import LinearGaussianPrior, Reference, at_least, moments, regress
 from gramgraph.learn.parameters import states_from
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray, RandomState
@@ -192,6 +192,7 @@ class Learner:
         self.prior, self.ess = prior, ess
         self._check_prior()
         self.complete = not np.isnan(question.X).any() and not (question.codes < 0).any()
+        self._references: dict[int, Reference] = {}
 
     def _check_prior(self) -> None:
         given = self.prior.values() if isinstance(self.prior, Mapping) else [self.prior]
@@ -222,8 +223,55 @@ class Learner:
 
     def from_complete(self, X: FloatArray, codes: IntArray) -> BayesianNetwork:
         """Every conditional from rows without gaps."""
-        made = [self._estimate(v, self._statistics(v, X, codes), X, codes) for v in range(len(self.net._vars))]
+        made = [
+            self._estimate(v, self._statistics(v, X, codes), self.fill(v, codes)) for v in range(len(self.net._vars))
+        ]
         return self._network(made)
+
+    def fill(self, v: int, codes: IntArray) -> FloatArray | None:
+        """For each configuration of the discrete parents by how much weight it is filled up; None
+        where that is no question. A row with a gap may belong to every configuration that agrees with the rest."""
+        labelled, _ = self.family(v)
+        var = self.net._vars[v]
+        if not labelled or var.is_discrete or self._special(v) or self._prior_of(var) is not None:
+            return None
+        seen = codes[self.w > 0][:, [self.place[p] for p in labelled]]
+        rows = np.zeros(tuple(self.net._vars[p].size for p in labelled))
+        for kind, count in zip(*np.unique(seen, axis=0, return_counts=True), strict=True):
+            rows[tuple(slice(None) if code < 0 else code for code in kind)] += count
+        return np.maximum(self.reference(v).rows_needed - rows, 0.0) * (float(self.w.sum()) / len(seen))
+
+    def reference(self, v: int) -> Reference:
+        """The regression that groups are held against, from the cells that are there; it does not change during EM."""
+        found = self._references.get(v)
+        if found is None:
+            found = self._references[v] = self._reference(v)
+        return found
+
+    def _reference(self, v: int) -> Reference:
+        labelled, real = self.family(v)
+        Z = self.question.X[:, self.layout.of([*real, v])]
+        d, k = Z.shape[1], self.net._vars[v].dimension
+        used = self.w > 0
+        whole = ~np.isnan(Z).any(axis=1) & used
+        rows = int(whole.sum())
+        if rows <= d and rows < used.sum():  # too few rows show all columns: each by itself
+            own = [_own_moments(column, self.w) for column in Z.T]
+            return Reference.of(np.array([m for m, _ in own]), np.diag([c for _, c in own]), k, rows)
+        n, mean, S = moments(Z[whole], self.w[whole])
+        if not labelled:
+            return Reference.of(mean, S / n, k, rows)
+        codes = self.question.codes[:, [self.place[p] for p in labelled]]
+        whole &= (codes >= 0).all(axis=1)
+        Z, w = Z[whole], self.w[whole]
+        _, which = np.unique(codes[whole], axis=0, return_inverse=True)
+        which = which.reshape(-1)
+        groups = int(which.max()) + 1 if len(which) else 0
+        total = np.bincount(which, w, groups)
+        centers = np.array([np.bincount(which, w * column, groups) for column in Z.T]) / total
+        off = Z - centers.T[which]
+        within = off.T @ (w[:, None] * off) * (rows / n)
+        return Reference.of(mean, S / n, k, rows, within, len(Z) - groups * (d - k + 1))
 
     def _network(self, made: list[Conditional]) -> BayesianNetwork:
         net = self.net
@@ -259,48 +307,67 @@ class Learner:
 
     # ------------------------------------------------------------------------------------------ estimates
 
-    def _estimate(self, v: int, s: Statistics | None, X: Any = None, codes: Any = None) -> Conditional:
+    def _estimate(
+        self, v: int, s: Statistics | None, fill: FloatArray | None = None, before: Any = None
+    ) -> Conditional:
         var = self.net._vars[v]
         parents = tuple(self.net._vars[p] for p in self.net._parents[v])
         if s is None:
             return self._fit_rows(v, var, parents)
         if var.is_discrete:
             return self._table(var, parents, s.n)
-        return self._linear(v, var, parents, s)
+        return self._linear(v, var, parents, s, fill, before)
 
     def _table(self, var: Var, parents: tuple[Var, ...], counts: FloatArray) -> Table:
-        prior = self._prior_of(var)
-        extra = 0.0
-        if prior == "bdeu":
-            extra = self.ess / counts.size
-        elif prior == "k2":
-            extra = 1.0
-        elif prior is not None:
-            extra = float(prior)
-        counts = counts + extra
+        counts = counts + self._pseudo_count(var, counts.size)
         sums = counts.sum(axis=-1, keepdims=True)
         return Table(var, parents, np.where(sums > 0, counts / np.where(sums > 0, sums, 1.0), 1.0 / var.size))
 
-    def _linear(self, v: int, var: Var, parents: tuple[Var, ...], s: Statistics) -> Conditional:
-        labelled, _ = self.family(v)
+    def _pseudo_count(self, var: Var, cells: int) -> float:
+        prior = self._prior_of(var)
+        if prior == "bdeu":
+            return self.ess / cells
+        return 1.0 if prior == "k2" else 0.0 if prior is None else float(prior)
+
+    def _linear(
+        self, v: int, var: Var, parents: tuple[Var, ...], s: Statistics, fill: FloatArray | None, before: Any
+    ) -> Conditional:
+        """`before` is the conditional that a step of EM starts from."""
         k, prior = var.dimension, self._prior_of(var)
         d = s.mean.shape[-1]
-        pooled = _pool(s)
         W, b = np.zeros((*s.n.shape, k, d - k)), np.zeros((*s.n.shape, k))
         S = np.zeros((*s.n.shape, k, k))
         for at in np.ndindex(s.n.shape):
             n = float(s.n[at])
-            if prior is None and n < d + 1e-9 and labelled:  # too few rows of this configuration: those of all
-                W[at], b[at], S[at] = regress(*pooled, k)
-                if n > 0:
-                    b[at] = s.mean[at][d - k :] - W[at] @ s.mean[at][: d - k]
-            elif n > 0 or prior is not None:
+            if prior is not None:
                 W[at], b[at], S[at] = regress(n, s.mean[at], s.S[at], k, prior)
-            if not S[at].any() and labelled:
-                S[at] = regress(*pooled, k)[2]
-        if labelled:
+                if before is not None and not prior.has_mean(n):
+                    S[at] = before.covariance[at]  # what stands in for the mean need not raise the objective of EM
+            elif fill is not None:
+                W[at], b[at], S[at] = self.reference(v).group(n, s.mean[at], s.S[at], float(fill[at]))
+            else:
+                W[at], b[at], S[at] = regress(n, s.mean[at], s.S[at], k)
+                S[at] = at_least(S[at], self.reference(v).floor)
+        if fill is not None or self.family(v)[0]:
             return ConditionalLinearGaussian(var, parents, W, b, S)
         return LinearGaussian(var, parents, W, b, S)
+
+    def log_prior(self, net: BayesianNetwork, fills: list[FloatArray | None]) -> float:
+        """What EM adds to the log-likelihood, up to a constant: pseudo-counts, prior densities, rows filled up."""
+        total = 0.0
+        for v, (var, c, fill) in enumerate(zip(net._vars, net._conditionals, fills, strict=True)):
+            if isinstance(c, Table):
+                extra = self._pseudo_count(var, c.table().size)
+                total += extra * float(np.log(c.table()).sum()) if extra else 0.0
+            elif isinstance(c, (LinearGaussian, ConditionalLinearGaussian)):
+                prior = self._prior_of(var)
+                for at in np.ndindex(c.covariance.shape[:-2]):
+                    one = c.coefficients[at], c.intercept[at], c.covariance[at]
+                    if prior is not None:
+                        total += prior.penalty(*one)
+                    elif fill is not None and fill[at] > 0:
+                        total += float(fill[at]) * self.reference(v).log_density(one[0], one[2])
+        return total
 
     def _fit_rows(self, v: int, var: Var, parents: tuple[Var, ...]) -> Conditional:
         own = self.net._conditionals[v]
@@ -341,9 +408,10 @@ class Learner:
         return Softmax(var, parents, W, b)
 
 
-def _pool(s: Statistics) -> tuple[float, FloatArray, FloatArray]:
-    """Moments around the means of the configurations, added up: common slopes, own levels."""
-    n = float(s.n.sum())
-    d = s.mean.shape[-1]
-    mean = (s.n[..., None] * s.mean).reshape(-1, d).sum(axis=0) / max(n, 1e-300)
-    return n, mean, s.S.reshape(-1, d, d).sum(axis=0)
+def _own_moments(column: FloatArray, w: FloatArray) -> tuple[float, float]:
+    """Mean and variance of the cells that are there; 0 and 1 of a hidden variable."""
+    shown = ~np.isnan(column) & (w > 0)
+    if not shown.any():
+        return 0.0, 1.0
+    n, mean, S = moments(column[shown, None], w[shown])
+    return float(mean[0]), float(S[0, 0]) / n

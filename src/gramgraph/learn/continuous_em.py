@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.exceptions import ModelError, OptionError, listing
+from gramgraph.exceptions import ModelError, ModelWarning, OptionError, listing
 from gramgraph.learn.continuous import Learner, Statistics
-from gramgraph.learn.em import EMReport
+from gramgraph.learn.em import OBJECTIVES, EMReport
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
 __all__ = ["expected_statistics", "fit_em"]
+
+#: Relative error of the objective that rounding explains.
+ROUNDING = 1e-7
 
 
 def fit_em(
@@ -34,23 +38,53 @@ def fit_em(
     best: tuple[BayesianNetwork, EMReport] | None = None
     with reporting(progress, restarts * max_iter) as report:
         for attempt in range(restarts):
-            net = _start(learner, rng)
-            trace: list[float] = []
-            converged = False
-            for step in range(max_iter):
-                statistics, log_likelihood = expected_statistics(learner, net)
-                trace.append(log_likelihood)
-                if len(trace) > 1 and trace[-1] - trace[-2] < tol * float(learner.w.sum()):
-                    converged = True
-                    break
-                net = learner._network([learner._estimate(v, s) for v, s in enumerate(statistics)])
+
+            def tell(step: int, attempt: int = attempt) -> None:
                 if report is not None:
-                    report(attempt * max_iter + step + 1)
-            made = EMReport(trace[-1], tuple(trace), converged, restarts)
-            if best is None or trace[-1] > best[1].trace[-1]:
+                    report(attempt * max_iter + step)
+
+            net, made = _climb(learner, _start(learner, rng), max_iter, tol, restarts, tell)
+            if best is None or made.trace[-1] > best[1].trace[-1]:
                 best = net, made
     assert best is not None
     return best
+
+
+def _climb(
+    learner: Learner, net: BayesianNetwork, max_iter: int, tol: float, restarts: int, tell: Any
+) -> tuple[BayesianNetwork, EMReport]:
+    """Steps from a network on, each of which raises the objective, until one gains less than `tol` a row."""
+    fills = [learner.fill(v, learner.question.codes) for v in range(len(net._vars))]
+    priors = [learner._prior_of(var) is not None for var in net._vars]
+    what = OBJECTIVES[any(priors) or any(fill is not None and bool(fill.any()) for fill in fills)]
+    trace: list[float] = []
+    log_likelihood, converged, before = -np.inf, False, net
+    for step in range(max_iter):
+        statistics, found = expected_statistics(learner, net)
+        value = found + learner.log_prior(net, fills)
+        gain = value - trace[-1] if trace else np.inf
+        if gain < 0:  # rounding at the summit; more than that is no step of EM, and is not taken
+            converged, net = gain > -ROUNDING * max(abs(value), float(learner.w.sum())), before
+            if not converged:
+                warnings.warn(_fell(gain), ModelWarning, stacklevel=5)
+            break
+        trace.append(value)
+        log_likelihood = found
+        if gain < tol * float(learner.w.sum()):
+            converged = True
+            break
+        before = net
+        families = zip(statistics, fills, net._conditionals, strict=True)
+        net = learner._network([learner._estimate(v, *one) for v, one in enumerate(families)])
+        tell(step + 1)
+    return net, EMReport(log_likelihood, tuple(trace), converged, restarts, what)
+
+
+def _fell(gain: float) -> str:
+    return (
+        f"EM stopped before a step that would lower its objective by {-gain:.3g}: the numbers are too extreme for it. "
+        "Bring the columns to similar scales, or give a prior (gg.LinearGaussianPrior)"
+    )
 
 
 def _start(learner: Learner, rng: np.random.Generator) -> BayesianNetwork:

@@ -21,16 +21,23 @@ __all__ = ["EMReport", "expected_counts", "fit_em"]
 
 #: Rows that are answered together: their joint tables are held in memory.
 ROWS = 2048
+#: What EM climbs, without and with a prior.
+OBJECTIVES = ("log-likelihood", "log-likelihood + log prior")
 
 
 @dataclass(frozen=True)
 class EMReport:
-    """How EM went: `trace[i]` is the objective (log-likelihood plus log prior) before step i + 1."""
+    """How EM went: `trace[i]` is the objective before step i + 1; it never falls.
+
+    `objective` says what that is: "log-likelihood", or "log-likelihood + log prior" (up to a constant) where a prior
+    was given or groups of few rows were filled up.
+    """
 
     log_likelihood: float
     trace: tuple[float, ...]
     converged: bool
     restarts: int
+    objective: str = "log-likelihood"
 
     @property
     def n_iter(self) -> int:
@@ -45,7 +52,7 @@ class EMReport:
             ax = plt.subplots()[1]
         ax.plot(range(len(self.trace)), self.trace, marker=".")
         ax.set_xlabel("step")
-        ax.set_ylabel("log-likelihood + log prior")
+        ax.set_ylabel(self.objective)
         return ax
 
 
@@ -122,7 +129,8 @@ def fit_em(
                     report(attempt * max_iter + step)
 
             found, trace, log_likelihood, converged, stopped = _climb(start, rows, extra, max_iter, tol, tell)
-            made = EMReport(log_likelihood, tuple(trace), converged, restarts)
+            what = OBJECTIVES[any(bool(more.any()) for more in extra)]
+            made = EMReport(log_likelihood, tuple(trace), converged, restarts, what)
             if best is None or trace[-1] > best[1].trace[-1]:
                 best = (found, made)
             if stopped:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
 from gramgraph.exceptions import OptionError, did_you_mean
+from gramgraph.learn.linear import FEW, FLOOR, GROUP_FLOOR, common_spread
 from gramgraph.learn.mixed_table import MixedTable
-from gramgraph.typing import FloatArray
+from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["REAL_SCORES", "MixedScores"]
 
@@ -19,20 +21,18 @@ REAL_SCORES = ("bic", "aic", "log_likelihood", "bge")
 #: A family with more parameters is not considered.
 MAX_PARAMETERS = 100_000
 LOG_2PI = math.log(2.0 * math.pi)
-#: Of a column's variance: what is left unexplained is never taken for less, so that exact relations stay finite.
-FLOOR = 1e-12
 
 
 class MixedScores:
     """Scores of families with real-valued variables, each computed once.
 
     A real child is Gaussian with a mean that is linear in its real parents, with its own coefficients and variance in
-    every combination of its discrete parents (those that too few rows show share slopes and variance, as in
-    `BayesianNetwork.fit`); a discrete child has discrete parents only. The likelihood is the largest one; bic takes off
-    ½ log n, aic 1, for each parameter. "bge" is the log marginal likelihood under a normal–Wishart prior with mean at
-    the sample mean (weight 1), d + 2 degrees of freedom for d columns, and parameter matrix I / 2; Markov equivalent
-    graphs have equal scores. Sources: D. Geiger, D. Heckerman, Ann. Statist. 2002; J. Kuipers, G. Moffa,
-    D. Heckerman, Ann. Statist. 2014.
+    every combination of its discrete parents; a discrete child has discrete parents only. The likelihood is that of the
+    conditional that `BayesianNetwork.fit` returns: the largest one, but for groups of few rows or without spread, of
+    which `gramgraph.learn.linear` tells. bic takes off ½ log n, aic 1, for each parameter. "bge" is the log marginal
+    likelihood under a normal–Wishart prior with mean at the sample mean (weight 1), d + 2 degrees of freedom for d
+    columns, and parameter matrix I / 2; Markov equivalent graphs have equal scores. Sources: D. Geiger, D. Heckerman,
+    Ann. Statist. 2002; J. Kuipers, G. Moffa, D. Heckerman, Ann. Statist. 2014.
     Cost of a family: O(m³) for m parents when all columns are real, else one pass over the rows.
 
     >>> import numpy as np, pandas as pd
@@ -78,7 +78,7 @@ class MixedScores:
         out = np.ones(len(self._real))
         for v in np.flatnonzero(self._real):
             spread = math.sqrt(float(self._w @ (self.table.columns[v] - self._center[v]) ** 2) / self._n)
-            out[v] = spread if spread > 1e-12 * abs(self._center[v]) else 1.0
+            out[v] = spread if spread > 1e-12 * abs(self._center[v]) else abs(self._center[v]) or 1.0
         return out
 
     @cached_property
@@ -153,27 +153,35 @@ class MixedScores:
     def _conditional(self, child: int, labelled: list[int], real: list[int]) -> float:
         """Log-likelihood with own coefficients in every combination of the discrete parents."""
         which, q = self.table.configurations(labelled)
-        n = np.bincount(which, self._w, q)
-        used = n > 0
+        n: FloatArray = np.bincount(which, self._w, q).astype(np.float64)
         Z = np.array([self._columns[v] for v in (*real, child)])
         d = len(Z)
-        mean = np.array([np.bincount(which, self._w * z, q) for z in Z]) / np.where(used, n, 1.0)
+        mean = np.array([np.bincount(which, self._w * z, q) for z in Z]) / np.where(n > 0, n, 1.0)
         Z = Z - mean[:, which]
         S = np.empty((q, d, d))
         for i in range(d):
             for j in range(i + 1):
                 S[:, i, j] = S[:, j, i] = np.bincount(which, self._w * Z[i] * Z[j], q)
-        pooled = S.sum(axis=0)
-        enough = n >= d + 1
-        total = math.fsum(_log_density(float(n[at]), _residual(S[at])) for at in np.flatnonzero(enough))
-        if (used & ~enough).any():  # slopes and variance of all rows, levels of their own
-            slopes = _slopes(pooled)
-            spread = max(_residual(pooled) / self._n, FLOOR)
-            v = np.append(-slopes, 1.0)
-            few = used & ~enough
-            squares = float(np.einsum("i,qij,j->q", v, S, v)[few].sum())
-            total += -0.5 * float(n[few].sum()) * (LOG_2PI + math.log(spread)) - 0.5 * squares / spread
+        counted = self._w > 0
+        rows = np.bincount(which if counted.all() else which[counted], minlength=q)
+        common = self._common_spread([*real, child], S.sum(axis=0), rows)
+        floor = GROUP_FLOOR * max(_residual(common), FLOOR) + FLOOR
+        enough = rows >= d + FEW
+        few = (rows > 0) & ~enough
+        squares = _residuals(S[enough])
+        total = _log_likelihood(n[enough], squares, np.maximum(squares / n[enough], floor))
+        if few.any():
+            more = (d + FEW - rows[few]) * (self._n / rows.sum())
+            total += _filled(n[few], S[few], more, common, floor)
         return total
+
+    def _common_spread(self, at: list[int], within: FloatArray, rows: IntArray) -> FloatArray:
+        """Spread around the means of groups, as `Reference.of` takes it, in units of the columns."""
+        n = int(rows.sum())
+        C = self.moments[np.ix_(at, at)] / self._n
+        if n <= len(at):
+            C = np.diag(np.diag(C))
+        return common_spread(C, n, within * (n / self._n), n - int(np.count_nonzero(rows)) * len(at))
 
     @cached_property
     def _bge_matrix(self) -> FloatArray:
@@ -204,6 +212,14 @@ class MixedScores:
         )
 
 
+def _filled(n: FloatArray, S: FloatArray, more: FloatArray, common: FloatArray, floor: float) -> float:
+    """Log-likelihood of groups whose coefficients and variances are those of their rows and of `more` common ones."""
+    T = S + more[:, None, None] * common
+    V = np.array([np.append(-_slopes(one), 1.0) if len(one) > 1 else np.ones(1) for one in T])
+    spread = np.maximum(np.einsum("qi,qij,qj->q", V, T, V) / (n + more), floor)
+    return _log_likelihood(n, _clean(np.einsum("qi,qij,qj->q", V, S, V), S[:, -1, -1]), spread)
+
+
 def _slopes(S: FloatArray) -> FloatArray:
     """Coefficients of the last variable on the others, from second moments (collinear ones share by a faint ridge)."""
     A = S[:-1, :-1]
@@ -221,9 +237,35 @@ def _residual(S: FloatArray) -> float:
     """Σ of squares that the others leave of the last variable."""
     if len(S) == 1:
         return float(S[0, 0])
-    return max(float(S[-1, -1] - S[:-1, -1] @ _slopes(S)), 0.0)
+    return float(_clean(S[-1, -1] - S[:-1, -1] @ _slopes(S), S[-1, -1]))
+
+
+def _residuals(S: FloatArray) -> FloatArray:
+    """`_residual` of many matrices."""
+    if S.shape[1] == 1:
+        return S[:, 0, 0]
+    try:
+        L = np.linalg.cholesky(S[:, :-1, :-1])
+        own = np.diagonal(S, axis1=1, axis2=2)[:, :-1]
+        if (np.diagonal(L, axis1=1, axis2=2) ** 2 > FLOOR * own).all():
+            x = np.linalg.solve(L, S[:, :-1, -1:])[..., 0]
+            return _clean(S[:, -1, -1] - (x**2).sum(axis=1), S[:, -1, -1])
+    except np.linalg.LinAlgError:
+        pass
+    return np.array([_residual(one) for one in S])
+
+
+def _clean(left: Any, whole: Any) -> FloatArray:
+    """What is left of sums of squares, without what rounding may have left."""
+    return np.where(left > 1e-14 * whole, left, 0.0)
+
+
+def _log_likelihood(n: FloatArray, squares: FloatArray, spread: FloatArray) -> float:
+    """Of groups of n residuals with these sums of squares under these variances."""
+    return float(-0.5 * (n * (LOG_2PI + np.log(spread)) + squares / spread).sum())
 
 
 def _log_density(n: float, squares: float) -> float:
-    """Largest log-likelihood of n Gaussian residuals with this sum of squares."""
-    return -0.5 * n * (LOG_2PI + 1.0 + math.log(max(squares / n, FLOOR)))
+    """Largest log-likelihood of n Gaussian residuals with this sum of squares, in units of their column."""
+    spread = max(squares / n, FLOOR)
+    return -0.5 * (n * (LOG_2PI + math.log(spread)) + squares / spread)

@@ -11,7 +11,7 @@ from gramgraph.conditionals import LinearGaussian
 from gramgraph.data.moments import moments_of
 from gramgraph.data.stream import is_stream, stream_names
 from gramgraph.exceptions import VariableError
-from gramgraph.learn.linear import LinearGaussianPrior, regress
+from gramgraph.learn.linear import LinearGaussianPrior, Reference, at_least, regress
 from gramgraph.models import BayesianNetwork
 
 __all__ = ["fit_gaussian_stream"]
@@ -40,7 +40,10 @@ def fit_gaussian_stream(
     made = []
     for v, var in enumerate(net._vars):
         at = [*net._parents[v], v]
-        W, b, S = regress(float(found.n), found.mean[at], found.scatter[np.ix_(at, at)], 1, prior)
+        mean, scatter = found.mean[at], found.scatter[np.ix_(at, at)]
+        W, b, S = regress(float(found.n), mean, scatter, 1, prior)
+        if prior is None:
+            S = at_least(S, Reference.of(mean, scatter / found.n, 1, found.n).floor)
         made.append(LinearGaussian(var, tuple(net._vars[p] for p in net._parents[v]), W, b, S))
     return BayesianNetwork.from_parts(
         net._vars, made, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False

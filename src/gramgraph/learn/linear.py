@@ -1,7 +1,20 @@
-"""Linear Gaussian conditionals from second moments: maximum likelihood, or a conjugate prior."""
+"""Linear Gaussian conditionals from second moments: maximum likelihood, or a conjugate prior.
+
+One rule for groups (configurations of discrete parents) with few rows or no spread, the same in `fit`, in EM and in the
+scores of structures:
+
+* A group that fewer than d + `FEW` rows show (d: real parents and child) is filled up to so many with rows that spread
+  around its own mean as rows spread in all groups together. Where means and slopes of the groups take more than half of
+  the rows (a label for every row), that cannot be told, and the spread of all rows stands in for what is missing.
+* The variance of a group is not taken for less than `GROUP_FLOOR` times that common one and `FLOOR` times the column's
+  together, so that readings that are all equal have a density.
+
+Everything else is maximum likelihood.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +23,14 @@ import numpy as np
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import FloatArray
 
-__all__ = ["LinearGaussianPrior", "regress"]
+__all__ = ["FEW", "FLOOR", "GROUP_FLOOR", "LinearGaussianPrior", "Reference", "regress"]
+
+#: A group is filled up where it has fewer rows than real parents, child and this many together.
+FEW = 4
+#: Of a column's variance: what a regression leaves is never taken for less, so that exact relations have a density.
+FLOOR = 1e-12
+#: Of the variance that the same regression leaves in all rows: that of one group is never taken for less.
+GROUP_FLOOR = 1e-8
 
 
 @dataclass(frozen=True)
@@ -47,6 +67,20 @@ class LinearGaussianPrior:
                     f"{name} of a normal–inverse-Gamma prior must be a {'number from 0' if low else 'positive number'}"
                 )
 
+    def has_mean(self, n: float) -> bool:
+        """Whether the posterior of σ² from n rows has a mean that `regress` takes as it is."""
+        return self.shape + 0.5 * n - (0.0 if self.intercept_precision > 0 else 0.5) >= 2.0
+
+    def penalty(self, W: FloatArray, b: FloatArray, C: FloatArray) -> float:
+        """What the estimates of `regress` maximize beside the log-likelihood, up to a constant.
+
+        Posterior means of w are modes as well; that of σ² is the mode under a prior with another power of σ².
+        """
+        power = self.shape - (1.0 if self.intercept_precision > 0 else 1.5)
+        squares = self.precision * W @ W.T + self.intercept_precision * np.outer(b, b)
+        spread = self.scale * np.eye(len(C)) + 0.5 * squares
+        return -power * float(np.linalg.slogdet(C)[1]) - float(np.trace(np.linalg.solve(C, spread)))
+
 
 def regress(
     n: float,
@@ -77,6 +111,82 @@ def regress(
     shape = prior.shape + 0.5 * n - (0.5 if kappa == 0 else 0.0)
     scale = prior.scale * np.eye(k) + 0.5 * total
     return W, b, _positive(scale / max(shape - 1.0, 0.5 * shape))
+
+
+@dataclass(frozen=True, eq=False)
+class Reference:
+    """How (real parents, child) spread around the mean of their group: what single groups are held against."""
+
+    mean: FloatArray  # (d,) of all rows
+    spread: FloatArray  # (d, d)
+    k: int  # dimension of the child, which comes last
+    floor: FloatArray  # (k, k): the least covariance of all rows together
+    left: FloatArray  # (k, k): what the real parents leave of the child
+
+    @classmethod
+    def of(
+        cls,
+        mean: FloatArray,
+        cov: FloatArray,
+        k: int,
+        rows: int,
+        within: FloatArray | float = 0.0,  # (d, d) second moments around the means of groups, a row counting one
+        free: float = 0.0,  # how many rows less coefficients that is
+    ) -> Reference:
+        """From moments of so many rows; a child that never changes counts in units of its value."""
+        d = len(mean)
+        if rows <= d:  # any regression on so few rows is exact
+            cov = np.diag(np.diag(cov))
+        own = np.diag(cov)[d - k :]
+        size = np.abs(mean[d - k :])
+        unit = np.where(own > (1e-12 * size) ** 2, own, np.where(size > 0, size**2, 1.0))
+        floor = np.diag(FLOOR * unit)
+        spread = common_spread(cov, rows, within, free)
+        return cls(mean, spread, k, floor, at_least(regress(1.0, mean, spread, k)[2], floor))
+
+    @property
+    def rows_needed(self) -> int:
+        """How many rows a group needs to stand alone."""
+        return len(self.mean) + FEW
+
+    def group(
+        self, n: float, mean: FloatArray, S: FloatArray, more: float
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """(coefficients, intercept, covariance) of one group, filled up with `more` rows."""
+        if n <= 0:
+            mean, S = self.mean, np.zeros_like(self.spread)
+            more = max(more, 1.0)
+        W, b, C = regress(n + more, mean, S + more * self.spread, self.k)
+        return W, b, at_least(C, GROUP_FLOOR * self.left + self.floor)
+
+    def log_density(self, W: FloatArray, C: FloatArray) -> float:
+        """Mean log-density of the rows that groups are filled up with, under coefficients and covariance of a group."""
+        V = np.hstack([-W, np.eye(self.k)])
+        log_det = float(np.linalg.slogdet(C)[1])
+        squares = float(np.trace(np.linalg.solve(C, V @ self.spread @ V.T)))
+        return -0.5 * (self.k * math.log(2.0 * math.pi) + log_det + squares)
+
+
+def common_spread(cov: FloatArray, rows: int, within: FloatArray | float, free: float) -> FloatArray:
+    """Spread around the means of groups from their second moments, of which `free` rows remain; filled up to half of
+    the rows with the covariance of all."""
+    free = max(free, 0.0)
+    more = max(0.5 * rows - free, FEW - free, 0.0)
+    return np.asarray((within * (free > 0) + more * cov) / (free + more))
+
+
+def at_least(C: FloatArray, least: FloatArray) -> FloatArray:
+    """The covariance that fits best of those not below `least` (positive definite): eigenvalues against it cut at 1."""
+    if len(C) == 1:
+        return np.maximum(C, least)
+    L = np.linalg.cholesky(least)
+    white = np.linalg.solve(L, np.linalg.solve(L, C).T)
+    values, vectors = np.linalg.eigh(0.5 * (white + white.T))
+    if values[0] >= 1.0:
+        return C
+    root = L @ vectors
+    out = (root * np.maximum(values, 1.0)) @ root.T
+    return np.asarray(0.5 * (out + out.T))
 
 
 def _positive(S: FloatArray) -> FloatArray:
