@@ -14,6 +14,8 @@ __all__ = ["Flattened", "flatten", "flatten_shared"]
 
 #: Tables whose largest entry lies between these are taken as they are.
 SMALL, LARGE = 1e-3, 1e3
+#: Entries smaller than this part of the largest one would be lost by a division.
+LEAST = 1e-290
 
 
 class Flattened(NamedTuple):
@@ -74,6 +76,10 @@ def _together(pieces: list[Piece], sizes: IntArray) -> Flattened:
     if len(cells):
         tops = np.maximum.reduceat(pool, at[:-1])
         odd = (tops > 0) & ~((tops > SMALL) & (tops < LARGE))
+        if odd.any():  # division must not lose the smallest entries: tables of such range are answered in logarithms
+            least = np.minimum.reduceat(np.where(pool > 0, pool, np.inf), at[:-1])
+            with np.errstate(over="ignore", invalid="ignore"):
+                odd &= least > LEAST * tops
         if odd.any():
             divisor = np.where(odd, tops, 1.0)
             pool /= np.repeat(divisor, cells)

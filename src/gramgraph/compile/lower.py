@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,13 @@ class Lowered:
     def n_factors(self) -> int:
         """Number of factors."""
         return len(self.owner)
+
+    @cached_property
+    def reach(self) -> tuple[float, float]:
+        """How far the logarithms of the entries reach; see `gramgraph.compile.range`."""
+        from gramgraph.compile.range import reach
+
+        return reach(self)
 
     def ancestors(self, nodes: set[int]) -> Array:
         """Mask of the nodes and all their ancestors (of a Bayesian network)."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -24,6 +24,10 @@ class Question:
     codes: IntArray  # (cases, len(observed)) state indices; -1 = not observed in this case
     likelihoods: tuple[tuple[int, FloatArray], ...] = ()  # variable → weights, (states,) or (cases, states)
     batched: bool = False
+    #: Logarithms of likelihoods that reach over more than doubles hold; `likelihoods` have a least number for the lost.
+    log_likelihoods: tuple[tuple[int, FloatArray], ...] = ()
+    #: log of what the likelihoods were divided by when they were read: who tells log p(evidence) adds it.
+    log_scale: float = 0.0
 
     @property
     def n_cases(self) -> int:
@@ -37,3 +41,17 @@ class Question:
     def soft_weights(self, case: int) -> dict[int, FloatArray]:
         """Variable → likelihood weights, in one case."""
         return {var: np.asarray(w if w.ndim == 1 else w[case]) for var, w in self.likelihoods}
+
+    def soft_logs(self, case: int) -> dict[int, FloatArray]:
+        """Variable → logarithms of the likelihood weights, in one case."""
+        with np.errstate(divide="ignore"):
+            found = {var: np.log(w) for var, w in self.soft_weights(case).items()}
+        return found | {var: np.asarray(w if w.ndim == 1 else w[case]) for var, w in self.log_likelihoods}
+
+    def of_rows(self, rows: IntArray) -> Question:
+        """The same question about some of the cases."""
+        parts = [
+            tuple((v, w if w.ndim == 1 else w[rows]) for v, w in given)
+            for given in (self.likelihoods, self.log_likelihoods)
+        ]
+        return replace(self, codes=self.codes[rows], likelihoods=parts[0], log_likelihoods=parts[1])

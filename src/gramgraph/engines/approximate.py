@@ -188,8 +188,7 @@ def _observing(question: Question, rows: Array, v: int, state: int) -> Question:
     else:
         observed = (*observed, v)
         codes = np.column_stack([codes, np.full(len(rows), state, np.int64)])
-    weights = tuple((u, w if w.ndim == 1 else w[rows]) for u, w in question.likelihoods)
-    return replace(question, observed=observed, codes=codes, likelihoods=weights)
+    return replace(question.of_rows(rows), observed=observed, codes=codes)
 
 
 def make_answer(

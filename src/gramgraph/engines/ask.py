@@ -125,6 +125,12 @@ def _refuse_soft_sampling(engine: str, parsed: Parsed) -> None:
 def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answer:
     if not answer.batched and answer.log_evidence == -np.inf:
         raise_impossible(model, question)
+    if question.log_scale:
+        answer.log_evidence = answer.log_evidence + question.log_scale
+        bounds = answer.details.get("log_evidence_interval")
+        if bounds is not None:
+            moved = tuple(bound + question.log_scale for bound in bounds)
+            answer.details = {**answer.details, "log_evidence_interval": moved}
     return answer
 
 
@@ -154,7 +160,7 @@ def log_evidence(
         from gramgraph.engines.fallback import approximate_answer
 
         answer = approximate_answer(model, question, error, draw=False)
-    return answer.log_evidence
+    return answer.log_evidence + question.log_scale
 
 
 def map_query(
@@ -195,6 +201,7 @@ def map_query(
 
         return k_best(model, evidence, k, virtual_evidence=virtual_evidence)
     states, log_p, bound = _best(model, question, engine, memory, n_jobs, progress, gap, time_limit)
+    log_p, bound = log_p + question.log_scale, bound + question.log_scale
     if not parsed[4]:
         if log_p[0] == -np.inf:
             raise_impossible(model, question)

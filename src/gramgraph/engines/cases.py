@@ -13,6 +13,7 @@ from gramgraph.answers import Answer, Belief
 from gramgraph.compile.budget import check_budget
 from gramgraph.compile.question import Question
 from gramgraph.factors import TableFactor
+from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
@@ -26,13 +27,16 @@ class Observed:
 
     hard: dict[Var, int]
     soft: tuple[TableFactor, ...]
+    soft_logs: tuple[LogTable, ...] = ()  # the same likelihoods, of any range
+    log_scale: float = 0.0  # log of what the likelihoods were divided by
 
     @classmethod
     def of(cls, model: GraphicalModel, question: Question, case: int) -> Observed:
         """The evidence of case number `case`."""
         hard = {model._vars[i]: code for i, code in question.hard_evidence(case).items()}
         soft = tuple(TableFactor((model._vars[i],), w) for i, w in question.soft_weights(case).items())
-        return cls(hard, soft)
+        logs = tuple(LogTable((model._vars[i],), w) for i, w in question.soft_logs(case).items()) if soft else ()
+        return cls(hard, soft, logs, question.log_scale)
 
 
 def model_factors(model: GraphicalModel, *, structured: bool = True) -> tuple[TableFactor, ...]:

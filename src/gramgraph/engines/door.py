@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -18,7 +18,23 @@ if TYPE_CHECKING:
 
 __all__ = ["parse_evidence", "parse_targets"]
 
-Parsed = tuple[tuple[int, ...], IntArray, dict[int, FloatArray], dict[int, FloatArray], bool, Any]
+#: Weights smaller than this part of the largest one are kept as logarithms.
+LEAST = 1e-290
+
+
+class Parsed(NamedTuple):
+    """Evidence in integers."""
+
+    observed: tuple[int, ...]
+    codes: IntArray
+    weights: dict[int, FloatArray]  # likelihoods, the largest weight one
+    soft: dict[int, FloatArray]
+    batched: bool
+    index: Any  # of the cases
+    log_weights: dict[int, FloatArray]  # of likelihoods that reach over more than doubles hold
+    scales: dict[int, float]  # log of what the weights were divided by
+
+
 NO_CODES = np.zeros((1, 0), np.int64)
 
 
@@ -48,8 +64,8 @@ def parse_targets(model: GraphicalModel, targets: Any) -> tuple[tuple[int, ...] 
 
 
 def parse_evidence(model: GraphicalModel, evidence: Any, virtual: Any = None, soft: Any = None) -> Parsed:
-    """(observed variables, codes, likelihoods, soft beliefs, whether there are many cases, index of the cases)."""
-    weights: dict[int, FloatArray] = {}
+    """The evidence after its names, labels and numbers were looked at."""
+    given: dict[int, list[FloatArray]] = {}
     jeffrey: dict[int, FloatArray] = {}
     observed: tuple[int, ...] = ()
     codes, index = NO_CODES, None
@@ -57,7 +73,7 @@ def parse_evidence(model: GraphicalModel, evidence: Any, virtual: Any = None, so
     if type(evidence).__name__ == "Series":  # a row of a frame is one case
         evidence = evidence.to_dict()
     if isinstance(evidence, Mapping):
-        observed, codes = _one_case(model, evidence, weights, jeffrey)
+        observed, codes = _one_case(model, evidence, given, jeffrey)
     elif evidence is not None:
         observed, codes, index = _many_cases(model, evidence)
         batched = True
@@ -65,13 +81,38 @@ def parse_evidence(model: GraphicalModel, evidence: Any, virtual: Any = None, so
         if more is not None and not isinstance(more, Mapping):
             raise VariableError(f"{what} is a dict from names to numbers, not {type(more).__name__}")
     for name, value in (virtual or {}).items():
-        _multiply(weights, model.index(name), weights_of(model.var(name), value))
+        given.setdefault(model.index(name), []).append(weights_of(model.var(name), value))
     for name, value in (soft or {}).items():
         jeffrey[model.index(name)] = _distribution(model, name, value)
     for v in jeffrey:
         if v in observed:
             raise StateError(f"{model._vars[v].name} has both an observed state and soft evidence: give one of them")
-    return observed, codes, weights, jeffrey, batched, index
+    parsed = Parsed(observed, codes, {}, jeffrey, batched, index, {}, {})
+    return _scaled(parsed, given) if given else parsed
+
+
+def _scaled(parsed: Parsed, given: dict[int, list[FloatArray]]) -> Parsed:
+    """The evidence with the product of all likelihoods of a variable, which are defined up to a factor.
+
+    The largest weight becomes one. Where the smallest would be lost, the logarithms are kept beside the weights.
+    """
+    for v, parts in given.items():
+        product, scale = np.ones(len(parts[0])), 0.0
+        for weights in parts:
+            product = product * (weights / weights.max())
+            scale += float(np.log(weights.max()))
+            top = product.max()
+            if top > 0.0:
+                product, scale = product / top, scale + float(np.log(top))
+        allowed = np.logical_and.reduce([weights > 0.0 for weights in parts])
+        if (product[allowed] < LEAST).any():
+            with np.errstate(divide="ignore"):
+                logs = np.sum([np.log(weights) for weights in parts], axis=0)
+            scale = float(logs.max())
+            parsed.log_weights[v] = logs - scale
+            product = np.where(allowed, np.maximum(np.exp(logs - scale), LEAST), 0.0)
+        parsed.weights[v], parsed.scales[v] = product, scale
+    return parsed
 
 
 def _distribution(model: GraphicalModel, name: str, value: Any) -> FloatArray:
@@ -81,12 +122,11 @@ def _distribution(model: GraphicalModel, name: str, value: Any) -> FloatArray:
     return q / q.sum()
 
 
-def _multiply(weights: dict[int, FloatArray], v: int, more: FloatArray) -> None:
-    weights[v] = weights[v] * more if v in weights else more
-
-
 def _one_case(
-    model: GraphicalModel, evidence: Mapping[str, Any], weights: dict[int, FloatArray], jeffrey: dict[int, FloatArray]
+    model: GraphicalModel,
+    evidence: Mapping[str, Any],
+    given: dict[int, list[FloatArray]],
+    jeffrey: dict[int, FloatArray],
 ) -> tuple[tuple[int, ...], IntArray]:
     positions, variables = model._index, model._vars
     observed, codes = [], []
@@ -101,13 +141,13 @@ def _one_case(
         elif value is None or (isinstance(value, (float, np.floating)) and value != value):
             continue
         elif isinstance(value, Likelihood):
-            _multiply(weights, v, weights_of(variables[v], value))
+            given.setdefault(v, []).append(weights_of(variables[v], value))
             continue
         elif isinstance(value, Soft):
             jeffrey[v] = _distribution(model, name, value)
             continue
         elif isinstance(value, (_States, set, frozenset, list, tuple)):
-            _multiply(weights, v, allowed_weights(variables[v], value))
+            given.setdefault(v, []).append(allowed_weights(variables[v], value))
             continue
         elif isinstance(value, (Mapping, np.ndarray)):
             raise StateError(
@@ -181,7 +221,11 @@ def build_question(
     parsed: Parsed,
 ) -> Question:
     """The question in integers; without named targets, all variables (of which the answer lists the unobserved)."""
-    observed, codes, weights, _, batched, _ = parsed
     if singles is None:
         singles = tuple(range(len(model._vars)))
-    return Question(singles, joints, observed, codes, tuple(weights.items()), batched)
+    if not parsed.weights:
+        return Question(singles, joints, parsed.observed, parsed.codes, (), parsed.batched)
+    return Question(
+        singles, joints, parsed.observed, parsed.codes, tuple(parsed.weights.items()), parsed.batched,
+        tuple(parsed.log_weights.items()), sum(parsed.scales.values()),
+    )  # fmt: skip

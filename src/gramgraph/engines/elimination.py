@@ -10,7 +10,9 @@ from math import fsum
 import numpy as np
 
 from gramgraph.answers import Answer
+from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
+from gramgraph.compile.range import needs_logs
 from gramgraph.engines.cases import Observed, Sheet, check_tables, model_factors
 from gramgraph.engines.contraction import Contraction, components, contract, table_size
 from gramgraph.factors import Factor, TableFactor
@@ -138,7 +140,9 @@ class Reduced:
     """The model's factors conditioned on one case, each one normalized with its log Z beside it; made when needed."""
 
     def __init__(self, sources: Sources, observed: Observed, *, log_space: bool) -> None:
-        self._all = (*sources.factors, *observed.soft)
+        self._all: tuple[TableFactor | LogTable, ...] = (
+            *sources.factors, *(observed.soft_logs if log_space else observed.soft)
+        )  # fmt: skip
         self._hard = observed.hard
         self._log_space = log_space
         self._made: dict[int, tuple[Factor, float]] = {}
@@ -146,7 +150,8 @@ class Reduced:
 
     def __getitem__(self, k: int) -> tuple[Factor, float]:
         if k not in self._made:
-            factor: Factor = LogTable.from_table(self._all[k]) if self._log_space else self._all[k]
+            own = self._all[k]
+            factor: Factor = LogTable.from_table(own) if self._log_space and isinstance(own, TableFactor) else own
             self._made[k] = factor.condition(self._hard).normalize()
         return self._made[k]
 
@@ -159,7 +164,8 @@ class Elimination:
     ancestors this is d-separation), and constants. log p(e) is of all the evidence: pieces without a target are summed
     to a number. Cost: one elimination for each target, exponential in the width that `plan` tells.
 
-    With `log_space` the tables hold logarithms: slower, and right for any ratio of numbers.
+    With `log_space`, and where small numbers may be lost otherwise, the tables hold logarithms: slower, and right for
+    any ratio of numbers.
 
     >>> from gramgraph.conditionals import Table
     >>> from gramgraph.variables import binary
@@ -187,10 +193,12 @@ class Elimination:
         """Beliefs and log p(evidence) of every case; cases with the same variables observed share one plan."""
         sheet = Sheet(model, question)
         sources = Sources.of(model)
+        logs = self.log_space or needs_logs(lower(model), question)
         for plan, cases in self._patterns(model, sources, question):
             check_tables(plan.bytes, memory, plan.largest_scope)
             for case in cases:
-                self._run(plan, sources, Observed.of(model, question, case), sheet, case)
+                observed = Observed.of(model, question, case)
+                _run(plan, Reduced(sources, observed, log_space=logs), observed, sheet, case)
         return sheet.answer(engine=self.name)
 
     def mpe(
@@ -208,8 +216,8 @@ class Elimination:
             for case in cases:
                 observed = Observed.of(model, question, case)
                 factors = [
-                    LogTable.from_table(factor).condition(observed.hard)
-                    for factor in (*sources.factors, *observed.soft)
+                    factor.condition(observed.hard)
+                    for factor in (*map(LogTable.from_table, sources.factors), *observed.soft_logs)
                 ]
                 if plans is None:
                     plans = _parts([factor.scope for factor in factors], tuple(range(len(factors))), ())
@@ -230,18 +238,19 @@ class Elimination:
             observed = Observed.of(model, question, cases[0])
             yield _plan(model, sources, question, observed), cases
 
-    def _run(self, plan: EliminationPlan, sources: Sources, observed: Observed, sheet: Sheet, case: int) -> None:
-        reduced = Reduced(sources, observed, log_space=self.log_space)
-        beliefs: dict[tuple[Var, ...], FloatArray] = {}
-        log_evidence = 0.0
-        for number, (scope, group) in enumerate(zip(plan.asked, plan.parts, strict=True)):
-            table, log_z = _solve(scope, group, reduced)
-            if number == 0:
-                log_evidence = log_z
-                if log_evidence == -np.inf:
-                    return
-            beliefs[scope] = table
-        sheet.fill(case, log_evidence, observed.hard, beliefs.__getitem__)
+
+def _run(plan: EliminationPlan, reduced: Reduced, observed: Observed, sheet: Sheet, case: int) -> None:
+    """Answer one case."""
+    beliefs: dict[tuple[Var, ...], FloatArray] = {}
+    log_evidence = 0.0
+    for number, (scope, group) in enumerate(zip(plan.asked, plan.parts, strict=True)):
+        table, log_z = _solve(scope, group, reduced)
+        if number == 0:
+            log_evidence = log_z
+            if log_evidence == -np.inf:
+                return
+        beliefs[scope] = table
+    sheet.fill(case, log_evidence, observed.hard, beliefs.__getitem__)
 
 
 def maximize(parts: Sequence[Part], factors: Sequence[LogTable]) -> tuple[dict[Var, int], float]:

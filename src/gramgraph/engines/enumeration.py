@@ -123,8 +123,8 @@ class Enumeration:
         fixed = observed.hard | {var: 0 for var in free if var.size == 1}
         scope = tuple(var for var in free if var.size > 1)
         joint = LogTable(scope, np.zeros(tuple(var.size for var in scope)))
-        for factor in (*model_factors(model, structured=False), *observed.soft):
-            joint = joint.product(LogTable.from_table(factor).condition(fixed))
+        for factor in (*map(LogTable.from_table, model_factors(model, structured=False)), *observed.soft_logs):
+            joint = joint.product(factor.condition(fixed))
         return observed, joint
 
 

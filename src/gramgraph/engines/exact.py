@@ -54,8 +54,11 @@ def one_case(model: GraphicalModel, evidence: Case, virtual_evidence: Mapping[st
     if isinstance(evidence, Question):
         if evidence.n_cases != 1:
             raise VariableError(f"evidence of one case is needed here, not of {evidence.n_cases}")
-        weights = tuple((var, w if w.ndim == 1 else w[0]) for var, w in evidence.likelihoods)
-        return replace(evidence, targets=(), joints=(), likelihoods=weights, batched=False)
+        weights, logs = (
+            tuple((var, w if w.ndim == 1 else w[0]) for var, w in given)
+            for given in (evidence.likelihoods, evidence.log_likelihoods)
+        )
+        return replace(evidence, targets=(), joints=(), likelihoods=weights, log_likelihoods=logs, batched=False)
     parsed = parse_evidence(model, evidence, virtual_evidence)
     if parsed[4]:
         raise VariableError("evidence of one case is needed here: a dict, not a table of cases")

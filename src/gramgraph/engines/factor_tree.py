@@ -9,7 +9,9 @@ from typing import Any, Generic, TypeVar
 import numpy as np
 
 from gramgraph.answers import Answer
+from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
+from gramgraph.compile.range import needs_logs
 from gramgraph.engines.cases import Observed, Sheet, check_tables, model_factors
 from gramgraph.engines.contraction import elimination_cliques, table_size
 from gramgraph.engines.elimination import Sources
@@ -188,8 +190,8 @@ class FactorTree:
     """Exact answers by messages on a tree of cliques, through nothing but the factor algebra.
 
     One tree serves all cases: observed variables leave the factors, hence the messages. Cost: two passes of
-    clique-sized tables a case, all marginals from one of them. With `log_space` the tables hold logarithms: slower,
-    and right for any ratio of numbers.
+    clique-sized tables a case, all marginals from one of them. With `log_space`, and where small numbers may be lost
+    otherwise, the tables hold logarithms: slower, and right for any ratio of numbers.
 
     >>> from gramgraph.conditionals import Table
     >>> from gramgraph.models import BayesianNetwork
@@ -218,14 +220,14 @@ class FactorTree:
         tree = CliqueTree.build([factor.scope for factor in factors])
         check_tables(tree.bytes, memory, max(tree.cliques, key=table_size))
         sheet = Sheet(model, question)
+        logs = self.log_space or needs_logs(lower(model), question)
         for case in range(question.n_cases):
             observed = Observed.of(model, question, case)
-            own = _reduced(factors, observed)
             calibrated: Calibrated[Any]
-            if self.log_space:
-                calibrated = Calibrated(tree, [LogTable.from_table(f) for f in own], LogTable.unit(), _sum_out)
+            if logs:
+                calibrated = Calibrated(tree, _reduced_logs(factors, observed), LogTable.unit(), _sum_out)
             else:
-                calibrated = Calibrated(tree, own, TableFactor.unit(), _sum_out)
+                calibrated = Calibrated(tree, _reduced(factors, observed), TableFactor.unit(), _sum_out)
             _, log_z = calibrated.up[0].normalize()
             if log_z == -np.inf:
                 continue
@@ -253,13 +255,60 @@ class FactorTree:
         best = np.full(question.n_cases, -np.inf)
         for case in range(question.n_cases):
             observed = Observed.of(model, question, case)
-            own = [LogTable.from_table(factor) for factor in _reduced(factors, observed)]
-            calibrated = Calibrated(tree, own, LogTable.unit(), max_out)
+            calibrated = Calibrated(tree, _reduced_logs(factors, observed), LogTable.unit(), max_out)
             best[case] = float(calibrated.up[0].logs)
             if best[case] > -np.inf:
                 at = observed.hard | best_states(calibrated)
                 codes[case] = [at[var] for var in model._vars]
         return codes, best
+
+    def sample(
+        self, model: GraphicalModel, question: Question, n: int, rng: np.random.Generator, memory: float | None = None
+    ) -> tuple[IntArray, float]:
+        """n exact draws of all variables given one case of evidence, (n, variables), and log p(e); in logarithms."""
+        factors = model_factors(model)
+        tree = CliqueTree.build([factor.scope for factor in factors])
+        check_tables(tree.bytes, memory, max(tree.cliques, key=table_size))
+        observed = Observed.of(model, question, 0)
+        calibrated = Calibrated(tree, _reduced_logs(factors, observed), LogTable.unit(), _sum_out)
+        log_z = calibrated.up[0].normalize()[1]
+        if log_z == -np.inf:
+            return np.zeros((n, len(model)), np.int64), log_z
+        at = {var: np.full(n, code) for var, code in observed.hard.items()} | _drawn(calibrated, n, rng)
+        return np.stack([at[var] for var in model._vars], axis=1), log_z
+
+
+def _drawn(calibrated: Calibrated[LogTable], n: int, rng: np.random.Generator) -> dict[Var, IntArray]:
+    """n states of every unobserved variable: from the root on, each clique given what its parent drew."""
+    at: dict[Var, IntArray] = {}
+    for i in range(len(calibrated.tree.cliques)):
+        made = calibrated.potentials[i]
+        for child in calibrated._children[i]:
+            made = made.product(calibrated.up[child])
+        known = [var for var in made.scope if var in at]
+        new = [var for var in made.scope if var not in at]
+        if not new:
+            continue
+        logs = made.logs.transpose([made.scope.index(var) for var in (*known, *new)]).reshape(table_size(known), -1)
+        tops = logs.max(axis=1, keepdims=True)
+        sums = np.exp(logs - np.where(np.isfinite(tops), tops, 0.0)).cumsum(axis=1)
+        row = np.zeros(n, np.int64)
+        for var in known:
+            row = row * var.size + at[var]
+        goal = rng.random(n) * sums[row, -1]
+        chosen = (sums[row] <= goal[:, None]).sum(axis=1)
+        drawn = np.unravel_index(chosen, [var.size for var in new])
+        at |= {var: np.asarray(states, np.int64) for var, states in zip(new, drawn, strict=True)}
+    return at
+
+
+def _reduced_logs(factors: Sequence[TableFactor], observed: Observed) -> list[LogTable]:
+    """`_reduced` in logarithms, which no likelihood is too small for."""
+    out = [LogTable.from_table(factor).condition(observed.hard) for factor in factors]
+    for weights in observed.soft_logs:
+        k = next(k for k, factor in enumerate(factors) if weights.scope[0] in factor.scope)
+        out[k] = out[k].product(weights.condition(observed.hard))
+    return out
 
 
 def _reduced(factors: Sequence[TableFactor], observed: Observed) -> list[TableFactor]:

@@ -13,9 +13,12 @@ from gramgraph.answers import Answer
 from gramgraph.compile.cache import memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.question import Question
+from gramgraph.compile.range import may_underflow, needs_logs
 from gramgraph.compile.tree import TreePlan, plan_tree
+from gramgraph.engines.factor_tree import FactorTree
 from gramgraph.engines.outputs import Outputs
 from gramgraph.engines.tree_runner import NO_WEIGHTS, TreeRunner
+from gramgraph.exceptions import BudgetError
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -89,6 +92,15 @@ class JunctionTree:
     ) -> Answer:
         """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
         low = lower(model)
+        if needs_logs(low, question):
+            try:
+                answer = FactorTree(log_space=True).answer(model, question, memory=memory)
+            except BudgetError:  # the tree without the observed variables may fit, and it notices most of what is lost
+                pass
+            else:
+                answer.engine, answer.hidden = self.name, hidden
+                answer.details = {**answer.details, **(details or {}), "in_logarithms": True}
+                return answer
         question, constant = _without_constants(low, question)
         cases = question.n_cases
         shared = Outputs.of(model, question.targets, question.joints, ()) if question.joints else None
@@ -149,8 +161,14 @@ class JunctionTree:
     ) -> tuple[IntArray, FloatArray]:
         """The most probable states of all variables, (cases, variables), and log p(states, evidence)."""
         low = lower(model, maximum=True)
+        if needs_logs(low, question):
+            try:
+                return FactorTree().mpe(model, question, memory=memory)
+            except BudgetError:
+                pass
         question, constant = _without_constants(low, question)
         wanted = replace(question, targets=(), joints=())
+        check = may_underflow(low, question)
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
         log_p = np.empty(question.n_cases)
         done = 0
@@ -160,17 +178,13 @@ class JunctionTree:
                 weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs, report=_after(report, done),
             )  # fmt: skip
             done += len(job.codes)
+            if check and not np.isfinite(value).all():
+                value[_possible(job, np.flatnonzero(np.isneginf(value)))] = np.nan
             rows = slice(None) if job.rows is None else job.rows
             states[rows], log_p[rows] = found[:, : low.n_visible], value
         vague = np.flatnonzero(np.isnan(log_p))
         if len(vague):
-            from gramgraph.engines.factor_tree import FactorTree
-
-            again = replace(
-                wanted, codes=question.codes[vague],
-                likelihoods=tuple((v, w if w.ndim == 1 else w[vague]) for v, w in question.likelihoods),
-            )  # fmt: skip
-            states[vague], log_p[vague] = FactorTree().mpe(model, again, memory=memory)
+            states[vague], log_p[vague] = FactorTree().mpe(model, wanted.of_rows(vague), memory=memory)
         return states, log_p if constant is None else log_p + constant
 
     def sample(
@@ -178,10 +192,14 @@ class JunctionTree:
     ) -> tuple[IntArray, float]:
         """n exact draws of all variables given one case of evidence, (n, variables), and log p(e)."""
         low = lower(model)
+        if needs_logs(low, question):
+            return FactorTree().sample(model, question, n, rng, memory)
         job = next(_jobs(model, low, replace(question, targets=(), joints=()), memory, complete=True))
         states, log_z = job.runner.draw(
             n, job.codes, job.mask_columns, rng, weights=job.weights, weight_column=job.weight_column
         )
+        if not np.isfinite(log_z) and may_underflow(low, question):  # lost on the way, or really impossible
+            return FactorTree().sample(model, question, n, rng, memory)
         return states[:, : low.n_visible], log_z
 
 
@@ -378,6 +396,18 @@ def _weights(plan: TreePlan, question: Question, rows: Array | None, cases: int)
     return weights, column
 
 
+def _possible(job: Job, lost: IntArray) -> IntArray:
+    """Those of the `lost` cases of a job, whose sums or maxima are zero, that the zeros of the tables allow."""
+    _, value = job.runner.best(
+        np.ascontiguousarray(job.codes[lost]),
+        job.mask_columns,
+        weights=job.weights[lost] if job.weights.shape[0] > 1 else job.weights,
+        weight_column=job.weight_column,
+        support_only=True,
+    )
+    return lost[np.isfinite(value)]
+
+
 def _rescue(
     model: GraphicalModel, question: Question, job: Job, out: FloatArray, log_z: FloatArray
 ) -> tuple[IntArray, Answer] | None:
@@ -385,24 +415,11 @@ def _rescue(
     lost = np.flatnonzero(np.isneginf(log_z))
     vague = np.flatnonzero(np.isnan(log_z))
     out[lost] = np.nan
-    per_case = job.weights.shape[0] > 1
-    _, value = job.runner.best(
-        np.ascontiguousarray(job.codes[lost]),
-        job.mask_columns,
-        weights=job.weights[lost] if per_case else job.weights,
-        weight_column=job.weight_column,
-        support_only=True,
-    )
-    possible = np.sort(np.concatenate([vague, lost[np.isfinite(value)]]))
+    possible = np.sort(np.concatenate([vague, _possible(job, lost)]))
     if not len(possible):
         return None
-    from gramgraph.engines.factor_tree import FactorTree
-
     rows = possible if job.rows is None else job.rows[possible]
-    part = Question(
-        question.targets, question.joints, question.observed, question.codes[rows],
-        tuple((v, w if w.ndim == 1 else w[rows]) for v, w in question.likelihoods), True,
-    )  # fmt: skip
+    part = replace(question.of_rows(rows), batched=True)
     answer = FactorTree(log_space=True).answer(model, part)
     log_z[possible] = answer.log_evidence
     for name, (_, start, stop) in job.outputs.marginals.items():

@@ -79,7 +79,7 @@ def k_best_codes(
     made = 1
     while heap:
         value, _, best = heapq.heappop(heap)
-        yield best.codes, -value
+        yield best.codes, question.log_scale - value
         parts = list(_split(model, free, best))
         if not parts:
             continue
@@ -120,4 +120,10 @@ def _batch(
     likelihoods = dict(question.likelihoods)
     for var, mask in masks.items():
         likelihoods[var] = likelihoods[var] * mask if var in likelihoods else mask
-    return replace(question, observed=columns, codes=codes, likelihoods=tuple(likelihoods.items()), batched=True)
+    logs = dict(question.log_likelihoods)
+    with np.errstate(divide="ignore"):
+        logs |= {var: logs[var] + np.log(mask) for var, mask in masks.items() if var in logs}
+    return replace(
+        question, observed=columns, codes=codes, likelihoods=tuple(likelihoods.items()),
+        log_likelihoods=tuple(logs.items()), batched=True,
+    )  # fmt: skip

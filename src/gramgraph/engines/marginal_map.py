@@ -11,6 +11,8 @@ import numpy as np
 
 from gramgraph.answers import Assignment
 from gramgraph.compile.budget import budget_of
+from gramgraph.compile.lower import lower
+from gramgraph.compile.range import needs_logs
 from gramgraph.engines.cases import Observed, check_tables
 from gramgraph.engines.contraction import Contraction, components, contract, table_size
 from gramgraph.engines.elimination import Sources
@@ -33,6 +35,7 @@ ROUNDING = 1e-11
 AFFORDABLE = 1e9
 
 Callback = Callable[[Assignment], object]
+Factors = Sequence[TableFactor | LogTable]  # tables, or logarithms of tables, all of one kind
 
 
 def marginal_map(
@@ -72,7 +75,8 @@ def marginal_map(
     if not wanted:
         raise VariableError("name at least one target: targets=[…]")
     observed = Observed.of(model, question, 0)
-    constant, pieces = _pieces(model, wanted, observed)
+    constant, pieces = _pieces(model, wanted, observed, needs_logs(lower(model), question))
+    constant += question.log_scale
     if constant == -inf:
         raise_impossible(model, question)
     limit = budget_of(memory)
@@ -101,14 +105,17 @@ def marginal_map(
 
 
 def _pieces(
-    model: GraphicalModel, wanted: tuple[Var, ...], observed: Observed
-) -> tuple[float, list[list[TableFactor]]]:
+    model: GraphicalModel, wanted: tuple[Var, ...], observed: Observed, log_space: bool
+) -> tuple[float, list[Factors]]:
     """log of the constants, and the conditioned factors in groups that share no variable."""
     sources = Sources.of(model)
     seen = (*wanted, *observed.hard, *(factor.scope[0] for factor in observed.soft))
     own = [sources.factors[k] for k in sources.relevant(seen)]
+    every: Factors = (*own, *observed.soft)
+    if log_space:
+        every = (*map(LogTable.from_table, own), *observed.soft_logs)
     reduced, constant = [], 0.0
-    for factor in (*own, *observed.soft):
+    for factor in every:
         normal, log_z = factor.condition(observed.hard).normalize()
         constant += log_z
         reduced.append(normal)
@@ -116,16 +123,14 @@ def _pieces(
     return constant, [[reduced[k] for k in group] for group in groups]
 
 
-def _constrained(factors: Sequence[TableFactor], targets: tuple[Var, ...]) -> Contraction:
+def _constrained(factors: Factors, targets: tuple[Var, ...]) -> Contraction:
     """All sums first, then the maxima."""
     scopes = [factor.scope for factor in factors]
     rest = [var for var in join(*scopes) if var not in targets]
     return Contraction.plan(scopes, (), (rest, targets))
 
 
-def _eliminate(
-    plan: Contraction, factors: Sequence[TableFactor], targets: tuple[Var, ...]
-) -> tuple[dict[Var, int], float]:
+def _eliminate(plan: Contraction, factors: Factors, targets: tuple[Var, ...]) -> tuple[dict[Var, int], float]:
     """Run the constrained plan in log space and read the best states backward."""
     made: list[LogTable] = []
 
@@ -135,7 +140,7 @@ def _eliminate(
         made.append(table)
         return table.maximize(out)
 
-    result = contract(plan, [LogTable.from_table(factor) for factor in factors], LogTable.unit(), take_out)
+    result = contract(plan, _logs(factors), LogTable.unit(), take_out)
     at: dict[Var, int] = {}
     for table in reversed(made):
         at |= table.condition({var: at[var] for var in table.scope if var in at}).argmax()
@@ -145,7 +150,7 @@ def _eliminate(
 class _Search:
     """Depth-first branch and bound over the targets of one connected piece."""
 
-    def __init__(self, factors: Sequence[TableFactor], targets: tuple[Var, ...], memory: float | None) -> None:
+    def __init__(self, factors: Factors, targets: tuple[Var, ...], memory: float | None) -> None:
         self._factors, self._targets = factors, targets
         self._tree = CliqueTree.build([factor.scope for factor in factors])
         check_tables(self._tree.bytes, memory, max(self._tree.cliques, key=table_size))
@@ -188,8 +193,7 @@ class _Search:
 
     def _start(self) -> dict[Var, int]:
         """The targets' part of the most probable assignment of all variables: found by one pass."""
-        logs = [LogTable.from_table(factor) for factor in self._factors]
-        at = best_states(Calibrated(self._tree, logs, LogTable.unit(), max_out))
+        at = best_states(Calibrated(self._tree, _logs(self._factors), LogTable.unit(), max_out))
         return {var: at[var] for var in self._targets}
 
     def _total(self, at: dict[Var, int]) -> float:
@@ -228,15 +232,16 @@ class _Search:
         self.best, self.value = at, value
         return True
 
-    def _propagate(self, at: dict[Var, int]) -> Calibrated[TableFactor]:
+    def _propagate(self, at: dict[Var, int]) -> Calibrated[Any]:
         """Messages that sum the other variables and then maximize the targets, clique by clique."""
 
-        def project(table: TableFactor, out: tuple[Var, ...]) -> TableFactor:
+        def project(table: Any, out: tuple[Var, ...]) -> Any:
             summed = table.marginalize([var for var in out if var not in self._targets])
             return summed.maximize([var for var in out if var in self._targets])
 
         own = [factor.condition(at) for factor in self._factors]
-        return Calibrated(self._tree, own, TableFactor.unit(), project)
+        unit: Any = LogTable.unit() if isinstance(own[0], LogTable) else TableFactor.unit()
+        return Calibrated(self._tree, own, unit, project)
 
 
 class _Report:
@@ -270,9 +275,13 @@ class _Report:
             self.stopped = True
 
 
-def _log(table: TableFactor, var: Var) -> FloatArray:
+def _log(table: TableFactor | LogTable, var: Var) -> FloatArray:
     """log of a table over one variable."""
-    return table.reorder((var,)).log_values()
+    return table.logs if isinstance(table, LogTable) else table.log_values()
+
+
+def _logs(factors: Factors) -> list[LogTable]:
+    return [factor if isinstance(factor, LogTable) else LogTable.from_table(factor) for factor in factors]
 
 
 def _pull(logs: FloatArray, value: float) -> float:

@@ -255,7 +255,7 @@ class Messages(_MessageTable[TableFactor]):
         super().__init__(model, passed, observed, normalized=normalized)
         roots = [node for node in passed.graph.order if passed.graph.parent[node] < 0]
         logs = [passed.belief(node).normalize()[1] for node in roots]
-        self.log_evidence = float(sum(logs)) if -np.inf not in logs else -np.inf
+        self.log_evidence = float(sum(logs)) + observed.log_scale if -np.inf not in logs else -np.inf
 
     def belief(self, variable: str) -> Belief:
         """p(variable | evidence)."""
@@ -296,7 +296,7 @@ class MaxMessages(_MessageTable[LogTable]):
         super().__init__(model, passed, observed, normalized=normalized)
         at, value = self._backtrack()
         states = {var.name: var.states[at[var]] for var in model._vars if var in at}
-        self.assignment = Assignment(states, value)
+        self.assignment = Assignment(states, value + observed.log_scale)
 
     def max_marginal(self, variable: str) -> FloatArray:
         """max over all others of log p(x, evidence), one number for each state of the variable."""
@@ -305,7 +305,7 @@ class MaxMessages(_MessageTable[LogTable]):
         root = _root(graph, node)
         others = [i for i in graph.order if graph.parent[i] < 0 and i != root]
         rest = sum(float(self._passed.belief(i).logs.max()) for i in others)
-        return np.array(self._passed.belief(node).logs + rest)
+        return np.array(self._passed.belief(node).logs + (rest + self._observed.log_scale))
 
     def _backtrack(self) -> tuple[dict[Var, int], float]:
         """From the root outward: a factor picks the best states of its other variables given the one chosen."""
@@ -390,9 +390,12 @@ def max_sum(
     `normalized` shifts each message to a maximum of zero. Raises `ImpossibleEvidenceError` when p(evidence) = 0.
     """
     graph, factors, observed = _prepared(model, evidence, root)
+    logs = [LogTable.from_table(factor) for factor in factors]
+    for k, weights in enumerate(observed.soft_logs, start=len(logs) - len(observed.soft_logs)):
+        logs[k] = weights.condition(observed.hard)
     passed = _Passed(
         graph,
-        [LogTable.from_table(factor) for factor in factors],
+        logs,
         lambda var: LogTable((var,), np.zeros(var.size)),
         lambda table, out: table.maximize(out),
     )

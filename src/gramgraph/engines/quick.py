@@ -15,6 +15,7 @@ from gramgraph.answers import Answer
 from gramgraph.compile.cache import remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.question import Question
+from gramgraph.compile.range import may_underflow, needs_logs
 from gramgraph.engines.door import parse_targets
 from gramgraph.engines.junction_tree import _general
 from gramgraph.engines.outputs import Outputs
@@ -135,7 +136,10 @@ def _prepare(model: GraphicalModel, targets: Any) -> _Tree | _Joint | None:
     everything = singles is None
     wanted = tuple(range(len(model._vars))) if singles is None else singles
     low = lower(model)
-    if float(low.log_sizes.sum()) <= LOG_JOINT_CELLS and low.log_scale > -np.inf:
+    if needs_logs(low):
+        return None
+    small = float(low.log_sizes.sum()) <= LOG_JOINT_CELLS and low.log_scale > -np.inf
+    if small and not may_underflow(low):
         return _Joint(model, low, Outputs.of(model, wanted, (), ()), everything)
     question = Question(wanted, (), (), np.zeros((1, 0), np.int64))
     try:

@@ -11,10 +11,9 @@ from gramgraph._numerics.tree_columns import O_CLIQUE, O_COLUMNS, P_OUTPUTS
 from gramgraph.answers import Answer
 from gramgraph.compile.cache import MemoryPool
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
+from gramgraph.compile.range import needs_logs
 from gramgraph.compile.tree import plan_tree
-from gramgraph.engines.door import parse_evidence, parse_targets
-from gramgraph.engines.impossible import raise_impossible
+from gramgraph.engines.door import build_question, parse_evidence, parse_targets
 from gramgraph.engines.outputs import Outputs
 from gramgraph.engines.tree_runner import TreeRunner
 from gramgraph.exceptions import StateError, VariableError, listing
@@ -62,7 +61,8 @@ class Session:
         self._out = np.empty((1, self._outputs.width))
         self._log_z = np.zeros(1)
         self._row_of = {int(want[0]): row for row, want in enumerate(self._plan.in_tree)}
-        self._constants: dict[int, float] = {}  # log likelihoods of single-state variables, which no table holds
+        self._constants: dict[int, float] = {}  # logs of what likelihoods were divided by, and of single states
+        self._in_logs = needs_logs(low)  # then the model's own query answers
         self._given: dict[str, Any] = {}
         self.recomputed = 0  # cliques whose message or belief the last question computed
 
@@ -79,17 +79,17 @@ class Session:
         if evidence is not None and not isinstance(evidence, Mapping):
             raise VariableError(f"a session observes one case: a dict, or name=state, not {type(evidence).__name__}")
         news = {**(evidence or {}), **named}
-        observed, codes, weights, soft, _, _ = parse_evidence(self._model, news)
-        if soft:
+        parsed = parse_evidence(self._model, news)
+        if parsed.soft:
             raise StateError("a session takes hard or likelihood evidence; soft evidence is answered by query alone")
-        kept = {self._model._vars[v].name for v in (*observed, *weights)}
+        kept = {self._model._vars[v].name for v in (*parsed.observed, *parsed.weights)}
         self._given.update((name, value) for name, value in news.items() if name in kept)
         for name in [name for name in news if name not in kept and name in self._given]:
             self.retract(name)
-        for v, code in zip(observed, codes[0].tolist(), strict=True):
+        for v, code in zip(parsed.observed, parsed.codes[0].tolist(), strict=True):
             self._change(v, code, None)
-        for v, weight in weights.items():
-            self._change(v, -1, weight)
+        for v, weight in parsed.weights.items():
+            self._change(v, -1, weight, parsed.scales[v])
 
     def __repr__(self) -> str:
         seen = listing((f"{name}={value}" for name, value in self._given.items()), 8)
@@ -101,10 +101,10 @@ class Session:
             self._change(self._model.index(name), -1, None)
             self._given.pop(name, None)
 
-    def _change(self, v: int, code: int, weight: Any) -> None:
+    def _change(self, v: int, code: int, weight: Any, scale: float = 0.0) -> None:
+        self._constants[v] = scale
         slot = self._plan.slot_of.get(v)
         if slot is None:  # a variable with a single state: a likelihood of it is a constant
-            self._constants[v] = 0.0 if weight is None else float(np.log(weight[0]))
             return
         lo, hi = self._plan.tree.mask_offset[slot], self._plan.tree.mask_offset[slot + 1]
         same = self._codes[0, slot] == code and weight is None and self._weighted[slot] < 0
@@ -123,8 +123,9 @@ class Session:
     @property
     def log_evidence(self) -> float:
         """log p(observations)."""
-        self._run([])
-        if np.isnan(self._log_z[0]):
+        if not self._out_of_range():
+            self._run([])
+        if self._out_of_range() or not np.isfinite(self._log_z[0]):
             return float(self._model.log_evidence(self._given))
         return float(self._log_z[0]) + sum(self._constants.values())
 
@@ -134,10 +135,10 @@ class Session:
         if joints:
             raise VariableError("a session answers single variables; for joint tables use query(…) of the model")
         wanted = range(len(self._model._vars)) if singles is None else singles
+        if self._out_of_range():
+            return self._model.query(targets, self._given)
         self._run([self._row_of[v] for v in wanted if v in self._row_of])
-        if self._log_z[0] == -np.inf:
-            raise_impossible(self._model, self._question())
-        if np.isnan(self._log_z[0]):  # numbers out of range: the model's own query answers in logarithms
+        if not np.isfinite(self._log_z[0]):  # impossible, which the model's own query says, or to be answered in logs
             return self._model.query(targets, self._given)
         marginals = {name: self._outputs.marginals[name] for name in (self._model._vars[v].name for v in wanted)}
         hidden: frozenset[str] = frozenset()
@@ -151,9 +152,12 @@ class Session:
         log_evidence = float(self._log_z[0]) + sum(self._constants.values())
         return Answer(marginals, out, log_evidence, engine="junction_tree", hidden=hidden)
 
-    def _question(self) -> Question:
-        seen = [slot for slot in range(len(self._plan.masked)) if self._codes[0, slot] >= 0]
-        return Question((), (), tuple(self._plan.masked[s] for s in seen), self._codes[:, seen])
+    def _out_of_range(self) -> bool:
+        """Whether the numbers of the model, or of the likelihoods observed now, are to be multiplied in logarithms."""
+        if self._in_logs or not (self._weighted >= 0).any():
+            return self._in_logs
+        question = build_question(self._model, (), (), parse_evidence(self._model, self._given))
+        return needs_logs(self._plan.lowered, question)
 
     def _run(self, rows: list[int]) -> None:
         from gramgraph._numerics.tree_runner import again

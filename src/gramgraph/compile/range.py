@@ -1,0 +1,62 @@
+"""Whether the numbers of a model and its evidence may leave the range of doubles: such questions go in logarithms."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gramgraph.compile.lower import Lowered
+from gramgraph.compile.question import Question
+from gramgraph.typing import FloatArray
+
+__all__ = ["may_underflow", "needs_logs"]
+
+#: Products of numbers that reach over less than e^640 ≈ 10^278 neither underflow nor overflow.
+SAFE = 640.0
+#: Tables of ordinary models reach over less than e^50 ≈ 10^22 (a grid with couplings of 25); when wider ones reach over
+#: more than e^300 together, or all of them over e^25 on average, small numbers matter and may meet in one product.
+WIDE, MUCH, ON_AVERAGE = 50.0, 300.0, 25.0
+
+
+def reach(low: Lowered) -> tuple[float, float]:
+    """How far the logarithms of the positive entries reach from zero, up and down, summed over all tables: of every
+    table, and of wide ones alone. Cost: one look at each entry."""
+    if not low.n_factors:
+        return 0.0, 0.0
+    starts = low.value_ptr[:-1]
+    top = np.maximum.reduceat(low.values, starts)
+    least = np.minimum.reduceat(np.where(low.values > 0.0, low.values, np.inf), starts)
+    spans = np.log(np.maximum(top, 1.0)) - np.log(np.minimum(least, 1.0))
+    return float(spans.sum()), float(spans[spans > WIDE].sum())
+
+
+def _both(low: Lowered, question: Question | None) -> tuple[float, float]:
+    """The reach of the model and of the evidence's likelihoods together."""
+    every, wide = low.reach
+    for _, weights in question.likelihoods if question is not None else ():
+        span = _span(weights)
+        every += span
+        wide += span if span > WIDE else 0.0
+    return every, wide
+
+
+def _span(weights: FloatArray) -> float:
+    positive = weights[weights > 0.0]
+    if not positive.size:
+        return 0.0
+    return float(np.log(max(positive.max(), 1.0)) - np.log(min(positive.min(), 1.0)))
+
+
+def may_underflow(low: Lowered, question: Question | None = None) -> bool:
+    """Whether some product of entries could be smaller than the least double: if not, zero means impossible."""
+    return _both(low, question)[0] > SAFE
+
+
+def needs_logs(low: Lowered, question: Question | None = None) -> bool:
+    """Whether linear numbers are not to be trusted with this question.
+
+    Large models of ordinary numbers are: messages are scaled on the way, and what runs out of range is noticed there.
+    """
+    if question is not None and question.log_likelihoods:
+        return True
+    every, wide = _both(low, question)
+    return every > SAFE and (wide > MUCH or every > ON_AVERAGE * low.n_factors)

@@ -1,0 +1,178 @@
+"""Entries down to 1e-300, likelihoods from 1e-300 to 1e300: exact engines against the joint in logarithms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gramgraph as gg
+from gramgraph.variables import Var, discrete
+
+EXACT = ("auto", "junction_tree", "elimination", "enumeration", "factor_tree")
+
+
+def extreme_network(rng: np.random.Generator, n: int) -> gg.BayesianNetwork:
+    """Tables some of whose entries are as small as 1e-300, or zero, and noisy-ors with such links."""
+    variables = [discrete(f"v{i}", int(rng.choice([1, 2, 2, 2, 3]))) for i in range(n)]
+    conditionals: list[Any] = []
+    for i, child in enumerate(variables):
+        k = min(i, int(rng.integers(0, 4)))
+        parents = tuple(variables[int(j)] for j in rng.choice(i, size=k, replace=False)) if k else ()
+        if parents and child.size == 2 and rng.random() < 0.2:
+            links = (10.0 ** -(300 * rng.random(k))).tolist()
+            conditionals.append(gg.NoisyOr(child, parents, links, leak=float(rng.choice([0.0, 1e-250, 0.1]))))
+            continue
+        shape = (*(p.size for p in parents), child.size)
+        values = 10.0 ** -(300 * rng.random(shape) * (rng.random(shape) < 0.5))
+        values[rng.random(shape) < 0.1] = 0.0
+        np.put_along_axis(values, rng.integers(0, child.size, shape[:-1])[..., None], 1.0, axis=-1)
+        conditionals.append(gg.Table(child, parents, values / values.sum(-1, keepdims=True)))
+    return gg.BayesianNetwork.from_parts(variables, conditionals)
+
+
+def log_joint(net: Any) -> np.ndarray:
+    """log p(x) of all assignments, an axis for each variable."""
+    variables: tuple[Var, ...] = net._vars
+    out = np.zeros([v.size for v in variables])
+    for factor in net.factors(structured=False):
+        at = [variables.index(v) for v in factor.scope]
+        logs = factor.log_values().transpose(np.argsort(at))
+        out = out + logs.reshape([v.size if i in at else 1 for i, v in enumerate(variables)])
+    return out
+
+
+def log_sum(logs: np.ndarray, keep: tuple[int, ...] = ()) -> np.ndarray:
+    """log Σ exp over all axes but `keep`."""
+    axes = tuple(i for i in range(logs.ndim) if i not in keep)
+    top = logs.max(axis=axes, keepdims=True)
+    top = np.where(np.isfinite(top), top, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.log(np.exp(logs - top).sum(axis=axes)) + top.squeeze(axes)
+
+
+def possible_evidence(
+    net: Any, logs: np.ndarray, rng: np.random.Generator
+) -> tuple[dict[str, Any], dict[str, Any], np.ndarray]:
+    """Evidence and virtual evidence that one possible assignment agrees with, and log p(x, evidence)."""
+    pick = np.unravel_index(rng.choice(np.flatnonzero(np.isfinite(logs).ravel())), logs.shape)
+    seen: dict[str, Any] = {}
+    virtual: dict[str, Any] = {}
+    for i, var in enumerate(net._vars):
+        shape = [-1 if j == i else 1 for j in range(logs.ndim)]
+        kind = rng.random()
+        if kind < 0.3:
+            seen[var.name] = var.states[pick[i]]
+            logs = logs + np.where(np.arange(var.size) == pick[i], 0.0, -np.inf).reshape(shape)
+        elif kind < 0.6:
+            for given in (seen, virtual) if kind < 0.4 else (seen,):
+                weights = 10.0 ** rng.uniform(-300, 300, var.size)
+                weights[(rng.random(var.size) < 0.2) & (np.arange(var.size) != pick[i])] = 0.0
+                given[var.name] = gg.Likelihood(weights) if given is seen else weights
+                with np.errstate(divide="ignore"):
+                    logs = logs + np.log(weights).reshape(shape)
+    return seen, virtual, logs
+
+
+def check_beliefs(net: Any, seen: Any, virtual: Any, logs: np.ndarray, log_z: float, engine: str) -> None:
+    answer = net.query(None, seen, virtual_evidence=virtual, engine=engine)
+    assert answer.exact
+    assert answer.log_evidence == pytest.approx(log_z, rel=1e-9, abs=1e-9)
+    for i, var in enumerate(net._vars):
+        if isinstance(seen.get(var.name), str):
+            continue
+        truth, p = np.exp(log_sum(logs, (i,)) - log_z), answer[var.name].probabilities
+        assert np.isfinite(p).all()
+        np.testing.assert_allclose(p[truth > 1e-290], truth[truth > 1e-290], rtol=1e-6)
+        assert (p[truth <= 1e-290] < 2e-290).all()
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_exact_answers_hold_for_numbers_of_any_size(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    net = extreme_network(rng, int(rng.integers(2, 6)))
+    seen, virtual, logs = possible_evidence(net, log_joint(net), rng)
+    log_z = float(log_sum(logs))
+    ordered = np.sort(logs.ravel())[::-1]
+    ordered = ordered[np.isfinite(ordered)][:4]
+    for engine in EXACT:
+        check_beliefs(net, seen, virtual, logs, log_z, engine)
+        best = net.map_query(seen, virtual_evidence=virtual, engine=engine)
+        assert best.log_prob == pytest.approx(ordered[0], rel=1e-9, abs=1e-9)
+    assert net.log_evidence(seen, virtual_evidence=virtual) == pytest.approx(log_z, rel=1e-9, abs=1e-9)
+    several = [best.log_prob for best in net.map_query(seen, k=4, virtual_evidence=virtual)]
+    np.testing.assert_allclose(several, ordered, rtol=1e-9, atol=1e-9)
+    drawn = net.sample(5, seen, virtual_evidence=virtual, random_state=0)
+    codes = [tuple(net._vars[i].states.index(s) for i, s in enumerate(row)) for row in drawn.itertuples(index=False)]
+    assert min(logs[at] for at in codes) > log_z - 60.0
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=15)
+def test_sessions_frames_and_partial_maxima_hold_for_numbers_of_any_size(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    net = extreme_network(rng, int(rng.integers(2, 6)))
+    seen, virtual, logs = possible_evidence(net, log_joint(net), rng)
+    if any(not isinstance(value, str) for value in seen.values()):
+        case = net.session()
+        case.observe(seen)
+        assert case.log_evidence == pytest.approx(net.log_evidence(seen), rel=1e-9, abs=1e-9)
+        p = case.query("v0")["v0"].probabilities
+        np.testing.assert_allclose(p, net.query("v0", seen)["v0"].probabilities, rtol=1e-6, atol=1e-290)
+    free = [v for v in net.variables if not isinstance(seen.get(v), str)]
+    if free:
+        best = net.map_query(seen, targets=free[:1], virtual_evidence=virtual)
+        assert best.log_prob == pytest.approx(float(log_sum(logs, (net.index(free[0]),)).max()), rel=1e-9, abs=1e-9)
+    whole = log_joint(net)
+    rows = [np.unravel_index(i, whole.shape) for i in np.flatnonzero(np.isfinite(whole).ravel())[:40]]
+    cases = [{v.name: v.states[row[i]] for i, v in enumerate(net._vars)} for row in rows]
+    np.testing.assert_allclose(net.log_evidence(cases), [whole[row] for row in rows], rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(net.map_query(cases)["log_prob"], [whole[row] for row in rows], rtol=1e-9, atol=1e-9)
+
+
+def test_likelihoods_are_defined_up_to_a_factor() -> None:
+    tables = {"a": [0.5, 0.5], "b": [[0.9, 0.1], [0.2, 0.8]], "c": [[0.7, 0.3], [0.4, 0.6]]}
+    net = gg.BayesianNetwork("a -> b -> c", cpds=tables)
+    weak = {"a": gg.Likelihood([1.0, 2.0]), "b": gg.Likelihood([0.5, 0.5])}
+    for scale in (1e300, 1e-300):
+        strong = {"a": gg.Likelihood([scale, 2 * scale]), "b": gg.Likelihood([0.5 * scale, 0.5 * scale])}
+        shift = 2 * np.log(scale)
+        for engine in (*EXACT, "bp"):
+            p = net.query("c", strong, engine=engine)
+            np.testing.assert_allclose(p["c"].probabilities, net.query("c", weak)["c"].probabilities, rtol=1e-12)
+            assert p.log_evidence == pytest.approx(net.log_evidence(weak) + shift, rel=1e-12)
+        assert net.map_query(strong).log_prob == pytest.approx(net.map_query(weak).log_prob + shift, rel=1e-12)
+        case = net.session()
+        case.observe(strong)
+        assert case.log_evidence == pytest.approx(net.log_evidence(weak) + shift, rel=1e-12)
+        case.observe(a="no")  # the scale of a likelihood goes with it
+        case.retract("b")
+        assert case.log_evidence == pytest.approx(np.log(0.5), rel=1e-12)
+    both = net.query("a", {"a": gg.Likelihood([1e300, 1e-300])}, virtual_evidence={"a": [1e-300, 1e300]})
+    assert both["a"].probabilities.tolist() == pytest.approx([0.5, 0.5])
+    assert both.log_evidence == pytest.approx(0.0, abs=1e-9)
+
+
+def test_a_small_number_squared_is_not_impossible() -> None:
+    net = gg.BayesianNetwork("a -> b", cpds={"a": [1e-200, 1], "b": [[1e-200, 1], [0.5, 0.5]]})
+    seen, log_p = {"a": "no", "b": "no"}, 2 * np.log(1e-200)
+    assert net.map_query(seen).log_prob == pytest.approx(log_p, rel=1e-12)
+    assert [round(best.log_prob) for best in net.map_query(k=4)] == [-1, -1, -461, -921]
+    assert net.sample(3, seen, random_state=0).to_numpy().tolist() == [["no", "no"]] * 3
+    case = net.session()
+    case.observe(seen)
+    assert case.log_evidence == pytest.approx(log_p, rel=1e-12)
+    chain = gg.BayesianNetwork("a -> b", cpds={"a": [5e-286, 1], "b": [[0.5, 0.5], [0.5, 0.5]]})
+    assert chain.query("a", {"b": "yes"})["a"].probabilities[0] == pytest.approx(5e-286, rel=1e-9)
+
+
+def test_potentials_may_reach_from_the_smallest_number_to_the_largest() -> None:
+    net = gg.MarkovNetwork({("a", "b"): [[1e300, 1e-300], [1.0, 1e-300]], ("b", "c"): [[1e-300, 0.0], [1e300, 1e300]]})
+    logs = log_joint(net)
+    assert net.log_evidence({"a": "no", "b": "yes"}) == pytest.approx(float(log_sum(logs[0, 1])), abs=1e-9)
+    assert net.map_query({"b": "yes"}).log_prob == pytest.approx(float(logs[:, 1].max()), abs=1e-9)
+    assert net.query("a", {"b": "yes"})["a"].probabilities.tolist() == [0.5, 0.5]
