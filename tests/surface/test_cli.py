@@ -404,3 +404,49 @@ def test_approximate_answers(run):
     assert abs(record["beliefs"]["lung"]["yes"] - 0.1) < 0.05
     _, out, _ = run(*ask, "--error", "0.01")
     assert "approximate" in out and "largest standard error 0.00" in out
+
+
+# ------------------------------------------------------------------------------- labels that spreadsheets would run
+
+
+@pytest.fixture
+def formulas(tmp_path):
+    """A network whose names and labels are formulas, in a file as somebody else may have sent it."""
+    labels = ("=cmd|' /C calc'!A0", "@SUM(1)", "-1+2", "-3", "'=x", "plain")
+    net = gg.BayesianNetwork.from_parts(
+        [a := discrete("=HYPERLINK(1)", labels), b := discrete("b", ("+x", "\ty"))],
+        [gg.Table(a, (), [1 / 6] * 6), gg.Table(b, (a,), [[0.5, 0.5]] * 6)],
+    )
+    gg.write(net, path := tmp_path / "net.json")
+    return net, str(path)
+
+
+RISKY = ("=", "+", "-", "@", "\t", "\r", "\n")
+
+
+@pytest.mark.parametrize("command", ["sample", "query", "map"])
+def test_no_cell_is_a_formula(formulas, tmp_path, run, command):
+    net, path = formulas
+    cases = tmp_path / "cases.csv"
+    net.sample(50, random_state=0)[["=HYPERLINK(1)"]].assign(id="=1").to_csv(cases, index=False)
+    more = ["-n", "50"] if command == "sample" else ["--cases", str(cases), "--keep", "id"]
+    code, out, _ = run(command, path, *more)
+    assert code == 0
+    rows = list(csv.reader(io.StringIO(out)))
+    cells = {cell for row in rows for cell in row}
+    assert not [c for c in cells if c.startswith(RISKY) and not c.removeprefix("-").replace(".", "").isdigit()]
+    assert command == "query" or "-3" in cells  # a number is a number
+    _, raw, _ = run(command, path, *more, "--raw")
+    assert {row[0] for row in csv.reader(io.StringIO(raw))} - cells  # as they are
+
+
+def test_what_was_made_harmless_is_read_back(formulas, tmp_path, run):
+    net, path = formulas
+    files = [tmp_path / "safe.csv", tmp_path / "raw.csv"]
+    for file, more in zip(files, ([], ["--raw"]), strict=True):
+        assert run("sample", path, "-n", "60", "--seed", "1", "--out", str(file), *more)[0] == 0
+    assert files[0].read_text() != files[1].read_text()
+    safe, raw = (run("query", path, "--cases", str(file)) for file in files)
+    assert safe[0] == 0 and safe[1] == raw[1]
+    code, out, _ = run("sample", path, "-n", "60", "--seed", "1", "--json")
+    assert code == 0 and "@SUM(1)" in out and "'@SUM(1)" not in out  # JSON is for programs

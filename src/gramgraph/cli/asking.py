@@ -53,6 +53,7 @@ def _add_sample(commands: Any) -> None:
     sample.add_argument("-n", type=_positive, default=10, help="how many (default: 10)")
     sample.add_argument("--seed", type=int, default=None, help="the same seed gives the same cases")
     sample.add_argument("--out", metavar="CSV", help="where the cases go (default: standard output)")
+    _add_raw(sample)
     common.add_json(sample)
     sample.set_defaults(run=_sample)
 
@@ -89,7 +90,17 @@ def _add_cases(parser: argparse.ArgumentParser) -> None:
     cases.add_argument(
         "--keep", action="append", default=[], metavar="COLUMN", help="a column that is copied (an identifier)"
     )
+    _add_raw(cases)
     cases.add_argument("--chunk", type=_positive, default=10_000, help="rows at a time (default: 10000)")
+
+
+def _add_raw(parser: Any) -> None:
+    parser.add_argument(
+        "--raw",
+        action="store_true",
+        help="CSV with labels as they are; otherwise those that a spreadsheet would run as a formula (=…, @…, +…, -…) "
+        "get an apostrophe in front, which --cases understands",
+    )
 
 
 def _positive(text: str) -> int:
@@ -242,9 +253,10 @@ def _sample(args: argparse.Namespace) -> int:
         common.print_json(model.sample(args.n, random_state=rng, **question).to_dict(orient="records"))
         return 0
     from gramgraph.cli.cases import output
+    from gramgraph.cli.cells import write_csv
 
     with output(args.out) as stream:
         for start in range(0, args.n, _DRAWS):
             frame = model.sample(min(_DRAWS, args.n - start), random_state=rng, **question)
-            frame.to_csv(stream, index=False, header=start == 0, lineterminator="\n")
+            write_csv(frame, stream, header=start == 0, raw=args.raw)
     return 0

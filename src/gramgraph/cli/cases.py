@@ -19,6 +19,7 @@ from gramgraph._replace import replacing
 from gramgraph._show import joined
 from gramgraph.answers import Answer
 from gramgraph.cli.asking import sampling_options
+from gramgraph.cli.cells import understood, write_csv
 from gramgraph.evidence import Not
 from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean
 from gramgraph.models import GraphicalModel
@@ -73,7 +74,7 @@ def _answer_cases(model: GraphicalModel, args: argparse.Namespace, ask: Any, evi
             except (StateError, VariableError) as error:
                 raise type(error)(f"{args.cases}: {error}") from error
             table = pd.concat([kept.reset_index(drop=True), table.reset_index(drop=True)], axis=1)
-            table.to_csv(stream, index=False, header=done == 0, lineterminator="\n")
+            write_csv(table, stream, header=done == 0, raw=args.raw)
             impossible += int(np.isneginf(log_prob).sum())
             done += len(frame)
             progress(done)
@@ -123,7 +124,7 @@ def _observations(
     for name in args.keep:
         if name not in chunk.columns:
             raise VariableError(f"{args.cases} has no column {name!r}.{did_you_mean(name, chunk.columns)}")
-    frame = chunk.drop(columns=args.keep)
+    frame = chunk.drop(columns=args.keep).rename(columns=lambda name: understood(name, model.variables))
     for name in frame.columns:
         if name not in model:
             hint = did_you_mean(name, model.variables)
@@ -131,7 +132,8 @@ def _observations(
             raise VariableError(f"{args.cases}: column {name!r} is no variable of the model.{hint} {keep}")
         labels = model.states(name) if model.var(name).is_discrete else ()
         missing = [word for word in _MISSING if word not in labels]
-        frame[name] = frame[name].where(~frame[name].isin(missing), None)
+        cells = frame[name].map(lambda cell, labels=labels: understood(cell, labels) if cell[:1] == "'" else cell)
+        frame[name] = cells.where(~cells.isin(missing), None)
     for name, label in fixed.items():
         if name in frame.columns:
             raise GramGraphError(f"{name} is observed twice: by --evidence and by a column of {args.cases}")

@@ -163,13 +163,15 @@ def _learn(args: argparse.Namespace) -> int:
 
 def _bootstrap(args: argparse.Namespace, data: Any, options: dict[str, Any]) -> int:
     """Learn from samples of the rows, and average."""
-    from gramgraph._replace import write_whole
+    from gramgraph.cli.cases import output
+    from gramgraph.cli.cells import write_csv
     from gramgraph.learn import bootstrap_edges
 
     prior = options.pop("prior")
     found = bootstrap_edges(data, args.bootstrap, **options)
     if args.strengths:
-        write_whole(args.strengths, found.to_frame().to_csv(index=False, lineterminator="\n"))
+        with output(args.strengths) as stream:
+            write_csv(found.to_frame(), stream)
     net = found.average_network(args.threshold, prior=prior)
     told = f"{len(net)} variables, {len(net.edges)} edges in {args.threshold:g} or more of {found.n_graphs} samples\n"
     _write(args, net, told, "bif")
