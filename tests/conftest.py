@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -32,3 +34,11 @@ def shared_data() -> Path:
 def rng() -> np.random.Generator:
     """A seeded generator, new for every test."""
     return np.random.default_rng(20240229)
+
+
+@pytest.fixture
+def press_ctrl_c() -> Iterator[Callable[[], None]]:
+    """Press Ctrl-C. The handler is Python's own, also where the tests run with the signal ignored (nohup, &)."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield lambda: signal.raise_signal(signal.SIGINT)
+    signal.signal(signal.SIGINT, before)

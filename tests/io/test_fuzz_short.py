@@ -15,7 +15,7 @@ from gramgraph.io.registry import FORMATS, load_format
 def test_broken_files_give_a_model_or_a_parse_error(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        tally = run(name, seconds=60.0, seed=1, timeout=20.0, limit=300, keep=False)
+        tally = run(name, seconds=600.0, seed=1, timeout=60.0, limit=300, keep=False)
     assert tally.inputs == 300
     assert not tally.crashes, tally.line()
     assert tally.models > 5  # some accidents do no harm

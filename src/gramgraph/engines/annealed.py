@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
@@ -134,6 +135,7 @@ def _left(cases: Cases, drawn: Array, seen: Array) -> Array:
     return np.asarray(drawn[cases.keep & (free > 0)])
 
 
+@interruptible()
 def _anneal(
     model: GraphicalModel,
     cases: Cases,
@@ -152,6 +154,7 @@ def _anneal(
     most = max(STATES // max(len(cases.low.sizes), 1), 1)
     try:
         while total.draws < draws or end is not None:
+            check_interrupt()
             size = min(most, FEW_PARTICLES if end is not None else draws - total.draws)
             states, log_w = _particles(model, cases, case, bridge, size, rng)
             w = total.add(log_w)

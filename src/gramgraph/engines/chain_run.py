@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.engines.sampled import with_tails
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray
@@ -69,6 +70,7 @@ def _mapping(n_jobs: int, n_chains: int) -> Iterator[Callable[..., Any]]:
         yield lambda f, *args: list(pool.map(f, *args))
 
 
+@interruptible()
 def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generator) -> Chains:
     """Run the chains until the draws are made, the error is reached, the time is over, or Ctrl-C comes.
 
@@ -92,6 +94,7 @@ def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generato
             each(lambda state, stream: moves.run(state, 1, stream, np.zeros(cells)), states, streams)
         try:
             while True:
+                check_interrupt()
                 _piece(moves, effort, each, states, streams, length, pieces, drawn, cells)
                 if end is not None and monotonic() >= end and len(pieces) >= 2:
                     break

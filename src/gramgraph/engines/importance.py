@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import Lowered, lower
@@ -204,6 +205,7 @@ class WeightedEngine:
         return sampled_answer(model, question, wants, p, error, log_z, engine=self.name, details=details)
 
 
+@interruptible()
 def _weigh(
     drawer: Drawer, wants: Wants, draws: int, end: float | None, goal: float | None, rng: np.random.Generator
 ) -> Total:
@@ -216,6 +218,7 @@ def _weigh(
     check = draws
     try:
         while total.draws < most or end is not None:
+            check_interrupt()
             size = drawer.block if end is not None else min(drawer.block, most - total.draws)
             drawer.draw(states[:size], log_w[:size], rng)
             w = total.add(log_w[:size])

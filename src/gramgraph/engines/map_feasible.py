@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt
 from gramgraph.engines.map_problem import MapProblem
 from gramgraph.typing import FloatArray, IntArray
 
@@ -33,6 +34,7 @@ def allowed_state(
     weight, most = np.ones(len(part.scope_ptr) - 1), CONFLICTS
     spread, tries = float(liked[alive].std()) if alive.any() else 0.0, 0
     while True:
+        check_interrupt()
         noise = NOISE[tries % len(NOISE)] * spread * rng.random(len(liked))
         tries += 1
         found = backtrack(

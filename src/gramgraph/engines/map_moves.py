@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt
 from gramgraph.engines.map_blocks import Blocks, block_move, elimination_order
 from gramgraph.engines.map_problem import MapProblem
 from gramgraph.typing import FloatArray, IntArray
@@ -69,6 +70,7 @@ class Dual:
         p, begun = self.problem, time.monotonic()
         order = elimination_order(p)
         for limit in range(*MINI_BITS) if order is not None else ():
+            check_interrupt()
             before = time.monotonic()
             found = mini_bucket_bound(*p.tables, *p.graph, self.message, order, float(limit), MINI_ROOM)
             self.bound = min(self.bound, float(found))

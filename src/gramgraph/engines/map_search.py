@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.compile.question import Question
 from gramgraph.engines.map_blocks import block_move, whole_order
 from gramgraph.engines.map_feasible import allowed_state
@@ -112,6 +113,7 @@ def _solve(
             dual.split(SPLIT * time_limit)
         if not closed():
             for state in _propagated(problem):
+                check_interrupt()
                 offer(climber.kicks(state, 0, 1))
             _move(dual, climber, offer, closed, lambda: best, start, time_limit)
     except KeyboardInterrupt:
@@ -128,6 +130,7 @@ def _lower(dual: Dual, climber: Climber, offer: Any, closed: Any, until: float) 
     """Sweeps while they lower the bound and there is time; assignments on the way."""
     last, slow = dual.bound, 0
     for number in range(MAX_SWEEPS // CHUNK):
+        check_interrupt()
         dual.sweep(CHUNK)
         if number < 10 or number % 5 == 0:
             offer(climber.forests(dual.assignment(), 2))
@@ -157,6 +160,7 @@ def _move(dual: Dual, climber: Climber, offer: Any, closed: Any, best: Any, star
     current, worth, on_best = best(), problem.value(best()), True
     walker = Walker(problem, best(), rng)
     while not closed():
+        check_interrupt()
         number += 1
         if number % 4 == 1:
             dual.sweep(CHUNK)
@@ -217,6 +221,7 @@ class MapSearch:
 
     name = "search"
 
+    @interruptible()
     def best(
         self,
         model: GraphicalModel,
@@ -247,6 +252,7 @@ class TreeReweightedSequential:
 
     name = "trws"
 
+    @interruptible()
     def best(
         self,
         model: GraphicalModel,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
@@ -35,6 +36,7 @@ def never() -> Array:
     return np.zeros(1, np.uint8)
 
 
+@interruptible()
 def anytime(work: Callable[[Array], T], budget: Any, cells: int) -> tuple[T, dict[str, str]]:
     """work(stop) in a thread of its own, and what ended it early: {} or {"stopped": "budget" | "interrupt"}.
 
@@ -42,7 +44,7 @@ def anytime(work: Callable[[Array], T], budget: Any, cells: int) -> tuple[T, dic
     ("5s") is over, or at Ctrl-C, which would otherwise wait for their end. A number of draws is no time.
 
     >>> def count(stop):
-    ...     n = 0
+    ...     n = 1
     ...     while not stop[0]:
     ...         n += 1
     ...     return n
@@ -58,6 +60,7 @@ def anytime(work: Callable[[Array], T], budget: Any, cells: int) -> tuple[T, dic
         end, why = np.inf if seconds is None else monotonic() + seconds, "budget"
         try:
             while not running.done() and monotonic() < end:
+                check_interrupt()
                 wait([running], timeout=min(end - monotonic(), POLL))
             if running.done():
                 return running.result(), {}

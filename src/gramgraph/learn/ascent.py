@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Report
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray
@@ -31,6 +31,7 @@ class Climb(NamedTuple):
     trace: tuple[float, ...]
     converged: bool
     gradient: float  # largest entry of the (sub)gradient
+    interrupted: bool = False  # whether Ctrl-C ended it
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def subgradient(weights: FloatArray, gradient: FloatArray, l1: FloatArray, l2: F
     return np.asarray(np.where(weights != 0, smooth - l1 * np.sign(weights), at_zero))
 
 
+@interruptible()
 def climb(
     objective: Objective,
     start: FloatArray,
@@ -119,6 +121,7 @@ def climb(
         return w
 
     def loss(z: FloatArray) -> tuple[float, FloatArray]:
+        check_interrupt()
         w = join(z)
         value, gradient = objective(w)
         down = l2 * w - gradient
@@ -130,7 +133,7 @@ def climb(
     first = np.concatenate([start, np.maximum(-start[split], 0.0)])
     first[split] = np.maximum(start[split], 0.0)
     trace = [-loss(first)[0]]
-    best = first.copy()
+    best, interrupted = first.copy(), False
 
     def after(intermediate_result: Any) -> None:
         trace.append(-float(intermediate_result.fun))
@@ -139,12 +142,14 @@ def climb(
             report(min(len(trace) - 1, max_iter))
 
     if n:
-        with suppress(KeyboardInterrupt):
+        try:
             minimize(
                 loss, first, jac=True, method="L-BFGS-B", callback=after, bounds=_bounds(n, split),
                 options={"maxiter": max_iter, "maxfun": 20 * max_iter, "gtol": tol, "ftol": 0.0, "maxcor": MEMORY},
             )  # fmt: skip
-    return _finish(objective, join(best), trace, l1, l2, tol)
+        except KeyboardInterrupt:
+            interrupted = True
+    return _finish(objective, join(best), trace, l1, l2, tol)._replace(interrupted=interrupted)
 
 
 def _bounds(n: int, split: Array) -> list[tuple[float | None, None]] | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.engines.approximate import whole
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.ascent import Climb, subgradient
@@ -106,6 +107,7 @@ class _Walk:
         return self.design.pull(before - _shares(self.design, self.states))
 
 
+@interruptible()
 def _ascend(
     problem: Problem, walk: _Walk, judge: PseudoLikelihood, start: FloatArray, max_iter: int, rate: float, report: Any
 ) -> tuple[FloatArray, list[float], FloatArray]:
@@ -120,6 +122,7 @@ def _ascend(
     trace.append(judged(w))
     try:
         for step in range(max_iter):
+            check_interrupt()
             raw = walk.gradient(w)
             gradient = raw - problem.l2 * w
             mean = FIRST * mean + (1 - FIRST) * gradient

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, reporting
 from gramgraph.compile.question import Question
 from gramgraph.data.columns import CodedTable
@@ -139,6 +140,7 @@ def fit_em(
     return best
 
 
+@interruptible()
 def _climb(
     net: BayesianNetwork, rows: _Rows, extra: list[FloatArray], max_iter: int, tol: float, tell: Any
 ) -> tuple[BayesianNetwork, list[float], float, bool, bool]:
@@ -148,6 +150,7 @@ def _climb(
     least = tol * float(rows.weights.sum())
     try:
         for step in range(max_iter):
+            check_interrupt()
             counts, log_likelihood = expected_counts(net, rows.codes, rows.weights)
             trace.append(log_likelihood + _log_prior(net, extra))
             if step and trace[-1] - trace[-2] <= least:

@@ -9,6 +9,7 @@ from threading import Event
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.graphs.directed import Digraph
 from gramgraph.graphs.equivalence import PartialDigraph, consistent_extension, cpdag, meek_closure
 from gramgraph.learn.parent_sets import members
@@ -20,6 +21,7 @@ __all__ = ["allowed_member", "ges"]
 MAX_LOOSE = 10
 
 
+@interruptible()
 def ges(
     scores: Scores,
     constraints: Constraints,
@@ -47,6 +49,7 @@ def ges(
             before = len(search.moves)
             for phase in (search.inserts, search.deletes):
                 while len(search.moves) < limit and search.improve(phase()):
+                    check_interrupt()
                     if tell:
                         tell(len(search.moves))
             if len(search.moves) < limit and search.turn():
@@ -106,6 +109,7 @@ class _Search:
         return out
 
     def _inserts_of(self, x: int, y: int, *, all_gains: bool = False) -> list[Step]:
+        check_interrupt()
         common = self.near[y] & self.adjacent[x]
         state = (self.near[y], self.into[y], common)
         known = self._gains.get((x, y))

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, Report, reporting
 from gramgraph.data.columns import CodedTable, code_table, to_pandas
 from gramgraph.data.stream import is_stream, read_labels
@@ -179,6 +180,7 @@ class _Search:
         low = min(0.5 * np.sqrt(np.log(max(self.p, 3)) / self.n), 0.5 * top)
         return np.geomspace(top * (1 - 1e-9), low, int(n_penalties))
 
+    @interruptible()
     def run(self, path: FloatArray, report: Report | None = None) -> None:
         """Follow the path; Ctrl-C keeps what the larger penalties gave."""
         alive = list(range(self.p))
@@ -202,6 +204,7 @@ class _Search:
         todo = list(alive)
         for _ in range(ROUNDS):
             for v in todo:
+                check_interrupt()
                 new = np.flatnonzero(self._over(v, penalty))
                 self.active[v] = np.concatenate([self.active[v], new])
                 self.beta[v] = np.concatenate([self.beta[v], np.zeros(len(new))])

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, reporting
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import OptionError
@@ -180,6 +181,8 @@ class _Walk:
             return value, gradient[free]
 
         found = climb(part, start[free], l1=np.zeros(len(free)), l2=l2[free], **self.limits)  # type: ignore[arg-type]
+        if found.interrupted:
+            raise KeyboardInterrupt
         out = np.zeros(len(mask))
         out[free] = found.weights
         return out
@@ -198,13 +201,18 @@ class _Walk:
         top = top if top > 0 else 1.0
         return np.geomspace(top, ratio * top, int(n))
 
+    @interruptible()
     def run(self, path: FloatArray, report: Any) -> None:
         """Follow the path; Ctrl-C keeps the steps so far."""
         w = self.start
         try:
             for step, penalty in enumerate(path):
+                check_interrupt()
                 l1 = np.where(self.held, penalty, 0.0)
-                w = climb(self.objective, w, l1=l1, l2=self.problem.l2, **self.limits).weights  # type: ignore[arg-type]
+                found = climb(self.objective, w, l1=l1, l2=self.problem.l2, **self.limits)  # type: ignore[arg-type]
+                if found.interrupted:
+                    raise KeyboardInterrupt
+                w = found.weights
                 final, value = self._judged(w)
                 self.steps.append((float(penalty), w, final, value, self._score(final, value)))
                 if report is not None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.learn.parent_sets import ParentSets, members
 from gramgraph.typing import Array, FloatArray
 
@@ -129,6 +130,7 @@ class _Table:
         return out
 
 
+@interruptible()
 def order_layers(layers: Layers, known: float, width: int, clock: Clock) -> Walk:
     """Walk from no variable to all, with at most `width` sets of each size; `known` is a score to reach.
 
@@ -170,6 +172,7 @@ def _next_layer(
     table = _Table(min(most, _places(min(len(states), CHUNK) * ways)))
     at, lost, least = 0, -math.inf, -math.inf
     while at < len(states):
+        check_interrupt()
         if clock.over():
             return None
         end = min(at + CHUNK, len(states))

@@ -7,6 +7,7 @@ from threading import Event
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.learn.parent_sets import ParentSets, members, parent_sets
 from gramgraph.learn.search import LEAST_GAIN, Constraints, Move, Scores, Search, hill_climb
 
@@ -18,6 +19,7 @@ CANDIDATES = 12
 MAX_PARENTS = 5
 
 
+@interruptible()
 def order_search(
     scores: Scores,
     constraints: Constraints,
@@ -50,6 +52,7 @@ def order_search(
             raise KeyboardInterrupt
         sets = _sets(scores, constraints, climbed)
         for attempt in range(restarts + 1):
+            check_interrupt()
             keys = rng.random(n) if attempt else np.zeros(n)
             known = [tuple(np.flatnonzero(constraints.required[:, v]).tolist()) for v in range(n)]
             walk = _Walk(sets, _order(known if attempt else climbed, keys))
@@ -132,6 +135,7 @@ class _Walk:
         tenure, idle, step = max(len(self.order) // 3, 2), 0, 0
         barred: dict[tuple[int, int], int] = {}
         while self.swapped:
+            check_interrupt()
             choice = [
                 (self.swapped[i][0] + self.swapped[i][1] - self.value[i] - self.value[i + 1], -i)
                 for i in range(len(self.swapped))

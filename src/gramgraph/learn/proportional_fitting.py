@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, reporting
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import ModelError, ModelWarning, OptionError, VariableError, listing
@@ -255,6 +256,7 @@ class _Fitted(NamedTuple):
     log_z: float
 
 
+@interruptible()
 def _fit(
     variables: tuple[Var, ...],
     base: Sequence[TableFactor],
@@ -285,6 +287,7 @@ def _fit(
     with reporting(progress, max_iter) as report:
         try:
             for step in range(max_iter):
+                check_interrupt()
                 gain, rest = _round(design, expectations, logs, scopes, targets, order)
                 gains.append(gain)
                 if report is not None:

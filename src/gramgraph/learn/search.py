@@ -8,6 +8,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.learn.checkpoint import Checkpoint, digest
 from gramgraph.typing import Array, FloatArray
 
@@ -183,6 +184,7 @@ class Search:
         self.moves.append(Move(kind, p, c, gain, self.score))
 
 
+@interruptible()
 def hill_climb(
     search: Search,
     *,
@@ -203,6 +205,7 @@ def hill_climb(
     noted = _noted(search, at)
     try:
         while max_steps is None or at.steps < max_steps:
+            check_interrupt()
             step = search.best(_elsewhere(search, at.seen) if patience else None)
             if step is None or (step[0] <= LEAST_GAIN and at.idle >= patience):
                 break

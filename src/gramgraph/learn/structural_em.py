@@ -9,6 +9,7 @@ from threading import Event
 
 import numpy as np
 
+from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import OptionError
@@ -84,6 +85,7 @@ class Completion:
         return Counts(CodedTable(self.variables, self.columns, weights))  # type: ignore[arg-type]
 
 
+@interruptible()
 def structural_em(
     table: CodedTable,
     score: str,
@@ -118,6 +120,7 @@ def structural_em(
     moves: list[Move] = []
     try:
         for done in range(ROUNDS):
+            check_interrupt()
             search = Search(FamilyScores(filled.counts(weights), score), constraints, list(parents))
             found = hill_climb(search, patience=patience)
             if search.interrupted:
@@ -144,6 +147,7 @@ def _em(filled: Completion, parents: Parents, tables: Tables, n: float) -> tuple
     """(weights of the filled rows, log-likelihood) after steps of EM."""
     weights, log_likelihood = filled.expect(parents, tables)
     for _ in range(EM_STEPS):
+        check_interrupt()
         after = _maximize(filled, parents, weights)
         new_weights, value = filled.expect(parents, after)
         if not value > log_likelihood:
