@@ -113,9 +113,9 @@ def round_trip(name: str, model: Any) -> None:
     except GramGraphError:
         return  # a name or a number that the format cannot hold
     again = module.loads(first, source="<written>", normalize=True)
-    if again.variables != model.variables:
+    if hasattr(model, "variables") and again.variables != model.variables:
         raise Broken(f"variables {model.variables} came back as {again.variables}")
-    if module.dumps(again) != first:
+    if name != "container" and module.dumps(again) != first:  # in a container, equal arrays may be one or two
         raise Broken("writing what was read back gives other bytes")
 
 
@@ -164,12 +164,19 @@ def save(name: str, data: bytes, error: BaseException) -> Path:
 
 
 def run(
-    name: str, *, seconds: float, seed: int, timeout: float = 5.0, limit: int | None = None, keep: bool = True
+    name: str,
+    *,
+    seconds: float,
+    seed: int,
+    timeout: float = 5.0,
+    limit: int | None = None,
+    keep: bool = True,
+    every: bool = False,
 ) -> Tally:
-    """Break documents of one format for some seconds (or `limit` inputs)."""
+    """Break documents of one format for some seconds (or `limit` inputs); `every` saved kind, or the quick ones."""
     rng = random.Random(f"{name} {seed}")
     read = reader(name)
-    sound = documents(name)
+    sound = documents(name, every)
     pool = list(sound)
     tally = Tally(name)
     begin = time.monotonic()
@@ -272,7 +279,7 @@ def main() -> int:
             failed |= code != 0
             continue
         limit_memory(given.memory)
-        tally = run(name, seconds=given.seconds, seed=given.seed, timeout=given.timeout)
+        tally = run(name, seconds=given.seconds, seed=given.seed, timeout=given.timeout, every=True)
         print(tally.line(), flush=True)
         failed |= bool(tally.crashes)
     return 1 if failed else 0

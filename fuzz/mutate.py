@@ -3,23 +3,29 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import random
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 
+from fuzz.saved import EXAMPLES, QUICK, example
+from gramgraph._container import is_container, pack, unpack
 from gramgraph.conditionals import Conditional, Deterministic, NoisyMax, Table
-from gramgraph.exceptions import GramGraphError
+from gramgraph.exceptions import GramGraphError, ParseError
 from gramgraph.io.registry import FORMATS, load_format
 from gramgraph.models import BayesianNetwork
 from gramgraph.variables import Var, discrete
 
 __all__ = ["TOKENS", "broken", "documents"]
 
+#: Files of version 0.1.0, one of every kind.
+_OLD = Path(__file__).resolve().parent.parent / "tests" / "io" / "files_0_1_0"
 _DATA = Path(os.environ.get("GRAMGRAPH_DATA", Path(__file__).resolve().parent.parent.parent / "shared" / "data"))
 
 #: Pieces of data under the folder of reference data that are small enough to be of use.
@@ -239,16 +245,24 @@ def networks() -> list[BayesianNetwork]:
 
 
 @cache
-def documents(name: str) -> tuple[bytes, ...]:
-    """Sound documents of a format: from our writers, and small files of the reference data where there are any."""
+def documents(name: str, every: bool = False) -> tuple[bytes, ...]:
+    """Sound documents of a format: from our writers, and small files of the reference data where there are any.
+
+    With `every`, of every saved kind; without it, of those that are made without compiled code.
+    """
     if name == "gzip":
         return tuple(gzip.compress(data, mtime=0) for data in (b"", b"a" * 1000, *documents("bif")[:2]))
     if name == "uai_evidence":
         return (b"1\n2 0 1 2 0\n", b"2 0 1 2 0\n", b"0\n", b"2\n1 0 1\n2 1 0 0 1\n")
     if name == "uai_result":
         return (b"PR\n-3.5\n", b"MAR\n2 2 0.5 0.5 3 0.1 0.2 0.7\n", b"MPE\n3 0 1 0\n", b"PR\n-BEGIN-\n1.5\n")
+    if name == "archive":
+        return tuple(path.read_bytes() for path in sorted(_OLD.glob("*.npz")))
+    if name == "container":
+        return tuple(load_format(name).dumps(example(kind)) for kind in (EXAMPLES if every else QUICK))
     module = load_format(name)
-    found: list[bytes] = []
+    found: list[bytes] = [path.read_bytes() for path in sorted(_OLD.glob(f"*.{name}")) if path.name != "answers.json"]
+    found = [data for data in found if len(data) <= _LARGEST]
     for net in networks():
         for model in (net, net.to_markov_network()):
             try:
@@ -267,12 +281,56 @@ def documents(name: str) -> tuple[bytes, ...]:
 
 
 def broken(data: bytes, others: Sequence[bytes], tokens: Sequence[str], rng: random.Random) -> bytes:
-    """The document after one to six accidents."""
+    """The document after one to six accidents.
+
+    Most accidents to a container end at its checksum; half of them happen to its content instead, under a new one.
+    """
+    if is_container(data) and rng.random() < 0.5:
+        return _resealed(data, rng)
     for _ in range(rng.choice((1, 1, 1, 2, 2, 3, 4, 6))):
         gentle = data[:1] == b"<" and rng.random() < 0.7  # most accidents leave no XML at all: few would get far
         accident = rng.choice(_GENTLE if gentle else _ACCIDENTS)
         data = accident(data, others, tokens, rng)[: 4 * _LARGEST]
     return data
+
+
+def _resealed(data: bytes, rng: random.Random) -> bytes:
+    """The container after an accident to its tree or to one of its arrays, with a checksum that fits."""
+    try:
+        content = unpack(data)
+    except ParseError:
+        return data
+    tree, arrays = content.value, dict(content.arrays)
+    if arrays and rng.random() < 0.5:
+        name = rng.choice(list(arrays))
+        arrays[name] = _changed_array(arrays[name], rng)
+    else:
+        text = json.dumps(tree).encode()
+        for _ in range(10):
+            changed = rng.choice((_blow_up, _swap_words, _delete, _move, _flip))(text, (text,), (), rng)
+            with suppress(ValueError, RecursionError):
+                tree = json.loads(changed)
+                break
+    with suppress(GramGraphError):
+        return pack(content.kind, tree, arrays)
+    return data
+
+
+def _changed_array(array: np.ndarray, rng: random.Random) -> np.ndarray:
+    out = np.array(array)
+    how = rng.randrange(6)
+    if how == 0 and out.ndim:
+        return out[1:]
+    if how == 1:
+        return out.ravel()
+    if how == 2:
+        return out.astype(rng.choice((np.float64, np.int64, np.float32))) if out.dtype.kind in "biuf" else out
+    if out.size and out.dtype.kind in "iuf":
+        at = rng.randrange(out.size)
+        choices = (-1, 0, 7, 10**6) if out.dtype.kind in "iu" else (np.nan, np.inf, -1.0, 0.0, 1e300, 1e-300, 1.5)
+        with np.errstate(all="ignore"):
+            out.flat[at] = np.array(rng.choice(choices)).astype(out.dtype)
+    return out
 
 
 def _span(data: bytes, rng: random.Random, longest: int = 200) -> tuple[int, int]:

@@ -16,7 +16,7 @@ import numpy as np
 
 import gramgraph as gg
 
-__all__ = ["EXAMPLES", "example", "probe"]
+__all__ = ["EXAMPLES", "QUICK", "example", "probe"]
 
 _RNG = np.random.default_rng(0)
 _ROWS = np.repeat([0.1, 4.2, 0.3], 8)[:, None] + _RNG.normal(size=(24, 1))
@@ -25,6 +25,26 @@ _LABELS = np.where(_ROWS[:, 0] > 2, "high", "low")
 _SENTENCES = [[["the"], ["cat", "short"], ["sat"]], [["a"], ["dog", "short"], ["ran"], ["home"]]]
 _TAGS = [["D", "N", "V"], ["D", "N", "V", "R"]]
 _FIT = {"random_state": 0, "max_iter": 5}
+
+
+_X = np.random.default_rng(2).normal(size=(24, 2))
+_Y = _X[:, 0] + 0.1 * np.random.default_rng(3).normal(size=24)
+_C = np.where(_X[:, 1] > 0, "u", "v")
+
+
+def _noisy() -> Any:
+    return gg.kernels.RBF() + gg.kernels.White(0.1)
+
+
+def _graphs() -> tuple[list[Any], list[Any]]:
+    chain = [(i, i + 1) for i in range(5)]
+    y = [np.repeat([0, 1], 3), np.repeat([1, 0], 3)]
+    return [(np.c_[labels + 0.1, np.ones(6)], chain) for labels in y], y
+
+
+def _pictures() -> tuple[list[Any], list[Any]]:
+    y = [np.repeat([[0, 1]], 4, axis=0), np.repeat([[1, 0]], 4, axis=0)]
+    return [np.dstack([labels + 0.1, np.ones(labels.shape)]) for labels in y], y
 
 
 def _frame() -> Any:
@@ -119,7 +139,57 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "sequence_model-inputs": _inputs,
     "sequence_model-kalman": lambda: gg.KalmanFilter(1.0, 0.1, 1.0, 1.0, 0.0, 1.0, max_iter=3).fit(_ROWS),
     "linear_chain_crf": _sentences,
+    "structural_model": lambda: (gg.sequences.Level() + gg.sequences.Season(4)).fit(_ROWS[:, 0]),
+    "switching_kalman_filter": lambda: gg.SwitchingKalmanFilter([[0.9, 0.1], [0.1, 0.9]], Q=[0.01, 4.0], R=0.1),
+    "graph_crf": lambda: gg.GraphCRF(max_iterations=5).fit(*_graphs()),
+    "grid_crf": lambda: gg.GridCRF(max_iterations=5).fit(*_pictures()),
+    "discretizer": lambda: gg.Discretizer(bins=3).fit(_frame()),
+    "mean_embedding": lambda: gg.MeanEmbedding.of(_X, kernel=gg.kernels.RBF(0.5)),
+    "rkhs_function": lambda: gg.RKHSFunction(gg.kernels.Matern(1.5), _X[:3], [1.0, -1.0, 0.5]),
+    "nystrom_map": lambda: gg.nystrom(gg.kernels.RBF(), _X, 5, random_state=0),
+    "kernel-sum": lambda: 2.0 * gg.kernels.RBF([0.5, 1.0]).fix("length_scale") + gg.kernels.White(0.1),
+    "kernel-columns": lambda: gg.kernels.Linear().on([0]) * gg.kernels.Periodic().on([1]),
+    "kernel-words": lambda: gg.kernels.Spectrum(2).exp(),
+    "estimator-bayesian_linear": lambda: gg.BayesianLinearRegression().fit(_X, _Y),
+    "estimator-conditional_embedding": lambda: gg.ConditionalEmbedding().fit(_X, _Y),
+    "estimator-gp_classifier": lambda: gg.GaussianProcessClassifier().fit(_X, _C),
+    "estimator-gp_counts": lambda: gg.GaussianProcessCounts().fit(_X, np.round(np.abs(_Y))),
+    "estimator-gp_regressor": lambda: gg.GaussianProcessRegressor(_noisy(), normalize_y=True).fit(_X, _Y),
+    "estimator-gp_sparse": lambda: gg.GaussianProcessRegressor(_noisy(), approx="titsias", n_inducing=5).fit(_X, _Y),
+    "estimator-graphical_lasso": lambda: gg.GraphicalLasso(alpha=0.1).fit(_X),
+    "estimator-graphical_lasso_path": lambda: gg.graphical_lasso_path(np.cov(_X.T), n_alphas=3),
+    "estimator-kernel_density": lambda: gg.KernelDensity().fit(_X),
+    "estimator-kernel_k_means": lambda: gg.KernelKMeans(2, random_state=0).fit(_X),
+    "estimator-kernel_neighbors": lambda: gg.KernelNeighborsClassifier().fit(_X, _C),
+    "estimator-kernel_neighbors_regressor": lambda: gg.KernelNeighborsRegressor().fit(_X, _Y),
+    "estimator-kernel_pca": lambda: gg.KernelPCA(3).fit(_X),
+    "estimator-kernel_pca_features": lambda: gg.KernelPCA(3, approx="nystrom", n_features=8, random_state=0).fit(_X),
+    "estimator-kernel_ridge": lambda: gg.KernelRidge(kernel=gg.kernels.RBF(0.7)).fit(_X, _Y),
+    "estimator-kernel_ridge_features": lambda: gg.KernelRidge(approx="features", n_components=8, random_state=0).fit(
+        _X, _Y
+    ),
+    "estimator-nadaraya_watson": lambda: gg.NadarayaWatson().fit(_X, _Y),
+    "estimator-naive_bayes": lambda: gg.NaiveBayesClassifier().fit(_X, _C),
+    "estimator-network_classifier": lambda: gg.BayesianNetworkClassifier().fit(_X, _C),
+    "estimator-one_class": lambda: gg.OneClassSVM().fit(_X),
+    "estimator-pca": lambda: gg.PCA(1).fit(_X),
+    "estimator-rvc": lambda: gg.RVC().fit(_X, _C),
+    "estimator-rvr": lambda: gg.RVR().fit(_X, _Y),
+    "estimator-svc": lambda: gg.SVC().fit(_X, _C),
+    "estimator-svc_three": lambda: gg.SVC(probability=True, random_state=0).fit(_X, np.arange(24) % 3),
+    "estimator-svc_path": lambda: gg.svc_path(_X, _C, Cs=[0.1, 1.0]),
+    "estimator-svr": lambda: gg.SVR(kernel="linear").fit(_X, _Y),
+    "estimator-tan": lambda: gg.TANClassifier().fit(_X, _C),
 }
+
+
+#: Examples that need no compiled code, for tests that must be quick.
+QUICK = tuple(
+    name
+    for name in EXAMPLES
+    if name.split("-")[0] in ("bayesian_network", "discretizer", "distribution", "kernel", "markov_network")
+    or name.endswith(("-pca", "-kernel_density", "-bayesian_linear", "-gp_regressor", "-graphical_lasso_path", "-rvr"))
+)
 
 
 @cache
@@ -187,4 +257,36 @@ def _ask_sequence(model: Any) -> Any:
     return None
 
 
-_PROBES: tuple[Callable[[Any], Any], ...] = (_ask_network, _ask_distribution, _ask_kernel, _ask_sequence)
+def _ask_other(model: Any) -> Any:
+    name = type(model).__name__
+    if name == "StructuralModel":
+        return model.forecast(3).means
+    if name == "SwitchingKalmanFilter":
+        return model.filter(_ROWS[:5]).modes
+    if name in ("GraphCRF", "GridCRF"):
+        X = (_graphs() if name == "GraphCRF" else _pictures())[0]
+        return np.concatenate([np.ravel(p) for p in model.predict_proba(X)])
+    if name == "Discretizer":
+        return [model.transform(_frame())[c].cat.codes for c in ("a", "b")]
+    if name in ("MeanEmbedding", "RKHSFunction"):
+        return model(_X)
+    if name == "GraphicalLassoPath":
+        return model.precisions
+    if name == "SVCPath":
+        return model.scores
+    if hasattr(model, "gram"):
+        return model.gram(["abc", "abd"] if "Spectrum" in repr(model) else _X[:5])
+    return None
+
+
+def _ask_estimator(model: Any) -> Any:
+    for ask in ("predict_proba", "decision_function", "transform", "score_samples", "predict"):
+        if hasattr(model, ask):
+            found = getattr(model, ask)(_X[:5] + 0.01)
+            return (found == found[0]) if np.asarray(found).dtype.kind in "UO" else found
+    return model.precision_ if hasattr(model, "precision_") else None
+
+
+_PROBES: tuple[Callable[[Any], Any], ...] = (
+    _ask_network, _ask_distribution, _ask_kernel, _ask_sequence, _ask_other, _ask_estimator,
+)  # fmt: skip

@@ -324,7 +324,7 @@ def test_files_keep_every_bit(net, tmp_path):
         assert read.domains == net.domains
         assert read.edge("a", "b").parts == dict(net.edge("a", "b").parts)
     data = (tmp_path / "tree.npz").read_bytes()
-    for broken in (b"", b"PK\x03\x04", data[: len(data) // 2], data.replace(b"header", b"haeder")):
+    for broken in (b"", b"PK\x03\x04", data[: len(data) // 2], data.replace(b"edges", b"egdes")):
         (tmp_path / "broken.npz").write_bytes(broken)
         with pytest.raises(ParseError):
             gg.KernelTree.load(tmp_path / "broken.npz")

@@ -18,8 +18,9 @@ def test_broken_files_give_a_model_or_a_parse_error(name: str) -> None:
         tally = run(name, seconds=600.0, seed=1, timeout=60.0, limit=300, keep=False)
     assert tally.inputs == 300
     assert not tally.crashes, tally.line()
-    assert tally.models > 5  # some accidents do no harm
-    assert len(tally.kinds) > 1  # and others are noticed in different ways
+    if name != "archive":  # there every byte is under a checksum
+        assert tally.models > 5  # some accidents do no harm
+        assert len(tally.kinds) > 1  # and others are noticed in different ways
 
 
 @pytest.mark.filterwarnings("ignore::gramgraph.exceptions.ModelWarning")
@@ -27,4 +28,4 @@ def test_broken_files_give_a_model_or_a_parse_error(name: str) -> None:
 def test_the_documents_are_sound(name: str) -> None:
     assert len(documents(name)) > 1
     for data in documents(name):
-        assert len(load_format(name).loads(data, source="<seed>", normalize=True)) > 0
+        assert load_format(name).loads(data, source="<seed>", normalize=True) is not None

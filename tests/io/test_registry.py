@@ -51,7 +51,7 @@ def test_unknown_suffixes_and_names_list_what_there_is(net: gg.BayesianNetwork, 
     for call in (lambda: gg.read("model.biff"), lambda: gg.write(net, tmp_path / "model.biff")):
         with pytest.raises(ParseError, match=r"suffix '\.biff'\. Known: \.bif, .*\.xmlbif.*Did you mean '\.bif'"):
             call()
-    with pytest.raises(ParseError, match="format 'uay' is not known. Known: bif, .*Did you mean 'uai'"):
+    with pytest.raises(ParseError, match="format 'uay' is not known. Known: archive, bif, .*Did you mean 'uai'"):
         gg.read("model", format="uay")
     with pytest.raises(ParseError, match="no format is known for the suffix ''"):
         gg.read("model")

@@ -273,7 +273,7 @@ def test_broken_files_are_refused(rng, tmp_path):
     gg.LinearChainCRF().fit(X, y).save(path)
     whole = path.read_bytes()
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(gg.ParseError, match=r"model\.npz: not a file of a linear-chain CRF"):
+    with pytest.raises(gg.ParseError, match=r"model\.npz: the file should hold .* it was cut off"):
         gg.LinearChainCRF.load(path)
     np.savez(path, head=np.frombuffer(b"[]", np.uint8))
     with pytest.raises(gg.ParseError):

@@ -17,6 +17,12 @@ from gramgraph.exceptions import GramGraphError, ModelError, ParseError, did_you
 __all__ = ["dumps", "from_object", "is_distribution", "load", "loads", "save", "to_object"]
 
 _VERSION = 1
+#: Fields that are matrices beside a vector. One number may stand for a matrix with up to this many rows.
+_MATRICES = ("cov", "scale", "shape")
+_LONGEST = 1000
+_DEEPEST = 20
+#: What a family or a model may raise when its fields are not what it wrote.
+_UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def _families() -> dict[str, type[Any]]:
@@ -125,8 +131,10 @@ def _plain(value: Any, what: str) -> Any:
     return _written(value, what)
 
 
-def _read(found: Any, source: str) -> Any:
+def _read(found: Any, source: str, depth: int = 0) -> Any:
     families = _families()
+    if depth > _DEEPEST:
+        raise ParseError("the objects are nested too deeply", source=source)
     name = found.get("family")
     if not isinstance(name, str) or name not in families:
         hint = did_you_mean(str(name), families)
@@ -135,28 +143,35 @@ def _read(found: Any, source: str) -> Any:
     known = {field.name for field in dataclasses.fields(families[name]) if field.init}
     if not isinstance(fields, Mapping) or not set(fields) <= known:
         raise ParseError(f"{name} has the fields {', '.join(sorted(known))}", source=source)
+    if any(isinstance(item, list) and len(item) > _LONGEST for item in fields.values()) and any(
+        key in _MATRICES and not isinstance(item, list) for key, item in fields.items()
+    ):
+        raise ParseError(f"{name}: one number stands for a large matrix; write it in full", source=source)
     try:
-        return families[name](**{key: _value(item, source) for key, item in fields.items()})
+        return families[name](**{key: _value(item, source, depth) for key, item in fields.items()})
     except ParseError:
         raise
-    except (GramGraphError, TypeError, ValueError, ArithmeticError, LookupError, AttributeError) as error:
+    except _UNFIT as error:
         raise ParseError(f"{name}: {error}", source=source) from None
 
 
-def _value(item: Any, source: str) -> Any:
+def _value(item: Any, source: str, depth: int) -> Any:
     if isinstance(item, Mapping):
         if "family" in item:
-            return _read(item, source)
+            return _read(item, source, depth + 1)
         if "class" in item:
             found = _families().get(str(item["class"]))
             if found is None:
                 raise ParseError(f"{item['class']!r:.40} is no family of distributions", source=source)
             return found
         if isinstance(item.get("mapping"), Mapping):
-            return {key: _value(value, source) for key, value in item["mapping"].items()}
+            return {key: _value(value, source, depth + 1) for key, value in item["mapping"].items()}
         if isinstance(item.get("items"), list):
-            return tuple(_value(value, source) for value in item["items"])
+            return tuple(_value(value, source, depth + 1) for value in item["items"])
         raise ParseError("an object in the place of a number", source=source)
     if isinstance(item, list):
-        return np.array(item)
+        array = np.array(item)
+        if array.dtype.kind not in "biuf":
+            raise ParseError("a list holds something else than numbers", source=source)
+        return array
     return item

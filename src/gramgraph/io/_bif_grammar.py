@@ -25,7 +25,7 @@ __all__ = ["Parsed", "parse"]
 _POSITION = re.compile(r"position\s*=\s*\(\s*([-+.\deE]+)\s*,\s*([-+.\deE]+)\s*\)")
 
 #: Cells that `default` rows may fill beyond what the text holds, in the whole file.
-_MOST_FILLED = 1 << 24
+_MOST_FILLED = 1 << 21
 
 
 @dataclass(slots=True)

@@ -89,7 +89,7 @@ def _is_attribute(text: str) -> bool:
     depth = 0
     for token in tokens:
         depth += (token == "(") - (token == ")")
-        if depth < 0 or token in ("{", "}", "=", ";", "|"):
+        if depth < 0 or token in ("{", "}", "=", ";", "|") or token.startswith("//"):
             return False
     return bool(tokens) and depth == 0 and joined(tokens) == match.group(2)
 

@@ -58,6 +58,7 @@ __all__ = [
     "normalize_tables",
     "numbers_in",
     "numbers_of",
+    "refuse_reals",
     "shown",
     "sizes_shown",
     "variables_of",
@@ -345,11 +346,22 @@ def cycle_shown(names: Sequence[str], limit: int = 12) -> str:
     return " -> ".join([*shown_names, names[0]])
 
 
+def refuse_reals(model: Any, format_name: str) -> None:
+    """`ModelError` for a model with real-valued variables, which the discrete formats cannot hold."""
+    names = [var.name for var in model._vars if not var.is_discrete]
+    if names:
+        raise ModelError(
+            f"{format_name} holds discrete variables, and {listing(names[:5])} {'is' if len(names) == 1 else 'are'} "
+            "real-valued: write .json instead"
+        )
+
+
 def as_network(model: Any, format_name: str) -> BayesianNetwork:
     """The model, if it is a Bayesian network with all its conditionals; `ModelError` otherwise."""
     if not isinstance(model, BayesianNetwork):
         kind = type(model).__name__
-        raise ModelError(f"{format_name} holds Bayesian networks, not a {kind}; write it as .uai, .fg or .json")
+        raise ModelError(f"{format_name} holds Bayesian networks, not a {kind}; write it as .uai, .fg, .json or .gg")
+    refuse_reals(model, format_name)
     for name in model.variables:
         model.conditional(name)
     return model

@@ -22,7 +22,7 @@ from gramgraph.typing import FloatArray
 __all__ = ["dumps", "loads"]
 
 #: Cells that a file with few listed entries may fill with zeros.
-_MOST_FILLED = 1 << 22
+_MOST_FILLED = 1 << 21
 
 _LARGEST_LABEL = 999_999_999
 
@@ -50,7 +50,7 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Mar
     for i in range(n_factors):
         labels, shape = _scope(stream, sizes, i)
         filled += cells_of(shape)
-        if filled > _MOST_FILLED + 64 * stream.values.size:
+        if filled > _MOST_FILLED + stream.values.size:
             stream.fail(f"the tables up to factor {i} would have {filled} cells, far more than are listed")
         parts.append((labels, _entries(stream, shape, i)))
     if stream.left:

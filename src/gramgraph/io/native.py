@@ -10,13 +10,15 @@ stays one; a real-valued variable has `"real": dimension` in the place of its st
 without numbers yet, with its parents in `structure`. Undirected models have `factors` (`scope`, `values` with the last
 variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones `features` and `weights`.
 A distribution (`"kind": "distribution"`) has its `family` and `fields`; models of sequences are those of
-`sequence_files`. Nothing in a file is ever executed. Files of
-the layout of `study_json` are recognized and read too.
+`sequence_files`. Estimators and chains, which are mostly arrays, are containers (`io/container.py`) as base64 text.
+Nothing in a file is ever executed. Files of the layout of `study_json` are recognized and read too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import base64
+import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,7 @@ from gramgraph.io import _json, study_json
 from gramgraph.io._text import (
     Family,
     Spec,
+    cells_of,
     checked_shape,
     cycle_shown,
     find_cycle,
@@ -40,10 +43,12 @@ from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, LogLi
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, real
 
-__all__ = ["dumps", "loads"]
+__all__ = ["dumps", "from_object", "from_parts", "holds", "loads", "to_parts"]
 
 _VERSION = 1
 _LONGEST_VECTOR = 100_000
+#: Cells that single numbers of a file may be spread to, in all (16 MB).
+_MOST_SPREAD = 1 << 21
 _KINDS: dict[str, type[GraphicalModel]] = {
     "bayesian_network": BayesianNetwork,
     "factor_graph": FactorGraph,
@@ -55,14 +60,39 @@ _KINDS: dict[str, type[GraphicalModel]] = {
 _UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
-def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> GraphicalModel:
+def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Any:
     """A model from the bytes of a file.
 
     >>> net = BayesianNetwork("a -> b", cpds={"a": [0.25, 0.75], "b": [[0.5, 0.5], [0.125, 0.875]]})
     >>> loads(dumps(net)) == net
     True
     """
-    top = _json.load(data, source)
+    return from_object(_json.load(data, source), source=source, normalize=normalize)
+
+
+def holds(model: Any) -> bool:
+    """Whether a model has a JSON form of its own (kernel models have one too, beside their arrays)."""
+    from gramgraph.io import sequence_files
+
+    if isinstance(model, tuple(_KINDS.values())) or distribution_files.is_distribution(model):
+        return True
+    return type(model).__module__.startswith("gramgraph.sequences") and sequence_files.holds(model)
+
+
+def to_parts(model: Any) -> tuple[Any, dict[str, Any]]:
+    """The tree of a JSON file, for a container."""
+    return json.loads(dumps(model)), {}
+
+
+def from_parts(tree: Any, arrays: Mapping[str, Any], *, source: str) -> Any:
+    """The model of `to_parts`."""
+    if not isinstance(tree, dict) or arrays or tree.get("kind") == "container":
+        raise ParseError("the tree of the container is not that of a model", source=source)
+    return from_object(tree, source=source)
+
+
+def from_object(top: dict[str, Any], *, source: str = "<text>", normalize: bool = True) -> Any:
+    """The model in the object of a JSON file."""
     if study_json.recognizes(top):
         return study_json.from_object(top, source=source, normalize=normalize)
     if top.get("format") != "gramgraph":
@@ -73,21 +103,34 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Gra
         raise ParseError(f"version {version} of the format is not known; this library reads {_VERSION}", source=source)
     kind = _json.get(top, "kind", str, "", source)
     if kind == "distribution":
-        return distribution_files.from_object(top, source=source)  # type: ignore[no-any-return]
+        return distribution_files.from_object(top, source=source)
+    if kind == "container":
+        return _contained(top, source)
     if kind in ("kernel_grid", "kernel_network", "kernel_tree", "spectral_hmm"):
-        from gramgraph.embeddings.network.files import from_object
+        from gramgraph.embeddings.network.files import from_object as kernel_model
 
-        return from_object(top, source=source)  # type: ignore[return-value]
+        return kernel_model(top, source=source)
     if kind in ("dynamic_bayesian_network", "sequence_model"):
         from gramgraph.io import sequence_files
 
-        return sequence_files.from_object(top, source=source)  # type: ignore[no-any-return]
+        return sequence_files.from_object(top, source=source)
     if kind not in _KINDS:
         known = ", ".join(_KINDS)
         raise ParseError(f"kind {shown(kind)} is not known. Kinds: {known}.{did_you_mean(kind, _KINDS)}", source=source)
     variables = _variables(top, source)
     model: GraphicalModel = _READERS[kind](top, variables, source, normalize)
     return model
+
+
+def _contained(top: dict[str, Any], source: str) -> Any:
+    """A model that has no JSON form: the bytes of a container, with their checksum, as text."""
+    from gramgraph.io import container
+
+    try:
+        data = base64.b64decode(_json.get(top, "base64", str, "", source), validate=True)
+    except ValueError as error:
+        raise ParseError(f"base64: {error}", source=source) from None
+    return container.loads(data, source=source)
 
 
 def _variables(top: dict[str, Any], source: str) -> dict[str, Var]:
@@ -129,10 +172,15 @@ def _bayesian_network(top: dict[str, Any], variables: dict[str, Var], source: st
     index = {name: i for i, name in enumerate(variables)}
     conditionals: list[Conditional | None] = []
     parents: list[list[int]] = []
+    spread = 0
     for i, (name, entry) in enumerate(zip(variables, entries, strict=True)):
         path = f"conditionals[{i}]"
         given = _parents(entry, name, structure, variables, path, source)
         parents.append([index[parent] for parent in given])
+        spread += _spread(entry, variables[name], [variables[parent] for parent in given])
+        if spread > _MOST_SPREAD:
+            message = f"{path}: {shown(name)} claims far more numbers than the file has; write its matrices in full"
+            raise ParseError(message, source=source)
         conditionals.append(None if entry is None else _conditional(entry, variables, path, source))
     cycle = find_cycle(parents)
     if cycle:
@@ -142,6 +190,30 @@ def _bayesian_network(top: dict[str, Any], variables: dict[str, Var], source: st
         conditionals = _normalized(conditionals, variables, source)
     head = _head(top, source)
     return BayesianNetwork.from_parts(variables.values(), conditionals, parents=parents, **head, check=False)
+
+
+def _spread(entry: dict[str, Any] | None, child: Var, parents: Sequence[Var]) -> int:
+    """Cells that a conditional with real-valued variables takes beyond the numbers that the file has for it.
+
+    One number may stand for a matrix, so that a few bytes could ask for gigabytes.
+    """
+    if entry is None or (child.is_discrete and all(parent.is_discrete for parent in parents)):
+        return 0
+    m = sum(parent.dimension for parent in parents if not parent.is_discrete)
+    k = child.size if child.is_discrete else child.dimension
+    rows = cells_of([parent.size for parent in parents if parent.is_discrete])
+    return max(0, rows * (k * m + k + (0 if child.is_discrete else k * k)) - _count(entry))
+
+
+def _count(value: Any) -> int:
+    """How many entries the lists of an object have in all."""
+    found, rest = 0, [value]
+    while rest:
+        item = rest.pop()
+        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        found += len(inner)
+        rest.extend(part for part in inner if isinstance(part, (dict, list)))
+    return found
 
 
 def _parents(
@@ -319,8 +391,10 @@ def dumps(model: Any) -> bytes:
     if kind is None and distribution_files.is_distribution(model):
         return f"{distribution_files.dumps(model)}\n".encode()
     if kind is None:
-        known = ", ".join(cls.__name__ for cls in _KINDS.values())
-        raise ModelError(f"the format holds {known}, not {type(model).__name__}")
+        from gramgraph.io import container
+
+        head = {"format": "gramgraph", "version": _VERSION, "kind": "container"}
+        return f"{_json.dump({**head, 'base64': base64.b64encode(container.dumps(model)).decode('ascii')})}\n".encode()
     parts: dict[str, Any] = {"format": "gramgraph", "version": _VERSION, "kind": kind, "name": model.name}
     parts["variables"] = [
         {"name": var.name, "states": list(var.states)} if var.is_discrete else {"name": var.name, "real": var.dimension}

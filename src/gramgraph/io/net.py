@@ -2,7 +2,7 @@
 
 `data` counts through the parents as listed (the last one fastest) and then through the child, which varies fastest of
 all. Decision, utility, function and continuous nodes, instances of classes and tables given only by expressions
-(`model_data`) are refused.
+(`model_data`) are refused. Comments begin with `%` or, as some programs write them, with `//`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ from gramgraph.typing import FloatArray
 
 __all__ = ["dumps", "loads"]
 
-_NEXT = re.compile(rf"(?:\s++|%[^\n]*+)*+(?:{TOKEN.pattern})?", re.DOTALL)
-_DATA = re.compile(r'(?:[^%;{}"=]++|%[^\n]*+)*+')
+_NEXT = re.compile(rf"(?:\s++|%[^\n]*+|//[^\n]*+)*+(?:{TOKEN.pattern})?", re.DOTALL)
+_DATA = re.compile(r'(?:[^%;{}"=/]++|/(?!/)|%[^\n]*+|//[^\n]*+)*+')
+_COMMENT = re.compile(r"(?:%|//)[^\n]*")
 _ESCAPE = re.compile(r'\\([n"\\])')
 
 #: What stands before the name of a node that cannot be read, and what it is.
@@ -223,8 +224,8 @@ class _Reader:
         self.pos = end
         self.expect(";")
         plain = body.group()
-        if "%" in plain:
-            plain = re.sub(r"%[^\n]*", lambda m: " " * len(m.group()), plain)
+        if "%" in plain or "//" in plain:
+            plain = _COMMENT.sub(lambda m: " " * len(m.group()), plain)
         tokens = plain.replace("(", " ").replace(")", " ").split()
         try:
             block.data = numbers_of(tokens)

@@ -19,9 +19,11 @@ SUFFIXES: dict[str, str] = {
     ".bif": "bif",
     ".bifxml": "xmlbif",
     ".fg": "fg",
+    ".gg": "container",
     ".hugin": "net",
     ".json": "json",
     ".net": "net",
+    ".npz": "archive",
     ".oobn": "net",
     ".uai": "uai",
     ".xdsl": "xdsl",
@@ -31,7 +33,9 @@ SUFFIXES: dict[str, str] = {
 
 #: Name of the format → module that reads and writes it; loaded at the first use.
 FORMATS: dict[str, str] = {
+    "archive": "gramgraph.io.archive",
     "bif": "gramgraph.io.bif",
+    "container": "gramgraph.io.container",
     "fg": "gramgraph.io.fg",
     "json": "gramgraph.io.native",
     "net": "gramgraph.io.net",

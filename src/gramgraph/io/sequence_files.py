@@ -11,6 +11,7 @@ and `step`. Numbers are written so that reading gives the same bits.
 from __future__ import annotations
 
 import json
+from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,14 @@ import numpy as np
 from gramgraph import sequences
 from gramgraph.distributions import files as distribution_files
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError
-from gramgraph.io import _json
+from gramgraph.io import _json, sound
 from gramgraph.io._text import shown
+from gramgraph.sequences._reading import check_chain, check_rows
 
-__all__ = ["KINDS", "from_object", "holds", "to_object"]
+__all__ = ["CLASSES", "KINDS", "from_object", "holds", "to_object"]
 
 KINDS = ("dynamic_bayesian_network", "sequence_model")
-_CLASSES = (
+CLASSES = (
     "CategoricalHMM",
     "DistributionHMM",
     "DurationHMM",
@@ -39,12 +41,14 @@ _CLASSES = (
 _INNER = ("_pool", "_spread")
 _TYPES = ("bool", "float64", "int64")
 _DEEPEST = 20
+#: What a family or a model may raise when its fields are not what it wrote.
+_UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 def holds(model: Any) -> bool:
     """Whether a model is one that these files hold."""
     name = type(model).__name__
-    return name in (*_CLASSES, "DynamicBayesianNetwork") and type(model) is getattr(sequences, name)
+    return name in (*CLASSES, "DynamicBayesianNetwork") and type(model) is getattr(sequences, name)
 
 
 def to_object(model: Any) -> dict[str, Any]:
@@ -116,8 +120,8 @@ def from_object(top: dict[str, Any], *, source: str) -> Any:
 
 def _read(top: dict[str, Any], source: str, depth: int) -> Any:
     name = _json.get(top, "class", str, "", source)
-    if name not in _CLASSES:
-        raise ParseError(f"class {shown(name)} is not known. Classes: {', '.join(_CLASSES)}", source=source)
+    if name not in CLASSES:
+        raise ParseError(f"class {shown(name)} is not known. Classes: {', '.join(CLASSES)}", source=source)
     made = getattr(sequences, name)
     parameters = _json.get(top, "parameters", dict, "", source)
     attributes = _json.get(top, "attributes", dict, "", source)
@@ -133,7 +137,7 @@ def _read(top: dict[str, Any], source: str, depth: int) -> Any:
         _check(model)
     except ParseError:
         raise
-    except (GramGraphError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+    except _UNFIT as error:
         raise ParseError(f"{name}: {error or type(error).__name__}", source=source) from None
     return model
 
@@ -144,6 +148,8 @@ def _value(item: Any, source: str, depth: int) -> Any:
     if not isinstance(item, dict):
         if isinstance(item, list):
             raise ParseError("a list without its type: expected an object with 'array' or 'items'", source=source)
+        if isinstance(item, float) and not isfinite(item):
+            raise ParseError("a number is not finite", source=source)
         return item
     if "array" in item:
         kind = item.get("dtype")
@@ -154,8 +160,12 @@ def _value(item: Any, source: str, depth: int) -> Any:
         array = np.array(item["array"])
         if array.dtype.kind not in "biuf":
             raise ParseError("an array holds something else than numbers", source=source)
+        if not np.isfinite(array).all():
+            raise ParseError("an array holds NaN or infinity", source=source)
         shape = _json.get(item, "shape", list, "", source)
-        return array.astype(kind).reshape([int(n) for n in shape])
+        if not all(type(n) is int and n >= 0 for n in shape):
+            raise ParseError("a shape is a list of whole numbers", source=source)
+        return array.astype(kind).reshape(shape)
     if isinstance(item.get("items"), list):
         items = [_value(part, source, depth + 1) for part in item["items"]]
         return tuple(items) if item.get("tuple") is True else items
@@ -168,14 +178,45 @@ def _value(item: Any, source: str, depth: int) -> Any:
 
 def _check(model: Any) -> None:
     """Numbers that the model itself would refuse are a fault of the file."""
+    K = None
     if hasattr(model, "model_"):
         _check(model.model_)
+        K = len(model.model_.startprob_)
+        _check_wrapped(model, K)
     elif hasattr(model, "transmat_"):
-        from gramgraph.sequences._reading import check_chain
-
         start, _ = check_chain(model.startprob_, model.transmat_)
         if len(start) != model.n_states:
             raise ModelError(f"n_states is {model.n_states}, but startprob has {len(start)}.")
         model._emission()
+        _check_symbols(model)
     elif hasattr(model, "A_") or type(model).__name__ == "KalmanFilter":
         model._model()
+    covars = getattr(model, "covars_", None)
+    if covars is not None and getattr(model, "covariance_type", "") in ("full", "tied"):
+        for S in np.asarray(covars).reshape(-1, *np.shape(covars)[-2:]):
+            sound.check_covariance(S, "covars", definite=True)
+
+
+def _check_wrapped(model: Any, K: int) -> None:
+    """The chain of a model around another one: a stack of transitions (inputs) or the durations of states."""
+    if not hasattr(model, "transmat_"):
+        return
+    transmat = np.asarray(model.transmat_)
+    check_rows("startprob", model.startprob_, 1)
+    check_rows("transmat", transmat, transmat.ndim)
+    if transmat.ndim not in (2, 3) or transmat.shape[-2:] != (K, K) or np.shape(model.startprob_) != (K,):
+        raise ModelError(f"transmat has shape {transmat.shape} for {K} states.")
+    durations = getattr(model, "durations_", None)
+    if durations is not None and check_rows("durations", durations, 2).shape[0] != K:
+        raise ModelError(f"durations has shape {np.shape(durations)} for {K} states.")
+
+
+def _check_symbols(model: Any) -> None:
+    """As many symbols as columns of the table, each once."""
+    tables, symbols = getattr(model, "emissionprob_", None), getattr(model, "symbols_", None)
+    if tables is None or symbols is None:
+        return
+    pairs = list(zip(tables, symbols, strict=True)) if isinstance(tables, (list, tuple)) else [(tables, symbols)]
+    for table, known in pairs:
+        if np.ndim(known) != 1 or len(set(np.asarray(known).tolist())) != np.shape(table)[-1]:
+            raise ModelError(f"a table of {np.shape(table)[-1]} symbols names {np.size(known)}.")

@@ -9,7 +9,8 @@
     4  …              their tables: how many numbers, the last variable of the scope varying fastest
     6  …
 
-Variables are called x0, x1, … and their states 0, 1, …; names are not kept. Lines that begin with `c` are comments.
+Variables are called x0, x1, … and their states 0, 1, …; names are not kept. Lines that begin with `c` are
+comments, and so is what follows a `#`.
 Numbers after the last table (some programs append their own sections) are left out with a warning.
 
 A BAYES file becomes a `BayesianNetwork` when the last variable of every scope is its child, every variable is the
@@ -31,17 +32,28 @@ from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.factors import TableFactor
 from gramgraph.io._names import check_dense
 from gramgraph.io._stream import NumberStream
-from gramgraph.io._text import MAX_AXES, Family, Spec, build_network, cells_of, decode, fault_at, find_cycle, shown
+from gramgraph.io._text import (
+    MAX_AXES,
+    Family,
+    Spec,
+    build_network,
+    cells_of,
+    decode,
+    fault_at,
+    find_cycle,
+    refuse_reals,
+    shown,
+)
 from gramgraph.models import BayesianNetwork, GraphicalModel, MarkovNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Discrete, Var
 
-__all__ = ["dumps", "loads", "most_states", "numbered_variables", "plain_factors", "plain_values"]
+__all__ = ["dumps", "loads", "most_states", "numbered_variables", "plain_factors", "plain_values", "without_comments"]
 
 #: Rows of a Bayesian network may change log Z by no more than this in all.
 _ROUNDING = 1e-8
 
-_COMMENT = re.compile(r"^c(?:[^\S\n][^\n]*)?$", re.MULTILINE)
+_COMMENT = re.compile(r"^c(?:[^\S\n][^\n]*)?$|#[^\n]*", re.MULTILINE)
 _KIND = re.compile(r"\s*(\S+)")
 
 
@@ -52,9 +64,7 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Bay
     >>> net.variables, net.factors()[0].values.tolist()
     (('x0', 'x1'), [[1.0, 2.0], [3.0, 4.0]])
     """
-    text = decode(data)
-    if _COMMENT.search(text, 0, 1 << 16):  # comments stand at the top
-        text = _COMMENT.sub(lambda match: " " * len(match.group()), text)
+    text = without_comments(decode(data))
     first = _KIND.match(text)
     kind = first[1].upper() if first else ""
     if first is None or kind not in ("MARKOV", "BAYES"):
@@ -75,6 +85,13 @@ def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Bay
         for scope, a, b in zip(scopes, [0, *stops], stops, strict=False)
     ]
     return MarkovNetwork.from_parts(variables, factors)
+
+
+def without_comments(text: str) -> str:
+    """The text with blanks in the place of comments, so that places in it stay the same."""
+    if "#" in text or _COMMENT.search(text, 0, 1 << 16):  # those of the other kind stand at the top
+        return _COMMENT.sub(lambda match: " " * len(match.group()), text)
+    return text
 
 
 def numbered_variables(sizes: Sequence[int], labels: Sequence[int] | None = None) -> list[Var]:
@@ -208,7 +225,8 @@ def dumps(model: Any) -> bytes:
 def plain_factors(model: Any, format_name: str) -> tuple[TableFactor, ...]:
     """The factors of a model over its own variables; `ModelError` where a table would be too large."""
     if not isinstance(model, GraphicalModel):
-        raise ModelError(f"{format_name} holds graphical models, not a {type(model).__name__}")
+        raise ModelError(f"{format_name} holds graphical models, not a {type(model).__name__}: write .gg instead")
+    refuse_reals(model, format_name)
     if isinstance(model, BayesianNetwork):
         for name in model.variables:
             check_dense(model.conditional(name), format_name)

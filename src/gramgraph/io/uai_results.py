@@ -33,6 +33,7 @@ from gramgraph.exceptions import ParseError
 from gramgraph.io._stream import NumberStream
 from gramgraph.io._text import decode, line_column, shown
 from gramgraph.io.registry import inflate
+from gramgraph.io.uai import without_comments
 from gramgraph.typing import FloatArray
 
 __all__ = [
@@ -72,7 +73,7 @@ def _read(path: str | PathLike[str]) -> tuple[str, str]:
     source = os.fspath(path)
     with open(source, "rb") as stream:
         data = stream.read()
-    return decode(inflate(data, source=source) if source.lower().endswith(".gz") else data), source
+    return without_comments(decode(inflate(data, source=source) if source.lower().endswith(".gz") else data)), source
 
 
 def _write(path: str | PathLike[str], text: str) -> None:

@@ -201,14 +201,14 @@ class KernelNetwork(CellModel):
         return pd.DataFrame(columns)
 
     def save(self, path: Any) -> None:
-        """Write a compressed NumPy archive (.npz); `gg.write(model, "model.json")` writes JSON instead.
+        """Write a container with a checksum, as `gg.write(model, "model.gg")` does.
 
         >>> import os, tempfile
         >>> import gramgraph as gg
         >>> model = gg.learn_dag({"a": list("xxyy") * 20, "b": list("uvuv") * 20}, "a -> b")
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(os.path.join(folder, "model.npz"))
-        ...     type(gg.KernelNetwork.load(os.path.join(folder, "model.npz"))).__name__
+        ...     model.save(os.path.join(folder, "model.gg"))
+        ...     type(gg.KernelNetwork.load(os.path.join(folder, "model.gg"))).__name__
         'KernelNetwork'
         """
         from gramgraph.embeddings.network.files import save
@@ -217,7 +217,7 @@ class KernelNetwork(CellModel):
 
     @staticmethod
     def load(path: Any) -> KernelNetwork:
-        """The network in an archive that `save` wrote; a `ParseError` for anything else. No pickle is read."""
+        """The network in a file that `save` wrote, or in an .npz of version 0.1.0; a `ParseError` for anything else."""
         from gramgraph.embeddings.network.files import load
 
         return load(path, "kernel_network")  # type: ignore[no-any-return]

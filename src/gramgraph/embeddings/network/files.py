@@ -1,28 +1,32 @@
-"""Kernel models as plain values and arrays: JSON text, or a NumPy archive. Nothing in a file is ever executed."""
+"""Kernel models as plain values and arrays: JSON text, or a container. Nothing in a file is ever executed."""
 
 from __future__ import annotations
 
 import base64
 import json
-import zipfile
 from collections.abc import Mapping, Sequence
 from os import PathLike, fspath
 from typing import Any
 
 import numpy as np
 
+from gramgraph._archive import read_archive
+from gramgraph._container import is_container, pack, unpack
+from gramgraph._replace import write_whole
 from gramgraph.embeddings.network.axes import Axis, LineAxis, StateAxis
 from gramgraph.embeddings.network.points import PointAxis
 from gramgraph.embeddings.network.stack import Edge
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, listing
 from gramgraph.typing import Array
 
-__all__ = ["CLASSES", "KINDS", "from_object", "load", "save", "to_object"]
+__all__ = [
+    "CLASSES", "KINDS", "from_arrays", "from_object", "from_parts", "holds", "load", "save", "to_object", "to_parts",
+]  # fmt: skip
 
 _VERSION = 1
 _AXES: dict[str, Any] = {"line": LineAxis, "point": PointAxis, "state": StateAxis}
 _DTYPES = ("<f4", "<f8", "<i8")
-_UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+_UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
 Fields = dict[str, Any]
@@ -222,24 +226,49 @@ def from_object(top: Mapping[str, Any], *, source: str = "<text>") -> Any:
     return _restore(top, arrays, source)
 
 
+def holds(model: Any) -> bool:
+    """Whether a model is one of these."""
+    return type(model).__module__.startswith("gramgraph.embeddings.network.") and type(model).__name__ in CLASSES
+
+
+#: A model as plain values and arrays, for a container.
+to_parts = _header
+
+
+def from_parts(tree: Any, arrays: Mapping[str, Array], *, source: str) -> Any:
+    """The model of `to_parts`."""
+    return _restore(tree, arrays, source)
+
+
 def save(net: Any, path: str | PathLike[str]) -> None:
-    """A compressed NumPy archive (.npz) with a JSON header."""
-    top, arrays = _header(net)
-    header = np.frombuffer(json.dumps(top).encode("utf-8"), dtype=np.uint8)
-    with open(path, "wb") as stream:
-        np.savez_compressed(stream, allow_pickle=False, header=header, **arrays)
+    """Write a container (`gg.write` to .gg writes the same)."""
+    write_whole(path, pack("kernel_model", *to_parts(net)))
 
 
 def load(path: str | PathLike[str], kind: str) -> Any:
-    """The model of one kind in an archive that `save` wrote."""
+    """The model of one kind in a file that `save` wrote, or in an archive (.npz) of version 0.1.0."""
     source = fspath(path)
-    try:
-        with np.load(source, allow_pickle=False) as archive:
-            arrays = {key: archive[key] for key in archive.files}
-        top = json.loads(arrays.pop("header").tobytes().decode("utf-8"))
-    except (zipfile.BadZipFile, zipfile.LargeZipFile, EOFError, *_UNFIT) as error:
-        raise ParseError(f"no archive of a kernel model: {error}", source=source) from None
+    with open(source, "rb") as stream:
+        data = stream.read()
+    if is_container(data):
+        content = unpack(data, source=source)
+        top, arrays = content.value, content.arrays
+    else:
+        arrays = read_archive(data, source=source)
+        top = _archive_header(arrays, source)
     if not isinstance(top, Mapping) or top.get("kind") != kind:
         found = top.get("kind") if isinstance(top, Mapping) else type(top).__name__
-        raise ParseError(f"expected a {kind}; this is {found!r}", source=source)
+        raise ParseError(f"expected a {kind}; this is {found!r:.40}", source=source)
     return _restore(top, arrays, source)
+
+
+def from_arrays(arrays: dict[str, Array], *, source: str) -> Any:
+    """The model in the arrays of an archive of version 0.1.0."""
+    return _restore(_archive_header(arrays, source), arrays, source)
+
+
+def _archive_header(arrays: dict[str, Array], source: str) -> Any:
+    try:
+        return json.loads(arrays.pop("header").tobytes().decode("utf-8"))
+    except (RecursionError, *_UNFIT) as error:
+        raise ParseError(f"no archive of a kernel model: {error}", source=source) from None

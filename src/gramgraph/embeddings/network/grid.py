@@ -105,15 +105,15 @@ class KernelGrid:
         return np.asarray(1.0 + near * (found - 1.0), dtype=np.float32).reshape(*y.shape, self.axis.m)
 
     def save(self, path: Any) -> None:
-        """Write a compressed NumPy archive (.npz); `gg.write(model, "model.json")` writes JSON instead.
+        """Write a container with a checksum, as `gg.write(model, "model.gg")` does.
 
         >>> import os, tempfile
         >>> import gramgraph as gg
         >>> clean = np.add.outer(np.arange(20.0), np.arange(20.0))
         >>> model = gg.learn_grid(clean, clean + np.random.default_rng(0).normal(size=(20, 20)), cells=16)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(os.path.join(folder, "model.npz"))
-        ...     type(gg.KernelGrid.load(os.path.join(folder, "model.npz"))).__name__
+        ...     model.save(os.path.join(folder, "model.gg"))
+        ...     type(gg.KernelGrid.load(os.path.join(folder, "model.gg"))).__name__
         'KernelGrid'
         """
         from gramgraph.embeddings.network.files import save
@@ -122,7 +122,7 @@ class KernelGrid:
 
     @staticmethod
     def load(path: Any) -> KernelGrid:
-        """The field in an archive that `save` wrote; a `ParseError` for anything else. No pickle is read."""
+        """The field in a file that `save` wrote, or in an .npz of version 0.1.0; a `ParseError` for anything else."""
         from gramgraph.embeddings.network.files import load
 
         return load(path, "kernel_grid")  # type: ignore[no-any-return]

@@ -100,14 +100,14 @@ class SpectralHMM:
         return float(logs[at.known].sum())
 
     def save(self, path: Any) -> None:
-        """Write a compressed NumPy archive (.npz); `gg.write(model, "model.json")` writes JSON instead.
+        """Write a container with a checksum, as `gg.write(model, "model.gg")` does.
 
         >>> import os, tempfile
         >>> import gramgraph as gg
         >>> model = gg.learn_spectral_hmm(list("aabb") * 20, 2)
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     model.save(os.path.join(folder, "model.npz"))
-        ...     type(gg.SpectralHMM.load(os.path.join(folder, "model.npz"))).__name__
+        ...     model.save(os.path.join(folder, "model.gg"))
+        ...     type(gg.SpectralHMM.load(os.path.join(folder, "model.gg"))).__name__
         'SpectralHMM'
         """
         from gramgraph.embeddings.network.files import save
@@ -116,7 +116,7 @@ class SpectralHMM:
 
     @staticmethod
     def load(path: Any) -> SpectralHMM:
-        """The model in an archive that `save` wrote; a `ParseError` for anything else. No pickle is read."""
+        """The model in a file that `save` wrote, or in an .npz of version 0.1.0; a `ParseError` for anything else."""
         from gramgraph.embeddings.network.files import load
 
         return load(path, "spectral_hmm")  # type: ignore[no-any-return]

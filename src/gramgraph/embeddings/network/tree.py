@@ -181,14 +181,14 @@ class KernelTree(CellModel):
         return sample(self, n, evidence, random_state)
 
     def save(self, path: Any) -> None:
-        """Write a compressed NumPy archive (.npz); `gg.write(net, "tree.json")` writes JSON instead.
+        """Write a container with a checksum, as `gg.write(net, "tree.gg")` does.
 
         >>> import os, tempfile
         >>> import gramgraph as gg
         >>> net = gg.learn_tree({"a": list("xxyy") * 20, "b": list("uuvv") * 20})
         >>> with tempfile.TemporaryDirectory() as folder:
-        ...     net.save(os.path.join(folder, "tree.npz"))
-        ...     gg.KernelTree.load(os.path.join(folder, "tree.npz"))
+        ...     net.save(os.path.join(folder, "tree.gg"))
+        ...     gg.KernelTree.load(os.path.join(folder, "tree.gg"))
         KernelTree(2 category; 1 edges, 80 rows, 6.4e-05 MB)
         """
         from gramgraph.embeddings.network.files import save
@@ -197,7 +197,7 @@ class KernelTree(CellModel):
 
     @staticmethod
     def load(path: Any) -> KernelTree:
-        """The tree in an archive that `save` wrote; a `ParseError` for anything else. No pickle is read."""
+        """The tree in a file that `save` wrote, or in an .npz of version 0.1.0; a `ParseError` for anything else."""
         from gramgraph.embeddings.network.files import load
 
         return load(path, "kernel_tree")  # type: ignore[no-any-return]

@@ -280,7 +280,7 @@ class LinearChainCRF(Estimator):
     # ---------------------------------------------------------------------------------------------- files
 
     def save(self, path: str | Path) -> None:
-        """Write the model to one file (.npz: arrays and JSON, nothing that is executed)."""
+        """Write the model to one file, a container with a checksum; `gg.write` to .gg writes the same."""
         from gramgraph.sequences.crf.storage import save
 
         self._check_fitted()
@@ -288,7 +288,7 @@ class LinearChainCRF(Estimator):
 
     @classmethod
     def load(cls, path: str | Path) -> LinearChainCRF:
-        """A model from a file of `save`; its answers are the same bit by bit."""
+        """A model from a file of `save` (or an .npz of version 0.1.0); its answers are the same bit by bit."""
         from gramgraph.sequences.crf.storage import load
 
         return load(Path(path))
