@@ -2,6 +2,7 @@
 #   make demo       a question on a shipped network: the table, and a picture in demo/
 #   make test       lint, format, types, layers, tests (what .ci/run calls)
 #   make test-all   the same with the slow tests
+#   make test-lowest  the tests with the oldest versions that pyproject.toml allows
 #   make bench      ratios against other libraries, as Markdown
 #   make fuzz       ten minutes of broken files for every parser, and of random models against the truth
 # PYTHON=python3.12 make demo   chooses the interpreter; VENV=/elsewhere the folder of the environment.
@@ -13,7 +14,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test test-all bench lint fuzz format warmup clean
+.PHONY: help demo test test-all test-lowest bench lint fuzz format warmup clean
 .DEFAULT_GOAL := help
 
 help:
@@ -62,6 +63,21 @@ test: lint
 test-all: lint
 	$(PYTEST)
 
+# Of every package the lowest version that pyproject.toml declares, in an environment and a compile cache of its own.
+# It needs the lowest Python as well: PYTHON=python3.11 make test-lowest
+LOWEST ?= .venv-lowest
+
+$(LOWEST)/.stamp: pyproject.toml .ci/lowest.py
+	@$(PYTHON) -c 'import sys; ok = sys.version_info[:2] == (3, 11); ok or sys.exit("the lowest versions are tested with Python 3.11, but $(PYTHON) is %d.%d: PYTHON=python3.11 make test-lowest" % sys.version_info[:2])'
+	@echo "creating $(LOWEST)"
+	@$(PYTHON) -m venv --clear $(LOWEST)
+	@$(LOWEST)/bin/python .ci/lowest.py > $(LOWEST)/lowest.txt
+	@$(LOWEST)/bin/python -m pip --disable-pip-version-check --quiet install --constraint $(LOWEST)/lowest.txt --editable '.[dev]'
+	@touch $@
+
+test-lowest: $(LOWEST)/.stamp
+	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(abspath $(LOWEST))/compiled $(LOWEST)/bin/python -m pytest -q -n 2 -m "not slow"
+
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks
 
@@ -77,5 +93,5 @@ warmup: $(VENV)/.stamp-demo
 	$(BIN)/gramgraph warmup
 
 clean:
-	rm -rf $(VENV) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples fuzz -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true
