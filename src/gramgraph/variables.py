@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from operator import index as whole
 from typing import Any
 
@@ -14,6 +15,8 @@ from gramgraph.typing import FloatArray
 
 __all__ = ["Discrete", "Domain", "Real", "Var", "binary", "discrete", "join", "real"]
 
+#: Domains of up to so many states are shared between variables.
+FEW_STATES = 16
 _TRUE, _FALSE = ("yes", "true", "1"), ("no", "false", "0")
 
 
@@ -177,7 +180,7 @@ class Var:
 def _domain(name: str, given: Any) -> Domain:
     """The domain that labels stand for; a `ModelError` that says how domains are written otherwise."""
     if isinstance(given, (list, tuple, np.ndarray)):
-        return Discrete(tuple(map(str, given)))
+        return _labelled(tuple(map(str, given)))
     raise ModelError(
         f"{name}: expected a domain, got {given!r}. What helps: a list of labels, or Real() (a vector: Real(3))."
     )
@@ -185,8 +188,8 @@ def _domain(name: str, given: Any) -> Domain:
 
 def discrete(name: str, states: Iterable[object] | int) -> Var:
     """A discrete variable from its labels, or from their number (labels "0", "1", …)."""
-    labels = map(str, range(states)) if isinstance(states, int) else map(str, states)
-    return Var(name, Discrete(tuple(labels)))
+    labels = tuple(map(str, range(states)) if isinstance(states, int) else map(str, states))
+    return Var(name, _labelled(labels))
 
 
 def real(name: str, dimension: int = 1) -> Var:
@@ -200,7 +203,17 @@ def real(name: str, dimension: int = 1) -> Var:
 
 def binary(name: str) -> Var:
     """A variable with the states no and yes, in this order."""
-    return Var(name, Discrete(("no", "yes")))
+    return Var(name, _shared(("no", "yes")))
+
+
+def _labelled(labels: tuple[str, ...]) -> Discrete:
+    return _shared(labels) if len(labels) <= FEW_STATES else Discrete(labels)
+
+
+@lru_cache(maxsize=1024)
+def _shared(labels: tuple[str, ...]) -> Discrete:
+    """One domain for all variables with these labels: a million of them would take a quarter of a gigabyte."""
+    return Discrete(labels)
 
 
 def join(*scopes: tuple[Var, ...]) -> tuple[Var, ...]:

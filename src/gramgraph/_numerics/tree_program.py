@@ -107,7 +107,13 @@ def build(
     want_ptr = np.zeros(n_all + 1, np.int64)
     want_idx = np.zeros(all_want_idx.shape[0], np.int64)
     want_column = np.zeros(n_all, np.int64)
-    onehot = np.zeros((n_all, 3), np.int64)
+    n_wants = 0
+    for q in range(n_all):
+        for j in range(all_want_ptr[q], all_want_ptr[q + 1]):
+            if keep[all_want_idx[j]] == 0:
+                n_wants += 1
+                break
+    onehot = np.zeros((n_wants, 3), np.int64)
     n_wants = 0
     n_onehot = 0
     for q in range(n_all):
@@ -148,7 +154,13 @@ def build(
 
     maps = np.zeros(256, np.int64)
     n_maps = 0
-    maps_table = np.zeros((n_factors + n_slots + n_cliques + n_wants + 1, MAP_COLUMNS), np.int64)
+    n_slices = 0
+    n_keys = 0
+    for f in range(n_factors):
+        if use[f] and not is_static[f]:
+            n_slices += 1
+            n_keys += scope_ptr[f + 1] - scope_ptr[f]
+    maps_table = np.zeros((n_slices + n_slots + n_cliques + n_wants + 1, MAP_COLUMNS), np.int64)
     n_rows = 0
     width = 1
     for c in range(n_cliques):
@@ -159,12 +171,12 @@ def build(
     position = np.zeros(n, np.int64)
 
     # slices: factors that enter anew for each case; static ones are multiplied into the clique beforehand
-    slices = np.zeros((n_factors, S_COLUMNS), np.int64)
-    slice_home = np.full(n_factors, -1, np.int64)
-    slice_factor = np.full(n_factors, -1, np.int64)
+    slices = np.zeros((n_slices, S_COLUMNS), np.int64)
+    slice_home = np.full(n_slices, -1, np.int64)
+    slice_factor = np.full(n_slices, -1, np.int64)
+    keys = np.zeros((max(n_keys, 1), 2), np.int64)
     n_slices = 0
     n_keys = 0
-    keys = np.zeros((max(scope_idx.shape[0], 1), 2), np.int64)
     buffer = 0
     static_size = 0
     for f in range(n_factors):
@@ -341,10 +353,37 @@ def build(
                     best_size[w] = sep_size[c]
                     outputs[w, O_FROM] = 1
                     outputs[w, O_CLIQUE] = c
+    # sets wanted jointly: looked for among the cliques of the member that stands in fewest
+    where_ptr = np.zeros(n + 1, np.int64)
+    for w in range(n_wants):
+        if want_ptr[w + 1] - want_ptr[w] > 1:
+            for j in range(want_ptr[w], want_ptr[w + 1]):
+                stamp[want_idx[j]] = -2
+    for j in range(clique_ptr[n_cliques]):
+        if stamp[ordered[j]] == -2:
+            where_ptr[ordered[j] + 1] += 1
+    for v in range(n):
+        where_ptr[v + 1] += where_ptr[v]
+    where = np.empty(where_ptr[n], np.int64)
+    for c in range(n_cliques - 1, -1, -1):  # backwards: afterwards the cliques of v begin at where_ptr[v + 1]
+        for j in range(clique_ptr[c], clique_ptr[c + 1]):
+            v = ordered[j]
+            if stamp[v] == -2:
+                where_ptr[v + 1] -= 1
+                where[where_ptr[v + 1]] = c
     for w in range(n_wants):
         lo, hi = want_ptr[w], want_ptr[w + 1]
         if hi - lo > 1:
-            for c in range(n_cliques):
+            rare = -1
+            fewest = n_cliques + 1
+            for j in range(lo, hi):
+                v = want_idx[j]
+                end = where_ptr[v + 2] if v + 2 <= n else where.shape[0]
+                if end - where_ptr[v + 1] < fewest:
+                    fewest = end - where_ptr[v + 1]
+                    rare = v
+            for q in range(where_ptr[rare + 1], where_ptr[rare + 1] + fewest):
+                c = where[q]
                 inside = 0
                 in_sep = 0
                 for j in range(lo, hi):

@@ -12,12 +12,14 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MemoryPool", "memory_pool", "remember"]
+__all__ = ["MemoryPool", "forget_large", "memory_pool", "remember"]
 
 MAX_KEPT = 128
-#: Of trees with more cells than this only a few are kept: their tables may hold hundreds of megabytes.
+#: Of trees with more numbers than this only a few are kept: their tables may hold hundreds of megabytes.
 LARGE_CELLS = 1e6
 MAX_LARGE = 4
+#: And of trees with more than this, which take hundreds of megabytes each, only the last one.
+HUGE_CELLS = 2e7
 
 
 def remember(model: GraphicalModel, key: tuple[Any, ...], value: Any, *, cells: float = 0.0) -> Any:
@@ -28,11 +30,28 @@ def remember(model: GraphicalModel, key: tuple[Any, ...], value: Any, *, cells: 
             for old in [k for k in plans if k[0] not in ("lowered", "memory")][: MAX_KEPT // 2]:
                 del plans[old]
         if cells > LARGE_CELLS:
-            large = [k for k, plan in plans.items() if getattr(plan, "cells", 0.0) > LARGE_CELLS]
+            large = _large(plans, LARGE_CELLS)
             for old in large[: max(len(large) - MAX_LARGE + 1, 0)]:
+                del plans[old]
+        if cells > HUGE_CELLS:
+            for old in _large(plans, HUGE_CELLS):
                 del plans[old]
         plans[key] = value
     return value
+
+
+def forget_large(model: GraphicalModel) -> None:
+    """Let go of all large trees, so that a new one has their room."""
+    with model._lock:
+        for old in _large(model._plans, LARGE_CELLS):
+            del model._plans[old]
+        if ("memory",) in model._plans:
+            model._plans[("memory",)].clear()
+
+
+def _large(plans: dict[Any, Any], numbers: float) -> list[Any]:
+    """Keys of the trees that hold more numbers, the oldest first."""
+    return [key for key, value in plans.items() if getattr(value, "numbers", 0.0) > numbers]
 
 
 class MemoryPool:
@@ -59,6 +78,11 @@ class MemoryPool:
             self._free.append(array)
             while len(self._free) > self.MAX_ARRAYS or sum(a.nbytes for a in self._free) > self.MAX_BYTES:
                 self._free.pop(0)
+
+    def clear(self) -> None:
+        """Drop all arrays."""
+        with self._lock:
+            self._free.clear()
 
 
 def memory_pool(model: GraphicalModel) -> MemoryPool:

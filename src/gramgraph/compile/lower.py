@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gramgraph.compile.bulk import flatten, flatten_shared
+from gramgraph.conditionals import Table
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -94,8 +96,10 @@ def _lower(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
     conditionals = getattr(model, "_conditionals", None)
     if conditionals is None:
         return _lower_undirected(model, (structured, maximum))
-    flat = _Flat(model)
     parents: tuple[tuple[int, ...], ...] = model._parents  # type: ignore[attr-defined]
+    if all(type(c) is Table for c in conditionals) and all(var.size > 1 for var in model._vars):
+        return _lower_tables(model, conditionals, parents, (structured, maximum))
+    flat = _Flat(model)
     for child, conditional in enumerate(conditionals):
         if conditional is None:
             conditional = model.conditional(model._vars[child].name)  # type: ignore[attr-defined]  # raises
@@ -105,6 +109,35 @@ def _lower(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
         else:
             flat.add_table((*parents[child], child), conditional.table(), child)
     return flat.done(parents, (structured, maximum))
+
+
+def _lower_tables(
+    model: GraphicalModel,
+    tables: Sequence[Table],
+    parents: tuple[tuple[int, ...], ...],
+    form: tuple[bool, bool],
+) -> Lowered:
+    """Tables alone, all of them at once: nothing is kept for each that the arrays do not need."""
+    n = len(tables)
+    sizes = np.fromiter((var.size for var in model._vars), np.int64, n)
+    scope_ptr, value_ptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
+    np.cumsum(np.fromiter((len(row) + 1 for row in parents), np.int64, n), out=scope_ptr[1:])
+    np.cumsum(np.fromiter((table.values.size for table in tables), np.int64, n), out=value_ptr[1:])
+    members = (v for child, row in enumerate(parents) for v in (*row, child))
+    return Lowered(
+        variables=model._vars,
+        n_visible=n,
+        sizes=sizes,
+        log_sizes=np.log(sizes),
+        scope_ptr=scope_ptr,
+        scope_idx=np.fromiter(members, np.int64, int(scope_ptr[-1])),
+        value_ptr=value_ptr,
+        values=np.concatenate([table.values for table in tables], axis=None) if n else np.zeros(1),
+        owner=np.arange(n),
+        log_scale=0.0,
+        parents=parents,
+        form=form,
+    )
 
 
 def _lower_undirected(model: GraphicalModel, form: tuple[bool, bool]) -> Lowered:

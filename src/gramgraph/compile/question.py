@@ -2,13 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Question"]
+__all__ = ["Question", "Singles"]
+
+
+class Singles(Sequence[tuple[int]]):
+    """(0,), (1,), … (n - 1,): every variable wanted alone, without an object for each."""
+
+    __slots__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, at: Any) -> Any:
+        return tuple((v,) for v in range(self.n)[at]) if isinstance(at, slice) else (range(self.n)[at],)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Singles) and self.n == other.n
+
+    def __hash__(self) -> int:
+        return hash(("singles", self.n))
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,7 +41,7 @@ class Question:
     Variables are positions in the model's `variables`.
     """
 
-    targets: tuple[int, ...]  # variables whose marginals are wanted
+    targets: Sequence[int]  # variables whose marginals are wanted: a tuple, or a range for all of them
     joints: tuple[tuple[int, ...], ...]  # sets whose joint tables are wanted, axes in this order
     observed: tuple[int, ...]  # variables that have a column in `codes`
     codes: IntArray  # (cases, len(observed)) state indices; -1 = not observed in this case

@@ -12,6 +12,7 @@ import numpy as np
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
 from gramgraph.compile.ordering import FEW_NODES, sparse_order
+from gramgraph.compile.question import Singles
 from gramgraph.exceptions import listing
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -21,8 +22,10 @@ __all__ = ["Program", "TreePlan", "plan_tree"]
 SECONDS_PER_CELL = 4e-9
 #: Up to this many cells the memory of a plan is counted to the byte.
 EXACT_CELLS = 3e8
-#: What the tree, its index and the answer take beside their numbers, measured.
-BYTES_PER_VARIABLE = 800
+#: Numbers that the program of a tree takes while it is made, beside its tables: for each clique, for each term that is
+#: multiplied into one, for each wanted set (and what it takes in the answer), and for each variable.
+PER_CLIQUE, PER_TERM, PER_WANT, PER_VARIABLE = 28, 34, 34, 8
+PER_NAMED_WANT = 30
 #: Section of the packed program with the lengths of the buffers (`_numerics.tree_program`, which loads Numba).
 P_WORK = 21
 RULES = ("min-fill", "min-weight", "weighted min-fill")
@@ -74,8 +77,8 @@ class TreePlan:
     lowered: Lowered
     sliced: tuple[int, ...]
     masked: tuple[int, ...]
-    wants: tuple[tuple[int, ...], ...]
-    columns: tuple[int, ...]
+    wants: Sequence[tuple[int, ...]]
+    columns: Sequence[int] | IntArray
     keep: Array
     use: Array
     tree: Tree
@@ -131,6 +134,23 @@ class TreePlan:
         """Memory for one case: the tables, the numbers multiplied in beforehand, messages and maps."""
         return self.bytes_for(1)
 
+    @property
+    def building_bytes(self) -> float:
+        """About how much memory making the program takes, counted without making it."""
+        low, tree = self.lowered, self.tree
+        entered = int(np.count_nonzero(self.use & (1 - tree.is_static)))
+        terms = self.n_cliques + len(self.masked) + 2 * entered
+        wants = len(self.wants) * (PER_WANT if isinstance(self.wants, Singles) else PER_WANT + PER_NAMED_WANT)
+        numbers = PER_CLIQUE * self.n_cliques + PER_TERM * terms + wants + PER_VARIABLE * len(low.sizes)
+        return 8.0 * numbers + self._held
+
+    @property
+    def _held(self) -> float:
+        """Bytes of the model's factors in flat arrays and of the tree."""
+        low = self.lowered
+        arrays = (low.values, low.scope_idx, low.scope_ptr, low.value_ptr, low.owner, low.sizes, low.log_sizes)
+        return float(sum(a.nbytes for a in (*arrays, self.keep, self.use, *self.tree) if isinstance(a, np.ndarray)))
+
     def bytes_for(self, lanes: int) -> float:
         """Memory when `lanes` cases run side by side."""
         if self.cells > EXACT_CELLS:  # tables are all that counts, and index maps would be large themselves
@@ -138,8 +158,8 @@ class TreePlan:
             return 8.0 * lanes * (self.cells + 2.0 * separators)
         ints, static_size = self.integers
         work = float(ints[ints[P_WORK] : ints[P_WORK + 1]].sum())
-        numbers = static_size + lanes * work + len(self.lowered.values) + len(ints)
-        return 8.0 * numbers + BYTES_PER_VARIABLE * len(self.lowered.sizes)
+        named = 0 if isinstance(self.wants, Singles) else PER_NAMED_WANT * len(self.wants)
+        return max(8.0 * (static_size + lanes * work + len(ints) + named) + self._held, self.building_bytes)
 
     @property
     def flops(self) -> float:
@@ -158,7 +178,9 @@ class TreePlan:
     def check_budget(self, memory: float | None, lanes: int = 1) -> None:
         """`BudgetError`, before anything is allocated, when the tables would not fit."""
         check_memory(memory)
-        if self.cells * 16 > (memory if memory is not None else 32e6):
+        building = self.building_bytes
+        if self.cells * 16 + building > (memory if memory is not None else 32e6):
+            check_budget(building, memory, self.largest_clique, self.largest_cells)
             check_budget(self.bytes_for(lanes), memory, self.largest_clique, self.largest_cells)
 
     @cached_property
@@ -208,7 +230,7 @@ def plan_tree(
     sliced: Sequence[int] = (),
     masked: Sequence[int] = (),
     wants: Sequence[tuple[int, ...]] = (),
-    columns: Sequence[int] = (),
+    columns: Sequence[int] | IntArray = (),
     prune: bool = False,
     cases: int = 1,
     memory: float | None = None,
@@ -224,9 +246,9 @@ def plan_tree(
         _prune(lowered, {v for want in wants for v in want}.union(sliced, masked), keep, use)
     if sliced:
         keep[list(sliced)] = 0
-    joint_ptr, joint_idx = _csr([want for want in wants if len(want) > 1])
+    joint_ptr, joint_idx = _csr([] if isinstance(wants, Singles) else [want for want in wants if len(want) > 1])
     found = _structure(lowered, keep, use, joint_ptr, joint_idx, np.array(masked, np.int64), cases, memory)
-    return TreePlan(lowered, tuple(sliced), tuple(masked), tuple(wants), tuple(columns), keep, use, found)
+    return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found)
 
 
 def _structure(
@@ -265,6 +287,8 @@ def _prune(lowered: Lowered, touched: set[int], keep: Array, use: Array) -> None
 
 def _csr(sets: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
     """Sets of variables as pointers and members."""
+    if isinstance(sets, Singles):
+        return np.arange(len(sets) + 1), np.arange(len(sets))
     ptr = [0]
     members: list[int] = []
     for one in sets:
@@ -275,10 +299,9 @@ def _csr(sets: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
 
 def _places(members: tuple[int, ...], n: int) -> IntArray:
     """For each of n variables its place among the members, or -1."""
-    place = [-1] * n
-    for i, v in enumerate(members):
-        place[v] = i
-    return np.array(place, np.int64)
+    place = np.full(n, -1, np.int64)
+    place[list(members)] = np.arange(len(members))
+    return place
 
 
 def _build(plan: TreePlan) -> tuple[IntArray, int]:

@@ -320,7 +320,7 @@ def plan(
     names = [given] if isinstance(given, str) else list(() if given is None else given)
     observed = tuple(model.index(name) for name in names)
     codes = np.zeros((1, len(observed)), np.int64)
-    question = Question(tuple(range(len(model._vars))) if singles is None else singles, joints, observed, codes)
+    question = Question(range(len(model._vars)) if singles is None else singles, joints, observed, codes)
     made: TreePlan = get_engine(engine).plan(model, question)
     if memory is not None:
         made.check_budget(memory)

@@ -221,11 +221,10 @@ def build_question(
     parsed: Parsed,
 ) -> Question:
     """The question in integers; without named targets, all variables (of which the answer lists the unobserved)."""
-    if singles is None:
-        singles = tuple(range(len(model._vars)))
+    wanted: Sequence[int] = range(len(model._vars)) if singles is None else singles
     if not parsed.weights:
-        return Question(singles, joints, parsed.observed, parsed.codes, (), parsed.batched)
+        return Question(wanted, joints, parsed.observed, parsed.codes, (), parsed.batched)
     return Question(
-        singles, joints, parsed.observed, parsed.codes, tuple(parsed.weights.items()), parsed.batched,
+        wanted, joints, parsed.observed, parsed.codes, tuple(parsed.weights.items()), parsed.batched,
         tuple(parsed.log_weights.items()), sum(parsed.scales.values()),
     )  # fmt: skip

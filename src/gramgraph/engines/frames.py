@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from gramgraph.compile.cache import remember
 
 if TYPE_CHECKING:
@@ -12,13 +14,20 @@ if TYPE_CHECKING:
 __all__ = ["state_frame"]
 
 
+#: pandas keeps each column of categories apart, at a quarter of a millisecond and a kilobyte each.
+MANY_COLUMNS = 20_000
+
+
 def state_frame(model: GraphicalModel, states: Any, index: Any = None) -> Any:
     """(rows, variables) of state numbers as a DataFrame of categories; a negative number is a missing state.
 
-    Making the categories takes longer than drawing thousands of rows, so they are kept with the model.
+    Making the categories takes longer than drawing thousands of rows, so they are kept with the model. Beyond
+    `MANY_COLUMNS` variables the columns hold the labels themselves.
     """
     import pandas as pd
 
+    if len(model._vars) > MANY_COLUMNS:
+        return _wide_frame(model, states, index)
     kinds = model._plans.get(("lowered", "categories"))
     if kinds is None:
         made = {var.states: pd.CategoricalDtype(list(var.states)) for var in model._vars}
@@ -28,3 +37,17 @@ def state_frame(model: GraphicalModel, states: Any, index: Any = None) -> Any:
         for v, (var, kind) in enumerate(zip(model._vars, kinds, strict=True))
     }
     return pd.DataFrame(columns, index=index, copy=False)
+
+
+def _wide_frame(model: GraphicalModel, states: Any, index: Any) -> Any:
+    """The same with labels in one block of objects: None where the state is missing."""
+    import pandas as pd
+
+    values = np.empty(states.shape, dtype=object)
+    shared: dict[tuple[str, ...], list[int]] = {}
+    for v, var in enumerate(model._vars):
+        shared.setdefault(var.states, []).append(v)
+    for labels, members in shared.items():
+        words = np.array([*labels, None], dtype=object)  # state -1 is the last one
+        values[:, members] = words[states[:, members]]
+    return pd.DataFrame(values, columns=list(model._index), index=index, dtype=object, copy=False)

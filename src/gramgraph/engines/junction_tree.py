@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph._progress import Report
 from gramgraph.answers import Answer
-from gramgraph.compile.cache import memory_pool, remember
+from gramgraph.compile.cache import forget_large, memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.question import Question
 from gramgraph.compile.range import may_underflow, needs_logs
@@ -32,6 +32,10 @@ GENERAL_CELLS = 20_000
 ROWS_PER_PATTERN = 32
 #: From this size on a tree of its own pays even for a single row.
 LARGE_CELLS = 500_000
+#: What the program of a tree holds for each clique, beside its cells.
+NUMBERS_PER_CLIQUE = 60
+#: Where cliques are smaller than this in the mean, planning a tree takes longer than running a larger one.
+NARROW_CELLS = 100
 #: A table of cases with more patterns than this leaves no trees behind.
 KEPT_PATTERNS = 16
 
@@ -58,9 +62,9 @@ class Kept:
         self.runner: TreeRunner | None = None
 
     @property
-    def cells(self) -> float:
-        """Number of cells, by which the cache bounds what it keeps."""
-        return self.plan.cells
+    def numbers(self) -> float:
+        """About how many numbers the tree holds, by which the cache bounds what it keeps."""
+        return self.plan.cells + NUMBERS_PER_CLIQUE * self.plan.n_cliques
 
 
 class JunctionTree:
@@ -246,16 +250,18 @@ def _kept_tree(
     With `keep` false a new one is not remembered.
     """
     prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
-    key = ("tree", low.form, prune, outputs.wants, outputs.columns, sliced, masked, cases >= 100)
+    key = ("tree", low.form, prune, *outputs.key, sliced, masked, cases >= 100)
     found: Kept | None = model._plans.get(key)
     if found is None:
+        if memory is not None:
+            forget_large(model)  # what other questions left behind counts too
         plan = plan_tree(
             low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases,
             memory=memory,
         )  # fmt: skip
         found = Kept(plan)
         if keep:
-            remember(model, key, found, cells=found.cells)
+            remember(model, key, found, cells=found.numbers)
     return found
 
 
@@ -329,9 +335,10 @@ def _patterns(seen: Array) -> tuple[Array, IntArray]:
 
 
 def _masked_cells(model: GraphicalModel, low: Lowered, question: Question, memory: float | None) -> float:
-    """About how large the tree is from which no observed variable is cut out."""
+    """About how large the tree is from which no observed variable is cut out; 0 where cutting saves little."""
     outputs = Outputs.of(model, question.targets, question.joints, ())
-    return plan_tree(low, wants=outputs.wants, columns=outputs.columns, cases=0, memory=memory).cells
+    plan = plan_tree(low, wants=outputs.wants, columns=outputs.columns, cases=0, memory=memory)
+    return plan.cells if plan.cells > NARROW_CELLS * plan.n_cliques else 0.0
 
 
 def _sliced_job(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.answers import Answer, Belief
+from gramgraph.compile.question import Singles
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
@@ -15,17 +17,46 @@ if TYPE_CHECKING:
     from gramgraph.compile.tree import TreePlan
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Outputs"]
+__all__ = ["Columns", "Outputs"]
+
+
+class Columns(Mapping[str, tuple[Var, int, int]]):
+    """Name of a target → (variable, first column, last column + 1), looked up when asked for."""
+
+    __slots__ = ("_at", "_model", "_place", "_targets")
+
+    def __init__(self, model: GraphicalModel, targets: Sequence[int], at: IntArray) -> None:
+        self._model, self._at, self._targets = model, at, targets
+        every = targets == range(len(model._vars))
+        self._place = model._index if every else {model._vars[v].name: t for t, v in enumerate(targets)}
+
+    def __getitem__(self, name: str) -> tuple[Var, int, int]:
+        t = self._place[name]
+        var, at = self._model._vars[self._targets[t]], int(self._at[t])
+        return var, at, at + var.size
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._place
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._place)
+
+    def __len__(self) -> int:
+        return len(self._place)
+
+
+#: From this many variables on, an answer about all of them looks up where each stands when it is asked for.
+MANY_TARGETS = 10_000
 
 
 @dataclass(frozen=True, eq=False)
 class Outputs:
     """Columns of the marginals, and behind them one block per joint table (over the variables left in the tree)."""
 
-    wants: tuple[tuple[int, ...], ...]
-    columns: tuple[int, ...]
+    wants: Sequence[tuple[int, ...]]
+    columns: Sequence[int] | IntArray
     width: int
-    marginals: dict[str, tuple[Var, int, int]]
+    marginals: Mapping[str, tuple[Var, int, int]]
     joints: tuple[tuple[tuple[int, ...], tuple[int, ...], int], ...]  # members, those in the tree, first column
     n_marginals: int
 
@@ -33,11 +64,13 @@ class Outputs:
     def of(
         cls,
         model: GraphicalModel,
-        targets: tuple[int, ...],
+        targets: Sequence[int],
         joints: tuple[tuple[int, ...], ...],
         sliced: tuple[int, ...],
     ) -> Outputs:
         """Lay out the wanted tables; joints lose the variables that are sliced or have one state."""
+        if len(targets) >= MANY_TARGETS and not joints and targets == range(len(model._vars)):
+            return cls._of_all(model)
         variables = model._vars
         gone = set(sliced)
         at = 0
@@ -59,6 +92,20 @@ class Outputs:
         wants = tuple(want for want in place if want)
         columns = tuple(place[want] for want in wants)
         return cls(wants, columns, at, marginals, tuple(recipes), n_marginals)
+
+    @property
+    def key(self) -> tuple[Any, ...]:
+        """What tells these tables from others, for caches."""
+        return (self.wants,) if isinstance(self.wants, Singles) else (self.wants, self.columns)
+
+    @classmethod
+    def _of_all(cls, model: GraphicalModel) -> Outputs:
+        """The marginals of all variables, in their order."""
+        n = len(model._vars)
+        stops = np.cumsum(np.fromiter((var.size for var in model._vars), np.int64, n))
+        at = np.concatenate([[0], stops[:-1]])
+        width = int(stops[-1])
+        return cls(Singles(n), at, width, Columns(model, range(n), at), (), width)
 
     def answer(
         self,

@@ -134,7 +134,7 @@ def _prepare(model: GraphicalModel, targets: Any) -> _Tree | _Joint | None:
     if joints:
         return None
     everything = singles is None
-    wanted = tuple(range(len(model._vars))) if singles is None else singles
+    wanted = range(len(model._vars)) if singles is None else singles
     low = lower(model)
     if needs_logs(low):
         return None

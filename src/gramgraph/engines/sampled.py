@@ -9,13 +9,13 @@ import numpy as np
 
 from gramgraph.answers import Answer, Belief
 from gramgraph.compile.question import Question
+from gramgraph.engines.outputs import Columns
 from gramgraph.typing import FloatArray, IntArray
-from gramgraph.variables import Var
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["ByTarget", "Columns", "Total", "Wants", "sampled_answer", "target_keys", "with_tails"]
+__all__ = ["ByTarget", "Total", "Wants", "sampled_answer", "target_keys", "with_tails"]
 
 #: Draws that the count of a rare state may be off by, squared, beside its own spread.
 TAIL = 2.0
@@ -83,33 +83,10 @@ class ByTarget(Mapping[Any, FloatArray]):
         return repr(dict(self)) if len(self) <= 8 else f"<tables of {len(self)} targets, by name>"
 
 
-class Columns(Mapping[str, tuple[Var, int, int]]):
-    """Name of a target → (variable, first column, last column + 1), looked up when asked for."""
-
-    def __init__(self, model: GraphicalModel, question: Question, wants: Wants) -> None:
-        self._model, self._at, self._targets = model, wants.at, question.targets
-        every = question.targets == tuple(range(len(model._vars)))
-        self._place = model._index if every else {model._vars[v].name: t for t, v in enumerate(question.targets)}
-
-    def __getitem__(self, name: str) -> tuple[Var, int, int]:
-        t = self._place[name]
-        var, at = self._model._vars[self._targets[t]], int(self._at[t])
-        return var, at, at + var.size
-
-    def __contains__(self, name: object) -> bool:
-        return name in self._place
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._place)
-
-    def __len__(self) -> int:
-        return len(self._place)
-
-
 def target_keys(model: GraphicalModel, question: Question) -> Mapping[Any, int]:
     """Names of the targets (tuples of names for joints) with their numbers."""
     variables = model._vars
-    if not question.joints and question.targets == tuple(range(len(variables))):
+    if not question.joints and question.targets == range(len(variables)):
         return model._index
     keys: list[Any] = [variables[v].name for v in question.targets]
     keys += [tuple(variables[v].name for v in members) for members in question.joints]
@@ -189,7 +166,7 @@ def sampled_answer(
         details = {key: value[0].item() if isinstance(value, np.ndarray) else value for key, value in details.items()}
     variables, n = model._vars, len(question.targets)
     p[np.isneginf(log_z)] = np.nan
-    columns = Columns(model, question, wants)
+    columns = Columns(model, question.targets, wants.at)
     joints = {}
     for t, members in enumerate(question.joints):
         scope, table = tuple(variables[v] for v in members), wants.table(n + t, p)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from threading import RLock
 from typing import Any
@@ -33,8 +34,8 @@ class GraphicalModel(Asking, ABC):
         self._plans: dict[Any, Any] = {}  # compiled structures, filled by the engines
         self._lock = RLock()
         if len(self._index) != len(self._vars):
-            names = [var.name for var in self._vars]
-            twice = sorted({name for name in names if names.count(name) > 1})
+            counts = Counter(var.name for var in self._vars)
+            twice = sorted(name for name, count in counts.items() if count > 1)
             raise ModelError([f"variable {name!r} is defined more than once" for name in twice])
 
     def __getstate__(self) -> dict[str, Any]:
