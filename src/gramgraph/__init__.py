@@ -26,6 +26,7 @@ _PUBLIC: dict[str, str] = {
     "ConditionalEmbedding": "estimators",
     "ConditionalLinearGaussian": "conditionals",
     "ConjugatePrior": "distributions",
+    "ConvergenceWarning": "exceptions",
     "CubatureKalmanFilter": "sequences",
     "Deterministic": "conditionals",
     "Dirichlet": "distributions",

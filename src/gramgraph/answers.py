@@ -245,7 +245,7 @@ class Answer(Mapping[Key, Belief]):
         return plot_beliefs(self, ax=ax)
 
     def _title(self) -> str:
-        how = f"{self.engine}, {'exact' if self.exact else 'approximate'}"
+        how = f"{self.engine}, {'exact' if self.exact else 'approximate'}{unsettled(self)}"
         if self.batched:
             return f"{len(self._marginals)} cases, {len(self)} beliefs each ({how})"
         log_p, trust = float(self.log_evidence), _trust(self)
@@ -266,6 +266,14 @@ class Answer(Mapping[Key, Belief]):
         if self.batched:
             return str(self.to_frame()._repr_html_())
         return _show.html_beliefs((self[key]._rows() for key in self), caption=self._title(), total=len(self))
+
+
+def unsettled(answer: Answer) -> str:
+    """That messages or a fit did not come to rest, in words; nothing where they did, or where there are none."""
+    settled = answer.details.get("converged")
+    if settled is None or np.all(settled):
+        return ""
+    return f", NOT converged in {int(np.sum(~np.asarray(settled)))} cases" if answer.batched else ", NOT converged"
 
 
 def _trust(answer: Answer) -> str:

@@ -8,6 +8,7 @@ from itertools import islice
 
 __all__ = [
     "BudgetError",
+    "ConvergenceWarning",
     "GramGraphError",
     "ImpossibleEvidenceError",
     "ModelError",
@@ -54,6 +55,10 @@ class GramGraphError(Exception):
 
 class ModelWarning(UserWarning):
     """A model was usable only after a repair that the user should know of."""
+
+
+class ConvergenceWarning(ModelWarning):
+    """Work that goes on until nothing changes was ended before: its numbers are not what they would become."""
 
 
 class OptionError(GramGraphError, ValueError):

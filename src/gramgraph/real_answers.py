@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph import _show
 from gramgraph._cells import is_mixed
-from gramgraph.answers import Answer, Belief, Key
+from gramgraph.answers import Answer, Belief, Key, unsettled
 from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.real_beliefs import MixtureBelief, RealBelief, SampledBelief
 from gramgraph.typing import FloatArray
@@ -179,7 +179,7 @@ class RealAnswer(Answer):
         return plot_answer(self, ax=ax)
 
     def _title(self) -> str:
-        how = f"{self.engine}, {'exact' if self.exact else 'approximate'}"
+        how = f"{self.engine}, {'exact' if self.exact else 'approximate'}{unsettled(self)}"
         draws = self.details.get("effective_draws")
         if draws is not None and not self.batched:
             how += f", {float(np.atleast_1d(draws)[0]):,.0f} effective draws"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.answers import Answer, Assignment
+from gramgraph.answers import Answer, Assignment, unsettled
 from gramgraph.compile.budget import check_jobs
 from gramgraph.compile.question import Question
 from gramgraph.compile.tree import TreePlan
@@ -28,7 +29,7 @@ from gramgraph.engines.map_engines import (
 )
 from gramgraph.engines.quick import quick_query
 from gramgraph.engines.registry import ENGINES, get_engine
-from gramgraph.exceptions import BudgetError, OptionError, VariableError
+from gramgraph.exceptions import BudgetError, ConvergenceWarning, OptionError, VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray, RandomState
 
@@ -77,6 +78,7 @@ def query(
         if getattr(worker, "threaded", False):
             options = {"n_jobs": n_jobs, **options}
         answer = worker.answer(model, question, memory=memory, random_state=random_state, budget=budget, **options)
+        _warn_unsettled(answer)
     elif parsed[3]:
         from gramgraph.engines.jeffrey import with_soft_evidence
 
@@ -119,6 +121,20 @@ def _refuse_soft_sampling(engine: str, parsed: Parsed) -> None:
         raise OptionError(
             f"soft evidence is fitted by repeated exact answers, which engine {engine!r} does not give: use an exact "
             "engine, or gg.Likelihood(…) for weights"
+        )
+
+
+def _warn_unsettled(answer: Answer) -> None:
+    """One warning where messages did not come to rest."""
+    if told := unsettled(answer):
+        sweeps = answer.details.get("sweeps")
+        after = "" if sweeps is None else f" after {int(np.max(sweeps))} sweeps"
+        warnings.warn(
+            f"engine {answer.engine!r} has{told.removeprefix(',')}{after}: the beliefs may be far off. "
+            "What helps: damping=0.5 or a larger max_iter (of engine='bp'), engine='join_graph', a sampler "
+            "such as engine='gibbs', or an exact engine where one fits",
+            ConvergenceWarning,
+            stacklevel=4,
         )
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph.engines.continuous.posterior import Posterior
 from gramgraph.engines.continuous.sparse import SparseGaussian
-from gramgraph.exceptions import ModelWarning, OptionError
+from gramgraph.exceptions import ConvergenceWarning, OptionError
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import FloatArray, IntArray
 
@@ -102,7 +102,7 @@ def _heed(report: dict[str, Any], alpha: FloatArray, beta: FloatArray) -> None:
         warnings.warn(
             f"belief propagation did not converge in {steps} steps (residual {residual:.3g}): the numbers are not to "
             f"be trusted. {helps}",
-            ModelWarning,
+            ConvergenceWarning,
             stacklevel=2,
         )
 
