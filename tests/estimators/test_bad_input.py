@@ -6,6 +6,7 @@ shapes, and options that cannot be.
 
 from __future__ import annotations
 
+import inspect
 import warnings
 from typing import Any
 
@@ -99,7 +100,7 @@ def test_values_that_are_no_numbers(machine: Any, value: float, word: str) -> No
         broken[5] = value
         with pytest.raises(ValueError, match=word):
             clone(machine).fit(X, broken)
-    if hasattr(machine, "fit") and "sample_weight" in machine.fit.__code__.co_varnames:
+    if hasattr(machine, "fit") and "sample_weight" in inspect.signature(machine.fit).parameters:
         weight = np.ones(40)
         weight[0] = value
         with pytest.raises(ValueError, match=f"{word}|[Nn]egative"):

@@ -207,7 +207,7 @@ def test_params_of_values() -> None:
     k = (RBF(2.0).on("a") * Linear().on("b") + 3.0) ** 2
     for name, value in k.get_params().items():
         assert k.with_params(**{name: value}) == k
-    assert set(RBF().get_params(deep=False)) == {"length_scale", "fixed"}
+    assert set(RBF().get_params(deep=False)) == {"length_scale", "fixed", "limits"}
     assert (RBF() + Constant(2.0)).with_params(terms__1=White(0.1)) == RBF() + White(0.1)
     assert clone(k) is k and RBF().set_params() == RBF()
     with pytest.raises(ModelError, match="is not a parameter of the kernel"):

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.base import BaseEstimator
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array
 
 from gramgraph.estimators._reading import read_points
+from gramgraph.estimators._sound import LARGEST, SoundNumbers, read_matrix, scale_the_columns
 from gramgraph.estimators._sparse import dense, is_sparse, sparse_diag, sparse_gram, sparse_variance
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.kernels.fields import with_kernel_parameters
@@ -141,19 +142,31 @@ def gamma_value(gamma: float | str | None, X: Any, sample_weight: FloatArray | N
         raise ModelError(f"gamma must be a positive number, 'scale', 'auto' or None; it is {gamma!r}.")
     if gamma is None or isinstance(gamma, str):
         points = X if is_sparse(X) else np.asarray(X, dtype=np.float64)
-        spread = 1.0
-        if gamma == "scale":
-            if is_sparse(points):
-                mean, spread = sparse_variance(points, sample_weight)
-            elif sample_weight is None:
-                mean, spread = float(points.mean()), float(points.var())
-            else:
-                mean = np.average(points, axis=0, weights=sample_weight).mean()
-                spread = float(np.average((points - mean) ** 2, axis=0, weights=sample_weight).mean())
-            spread = spread if spread > 1e-20 * mean**2 else 0.0  # constant up to rounding
-        return 1.0 / (points.shape[1] * spread) if spread > 0.0 else 1.0
+        spread = _spread(points, sample_weight) if gamma == "scale" else 1.0
+        found = 1.0 / (points.shape[1] * spread) if spread > 0.0 else 1.0
+        if not 0.0 < found < np.inf:
+            raise scale_the_columns("gamma='scale': the variance of X is beyond the range of floating point.", points)
+        return found
     check_positive("gamma", gamma)
     return float(gamma)
+
+
+def _spread(points: Any, sample_weight: FloatArray | None) -> float:
+    """Variance of all entries; 0 for those that are constant up to rounding, tiny where it underflows."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        if is_sparse(points):
+            mean, spread = sparse_variance(points, sample_weight)
+        elif sample_weight is None:
+            mean, spread = float(points.mean()), float(points.var())
+        else:
+            mean = float(np.average(points, axis=0, weights=sample_weight).mean())
+            spread = float(np.average((points - mean) ** 2, axis=0, weights=sample_weight).mean())
+    if not np.isfinite(mean) or not np.isfinite(spread):
+        return np.inf
+    if spread < 1e-300 and not is_sparse(points) and points.size:  # squares that underflow are no constant columns
+        reach = float(np.abs(points).max())
+        return 5e-324 if 0.0 < reach < 1e-140 and _spread(points / reach, sample_weight) > 0.0 else spread
+    return spread if abs(mean) < 1e-150 or spread > 1e-20 * mean**2 else 0.0  # constant up to rounding
 
 
 def check_positive(name: str, value: Any, *, zero: bool = False) -> float:
@@ -188,7 +201,7 @@ def check_gram(K: FloatArray) -> None:
             )
 
 
-class KernelEstimator(BaseEstimator):
+class KernelEstimator(SoundNumbers, BaseEstimator):
     """Base of estimators with a `kernel` parameter: points are checked here, the kernel is resolved here.
 
     With a kernel value, its fields are parameters of the estimator too: `kernel__length_scale` in a grid search.
@@ -256,9 +269,11 @@ class KernelEstimator(BaseEstimator):
                 )
             return own_copy(found, X) if keep else found
         sparse: Any = False if self._sparse_rows is None else "csr"
-        X = validate_data(
+        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        X = read_matrix(
             self,
             X,
+            limit=self._limit(),
             reset=reset,
             dtype=np.float64,
             order="C",
@@ -266,12 +281,16 @@ class KernelEstimator(BaseEstimator):
             ensure_min_samples=least,
             copy=keep,  # only where reading has not made a copy already
         )
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
         if self._sparse_rows == "dense" or precomputed:
             X = dense(X)
         if reset and precomputed:
             check_gram(X)
         return X
+
+    def _limit(self) -> float:
+        """The largest number a matrix may hold: kernel values divide by their own scales, matrices are kernels."""
+        named = isinstance(self.kernel, str) and self.kernel != "precomputed"
+        return LARGEST if named or self.kernel is None else np.inf
 
     def _targets(self, y: Any, n: int, *, keep: bool = False) -> FloatArray:
         """y as floats with one or two axes and n rows; with `keep`, in memory of the estimator's own."""

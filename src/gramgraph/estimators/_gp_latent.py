@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gramgraph.estimators._base import KernelEstimator, check_option
-from gramgraph.estimators._gp_kernels import as_process_kernel
+from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts
+from gramgraph.estimators._sound import read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, Problem, fit_latent, spread_latent
 from gramgraph.typing import FloatArray
@@ -49,7 +50,16 @@ class LatentEstimator(KernelEstimator):
 
     def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
         if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
-            return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least, copy=keep)
+            return read_matrix(
+                self,
+                X,
+                limit=self._limit(),
+                reset=reset,
+                dtype=np.float64,
+                order="C",
+                ensure_min_samples=least,
+                copy=keep,
+            )
         return super()._points(X, reset=reset, least=least, keep=keep)
 
     def _new_points(self, X: Any) -> Any:
@@ -59,6 +69,7 @@ class LatentEstimator(KernelEstimator):
     def _fit_one(self, problem: Problem, old: LatentFit | None, seed: int) -> LatentFit:
         """One latent process; with `old`, from its parameters and its mode on."""
         kernel, bounds = as_process_kernel(self.kernel, getattr(problem, "X", None))
+        check_restarts(bounds, self.n_restarts_optimizer if self.optimizer is not None else 0)
         if old is not None and old.kernel.theta.shape == kernel.theta.shape:
             kernel = kernel.with_theta(old.kernel.theta)
         fit = fit_latent(

@@ -111,7 +111,7 @@ def from_scikit_learn(kernel: Any, columns: int | None = None) -> tuple[Kernel, 
     2 * RBF(length_scale=0.5) + White(0.1)
     """
     found = _translated(kernel, columns)
-    return found, np.asarray(kernel.bounds, dtype=np.float64).reshape(-1, 2)
+    return found, found.bounds
 
 
 def _translated(kernel: Any, columns: int | None) -> Kernel:
@@ -129,7 +129,8 @@ def _translated(kernel: Any, columns: int | None) -> Kernel:
         if isinstance(kernel, sk.Sum):  # built by hand: the operators may sort and merge, and theta with it
             return Sum((*(a.terms if isinstance(a, Sum) else (a,)), *(b.terms if isinstance(b, Sum) else (b,))))
         if isinstance(a, Constant) and not isinstance(b, Constant):
-            return Scale(a.value, b, fixed=("variance",) if a.fixed else ())
+            limits = tuple(("variance", low, high) for _, low, high in a.limits)
+            return Scale(a.value, b, fixed=("variance",) if a.fixed else (), limits=limits)
         return Product(
             (*(a.factors if isinstance(a, Product) else (a,)), *(b.factors if isinstance(b, Product) else (b,)))
         )
@@ -149,6 +150,8 @@ def _leaf(kernel: Any, sk: Any, columns: int | None) -> Kernel:
         ),
         sk.DotProduct: (DotProduct, {"sigma_0": "sigma_0"}),
     }
+    if isinstance(kernel, sk.CompoundKernel):
+        raise ModelError("kernel cannot be a CompoundKernel, which is a list of kernels: fit one model for each.")
     if type(kernel) not in names:
         raise ModelError(
             f"{type(kernel).__name__} of scikit-learn has no counterpart here. Known: ConstantKernel, WhiteKernel, "
@@ -162,5 +165,23 @@ def _leaf(kernel: Any, sk: Any, columns: int | None) -> Kernel:
             ours = RBF
         else:
             values["nu"], kept = float(kernel.nu), (*kept, "nu")
-    made: Kernel = ours(**values, fixed=kept)
+    limits = tuple(
+        (mine, *_ends(getattr(kernel, f"hyperparameter_{theirs}")))
+        for mine, theirs in fields.items()
+        if mine not in kept
+    )
+    made: Kernel = ours(**values, fixed=kept, limits=limits)
     return made
+
+
+def _ends(hyperparameter: Any) -> tuple[Any, Any]:
+    """The bounds of a parameter of scikit-learn: two numbers, or two an entry of a vector."""
+    ends = np.asarray(hyperparameter.bounds, dtype=np.float64).reshape(-1, 2)
+    if not (ends[:, 0] <= ends[:, 1]).all() or (ends < 0.0).any():
+        raise ModelError(
+            f"{hyperparameter.name}: bounds must be two numbers, 0 < low ≤ high; they are {ends.tolist()}. A search "
+            "requires that all bounds are finite and positive."
+        )
+    if len(ends) == 1:
+        return float(ends[0, 0]), float(ends[0, 1])
+    return tuple(ends[:, 0].tolist()), tuple(ends[:, 1].tolist())

@@ -114,7 +114,7 @@ class RelevanceMachine(KernelEstimator):
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} steps before the evidence settled; "
                 f"raise max_iter or tol.",
                 ConvergenceWarning,
-                stacklevel=4,
+                stacklevel=5,
             )
 
     def _keep(self, X: Any, fits: list[SparseFit]) -> None:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from gramgraph.estimators import _svm_dual as duals
 from gramgraph.estimators._base import KernelEstimator, check_option, check_positive
+from gramgraph.estimators._sound import read_matrix
 from gramgraph.estimators._svm_approx import (
     FeatureRows,
     Memory,
@@ -75,6 +76,7 @@ class SupportVectors(KernelEstimator):
     landmarks: str
     random_state: Any
     support_: IntArray
+    _overflow_means = "The dual coefficients or intercepts are not finite then."
     n_iter_: Any  # one number, or one a two-class problem
     dual_objective_: Any
 
@@ -89,7 +91,9 @@ class SupportVectors(KernelEstimator):
         """As in the base; sparse matrices are made dense for learning, and kept for prediction in blocks."""
         if not hasattr(X, "tocsr"):
             return super()._points(X, reset=reset, least=least, keep=keep)
-        X = validate_data(self, X, reset=reset, dtype=np.float64, accept_sparse="csr", ensure_min_samples=least)
+        X = read_matrix(
+            self, X, limit=self._limit(), reset=reset, dtype=np.float64, accept_sparse="csr", ensure_min_samples=least
+        )
         return X.toarray() if reset else X
 
     def _weights_of(self, sample_weight: Any, n: int) -> FloatArray:

@@ -153,12 +153,12 @@ def warn_about(converged: bool, curved: bool, max_iter: int, name: str) -> None:
             f"{name}: stopped after max_iter={max_iter} steps before the tolerance was reached. What helps: scaled "
             "columns, a larger tol, max_iter=-1.",
             ConvergenceWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
     if curved:
         warnings.warn(
             f"{name}: the kernel is not positive semi-definite on these points; the result satisfies the conditions of "
             "a minimum but need not be the only one.",
             ModelWarning,
-            stacklevel=3,
+            stacklevel=4,
         )

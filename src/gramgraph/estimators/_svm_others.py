@@ -11,6 +11,7 @@ from sklearn.utils.validation import column_or_1d
 
 from gramgraph.estimators import _svm_dual as duals
 from gramgraph.estimators._base import check_positive
+from gramgraph.estimators._sound import sound
 from gramgraph.estimators._svm_base import SupportVectors, dense, learns_in_blocks, refuse_nu, size_of
 from gramgraph.estimators._svm_machine import Settings
 from gramgraph.estimators._svm_rows import Source
@@ -79,6 +80,7 @@ class SVR(RegressorMixin, SupportVectors):
         return self._fit_tube(X, kept, source, y[kept], weight, settings)
 
     @available_if(learns_in_blocks)
+    @sound
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
         """Learn from one more block of rows; the features are fixed by the first, support vectors are carried on.
 
@@ -170,6 +172,7 @@ class OneClassSVM(OutlierMixin, SupportVectors):
         return self._fit_region(X, kept, source, weight, settings, float(weight.sum()))
 
     @available_if(learns_in_blocks)
+    @sound
     def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Learn from one more block of rows; the features are fixed by the first, support vectors are carried on.
 

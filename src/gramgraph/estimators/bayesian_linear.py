@@ -6,16 +6,17 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
 
 from gramgraph.estimators._base import check_option, check_positive
+from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
 __all__ = ["BayesianLinearRegression"]
 
 
-class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, BaseEstimator):
+class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, BaseEstimator):
     """y = wᵀφ(x) + ε, w ~ N(0, I/alpha) or a given Gaussian, ε ~ N(0, 1/beta): the whole posterior of w.
 
     Parameters
@@ -87,7 +88,7 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, BaseEstimator):
     def _data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None.")
-        X = validate_data(self, X, reset=reset, dtype=np.float64)
+        X = read_matrix(self, X, reset=reset, dtype=np.float64)
         y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y", estimator=self)
         if y.ndim > 2 or len(y) != len(X):
             raise ValueError(f"y must have shape ({len(X)},) or ({len(X)}, q); it has {y.shape}: inconsistent numbers.")
@@ -198,7 +199,7 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, BaseEstimator):
         return mean
 
     def _transform(self, X: Any) -> FloatArray:
-        return self.basis_.transform(validate_data(self, X, reset=False, dtype=np.float64))
+        return self.basis_.transform(read_matrix(self, X, reset=False, dtype=np.float64))
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
         """Functions drawn from the posterior (no noise), at X: (m, n_samples); one output."""

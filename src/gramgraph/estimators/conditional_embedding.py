@@ -7,12 +7,13 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gramgraph.embeddings.conditional import conditional_operator
 from gramgraph.embeddings.mean import MeanEmbedding
 from gramgraph.estimators._base import KernelEstimator, is_kernel
 from gramgraph.estimators._reading import is_matrix, read_points
+from gramgraph.estimators._sound import LARGEST, read_matrix
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.inputs import KernelError, count
 from gramgraph.kernels.tables import is_frame, own_copy
@@ -126,7 +127,16 @@ class ConditionalEmbedding(RegressorMixin, KernelEstimator):
         elif not self._takes_vectors(X):
             return own_copy(X, X) if reset else X
         least = 2 if reset else 1
-        return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least, copy=reset)
+        return read_matrix(
+            self,
+            X,
+            limit=np.inf if is_kernel(self.kernel_x) else LARGEST,
+            reset=reset,
+            dtype=np.float64,
+            order="C",
+            ensure_min_samples=least,
+            copy=reset,
+        )
 
     def _takes_vectors(self, X: Any) -> bool:
         """Whether X must be a matrix of numbers, which scikit-learn checks; other points are their kernel's affair."""

@@ -11,6 +11,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from gramgraph.estimators._base import check_option
+from gramgraph.estimators._gp_kernels import warn_at_bounds
 from gramgraph.estimators._gp_latent import LatentEstimator
 from gramgraph.estimators._svm_classes import couple, pairs_of
 from gramgraph.exceptions import ModelError
@@ -126,6 +127,8 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
         seeds = self._generator().integers(2**31, size=len(problems)).tolist()
         olds = old if len(old) == len(problems) else [None] * len(problems)
         self._store(self._all_fits(problems, olds, seeds))
+        if self.optimizer is not None:
+            warn_at_bounds([fit.kernel for fit in self.fits_], self.kernel)
         return self
 
     def _labels(self, y: Any, n: int) -> Any:

@@ -10,6 +10,7 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
 from gramgraph.estimators._base import check_option
+from gramgraph.estimators._gp_kernels import warn_at_bounds
 from gramgraph.estimators._gp_latent import LatentEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, LatentProblem
@@ -102,6 +103,8 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
         self._fit = self._fit_one(self._problem, old, int(self._generator().integers(2**31)))
         self.kernel_, self.posterior_, self.search_ = self._fit.kernel, self._fit.posterior, self._fit.search
         self.log_marginal_likelihood_value_ = self._fit.log_evidence
+        if self.optimizer is not None:
+            warn_at_bounds([self.kernel_], self.kernel)
         return self
 
     def _likelihood(self) -> Likelihood:

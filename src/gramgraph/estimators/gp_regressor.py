@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_array, validate_data
+from sklearn.utils.validation import check_array
 
 from gramgraph.estimators._base import KernelEstimator, check_option
-from gramgraph.estimators._gp_kernels import as_process_kernel
+from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts, warn_at_bounds, warn_of_noise
+from gramgraph.estimators._sound import read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
@@ -125,8 +126,13 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
         )
         self.approx_, self.exact_ = method.name, method.exact
         search = KernelSearch(self, method, self._bounds, rng)
+        check_restarts(self._bounds, int(self.n_restarts_optimizer) if self.optimizer is not None else 0)
         self.kernel_ = search.run(kernel)
         self._method, self.search_ = search.method, search.found
+        if self.optimizer is not None and len(self.kernel_.theta):
+            warn_at_bounds([self.kernel_], self.kernel)
+            if self.noise is None:
+                warn_of_noise(self.kernel_, data.X, data.noise)
         self._condition(self._method.posterior(self.kernel_))
         if self.integrate is not None:
             self._integrate(search, rng)
@@ -176,13 +182,25 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
 
     def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
         if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
-            return validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_min_samples=least, copy=keep)
+            return read_matrix(
+                self,
+                X,
+                limit=self._limit(),
+                reset=reset,
+                dtype=np.float64,
+                order="C",
+                ensure_min_samples=least,
+                copy=keep,
+            )
         return super()._points(X, reset=reset, least=least, keep=keep)
 
     def _noise(self, alpha: Any, n: int) -> FloatArray:
         noise = np.asarray(alpha, dtype=float)
         if noise.ndim > 1 or (noise.ndim == 1 and noise.shape != (n,) and noise.size != 1):
-            raise ValueError(f"alpha must be a number or have one entry a point, ({n},); its shape is {noise.shape}.")
+            raise ModelError(
+                f"alpha must be a scalar or an array with same number of entries as y, one entry a "
+                f"point, {n}; its shape is {noise.shape}."
+            )
         if not np.isfinite(noise).all() or (noise < 0).any():
             raise ModelError(f"alpha must not be negative; it is {alpha!r}.")
         return np.broadcast_to(noise, (n,)).copy()

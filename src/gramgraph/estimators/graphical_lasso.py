@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from gramgraph.estimators._base import check_option, check_positive
 from gramgraph.estimators._glasso_path import (
@@ -22,6 +22,7 @@ from gramgraph.estimators._glasso_path import (
     refit,
     solutions,
 )
+from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
@@ -34,7 +35,7 @@ __all__ = ["GraphicalLasso", "GraphicalLassoPath", "graphical_lasso_path", "part
 _SOFT = 0.1  # partial correlation at which an adaptive penalty is half
 
 
-class GraphicalLasso(BaseEstimator):
+class GraphicalLasso(SoundNumbers, BaseEstimator):
     """A Gaussian with few edges: Θ minimizes −log |Θ| + tr(SΘ) + α Σ_{i≠j} w_ij |Θ_ij|, zeros of Θ are missing edges.
 
     The problem is cut into exact blocks, solved by block coordinate descent, and every solution carries a duality gap
@@ -103,7 +104,7 @@ class GraphicalLasso(BaseEstimator):
     def fit(self, X: Any, y: Any = None) -> GraphicalLasso:
         """Estimate the precision from rows of X (n, p), n ≥ 2. O(p² · edges per variable) for a penalty and sweep."""
         self._check_parameters()
-        X = validate_data(self, X, dtype=np.float64, ensure_min_samples=2)
+        X = read_matrix(self, X, dtype=np.float64, ensure_min_samples=2)
         self.location_: FloatArray = X.mean(axis=0)
         D = X - self.location_
         spread = np.sqrt(np.mean(D * D, axis=0))
@@ -175,7 +176,7 @@ class GraphicalLasso(BaseEstimator):
                 f"GraphicalLasso stopped after max_iter={self.max_iter} sweeps with a duality gap {best.dual_gap:.2g} "
                 f"above tol={self.tol:g}; raise max_iter, tol or alpha.",
                 ConvergenceWarning,
-                stacklevel=3,
+                stacklevel=4,
             )
         T = best.precision
         self.precision_: FloatArray = T / size[:, None] / size
@@ -189,7 +190,7 @@ class GraphicalLasso(BaseEstimator):
     def score_samples(self, X: Any) -> FloatArray:
         """Log density of every row, (n,)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_matrix(self, X, dtype=np.float64, reset=False)
         return np.asarray(self.to_gaussian().log_density(X))
 
     def score(self, X: Any, y: Any = None) -> float:

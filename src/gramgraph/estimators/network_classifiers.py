@@ -21,6 +21,7 @@ from gramgraph.compile.question import Question
 from gramgraph.data.columns import CodedTable, code_table, column_kinds, distinct_values, smallest_integer, to_pandas
 from gramgraph.data.discretize import Discretizer
 from gramgraph.engines.registry import get_engine
+from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean
 from gramgraph.learn.structure import METHODS, learn_structure
 from gramgraph.models import BayesianNetwork
@@ -32,7 +33,7 @@ __all__ = ["BayesianNetworkClassifier", "NaiveBayesClassifier", "TANClassifier"]
 TARGET = "class"
 
 
-class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type: ignore[misc]
     """Classify by p(class | features) of a Bayesian network that is learned from the training data.
 
     Parameters
@@ -164,7 +165,7 @@ class BayesianNetworkClassifier(ClassifierMixin, BaseEstimator):  # type: ignore
             if frame.shape[0] < 1 or frame.shape[1] < 1:
                 check_array(np.empty(frame.shape))  # says what is missing, in scikit-learn's words
         else:
-            found = validate_data(self, X, reset=reset, dtype=None, ensure_all_finite="allow-nan")
+            found = read_matrix(self, X, limit=np.inf, reset=reset, dtype=None, ensure_all_finite="allow-nan")
             if found.dtype.kind == "c":
                 raise ValueError("Complex data not supported")
             if found.dtype.kind in "OUS":

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_array, check_is_fitted, validate_data
+from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
 from gramgraph.estimators._pca_spectrum import HalfGram, WholeGram, smallest_ritz_value, top_eigenpairs
 from gramgraph.estimators._ridge_features import FeatureModel, expansion, make_features, row_blocks
+from gramgraph.estimators._sound import SoundNumbers, read_matrix, sound
 from gramgraph.estimators._sparse import dense
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
@@ -25,11 +26,13 @@ _ROWS = 2048
 
 def _signs(vectors: FloatArray) -> FloatArray:
     """±1 for every column, so that its largest entry becomes positive: eigenvectors have no sign of their own."""
-    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(vectors.shape[1])])
+    sizes = np.abs(vectors)
+    first = (sizes >= (1.0 - 1e-9) * sizes.max(axis=0, initial=0.0)).argmax(axis=0)  # rounding decides no tie
+    signs = np.sign(vectors[first, np.arange(vectors.shape[1])])
     return np.where(signs == 0.0, 1.0, signs)
 
 
-class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
+class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoundNumbers, BaseEstimator):
     """Directions of largest variance; the smaller of the (n, n) and (d, d) problems is the one that is solved.
 
     Parameters
@@ -59,7 +62,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
         """Find the components; O(n d min(n, d))."""
         from scipy.linalg import svd
 
-        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr", ensure_min_samples=2))
+        X = dense(read_matrix(self, X, dtype=np.float64, accept_sparse="csr", ensure_min_samples=2))
         n, d = X.shape
         self.mean_ = X.mean(axis=0)
         _, s, components = svd(X - self.mean_, full_matrices=False, check_finite=False, overwrite_a=True)
@@ -90,7 +93,7 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):
     def transform(self, X: Any) -> FloatArray:
         """Coordinates along the components, (n, k)."""
         check_is_fitted(self)
-        X = dense(validate_data(self, X, dtype=np.float64, accept_sparse="csr", reset=False))
+        X = dense(read_matrix(self, X, dtype=np.float64, accept_sparse="csr", reset=False))
         return ((X - self.mean_) @ self.components_.T) / self._scale()
 
     def inverse_transform(self, X: Any) -> FloatArray:
@@ -195,6 +198,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         return self.transform(X) if self.approx is not None else self.eigenvectors_ * np.sqrt(self.eigenvalues_)
 
     @available_if(_has_blocks)
+    @sound
     def partial_fit(self, X: Any, y: Any = None) -> KernelPCA:
         """Learn from one more block of rows; the features are fixed by the first block, or by given landmarks."""
         first = not hasattr(self, "_model")

@@ -13,6 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from gramgraph.estimators import _ridge_features as _features
 from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
 from gramgraph.estimators._ridge_features import FeatureModel
+from gramgraph.estimators._sound import sound
 from gramgraph.estimators._sparse import dense
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
@@ -194,6 +195,7 @@ class KernelRidge(RegressorMixin, KernelEstimator):
         return self
 
     @available_if(_has_blocks)
+    @sound
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> KernelRidge:
         """Learn from one more block of rows; the features are fixed by the first block (or by given landmarks).
 

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.base import BaseEstimator, DensityMixin, RegressorMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
+from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
@@ -107,8 +108,8 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         if self.kernel == "rbf" if isinstance(self.kernel, str) else False:
             from scipy.spatial.distance import cdist
 
-            log = cdist(part, self.X_fit_, "sqeuclidean")
-            log *= -0.5 / h**2
+            log = cdist(part / h, self.X_fit_ / h, "sqeuclidean")  # squares of large or small units would be lost
+            log *= -0.5
             with np.errstate(divide="ignore"):
                 log += np.log(self._weights)
             if own is not None:
@@ -143,7 +144,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         return means + np.einsum("id,idt->it", part - center - x_bar, slope)
 
 
-class KernelDensity(DensityMixin, BaseEstimator):
+class KernelDensity(DensityMixin, SoundNumbers, BaseEstimator):
     """p(x) = Σ wᵢ h⁻ᵈ κ((x − xᵢ)/h) / Σ wᵢ, with a shape κ that integrates to one.
 
     Parameters
@@ -167,7 +168,7 @@ class KernelDensity(DensityMixin, BaseEstimator):
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
         """Keep the points and choose the bandwidth."""
         check_option("kernel", self.kernel, ("gaussian", "epanechnikov", "tophat"))
-        X = validate_data(self, X, dtype=np.float64, order="C", copy=True)
+        X = read_matrix(self, X, dtype=np.float64, order="C", copy=True)
         n, d = X.shape
         self.X_fit_, self._weights = X, _weights(sample_weight, n)
         self.__dict__.pop("loo_score_", None)
@@ -190,8 +191,7 @@ class KernelDensity(DensityMixin, BaseEstimator):
         from scipy.special import gammaln
 
         d = part.shape[1]
-        log = cdist(part, self.X_fit_, "sqeuclidean")
-        log /= h * h
+        log = cdist(part / h, self.X_fit_ / h, "sqeuclidean")
         log_ball = 0.5 * d * np.log(np.pi) - gammaln(0.5 * d + 1.0)
         if self.kernel == "gaussian":
             log *= -0.5
@@ -206,7 +206,7 @@ class KernelDensity(DensityMixin, BaseEstimator):
     def score_samples(self, X: Any) -> FloatArray:
         """log p at points, (n,)."""
         check_is_fitted(self)
-        X = validate_data(self, X, dtype=np.float64, reset=False)
+        X = read_matrix(self, X, dtype=np.float64, reset=False)
         out = np.empty(len(X))
         for rows in _blocks(len(X), len(self.X_fit_)):
             out[rows] = _log_sum(self._log_kernel(X[rows], self.bandwidth_), self._weights)
@@ -255,13 +255,12 @@ def _weights(sample_weight: Any, n: int) -> FloatArray:
 
 def _scott(X: FloatArray, weights: FloatArray) -> float:
     """σ̂ m^(−1/(d+4)) with the mean spread of the columns and m the sum of weights; 1 for equal points."""
-    mean = np.average(X, axis=0, weights=weights)
-    spread = float(np.sqrt(np.average((X - mean) ** 2, axis=0, weights=weights).mean()))
-    return (
-        spread * float(weights.sum()) ** (-1.0 / (X.shape[1] + 4.0))
-        if spread > 1e-12 * (1.0 + np.abs(mean).max())
-        else 1.0
-    )
+    unit = float(np.abs(X).max()) or 1.0  # whatever the unit of the data is, the result is in it
+    Z = X / unit
+    mean = np.average(Z, axis=0, weights=weights)
+    spread = float(np.sqrt(np.average((Z - mean) ** 2, axis=0, weights=weights).mean()))
+    found = unit * spread * float(weights.sum()) ** (-1.0 / (X.shape[1] + 4.0))
+    return found if spread > 1e-12 and found > 0.0 else 1.0
 
 
 def _best_bandwidth(loss: Callable[[float], float], start: float) -> tuple[float, float]:

@@ -12,6 +12,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
 from gramgraph.estimators._base import check_option
+from gramgraph.estimators._sound import sound
 from gramgraph.estimators._svm_base import SupportVectors, dense, learns_in_blocks, refuse_nu, size_of
 from gramgraph.estimators._svm_classes import (
     agree,
@@ -131,6 +132,7 @@ class SVC(ClassifierMixin, SupportVectors):
         return self._fit_classes(X, kept, source, y[kept], weight, settings)
 
     @available_if(learns_in_blocks)
+    @sound
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SVC:
         """Learn from one more block of rows; the features are fixed by the first, support vectors are carried on.
 
@@ -268,6 +270,7 @@ class SVC(ClassifierMixin, SupportVectors):
         return self.classes_[self._codes(D)]
 
     @available_if(_has_probability)
+    @sound
     def predict_proba(self, X: Any) -> FloatArray:
         """(n, k) probabilities in the order of classes_; their largest is the predicted class."""
         D, k = self._expansions(X), len(self.classes_)
@@ -290,6 +293,7 @@ class SVC(ClassifierMixin, SupportVectors):
         return agree(P, self._codes(D))
 
     @available_if(_has_probability)
+    @sound
     def predict_log_proba(self, X: Any) -> FloatArray:
         """The logarithm of `predict_proba`."""
         return np.log(self.predict_proba(X))

@@ -271,7 +271,7 @@ class Kernel(Parametrized, ABC):
 
         >>> from gramgraph.kernels import RBF
         >>> sorted((2 * RBF(0.5)).get_params())
-        ['base', 'base__fixed', 'base__length_scale', 'fixed', 'variance']
+        ['base', 'base__fixed', 'base__length_scale', 'base__limits', 'fixed', 'limits', 'variance']
         """
         from gramgraph.kernels.fields import kernel_parameters
 

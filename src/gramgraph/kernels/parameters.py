@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, NamedTuple, Self
 
@@ -74,6 +74,9 @@ class Parametrized:
 
     #: Own parameters that theta leaves out.
     fixed: tuple[str, ...] = field(default=(), kw_only=True)
+    #: Own parameters that are searched between other ends than the declared ones, (name, low, high) each; see
+    #: `with_bounds`.
+    limits: tuple[tuple[str, Any, Any], ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
         for f in fields(self):
@@ -85,6 +88,26 @@ class Parametrized:
         for name in self.fixed:
             if name not in own:
                 raise self._no_parameter(name, own)
+        if self.limits:
+            object.__setattr__(self, "limits", tuple(self._checked_limit(*limit) for limit in self.limits))
+
+    def _checked_limit(self, name: str, low: Any, high: Any) -> tuple[str, Any, Any]:
+        part = next((p for p in self._parts() if p.declared is not None and p.name == name), None)
+        if part is None or part.declared is None:
+            raise self._no_parameter(name, [p.name for p in self._parts() if p.declared is not None])
+        here, transform = f"{type(self).__name__}.{name}", part.declared.transform
+        try:
+            ends = np.array(
+                [np.broadcast_to(np.asarray(end, dtype=np.float64), np.shape(part.value)) for end in (low, high)]
+            )
+        except (TypeError, ValueError):
+            raise KernelError(f"{here}: expected bounds (low, high), got {(low, high)!r}.") from None
+        if not ((ends[0] <= ends[1]) & (ends[0] >= transform.low) & (ends[1] <= transform.high)).all():
+            raise KernelError(
+                f"{here}: expected bounds (low, high) with {transform.low:g} ≤ low ≤ high ≤ {transform.high:g}, got "
+                f"{(low, high)!r}."
+            )
+        return name, *(_plain(end) for end in (low, high))
 
     def _checked(self, name: str, value: Any, declared: Declaration) -> float | FloatArray:
         here = f"{type(self).__name__}.{name}"
@@ -159,10 +182,17 @@ class Parametrized:
 
         def own(part: Part) -> FloatArray:
             assert part.declared is not None
-            ends = part.declared.transform.to_theta(np.array(part.declared.bounds, dtype=np.float64))
-            return np.tile(ends, (np.size(part.value), 1))
+            with np.errstate(divide="ignore"):  # an end of 0 is minus infinity on the line
+                return np.asarray(part.declared.transform.to_theta(self._own_ends(part)))
 
         return np.concatenate([np.zeros((0, 2)), *self._gather(own, lambda part: part.value.bounds)])
+
+    def _own_ends(self, part: Part) -> FloatArray:
+        """Lower and upper ends of an own parameter, (entries, 2)."""
+        assert part.declared is not None
+        low, high = next(((a, b) for name, a, b in self.limits if name == part.name), part.declared.bounds)
+        shape = np.shape(part.value)
+        return np.column_stack([np.broadcast_to(end, shape).ravel().astype(np.float64) for end in (low, high)])
 
     @property
     def parameter_names(self) -> tuple[str, ...]:
@@ -199,14 +229,25 @@ class Parametrized:
                 return part.value
             else:
                 size = np.size(part.value)
+                here = theta[position : position + size]
                 # exp of a log may leave the open interval by rounding: an optimizer's far step stays usable
                 with np.errstate(over="ignore", under="ignore"):
-                    new = part.declared.transform.from_theta(theta[position : position + size])
+                    new = part.declared.transform.from_theta(here)
                 new = np.clip(new, *_inner(part.declared.transform)).reshape(np.shape(part.value))
+                if self.limits:  # an end of the search is met to the last digit, not to rounding of its logarithm
+                    new = self._on_ends(part, here, new)
             position += size
             return new
 
         return self._rebuilt(change)
+
+    def _on_ends(self, part: Part, theta: FloatArray, new: FloatArray) -> FloatArray:
+        assert part.declared is not None
+        ends = self._own_ends(part)
+        with np.errstate(divide="ignore"):
+            low, high = part.declared.transform.to_theta(ends).T
+        values = np.where(theta == high, ends[:, 1], np.where(theta == low, ends[:, 0], np.ravel(new)))
+        return values.reshape(np.shape(new))
 
     def chain(self, gradients: dict[str, Any]) -> FloatArray:
         """Gradient by theta, from gradients by the values of own parameters and by theta of parts.
@@ -218,6 +259,38 @@ class Parametrized:
             lambda part: gradients[part.name],
         )
         return np.concatenate([np.zeros(0), *found])
+
+    def with_bounds(self, bounds: Mapping[str, tuple[Any, Any]] | None = None, /, **named: tuple[Any, Any]) -> Self:
+        """The same value whose parameters are searched between other ends: `bounds` of values, not of theta.
+
+        Names as in `fix`; those with dots or brackets go into a dict. A vector may have ends of its own an entry.
+
+        >>> from gramgraph.kernels import RBF
+        >>> np.exp(RBF(0.5).with_bounds(length_scale=(0.1, 10.0)).bounds).round(6)
+        array([[ 0.1, 10. ]])
+        """
+        asked = {**(bounds or {}), **named}
+        known = self._all_names()
+        for name, ends in asked.items():
+            if not any(full == name or full.endswith("." + name) for full in known):
+                raise self._no_parameter(name, known)
+            if not isinstance(ends, (tuple, list)) or len(ends) != 2:
+                raise KernelError(f"{name}: expected bounds (low, high), got {ends!r}.")
+        return self._with_limits(asked, "")
+
+    def _with_limits(self, asked: Mapping[str, tuple[Any, Any]], prefix: str) -> Self:
+        new = self._rebuilt(
+            lambda part: (
+                part.value if part.declared is not None else part.value._with_limits(asked, f"{prefix}{part.name}.")
+            )
+        )
+        limits = {name: (low, high) for name, low, high in self.limits}
+        for part in self._parts():
+            full = prefix + part.name
+            for name, ends in asked.items() if part.declared is not None else ():
+                if full == name or full.endswith("." + name):
+                    limits[part.name] = (ends[0], ends[1])
+        return replace(new, limits=tuple((name, *ends) for name, ends in limits.items()))
 
     # -- fixing -------------------------------------------------------------------------------------------------
 
@@ -282,7 +355,7 @@ class Parametrized:
         shown = []
         for f in fields(self):
             value = getattr(self, f.name)
-            if f.name == "fixed" and (value == f.default or digits is not None):
+            if f.name in ("fixed", "limits") and (value == f.default or digits is not None):
                 continue
             shown.append(f"{f.name}={_show(value, digits)}")
         return f"{type(self).__name__}({', '.join(shown)})"
@@ -292,6 +365,12 @@ class Parametrized:
 
     def __str__(self) -> str:
         return self.formula(4)
+
+
+def _plain(end: Any) -> Any:
+    """A bound as a number, or a tuple of numbers for a vector."""
+    array = np.asarray(end, dtype=np.float64)
+    return float(array) if array.ndim == 0 else tuple(array.ravel().tolist())
 
 
 def _inner(transform: Transform) -> tuple[float, float]:

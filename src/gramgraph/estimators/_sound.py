@@ -1,0 +1,144 @@
+"""Numbers that leave the range of floating point: one rule for every estimator.
+
+Squares of numbers beyond 1e150 overflow. A matrix with such numbers is refused where it is read; what overflows later,
+in a kernel or a decomposition, is refused before it becomes a model or an answer. NumPy's warnings on the way there say
+nothing that these errors do not say better, so they are not shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from types import FunctionType
+from typing import Any, TypeVar
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from gramgraph.exceptions import GramGraphError, ModelError
+
+__all__ = ["LARGEST", "SoundNumbers", "read_matrix", "scale_the_columns", "sound"]
+
+LARGEST = 1e150  # n d squares of such numbers still have a finite sum
+_ANSWERS = (
+    "decision_function",
+    "fit_predict",
+    "fit_transform",
+    "inverse_transform",
+    "kneighbors",
+    "predict",
+    "predict_log_proba",
+    "predict_proba",
+    "score_samples",
+    "transform",
+)
+_MAY_BE_MINUS_INFINITY = ("predict_log_proba", "score_samples")
+#: What a fit leaves behind; where one of these is not finite there is no model.
+_LEARNED = (
+    "bandwidth_",
+    "cluster_centers_",
+    "coef_",
+    "components_",
+    "covariance_",
+    "dual_coef_",
+    "eigenvalues_",
+    "inertia_",
+    "intercept_",
+    "log_evidence_",
+    "mean_",
+    "mu_",
+    "precision_",
+)
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def scale_the_columns(what: str, X: Any = None, meaning: str = "") -> ModelError:
+    """The error for numbers out of range; `what` says where, `meaning` what it would have led to."""
+    reach = _reach(X)
+    size = f" The numbers of X reach {reach:.3g}." if np.isfinite(reach) else ""
+    return ModelError(
+        f"{what}{size}{' ' + meaning if meaning else ''} What helps: scale the columns to moderate numbers, such as "
+        f"(X − mean) / deviation (sklearn.preprocessing.StandardScaler), and y likewise."
+    )
+
+
+def _reach(X: Any) -> float:
+    try:
+        values = X.data if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
+        return float(np.abs(values).max(initial=0.0))
+    except (TypeError, ValueError):  # points that are no numbers
+        return np.nan
+
+
+def read_matrix(estimator: Any, X: Any, *, limit: float = LARGEST, **options: Any) -> Any:
+    """X as scikit-learn reads and checks it, with no number beyond `limit`."""
+    with np.errstate(all="ignore"):  # its search for NaN adds up all numbers
+        found = validate_data(estimator, X, **options)
+    values = found.data if hasattr(found, "tocsr") else found
+    if values.dtype.kind == "f" and values.size and (values.max() > limit or values.min() < -limit):
+        meaning = getattr(estimator, "_overflow_means", "")
+        raise scale_the_columns(
+            f"{type(estimator).__name__}: squares of numbers beyond {limit:.0e} overflow.", found, meaning
+        )
+    return found
+
+
+def sound(method: Method) -> Method:
+    """The method with one promise: a finite result or model, or an error of ours, and no warning of NumPy's."""
+    name = method.__name__
+    learns = name in ("fit", "partial_fit")
+
+    @wraps(method)
+    def guarded(self: Any, *args: Any, **options: Any) -> Any:
+        try:
+            with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
+                found = method(self, *args, **options)
+        except (ArithmeticError, np.linalg.LinAlgError) as error:
+            if isinstance(error, GramGraphError):
+                raise
+            where = f"{type(self).__name__}.{name}: a number left the range of floating point ({error})."
+            raise scale_the_columns(where, args[0] if args else None) from error
+        broken = _broken_model(self) if learns else _broken_answer(name, found)
+        if broken:
+            meaning = getattr(self, "_overflow_means", "")
+            raise scale_the_columns(f"{type(self).__name__}.{name}: {broken}.", args[0] if args else None, meaning)
+        return found
+
+    guarded.is_sound = True  # type: ignore[attr-defined]
+    return guarded  # type: ignore[return-value]
+
+
+def _broken_model(model: Any) -> str:
+    held = vars(model)
+    for name in _LEARNED:
+        value = held.get(name)
+        if isinstance(value, (float, np.ndarray)) and not _finite(value):
+            del held[name]  # what is left is no fitted model
+            return f"{name} is not finite"
+    return ""
+
+
+def _broken_answer(name: str, found: Any) -> str:
+    for part in found if isinstance(found, tuple) else (found,):
+        if isinstance(part, np.ndarray) and part.dtype.kind == "f":
+            if np.isnan(part).any() if name in _MAY_BE_MINUS_INFINITY else not _finite(part):
+                return "the answer is not finite"
+    return ""
+
+
+def _finite(value: Any) -> bool:
+    return bool(np.isfinite(value).all())
+
+
+class SoundNumbers:
+    """Base of estimators: every `fit`, `predict`, … of a subclass is `sound`."""
+
+    #: What an overflow would lead to, for the error message.
+    _overflow_means = ""
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        for name in ("fit", "partial_fit", *_ANSWERS):
+            method = vars(cls).get(name)
+            if isinstance(method, FunctionType) and not hasattr(method, "is_sound"):
+                setattr(cls, name, sound(method))
