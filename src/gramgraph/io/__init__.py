@@ -43,7 +43,8 @@ def __getattr__(name: str) -> Any:
 
 def read(path: str | PathLike[str], *, format: str | None = None, normalize: bool = True) -> Any:
     """The model in a file; the format follows from the suffix (`.bif`, `.xmlbif`, `.xml`, `.uai`, `.fg`, `.net`,
-    `.hugin`, `.xdsl`, `.json`, each also with `.gz`) or is named by `format`.
+    `.hugin`, `.xdsl`, `.json`, `.gg`, each also with `.gz`) or is named by `format`. `.gg` is the library's container:
+    it holds every model, fitted estimators included, under a checksum.
 
     Rows of a conditional table are divided by their sum; `normalize=False` keeps the numbers as the file has them, so
     that `check_model()` can speak of them. A file that does not follow its format is a `ParseError` with line and

@@ -293,6 +293,10 @@ def _gaussian(entry: dict[str, Any], variables: Mapping[str, Var], path: str, so
     scope = tuple(variables[name] for name in _scope(entry, variables, path, source))
     P, h = _json.numbers(entry, "precision", path, source), _json.numbers(entry, "shift", path, source)
     scale = _json.number(entry, "log_scale", path, source) if "log_scale" in entry else 0.0
+    if not (np.isfinite(P).all() and np.isfinite(h).all()):
+        raise ParseError(f"{path}: precision and shift must be finite numbers", source=source)
+    if P.ndim == 2 and P.shape[0] == P.shape[1] and not np.allclose(P, P.T, rtol=1e-8, atol=1e-12 * np.abs(P).max()):
+        raise ParseError(f"{path}.precision is not symmetric", source=source)
     try:
         return GaussianFactor(scope, P, h, scale)
     except ModelError as error:

@@ -160,6 +160,8 @@ def _value(item: Any, source: str, depth: int) -> Any:
         array = np.array(item["array"])
         if array.dtype.kind not in "biuf":
             raise ParseError("an array holds something else than numbers", source=source)
+        if kind == "int64" and array.size and array.dtype.kind not in "biu":
+            raise ParseError("an array of whole numbers holds others", source=source)
         if not np.isfinite(array).all():
             raise ParseError("an array holds NaN or infinity", source=source)
         shape = _json.get(item, "shape", list, "", source)
@@ -191,10 +193,37 @@ def _check(model: Any) -> None:
         _check_symbols(model)
     elif hasattr(model, "A_") or type(model).__name__ == "KalmanFilter":
         model._model()
+        for name in ("Q", "R", "P0"):
+            _check_noise(getattr(model, f"{name}_", getattr(model, name, None)), name)
+    _check_columns(model)
     covars = getattr(model, "covars_", None)
     if covars is not None and getattr(model, "covariance_type", "") in ("full", "tied"):
         for S in np.asarray(covars).reshape(-1, *np.shape(covars)[-2:]):
             sound.check_covariance(S, "covars", definite=True)
+
+
+def _check_noise(S: Any, name: str) -> None:
+    """A covariance of the noise, or a stack of them, one a step."""
+    if S is None or isinstance(S, str):
+        return
+    numbers = np.asarray(S, dtype=np.float64)
+    if numbers.ndim < 2:
+        numbers = np.atleast_2d(numbers) if numbers.ndim == 0 else np.diag(numbers)
+    for one in numbers.reshape(-1, *numbers.shape[-2:]):
+        sound.check_covariance(one, name)
+
+
+def _check_columns(model: Any) -> None:
+    """The number of columns is one, and that of the emissions."""
+    n = getattr(model, "n_features_in_", None)
+    if n is None:
+        return
+    if type(n) is not int or n < 1:
+        raise ModelError(f"n_features_in_ must be a whole number from 1, not {n!r}.")
+    for name in ("means_", "rates_"):
+        numbers = getattr(model, name, None)
+        if numbers is not None and np.shape(numbers)[-1] != n:
+            raise ModelError(f"{name} has {np.shape(numbers)[-1]} columns, n_features_in_ is {n}.")
 
 
 def _check_wrapped(model: Any, K: int) -> None:
