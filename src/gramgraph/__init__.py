@@ -133,6 +133,7 @@ _PUBLIC: dict[str, str] = {
     "change_of_variables": "distributions",
     "choose_n_states": "sequences",
     "denoise": "engines.grid_labels",
+    "describe": "data",
     "fit_margins": "learn",
     "fit_representer": "rkhs",
     "gibbs_rows": "engines.gibbs_rows",

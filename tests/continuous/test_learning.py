@@ -174,6 +174,7 @@ def test_expected_statistics_agree_between_engines(seed, monkeypatch):
     """The sums of EM from the mixture engine and from the strong tree."""
     from gramgraph.engines.continuous import mixture
     from gramgraph.learn import continuous
+    from gramgraph.learn.real_rows import read_real
 
     rng = np.random.default_rng(seed)
     net = mixed_network(rng, 3, 3, zeros=0.0)
@@ -181,7 +182,7 @@ def test_expected_statistics_agree_between_engines(seed, monkeypatch):
     for name in net.variables:
         columns = [c for c in data if c == name or c.startswith(f"{name}[")]
         data.loc[rng.random(15) < 0.4, columns] = None
-    question = continuous._read(net, data)
+    question = read_real(net, data)
     learner = continuous.Learner(net, question, np.ones(15), None, 10.0, data)
     a, log_a = expected_statistics(learner, net)
     monkeypatch.setattr(mixture.MixtureEngine, "is_small", lambda *_: False)

@@ -129,7 +129,7 @@ def test_kinds_of_columns_of_files(tmp_path) -> None:
     pd.testing.assert_frame_equal(column_kinds(tmp_path / "d.parquet"), expected)
     frame.to_csv(tmp_path / "d.csv", index=False)
     found = column_kinds(tmp_path / "d.csv")
-    assert found["kind"].tolist() == ["category", "category", "category", "category", "real", "category", "empty"]
+    assert found["kind"].tolist() == ["category", "category", "integer", "integer", "real", "category", "empty"]
     assert found["missing"].tolist() == expected["missing"].tolist()
     dask = pytest.importorskip("dask.dataframe")
     pd.testing.assert_frame_equal(column_kinds(dask.from_pandas(frame, npartitions=2)), expected)

@@ -187,7 +187,7 @@ def test_rows_with_gaps_are_left_out_and_that_is_said() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "words"),
     [
-        ({"method": "hillclimb"}, gg.OptionError, "Did you mean 'hill_climb'"),
+        ({"method": "hill_clim"}, gg.OptionError, "Did you mean 'hill_climb'"),
         ({"score": "bicc"}, gg.OptionError, "Did you mean 'bic'"),
         ({"required": [("a", "b")], "forbidden": [("a", "b")]}, gg.OptionError, "both required and forbidden"),
         ({"required": [("a", "b"), ("b", "a")]}, gg.OptionError, "cycle"),

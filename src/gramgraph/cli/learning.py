@@ -27,6 +27,7 @@ def add_commands(commands: Any) -> None:
     learn.add_argument(
         "--tiers", metavar="A,B;C,D", help="groups in order of time: no edge from a later to an earlier one"
     )
+    learn.add_argument("--keep", metavar="A,B", help="columns of dates, identifiers or counters to learn from as well")
     learn.add_argument("--max-parents", type=int, metavar="K", help="largest number of parents")
     learn.add_argument("--max-steps", type=int, metavar="N", help="stop a search after so many steps")
     learn.add_argument("--missing", default="rows", metavar="HOW", help="rows (leave them out) or families")
@@ -44,6 +45,7 @@ def add_commands(commands: Any) -> None:
     fit = commands.add_parser("fit", help="learn the tables of a network from a table of data")
     common.add_file(fit)
     fit.add_argument("data", metavar="DATA", help="a CSV or Parquet file; variables without a column are hidden")
+    fit.add_argument("--hidden", metavar="A,B", help="variables that have no column")
     fit.add_argument("--max-iter", type=int, default=200, metavar="N", help="steps of EM, where cells are missing")
     fit.add_argument("--restarts", type=int, default=1, metavar="N", help="EM from so many starts; the best stays")
     fit.set_defaults(target=None)
@@ -90,15 +92,16 @@ def _read(args: argparse.Namespace) -> Any:
 
 def _refuse_reals(args: argparse.Namespace, data: Any) -> None:
     """An error, before the work, for a file that cannot hold what will be learned."""
-    from gramgraph.data import column_kinds
+    from gramgraph.data import describe
     from gramgraph.io.registry import find_format
 
     form = find_format(args.out or "-.bif", args.to)[0]
     if isinstance(data, str) or form == "json":
         return
-    kinds = column_kinds(data.drop(columns=args.weights) if args.weights else data)["kind"]
-    if (kinds == "real").any():
-        name = kinds.index[kinds == "real"][0]
+    found = describe(data.drop(columns=args.weights) if args.weights else data).set_index("column")
+    real = found.index[(found["taken as"] == "real") | found.index.isin(_names(args.keep))]
+    if len(real):
+        name = real[0]
         raise OptionError(
             f"column {name!r} is real-valued, and {form} files hold tables only: write .json, or cut it with --bins 5"
         )
@@ -121,14 +124,21 @@ def _edges(texts: list[str]) -> list[tuple[str, str]]:
     return found
 
 
+def _names(text: str | None) -> list[str]:
+    return [] if text is None else [name.strip() for name in text.split(",")]
+
+
 def _tiers(text: str | None) -> list[list[str]] | None:
     return None if text is None else [[name.strip() for name in part.split(",")] for part in text.split(";")]
 
 
 def _options(args: argparse.Namespace) -> dict[str, Any]:
     """What `learn_structure` is told."""
+    from gramgraph.learn.methods import method_name
+
+    method = method_name(args.method)
     options = {
-        "method": args.method,
+        "method": method,
         "score": args.score,
         "required": _edges(args.require),
         "forbidden": _edges(args.forbid),
@@ -136,11 +146,12 @@ def _options(args: argparse.Namespace) -> dict[str, Any]:
         "max_parents": args.max_parents,
         "max_steps": args.max_steps,
         "missing": args.missing,
-        "target": args.target if args.method in ("tan", "naive_bayes") else None,
+        "target": args.target if method in ("tan", "naive_bayes") else None,
         "alpha": args.alpha,
         "prior": _prior(args.prior),
         "equivalent_sample_size": args.ess,
         "weights": args.weights,
+        "keep": _names(args.keep),
         "random_state": args.seed,
     }
     return options if args.test is None else {**options, "test": args.test}
@@ -186,7 +197,8 @@ def _fit(args: argparse.Namespace) -> int:
     if not isinstance(model, gg.BayesianNetwork):
         raise OptionError(f"{args.file} is a {type(model).__name__}; fit learns the tables of a Bayesian network")
     fitted = model.fit(
-        _read(args), prior=_prior(args.prior), equivalent_sample_size=args.ess, weights=args.weights,
+        _read(args), hidden=_names(args.hidden),
+        prior=_prior(args.prior), equivalent_sample_size=args.ess, weights=args.weights,
         max_iter=args.max_iter, restarts=args.restarts, random_state=args.seed, client=args.dask, progress=True,
     )  # fmt: skip
     told = ""

@@ -18,7 +18,7 @@ from gramgraph.conditionals.continuous import (
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import Array, FloatArray
-from gramgraph.variables import Real, Var
+from gramgraph.variables import Real, Var, discrete
 
 __all__ = ["Predictor"]
 
@@ -107,11 +107,15 @@ class Predictor(RealConditional):
     def fit(
         cls, child: Var | str, parents: Sequence[Var | str] | Var | str, estimator: Any, data: Any, *, cv: int = 5
     ) -> Self:
-        """A copy of the estimator fitted to the columns of a data frame; the noise from `cv`-fold predictions."""
+        """A copy of the estimator fitted to the columns of a data frame; the noise from `cv`-fold predictions.
+
+        A variable that is given by its name is real-valued, or, where its column holds labels, takes these as states.
+        """
         from sklearn.base import clone
         from sklearn.model_selection import cross_val_predict
 
-        own, given = as_var(child), as_parents(parents)
+        own = _shown(child, data)
+        given = tuple(_shown(p, data) for p in ((parents,) if isinstance(parents, (str, Var)) else parents))
         missing = [var.name for var in (own, *given) if not _columns(var, data)]
         if missing:
             raise VariableError(f"the data have no column for {listing(missing)}")
@@ -239,6 +243,20 @@ class Predictor(RealConditional):
 
     def _equal_numbers(self, other: Any) -> bool:
         return self.estimator is other.estimator
+
+
+def _shown(given: Var | str, data: Any) -> Var:
+    """The variable; one that is only named takes the labels of its column, if that holds any."""
+    if isinstance(given, Var) or given not in data:
+        return as_var(given)
+    column = data[given]
+    kind = getattr(column.dtype, "kind", "O")
+    if kind in "iuf":
+        return as_var(given)
+    if hasattr(column, "cat"):
+        return discrete(given, column.cat.categories.tolist())
+    labels = [label for label in dict.fromkeys(column) if label is not None and label == label]
+    return discrete(given, sorted(labels, key=str)) if labels else as_var(given)
 
 
 def _columns(var: Var, data: Any) -> list[str]:

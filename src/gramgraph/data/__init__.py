@@ -1,7 +1,8 @@
 """Where counts come from: frames as coded columns, packed bits, contingency tables."""
 
-from gramgraph.data.columns import CodedTable, code_table, column_kinds
+from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.counts import Counts
+from gramgraph.data.describe import column_kinds, describe
 from gramgraph.data.discretize import Discretizer
 from gramgraph.data.map_reduce import map_reduce
 from gramgraph.data.moments import Moments, moments_of
@@ -14,6 +15,7 @@ __all__ = [
     "Moments",
     "code_table",
     "column_kinds",
+    "describe",
     "map_reduce",
     "moments_of",
     "stream_counts",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -26,7 +26,12 @@ GATHERED = 2 << 30
 
 
 def dask_counts(
-    data: Any, *, columns: Sequence[str] | None = None, client: Any = None, progress: Progress = False
+    data: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    declared: Container[str] = (),
+    client: Any = None,
+    progress: Progress = False,
 ) -> Counts:
     """Counts of a `dask.dataframe`; see `stream_counts`.
 
@@ -40,16 +45,16 @@ def dask_counts(
     if client is None:
         client = _session_client()
     if client is None:
-        found = Collected(chosen)
+        found = Collected(chosen, declared)
         with reporting(progress, len(parts), "partitions") as report:
             for i, part in enumerate(parts):
-                found.add(pack_frame(part.compute(), chosen))
+                found.add(pack_frame(part.compute(), chosen, declared))
                 if report is not None:
                     report(i + 1)
         if not found.rows:
             raise VariableError("there are no rows to count")
         return found.counts()
-    return _on_workers(parts, chosen, find_client(client), progress)
+    return _on_workers(parts, chosen, declared, find_client(client), progress)
 
 
 def _session_client() -> Any:
@@ -64,12 +69,12 @@ def _session_client() -> Any:
         return None
 
 
-def _on_workers(parts: Any, names: list[str], client: Any, progress: Progress) -> Counts:
+def _on_workers(parts: Any, names: list[str], declared: Container[str], client: Any, progress: Progress) -> Counts:
     from dask.delayed import delayed
 
     pack = delayed(pack_frame, pure=False)
-    futures = client.compute([pack(part, names) for part in parts], retries=RETRIES)
-    labels, rows, size = Labels(names), 0, 0
+    futures = client.compute([pack(part, names, declared) for part in parts], retries=RETRIES)
+    labels, rows, size = Labels(names, declared), 0, 0
     with reporting(progress, len(futures), "partitions") as report:
         for i, (found, ordered, some, nbytes) in enumerate(in_order(_describe, futures, client=client)):
             labels.add(found, ordered)
@@ -82,13 +87,13 @@ def _on_workers(parts: Any, names: list[str], client: Any, progress: Progress) -
     if size > GATHERED:
         variables, orders = labels.states()
         return ClusterCounts(client, futures, variables, rows, labels.values(orders))
-    gathered = Collected(names)
+    gathered = Collected(names, declared)
     for future in futures:
         gathered.add(result_of(future))
     return gathered.counts()
 
 
-def pack_frame(frame: Any, names: Sequence[str]) -> Packed:
+def pack_frame(frame: Any, names: Sequence[str], declared: Container[str] = ()) -> Packed:
     """A pandas frame, packed."""
     import pandas as pd
     import pyarrow as pa
@@ -101,7 +106,7 @@ def pack_frame(frame: Any, names: Sequence[str]) -> Packed:
             f"a partition cannot be read as columns of labels: {'; '.join(map(str, error.args))}"
         ) from None
     kept = {name for name in frame.columns if isinstance(frame[name].dtype, pd.CategoricalDtype)}
-    return pack_batches([batch], names=names, kept=kept)
+    return pack_batches([batch], names=names, kept=kept, declared=declared)
 
 
 def _describe(part: Packed) -> tuple[Any, Any, int, int]:
@@ -162,7 +167,7 @@ class ClusterCounts(Counts):
 
     def to_table(self) -> CodedTable:
         """The rows as codes, one byte a cell, brought here."""
-        found = Collected(self.names)
+        found = Collected(self.names, self.names)
         for part in in_order(_itself, self._parts, client=self._client):
             found.add(part)
         return found.counts().to_table()

@@ -9,14 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.data.kinds import kind_of
 from gramgraph.exceptions import StateError, VariableError, did_you_mean, listing
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["CodedTable", "code_table", "column_kinds", "distinct_values", "encode", "smallest_integer", "to_pandas"]
-
-#: A column of whole numbers with at most this many distinct values counts as a category.
-MAX_INTEGER_STATES = 20
+__all__ = ["CodedTable", "code_table", "distinct_values", "encode", "smallest_integer", "to_pandas"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,79 +130,6 @@ def _cells(column: Any) -> Any:
     return column.to_numpy()
 
 
-def column_kinds(data: Any) -> Any:
-    """What each column is taken for: a frame with its kind, its number of states and of missing cells.
-
-    Kinds: `category` (labels, truth values), `ordered` (an ordered categorical), `integer` (whole numbers with up to
-    20 distinct values, taken as categories), `real` (other numbers), `empty` (nothing but missing cells). Also for
-    files, streams and Dask frames, which are read once; cells of a CSV file are labels, unless all are numbers and some
-    have fractions.
-
-    >>> import pandas as pd
-    >>> print(column_kinds(pd.DataFrame({"sky": ["sun", "rain"], "n": [1, 2], "x": [0.5, None]})))
-           kind  states  missing
-    sky  category       2        0
-    n     integer       2        0
-    x        real       0        1
-    """
-    import pandas as pd
-
-    from gramgraph.data.kinds import stream_kinds
-    from gramgraph.data.stream import is_stream
-
-    if is_stream(data):
-        names, rows = stream_kinds(data)
-        return pd.DataFrame(rows, columns=["kind", "states", "missing"], index=names)
-    frame = to_pandas(data)
-    rows = []
-    for name in frame.columns:
-        kind, labels = _kind(frame[name])
-        rows.append((kind, len(labels), int(frame[name].isna().sum())))
-    return pd.DataFrame(rows, columns=["kind", "states", "missing"], index=list(frame.columns))
-
-
-def _kind(column: Any) -> tuple[str, list[Any]]:
-    """(kind, labels in the order of the states)."""
-    import pandas as pd
-
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        return ("ordered" if column.cat.ordered else "category"), column.cat.categories.tolist()
-    try:
-        values = column.dropna().unique().tolist()
-    except TypeError:
-        raise VariableError(
-            f"column {column.name!r} holds values that cannot be states (lists, sets or dicts)"
-        ) from None
-    if not values:
-        return "empty", []
-    if all(isinstance(value, (bool, np.bool_)) for value in values):
-        return "category", [value for value in (False, True) if value in values] if len(values) == 1 else [False, True]
-    if all(isinstance(value, (int, float, np.number)) for value in values):
-        whole = all(float(value).is_integer() for value in values)
-        if whole and len(values) <= MAX_INTEGER_STATES:
-            return "integer", sorted(int(value) for value in values)
-        return "real", []
-    return "category", sorted_labels(values)
-
-
-def sorted_labels(labels: Sequence[Any]) -> list[Any]:
-    """Labels in the order of states: as texts, but as numbers where all of them are (texts of) numbers.
-
-    A column of whole numbers has the same states in memory and in a CSV file, whose cells are texts.
-
-    >>> sorted_labels(["10", "9", "-1"]), sorted_labels(["10", "9", "x"])
-    (['-1', '9', '10'], ['10', '9', 'x'])
-    """
-    try:
-        numbers = [float(label) for label in labels]
-    except (TypeError, ValueError, OverflowError):
-        return sorted(labels, key=str)
-    if not np.isfinite(numbers).all():
-        return sorted(labels, key=str)
-    order = sorted(range(len(labels)), key=lambda i: (numbers[i], str(labels[i])))
-    return [labels[i] for i in order]
-
-
 def code_table(
     data: Any,
     variables: Sequence[Var] | None = None,
@@ -258,7 +183,10 @@ def _weights(weights: Any, frame: Any) -> tuple[FloatArray | None, Any]:
 
 
 def _infer(column: Any) -> tuple[Var, Array]:
-    kind, labels = _kind(column)
+    found = kind_of(column)
+    kind, labels = found.kind, list(found.labels)
+    if kind == "date":  # asked for as a column of states
+        labels = sorted(column.dropna().unique().tolist())
     if kind == "real":
         raise VariableError(
             f"column {column.name!r} is real-valued; counts need states. Cut it into intervals, for example by "

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gramgraph.data.columns import distinct_values, to_pandas
+from gramgraph.data.kinds import as_numbers, is_real
 from gramgraph.data.mdlp import mdlp_edges
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.typing import Array, FloatArray
@@ -92,7 +93,7 @@ class Discretizer:
         if self.target not in frame.columns:
             raise VariableError.unknown(self.target, [str(c) for c in frame.columns])
         codes, labels = distinct_values(frame[self.target])
-        if _is_real(frame[self.target]) and any(not float(label).is_integer() for label in labels):
+        if frame[self.target].dtype.kind == "f" and any(not float(label).is_integer() for label in labels):
             raise VariableError(f"the target {self.target!r} is real-valued; method 'mdlp' needs classes")
         return codes
 
@@ -100,7 +101,7 @@ class Discretizer:
         if name not in frame.columns:
             raise VariableError.unknown(name, [str(c) for c in frame.columns])
         try:
-            return np.asarray(frame[name], dtype=np.float64)
+            return as_numbers(frame[name])
         except (TypeError, ValueError):
             raise VariableError(f"column {name!r} does not hold numbers and cannot be cut into intervals") from None
 
@@ -138,7 +139,8 @@ def _quantiles(values: FloatArray, share: FloatArray, at: FloatArray) -> FloatAr
 
 
 def _is_real(column: Any) -> bool:
-    return bool(column.dtype.kind == "f")
+    """Numbers of a float column are cut even where they are few whole ones."""
+    return getattr(column.dtype, "kind", "O") == "f" or is_real(column)
 
 
 def _labels(edges: FloatArray) -> list[str]:

@@ -8,13 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.data.columns import MAX_INTEGER_STATES, smallest_integer, sorted_labels
+from gramgraph.data.columns import smallest_integer
 from gramgraph.data.counts import Counts, pack
+from gramgraph.data.kinds import MAX_INTEGER_STATES, sorted_labels, texts_kind, whole_numbers
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import Array, IntArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["Collected", "Labels", "Packed", "RealColumnError", "are_reals", "pack_batches", "state_orders"]
+__all__ = ["Collected", "Labels", "Packed", "RealColumnError", "pack_batches", "state_orders"]
 
 #: A column with more labels is refused.
 MAX_STATES = 10_000
@@ -43,21 +44,24 @@ class Packed:
         return sum(part.nbytes for part in self.bits)
 
 
-def pack_batches(batches: Sequence[Any], *, names: Sequence[str], kept: Container[str] = ()) -> Packed:
+def pack_batches(
+    batches: Sequence[Any], *, names: Sequence[str], kept: Container[str] = (), declared: Container[str] = ()
+) -> Packed:
     """The rows of Arrow batches, packed: one bit for every row and state.
 
-    The labels of columns in `kept`, and those of ordered dictionaries, keep the order of their dictionary.
+    The labels of columns in `kept`, and those of ordered dictionaries, keep the order of their dictionary. The states
+    of those in `declared` are known, however many whole numbers they are.
     """
-    found = [_pack_column(name, [batch.column(name) for batch in batches]) for name in names]
+    found = [_pack_column(name, [batch.column(name) for batch in batches], name in declared) for name in names]
     ordered = tuple(name in kept or _has_order(batches[0].column(name)) for name in names)
     rows = sum(batch.num_rows for batch in batches)
     return Packed(tuple(names), tuple(labels for labels, _ in found), [bits for _, bits in found], rows, ordered)
 
 
-def _pack_column(name: str, parts: Sequence[Any]) -> tuple[tuple[Any, ...], Array]:
+def _pack_column(name: str, parts: Sequence[Any], declared: bool) -> tuple[tuple[Any, ...], Array]:
     codes: dict[Any, int] = {}
     found = [_encode(name, part, codes) for part in parts]
-    check_labels(name, codes)
+    check_labels(name, codes, declared)
     kind = smallest_integer(len(codes))
     column = found[0] if len(found) == 1 else np.concatenate(found)
     bits = np.empty((len(codes), -(-len(column) // 64)), np.uint64)
@@ -78,7 +82,7 @@ def _encode(name: str, column: Any, codes: dict[Any, int]) -> Array:
     coded = pa.types.is_dictionary(column.type)
     kind = column.type.value_type if coded else column.type
     if pa.types.is_decimal(kind) or pa.types.is_nested(kind):
-        raise VariableError(
+        raise (RealColumnError if pa.types.is_decimal(kind) else VariableError)(
             f"column {name!r} holds {kind}, not labels; counts need states: cut it into intervals first"
         )
     if not coded:
@@ -107,45 +111,42 @@ def _whole(name: str, kind: Any, label: float | None) -> int | None:
     return int(label)
 
 
-def check_labels(name: str, labels: Iterable[Any]) -> None:
-    """`VariableError` for a column with too many labels."""
+def check_labels(name: str, labels: Iterable[Any], declared: bool = False) -> None:
+    """`VariableError` for a column with too many labels, or, unless its states are declared, with too many numbers."""
     known = list(labels)
-    whole = bool(known) and all(isinstance(label, int) and not isinstance(label, bool) for label in known)
-    limit = MAX_INTEGER_STATES if whole else MAX_STATES
-    if len(known) > limit:
-        if are_reals(known):
-            raise _with_fractions(name)
-        what = "whole numbers: cut it into intervals first" if whole else "labels: too many for a table"
-        raise (RealColumnError if whole else VariableError)(f"column {name!r} has more than {limit} different {what}")
+    if not declared and len(known) > MAX_INTEGER_STATES:
+        whole = all(isinstance(label, int) and not isinstance(label, bool) for label in known)
+        if whole or texts_kind(known).kind == "real":
+            raise _too_real(name, known)
+    if len(known) > MAX_STATES:
+        raise VariableError(f"column {name!r} has more than {MAX_STATES} different labels: too many for a table")
 
 
-def _with_fractions(name: str) -> RealColumnError:
+def _too_real(name: str, labels: Sequence[Any]) -> RealColumnError:
+    if all(isinstance(label, int) or float(label).is_integer() for label in labels):
+        return RealColumnError(
+            f"column {name!r} has more than {MAX_INTEGER_STATES} different whole numbers: cut it into intervals first "
+            "(gg.Discretizer, or --bins on the shell)"
+        )
     return RealColumnError(
         f"column {name!r} holds numbers with fractions, not labels; counts need states: cut it into intervals first "
         "(gg.Discretizer, or --bins on the shell)"
     )
 
 
-def are_reals(labels: Sequence[Any]) -> bool:
-    """Whether all labels are texts of numbers, and some of them have a fraction."""
-    if not all(isinstance(label, str) for label in labels):
-        return False
-    try:
-        return any(not float(label).is_integer() for label in labels)
-    except (ValueError, OverflowError):
-        return False
-
-
 def state_orders(
-    names: Sequence[str], labels: Sequence[Sequence[Any]], ordered: Sequence[bool]
+    names: Sequence[str],
+    labels: Sequence[Sequence[Any]],
+    ordered: Sequence[bool],
+    declared: Container[str] = (),
 ) -> tuple[tuple[Var, ...], list[IntArray]]:
     """The variables, and for each which label stands at each state: sorted, where no order was given."""
     variables, orders = [], []
     for name, known, given in zip(names, labels, ordered, strict=True):
         if not known:
             raise VariableError(f"column {name!r} has nothing but missing cells: leave it out")
-        if are_reals(known):
-            raise _with_fractions(name)
+        if name not in declared and texts_kind(known).kind == "real":
+            raise _too_real(name, known)
         places = {label: i for i, label in enumerate(known)}
         order = range(len(known)) if given else [places[label] for label in sorted_labels(known)]
         orders.append(np.array(list(order), np.int64))
@@ -156,8 +157,8 @@ def state_orders(
 class Labels:
     """The labels of some columns as they come up, block after block."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.names = tuple(names)
+    def __init__(self, names: Sequence[str], declared: Container[str] = ()) -> None:
+        self.names, self.declared = tuple(names), declared
         self.codes: list[dict[Any, int]] = [{} for _ in names]
         self.ordered: tuple[bool, ...] = ()
 
@@ -169,14 +170,13 @@ class Labels:
         places = []
         for name, codes, found in zip(self.names, self.codes, labels, strict=True):
             places.append([codes.setdefault(label, len(codes)) for label in found])
-            check_labels(name, codes)
+            check_labels(name, codes, name in self.declared)
         return places
 
     def states(self) -> tuple[tuple[Var, ...], list[IntArray]]:
         """The variables, and which label stands at each of their states."""
-        return state_orders(
-            self.names, [list(codes) for codes in self.codes], self.ordered or (False,) * len(self.names)
-        )
+        known = [list(codes) for codes in self.codes]
+        return state_orders(self.names, known, self.ordered or (False,) * len(self.names), self.declared)
 
     def values(self, orders: Sequence[IntArray]) -> list[list[Any]]:
         """The labels as they came, in the order of the states."""
@@ -187,8 +187,8 @@ class Labels:
 class Collected:
     """Blocks on their way to one table of bit-vectors."""
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self.labels = Labels(names)
+    def __init__(self, names: Sequence[str], declared: Container[str] = ()) -> None:
+        self.labels = Labels(names, declared)
         self.parts: list[tuple[list[list[int]], list[Array], int]] = []
 
     def add(self, block: Packed) -> Collected:
@@ -219,7 +219,9 @@ class Collected:
                 at += part.shape[1]
             first += len(order)
         there = np.concatenate([ones(rows) for _, _, rows in self.parts])
-        return Counts.from_bits(variables, out, self.rows, there=there, labels=self.labels.values(orders))
+        values = [whole_numbers(labels) or labels for labels in self.labels.values(orders)]
+        variables = tuple(discrete(var.name, known) for var, known in zip(variables, values, strict=True))
+        return Counts.from_bits(variables, out, self.rows, there=there, labels=values)
 
 
 def ones(rows: int) -> Array:

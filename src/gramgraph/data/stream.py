@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -27,6 +27,8 @@ __all__ = [
     "is_dask",
     "is_stream",
     "open_stream",
+    "plain_frame",
+    "read_again",
     "read_labels",
     "read_numbers",
     "read_table",
@@ -55,10 +57,16 @@ def is_dask(data: Any) -> bool:
     return type(data).__module__.startswith("dask.") and hasattr(data, "to_delayed") and hasattr(data, "columns")
 
 
+def read_again(data: Any) -> bool:
+    """Whether a file or stream can be read more than once."""
+    return not any(kind.__name__ in ("RecordBatchReader", "Scanner") for kind in type(data).__mro__)
+
+
 def stream_counts(
     data: Any,
     *,
     columns: Sequence[str] | None = None,
+    declared: Container[str] = (),
     n_jobs: int = 1,
     client: Any = None,
     progress: Progress = False,
@@ -67,8 +75,9 @@ def stream_counts(
 
     `data` is a path (`.parquet`, `.pq`, `.csv`, `.csv.gz`, a folder of Parquet files, a pattern with `*`), a pyarrow
     reader or dataset, a DuckDB relation, a polars LazyFrame, a `dask.dataframe`, or anything with `__arrow_c_stream__`.
-    States are the labels that occur, sorted (categories keep their order); cells of a CSV file are labels, and empty
-    ones, NA, NaN and ? are missing. Memory: one bit per row and state, and a block of rows.
+    States are the labels that occur, sorted (categories keep their order); in a CSV file empty cells, NA, NaN and ? are
+    missing. Columns that `gg.describe` calls real are refused, unless they are in `declared`: their cells are labels,
+    whatever they look like. Memory: one bit per row and state, and a block of rows.
 
     `n_jobs` threads pack blocks; a `client` (`distributed.Client` or its address) packs the row groups of Parquet files
     and the partitions of a Dask frame on its workers. The counts are the same, bit for bit.
@@ -85,17 +94,17 @@ def stream_counts(
     if is_dask(data):
         from gramgraph.data.cluster import dask_counts
 
-        return dask_counts(data, columns=columns, client=client, progress=progress)
+        return dask_counts(data, columns=columns, declared=declared, client=client, progress=progress)
     with readable(data):
         source = open_stream(data)
         chosen = choose(source.names, columns)
         blocks: Iterable[Any] = blocks_of(source.batches(chosen))
-        pack: Any = partial(pack_batches, names=chosen, kept=source.kept)
+        pack: Any = partial(pack_batches, names=chosen, kept=source.kept, declared=declared)
         if client is not None and source.pieces:
-            blocks, pack = source.pieces, partial(_pack_piece, names=chosen, kept=source.kept)
+            blocks, pack = source.pieces, partial(_pack_piece, names=chosen, kept=source.kept, declared=declared)
         else:  # what only we can read is packed here: to send it would take longer
             client = None
-        found = Collected(chosen)
+        found = Collected(chosen, declared)
         with reporting(progress, source.rows, "rows") as report:
             for packed in in_order(pack, blocks, n_jobs=n_jobs, client=client):
                 found.add(packed)
@@ -143,36 +152,38 @@ def read_labels(path: Any) -> Any:
 
 def read_table(data: Any, columns: Sequence[str] | None = None) -> Any:
     """Some columns (or all) of a file, a Dask frame or a stream as a pandas frame; cells of a CSV file are labels."""
-    import pandas as pd
-    import pyarrow as pa
-
     if is_dask(data):
         return data[choose([str(name) for name in data.columns], columns)].compute()
     with readable(data):
         source = open_stream(data)
         names = choose(source.names, columns)
-        batches = list(source.batches(names))
+        return plain_frame(list(source.batches(names)), names, source.kept)
+
+
+def plain_frame(batches: Sequence[Any], names: Sequence[str], kept: Container[str]) -> Any:
+    """Batches as a pandas frame; texts that were read as dictionaries are texts again."""
+    import pandas as pd
+    import pyarrow as pa
+
     if not batches:
         return pd.DataFrame({name: [] for name in names})
     table = pa.Table.from_batches(batches).select(names)
-    for i, field in enumerate(table.schema):  # texts that were read as dictionaries have no order of their own
-        if pa.types.is_dictionary(field.type) and not field.type.ordered and field.name not in source.kept:
+    for i, field in enumerate(table.schema):
+        if pa.types.is_dictionary(field.type) and not field.type.ordered and field.name not in kept:
             table = table.set_column(i, field.name, table.column(i).cast(field.type.value_type))
     return table.to_pandas()
 
 
-def read_numbers(data: Any) -> Any:
-    """A whole file or Dask frame as a pandas frame; columns of a CSV file with nothing but numbers hold numbers."""
-    import pandas as pd
+def read_numbers(data: Any, columns: Sequence[str] | None = None) -> Any:
+    """A file or Dask frame (or some columns) as a pandas frame; columns of a CSV file that are real hold numbers."""
+    from gramgraph.data.kinds import as_numbers, is_real, whole_numbers
 
-    frame = read_table(data)
+    frame = read_table(data, columns)
     if not str(data).lower().endswith((".csv", ".csv.gz")):
         return frame
     for name in frame.columns:
-        try:
-            frame[name] = pd.to_numeric(frame[name])
-        except (TypeError, ValueError):
-            continue  # labels
+        if is_real(frame[name]) or whole_numbers(frame[name].dropna().unique().tolist()) is not None:
+            frame[name] = as_numbers(frame[name])
     return frame
 
 
@@ -289,14 +300,14 @@ def _parquet(file: Path | str, schema: Any) -> Any:
     return pq.ParquetFile(file, read_dictionary=texts)
 
 
-def _pack_piece(piece: tuple[str, int], *, names: list[str], kept: frozenset[str]) -> Packed:
+def _pack_piece(piece: tuple[str, int], *, names: list[str], kept: frozenset[str], declared: Container[str]) -> Packed:
     """A row group, on the worker that reads it."""
     import pyarrow.parquet as pq
 
     file, group = piece
     opened = _parquet(file, pq.read_schema(file))
     batches = list(opened.iter_batches(batch_size=BLOCK, row_groups=[group], columns=names))
-    return pack_batches(batches, names=names, kept=kept)
+    return pack_batches(batches, names=names, kept=kept, declared=declared)
 
 
 def _open_csv(path: Path) -> Source:

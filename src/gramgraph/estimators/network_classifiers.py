@@ -18,11 +18,13 @@ from sklearn.utils.validation import (
 )
 
 from gramgraph.compile.question import Question
-from gramgraph.data.columns import CodedTable, code_table, column_kinds, distinct_values, smallest_integer, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, distinct_values, smallest_integer, to_pandas
+from gramgraph.data.describe import column_kinds
 from gramgraph.data.discretize import Discretizer
 from gramgraph.engines.registry import get_engine
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean
+from gramgraph.learn.methods import method_name
 from gramgraph.learn.structure import METHODS, learn_structure
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray
@@ -78,7 +80,7 @@ class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Learn the network from features X (rows, features) and classes y."""
-        method = self._method()
+        method = method_name(self._method())
         if isinstance(method, str) and method not in METHODS:
             raise OptionError(
                 f"structure is one of {', '.join(METHODS)}, not {method!r}.{did_you_mean(method, METHODS)}"

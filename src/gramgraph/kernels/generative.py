@@ -80,16 +80,32 @@ class LatentVariable(Kernel):
     """
 
     prior: FloatArray
-    likelihood: FloatArray | Callable[[Any], FloatArray]
+    likelihood: FloatArray | Callable[[Any], FloatArray] = None  # type: ignore[assignment]  # asked for below
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        prior = np.array(self.prior, dtype=np.float64)
+        if self.likelihood is None:
+            raise KernelError(
+                "LatentVariable needs both p(z) and p(x | z): a table of one row a cause, or a function of points. Use "
+                "LatentVariable([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]]), for example."
+            )
+        try:
+            prior = np.array(self.prior, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise KernelError(
+                f"LatentVariable.prior: expected probabilities (c,) with sum 1, got {self.prior!r:.80}."
+            ) from None
         if prior.ndim != 1 or (prior < 0).any() or not np.isclose(prior.sum(), 1.0, rtol=0, atol=1e-6):
             raise KernelError(f"LatentVariable.prior: expected probabilities (c,) with sum 1, got {self.prior!r}.")
         object.__setattr__(self, "prior", prior)
         if not callable(self.likelihood):
-            table = np.array(self.likelihood, dtype=np.float64)
+            try:
+                table = np.array(self.likelihood, dtype=np.float64)
+            except (TypeError, ValueError):
+                raise KernelError(
+                    f"LatentVariable.likelihood: expected a function or a table ({len(prior)}, s) of numbers, got "
+                    f"{self.likelihood!r:.80}."
+                ) from None
             good = table.ndim == 2 and len(table) == len(prior) and not (table < 0).any()
             if not good or not np.allclose(table.sum(1), 1.0, rtol=0, atol=1e-6):
                 raise KernelError(

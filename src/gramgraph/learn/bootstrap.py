@@ -13,13 +13,13 @@ from gramgraph._progress import Progress, reporting
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
-from gramgraph.data.stream import is_stream
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.checkpoint import Checkpoint, digest
 from gramgraph.learn.constraints import count
-from gramgraph.learn.mixed_table import MixedTable, read_table
+from gramgraph.learn.methods import method_name
+from gramgraph.learn.mixed_table import MixedTable
 from gramgraph.learn.parameters import add_up, family_counts, pseudo_counts, tables_from
-from gramgraph.learn.rows import read_all_rows
+from gramgraph.learn.rows import read_all_rows, whole_rows
 from gramgraph.learn.strength_map import StrengthMap
 from gramgraph.learn.structure import LearnedNetwork, learn_structure
 from gramgraph.models import BayesianNetwork
@@ -159,10 +159,12 @@ def bootstrap_edges(
     if not isinstance(n, (int, np.integer)) or n < 1:
         raise OptionError(f"n is how many samples are drawn, a whole number from 1, not {n!r}")
     calibrate = count(calibrate, "calibrate")
-    table = _table(data, options.pop("weights", None), client, progress)
+    table = _table(data, options.pop("weights", None), options.pop("keep", ()), client, progress)
     for name in ("required", "forbidden", "tiers"):
         if options.get(name) is not None:
             options[name] = [item if isinstance(item, str) else tuple(_in_order(item)) for item in options[name]]
+    if _drops_rows(options) and table.has_missing:
+        whole_rows(table, stacklevel=2)  # says how many rows are left out, once for all samples
     note, entropy, total, done = _begin(checkpoint, table, random_state, options)
     seeds = np.random.SeedSequence(entropy).spawn(n)
     found = in_order(_one_graph, seeds[done:], shared=(table, options), n_jobs=n_jobs, client=client)
@@ -197,10 +199,10 @@ def bootstrap_edges(
     return by_worlds(out, calibrate, seed, n_jobs=n_jobs, client=client, progress=progress)
 
 
-def _table(data: Any, weights: Any, client: Any, progress: Progress) -> CodedTable | MixedTable:
-    if not is_stream(data):
-        return read_table(data, weights)
-    table = read_all_rows(data, weights, client=client, progress=progress)
+def _table(data: Any, weights: Any, keep: Any, client: Any, progress: Progress) -> CodedTable | MixedTable:
+    if isinstance(data, (CodedTable, MixedTable)):
+        return data
+    table = read_all_rows(data, weights, keep=keep, client=client, progress=progress)
     return table.to_table() if isinstance(table, Counts) else table
 
 
@@ -264,13 +266,24 @@ def _one_graph(
     seed: np.random.SeedSequence, table: CodedTable | MixedTable, options: dict[str, Any]
 ) -> FloatArray | None:
     """The edges that one sample shows; None where Ctrl-C came in between."""
-    rows = np.random.default_rng(seed).integers(0, len(table), len(table))
-    net = learn_structure(table.take(rows), **options)
+    net = learn_structure(resampled(np.random.default_rng(seed), table, options), **options)
     if net.report.interrupted:
         return None
     bound = any(options.get(name) for name in ("required", "forbidden", "tiers"))
     bound = bound or (isinstance(table, MixedTable) and not all(table.real))  # no edge from real to discrete
     return _arrows(net, table.names, as_drawn=bound)
+
+
+def resampled(
+    rng: np.random.Generator, table: CodedTable | MixedTable, options: dict[str, Any]
+) -> CodedTable | MixedTable:
+    """As many rows, drawn with replacement, without those that learning would leave out."""
+    found = table.take(rng.integers(0, len(table), len(table)))
+    return found.complete() if _drops_rows(options) else found
+
+
+def _drops_rows(options: dict[str, Any]) -> bool:
+    return options.get("missing", "rows") == "rows" and method_name(options.get("method")) != "structural_em"
 
 
 def _arrows(net: LearnedNetwork, names: tuple[str, ...], *, as_drawn: bool) -> FloatArray:

@@ -14,7 +14,7 @@ from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
 from gramgraph.exceptions import ModelWarning, OptionError
-from gramgraph.learn.bootstrap import EdgeStrengths, _one_graph
+from gramgraph.learn.bootstrap import EdgeStrengths, _one_graph, resampled
 from gramgraph.learn.mixed_table import MixedTable
 from gramgraph.learn.search import Constraints
 from gramgraph.learn.strength_map import StrengthMap
@@ -144,7 +144,7 @@ def _one_world(
     known = {name: options[name] for name in SHARED if name in options}
     if options.get("method") == "structural_em":
         known["missing"] = "families"
-    net = learn_structure(table.take(rng.integers(0, len(table), len(table))), score="bic", **known)
+    net = learn_structure(resampled(rng, table, known), score="bic", **known)
     if net.report.interrupted:
         return None
     drawn = _like(table, net, rng)

@@ -17,93 +17,17 @@ from gramgraph.conditionals import (
     Softmax,
     Table,
 )
-from gramgraph.data.columns import to_pandas
-from gramgraph.data.stream import is_stream, read_table, stream_names
-from gramgraph.engines.continuous.door import RealQuestion, layout_of, read_question
-from gramgraph.exceptions import OptionError, StateError, VariableError, did_you_mean
+from gramgraph.engines.continuous.door import RealQuestion
+from gramgraph.exceptions import OptionError, VariableError
 from gramgraph.learn.em import EMReport
 from gramgraph.learn.linear import LinearGaussianPrior, Reference, at_least, moments, regress
-from gramgraph.learn.parameters import states_from
+from gramgraph.learn.matching import owner_of
+from gramgraph.learn.real_rows import as_frame, read_real, take_weights
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray, RandomState
-from gramgraph.variables import Real, Var
+from gramgraph.variables import Var
 
-__all__ = ["Learner", "Statistics", "fit_mixed", "with_real_columns"]
-
-
-def with_real_columns(net: BayesianNetwork, data: Any) -> BayesianNetwork:
-    """The same structure, where undeclared variables whose columns hold fractions are real-valued; beside real ones,
-    other undeclared variables take the labels that their columns show."""
-    open_ones = [
-        v
-        for v, var in enumerate(net._vars)
-        if net._conditionals[v] is None and var.is_discrete and var.states == ("no", "yes")
-    ]
-    if not open_ones:
-        return net
-    if is_stream(data) and net._discrete:
-        return net  # cells of files are labels
-    frame = _as_frame(net, data)
-    variables = list(net._vars)
-    for v in open_ones:
-        name = variables[v].name
-        if name in frame and _fractions(frame[name]):
-            variables[v] = Var(name, Real())
-    if variables == list(net._vars) and net._discrete:
-        return net
-    for v in open_ones:
-        if variables[v].is_discrete:
-            variables[v] = states_from(net, v, frame)
-    kept = list(net._conditionals)
-    return BayesianNetwork.from_parts(
-        variables, kept, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False
-    )
-
-
-def _as_frame(net: BayesianNetwork, data: Any, weights: Any = None) -> Any:
-    """The data in memory; of a file or a stream only the columns of variables and weights. In a CSV file cells are
-    labels: those of real-valued variables are read as numbers."""
-    if not is_stream(data):
-        return to_pandas(data)
-    import pandas as pd
-
-    names = stream_names(data)
-    wanted = [name for name in names if _owner(net, name) in net or (isinstance(weights, str) and name == weights)]
-    if not wanted:
-        hint = did_you_mean(names[0], net.variables) if names else ""
-        raise VariableError(f"no column of the table is a variable of the network.{hint}")
-    frame = read_table(data, wanted)
-    for name in wanted:
-        owner = _owner(net, name)
-        number = owner not in net or not net.var(owner).is_discrete
-        if number and not pd.api.types.is_numeric_dtype(frame[name]):
-            frame[name] = _numbers(frame[name], name)
-    return frame
-
-
-def _owner(net: BayesianNetwork, column: Any) -> Any:
-    """The variable of a column: of its name, or of `x` where it is called `x[1]`."""
-    return column if column in net else str(column).rpartition("[")[0]
-
-
-def _numbers(column: Any, name: str) -> Any:
-    """Labels as numbers; `StateError` for the first that is none."""
-    import pandas as pd
-
-    found = pd.to_numeric(column, errors="coerce")
-    wrong = (found.isna() & column.notna()).to_numpy()
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise StateError(f"row {row}: {name} is real-valued: a number expected, not {column.iloc[row]!r}")
-    return found.astype(np.float64)
-
-
-def _fractions(column: Any) -> bool:
-    values = np.asarray(column)
-    if values.dtype.kind != "f":
-        return False
-    finite = values[np.isfinite(values)]
-    return bool(len(finite)) and bool((finite != np.round(finite)).any())
+__all__ = ["Learner", "Statistics", "fit_mixed"]
 
 
 class Statistics:
@@ -128,9 +52,9 @@ def fit_mixed(
     progress: Progress = False,
 ) -> tuple[BayesianNetwork, EMReport | None]:
     """A network with the same graph and conditionals learned from `data`; see `BayesianNetwork.fit`."""
-    frame = _as_frame(net, data, weights)
-    w, frame = _weights(frame, weights)
-    question = _read(net, frame)
+    frame = as_frame(net, data, weights)
+    w, frame = take_weights(frame, weights)
+    question = read_real(net, frame)
     if not question.n_cases or not w.sum() > 0:
         raise VariableError("there are no rows to learn from")
     learner = Learner(net, question, w, prior, equivalent_sample_size, frame)
@@ -139,45 +63,6 @@ def fit_mixed(
     from gramgraph.learn.continuous_em import fit_em
 
     return fit_em(learner, max_iter, tol, restarts, np.random.default_rng(random_state), progress)
-
-
-def _weights(frame: Any, weights: Any) -> tuple[FloatArray, Any]:
-    if isinstance(weights, str):
-        if weights not in frame:
-            raise VariableError(
-                f"the weights' column {weights!r} is not in the frame.{did_you_mean(weights, frame.columns)}"
-            )
-        return _sound(np.asarray(frame[weights], dtype=np.float64), len(frame)), frame.drop(columns=weights)
-    if weights is None:
-        return np.ones(len(frame)), frame
-    return _sound(np.asarray(weights, dtype=np.float64), len(frame)), frame
-
-
-def _sound(w: FloatArray, n: int) -> FloatArray:
-    if w.shape != (n,) or not np.isfinite(w).all() or (w < 0).any():
-        raise OptionError(f"weights are {n} finite numbers from 0 on, one for each row")
-    return w
-
-
-def _read(net: BayesianNetwork, frame: Any) -> RealQuestion:
-    """All variables as columns, those without a column missing in every row; other columns are left alone."""
-
-    known = [c for c in frame.columns if _owner(net, c) in net]
-    if not known:
-        names = list(map(str, frame.columns))
-        hint = did_you_mean(names[0], net.variables) if names else ""
-        raise VariableError(f"no column of the frame is a variable of the network.{hint}")
-    found = read_question(net, [], frame[known])
-    layout = layout_of(net)
-    X = np.full((len(frame), layout.size), np.nan)
-    X[:, found.columns] = found.X
-    labelled = tuple(v for v, var in enumerate(net._vars) if var.is_discrete)
-    codes = np.full((len(frame), len(labelled)), -1, np.int64)
-    for v, column in zip(found.labelled, found.codes.T, strict=True):
-        codes[:, labelled.index(v)] = column
-    return RealQuestion(
-        layout, (), (), False, np.arange(layout.size), X, labelled, codes, batched=True, index=frame.index
-    )
 
 
 class Learner:
@@ -371,7 +256,7 @@ class Learner:
 
     def _fit_rows(self, v: int, var: Var, parents: tuple[Var, ...]) -> Conditional:
         own = self.net._conditionals[v]
-        names = [c for c in self.frame.columns if c in self.net or str(c).rpartition("[")[0] in self.net]
+        names = [c for c in self.frame.columns if owner_of(self.net, c) in self.net]
         frame = self.frame[names]
         if isinstance(own, Predictor):
             return Predictor.fit(var, parents, own.estimator, frame)

@@ -32,13 +32,14 @@ def fci(
     max_given: int = 3,
     tiers: Sequence[Iterable[str]] | None = None,
     weights: Any = None,
+    keep: Iterable[str] = (),
     missing: str = "rows",
 ) -> PAG:
     """The partial ancestral graph of a frame, where hidden common causes are possible.
 
     Pairs are tested given ever more neighbors, as in PC, then given nodes that a path with colliders may join
     (possible d-separators); colliders and the rules R1–R4 and R8–R10 of Zhang (2008) put the marks: all that follow
-    where the rows are not selected by a common effect. `test`, `alpha` and `max_given` are as in
+    where the rows are not selected by a common effect. `test`, `alpha`, `max_given` and `keep` are as in
     `learn_structure(method="pc")`; a node of a later tier is never a cause of one of an earlier tier. Other constraints
     are not taken. Cost: for sparse graphs a polynomial number of tests, at worst exponential in `max_given`.
     Sources: P. Spirtes, C. Glymour, R. Scheines, 2000; J. Zhang, Artificial Intelligence 172, 2008.
@@ -50,7 +51,7 @@ def fci(
     """
     if not 0.0 < alpha < 1.0:
         raise OptionError(f"alpha is a level between 0 and 1, not {alpha!r}")
-    table = read_rows(data, weights, missing)
+    table = read_rows(data, weights, missing, keep=keep)
     n = len(table.names)
     later = None
     if tiers is not None:

@@ -17,7 +17,7 @@ from gramgraph.learn.independence import choose_tester
 from gramgraph.learn.mixed_table import MixedTable
 from gramgraph.learn.search import Constraints, Move, Scores, Search, hill_climb
 
-__all__ = ["METHODS", "PATIENCE", "Found", "Problem", "find_graph", "refuse_constraints"]
+__all__ = ["METHODS", "PATIENCE", "Found", "Problem", "find_graph", "method_name", "refuse_constraints"]
 
 #: Steps that do not help which a search may take in a row.
 PATIENCE = {"hill_climb": 10, "tabu": 50}
@@ -180,7 +180,7 @@ def _level(alpha: float) -> float:
 
 
 def _tree(problem: Problem) -> Found:
-    from gramgraph.learn.trees import chow_liu, tan
+    from gramgraph.learn.trees import chow_liu_parents, tan_parents
 
     table, method = problem.table, problem.method
     if isinstance(table, MixedTable):
@@ -189,12 +189,12 @@ def _tree(problem: Problem) -> Found:
             "'hill_climb', 'tabu', 'ges', 'order', 'exact', 'mmhc' or 'pc'"
         )
     if method == "chow_liu":
-        return Found(chow_liu(table, 0 if problem.root is None else table.position(problem.root)))
+        return Found(chow_liu_parents(table, 0 if problem.root is None else table.position(problem.root)))
     if problem.target is None:
         raise OptionError(f"method {method!r} needs target=…, the name of the class")
     at = table.position(problem.target)
     if method == "tan":
-        return Found(tan(table, at))
+        return Found(tan_parents(table, at))
     return Found([() if v == at else (at,) for v in range(len(table.variables))])
 
 
@@ -211,6 +211,36 @@ METHODS: dict[str, Callable[[Problem], Found]] = {
     "tan": _tree,
     "naive_bayes": _tree,
 }
+
+
+#: Other words for methods, as other libraries and papers have them.
+ALIASES = {
+    "hc": "hill_climb",
+    "hill_climbing": "hill_climb",
+    "hillclimb": "hill_climb",
+    "hillclimbing": "hill_climb",
+    "greedy": "hill_climb",
+    "tabu_search": "tabu",
+    "fges": "ges",
+    "obs": "order",
+    "order_search": "order",
+    "exhaustive": "exact",
+    "pc_stable": "pc",
+    "chowliu": "chow_liu",
+    "tree": "chow_liu",
+    "nb": "naive_bayes",
+    "naive": "naive_bayes",
+    "tree_augmented_naive_bayes": "tan",
+    "sem": "structural_em",
+}
+
+
+def method_name(given: Any) -> Any:
+    """The name of a method: "hc", "hill-climbing" and "HillClimb" are "hill_climb"; what is none stays as it is."""
+    if not isinstance(given, str):
+        return given
+    plain = given.strip().lower().replace("-", "_").replace(" ", "_")
+    return ALIASES.get(plain, plain if plain in METHODS or plain == "structural_em" else given)
 
 
 def refuse_constraints(method: str, max_parents: int | None, *, given: bool) -> None:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.data.columns import MAX_INTEGER_STATES, CodedTable, code_table, column_kinds, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, to_pandas
+from gramgraph.data.kinds import as_numbers, is_real
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Real, Var
@@ -95,13 +96,13 @@ class MixedTable:
         return out, count
 
 
-def read_table(data: Any, weights: Any = None) -> CodedTable | MixedTable:
-    """A frame as codes, or, where it has real-valued columns, as numbers and codes."""
+def read_table(data: Any, weights: Any = None, dates: Sequence[str] = ()) -> CodedTable | MixedTable:
+    """A frame as codes, or, where it has real-valued columns, as numbers and codes; `dates` are taken as numbers."""
     if isinstance(data, (CodedTable, MixedTable)):
         return data
     frame = to_pandas(data)
     own = weights if isinstance(weights, str) else None
-    real = [name for name in frame.columns if name != own and _is_real(frame[name])]
+    real = [name for name in frame.columns if name != own and (name in dates or is_real(frame[name]))]
     if not real:
         return code_table(frame, weights=weights)
     if isinstance(weights, str):
@@ -111,34 +112,22 @@ def read_table(data: Any, weights: Any = None) -> CodedTable | MixedTable:
     labels = [name for name in frame.columns if name not in real]
     coded = code_table(frame, needed=labels)
     at = {var.name: i for i, var in enumerate(coded.variables)}
-    variables, columns = [], []
+    variables, columns, cells = [], [], {}
     for name in frame.columns:
         if name in real:
             variables.append(Var(str(name), Real()))
             columns.append(_numbers(frame[name]))
+            cells[name] = columns[-1]
         else:
             variables.append(coded.variables[at[str(name)]])
             columns.append(coded.columns[at[str(name)]])
-    return MixedTable(tuple(variables), tuple(columns), _sound(weights, len(frame)), frame.reset_index(drop=True))
-
-
-def _is_real(column: Any) -> bool:
-    """Whether `column_kinds` calls the column real; the data type often tells without a look at all cells."""
-    kind = getattr(column.dtype, "kind", "O")
-    if kind == "b" or str(column.dtype) in ("category", "str", "string"):
-        return False
-    if kind in "iuf" and isinstance(column.dtype, np.dtype):
-        values = column.to_numpy()
-        if kind == "f":
-            values = values[~np.isnan(values)]
-            if (values != np.round(values)).any() or np.isinf(values).any():
-                return True
-        return len(np.unique(values)) > MAX_INTEGER_STATES
-    return bool(column_kinds(column.to_frame())["kind"].iloc[0] == "real")
+            cells[name] = frame[name].array
+    frame = type(frame)(cells, copy=False)
+    return MixedTable(tuple(variables), tuple(columns), _sound(weights, len(frame)), frame)
 
 
 def _numbers(column: Any) -> FloatArray:
-    out = np.ascontiguousarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
+    out = as_numbers(column)
     if np.isinf(out).any():
         row = column.index[int(np.isinf(out).argmax())]
         raise VariableError(

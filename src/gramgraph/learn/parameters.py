@@ -25,6 +25,7 @@ __all__ = [
     "count_cases",
     "family_counts",
     "fit",
+    "is_open",
     "pseudo_counts",
     "read_cases",
     "states_from",
@@ -89,7 +90,8 @@ def count_cases(
     if not seen:
         hint = did_you_mean(names[0], net.variables) if names else ""
         raise VariableError(f"no column of the data is a variable of the network.{hint}")
-    return _Recoded(net, stream_counts(data, columns=seen, client=client, progress=progress))
+    declared = tuple(name for name in seen if not is_open(net, net.index(name)))
+    return _Recoded(net, stream_counts(data, columns=seen, declared=declared, client=client, progress=progress))
 
 
 class _Recoded:
@@ -106,7 +108,7 @@ class _Recoded:
     def _variable(self, net: BayesianNetwork, v: int) -> Var:
         """The variable, with the states of its column where it has neither a table nor labels of its own."""
         var, at = net._vars[v], self._at[v]
-        if at < 0 or net._conditionals[v] is not None or var.states != _DEFAULT_STATES:
+        if at < 0 or not is_open(net, v):
             return var
         fits = all(var.discrete.find(label) >= 0 for label in self._counts.labels[at])
         return var if fits else self._counts.variables[at]
@@ -157,10 +159,15 @@ def read_cases(net: BayesianNetwork, data: Any, weights: Any = None) -> CodedTab
     return code_table(frame, variables, weights=weights, needed=seen)
 
 
+def is_open(net: BayesianNetwork, v: int) -> bool:
+    """Whether a variable has neither a table nor labels of its own, so that its column says what it is."""
+    return net._conditionals[v] is None and net._vars[v].is_discrete and net._vars[v].states == _DEFAULT_STATES
+
+
 def states_from(net: BayesianNetwork, v: int, frame: Any) -> Var:
     """The variable, with the states of its column where it has neither a table nor labels of its own."""
     var = net._vars[v]
-    if net._conditionals[v] is not None or var.name not in frame.columns or var.states != _DEFAULT_STATES:
+    if not is_open(net, v) or var.name not in frame.columns:
         return var
     try:
         encode(frame[var.name], var)

@@ -11,6 +11,7 @@ import numpy as np
 from gramgraph._progress import Progress, reporting
 from gramgraph.answers import Answer, Belief, Key
 from gramgraph.exceptions import ModelError, OptionError, VariableError
+from gramgraph.learn.matching import check_columns
 from gramgraph.learn.parameters import add_up, count_cases, family_counts, pseudo_counts, tables_from
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
@@ -151,6 +152,7 @@ def fit_posterior(
     """The posterior of a network's tables; see `BayesianNetwork.fit_posterior`."""
     if not net._discrete:
         raise ModelError("Dirichlet posteriors are for networks of discrete variables")
+    check_columns(net, data, weights=weights, stacklevel=4)
     found = count_cases(net, data, weights=weights, client=client, progress=progress)
     extra = pseudo_counts(net, found.variables, prior, equivalent_sample_size)
     for var, more in zip(found.variables, extra, strict=True):

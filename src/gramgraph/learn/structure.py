@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.data.columns import CodedTable, code_table, column_kinds, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, to_pandas
 from gramgraph.data.counts import Counts
+from gramgraph.data.kinds import is_real
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.learn.constraints import count, read_constraints, start_graph
 from gramgraph.learn.gaussian_scores import MixedScores
 from gramgraph.learn.methods import METHODS as FINDERS
-from gramgraph.learn.methods import PATIENCE, Problem, find_graph, refuse_constraints
+from gramgraph.learn.methods import PATIENCE, Problem, find_graph, method_name, refuse_constraints
 from gramgraph.learn.mixed_table import MixedTable, read_table
 from gramgraph.learn.parameters import pseudo_counts, states_from, tables_from
 from gramgraph.learn.rows import read_all_rows, read_rows
@@ -96,6 +97,7 @@ def learn_structure(
     equivalent_sample_size: float = 10.0,
     prior: Any = None,
     weights: Any = None,
+    keep: Iterable[str] = (),
     missing: str = "rows",
     target: str | None = None,
     root: str | None = None,
@@ -119,18 +121,20 @@ def learn_structure(
     ----------
     data : pandas, polars or Arrow frame, a dict of columns, the path of a CSV or Parquet file of any size, or an Arrow
         stream (a DuckDB relation, say), which is read once; or a Dask frame. Files and Dask frames with real-valued
-        columns are read into memory.
+        columns are read into memory. `gg.describe(data)` shows what each column is taken for.
+    keep : columns of dates (taken as numbers of days), identifiers or counters that are learned from all the same;
+        others are left out, and one warning names them.
     missing : "rows" (rows with a missing cell are left out, with a warning) or "families" (they count for the families
         that they show, and each family's counts are scaled to all rows: more data, but too many edges).
-    method : searches by score: "hill_climb" (add, remove or reverse one edge, the best step first, until `patience` =
-        10 steps in a row did not help; 0 stops at the first), "tabu" (the same with a patience of 50), "ges" (greedy
-        search over equivalence classes), "order" (swaps in an order of the variables, from `restarts` random ones),
-        "exact" (the best of all graphs, to about 20 variables, to 30 where few parent sets compete; with `time_limit`
-        the best one found in so many seconds, and `report.gap`, how much more any graph can score). By tests of
-        conditional independence: "pc" (`test` at level `alpha`, given up to `max_given` others), "mmhc" (tests find
-        neighbors, hill climbing the arrows). Trees: "chow_liu" (from `root`), "tan" (tree-augmented naive Bayes around
-        `target`), "naive_bayes". Rows with gaps: "structural_em" (graph and tables in turn, from all completions of the
-        rows; `hidden` = {"name": number of states or labels} adds variables that no column shows).
+    method : searches by score: "hill_climb" or "hc" (add, remove or reverse one edge, the best step first, until
+        `patience` = 10 steps in a row did not help; 0 stops at the first), "tabu" (the same with a patience of 50),
+        "ges" (greedy search over equivalence classes), "order" (swaps in an order of the variables, from `restarts`
+        random ones), "exact" (the best of all graphs, to about 20 variables, to 30 where few parent sets compete; with
+        `time_limit` the best one found in so many seconds, and `report.gap`, how much more any graph can score). By
+        tests of conditional independence: "pc" (`test` at level `alpha`, given up to `max_given` others), "mmhc" (tests
+        find neighbors, hill climbing the arrows). Trees: "chow_liu" (from `root`), "tan" (tree-augmented naive Bayes
+        around `target`), "naive_bayes". Rows with gaps: "structural_em" (graph and tables in turn, from all completions
+        of the rows; `hidden` = {"name": number of states or labels} adds variables that no column shows).
     score : "bic", "aic", "bdeu" (with `equivalent_sample_size`), "k2", "fnml" or "log_likelihood"; with real columns
         "bic", "aic", "log_likelihood", or "bge" (all real).
     test : "auto", or one of those of `gg.learn.independence_test`.
@@ -152,6 +156,7 @@ def learn_structure(
     >>> net.is_equivalent(gg.datasets.sprinkler())
     True
     """
+    method = method_name(method)
     if method not in METHODS:
         raise OptionError(_no_such(method))
     required, forbidden = list(required), list(forbidden)
@@ -159,13 +164,13 @@ def learn_structure(
         raise OptionError(f"method {method!r} keeps no checkpoint: use 'hill_climb' or 'tabu'")
     edges = (required, forbidden, tiers, max_parents)
     if method == "structural_em":
-        rows = read_all_rows(data, weights, client=client, progress=progress)
+        rows = read_all_rows(data, weights, keep=keep, client=client, progress=progress, stacklevel=2)
         return _from_gaps(
             rows, hidden, score, edges, start, patience, prior, equivalent_sample_size, random_state, progress
         )
     if hidden:
         raise OptionError(f"method {method!r} learns from what is shown: hidden variables need method='structural_em'")
-    table = read_rows(data, weights, missing, client=client, progress=progress)
+    table = read_rows(data, weights, missing, keep=keep, client=client, progress=progress)
     scores = _scores(table, score, equivalent_sample_size)
     constraints = _constraints(table, *edges)
     refuse_constraints(method, max_parents, given=bool(required or forbidden or tiers))
@@ -225,11 +230,12 @@ def _constraints(
 
 def _without_constants(table: Counts | MixedTable, constraints: Constraints) -> Constraints:
     """No edges at columns that never change: they explain nothing, and cost a search its patience."""
-    if isinstance(table, MixedTable):
-        return constraints
     n = len(table.variables)
-    table.prefetch([(v,) for v in range(n)])
-    same = np.array([np.count_nonzero(table.table((v,))) < 2 for v in range(n)])
+    if isinstance(table, MixedTable):
+        same = np.array([not len(column) or bool((column == column[0]).all()) for column in table.columns])
+    else:
+        table.prefetch([(v,) for v in range(n)])
+        same = np.array([np.count_nonzero(table.table((v,))) < 2 for v in range(n)])
     closed = (same[:, np.newaxis] | same) & ~constraints.required
     return Constraints(constraints.required, constraints.forbidden | closed, constraints.max_parents)
 
@@ -344,7 +350,7 @@ def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sam
 def _has_real(net: BayesianNetwork, frame: Any) -> bool:
     """Whether a column of a variable without states of its own is real-valued."""
     drawn = [v.name for v, c in zip(net._vars, net._conditionals, strict=True) if c is None and v.name in frame.columns]
-    return bool(drawn) and bool((column_kinds(frame[drawn])["kind"] == "real").any())
+    return any(is_real(frame[name]) for name in drawn)
 
 
 def _columns_of(net: BayesianNetwork, frame: Any) -> MixedTable:

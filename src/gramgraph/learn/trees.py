@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from gramgraph.data.counts import Counts
 from gramgraph.typing import FloatArray
 
-__all__ = ["chow_liu", "information_matrix", "tan"]
+if TYPE_CHECKING:
+    from gramgraph.learn.structure import LearnedNetwork
+
+__all__ = ["chow_liu", "chow_liu_parents", "information_matrix", "tan", "tan_parents"]
 
 
 def information_matrix(counts: Counts, given: int | None = None) -> FloatArray:
@@ -48,7 +53,7 @@ def _spanning_tree(weights: FloatArray, nodes: list[int], root: int) -> dict[int
     return parent
 
 
-def chow_liu(counts: Counts, root: int = 0) -> list[tuple[int, ...]]:
+def chow_liu_parents(counts: Counts, root: int = 0) -> list[tuple[int, ...]]:
     """Parents in the tree with the largest likelihood: the heaviest spanning tree of mutual informations.
 
     Cost: one pass over all pairs of columns.
@@ -58,10 +63,40 @@ def chow_liu(counts: Counts, root: int = 0) -> list[tuple[int, ...]]:
     return [(parent[v],) if v in parent else () for v in range(n)]
 
 
-def tan(counts: Counts, target: int) -> list[tuple[int, ...]]:
+def tan_parents(counts: Counts, target: int) -> list[tuple[int, ...]]:
     """Parents in the tree-augmented naive Bayes network: the class, and a tree among the features given the class."""
     features = [v for v in range(len(counts.variables)) if v != target]
     parent = _spanning_tree(information_matrix(counts, target), features, features[0]) if features else {}
     return [
         () if v == target else (target, parent[v]) if v in parent else (target,) for v in range(len(counts.variables))
     ]
+
+
+def chow_liu(data: Any, root: str | None = None, **options: Any) -> LearnedNetwork:
+    """The tree-shaped network with the largest likelihood, its edges pointing away from `root` (or the first column).
+
+    `data` and `options` are those of `gg.learn_structure`, of which this is method="chow_liu".
+
+    >>> import gramgraph as gg
+    >>> frame = gg.datasets.asia().sample(1000, random_state=0)
+    >>> len(chow_liu(frame, root="smoke").edges)
+    7
+    """
+    from gramgraph.learn.structure import learn_structure
+
+    return learn_structure(data, method="chow_liu", root=root, **options)
+
+
+def tan(data: Any, target: str, **options: Any) -> LearnedNetwork:
+    """The tree-augmented naive Bayes network around the class in the column `target`.
+
+    `data` and `options` are those of `gg.learn_structure`, of which this is method="tan".
+
+    >>> import gramgraph as gg
+    >>> frame = gg.datasets.asia().sample(1000, random_state=0)
+    >>> tan(frame, "dysp").parents("dysp")
+    ()
+    """
+    from gramgraph.learn.structure import learn_structure
+
+    return learn_structure(data, method="tan", target=target, **options)

@@ -259,6 +259,7 @@ class BayesianNetwork(DirectedModel):
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
         weights: Any = None,
+        hidden: Iterable[str] = (),
         max_iter: int = 200,
         tol: float = 1e-5,
         restarts: int = 1,
@@ -271,7 +272,10 @@ class BayesianNetwork(DirectedModel):
         Parameters
         ----------
         data : a pandas, polars or Arrow frame, a dict of columns, the path of a CSV or Parquet file of any size, an
-            Arrow stream (a DuckDB relation, say) or a Dask frame; variables without a column are hidden.
+            Arrow stream (a DuckDB relation, say) or a Dask frame. `gg.describe(data)` shows what each column is taken
+            for where the network does not say it.
+        hidden : variables that have no column. Others without one are hidden, too, unless a column that is no variable
+            looks like a misspelling of the name, which is an error. A warning names the columns that are not used.
         prior : None is maximum likelihood (a row of a table that never occurs becomes uniform); "bdeu" spreads
             `equivalent_sample_size` rows over each table, "k2" adds one to every cell, a number adds that much, and a
             dict gives pseudo-counts per variable, shape (*parent sizes, child size), or for single contexts:
@@ -291,20 +295,11 @@ class BayesianNetwork(DirectedModel):
         >>> round(net.query("wet", {"rain": "yes", "sprinkler": "no"})["wet"].prob("yes"), 1)
         0.9
         """
-        from gramgraph.learn.continuous import fit_mixed, with_real_columns
-        from gramgraph.learn.parameters import fit
+        from gramgraph.learn.fitting import fit_network
 
-        start = with_real_columns(self, data)
-        if not start._discrete:
-            from gramgraph.learn.gaussian_stream import fit_gaussian_stream
-
-            found = fit_gaussian_stream(start, data, prior=prior, weights=weights, client=client, progress=progress)
-            if found is not None:
-                return found  # type: ignore[return-value]
-        where = {"client": client} if start._discrete else {}
-        net, report = (fit if start._discrete else fit_mixed)(
-            start, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights,
-            max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress, **where,
+        net, report = fit_network(
+            self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, hidden=hidden,
+            client=client, max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress,
         )  # fmt: skip
         net.fit_report = report
         return net  # type: ignore[return-value]

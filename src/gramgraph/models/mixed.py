@@ -50,9 +50,13 @@ def make_mixed(child: Var, parents: tuple[Var, ...], spec: Any) -> Conditional:
         return kind(child, parents, **spec)
     if is_linear(spec) and discrete:
         return _from_contexts(child, parents, discrete, spec)
-    if not parents and isinstance(spec, (tuple, list)) and len(spec) == 2:
+    if not parents and isinstance(spec, tuple) and len(spec) == 2:
         return LinearGaussian(child, (), (), spec[0], sd=spec[1])
     helps = "{'intercept': …, 'coefficients': {parent: …}, 'sd': …}"
+    if not parents:
+        helps = "(mean, sd), as in (0.0, 1.0), or {'intercept': 0.0, 'sd': 1.0}"
+        if isinstance(spec, list) and len(spec) == 2:  # a row of a table, or did they mean the pair?
+            helps += f" (for a table, declare states: {child.name}{{no|yes}})"
     if discrete:
         helps += ", or one such dict for each context of the discrete parents"
     raise ModelError(f"{what}: {child.name} is real-valued; {helps} is expected, not {spec!r:.60}")
