@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import gramgraph as gg
 from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
 from gramgraph.engines.elimination import Elimination
@@ -17,7 +18,7 @@ from gramgraph.exceptions import ImpossibleEvidenceError
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.base import GraphicalModel
 from gramgraph.testing import random_bayesian_network, random_markov_network, random_question
-from gramgraph.variables import binary
+from gramgraph.variables import binary, discrete
 
 
 def sorted_joint(model: GraphicalModel, question: Question) -> np.ndarray:
@@ -84,3 +85,18 @@ def test_impossible_evidence_raises() -> None:
     net = BayesianNetwork.from_parts([rain, wet], cpds)
     with pytest.raises(ImpossibleEvidenceError, match="wet=yes"):
         k_best(net, {"wet": "yes"}, 2)
+
+
+def test_advice_over_budget_names_another_engine() -> None:
+    parents, child = [discrete(f"p{i}", 2) for i in range(30)], discrete("c", 2)
+    tables = [gg.Table(v, (), [0.4, 0.6]) for v in parents]
+    wide = gg.BayesianNetwork.from_parts([*parents, child], [*tables, gg.NoisyOr(child, parents, [0.5] * 30)])
+    for how in ({}, {"k": 2}, {"engine": "elimination"}):
+        with pytest.raises(gg.BudgetError, match=r"targets=\[…\]") as caught:
+            wide.map_query({"c": "1"}, **how)
+        assert "auto" not in str(caught.value)
+    for engine, other in (("auto", "search"), ("elimination", "search"), ("enumeration", "junction_tree")):
+        with pytest.raises(gg.BudgetError) as caught:
+            gg.datasets.asia().map_query(engine=engine, memory=100.0)
+        assert f'engine="{other}"' in str(caught.value)
+        assert f'engine="{engine}"' not in str(caught.value)

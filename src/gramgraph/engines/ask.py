@@ -19,6 +19,7 @@ from gramgraph.engines.impossible import raise_impossible
 from gramgraph.engines.map_engines import (
     MAP_ENGINES,
     Best,
+    advised,
     best_assignments,
     check_limits,
     no_bounds,
@@ -215,8 +216,14 @@ def map_query(
     if k is not None:
         from gramgraph.engines.k_best import k_best
 
-        return k_best(model, evidence, k, virtual_evidence=virtual_evidence)
-    states, log_p, bound = _best(model, question, engine, memory, n_jobs, progress, gap, time_limit)
+        try:
+            return k_best(model, evidence, k, virtual_evidence=virtual_evidence)
+        except BudgetError as error:
+            raise advised(error, model, "junction_tree") from None
+    try:
+        states, log_p, bound = _best(model, question, engine, memory, n_jobs, progress, gap, time_limit)
+    except BudgetError as error:
+        raise advised(error, model, engine) from None
     log_p, bound = log_p + question.log_scale, bound + question.log_scale
     if not parsed[4]:
         if log_p[0] == -np.inf:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.compile.budget import readable
+from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.typing import FloatArray, IntArray
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "MAP_ENGINES",
+    "advised",
     "best_assignments",
     "check_limits",
     "no_bounds",
@@ -104,6 +106,33 @@ def searched(
             stacklevel=5,
         )
     return found
+
+
+def advised(error: BudgetError, model: GraphicalModel, engine: str) -> BudgetError:
+    """The same error with what helps a best assignment; never the engine that ran."""
+    try:
+        lower(model, maximum=True)
+    except BudgetError:  # every engine would need that table
+        helps = [
+            "ask for the best states of some variables, which takes small factors: map_query(…, targets=[…])",
+            'ask for the belief in each variable instead: query(…), or query(…, engine="bp")',
+        ]
+        return BudgetError(str(error._message), clique=error.clique, bytes=error.bytes, remedies=helps)
+    others = {
+        "junction_tree": "use an engine that makes smaller tables",
+        "search": "take a good assignment, with a bound of how much better any other can be",
+        "bp": "take a good assignment by max-product messages",
+    }
+    ran = {"auto": "junction_tree"}.get(engine, engine)
+    same = ("junction_tree", "elimination", "factor_tree")  # they need about the same memory
+    helps = [
+        "observe or fix variables of that table: observed variables leave it",
+        "raise the budget: memory=… (bytes)",
+    ]
+    if ran in same:
+        del others["junction_tree"]
+    helps += [f'{why}: engine="{name}"' for name, why in others.items() if name != ran]
+    return BudgetError(str(error._message), clique=error.clique, bytes=error.bytes, remedies=helps)
 
 
 def no_bounds(log_prob: FloatArray, exact: bool) -> FloatArray:
