@@ -142,7 +142,10 @@ def test_words_and_sets_are_points(machine: Any) -> None:
         by_matrix = clone(machine).set_params(kernel="precomputed")
         if getattr(machine, "approx", None) is None and getattr(machine, "weights", "uniform") == "uniform":
             K = kernel.gram(list(points))
-            same(found, answer(by_matrix.fit(K, y), K))
+            wanted = answer(by_matrix.fit(K, y), K)
+            if isinstance(machine, KernelPCA):  # equal points: which of them decides the sign is a matter of rounding
+                found, wanted = np.abs(found), np.abs(wanted)
+            same(found, wanted)
 
 
 @every_machine

@@ -58,7 +58,7 @@ def shared(P, t, R, *, noise, n, floor):
     α, and the noise variance where `noise` is None, at the maximum of the evidence: one eigendecomposition, O(m³).
     """
     D = P if R is None else R.T @ P
-    values, U = eigh(D @ D.T, check_finite=False, overwrite_a=True, driver="evd")
+    values, U = eigh(D @ D.T, check_finite=False, overwrite_a=True, driver="evd" if len(D) > 1 else "ev")
     values = np.maximum(values, 0.0)
     z = U.T @ (D @ t)
     ratios = values[-1] * 10.0**RATIOS
@@ -79,7 +79,8 @@ def dense(T, t, start, K, *, noise, n):
     P = T[start]
     keep = distinct(P @ P.T)
     P, K = P[keep], K[np.ix_(keep, keep)]
-    values, V = eigh(K, check_finite=False, driver="evd")
+    # SciPy 1.13 asks for too little room for a single number.
+    values, V = eigh(K, check_finite=False, driver="evd" if len(K) > 1 else "ev")
     inner = values > RANK * values[-1]  # none where K is negative
     values, V = values[inner], V[:, inner]
     floor = NOISE_FLOOR * (float(t @ t) / n or 1.0)

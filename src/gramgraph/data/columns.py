@@ -208,7 +208,7 @@ def distinct_values(column: Any) -> tuple[Array, list[Any]]:
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         return column.cat.codes.to_numpy(), column.cat.categories.tolist()
-    found, values = pd.factorize(column.array)
+    found, values = pd.factorize(column)
     return found, list(values)
 
 

@@ -178,7 +178,10 @@ def _many_cases(model: GraphicalModel, cases: Any) -> tuple[tuple[int, ...], Int
                 raise VariableError(
                     f"evidence must be a dict, a data frame or a list of dicts; item {row} of the list is {case!r}"
                 )
-        cases = pd.DataFrame.from_records([dict(case) for case in cases], index=range(len(cases)))
+        rows = [dict(case) for case in cases]
+        index = range(len(rows))
+        # Rows in which nothing is observed have no column that pandas 2 could begin with.
+        cases = pd.DataFrame.from_records(rows, index=index) if any(rows) else pd.DataFrame(index=index)
     if not isinstance(cases, pd.DataFrame):
         import narwhals as nw
 

@@ -79,6 +79,8 @@ class RelevanceMachine(KernelEstimator):
             return np.arange(n), None
         weights = _check_sample_weight(sample_weight, np.empty((n, 1)), dtype=np.float64, ensure_non_negative=True)
         kept = np.flatnonzero(weights > 0.0)
+        if not len(kept):  # refused by scikit-learn from 1.8 on only
+            raise ModelError("all sample weights are zero: no point is left to learn from.")
         weights = weights[kept]
         return kept, None if (weights == 1.0).all() else weights
 

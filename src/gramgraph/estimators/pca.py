@@ -314,7 +314,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         K -= self._column_means
         K -= self._column_means[:, None]
         K += self._mean
-        values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd")
+        values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd" if len(K) > 1 else "ev")
         return values[::-1], vectors[:, ::-1]
 
     @staticmethod
