@@ -167,7 +167,8 @@ KINDS = tuple(_MODELS)
 CLASSES = tuple(name for name, _, _ in _MODELS.values())
 
 
-def _header(net: Any) -> tuple[Fields, Arrays]:
+def to_parts(net: Any) -> tuple[Fields, Arrays]:
+    """A model as plain values and arrays by name."""
     for kind, (name, write, _) in _MODELS.items():
         if type(net).__name__ == name:
             top, arrays = write(net)
@@ -203,7 +204,7 @@ def _sound_axis(axis: Axis) -> Axis:
 
 def to_object(net: Any) -> dict[str, Any]:
     """A dict that JSON can hold; arrays are base64 of their little-endian bytes, bit for bit."""
-    top, arrays = _header(net)
+    top, arrays = to_parts(net)
     packed = {}
     for key, value in arrays.items():
         dtype = value.dtype.newbyteorder("<")
@@ -229,10 +230,6 @@ def from_object(top: Mapping[str, Any], *, source: str = "<text>") -> Any:
 def holds(model: Any) -> bool:
     """Whether a model is one of these."""
     return type(model).__module__.startswith("gramgraph.embeddings.network.") and type(model).__name__ in CLASSES
-
-
-#: A model as plain values and arrays, for a container.
-to_parts = _header
 
 
 def from_parts(tree: Any, arrays: Mapping[str, Array], *, source: str) -> Any:
