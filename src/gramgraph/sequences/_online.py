@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._constraints import emission_labels
 from gramgraph.sequences._reading import generator
+from gramgraph.sequences._training import in_own_order
 from gramgraph.sequences.baum_welch import expectations, shared
 from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.typing import FloatArray
@@ -23,6 +23,7 @@ def stepwise(model: HiddenMarkovModel, X: Any, lengths: Any, step: float | None)
     fresh = not hasattr(model, "transmat_")
     model._check_parameters()
     data, offsets = model._read(X, lengths, reset=fresh)
+    data, offsets, _ = in_own_order(data, offsets)
     if fresh:
         chain, emission = model._first(data, offsets, generator(model.random_state))
     else:
@@ -33,7 +34,7 @@ def stepwise(model: HiddenMarkovModel, X: Any, lengths: Any, step: float | None)
     if not 0.0 < eta <= 1.0:
         raise ModelError(f"step must lie above 0 and be at most 1; it is {step!r}.")
     found = expectations(chain, emission, data, offsets, model.n_jobs)
-    ties = emission_labels(model.emission_ties, model.n_states)
+    ties = model._ties()
     n = int(offsets[-1])
     new = (found.start_counts, found.transition_counts, *emission.moments(data, shared(found.probabilities, ties)))
     new = tuple(part / n for part in new)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
@@ -39,11 +40,11 @@ class WrappedModel(BaseEstimator):
         return model
 
     def _wrapped(self) -> HiddenMarkovModel:
-        """A fitted model that is given as it is."""
+        """A copy of a model that is given fitted."""
         if not isinstance(self.model, HiddenMarkovModel):
             raise ModelError(f"model must be a fitted hidden Markov model; it is {type(self.model).__name__}.")
         check_is_fitted(self.model, "transmat_")
-        return self.model
+        return deepcopy(self.model)
 
     def _read(self, X: Any, lengths: Any) -> tuple[Any, IntArray, FloatArray]:
         """(data, offsets, log p(x_t | state))."""

@@ -186,7 +186,7 @@ class CategoricalHMM(HiddenMarkovModel):
         K, M = model.emissionprob_.shape
         if model.n_states != K:
             raise ModelError(f"emissionprob must have {model.n_states} rows, one a state; its shape is {(K, M)}.")
-        model.symbols_ = np.arange(M) if symbols is None else np.asarray(symbols)
+        model.symbols_ = np.arange(M) if symbols is None else np.array(symbols)
         if len(model.symbols_) != M:
             raise ModelError(f"symbols has {len(model.symbols_)} labels, but emissionprob {M} columns.")
         return model
@@ -232,7 +232,7 @@ class CategoricalHMM(HiddenMarkovModel):
 
     def _find_symbols(self, seen: Array) -> Array:
         if self.symbols is not None:
-            return np.asarray(self.symbols)
+            return np.array(self.symbols)
         return symbols_in(seen)
 
     def _best_path(self, X: Any, lengths: Any) -> tuple[IntArray, FloatArray]:

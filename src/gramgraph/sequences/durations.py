@@ -11,6 +11,7 @@ from gramgraph._numerics import hmm_paths as _loops
 from gramgraph._numerics.hmm_streams import duration_rows
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import check_count, check_rows, generator
+from gramgraph.sequences._training import free_numbers, in_own_order, warn_of_few
 from gramgraph.sequences._wrapping import WrappedModel, logs_of
 from gramgraph.sequences.baum_welch import Chain, dirichlet_log_prior, normalized_rows
 from gramgraph.sequences.filtering import HMMFilter
@@ -87,12 +88,14 @@ class DurationHMM(WrappedModel):
         model = self._copy()
         D = check_count("max_duration", self.max_duration)
         data, offsets = model._read(X, lengths, reset=True)
+        data, offsets, _ = in_own_order(data, offsets)
         chain, emission = model._first(data, offsets, generator(model.random_state))
         chain = _leaving(chain)
         K = len(chain.start)
         prior = concentrations("duration_prior", self.duration_prior, (K, D))
         durations = np.full((K, D), 1.0 / D)
         fixed, history = tuple(model.fixed), list[float]()
+        warn_of_few(free_numbers(chain, emission, fixed, None) + K * (D - 1), data)
         converged = False
         for _ in range(model.max_iter):
             logs = emission.logs(data)

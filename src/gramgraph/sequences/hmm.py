@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from copy import deepcopy
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
@@ -15,6 +16,7 @@ from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences import recursions
 from gramgraph.sequences._constraints import emission_labels, masks_of, transition_labels
 from gramgraph.sequences._reading import check_chain, check_count, generator
+from gramgraph.sequences._training import free_numbers, in_own_order, warn_of_few
 from gramgraph.sequences.baum_welch import Chain, Emission, Learned, baum_welch, tied
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -104,14 +106,17 @@ class HiddenMarkovModel(BaseEstimator):
         """Learn from one sequence, many one after the other (`lengths`), or a list of arrays."""
         self._check_parameters()
         data, offsets = self._read(X, lengths, reset=True)
-        rng = generator(self.random_state)
+        data, offsets, _ = in_own_order(data, offsets)
+        rng, fixed, ties = generator(self.random_state), tuple(self.fixed), self._ties()
         best: Learned | None = None
         for _ in range(1 if isinstance(self.init, HiddenMarkovModel) else self.n_init):
             chain, emission = self._first(data, offsets, rng)
+            if best is None:
+                warn_of_few(free_numbers(chain, emission, fixed, ties), data)
             found = baum_welch(
                 chain, emission, data, offsets,
-                fixed=tuple(self.fixed), max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs,
-                hard=self.learning == "viterbi", ties=emission_labels(self.emission_ties, self.n_states),
+                fixed=fixed, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs,
+                hard=self.learning == "viterbi", ties=ties,
             )  # fmt: skip
             if best is None or found.history[-1] > best.history[-1]:
                 best = found
@@ -166,11 +171,15 @@ class HiddenMarkovModel(BaseEstimator):
                 f"init must be one of {listing(self._inits)} or a fitted model; it is {self.init!r}.{hint}"
             )
 
+    def _ties(self) -> IntArray | None:
+        return emission_labels(self.emission_ties, self.n_states)
+
     def _first(self, data: Any, offsets: IntArray, rng: np.random.Generator) -> tuple[Chain, Emission]:
         """Start values: those of `init`, or the emission's first guess with the steps between its labels."""
-        ties = emission_labels(self.emission_ties, self.n_states)
+        ties = self._ties()
         if isinstance(self.init, HiddenMarkovModel):
-            return self._chain(self.init.startprob_, self.init.transmat_), _equal(self.init._emission(), ties)
+            own = deepcopy(self.init._emission())  # what is fixed stays, but in arrays of this model
+            return self._chain(self.init.startprob_, self.init.transmat_), _equal(own, ties)
         emission, labels = self._begin(data, offsets, rng)
         emission, K = _equal(emission, ties), self.n_states
         if labels is None:  # states that last a while, none like another
@@ -358,10 +367,7 @@ class HiddenMarkovModel(BaseEstimator):
     def n_parameters_(self) -> int:
         """Free numbers of the model: those of the chain and of the emissions."""
         check_is_fitted(self, "transmat_")
-        emission, ties = self._emission(), emission_labels(self.emission_ties, self.n_states)
-        if ties is not None:
-            emission = emission.take(np.unique(ties, return_index=True)[1])
-        return self._chain(self.startprob_, self.transmat_).n_parameters + emission.n_parameters
+        return free_numbers(self._chain(self.startprob_, self.transmat_), self._emission(), (), self._ties())
 
     def bic(self, X: Any, lengths: Any = None) -> float:
         """Bayesian information criterion, −2 log p + parameters · log N; lower is better."""

@@ -11,6 +11,7 @@ from gramgraph._numerics import hmm_paths as _loops
 from gramgraph._numerics.hmm_streams import filter_rows
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import check_count, check_rows, generator
+from gramgraph.sequences._training import free_numbers, in_own_order, warn_of_few
 from gramgraph.sequences._wrapping import WrappedModel, logs_of
 from gramgraph.sequences.baum_welch import Emission, dirichlet_log_prior, normalized_rows
 from gramgraph.sequences.filtering import HMMFilter
@@ -81,9 +82,13 @@ class InputHMM(WrappedModel):
             check_count("n_inputs", self.n_inputs)
         u = _inputs(inputs, int(offsets[-1]), self.n_inputs)
         U = int(u.max()) + 1 if self.n_inputs is None else self.n_inputs
+        data, offsets, rows = in_own_order(data, offsets, u)
+        u = u if rows is None else u[rows]
         chain, emission = model._first(data, offsets, generator(model.random_state))
         A = np.repeat(chain.transition[None], U, axis=0)
         start, fixed, converged = chain.start, tuple(model.fixed), False
+        more = 0 if "transmat" in fixed else (U - 1) * (chain.n_parameters - int(chain.start_mask.sum()) + 1)
+        warn_of_few(free_numbers(chain, emission, fixed, None) + more, data)
         history: list[float] = []
         for _ in range(model.max_iter):
             gamma, totals, pairs = self._expected(start, A, u, emission, data, offsets)

@@ -204,7 +204,9 @@ class GaussianMixtureHMM(GaussianHMM):
         model = cls(len(startprob), means.shape[1], **options)
         model._set_chain(startprob, transmat)
         model.means_, model.covars_ = means, np.array(covars, dtype=np.float64)
-        model.weights_ = np.full(means.shape[:2], 1.0 / means.shape[1]) if weights is None else weights
+        model.weights_ = (
+            np.full(means.shape[:2], 1.0 / means.shape[1]) if weights is None else check_rows("weights", weights, 2)
+        )
         model._spread = np.ones(means.shape[2])
         model._emission()
         model.n_features_in_ = means.shape[2]

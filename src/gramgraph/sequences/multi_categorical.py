@@ -138,7 +138,7 @@ class MultiCategoricalHMM(HiddenMarkovModel):
         model.emissionprob_ = tuple(check_rows("emissionprob", table, 2) for table in emissionprob)
         given = [None] * len(model.emissionprob_) if symbols is None else list(symbols)
         model.symbols_ = tuple(
-            np.arange(table.shape[1]) if labels is None else np.asarray(labels)
+            np.arange(table.shape[1]) if labels is None else np.array(labels)
             for table, labels in zip(model.emissionprob_, given, strict=True)
         )
         model.n_features_in_ = len(model.emissionprob_)
@@ -185,7 +185,7 @@ class MultiCategoricalHMM(HiddenMarkovModel):
         for c, ((values, missing), labels) in enumerate(zip(read, given, strict=True)):
             if labels is None and missing.all():
                 raise ModelError(f"column {c} of X has no observed symbol.")
-            out.append(symbols_in(values[~missing]) if labels is None else np.asarray(labels))
+            out.append(symbols_in(values[~missing]) if labels is None else np.array(labels))
         return tuple(out)
 
     def _begin(
