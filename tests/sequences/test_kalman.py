@@ -13,7 +13,7 @@ from sklearn.base import clone
 
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences import KalmanFilter
-from gramgraph.sequences.kalman import _settled
+from gramgraph.sequences._kalman_runs import settled_from
 
 
 def random_model(rng: np.random.Generator, s: int, o: int, **options: Any) -> KalmanFilter:
@@ -179,9 +179,9 @@ def test_settled_gains_change_nothing(s: int, o: int) -> None:
     rng = np.random.default_rng(s)
     model = random_model(rng, s, o)
     y, _ = model.sample(1500, random_state=0)
-    assert _settled(model._model(), y) is not None
+    assert settled_from(model._model(), y) is not None
     slow = np.concatenate([y, np.full((1, o), np.nan)])
-    assert _settled(model._model(), slow) is None
+    assert settled_from(model._model(), slow) is None
     quick, plain = model.smooth(y), model.smooth(slow)
     np.testing.assert_allclose(quick.means, plain.means[:-1], rtol=0, atol=1e-9)
     np.testing.assert_allclose(quick.covariances, plain.covariances[:-1], rtol=0, atol=1e-10)

@@ -5,8 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from gramgraph.exceptions import ModelError
+from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.sequences import KalmanFilter, Level, Regression, Season, StructuralModel, Trend
+from gramgraph.sequences._variances import ScalarLikelihood
 
 
 def random_parts(seed: int, s: int, o: int):
@@ -56,7 +57,7 @@ def test_precisions_know_nothing_at_first() -> None:
     exact = KalmanFilter(A, np.diag([0.1, 0.01]), H, 0.5, P0="diffuse", form="information")
     wide = KalmanFilter(A, np.diag([0.1, 0.01]), H, 0.5, P0=1e9 * np.eye(2))
     np.testing.assert_allclose(exact.smooth(walk).means, wide.smooth(walk).means, rtol=1e-6, atol=1e-6)
-    assert exact.log_likelihood(walk) == pytest.approx(wide.filter(walk).log_likelihoods[2:].sum(), rel=1e-7)
+    assert exact.log_likelihood(walk) == pytest.approx(wide.log_likelihood(walk) + np.log(1e9), rel=1e-6)
     with pytest.raises(ModelError, match="invertible A"):
         KalmanFilter(0.0, 1.0, 1.0, 1.0, form="information").filter([1.0, 2.0])
 
@@ -134,8 +135,50 @@ def test_a_diffuse_start_forgets_its_prior() -> None:
     unknown = KalmanFilter(A, Q, H, 0.5, P0="diffuse")
     wide = KalmanFilter(A, Q, H, 0.5, P0=1e9 * np.eye(2))
     np.testing.assert_allclose(unknown.smooth(y).means, wide.smooth(y).means, rtol=1e-5, atol=1e-4)
-    assert unknown.log_likelihood(y) == pytest.approx(wide.filter(y).log_likelihoods[2:].sum(), rel=1e-5)
-    assert (unknown.filter(y).log_likelihoods[:2] == 0.0).all()
+    assert unknown.log_likelihood(y) == pytest.approx(wide.log_likelihood(y) + np.log(1e9), rel=1e-6)
+    seen = unknown.filter(y)
+    assert np.isinf(seen.covariances[0]).sum() == 1 and np.isfinite(seen.covariances[1:]).all()
+    np.testing.assert_allclose(seen.means[1], [y[1], y[1] - y[0]])
+    ahead = unknown.forecast(y, 3)
+    np.testing.assert_allclose(ahead.means, wide.forecast(y, 3).means, rtol=1e-6)
+
+
+def test_a_long_series_from_an_unknown_start() -> None:
+    """Covariances that settle are not written out; what is asked gives the same as without that."""
+    A, H, Q = np.array([[1.0, 1.0], [0.0, 1.0]]), np.array([[1.0, 0.0]]), np.diag([0.1, 0.01])
+    y = np.cumsum(np.random.default_rng(1).normal(size=1500))
+    quick, slow = (KalmanFilter(A, Q, H, 0.5, P0="diffuse", form=form) for form in ("covariance", "square_root"))
+    for a, b in ((quick.filter(y), slow.filter(y)), (quick.smooth(y), slow.smooth(y))):
+        np.testing.assert_allclose(a.means, b.means, atol=1e-8)
+        assert a.covariances.shape == (1500, 2, 2)
+        np.testing.assert_allclose(a.covariances, b.covariances, atol=1e-9)
+        assert a.log_likelihood == pytest.approx(b.log_likelihood, rel=1e-11)
+    assert quick.log_likelihood(y) == pytest.approx(slow.log_likelihood(y), rel=1e-11)
+
+
+def test_em_and_gradients_from_an_unknown_start() -> None:
+    A, H, Q = np.array([[1.0, 0.3], [0.0, 0.9]]), np.array([[1.0, 0.0], [0.5, 1.0]]), np.diag([0.3, 0.2])
+    y = np.cumsum(np.random.default_rng(2).normal(size=(60, 2)), axis=0)
+    y[0, 0], y[1], y[9, 1] = np.nan, np.nan, np.nan
+    start = KalmanFilter(A, Q, H, np.eye(2), P0=np.diag([np.inf, 2.0]), max_iter=15, tol=0.0)
+    found = KalmanFilter(A, Q, H, np.eye(2), P0="diffuse").gradient(y)
+    assert sorted(found) == ["A", "H", "Q", "R"]
+    change = np.array([[0.3, 0.1], [0.1, -0.2]])
+    for name in found:
+        ends = []
+        for sign in (1e-5, -1e-5):
+            parts = {"A": A, "Q": Q, "H": H, "R": np.eye(2)}
+            parts[name] = parts[name] + sign * change
+            ends.append(KalmanFilter(**parts, P0="diffuse").log_likelihood(y))
+        assert (found[name] * change).sum() == pytest.approx((ends[0] - ends[1]) / 2e-5, rel=1e-5, abs=1e-5)
+    start.fit(y)
+    assert (np.diff(start.history_) > -1e-9).all() and start.history_[-1] > start.history_[0] + 1.0
+    assert start.P0_.tolist() == [[np.inf, 0.0], [0.0, 2.0]]
+    assert start.log_likelihood(y) >= start.history_[-1] - 1e-9
+    with pytest.raises(ModelError, match="covariances in its row and column must be 0"):
+        KalmanFilter(A, Q, H, np.eye(2), P0=[[np.inf, 1.0], [1.0, 2.0]]).filter(y)
+    with pytest.raises(ModelError, match="does not determine its first state"):
+        KalmanFilter(np.eye(2), np.eye(2), [[1.0, 0.0]], 1.0, P0="diffuse").fit(y[:, 1])
 
 
 def test_a_stream_is_the_filter_and_goes_on_bit_by_bit() -> None:
@@ -208,34 +251,75 @@ def test_variances_are_those_that_made_the_series_and_stationary() -> None:
     assert model.variances_["noise"] == pytest.approx(0.25, rel=0.3)
     assert model.variances_["level"] == pytest.approx(0.09, rel=0.5)
     assert model.variances_["season"] < 1e-3
-    again = model._filter(np.log(list(model.variances_.values())), model._rows(len(y), None), model.filter_.P0)
-    assert again.filter(y).log_likelihoods[4:].sum() == pytest.approx(model.log_likelihood_, rel=1e-9)
+    for form in ("covariance", "square_root", "information"):
+        again = model.filter_.set_params(form=form)
+        assert again.log_likelihood(y) == pytest.approx(model.log_likelihood_, rel=1e-9)
 
 
-def test_the_gradient_is_that_of_the_likelihood() -> None:
-    y = made(60, 1)[:, None]
-    y[10:14] = np.nan
+@pytest.mark.parametrize("noise", [0.4, 0.0])
+def test_the_gradient_is_that_of_the_likelihood(noise) -> None:
+    """At a variance of zero too, where only the slope to one side exists."""
+    y = made(60, 1)
+    y[[0, 2, 10, 11, 12]] = np.nan
     model = Trend() + Season(4)
-    z, H, P0 = np.array([-1.0, -2.0, -4.0, -5.0]), model._rows(60, None), 1e4 * np.eye(5)
-    burn = 4
-
-    def value(z):
-        return model._filter(z, H, P0).filter(y).log_likelihoods[burn + 1 :].sum()
-
-    found = model._gradient(model._filter(z, H, P0), y, z, burn)
+    A, row, noises, _ = model._layout()
+    likelihood = ScalarLikelihood(A, row[None], tuple(state for _, state in noises), y)
+    at = np.array([noise, 0.1, 0.02, 0.01])
+    value, found = likelihood.with_gradient(at)
+    assert value == pytest.approx(model._filter(at, row[None]).log_likelihood(y), abs=1e-9)
     for i in range(4):
-        e = 1e-5 * np.eye(4)[i]
-        assert found[i] == pytest.approx((value(z + e) - value(z - e)) / 2e-5, rel=1e-4, abs=1e-5)
+        e = 1e-6 * np.eye(4)[i]
+        ends = likelihood.value(at + e), likelihood.value(at - e if at[i] else at), likelihood.value(at + 2 * e)
+        slope = (ends[0] - ends[1]) / 2e-6 if at[i] else (4 * ends[0] - 3 * value - ends[2]) / 2e-6
+        assert found[i] == pytest.approx(slope, rel=1e-4, abs=1e-3)
+    best, scaled = likelihood.at_best_scale(at)
+    assert best == pytest.approx(likelihood.value(scaled), abs=1e-9) and best >= likelihood.value(1.1 * scaled)
 
 
-def test_against_unobserved_components_of_statsmodels() -> None:
+PIECES = {
+    "Level": (lambda: StructuralModel((Level(),)), {"level": "llevel"}),
+    "Trend": (lambda: StructuralModel((Trend(),)), {"level": "lltrend"}),
+    "smooth": (lambda: StructuralModel((Trend(smooth=True),)), {"level": "strend"}),
+    "Level and season": (lambda: Level() + Season(4), {"level": "llevel", "seasonal": 4}),
+    "Trend and season": (lambda: Trend() + Season(4), {"level": "lltrend", "seasonal": 4}),
+}
+
+
+@pytest.mark.parametrize("gaps", [[], [0, 2, 7, 40]])
+@pytest.mark.parametrize("kind", PIECES)
+def test_against_unobserved_components_of_statsmodels(kind, gaps) -> None:
     tsa = pytest.importorskip("statsmodels.tsa.statespace.structural")
-    y = made(200, 2)
-    ours = (Level() + Season(4)).fit(y)
-    theirs = tsa.UnobservedComponents(y, level="local level", seasonal=4).fit(disp=False)
-    order = [ours.variances_[name] for name in ("noise", "level", "season")]
-    assert theirs.model.loglike(np.maximum(order, 1e-12)) >= theirs.llf - 0.05
-    np.testing.assert_allclose(ours.forecast(8).means.ravel(), theirs.forecast(8), atol=0.05)
+    y = made(100, 2)
+    y[gaps] = np.nan
+    make, options = PIECES[kind]
+    ours = make().fit(y)
+    peer = tsa.UnobservedComponents(y, **options, use_exact_diffuse=True)
+    assert ours.converged_
+    assert peer.loglike(np.array(list(ours.variances_.values()))) == pytest.approx(ours.log_likelihood_, abs=1e-7)
+    assert ours.log_likelihood_ >= peer.fit(disp=False).llf - 1e-3
+    given = np.array([0.3, 0.2, 0.1, 0.05])[: len(ours.variances_)]
+    smooth = peer.smooth(given)
+    for form in ("covariance", "square_root", "information"):
+        model = ours._filter(given, ours._rows(len(y), None)).set_params(form=form)
+        found = model.smooth(y)
+        assert model.log_likelihood(y) == pytest.approx(peer.loglike(given), abs=1e-7)
+        np.testing.assert_allclose(found.means, smooth.smoothed_state.T, atol=1e-8)
+        np.testing.assert_allclose(found.covariances, smooth.smoothed_state_cov.transpose(2, 0, 1), atol=1e-8)
+        np.testing.assert_allclose(model.filter(y).log_likelihoods, smooth.llf_obs, atol=1e-8)
+        np.testing.assert_allclose(model.forecast(y, 5).means.ravel(), smooth.forecast(5), atol=1e-8)
+
+
+def test_series_of_the_textbooks(shared_data) -> None:
+    """The maximum of other programs, with the likelihood of Durbin and Koopman."""
+    air = np.log(np.loadtxt(shared_data / "kernel/series/AirPassengers.csv", delimiter=",", skiprows=1, usecols=2))
+    nile = np.loadtxt(shared_data / "kernel/series/Nile.csv", delimiter=",", skiprows=1, usecols=2)
+    flow = StructuralModel((Level(),)).fit(nile)
+    assert [flow.variances_["noise"], flow.variances_["level"]] == pytest.approx([15099, 1469.1], rel=1e-3)
+    assert flow.log_likelihood_ == pytest.approx(-633.4646, abs=1e-3)
+    models = [(Trend() + Season(12)).fit(air + shift) for shift in (0.0, 1000.0, 1e5)]
+    for model in models:
+        assert model.log_likelihood_ == pytest.approx(217.4204, abs=1e-3) and model.converged_
+        assert model.variances_ == pytest.approx(models[0].variances_, rel=1e-6)
 
 
 def test_pieces_add_up_and_regressions_are_found() -> None:
@@ -268,5 +352,9 @@ def test_structural_mistakes_are_named() -> None:
         StructuralModel((Level(),)).fit(np.arange(30.0), X=np.ones((30, 1)))
     with pytest.raises(ModelError, match="sum of pieces"):
         StructuralModel().fit([1.0, 2.0])
-    flat = StructuralModel((Level(),)).fit(np.full(20, 3.0))
+    with pytest.raises(ModelError, match="say the same"):
+        (Level() + Regression()).fit(np.arange(30.0), np.ones(30))
+    with pytest.warns(ModelWarning, match="follow y exactly"):
+        flat = StructuralModel((Level(),)).fit(np.full(20, 3.0))
+    assert not flat.converged_
     assert flat.forecast(2).means.ravel().tolist() == pytest.approx([3.0, 3.0], abs=1e-3)

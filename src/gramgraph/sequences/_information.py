@@ -1,13 +1,13 @@
-"""The information form: precisions Y = P⁻¹ and z = Y m in the place of moments, exact for a state without any prior.
+"""The information form: precisions Y = P⁻¹ and z = Y m in the place of moments.
 
 Forward, an observation adds Hᵀ R⁻¹ H and Hᵀ R⁻¹ y; a move x′ = A x + b + G e with e ~ N(0, I) takes M = A⁻ᵀ Y A⁻¹ to
 M − M G (I + GᵀMG)⁻¹ GᵀM. Backward, the same without inverses of A says what the later observations tell of x_t; the
-sum of both is the smoother (Fraser and Potter, 1969). A direction without information has infinite variance.
+sum of both is the smoother (Fraser and Potter, 1969).
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,6 @@ from gramgraph.typing import FloatArray
 __all__ = ["information_filter", "information_smoother"]
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
-#: Eigenvalues of a precision below this share of the largest count as no information.
-_NOTHING = 1e-12
 
 
 class _Step(NamedTuple):
@@ -70,7 +68,7 @@ def _forward(model: Model, steps: list[_Step]) -> tuple[FloatArray, FloatArray, 
     z, zp, logs = np.empty((T, s)), np.empty((T, s)), np.zeros(T)
     for t, step in enumerate(steps):
         if t == 0:
-            Yp[0] = np.zeros((s, s)) if model.diffuse else np.linalg.inv(model.P0)
+            Yp[0] = _precision(model.P0)
             zp[0] = Yp[0] @ model.m0
         else:
             try:
@@ -80,30 +78,36 @@ def _forward(model: Model, steps: list[_Step]) -> tuple[FloatArray, FloatArray, 
             Yp[t], keep = _thinned(back.T @ Y[t - 1] @ back, step.G)
             zp[t] = keep @ back.T @ z[t - 1] + Yp[t] @ step.b
         Y[t], z[t] = even(Yp[t] + step.C), zp[t] + step.c
-        if step.seen and _known(Yp[t]).all():
+        if step.seen:
             before, after = (np.linalg.slogdet(M)[1] for M in (Yp[t], Y[t]))
             gain = float(z[t] @ np.linalg.solve(Y[t], z[t]) - zp[t] @ np.linalg.solve(Yp[t], zp[t]))
             logs[t] = step.constant + 0.5 * (before - after + gain)
     return Y, z, Yp, zp, logs
 
 
-def _known(Y: FloatArray) -> Any:
-    """Which eigenvalues carry information."""
-    values = np.linalg.eigvalsh(Y)
-    return values > _NOTHING * max(float(values[-1]), 1e-300)
+def _precision(P0: FloatArray) -> FloatArray:
+    try:
+        np.linalg.cholesky(P0)
+        return even(np.linalg.inv(P0).astype(np.float64))
+    except np.linalg.LinAlgError:
+        raise ModelError("the information form needs an invertible P0; this one is singular.") from None
+
+
+def _inverse(Y: FloatArray) -> FloatArray:
+    """Y⁻¹ of a precision whose states may have very different units."""
+    d = 1.0 / np.sqrt(np.diagonal(Y))
+    scaled = even(Y * d * d[:, None])
+    try:
+        found: FloatArray = np.linalg.inv(scaled).astype(np.float64)
+    except np.linalg.LinAlgError:
+        found = np.linalg.pinv(scaled, hermitian=True).astype(np.float64)
+    return even(found * d * d[:, None])
 
 
 def _moments(Y: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Mean and covariance; infinite variance and no covariance where a direction without information has a part."""
-    values, vectors = np.linalg.eigh(Y)
-    known = values > _NOTHING * max(float(values[-1]), 1e-300)
-    V = vectors[:, known]
-    P = even(V / values[known] @ V.T)
-    m = P @ z
-    open_ = (vectors[:, ~known] ** 2).sum(axis=1) > 1e-9
-    P[open_], P[:, open_] = 0.0, 0.0
-    P[open_, open_] = np.inf
-    return m, P
+    """Mean and covariance."""
+    P = _inverse(Y)
+    return P @ z, P
 
 
 def _all_moments(Y: FloatArray, z: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -135,8 +139,8 @@ def information_smoother(
             [Y[t] + step.A.T @ full @ step.A, step.A.T @ full @ step.G],
             [step.G.T @ full @ step.A, np.eye(r) + step.G.T @ full @ step.G],
         ])  # fmt: skip
-        _, joint = _moments(even(J), np.zeros(s + r))
-        cross[t] = joint[:s, :s] @ step.A.T + joint[:s, s:] @ step.G.T if np.isfinite(joint).all() else 0.0
+        joint = _inverse(even(J))
+        cross[t] = joint[:s, :s] @ step.A.T + joint[:s, s:] @ step.G.T
         thin, keep = _thinned(full, step.G)
         later = even(step.A.T @ thin @ step.A)
         told = step.A.T @ (keep @ heard - thin @ step.b)

@@ -43,6 +43,11 @@ class _Expanding:
     def __init__(self, stacks: dict[str, Repeated], values: dict[str, Any]) -> None:
         self.__dict__.update(values, _stacks=stacks)
 
+    def stack(self, name: str) -> Repeated:
+        """The matrices of this name, not written out."""
+        found: Repeated = self.__dict__["_stacks"][name]
+        return found
+
     def __getattr__(self, name: str) -> FloatArray:
         stacks = self.__dict__.get("_stacks", {})
         if name not in stacks:

@@ -26,7 +26,7 @@ class KalmanStream:
     """
 
     def __init__(self, model: Model, state: dict[str, Any] | None = None) -> None:
-        if model.varying or model.diffuse:
+        if model.varying or model.flat is not None:
             raise ModelError("a stream has constant matrices and a given P0.")
         self._model = model
         parts = model.A, lower_root(model.Q), model.H, model.R

@@ -27,6 +27,10 @@ class Repeated:
     count: int
     tail: FloatArray  # (b, s, s)
 
+    def after(self, more: FloatArray) -> Repeated:
+        """With more matrices before the first."""
+        return Repeated(np.concatenate([more, self.head]), self.middle, self.count, self.tail)
+
     def array(self) -> FloatArray:
         """All of them, (a + count + b, s, s)."""
         out = np.empty((len(self.head) + self.count + len(self.tail), *self.middle.shape))

@@ -11,7 +11,7 @@ from gramgraph.exceptions import ModelError
 from gramgraph.sequences._state_space import Model
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["lower_root", "rooted_filter", "stacked", "without_controls"]
+__all__ = ["lower_root", "moves_of", "rooted_filter", "stacked", "without_controls"]
 
 
 def stacked(M: FloatArray, T: int) -> tuple[FloatArray, IntArray]:
@@ -53,6 +53,20 @@ def without_controls(model: Model, y: FloatArray, controls: Any) -> tuple[FloatA
     return seen, shift
 
 
+def moves_of(
+    model: Model, T: int, shift: FloatArray | None
+) -> tuple[FloatArray, FloatArray, IntArray, FloatArray, tuple[FloatArray, IntArray], tuple[FloatArray, IntArray]]:
+    """A, roots of Q and the place of each step in both, shifts (one row: none), and the stacks of H and R."""
+    (A, at), (Q, qt) = stacked(model.A, T), stacked(model.Q, T)
+    roots = np.array([lower_root(S) for S in Q])
+    if len(roots) > 1 and len(A) == 1:
+        A, at = np.broadcast_to(A, (len(roots), *A.shape[1:])).copy(), qt
+    elif len(A) > 1 and len(roots) == 1:
+        roots = np.broadcast_to(roots, A.shape).copy()
+    b = np.zeros((1, model.n_states)) if shift is None else shift
+    return A, roots, at, b, stacked(model.H, T), stacked(model.R, T)
+
+
 def rooted_filter(
     model: Model,
     y: FloatArray,
@@ -68,14 +82,7 @@ def rooted_filter(
     """Fill the moments; the number of steps done."""
     from gramgraph._numerics.square_root import square_root_filter
 
-    T = len(y)
-    (A, at), (H, ht), (R, rt), (Q, qt) = (stacked(M, T) for M in (model.A, model.H, model.R, model.Q))
-    roots = np.array([lower_root(S) for S in Q])
-    if len(roots) > 1 and len(A) == 1:
-        A, at = np.broadcast_to(A, (len(roots), *A.shape[1:])).copy(), qt
-    elif len(A) > 1 and len(roots) == 1:
-        roots = np.broadcast_to(roots, A.shape).copy()
-    b = np.zeros((1, len(m0))) if shift is None else shift
+    A, roots, at, b, (H, ht), (R, rt) = moves_of(model, len(y), shift)
     done = int(
         square_root_filter(
             A, roots, at, b, H, ht, R, rt, y, m0, lower_root(P0), means, covs, pred_means, pred_covs, logs

@@ -26,6 +26,7 @@ __all__ = [
     "moments_of",
     "series_of",
     "solved",
+    "start_of",
 ]
 
 
@@ -44,8 +45,7 @@ class Model:
     P0: FloatArray  # (s, s)
     B: FloatArray | None = None  # (s, c)
     D: FloatArray | None = None  # (o, c)
-    diffuse: bool = False  # whether the first state is unknown: P0 is then made from the series
-    burn: int = 0  # numbers that only tell where the series starts: they do not count in the likelihood
+    flat: FloatArray | None = None  # (s, q) directions in which the first state is unknown, on top of P0; None: none
 
     @property
     def n_states(self) -> int:
@@ -88,21 +88,35 @@ class Model:
         if faults:
             raise ModelError(faults)
         m0 = np.zeros(s) if m0 is None else np.array(m0, dtype=np.float64).reshape(-1)
-        diffuse = isinstance(P0, str) and P0 == "diffuse"
         if P0 is None and (A.ndim == 3 or Q.ndim == 3):
             raise ModelError("P0 is needed where A or Q change from step to step.")
-        P0 = np.eye(s) if diffuse else _stationary(A, Q) if P0 is None else matrix("P0", P0)
+        P0, flat = (_stationary(A, Q), None) if P0 is None else start_of(P0, s)
         if m0.shape != (s,) or P0.shape != (s, s) or not np.isfinite(m0).all():
             raise ModelError(f"m0 and P0 must have shapes {(s,)} and {(s, s)}; they are {m0.shape} and {P0.shape}.")
-        return cls(A, covariance("Q", Q), H, covariance("R", R), m0, covariance("P0", P0), B, D, diffuse)
+        return cls(A, covariance("Q", Q), H, covariance("R", R), m0, covariance("P0", P0), B, D, flat)
 
-    def fitted_to(self, y: FloatArray) -> Model:
-        """With a first state that is hardly known by the scale of the series, where that was asked for."""
-        if not self.diffuse:
-            return self
-        size = float(np.nanmean(y * y)) if not np.isnan(y).all() else 1.0
-        wide = float(np.square(self.H).mean()) or 1.0
-        return replace(self, P0=1e7 * max(size, 1e-8) / wide * np.eye(self.n_states), diffuse=False, burn=self.n_states)
+    @property
+    def wide_P0(self) -> FloatArray:
+        """P0 with infinite variance where the first state is unknown."""
+        if self.flat is None:
+            return self.P0
+        return np.where(np.eye(self.n_states, dtype=bool) & self.flat.any(axis=1), np.inf, self.P0)
+
+
+def start_of(P0: Any, s: int) -> tuple[FloatArray, FloatArray | None]:
+    """(finite part, directions without any knowledge) of "diffuse", or of a covariance with infinite variances."""
+    if isinstance(P0, str) and P0 == "diffuse":
+        return np.zeros((s, s)), np.eye(s)
+    if isinstance(P0, str):
+        raise ModelError(f'P0 must be a matrix of numbers, or "diffuse"; it is {P0!r}.')
+    P = np.array(P0, dtype=np.float64, ndmin=2)
+    if P.ndim != 2 or P.shape[0] != P.shape[1] or not (np.diagonal(P) == np.inf).any():
+        return matrix("P0", P0), None
+    unknown = np.diagonal(P) == np.inf
+    P[unknown, unknown] = 0.0
+    if P[unknown].any() or P[:, unknown].any():
+        raise ModelError("P0 has an infinite variance: the covariances in its row and column must be 0.")
+    return matrix("P0", P), np.ascontiguousarray(np.eye(len(P))[:, unknown])
 
 
 def matrix(name: str, value: Any, *, row: bool = False, stack: bool = False) -> FloatArray:
@@ -253,27 +267,31 @@ def maximized(model: Model, e: Moments, learn: tuple[str, ...]) -> Model:
 
 
 def gradient_of(model: Model, e: Moments) -> dict[str, FloatArray]:
-    """∂ log p(y) / ∂ the matrices: the expected gradient of the complete data (Fisher's identity)."""
+    """∂ log p(y) / ∂ the matrices: the expected gradient of the complete data (Fisher's identity).
+
+    A start that is unknown has no m0 and P0.
+    """
     A, H = model.A, model.H
     inverse = {}
-    for name in ("Q", "R", "P0"):
+    for name in ("Q", "R") if model.flat is not None else ("Q", "R", "P0"):
         try:
             inverse[name] = np.linalg.inv(np.linalg.cholesky(getattr(model, name)))
         except np.linalg.LinAlgError:
             raise ModelError(f"gradients need an invertible {name}.") from None
-    iQ, iR, iP = (L.T @ L for L in inverse.values())
+    iQ, iR, *start = (L.T @ L for L in inverse.values())
     moved = e.after - A @ e.across.T - e.across @ A.T + A @ e.before @ A.T
     seen = e.outputs - H @ e.mixed.T - e.mixed @ H.T + H @ e.states @ H.T
-    gap = e.first_means - model.m0
-    first = e.first_covs.sum(axis=0) + gap.T @ gap
-    return {
+    out = {
         "A": iQ @ (e.across - A @ e.before),
         "Q": even(0.5 * (iQ @ moved @ iQ - e.steps * iQ)),
         "H": iR @ (e.mixed - H @ e.states),
         "R": even(0.5 * (iR @ seen @ iR - e.seen * iR)),
-        "m0": iP @ gap.sum(axis=0),
-        "P0": even(0.5 * (iP @ first @ iP - len(gap) * iP)),
     }
+    for iP in start:
+        gap = e.first_means - model.m0
+        first = e.first_covs.sum(axis=0) + gap.T @ gap
+        out |= {"m0": iP @ gap.sum(axis=0), "P0": even(0.5 * (iP @ first @ iP - len(gap) * iP))}
+    return out
 
 
 def solved(S: FloatArray, C: FloatArray) -> FloatArray:
@@ -296,7 +314,7 @@ def network_of(model: Model, length: int, prefixes: tuple[str, str]) -> Any:
     from gramgraph.models import BayesianNetwork
     from gramgraph.variables import real
 
-    if model.B is not None or model.D is not None or model.diffuse:
+    if model.B is not None or model.D is not None or model.flat is not None:
         raise ModelError("to_network takes models without controls and with a given P0.")
     at = [[M if M.ndim == 2 else M[t] for M in (model.A, model.Q, model.H, model.R)] for t in range(length)]
     xs = [real(f"{prefixes[0]}{t}", model.n_states) for t in range(1, length + 1)]

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from gramgraph._numerics.gaussian_root import root
-from gramgraph._numerics.kalman import kalman_filter, rts_smoother
 from gramgraph.exceptions import ModelError, did_you_mean, listing
-from gramgraph.sequences._information import information_filter, information_smoother
-from gramgraph.sequences._kalman_states import (
-    FilteredStates,
-    Forecast,
-    SettledFiltered,
-    SettledSmoothed,
-    SmoothedStates,
-)
+from gramgraph.sequences._kalman_runs import filtered, log_likelihood_of, smoothed
+from gramgraph.sequences._kalman_states import FilteredStates, Forecast, SmoothedStates
 from gramgraph.sequences._reading import check_count, generator
-from gramgraph.sequences._settled import Settled
-from gramgraph.sequences._square_root import rooted_filter, stacked, without_controls
-from gramgraph.sequences._state_space import Model, gradient_of, maximized, moments_of, series_of
+from gramgraph.sequences._square_root import without_controls
+from gramgraph.sequences._state_space import Model, gradient_of, maximized, moments_of, series_of, start_of
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -31,8 +22,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FilteredStates", "Forecast", "KalmanFilter", "SmoothedStates"]
 
-_BLOCK = 4096
-_FIRST = 256  # steps in which covariances should settle
 _NAMES = ("A", "Q", "H", "R", "m0", "P0")
 
 
@@ -44,13 +33,14 @@ class KalmanFilter(BaseEstimator):
     A, Q : (s, s) transition and its noise. H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1;
         a stack (T, …) has one matrix a step, A[t] and Q[t] for the move from step t − 1 to t.
     m0, P0 : moments of the first state, that of y_0; None: mean 0, and the stationary covariance, which exists when A
-        is stable. P0="diffuse": the start is unknown (a variance 10⁷ times that of the series), and as many numbers as
-        there are states do not count in the likelihood.
+        is stable. P0="diffuse": the start is unknown; so are states whose variance in P0 is infinite. Then log p(y) is
+        the limit of log p_κ(y) + ½ d log κ as their variance κ grows, d of them being determined by y (Durbin and
+        Koopman's exact diffuse likelihood), and states that y does not determine yet have infinite variance.
     B, D : (s, c) and (o, c), what controls u do to states and observations; questions then take `controls`, (T, c).
     form : "covariance", or "square_root", which keeps covariances positive whatever the rounding, at about twice the
-        time (stacks and controls use it always); or "information", which keeps precisions: slower, but exact for
-        P0="diffuse", where what is not determined yet has infinite variance. It needs invertible A, R and P0.
-    learn : which of "A", "Q", "H", "R", "m0", "P0" `fit` learns.
+        time (stacks and controls use it always); or "information", which keeps precisions: slower; it needs invertible
+        A, R and P0. The steps that tell where an unknown start was are the same in all of them.
+    learn : which of "A", "Q", "H", "R", "m0", "P0" `fit` learns; an unknown start stays unknown.
     max_iter, tol : EM ends when a step gains less than tol in log-likelihood.
 
     y has shape (T,) or (T, o); NaN entries were not observed and are integrated out. Filter and smoother take
@@ -104,37 +94,24 @@ class KalmanFilter(BaseEstimator):
         if self.form not in ("covariance", "square_root", "information"):
             raise ModelError(f'form is "covariance", "square_root" or "information", not {self.form!r}.')
         if hasattr(self, "A_"):
-            return Model(self.A_, self.Q_, self.H_, self.R_, self.m0_, self.P0_)
+            P0, flat = start_of(self.P0_, len(self.m0_))
+            return Model(self.A_, self.Q_, self.H_, self.R_, self.m0_, P0, flat=flat)
         return Model.of(self.A, self.Q, self.H, self.R, self.m0, self.P0, self.B, self.D)
 
     def _ready(self, y: Any, controls: Any) -> tuple[Model, FloatArray, FloatArray | None]:
         """The model, the series less what controls add to it, and what they add to the states (None: nothing)."""
         model = self._model()
-        y = series_of(y, model.n_outputs)
-        ready = model if self.form == "information" else model.fitted_to(y)
-        return ready, *without_controls(model, y, controls)
+        return model, *without_controls(model, series_of(y, model.n_outputs), controls)
 
     # ----------------------------------------------------------------------------------------- questions
 
     def filter(self, y: Any, *, controls: Any = None) -> FilteredStates:
         """States given the observations so far."""
-        model, y, shift = self._ready(y, controls)
-        if self.form == "information":
-            return FilteredStates(*information_filter(model, y, shift))
-        rooted = self.form == "square_root"
-        settled = None if rooted or model.varying or shift is not None else _settled(model, y)
-        if settled is None:
-            return _filtered(model, y, shift=shift, rooted=rooted)
-        found = settled.filter(y)._asdict()
-        stacks = {name: found.pop(name) for name in ("covariances", "predicted_covariances")}
-        return SettledFiltered(stacks, found)
+        return filtered(*self._ready(y, controls), self.form)
 
     def smooth(self, y: Any, *, controls: Any = None) -> SmoothedStates:
         """States given all observations (Rauch, Tung and Striebel)."""
-        model, y, shift = self._ready(y, controls)
-        if self.form == "information":
-            return SmoothedStates(*information_smoother(model, y, shift))
-        return _smoothed(model, y, shift=shift, rooted=self.form == "square_root")
+        return smoothed(*self._ready(y, controls), self.form)
 
     def log_likelihood(self, y: Any, *, controls: Any = None) -> float:
         """log p(y) of one series, or of a list of series together; constant memory where nothing changes with time."""
@@ -142,18 +119,12 @@ class KalmanFilter(BaseEstimator):
             parts = _many(y, self._model().n_outputs)
         else:
             parts = [y]
-        return sum(self._log_likelihood(part, controls) for part in parts)
-
-    def _log_likelihood(self, y: Any, controls: Any) -> float:
-        model, y, shift = self._ready(y, controls)
-        if self.form == "information":
-            return float(information_filter(model, y, shift)[-1].sum())
-        if model.varying or shift is not None or self.form == "square_root":
-            return _filtered(model, y, shift=shift, rooted=True).log_likelihood
-        return _log_likelihood(model, y)
+        return sum(log_likelihood_of(*self._ready(part, controls), self.form) for part in parts)
 
     def gradient(self, y: Any) -> dict[str, FloatArray]:
         """∂ log p(y) / ∂ each of A, Q, H, R, m0, P0, from one smoothing pass; Q, R and P0 must be invertible.
+
+        With an unknown start there are no m0 and P0 to differentiate by.
 
         For the symmetric ones the entry G satisfies d log p = Σ_ij G_ij dQ_ij over symmetric changes.
 
@@ -162,10 +133,10 @@ class KalmanFilter(BaseEstimator):
         [0.8]
         """
         model = self._model()
-        if model.varying or model.B is not None or model.D is not None or model.diffuse:
-            raise ModelError("gradients are there for constant matrices without controls and with a given P0.")
+        if model.varying or model.B is not None or model.D is not None:
+            raise ModelError("gradients are there for constant matrices without controls.")
         parts = _many(y, model.n_outputs)
-        return gradient_of(model, moments_of(model, parts, [_smoothed(model, part) for part in parts]))
+        return gradient_of(model, moments_of(model, parts, _all_smoothed(model, parts)))
 
     def stream(self, *, state: dict[str, Any] | None = None) -> Any:
         """Take observations one at a time, in constant memory; `state` goes on where a stream was.
@@ -213,7 +184,7 @@ class KalmanFilter(BaseEstimator):
     def sample(self, n_samples: int = 1, *, random_state: Any = None) -> tuple[FloatArray, FloatArray]:
         """(y (T, o), states (T, s)) drawn from the model."""
         model, T = self._model(), check_count("n_samples", n_samples)
-        if model.varying or model.B is not None or model.D is not None or model.diffuse:
+        if model.varying or model.B is not None or model.D is not None or model.flat is not None:
             raise ModelError("sample draws from models with constant matrices, no controls and a given P0.")
         rng = generator(random_state)
         x = rng.standard_normal((T, model.n_states))
@@ -254,19 +225,22 @@ class KalmanFilter(BaseEstimator):
         if model.varying or model.B is not None or model.D is not None:
             raise ModelError("fit learns constant matrices without controls.")
         parts = _many(y, model.n_outputs)
-        model = replace(model.fitted_to(np.concatenate(parts)), burn=0)
+        learn = tuple(self.learn)
+        if model.flat is not None:  # a start that is unknown stays so
+            learn = tuple(name for name in learn if name not in ("m0", "P0"))
         if all(np.isnan(part).all() for part in parts):
             raise ModelError("y has no observed value.")
         history: list[float] = []
         self.converged_ = False
         for _ in range(self.max_iter):
-            found = [_smoothed(model, part) for part in parts]
+            found = _all_smoothed(model, parts)
             history.append(sum(part.log_likelihood for part in found))
             if len(history) > 1 and history[-1] - history[-2] < self.tol:
                 self.converged_ = True
                 break
-            model = maximized(model, moments_of(model, parts, found), tuple(self.learn))
-        self.A_, self.Q_, self.H_, self.R_, self.m0_, self.P0_ = (getattr(model, name) for name in _NAMES)
+            model = maximized(model, moments_of(model, parts, found), learn)
+        self.A_, self.Q_, self.H_, self.R_, self.m0_ = (getattr(model, name) for name in _NAMES[:-1])
+        self.P0_ = model.wide_P0
         self.history_, self.n_iter_ = np.array(history), len(history)
         return self
 
@@ -276,83 +250,16 @@ class KalmanFilter(BaseEstimator):
         return tags
 
 
-# --- one series (T, o) under a checked model --------------------------------------------------------------------------
-
-
-def _filtered(
-    model: Model,
-    y: FloatArray,
-    start: tuple[FloatArray, FloatArray] | None = None,
-    *,
-    shift: FloatArray | None = None,
-    rooted: bool = False,
-) -> FilteredStates:
-    T, s = len(y), model.n_states
-    m0, P0 = (model.m0, model.P0) if start is None else start
-    means, pred_means, logs = np.empty((T, s)), np.empty((T, s)), np.empty(T)
-    covs, pred_covs = np.empty((T, s, s)), np.empty((T, s, s))
-    if rooted or model.varying or shift is not None:
-        done = rooted_filter(model, y, m0, P0, shift, means, covs, pred_means, pred_covs, logs)
-    else:
-        same = np.zeros(T, dtype=np.int64)
-        done = kalman_filter(
-            model.A[None], model.Q[None], same, model.H, model.R[None], same, y, m0, P0,
-            means, covs, pred_means, pred_covs, logs,
-        )  # fmt: skip
-    if done < T:
-        raise ModelError(
-            f"the covariance of the observation at step {done} is not positive definite: R and H P Hᵀ leave a "
-            f"direction without noise. What helps: a positive definite R."
-        )
-    if model.burn:
-        seen = np.cumsum((~np.isnan(y)).sum(axis=1))
-        logs[: int(np.searchsorted(seen, model.burn)) + 1] = 0.0
-    return FilteredStates(means, covs, pred_means, pred_covs, logs)
-
-
-def _smoothed(model: Model, y: FloatArray, *, shift: FloatArray | None = None, rooted: bool = False) -> SmoothedStates:
-    plain = not (rooted or model.varying or shift is not None)
-    settled = _settled(model, y) if plain else None
-    if settled is not None:
-        found = settled.smooth(y)
-        stacks = {"covariances": found.covariances, "cross_covariances": found.cross}
-        return SettledSmoothed(stacks, {"means": found.means, "log_likelihood": found.log_likelihood})
-    seen = _filtered(model, y, shift=shift, rooted=rooted)
-    means, covs = np.empty_like(seen.means), np.empty_like(seen.covariances)
-    gains = np.empty((len(y), model.n_states, model.n_states))
-    A, at = stacked(model.A, len(y))
-    rts_smoother(
-        A, at, seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances,
-        means, covs, gains,
-    )  # fmt: skip
-    return SmoothedStates(means, covs, gains[:-1] @ covs[1:], seen.log_likelihood)
-
-
-def _settled(model: Model, y: FloatArray) -> Settled | None:
-    """The constant gain of a long series without gaps, when its covariances settle within the first steps."""
-    if len(y) < 2 * _FIRST or np.isnan(y).any():
-        return None
-    return Settled.of(model, _filtered(model, y[:_FIRST]))
-
-
-def _log_likelihood(model: Model, y: FloatArray) -> float:
-    """Block after block, so that a long series needs no memory for its covariances."""
-    settled = _settled(model, y)
-    if settled is not None:
-        return settled.log_likelihood(y)
-    total, start = 0.0, (model.m0, model.P0)
-    for first in range(0, len(y), _BLOCK):
-        try:
-            seen = _filtered(model, y[first : first + _BLOCK], start)
-        except ModelError as error:
-            raise ModelError(f"in the steps from {first}: {error}") from None
-        total += seen.log_likelihood
-        start = model.A @ seen.means[-1], model.A @ seen.covariances[-1] @ model.A.T + model.Q
-    return total
-
-
 def _many(y: Any, n_outputs: int) -> list[FloatArray]:
     """A list of series: of arrays, or the one series that y is."""
     if isinstance(y, (list, tuple)) and len(y) and all(isinstance(part, np.ndarray) and part.ndim for part in y):
         return [series_of(part, n_outputs) for part in y]
     return [series_of(y, n_outputs)]
+
+
+def _all_smoothed(model: Model, parts: list[FloatArray]) -> list[SmoothedStates]:
+    """Every series; an error where one leaves a state open."""
+    found = [smoothed(model, part, None) for part in parts]
+    if model.flat is not None and any(not np.isfinite(part.covariances).all() for part in found):
+        raise ModelError("y does not determine its first state. What helps: longer series, or a given P0.")
+    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, Self
@@ -10,9 +11,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph.exceptions import ModelError
+from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.sequences._reading import check_count
 from gramgraph.sequences._state_space import series_of
+from gramgraph.sequences._variances import ScalarLikelihood, Top, highest
 from gramgraph.sequences.kalman import Forecast, KalmanFilter
 from gramgraph.typing import FloatArray
 
@@ -132,11 +134,13 @@ class Regression(Piece):
 class StructuralModel(BaseEstimator):
     """y_t = Σ of its pieces + N(0, σ²), with every variance learned by maximum likelihood.
 
-    Pieces are added up: `Trend() + Season(12) + Regression(2)`. The start is diffuse. The gradient of the likelihood in
-    the log variances comes from one smoothing pass; L-BFGS then needs a few dozen passes of O(T s³).
+    Pieces are added up: `Trend() + Season(12) + Regression(2)`. The start is unknown, and the likelihood that of Durbin
+    and Koopman (`KalmanFilter(P0="diffuse")`): a shift of y changes nothing where there is a level, and c · y has c²
+    times the variances. The climb begins at several patterns of variances and ends where none leads up; a variance that
+    adds nothing is 0. It takes about a hundred passes of O(T s²), forward and back.
 
-    Attributes after `fit`: `variances_` (name → variance, "noise" that of the observations), `filter_` (the
-    `KalmanFilter`), `log_likelihood_`, `converged_`.
+    `max_iter` limits the steps of each climb. Attributes after `fit`: `variances_` (name → variance, "noise" that of
+    the observations), `filter_` (the `KalmanFilter`), `log_likelihood_`, `converged_` (whether it is a maximum).
 
     >>> t = np.arange(60)
     >>> y = 0.5 * t + np.where(t % 4 == 0, 3.0, -1.0) + 0.1 * np.cos(17.0 * t)
@@ -202,71 +206,59 @@ class StructuralModel(BaseEstimator):
             at += n
         return H
 
-    def _filter(self, log_variances: FloatArray, H: FloatArray, P0: FloatArray) -> KalmanFilter:
+    def _filter(self, variances: FloatArray, H: FloatArray) -> KalmanFilter:
+        """The state space with these variances, (noise, those of the pieces), and an unknown start."""
         A, _, noises, _ = self._layout()
         Q = np.zeros((len(A), len(A)))
-        for value, (_, state) in zip(np.exp(log_variances[1:]), noises, strict=True):
+        for value, (_, state) in zip(variances[1:], noises, strict=True):
             Q[state, state] = value
-        return KalmanFilter(A, Q, H, np.exp(log_variances[:1])[None], None, P0, form="square_root")
+        return KalmanFilter(A, Q, H, variances[:1, None], None, "diffuse", form="square_root")
 
     # ------------------------------------------------------------------------------------------- learning
 
     def fit(self, y: Any, X: Any = None) -> Self:
         """Learn the variances; NaN entries of y were not observed."""
-        from scipy.optimize import minimize
-
+        check_count("max_iter", self.max_iter)
         y = series_of(y, 1)
         A, _, noises, _ = self._layout()
         H = self._rows(len(y), X)
         s = len(A)
         if np.count_nonzero(~np.isnan(y)) <= s:
             raise ModelError(f"y needs more than {s} observed values: the model has {s} states.")
-        scale = max(float(np.nanvar(y)), 1e-12 * max(float(np.nanmean(y * y)), 1e-300))
-        P0 = 1e7 * max(scale, float(np.nanmean(y * y))) * np.eye(s)
-        seen = np.cumsum(~np.isnan(y[:, 0]))
-        burn = int(np.searchsorted(seen, s))  # what tells where the series starts does not count
-
-        def objective(z: FloatArray) -> tuple[float, FloatArray]:
-            model = self._filter(z, H, P0)
-            logs = model.filter(y).log_likelihoods
-            return -float(logs[burn + 1 :].sum()), -self._gradient(model, y, z, burn)
-
-        start = np.full(1 + len(noises), np.log(scale) - 3.0)
-        limits = [(np.log(scale) - 25.0, np.log(scale) + 5.0)] * len(start)
-        found = minimize(
-            objective, start, jac=True, method="L-BFGS-B", bounds=limits, options={"maxiter": self.max_iter}
+        free = any(isinstance(piece, (Level, Trend)) for piece in self.pieces)  # a shift of y changes the level alone
+        middle = float(np.nanmean(y)) if free else 0.0
+        scale = float(np.sqrt(np.nanmean((y - middle) ** 2))) or 1.0
+        likelihood = ScalarLikelihood(
+            A, np.ascontiguousarray(H.reshape(-1, s)), tuple(state for _, state in noises), (y[:, 0] - middle) / scale
         )
-        self.variances_ = dict(zip(["noise", *(name for name, _ in noises)], np.exp(found.x).tolist(), strict=True))
-        self.filter_ = self._filter(found.x, H, P0)
-        self.log_likelihood_, self.converged_ = -float(found.fun), bool(found.success)
-        self._y, self._X = y, X
+        top = self._top(likelihood, s)
+        variances = top.variances * scale**2
+        self.variances_ = dict(zip(["noise", *(name for name, _ in noises)], variances.tolist(), strict=True))
+        self.filter_ = self._filter(variances, H)
+        self.log_likelihood_ = top.log_likelihood - likelihood.n_counted * float(np.log(scale))
+        self.converged_ = top.converged
+        self._y, self._X = y, None if X is None else np.array(X, dtype=np.float64)
         return self
 
-    def _gradient(self, model: KalmanFilter, y: FloatArray, z: FloatArray, burn: int) -> FloatArray:
-        """∂ log p(y after the start | start) / ∂ log variances: Fisher's identity on all less that on the start."""
-        total = self._score(model, y, z)
-        return total - self._score(model, y[: burn + 1], z)
-
-    def _score(self, model: KalmanFilter, y: FloatArray, z: FloatArray) -> FloatArray:
-        H = model.H if model.H.ndim == 2 else model.H[: len(y)]
-        part = KalmanFilter(model.A, model.Q, H, model.R, None, model.P0, form="square_root")
-        found = part.smooth(y)
-        m, P = found.means, found.covariances
-        rows = H if H.ndim == 2 else H[:, 0]
-        rows = np.broadcast_to(rows, m.shape)
-        shown = ~np.isnan(y[:, 0])
-        gap = (y[:, 0] - np.einsum("ts,ts->t", rows, m))[shown]
-        spread = np.einsum("ts,tsr,tr->t", rows, P, rows)[shown]
-        noise = float(np.exp(z[0]))
-        out = [0.5 * (float((gap**2 + spread).sum()) / noise - shown.sum())]
-        A, _, noises, _ = self._layout()
-        for value, (_, state) in zip(np.exp(z[1:]), noises, strict=True):
-            a = A[state]
-            step = m[1:, state] - m[:-1] @ a
-            cross = np.einsum("ts,s->t", found.cross_covariances[:, :, state], a)
-            second = step**2 + P[1:, state, state] - 2.0 * cross + np.einsum("s,tsr,r->t", a, P[:-1], a)
-            out.append(0.5 * (float(second.sum()) / float(value) - len(step)))
-        return np.array(out)
+    def _top(self, likelihood: ScalarLikelihood, s: int) -> Top:
+        """The highest likelihood; a series that the pieces follow exactly has none, and gets hardly any noise."""
+        even = np.ones(1 + len(likelihood.driven))
+        value, variances = likelihood.at_best_scale(even)
+        if likelihood.n_closed < s:
+            raise ModelError(
+                "y and X do not determine the pieces: columns of X, or pieces, say the same at every observed step. "
+                "What helps: leave one of them out."
+            )
+        if not np.isfinite(value) or float(variances[0]) < 1e-24:
+            warnings.warn(
+                "the pieces follow y exactly: its variances have no maximum likelihood, and the noise is set to a "
+                "share of 1e-10 of y.",
+                ModelWarning,
+                stacklevel=3,
+            )
+            variances = np.where(np.arange(len(even)) == 0, 1e-20, 0.0)
+            return Top(variances, likelihood.value(variances), False)
+        return highest(likelihood, self.max_iter)
 
     # ------------------------------------------------------------------------------------------- questions
 

@@ -1,0 +1,163 @@
+"""Filter, smoother and likelihood of one series (T, o) under a checked model, in every form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gramgraph._numerics.kalman import kalman_filter, rts_smoother
+from gramgraph.exceptions import ModelError
+from gramgraph.sequences._diffuse import Belief, Head, backward, open_start
+from gramgraph.sequences._information import information_filter, information_smoother
+from gramgraph.sequences._kalman_states import FilteredStates, SettledFiltered, SettledSmoothed, SmoothedStates
+from gramgraph.sequences._settled import Settled
+from gramgraph.sequences._square_root import rooted_filter, stacked
+from gramgraph.sequences._state_space import Model
+from gramgraph.typing import FloatArray
+
+__all__ = ["filtered", "log_likelihood_of", "settled_from", "smoothed"]
+
+_BLOCK = 4096
+_FIRST = 256  # steps in which covariances should settle
+
+
+def filtered(model: Model, y: FloatArray, shift: FloatArray | None, form: str = "covariance") -> FilteredStates:
+    """Moments given the observations so far; `shift` (T, s) is added to every move."""
+    if model.flat is not None:
+        head, rest = open_start(model, y, shift)
+        return _after_head(head, None if rest is None else filtered(rest, *_from(len(head.logs), y, shift), form))
+    if form == "information":
+        return FilteredStates(*information_filter(model, y, shift))
+    rooted = form == "square_root"
+    settled = None if rooted or model.varying or shift is not None else settled_from(model, y)
+    if settled is None:
+        return _step_by_step(model, y, shift=shift, rooted=rooted)
+    found = settled.filter(y)._asdict()
+    stacks = {name: found.pop(name) for name in ("covariances", "predicted_covariances")}
+    return SettledFiltered(stacks, found)
+
+
+def smoothed(model: Model, y: FloatArray, shift: FloatArray | None, form: str = "covariance") -> SmoothedStates:
+    """Moments given all observations."""
+    if model.flat is not None:
+        head, rest = open_start(model, y, shift)
+        later = None if rest is None else smoothed(rest, *_from(len(head.logs), y, shift), form)
+        return _before_rest(model, head, rest, later)
+    if form == "information":
+        return SmoothedStates(*information_smoother(model, y, shift))
+    rooted = form == "square_root"
+    settled = None if rooted or model.varying or shift is not None else settled_from(model, y)
+    if settled is not None:
+        found = settled.smooth(y)
+        stacks = {"covariances": found.covariances, "cross_covariances": found.cross}
+        return SettledSmoothed(stacks, {"means": found.means, "log_likelihood": found.log_likelihood})
+    seen = _step_by_step(model, y, shift=shift, rooted=rooted)
+    means, covs = np.empty_like(seen.means), np.empty_like(seen.covariances)
+    gains = np.empty((len(y), model.n_states, model.n_states))
+    A, at = stacked(model.A, len(y))
+    rts_smoother(
+        A, at, seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances,
+        means, covs, gains,
+    )  # fmt: skip
+    return SmoothedStates(means, covs, gains[:-1] @ covs[1:], seen.log_likelihood)
+
+
+def log_likelihood_of(model: Model, y: FloatArray, shift: FloatArray | None, form: str = "covariance") -> float:
+    """log p(y): block after block, so that a long series needs no memory for its covariances."""
+    if model.flat is not None:
+        head, rest = open_start(model, y, shift)
+        first = float(head.logs.sum())
+        return first if rest is None else first + log_likelihood_of(rest, *_from(len(head.logs), y, shift), form)
+    if form == "information":
+        return float(information_filter(model, y, shift)[-1].sum())
+    if model.varying or shift is not None or form == "square_root":
+        return _step_by_step(model, y, shift=shift, rooted=True).log_likelihood
+    settled = settled_from(model, y)
+    if settled is not None:
+        return settled.log_likelihood(y)
+    total, start = 0.0, (model.m0, model.P0)
+    for first_row in range(0, len(y), _BLOCK):
+        try:
+            seen = _step_by_step(model, y[first_row : first_row + _BLOCK], start)
+        except ModelError as error:
+            raise ModelError(f"in the steps from {first_row}: {error}") from None
+        total += seen.log_likelihood
+        start = model.A @ seen.means[-1], model.A @ seen.covariances[-1] @ model.A.T + model.Q
+    return total
+
+
+def _from(n: int, y: FloatArray, shift: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
+    return y[n:], None if shift is None else shift[n:]
+
+
+def _after_head(head: Head, tail: FilteredStates | None) -> FilteredStates:
+    """The first steps and what came after them."""
+    means, covs, ahead, ahead_covs = head.moments()
+    if tail is None:
+        return FilteredStates(means, covs, ahead, ahead_covs, head.logs)
+    rows = {
+        "means": np.concatenate([means, tail.means]),
+        "predicted_means": np.concatenate([ahead, tail.predicted_means]),
+        "log_likelihoods": np.concatenate([head.logs, tail.log_likelihoods]),
+    }
+    first = {"covariances": covs, "predicted_covariances": ahead_covs}
+    if isinstance(tail, SettledFiltered):
+        return SettledFiltered({name: tail.stack(name).after(part) for name, part in first.items()}, rows)
+    return FilteredStates(**rows, **{name: np.concatenate([part, getattr(tail, name)]) for name, part in first.items()})
+
+
+def _before_rest(model: Model, head: Head, rest: Model | None, later: SmoothedStates | None) -> SmoothedStates:
+    """The first steps given what came after them, and that."""
+    s = model.n_states
+    last = None if later is None else Belief(later.means[0], later.covariances[0], np.zeros((s, 0)))
+    beliefs, cross = backward(model, head, rest, last)
+    moments = [belief.moments() for belief in beliefs]
+    means, covs = np.array([m for m, _ in moments]), np.array([P for _, P in moments])
+    total = float(head.logs.sum())
+    if later is None:
+        return SmoothedStates(means, covs, cross, total)
+    rows: dict[str, Any] = {
+        "means": np.concatenate([means, later.means]),
+        "log_likelihood": total + later.log_likelihood,
+    }
+    first = {"covariances": covs, "cross_covariances": cross}
+    if isinstance(later, SettledSmoothed):
+        return SettledSmoothed({name: later.stack(name).after(part) for name, part in first.items()}, rows)
+    rows |= {name: np.concatenate([part, getattr(later, name)]) for name, part in first.items()}
+    return SmoothedStates(**rows)
+
+
+def _step_by_step(
+    model: Model,
+    y: FloatArray,
+    start: tuple[FloatArray, FloatArray] | None = None,
+    *,
+    shift: FloatArray | None = None,
+    rooted: bool = False,
+) -> FilteredStates:
+    T, s = len(y), model.n_states
+    m0, P0 = (model.m0, model.P0) if start is None else start
+    means, pred_means, logs = np.empty((T, s)), np.empty((T, s)), np.empty(T)
+    covs, pred_covs = np.empty((T, s, s)), np.empty((T, s, s))
+    if rooted or model.varying or shift is not None:
+        done = rooted_filter(model, y, m0, P0, shift, means, covs, pred_means, pred_covs, logs)
+    else:
+        same = np.zeros(T, dtype=np.int64)
+        done = kalman_filter(
+            model.A[None], model.Q[None], same, model.H, model.R[None], same, y, m0, P0,
+            means, covs, pred_means, pred_covs, logs,
+        )  # fmt: skip
+    if done < T:
+        raise ModelError(
+            f"the covariance of the observation at step {done} is not positive definite: R and H P Hᵀ leave a "
+            f"direction without noise. What helps: a positive definite R."
+        )
+    return FilteredStates(means, covs, pred_means, pred_covs, logs)
+
+
+def settled_from(model: Model, y: FloatArray) -> Settled | None:
+    """The constant gain of a long series without gaps, when its covariances settle within the first steps."""
+    if len(y) < 2 * _FIRST or np.isnan(y).any():
+        return None
+    return Settled.of(model, _step_by_step(model, y[:_FIRST]))
