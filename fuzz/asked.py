@@ -153,7 +153,24 @@ def draw_cases(rng: np.random.Generator, world: World, rows: int, *, gaps: float
     names = [world.variables[i].name for i in columns]
     data = {name: [given.evidence.get(name) for given in meant] for name in names}
     frame = pd.DataFrame(data, index=range(rows), columns=names, dtype=object)
-    return frame, meant
+    return _dressed(rng, frame, world), meant
+
+
+def _dressed(rng: np.random.Generator, frame: Any, world: World) -> Any:
+    """The same cases as plain objects, as categories in an order of their own, or as a polars frame."""
+    sort = rng.random()
+    if sort < 0.6 or not len(frame.columns):
+        return frame
+    if sort < 0.85:
+        import pandas as pd
+
+        for name in frame.columns:
+            labels = rng.permutation(list(world.model.states(name))).tolist()
+            frame[name] = pd.Categorical(frame[name], categories=labels)
+        return frame
+    import polars as pl
+
+    return pl.DataFrame({name: pl.Series(name, frame[name].tolist(), dtype=pl.String) for name in frame.columns})
 
 
 def draw_targets(rng: np.random.Generator, world: World) -> tuple[Any, list[tuple[int, ...]]]:

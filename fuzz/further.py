@@ -322,6 +322,26 @@ def plans(rng: np.random.Generator, world: World, limits: Limits, reach: float) 
     yield Trial(f"plan({names}, given={given})", check, world.about)
 
 
+def divergence(rng: np.random.Generator, world: World, limits: Limits, reach: float) -> Iterator[Trial]:
+    """Σ p log(p / q) of a network and the same network with other tables."""
+    if not world.directed or limits.p_relative:
+        return
+    from gramgraph.engines.information import kl_divergence
+
+    other = world.model.random_tables(int(rng.integers(1 << 30)))
+
+    def check() -> None:
+        parts = []
+        for part, var in zip(world.parts, world.variables, strict=True):
+            parts.append((part[0], log(other.conditional(var.name).table())))
+        p, q = world.joint.logs, Joint(world.joint.sizes, parts).logs
+        inside = p > -np.inf
+        truth = float((np.exp(p[inside]) * (p[inside] - q[inside])).sum())
+        close(kl_divergence(world.model, other), truth, "kl_divergence", atol=1e-8, rtol=1e-9)
+
+    yield Trial("kl_divergence from other tables", check, world.about)
+
+
 def messages(rng: np.random.Generator, world: World, limits: Limits, reach: float) -> Iterator[Trial]:
     """Sum-product and max-sum, message by message, where the factor graph has no loops."""
     given = _hard_only(rng, world)
@@ -329,7 +349,7 @@ def messages(rng: np.random.Generator, world: World, limits: Limits, reach: floa
     def check() -> None:
         joint = world.joint.weighed(given.weights)
         try:
-            found = world.model.max_sum(given.evidence)
+            best = world.model.max_sum(given.evidence)
         except ImpossibleEvidenceError:
             if joint.best > -np.inf:
                 raise
@@ -338,7 +358,14 @@ def messages(rng: np.random.Generator, world: World, limits: Limits, reach: floa
             if "loop" in str(error) or "tree" in str(error):
                 return
             raise
-        limits.value(found.assignment.log_prob, joint.best, "max_sum")
+        limits.value(best.assignment.log_prob, joint.best, "max_sum")
+        sums = world.model.sum_product(given.evidence)
+        limits.evidence(sums.log_evidence, joint.log_z, "log p(e) of sum_product")
+        for i, var in enumerate(world.variables):
+            if i not in given.hard:
+                limits.belief(
+                    sums.belief(var.name).probabilities, joint.belief((i,)), f"p({var.name} | e) of sum_product"
+                )
 
     yield Trial(f"max_sum({given})", check, world.about)
 
@@ -352,5 +379,6 @@ RARE: tuple[Callable[..., Iterator[Trial]], ...] = (
     files,
     forms,
     plans,
+    divergence,
     messages,
 )

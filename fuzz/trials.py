@@ -22,6 +22,8 @@ KINDS: dict[str, str] = {
     "extreme": "fuzz.discrete:extreme",
     "soft": "fuzz.soft:trials",
     "approximate": "fuzz.approximate:trials",
+    "mixed": "fuzz.mixed:trials",
+    "sequences": "fuzz.sequences:trials",
 }
 
 
