@@ -49,6 +49,7 @@ class Given:
     virtual: dict[str, Any] = field(default_factory=dict)
     hard: dict[int, int] = field(default_factory=dict)
     weights: dict[int, np.ndarray] = field(default_factory=dict)  # hard evidence included
+    _truth: Joint | None = None
 
     def __str__(self) -> str:
         return f"{self.evidence}, virtual_evidence={self.virtual}" if self.virtual else f"{self.evidence}"
@@ -59,8 +60,10 @@ class Given:
         return {"virtual_evidence": self.virtual} if self.virtual else {}
 
     def truth(self, world: World) -> Joint:
-        """The joint with this evidence."""
-        return world.joint.weighed(self.weights)
+        """The joint with this evidence; made once, when all of it is there."""
+        if self._truth is None:
+            self._truth = world.joint.weighed(self.weights)
+        return self._truth
 
     def add(self, i: int, logs: np.ndarray) -> None:
         """Multiply weights onto variable `i`."""

@@ -123,9 +123,8 @@ def _virtual(world: World, given: Given) -> list[int]:
 
 def _rows(world: World, meant: list[Given], extra: Given) -> Iterator[tuple[int, Joint]]:
     """The joint of every case of a table."""
-    base = world.joint.weighed(extra.weights)
     for row, given in enumerate(meant):
-        yield row, base.weighed(given.weights)
+        yield row, given.truth(world).weighed(extra.weights) if extra.weights else given.truth(world)
 
 
 def _check_batch(

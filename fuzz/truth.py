@@ -7,6 +7,7 @@ Everything is a sum or a maximum over one array with an axis for each variable. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -40,6 +41,7 @@ class Joint:
         for scope, table in factors:
             logs = logs + self._spread(scope, table)
         self.logs = logs
+        self._beliefs: dict[tuple[int, ...], np.ndarray] = {}  # every engine is asked the same
 
     def _spread(self, scope: Sequence[int], table: np.ndarray) -> np.ndarray:
         """The table with an axis for every variable, in their order."""
@@ -57,7 +59,7 @@ class Joint:
             made.logs = made.logs + self._spread((i,), w)
         return made
 
-    @property
+    @cached_property
     def log_z(self) -> float:
         """log of the sum over everything: log p(evidence)."""
         return float(log_sum(self.logs))
@@ -70,9 +72,12 @@ class Joint:
 
     def belief(self, scope: Sequence[int]) -> np.ndarray:
         """p(scope | evidence)."""
-        return np.exp(self.log_belief(scope))
+        key = tuple(scope)
+        if key not in self._beliefs:
+            self._beliefs[key] = np.exp(self.log_belief(key))
+        return self._beliefs[key]
 
-    @property
+    @cached_property
     def best(self) -> float:
         """log of the largest entry."""
         return float(self.logs.max())
