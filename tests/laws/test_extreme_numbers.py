@@ -176,3 +176,31 @@ def test_potentials_may_reach_from_the_smallest_number_to_the_largest() -> None:
     assert net.log_evidence({"a": "no", "b": "yes"}) == pytest.approx(float(log_sum(logs[0, 1])), abs=1e-9)
     assert net.map_query({"b": "yes"}).log_prob == pytest.approx(float(logs[:, 1].max()), abs=1e-9)
     assert net.query("a", {"b": "yes"})["a"].probabilities.tolist() == [0.5, 0.5]
+
+
+@pytest.mark.parametrize("engine", ["search", "trws", "icm", "bp"])
+def test_searches_take_products_of_tiny_numbers(engine):
+    """Tables inside larger ones are merged before a search: their products must not become zeros."""
+    first = [[1.0, 1e-200], [1e-210, 1e-190], [0.0, 0.0]]
+    second = [[0.0, 1e-200], [1e-200, 1e-180], [1.0, 1.0]]
+    net = gg.MarkovNetwork([(("a", "b"), first), (("c", "a", "b"), [second, second]), (("b",), [1e-250, 1.0])])
+    best = net.map_query(engine=engine)
+    with np.errstate(divide="ignore"):
+        logs = np.log(first) + np.log(second) + np.log([1e-250, 1.0])
+    at = tuple(net.states(name).index(best.assignment[name]) for name in "ab")
+    assert best.log_prob == pytest.approx(float(logs[at]), rel=1e-12)
+    assert best.bound >= logs.max() - 1e-8
+
+
+@pytest.mark.parametrize("engine", ["search", "trws", "icm", "bp"])
+def test_searches_tell_what_their_assignment_is_worth_under_wide_likelihoods(engine):
+    net = gg.BayesianNetwork("a -> b", cpds={"a": [0.0, 1.0], "b": [[0.5, 0.5], [1.0, 0.0]]})
+    best = net.map_query(virtual_evidence={"b": [1e-300, 1e300]}, engine=engine)
+    assert best.log_prob == pytest.approx(float(np.log(1e-300)), rel=1e-12)
+
+
+def test_information_about_improbable_states_is_finite():
+    net = gg.BayesianNetwork("a -> b", cpds={"a": [1e-200, 1.0], "b": [[1e-90, 1.0], [1e-200, 1.0]]})
+    with np.errstate(all="raise", under="ignore"):
+        found = net.mutual_information("a", "b")
+    assert 0.0 <= found < 1e-150

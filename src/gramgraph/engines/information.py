@@ -52,10 +52,12 @@ def mutual_information(
         )
     table = _joint(model, question, (*left, *right))
     p = table.reshape(int(np.prod(table.shape[: len(left)], dtype=np.int64)), -1)
-    outer = p.sum(axis=1, keepdims=True) * p.sum(axis=0, keepdims=True)
+    row, column = np.broadcast_arrays(p.sum(axis=1, keepdims=True), p.sum(axis=0, keepdims=True))
+    # Σ p log(p / p_a / p_b) rather than three entropies: near independence nothing cancels. The product p_a p_b of
+    # tiny numbers could be zero; p / p_a is p(b | a), of ordinary size.
     inside = p > 0.0
-    # Σ p log(p / (p_a p_b)) rather than three entropies: near independence nothing cancels.
-    return max(float((p[inside] * np.log(p[inside] / outer[inside])).sum()), 0.0) / _unit(base)
+    ratios = p[inside] / row[inside] / column[inside]
+    return max(float((p[inside] * np.log(ratios)).sum()), 0.0) / _unit(base)
 
 
 def most_informative(

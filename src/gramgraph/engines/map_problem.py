@@ -16,7 +16,16 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["FORBIDDEN", "Found", "MapProblem", "all_cases", "cases_of", "possible_states_of"]
+__all__ = [
+    "FORBIDDEN",
+    "Found",
+    "MapProblem",
+    "all_cases",
+    "cases_of",
+    "lost_weight",
+    "possible_states_of",
+    "values_of",
+]
 
 #: What a zero counts in logarithms at most. It is above minus infinity, so that bounds hold; `MapProblem.forbidden` is
 #: below what all tables together can regain.
@@ -55,14 +64,17 @@ class MapProblem:
         """The problem of the factors of one case; None when their zeros leave some variable no state."""
         from gramgraph.engines.tree_reweighted import merged
 
-        part = merged(cases, part)
+        # Products of small numbers would be zeros: tables are multiplied as logarithms.
+        with np.errstate(divide="ignore"):
+            in_logs = part._replace(values=np.log(part.values), unary=np.log(part.unary))
+        in_logs = merged(cases, in_logs, logarithms=True)
+        part = in_logs._replace(values=values_of(in_logs.values), unary=values_of(in_logs.unary))
         unary = possible_states_of(cases, part)
         if unary is None:
             return None
         part = part._replace(unary=unary)
-        with np.errstate(divide="ignore"):
-            logs, log_unary = np.log(part.values), np.log(unary)
-        return cls.of_logs(cases, part, observed, part.constant + cases.low.log_scale, logs, log_unary)
+        log_unary = np.where(unary > 0, in_logs.unary, -np.inf)
+        return cls.of_logs(cases, part, observed, part.constant + cases.low.log_scale, in_logs.values, log_unary)
 
     @classmethod
     def of_logs(
@@ -127,7 +139,8 @@ class MapProblem:
             part.scope_ptr, part.scope_idx, part.value_ptr, part.values, self.sizes, part.unary, self.cases.unary_ptr,
             part.active, state,
         )  # fmt: skip
-        return float(worth) + self.constant
+        # The values tell zeros from the rest, but the smallest are raised to be no zeros: the logarithms are exact.
+        return -np.inf if worth == -np.inf else self.value(state) + self.constant
 
     def found(self, state: Array, bound: float = np.inf) -> Found:
         """The assignment with its logarithm; `bound` is on the sum of terms."""
@@ -149,6 +162,19 @@ def possible_states_of(cases: Cases, part: Sliced) -> FloatArray | None:
         at = cases.unary_ptr[v]
         unary[at : at + cases.low.sizes[v]][to_var[part.msg_ptr[e] : part.msg_ptr[e + 1]] == 0] = 0.0
     return unary
+
+
+def values_of(logs: FloatArray) -> FloatArray:
+    """exp, zero only where the logarithm is minus infinity."""
+    return np.where(np.isneginf(logs), 0.0, np.exp(np.clip(logs, -600.0, 600.0)))
+
+
+def lost_weight(question: Question, case: int, state: Array) -> float:
+    """What the likelihoods at the state are below the least number that stands for them in `likelihoods`, in logs."""
+    if not question.log_likelihoods:
+        return 0.0
+    logs, weights = question.soft_logs(case), question.soft_weights(case)
+    return sum(float(logs[v][state[v]] - np.log(weights[v][state[v]])) for v, _ in question.log_likelihoods)
 
 
 def _spread(logs: FloatArray, ptr: IntArray) -> float:
@@ -179,5 +205,8 @@ def all_cases(model: GraphicalModel, question: Question, solve: Any) -> tuple[In
             found = solve(problem)
             if found.bound == -np.inf:  # proved to be impossible
                 continue
-            codes[case], best[case], bound[case] = found.state[: len(model)], found.log_prob, found.bound
+            value = found.log_prob
+            if value > -np.inf:
+                value += lost_weight(question, case, found.state)
+            codes[case], best[case], bound[case] = found.state[: len(model)], value, found.bound
     return codes, best, bound

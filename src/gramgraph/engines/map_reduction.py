@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.engines.map_problem import MapProblem, possible_states_of
+from gramgraph.engines.map_problem import MapProblem, possible_states_of, values_of
 from gramgraph.engines.mean_field import Sliced
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -220,8 +220,8 @@ def _problem(
     at = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     cases = replace(problem.cases, low=low, unary_ptr=at)
     part = Sliced(
-        ptr, idx, value_ptr, _values(logs), 0.0, _values(log_unary), active, var_ptr, var_edge, factor_of_edges(ptr),
-        message_places(idx, sizes),
+        ptr, idx, value_ptr, values_of(logs), 0.0, values_of(log_unary), active, var_ptr, var_edge,
+        factor_of_edges(ptr), message_places(idx, sizes),
     )  # fmt: skip
     possible = possible_states_of(cases, part)
     if possible is None:
@@ -233,8 +233,3 @@ def _problem(
 
 def _joined(parts: list[Any]) -> FloatArray:
     return np.concatenate(parts) if parts else np.zeros(0)
-
-
-def _values(logs: FloatArray) -> FloatArray:
-    """exp, zero only where the logarithm is minus infinity."""
-    return np.where(np.isneginf(logs), 0.0, np.exp(np.clip(logs, -600.0, 600.0)))

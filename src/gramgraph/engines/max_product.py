@@ -10,6 +10,7 @@ import numpy as np
 from gramgraph.compile.question import Question
 from gramgraph.engines.approximate import Cases
 from gramgraph.engines.belief_propagation import RESIDUAL, SEQUENTIAL
+from gramgraph.engines.map_problem import lost_weight
 from gramgraph.engines.mean_field import Sliced, slice_case
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
@@ -52,6 +53,7 @@ def max_product(model: GraphicalModel, question: Question) -> tuple[IntArray, Fl
         if large and (spins := _as_spins(part, cases.low.sizes)) is not None:
             state, value = _best_spins(cases, part, case, *spins)
             codes[case], best[case] = state[: len(model)], value + part.constant + cases.low.log_scale
+            best[case] += lost_weight(question, case, state)
             continue
         schedules = (SEQUENTIAL,) if large else (SEQUENTIAL, RESIDUAL)
         found = [_one(cases, part, case, schedule) for schedule in schedules]
@@ -65,6 +67,7 @@ def max_product(model: GraphicalModel, question: Question) -> tuple[IntArray, Fl
                 + (f" (case {case})" if question.batched else "")
             )
         codes[case], best[case] = state[: len(model)], value + part.constant + cases.low.log_scale
+        best[case] += lost_weight(question, case, state)
     return codes, best
 
 

@@ -101,15 +101,16 @@ def _run(
     return cases, beliefs, log_z, details
 
 
-def merged(cases: Cases, part: Sliced) -> Sliced:
+def merged(cases: Cases, part: Sliced, *, logarithms: bool = False) -> Sliced:
     """The same product with each factor inside a larger one multiplied into it, and single variables into unaries.
 
-    Fewer factors in the way of each other make heavier forests, hence a lower bound.
+    Fewer factors in the way of each other make heavier forests, hence a lower bound. With `logarithms`, values and
+    unaries are logarithms, which are added.
     """
     from gramgraph._numerics.loopy import edges_of, factor_of_edges
     from gramgraph._numerics.loopy_run import message_places
 
-    sizes = cases.low.sizes
+    sizes, combine = cases.low.sizes, np.add if logarithms else np.multiply
     unary = part.unary.copy()
     count = np.diff(part.scope_ptr)
     scopes: list[tuple[int, ...]] = []
@@ -120,7 +121,8 @@ def merged(cases: Cases, part: Sliced) -> Sliced:
         table = part.values[part.value_ptr[f] : part.value_ptr[f + 1]].reshape([int(sizes[v]) for v in scope])
         if len(scope) == 1:
             at = cases.unary_ptr[scope[0]]
-            unary[at : at + len(table)] *= table
+            own = unary[at : at + len(table)]
+            combine(own, table, out=own)
             continue
         members = set(scope)
         rarest = min(scope, key=lambda v: len(homes.get(v, ())))
@@ -133,7 +135,7 @@ def merged(cases: Cases, part: Sliced) -> Sliced:
         else:
             order = [scope.index(v) for v in scopes[host] if v in members]
             shape = [int(sizes[v]) if v in members else 1 for v in scopes[host]]
-            tables[host] = tables[host] * table.transpose(order).reshape(shape)
+            tables[host] = combine(tables[host], table.transpose(order).reshape(shape))
     ptr = np.concatenate([[0], np.cumsum([len(s) for s in scopes])]).astype(np.int64)
     idx = np.array([v for scope in scopes for v in scope], np.int64)
     value_ptr = np.concatenate([[0], np.cumsum([t.size for t in tables])]).astype(np.int64)
