@@ -67,10 +67,11 @@ def test_sigma_points_have_the_moments_of_polynomials() -> None:
     want = [m[0] ** 2 * m[1] + P[0, 0] * m[1] + 2 * m[0] * P[0, 1], m[1] ** 2 + P[1, 1]]
     for kind in (UnscentedKalmanFilter, CubatureKalmanFilter):
         rule = kind(cubic, cubic, np.eye(2), np.eye(2), m, P, vectorized=True)
-        mean, _, _ = rule._moments(cubic, m, P, "f")
+        mean, _, _ = rule._moments(rule._checked().move(), m, P, np.zeros(0, np.int64))
         np.testing.assert_allclose(mean, want, atol=1e-12)
     flat = ExtendedKalmanFilter(cubic, cubic, np.eye(2), np.eye(2), m, P, vectorized=True)
-    np.testing.assert_allclose(flat._moments(cubic, m, P, "f")[0], [m[0] ** 2 * m[1], m[1] ** 2], atol=1e-12)
+    mean, _, _ = flat._moments(flat._checked().move(), m, P, np.zeros(0, np.int64))
+    np.testing.assert_allclose(mean, [m[0] ** 2 * m[1], m[1] ** 2], atol=1e-12)
 
 
 def test_given_jacobians_are_the_differences() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,11 +9,13 @@ from sklearn.base import BaseEstimator
 
 from gramgraph._numerics.gaussian_root import root
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._nonlinear_model import NonlinearModel, controls_of
+from gramgraph.sequences._calling import check_call
+from gramgraph.sequences._circle import angles_of, mean_of, turned
+from gramgraph.sequences._nonlinear_model import NonlinearModel, RowFunction, controls_of
 from gramgraph.sequences._reading import one_row, saved_numbers
 from gramgraph.sequences._state_space import even, series_of, solved
 from gramgraph.sequences.kalman import FilteredStates, SmoothedStates
-from gramgraph.typing import FloatArray
+from gramgraph.typing import FloatArray, IntArray
 
 __all__ = [
     "CubatureKalmanFilter",
@@ -27,24 +28,18 @@ __all__ = [
 _LOG_2PI = float(np.log(2.0 * np.pi))
 #: (function of rows, moments of its argument) → mean and covariance of the value, and Cov(argument, value).
 Moments = tuple[FloatArray, FloatArray, FloatArray]
-Rows = Callable[[FloatArray], FloatArray]
 
 
 class GaussianFilter(BaseEstimator):
-    """x_t = f(x_{t−1}) + N(0, Q), y_t = h(x_t) + N(0, R), x_0 ~ N(m0, P0): every belief is kept as a Gaussian.
+    """What the Gaussian filters share: every belief is kept as a Gaussian.
 
-    What f and h do to a Gaussian is approximated; subclasses say how. Linear f and h give the Kalman filter.
-
-    Parameters
-    ----------
-    f, h : functions of a state (s,), or of many, (n, s), when `vectorized`; with `controls`, f(x, u)
-    Q, R : (s, s) and (o, o) covariances of the noise. m0, P0 : moments of the first state, that of y_0
-    vectorized : whether f and h take many states at once, one a row
-
-    y has shape (T,) or (T, o); NaN entries were not observed. A step costs O(s³ + o³) and the calls of f and h.
+    What f and h do to a Gaussian is approximated; subclasses say how.
     """
 
-    def __init__(self, f: Any, h: Any, Q: Any, R: Any, m0: Any, P0: Any, *, vectorized: bool = False) -> None:
+    def __init__(
+        self, f: Any, h: Any, Q: Any, R: Any, m0: Any, P0: Any, *, vectorized: bool = False, angles: Any = (),
+        y_angles: Any = (),
+    ) -> None:  # fmt: skip
         self.f = f
         self.h = h
         self.Q = Q
@@ -52,12 +47,17 @@ class GaussianFilter(BaseEstimator):
         self.m0 = m0
         self.P0 = P0
         self.vectorized = vectorized
+        self.angles = angles
+        self.y_angles = y_angles
 
-    def _moments(self, function: Rows, m: FloatArray, P: FloatArray, which: str) -> Moments:
+    def _moments(self, function: RowFunction, m: FloatArray, P: FloatArray, angles: IntArray) -> Moments:
         raise NotImplementedError
 
     def filter(self, y: Any, *, controls: Any = None) -> FilteredStates:
-        """States given the observations so far, and log p(y_t | y before t) under the Gaussian beliefs."""
+        """States given the observations so far, and log p(y_t | y before t) under the Gaussian beliefs.
+
+        controls[t] acts on the move from step t to the next, and on what is seen at t where h takes it.
+        """
         return self._filter(y, controls)[0]
 
     def log_likelihood(self, y: Any, *, controls: Any = None) -> float:
@@ -67,12 +67,14 @@ class GaussianFilter(BaseEstimator):
     def smooth(self, y: Any, *, controls: Any = None) -> SmoothedStates:
         """States given all observations: backward with the gain Cov(x_t, x_{t+1}) Cov(x_{t+1})⁻¹ of the filter."""
         seen, across = self._filter(y, controls)
+        angles = angles_of("angles", self.angles, seen.means.shape[1])
         means, covs = seen.means.copy(), seen.covariances.copy()
         cross = np.empty_like(across[1:])
         for t in range(len(means) - 2, -1, -1):
             predicted = seen.predicted_covariances[t + 1]
             gain = solved(predicted, across[t + 1])
-            means[t] += gain @ (means[t + 1] - seen.predicted_means[t + 1])
+            gap = turned(means[t + 1] - seen.predicted_means[t + 1], angles)
+            means[t] = turned(means[t] + gain @ gap, angles)
             covs[t] = even(covs[t] + gain @ (covs[t + 1] - predicted) @ gain.T)
             cross[t] = gain @ covs[t + 1]
         return SmoothedStates(means, covs, cross, seen.log_likelihood)
@@ -88,13 +90,19 @@ class GaussianFilter(BaseEstimator):
         return GaussianStream(self, self._checked(), state)
 
     def _checked(self) -> NonlinearModel:
-        return NonlinearModel.of(self.f, self.h, self.Q, self.R, self.m0, self.P0, self.vectorized)
+        parts = self.Q, self.R, self.m0, self.P0, self.vectorized, self.angles, self.y_angles
+        return NonlinearModel.of(self.f, self.h, *parts)
+
+    def _check_calls(self, model: NonlinearModel, controlled: bool) -> None:
+        """An error where a function cannot be called as it will be."""
+        model.check_calls(controlled)
 
     def _filter(self, y: Any, controls: Any) -> tuple[FilteredStates, FloatArray]:
         """The filter, and Cov(x_{t−1}, x_t | y before t) at t."""
         model = self._checked()
         y = series_of(y, len(model.R))
-        u = controls_of(controls, len(y))
+        u = controls_of(controls, len(y), seen="h" if model.h_takes_control else "")
+        self._check_calls(model, u is not None)
         T, s = len(y), len(model.m0)
         means, ahead, logs = np.empty((T, s)), np.empty((T, s)), np.zeros(T)
         covs, ahead_covs, across = (np.empty((T, s, s)) for _ in range(3))
@@ -104,24 +112,24 @@ class GaussianFilter(BaseEstimator):
             if t:
                 m, P, across[t] = self._move(model, None if u is None else u[t - 1], m, P)
             ahead[t], ahead_covs[t] = m, P
-            m, P, logs[t] = self._update(model, y[t], m, P, t)
+            m, P, logs[t] = self._update(model, y[t], None if u is None or t >= len(u) else u[t], m, P, t)
             means[t], covs[t] = m, P
         return FilteredStates(means, covs, ahead, ahead_covs, logs), across
 
     def _move(self, model: NonlinearModel, control: Any, m: FloatArray, P: FloatArray) -> Moments:
         """Moments of the next state, and Cov(this one, next)."""
-        m, P, across = self._moments(model.move(control), m, P, "f")
+        m, P, across = self._moments(model.move(control), m, P, model.angles)
         return m, P + model.Q, across
 
     def _update(
-        self, model: NonlinearModel, y: FloatArray, m: FloatArray, P: FloatArray, t: int
+        self, model: NonlinearModel, y: FloatArray, control: Any, m: FloatArray, P: FloatArray, t: int
     ) -> tuple[FloatArray, FloatArray, float]:
         """Moments after one observation, and its log probability."""
         shown = ~np.isnan(y)
         if not shown.any():
             return m, P, 0.0
-        middle, S, C = self._moments(model.look(), m, P, "h")
-        v = (y - middle)[shown]
+        middle, S, C = self._moments(model.look(control), m, P, model.y_angles)
+        v = turned(y - middle, model.y_angles)[shown]
         S, C = (S + model.R)[np.ix_(shown, shown)], C[:, shown]
         try:
             L = np.linalg.cholesky(S)
@@ -132,7 +140,7 @@ class GaussianFilter(BaseEstimator):
             ) from None
         z, W = np.linalg.solve(L, v), np.linalg.solve(L, C.T)
         log = -0.5 * (len(v) * _LOG_2PI + float(z @ z)) - float(np.log(np.diagonal(L)).sum())
-        return m + W.T @ z, even(P - W.T @ W), log
+        return turned(m + W.T @ z, model.angles), even(P - W.T @ W), log
 
 
 class GaussianStream:
@@ -146,6 +154,7 @@ class GaussianStream:
         self._parent, self._model = parent, model
         self._mean, self._covariance = model.m0, model.P0
         self.log_likelihood, self.steps = 0.0, 0
+        self._called: set[bool] = set()  # with and without controls, as far as checked
         if state is not None:
             mean, cov, self.log_likelihood, self.steps = saved_numbers(state, "mean", "covariance")
             if mean.shape != model.m0.shape or cov.shape != model.P0.shape:
@@ -172,31 +181,57 @@ class GaussianStream:
         """Cov[x | y so far], (s, s)."""
         return self._covariance.copy()
 
-    def update(self, y: Any, *, control: Any = None) -> FloatArray:
+    def update(self, y: Any, *, control: Any = None, now: Any = None) -> FloatArray:
         """Take the next observation (NaN or None where there is none) and return the mean of the state.
 
-        `control` acts on the move to this observation; the first has no move.
+        `control` acts on the move to this observation (the first has no move), `now` on what is seen at it, where h
+        takes a control.
         """
         row = one_row(y, len(self._model.R))[0]
-        m, P = self._mean, self._covariance
+        m, P, model = self._mean, self._covariance, self._model
+        self._check(control, now)
         if self.steps:
-            m, P, _ = self._parent._move(self._model, control, m, P)
-        m, P, log = self._parent._update(self._model, row, m, P, self.steps)
+            m, P, _ = self._parent._move(model, control, m, P)
+        m, P, log = self._parent._update(model, row, now, m, P, self.steps)
         self._mean, self._covariance = m, P
         self.log_likelihood += log
         self.steps += 1
         return m.copy()
 
+    def _check(self, control: Any, now: Any) -> None:
+        """That f and h can be called so; once each way."""
+        controlled = control is not None or now is not None
+        if self._model.h_takes_control and now is None:
+            raise ModelError("h takes the control of its step: update(y, control=…, now=…) gives it as `now`.")
+        if self.steps and controlled not in self._called:
+            self._parent._check_calls(self._model, controlled)
+            self._called.add(controlled)
+
 
 class ExtendedKalmanFilter(GaussianFilter):
-    """f and h are replaced by their tangents at the mean: exact to first order.
+    """x_t = f(x_{t−1}) + N(0, Q), y_t = h(x_t) + N(0, R): f and h are replaced by their tangents at the mean.
 
-    `f_jacobian` and `h_jacobian` give the matrices of derivatives, (s, s) and (o, s), at one state (and control);
-    without them they come from central differences, 2 s calls a step. The rest as in `GaussianFilter`.
+    Exact to first order; linear f and h give the Kalman filter.
+
+    Parameters
+    ----------
+    f, h : functions of a state (s,), or of many, (n, s), when `vectorized`. With `controls`, f(x, u) takes the control
+        of the step that it moves from, and h(x, u), if it has a second parameter, that of the step that it sees
+    Q, R : (s, s) and (o, o) covariances of the noise. m0, P0 : moments of the first state, that of y_0
+    vectorized : whether f and h take many states at once, one a row
+    angles, y_angles : places of the angles (in radians) among the numbers of a state and of an observation. Their
+        differences go the short way round, their means are on the circle, and states keep them between −π and π
+    f_jacobian, h_jacobian : the matrices of derivatives, (s, s) and (o, s), at one state (and control); without them
+        they come from central differences, 2 s calls a step
+
+    y has shape (T,) or (T, o); NaN entries were not observed. A step costs O(s³ + o³) and the calls of f and h.
 
     >>> ekf = ExtendedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
     >>> ekf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
     [1.071, 0.909]
+    >>> compass = ExtendedKalmanFilter(lambda x: x + 0.1, lambda x: x, 0.01, 0.01, 3.0, 0.1, angles=[0], y_angles=[0])
+    >>> compass.filter([3.1, -3.1]).means.ravel().round(2).tolist()
+    [3.09, -3.1]
     """
 
     def __init__(
@@ -211,21 +246,29 @@ class ExtendedKalmanFilter(GaussianFilter):
         f_jacobian: Any = None,
         h_jacobian: Any = None,
         vectorized: bool = False,
+        angles: Any = (),
+        y_angles: Any = (),
     ) -> None:
-        super().__init__(f, h, Q, R, m0, P0, vectorized=vectorized)
+        super().__init__(f, h, Q, R, m0, P0, vectorized=vectorized, angles=angles, y_angles=y_angles)
         self.f_jacobian = f_jacobian
         self.h_jacobian = h_jacobian
 
-    def _moments(self, function: Rows, m: FloatArray, P: FloatArray, which: str) -> Moments:
-        given = self.f_jacobian if which == "f" else self.h_jacobian
-        value = function(m[None])[0]
+    def _check_calls(self, model: NonlinearModel, controlled: bool) -> None:
+        super()._check_calls(model, controlled)
+        for name, given, more in (("f", self.f_jacobian, True), ("h", self.h_jacobian, model.h_takes_control)):
+            if given is not None:
+                check_call(f"{name}_jacobian", given, ("x", "u") if controlled and more else ("x",))
+
+    def _moments(self, function: RowFunction, m: FloatArray, P: FloatArray, angles: IntArray) -> Moments:
+        given = self.f_jacobian if function.name == "f" else self.h_jacobian
+        value = turned(function(m[None])[0], angles)
         if given is None:
-            J = _differences(function, m)
+            J = _differences(function, m, angles)
         else:
-            extra = getattr(function, "control", None)
-            J = np.asarray(given(m) if extra is None else given(m, extra), dtype=np.float64).reshape(len(value), -1)
+            J = np.asarray(given(m.copy(), *function.extra), dtype=np.float64).reshape(len(value), -1)
             if J.shape != (len(value), len(m)):
-                raise ModelError(f"{which}_jacobian must give shape {(len(value), len(m))}; it gives {J.shape}.")
+                wanted = (len(value), len(m))
+                raise ModelError(f"{function.name}_jacobian must give shape {wanted}; it gives {J.shape}.")
         C = P @ J.T
         return value, J @ C, C
 
@@ -239,7 +282,7 @@ class _SigmaPoints(GaussianFilter):
         """(squared distance of the points in standard deviations, weights for means, weights for covariances)."""
         raise NotImplementedError
 
-    def _moments(self, function: Rows, m: FloatArray, P: FloatArray, which: str) -> Moments:
+    def _moments(self, function: RowFunction, m: FloatArray, P: FloatArray, angles: IntArray) -> Moments:
         s = len(m)
         square, w, c = self._spread(s)
         steps = np.sqrt(square) * root(P).T
@@ -247,8 +290,8 @@ class _SigmaPoints(GaussianFilter):
         if not self._center:
             offsets, w, c = offsets[1:], w[1:], c[1:]
         values = function(m + offsets)
-        mean = w @ values
-        gaps = values - mean
+        mean = mean_of(values, w, angles)
+        gaps = turned(values - mean, angles)
         return mean, even((gaps * c[:, None]).T @ gaps), (offsets * c[:, None]).T @ gaps
 
 
@@ -257,7 +300,7 @@ class UnscentedKalmanFilter(_SigmaPoints):
 
     alpha, beta, kappa : spread of the points and weight of the middle one; the defaults are alpha = 1, beta = 0,
     kappa = max(3 − s, 0): up to s = 3 fourth moments along the axes are those of a Gaussian. A small alpha (1e-3)
-    stays close to the mean, as the extended filter does. The rest as in `GaussianFilter`.
+    stays close to the mean, as the extended filter does. The rest as in `ExtendedKalmanFilter`, derivatives aside.
 
     >>> ukf = UnscentedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
     >>> ukf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
@@ -279,8 +322,10 @@ class UnscentedKalmanFilter(_SigmaPoints):
         beta: float = 0.0,
         kappa: float | None = None,
         vectorized: bool = False,
+        angles: Any = (),
+        y_angles: Any = (),
     ) -> None:
-        super().__init__(f, h, Q, R, m0, P0, vectorized=vectorized)
+        super().__init__(f, h, Q, R, m0, P0, vectorized=vectorized, angles=angles, y_angles=y_angles)
         self.alpha = alpha
         self.beta = beta
         self.kappa = kappa
@@ -300,6 +345,8 @@ class UnscentedKalmanFilter(_SigmaPoints):
 class CubatureKalmanFilter(_SigmaPoints):
     """f and h at 2 s points of equal weight, √s standard deviations from the mean: covariances stay positive.
 
+    Parameters as in `ExtendedKalmanFilter`, derivatives aside.
+
     >>> ckf = CubatureKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
     >>> ckf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
     [1.036, 0.885]
@@ -312,9 +359,9 @@ class CubatureKalmanFilter(_SigmaPoints):
         return float(s), w, w
 
 
-def _differences(function: Rows, m: FloatArray) -> FloatArray:
+def _differences(function: RowFunction, m: FloatArray, angles: IntArray) -> FloatArray:
     """Central differences, (values, s)."""
     step = np.cbrt(np.finfo(float).eps) * np.maximum(np.abs(m), 1.0)
     values = function(np.concatenate([m + np.diag(step), m - np.diag(step)]))
     s = len(m)
-    return np.asarray((values[:s] - values[s:]).T / (2.0 * step))
+    return np.asarray(turned(values[:s] - values[s:], angles).T / (2.0 * step))

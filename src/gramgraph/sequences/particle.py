@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Self
 
 import numpy as np
 
 from gramgraph._numerics.gaussian_root import root
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
+from gramgraph.sequences._calling import CONTROLS, check_call, takes_more
+from gramgraph.sequences._circle import angles_of, mean_of, turned
 from gramgraph.sequences._nonlinear_model import NonlinearModel, controls_of
 from gramgraph.sequences._reading import (
     check_count,
@@ -20,6 +23,8 @@ from gramgraph.sequences._reading import (
     saved_numbers,
 )
 from gramgraph.typing import FloatArray, IntArray
+
+_TIMES = ("t", "time", "step")
 
 __all__ = ["ParticleFilter", "ParticleStates", "ParticleStream", "systematic"]
 
@@ -73,10 +78,13 @@ class ParticleFilter:
     ----------
     start : start(n, rng) draws n first states, (n, s) or (n,)
     move : move(x, rng), or move(x, rng, u) with controls, draws the next state of each row of x
-    weigh : weigh(y_t, x) gives log p(y_t | x) of each row, (n,)
-    log_move : log_move(new, x) gives log p(new | x) of each row of x for one state `new`; only `smooth` needs it
-    look_ahead : look_ahead(x) gives a likely next state of each row; with it the filter is auxiliary: particles whose
-        future fits the next observation are chosen before they move
+    weigh : weigh(y_t, x) gives log p(y_t | x) of each row, (n,); weigh(y_t, x, u) also takes the control of its step
+        (None without), and weigh(y_t, x, u, t), or one with a parameter `t`, how many observations came before
+    log_move : log_move(new, x), or log_move(new, x, u), gives log p(new | x) of each row of x for one state `new`; only
+        `smooth` needs it
+    look_ahead : look_ahead(x), or look_ahead(x, u), gives a likely next state of each row; with it the filter is
+        auxiliary: particles whose future fits the next observation are chosen before they move
+    angles : places of the angles (in radians) in a state: their means and gaps are those of the circle
     n_particles : draws; the error falls with their root
     resample_below : resample when fewer than this share of the particles count
 
@@ -110,10 +118,22 @@ class ParticleFilter:
         n_particles: int = 1000,
         resample_below: float = 0.5,
         random_state: Any = None,
+        angles: Any = (),
     ) -> None:
         for name, function in (("start", start), ("move", move), ("weigh", weigh)):
             if not callable(function):
                 raise ModelError(f"{name} must be a function; it is {function!r}.")
+        check_call("start", start, ("n", "rng"))
+        extra = ["t" if name in _TIMES else "u" for name in takes_more(weigh, 2, (*CONTROLS, *_TIMES))]
+        if extra == ["u", "u"]:
+            extra = ["u", "t"]  # whatever they are called
+        check_call("weigh", weigh, ("y", "x", *extra) if len(extra) <= 2 else ("y", "x", "u", "t"))
+        self._weigh_extra = tuple(extra)
+        for name, given, plain in (("log_move", log_move, ("new", "x")), ("look_ahead", look_ahead, ("x",))):
+            if given is not None:
+                check_call(name, given, (*plain, "u") if takes_more(given, len(plain)) else plain)
+        self._ahead_takes_control = look_ahead is not None and bool(takes_more(look_ahead, 1))
+        self.angles = angles
         if not 0.0 <= resample_below <= 1.0:
             raise ModelError(f"resample_below must lie between 0 and 1; it is {resample_below!r}.")
         self.start, self.move, self.weigh = start, move, weigh
@@ -125,31 +145,41 @@ class ParticleFilter:
     @classmethod
     def gaussian(
         cls, f: Any, h: Any, Q: Any, R: Any, m0: Any, P0: Any, *, vectorized: bool = False, auxiliary: bool = False,
-        **options: Any,
+        angles: Any = (), y_angles: Any = (), **options: Any,
     ) -> Self:  # fmt: skip
-        """x_t = f(x_{t−1}) + N(0, Q), y_t = h(x_t) + N(0, R), x_0 ~ N(m0, P0), as for the Gaussian filters."""
-        model = NonlinearModel.of(f, h, Q, R, m0, P0, vectorized)
+        """x_t = f(x_{t−1}) + N(0, Q), y_t = h(x_t) + N(0, R), x_0 ~ N(m0, P0), as for `ExtendedKalmanFilter`."""
+        model = NonlinearModel.of(f, h, Q, R, m0, P0, vectorized, angles, y_angles)
         first, noise = root(model.P0), root(model.Q)
         seen = _LogDensity(model.R, "R")
+        check = cache(model.check_calls)
 
         def start(n: int, rng: np.random.Generator) -> FloatArray:
             return np.asarray(model.m0 + rng.standard_normal((n, len(model.m0))) @ first.T)
 
         def move(x: FloatArray, rng: np.random.Generator, control: Any = None) -> FloatArray:
-            return model.move(control)(x) + rng.standard_normal(x.shape) @ noise.T
+            check(control is not None)
+            return turned(model.move(control)(x) + rng.standard_normal(x.shape) @ noise.T, model.angles)
 
-        def weigh(y: Any, x: FloatArray) -> FloatArray:
+        def weigh(y: Any, x: FloatArray, control: Any = None) -> FloatArray:
             y = numbers("an observation", y).reshape(-1)
             if len(y) != len(model.R):
                 raise ModelError(f"an observation has {len(model.R)} numbers; got {len(y)}.")
-            return seen(y - model.look()(x), ~np.isnan(y))
+            if model.h_takes_control:
+                check(control is not None)
+            return seen(turned(y - model.look(control)(x), model.y_angles), ~np.isnan(y))
 
-        def log_move(new: FloatArray, x: FloatArray) -> FloatArray:
+        def log_move(new: FloatArray, x: FloatArray, control: Any = None) -> FloatArray:
             moved = _LogDensity(model.Q, "Q")
-            return moved(new - model.move()(x), np.ones(len(new), np.bool_))
+            return moved(turned(new - model.move(control)(x), model.angles), np.ones(len(new), np.bool_))
 
-        ahead = model.move() if auxiliary else None
-        return cls(start, move, weigh, log_move=log_move, look_ahead=ahead, **options)
+        def ahead(x: FloatArray, control: Any = None) -> FloatArray:
+            return model.move(control)(x)
+
+        look_ahead = ahead if auxiliary else None
+        made = cls(start, move, weigh, log_move=log_move, look_ahead=look_ahead, angles=model.angles, **options)
+        if not model.h_takes_control:
+            made._weigh_extra = ()
+        return made
 
     def stream(self, *, state: dict[str, Any] | None = None) -> ParticleStream:
         """Take observations one at a time, in constant memory; `state` goes on where a stream was."""
@@ -162,13 +192,14 @@ class ParticleFilter:
         y = list(y)
         if not y:
             raise ModelError("y is empty; a series needs at least one observation (None where nothing was observed).")
-        u = controls_of(controls, len(y))
+        u = controls_of(controls, len(y), seen="weigh" if "u" in self._weigh_extra else "")
         stream = self.stream()
         rows: list[tuple[Any, ...]] = []
         kept: list[tuple[FloatArray, FloatArray]] = []
         for t, z in enumerate(y):
             before = stream.log_likelihood
-            stream.update(z, control=None if u is None or t == 0 else u[t - 1])
+            now = None if u is None or t >= len(u) else u[t]
+            stream.update(z, control=None if u is None or t == 0 else u[t - 1], now=now)
             rows.append((stream.mean, stream.covariance, stream.effective, stream.log_likelihood - before))
             if keep:
                 kept.append((stream.particles, stream.weights))
@@ -176,7 +207,7 @@ class ParticleFilter:
         x, w = (np.array(part) for part in zip(*kept, strict=True)) if keep else (None, None)
         return ParticleStates(means, covs, effective, logs, x, w)
 
-    def smooth(self, y: Any, n_trajectories: int = 100) -> FloatArray:
+    def smooth(self, y: Any, n_trajectories: int = 100, *, controls: Any = None) -> FloatArray:
         """Trajectories (n_trajectories, T, s) drawn from p(x_0 … x_T | y): backward through the particles.
 
         O(T · n_trajectories · n_particles); needs `log_move`.
@@ -184,7 +215,8 @@ class ParticleFilter:
         if self.log_move is None:
             raise ModelError("smooth needs log_move, the log density of a move.")
         n = check_count("n_trajectories", n_trajectories)
-        seen = self.filter(y, keep=True)
+        seen = self.filter(y, controls=controls, keep=True)
+        takes = bool(takes_more(self.log_move, 2))
         assert seen.particles is not None and seen.weights is not None
         rng = generator(self.random_state).spawn(1)[0]
         T, _, s = seen.particles.shape
@@ -193,8 +225,9 @@ class ParticleFilter:
         with np.errstate(divide="ignore"):
             logs = np.log(seen.weights)
         for t in range(T - 2, -1, -1):
+            extra = (None if controls is None else controls[t],) if takes else ()
             for i in range(n):
-                w = logs[t] + np.asarray(self.log_move(out[i, t + 1], seen.particles[t]), dtype=np.float64)
+                w = logs[t] + np.asarray(self.log_move(out[i, t + 1], seen.particles[t], *extra), dtype=np.float64)
                 w = np.exp(w - w.max())
                 out[i, t] = seen.particles[t, rng.choice(len(w), p=w / w.sum())]
         return out
@@ -214,6 +247,7 @@ class ParticleStream:
         self._w = np.full(model.n_particles, 1.0 / model.n_particles)
         self.log_likelihood, self.steps = 0.0, 0
         self.effective = float(model.n_particles)
+        self._called: set[int] = set()  # with and without controls, as far as checked
         if state is not None:
             x, w, effective, self.log_likelihood, self.steps = saved_numbers(
                 state, "particles", "weights", "effective", optional=("particles",)
@@ -251,37 +285,47 @@ class ParticleStream:
     @property
     def mean(self) -> FloatArray:
         """E[x | y so far], (s,)."""
-        return np.asarray(self._w @ self.particles)
+        x = self.particles
+        return mean_of(x, self._w, angles_of("angles", self._model.angles, x.shape[1]))
 
     @property
     def covariance(self) -> FloatArray:
         """Cov[x | y so far], (s, s)."""
-        gaps = self.particles - self.mean
+        x = self.particles
+        gaps = turned(x - self.mean, angles_of("angles", self._model.angles, x.shape[1]))
         return np.asarray((gaps * self._w[:, None]).T @ gaps)
 
-    def update(self, z: Any, *, control: Any = None) -> FloatArray:
-        """Take the next observation (None or NaN where there is none) and return the mean of the state."""
+    def update(self, z: Any, *, control: Any = None, now: Any = None) -> FloatArray:
+        """Take the next observation (None or NaN where there is none) and return the mean of the state.
+
+        `control` acts on the move to this observation (the first has no move), `now` on what is seen at it, where weigh
+        takes a control.
+        """
         place = self._rng.bit_generator.state
         try:
-            self._take(z, control)
+            self._take(z, control, now)
         except BaseException:  # whatever a function of the user raises: the stream stays as it was
             self._rng.bit_generator.state = place
             raise
         return self.mean
 
-    def _take(self, z: Any, control: Any) -> None:
+    def _take(self, z: Any, control: Any, now: Any) -> None:
         x, w = self._x, self._w
         gone = _missing(z)
         first = np.zeros(len(w))  # log p(z | look-ahead) that a particle was chosen by
         if x is None:
             x = _rows("start", self._model.start(len(w), self._rng), len(w))
         else:
-            x, w, first = self._chosen(x, w, None if gone else z)
+            x, w, first = self._chosen(x, w, None if gone else z, control, now)
             extra = () if control is None else (control,)
+            if len(extra) not in self._called:
+                hint = "" if extra else " What helps: controls, one a step."
+                check_call("move", self._model.move, ("x", "rng", "u")[: 2 + len(extra)], hint)
+                self._called.add(len(extra))
             x = _rows("move", self._model.move(x, self._rng, *extra), len(w))
         if not gone:
             with np.errstate(divide="ignore"):
-                logs = np.log(w) + self._weighed(z, x) - first
+                logs = np.log(w) + self._weighed(z, x, now) - first
             top = float(logs.max())
             if not np.isfinite(top):
                 raise ImpossibleEvidenceError(
@@ -297,12 +341,15 @@ class ParticleStream:
         self.effective = 1.0 / float(w @ w)
         self.steps += 1
 
-    def _chosen(self, x: FloatArray, w: FloatArray, z: Any) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _chosen(
+        self, x: FloatArray, w: FloatArray, z: Any, control: Any, now: Any
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """The particles that move: resampled when few count; for an auxiliary filter by what they look ahead to."""
         n, model = len(w), self._model
         nothing = np.zeros(n)
         if model.look_ahead is not None and z is not None:
-            hint = self._weighed(z, _rows("look_ahead", model.look_ahead(x), n))
+            extra = (control,) if model._ahead_takes_control else ()
+            hint = self._weighed(z, _rows("look_ahead", model.look_ahead(x, *extra), n), now)
             hint = np.where(np.isfinite(hint), hint, hint[np.isfinite(hint)].min(initial=0.0) - 50.0)
             both = w * np.exp(hint - hint.max())
             total = float(both.sum())
@@ -315,8 +362,9 @@ class ParticleStream:
             return x[systematic(w, n, self._rng.random())], np.full(n, 1.0 / n), nothing
         return x.copy(), w, nothing  # a move may work in place
 
-    def _weighed(self, z: Any, x: FloatArray) -> FloatArray:
-        logs = np.asarray(self._model.weigh(z, x), dtype=np.float64)
+    def _weighed(self, z: Any, x: FloatArray, now: Any) -> FloatArray:
+        extra = [now if name == "u" else self.steps for name in self._model._weigh_extra]
+        logs = np.asarray(self._model.weigh(z, x, *extra), dtype=np.float64)
         if logs.shape != (len(x),) or np.isnan(logs).any() or (logs == np.inf).any():
             raise ModelError(
                 f"weigh must give {len(x)} log probabilities, one a particle, finite or -inf; it gives "
