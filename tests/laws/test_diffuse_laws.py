@@ -47,7 +47,7 @@ def dense(model: KalmanFilter, y: np.ndarray, unknown: np.ndarray) -> tuple[floa
     return float(log), mean + X0 @ a + gain @ e, cov
 
 
-@settings(max_examples=30)
+@settings(max_examples=20)
 @given(st.integers(1, 3), st.integers(1, 2), st.integers(0, 10_000), st.sampled_from(FORMS), st.booleans())
 def test_an_unknown_start_is_least_squares(s: int, o: int, seed: int, form: str, part: bool) -> None:
     rng = np.random.default_rng(seed)
@@ -116,7 +116,7 @@ MODELS: dict[str, Any] = {
 }
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.sampled_from(sorted(MODELS)), st.integers(0, 10_000), st.sampled_from([-1e5, 1e3, 1e5]), st.floats(1e-4, 1e4))
 def test_shifts_and_scales_of_a_series(kind: str, seed: int, shift: float, factor: float) -> None:
     y = series(seed, 60)
@@ -131,7 +131,7 @@ def test_shifts_and_scales_of_a_series(kind: str, seed: int, shift: float, facto
     assert plain.filter_.log_likelihood(y) == pytest.approx(plain.log_likelihood_, abs=1e-7)
 
 
-@settings(max_examples=12)
+@settings(max_examples=8)
 @given(st.sampled_from(sorted(MODELS)), st.integers(0, 10_000))
 def test_no_variances_near_or_far_are_better(kind: str, seed: int) -> None:
     y = series(seed, 60)

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+import gramgraph as gg
 from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.sequences import KalmanFilter, Level, Regression, Season, StructuralModel, Trend
 from gramgraph.sequences._variances import ScalarLikelihood
@@ -156,6 +157,21 @@ def test_a_long_series_from_an_unknown_start() -> None:
     assert quick.log_likelihood(y) == pytest.approx(slow.log_likelihood(y), rel=1e-11)
 
 
+@pytest.mark.parametrize("form", ["covariance", "square_root"])
+def test_a_direction_that_the_move_forgets_stays_open(form) -> None:
+    """The second state at the start is lost before anything is seen: what follows does not depend on it."""
+    A = np.array([[1.0, 0.0], [0.0, 0.0]])
+    model = KalmanFilter(A, np.diag([0.5, 0.3]), [[1.0, 1.0]], 0.2, P0="diffuse", form=form)
+    y = np.array([np.nan, 1.0, 2.0, 0.5])
+    later = KalmanFilter(A, np.diag([0.5, 0.3]), [[1.0, 1.0]], 0.2, P0=np.diag([np.inf, 0.3]), form=form)
+    # known from the first step on: the level is open, and moved once
+    assert model.log_likelihood(y) == pytest.approx(later.log_likelihood(y[1:]), abs=1e-9)
+    found, want = model.smooth(y), later.smooth(y[1:])
+    np.testing.assert_allclose(found.means[1:], want.means, atol=1e-9)
+    np.testing.assert_allclose(found.covariances[1:], want.covariances, atol=1e-9)
+    assert np.isinf(found.covariances[0, 1, 1]) and np.isfinite(found.covariances[0, 0, 0])
+
+
 def test_em_and_gradients_from_an_unknown_start() -> None:
     A, H, Q = np.array([[1.0, 0.3], [0.0, 0.9]]), np.array([[1.0, 0.0], [0.5, 1.0]]), np.diag([0.3, 0.2])
     y = np.cumsum(np.random.default_rng(2).normal(size=(60, 2)), axis=0)
@@ -175,6 +191,8 @@ def test_em_and_gradients_from_an_unknown_start() -> None:
     assert (np.diff(start.history_) > -1e-9).all() and start.history_[-1] > start.history_[0] + 1.0
     assert start.P0_.tolist() == [[np.inf, 0.0], [0.0, 2.0]]
     assert start.log_likelihood(y) >= start.history_[-1] - 1e-9
+    whole = KalmanFilter(A, Q, H, np.eye(2), P0="diffuse", max_iter=2).fit(y)
+    assert whole.P0_ == "diffuse" and np.isfinite(whole.log_likelihood(y))
     with pytest.raises(ModelError, match="covariances in its row and column must be 0"):
         KalmanFilter(A, Q, H, np.eye(2), P0=[[np.inf, 1.0], [1.0, 2.0]]).filter(y)
     with pytest.raises(ModelError, match="does not determine its first state"):
@@ -337,6 +355,19 @@ def test_pieces_add_up_and_regressions_are_found() -> None:
     gaps = ahead.means.ravel()[1:] - model.forecast(3, X=np.zeros((3, 2))).means.ravel()[1:]
     np.testing.assert_allclose(gaps, [15.0, -20.0], atol=2.0)
     assert (ahead.lower < ahead.means).all() and (ahead.upper > ahead.means).all()
+
+
+def test_fitted_series_with_gaps_are_saved_and_keep_their_columns(tmp_path) -> None:
+    y, X = made(60, 5), np.random.default_rng(5).normal(size=(60, 1))
+    y[[1, 30]] = np.nan
+    model = (Level() + Regression()).fit(y, X)
+    before = model.decompose()["regression"][0].copy()
+    X[:] = 666.0  # the model has columns of its own
+    np.testing.assert_array_equal(model.decompose()["regression"][0], before)
+    gg.write(model, tmp_path / "series.gg")
+    again = gg.read(tmp_path / "series.gg")
+    assert again.log_likelihood_ == model.log_likelihood_ and again.variances_ == model.variances_
+    np.testing.assert_array_equal(again.forecast(2, X=[[1.0], [2.0]]).means, model.forecast(2, X=[[1.0], [2.0]]).means)
 
 
 def test_structural_mistakes_are_named() -> None:

@@ -144,14 +144,12 @@ def _look_closed(h, r, m, L, v, work):
 def _moved(A, B, q, size, work):
     """B ← A B; directions that A forgets are dropped. Their number."""
     s = B.shape[0]
-    largest = 0.0
     for i in range(s):
         for j in range(q):
             x = 0.0
             for k in range(s):
                 x += A[i, k] * B[k, j]
             work[i, j] = x
-            largest = max(largest, abs(x))
     for i in range(s):
         norm = 0.0
         for j in range(q):
@@ -159,14 +157,23 @@ def _moved(A, B, q, size, work):
             norm += work[i, j] * work[i, j]
         size[i] = max(size[i], math.sqrt(norm))
     if q > 0:
-        values, V = np.linalg.eigh(B[:, :q].T @ B[:, :q])
-        if values[0] <= 1e-26 * values[-1] * q or largest == 0.0:
+        inner = np.empty((q, q))
+        for a in range(q):
+            for c in range(q):
+                x = 0.0
+                for i in range(s):
+                    x += B[i, a] * B[i, c]
+                inner[a, c] = x
+        values, V = np.linalg.eigh(inner)
+        floor = 1e-26 * values[-1] * q
+        if values[0] <= floor:
             kept = 0
-            turned = B[:, :q] @ V
             B[:] = 0.0
-            for j in range(q):
-                if values[j] > 1e-26 * values[-1] * q and largest > 0.0:
-                    B[:, kept] = turned[:, j]
+            for a in range(q):
+                if values[a] > floor:
+                    for i in range(s):
+                        for c in range(q):
+                            B[i, kept] += work[i, c] * V[c, a]
                     kept += 1
             return kept
     return q

@@ -26,6 +26,7 @@ _LOOSE = {
     ("GraphicalLassoPath", "scores"),
     ("GraphicalLassoPath", "dual_gaps"),
     ("SVCPath", "scores"),
+    ("StructuralModel", "_y"),
 }
 
 #: Class → array → its axes. Letters that occur twice are of one length; `d` is the number of features, `*` any number

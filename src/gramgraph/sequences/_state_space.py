@@ -96,10 +96,12 @@ class Model:
         return cls(A, covariance("Q", Q), H, covariance("R", R), m0, covariance("P0", P0), B, D, flat)
 
     @property
-    def wide_P0(self) -> FloatArray:
-        """P0 with infinite variance where the first state is unknown."""
+    def given_P0(self) -> FloatArray | str:
+        """P0 as a user gives it: "diffuse", or with infinite variance where the first state is unknown."""
         if self.flat is None:
             return self.P0
+        if self.flat.shape[1] == self.n_states:
+            return "diffuse"
         return np.where(np.eye(self.n_states, dtype=bool) & self.flat.any(axis=1), np.inf, self.P0)
 
 

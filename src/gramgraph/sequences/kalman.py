@@ -48,8 +48,8 @@ class KalmanFilter(BaseEstimator):
 
     Attributes
     ----------
-    A_, Q_, H_, R_, m0_, P0_ : after `fit`; questions then use them. history_ (log-likelihood before every update: it
-    never falls), n_iter_, converged_.
+    A_, Q_, H_, R_, m0_, P0_ ("diffuse" if it was) : after `fit`; questions then use them.
+    history_ (log-likelihood before every update: it never falls), n_iter_, converged_.
 
     >>> walk = KalmanFilter(1.0, 1.0, 1.0, 1.0, m0=0.0, P0=1.0)
     >>> walk.filter([1.0, 2.0]).means.ravel().tolist()
@@ -240,7 +240,7 @@ class KalmanFilter(BaseEstimator):
                 break
             model = maximized(model, moments_of(model, parts, found), learn)
         self.A_, self.Q_, self.H_, self.R_, self.m0_ = (getattr(model, name) for name in _NAMES[:-1])
-        self.P0_ = model.wide_P0
+        self.P0_ = model.given_P0
         self.history_, self.n_iter_ = np.array(history), len(history)
         return self
 
