@@ -93,7 +93,8 @@ def _one_large(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
 
 
 def _mixed_scales(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
-    return X * 10.0 ** rng.uniform(-12, 12, size=X.shape[1])
+    with np.errstate(all="ignore"):
+        return np.clip(X * 10.0 ** rng.uniform(-12, 12, size=X.shape[1]), -1.7e308, 1.7e308)
 
 
 def _whole(rng: np.random.Generator, X: np.ndarray) -> np.ndarray:
@@ -244,7 +245,7 @@ def _mixture_hmm(data: Data, seed: int) -> None:
     X = data.X.astype(np.float64)
     model = GaussianMixtureHMM(2, 2, max_iter=5, random_state=seed)
     if _refused(lambda: model.fit(X)) is not None:
-        log = _refused(lambda: model.log_likelihood(X))
+        log = _refused(lambda: model.score(X))
         if log is not None and np.isnan(log):
             raise Wrong(f"log likelihood: {log}")
 

@@ -24,6 +24,7 @@ KINDS: dict[str, str] = {
     "approximate": "fuzz.approximate:trials",
     "mixed": "fuzz.mixed:trials",
     "sequences": "fuzz.sequences:trials",
+    "estimators": "fuzz.estimators:trials",
 }
 
 

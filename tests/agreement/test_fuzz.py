@@ -8,7 +8,7 @@ from fuzz.models import run
 from fuzz.trials import KINDS
 
 #: Worlds of each kind; together about 20 seconds. A new kind has its number here.
-WORLDS = {"tables": 80, "extreme": 60, "soft": 40, "approximate": 12, "mixed": 100, "sequences": 100}
+WORLDS = {"tables": 80, "extreme": 60, "soft": 40, "approximate": 12, "mixed": 100, "sequences": 100, "estimators": 25}
 
 
 def test_portions_are_of_known_kinds():

@@ -76,3 +76,15 @@ def test_numbers_whose_squares_vanish_are_no_constants() -> None:
         estimators.KernelRidge().fit(X, y)
     same = estimators.KernelRidge().fit(np.full((5, 2), 1e-170), np.ones(5))  # these are constants
     assert np.isfinite(same.predict(X)).all()
+
+
+def test_a_search_below_the_rounding_of_the_kernel_ends() -> None:
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(12, 1)) + 1e14
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            found = estimators.SVC(kernel="poly").fit(X, np.arange(12) % 3).decision_function(X)
+        except ModelError:
+            return
+    assert np.isfinite(found).all()

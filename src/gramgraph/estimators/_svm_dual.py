@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph.estimators._svm_blocks import approach
-from gramgraph.estimators._svm_rows import Source
+from gramgraph.estimators._svm_rows import Source, most_steps
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = [
@@ -123,7 +123,7 @@ def solve(
                       shrinking=shrinking, precision=precision)  # fmt: skip
         alpha = np.where(found.alpha == small.upper, dual.upper, size * found.alpha)  # bounds stay exact
         return _enlarged(found, alpha, dual.sign, size)
-    most = max_iter if max_iter >= 0 else np.iinfo(np.int64).max
+    most = most_steps(max_iter, source.n)
     dtype: Any = precision or row_type(float(np.max(dual.upper, initial=0.0)), source, tol)
     source.settle(dtype)
     room = np.sqrt(cache_bytes / np.dtype(dtype).itemsize)

@@ -146,12 +146,13 @@ def _hard_margin(source: Source, y: FloatArray, settings: Settings, names: tuple
 
 def warn_about(converged: bool, curved: bool, max_iter: int, name: str) -> None:
     """Say so when the search was stopped, or when the kernel turned out not to be positive semi-definite."""
-    if not converged and max_iter >= 0:
+    if not converged:
         from sklearn.exceptions import ConvergenceWarning
 
+        limit = f"max_iter={max_iter} steps" if max_iter >= 0 else "ten million steps or a hundred a point"
         warnings.warn(
-            f"{name}: stopped after max_iter={max_iter} steps before the tolerance was reached. What helps: scaled "
-            "columns, a larger tol, max_iter=-1.",
+            f"{name}: stopped after {limit} before the tolerance was reached. What helps: scaled columns, a larger tol"
+            f"{', max_iter=-1' if max_iter >= 0 else ''}.",
             ConvergenceWarning,
             stacklevel=4,
         )

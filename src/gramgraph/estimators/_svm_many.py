@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph.estimators._svm_classes import pairs_of
 from gramgraph.estimators._svm_machine import Machine, Settings, fit_machine
-from gramgraph.estimators._svm_rows import GramRows, Source
+from gramgraph.estimators._svm_rows import GramRows, Source, most_steps
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["Machines", "Problems", "fit_apart", "fit_together", "pair_problems", "rest_problems", "solve_paths"]
@@ -87,7 +87,7 @@ def solve_paths(
     """
     from gramgraph._numerics import svm_whole
 
-    most = settings.max_iter if settings.max_iter >= 0 else np.iinfo(np.int64).max
+    most = most_steps(settings.max_iter, matrix.n)
     found: tuple[FloatArray, FloatArray] = svm_whole.solve_paths(
         matrix.K,
         problems.points,

@@ -15,11 +15,19 @@ import numpy as np
 
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["GramRows", "KernelRows", "RBFRows", "Source", "rbf_block", "take_points"]
+__all__ = ["GramRows", "KernelRows", "RBFRows", "Source", "most_steps", "rbf_block", "take_points"]
 
 _BLOCK = 1 << 18  # entries of a block that is computed at once: it stays in the processor's cache
 _LARGE = 1 << 21  # kernel entries from which threads are worth their start
 _PIECES = 16  # as many rectangles are copied one by one; beyond, entry by entry
+
+
+def most_steps(max_iter: int, n: int) -> int:
+    """Steps a search over n points may take: without a limit of the user's, more than any sound problem needs.
+
+    Where rounding of the kernel is above the tolerance the steps would never end.
+    """
+    return int(max_iter) if max_iter >= 0 else max(10_000_000, 100 * n)
 
 
 def take_points(X: Any, rows: IntArray) -> Any:
