@@ -30,9 +30,13 @@ def _engines() -> tuple[str, ...]:
 
 
 def trials(rng: np.random.Generator) -> Iterator[Trial]:
-    """One question to every approximate engine; samplers, which are slow, in one of four worlds."""
-    world = draw_world(rng, cells=800)
-    given = draw_given(rng, world, observe=0.3)
+    """One question to every approximate engine; samplers, which are slow, in one of four worlds.
+
+    One world in five has tiny numbers, which samplers miss and which others may lose, but not without a word.
+    """
+    tiny = rng.random() < 0.2
+    world = draw_world(rng, smallest=float(rng.choice([-20.0, -150.0, -300.0])) if tiny else 0.0, cells=800)
+    given = draw_given(rng, world, observe=0.3, reach=float(rng.choice([0.0, 20.0, 300.0])) if tiny else 0.0)
     draw, seed = rng.random() < 0.25, int(rng.integers(1 << 30))
     for engine in _engines():
         options: dict[str, Any] = {"random_state": seed}
@@ -40,7 +44,7 @@ def trials(rng: np.random.Generator) -> Iterator[Trial]:
             if not draw:
                 continue
             options["budget"] = 1500
-        check = partial(_check, world, given, engine, options)
+        check = partial(_check, world, given, engine, options, tiny)
         yield Trial(f"query(None, {given}, engine={engine!r}, **{options})", check, world.about)
 
 
@@ -50,7 +54,7 @@ def _samples(engine: str) -> bool:
     return engine not in {"bp", "join_graph", *BOUNDS}
 
 
-def _check(world: World, given: Given, engine: str, options: dict[str, Any]) -> None:
+def _check(world: World, given: Given, engine: str, options: dict[str, Any], tiny: bool) -> None:
     joint = given.truth(world)
     try:
         answer = world.model.query(None, given.evidence, engine=engine, **options, **given.options)
@@ -70,7 +74,9 @@ def _check(world: World, given: Given, engine: str, options: dict[str, Any]) -> 
     if engine not in ("gibbs", "colored_gibbs", "block_gibbs", "metropolis", "swendsen_wang", "tempering"):
         if np.isnan(log_z):
             raise Wrong(f"log p(e) of {engine} is NaN")
-    _check_sums(world, answer, joint, engine)
+    _check_sums(world, answer, joint, engine, tiny)
+    if "raised_likelihoods" in answer.details:
+        return  # it said that these numbers are beyond it
     side = BOUNDS.get(engine, 0)
     if side and side * (log_z - joint.log_z) < -1e-8 * max(1.0, abs(joint.log_z)):
         raise Wrong(f"log p(e) of {engine}: {log_z} is on the wrong side of {joint.log_z}")
@@ -81,12 +87,12 @@ def _check(world: World, given: Given, engine: str, options: dict[str, Any]) -> 
             close(answer[key].probabilities, truth, f"p({key} | e) of bp on a tree", atol=1e-8)
 
 
-def _check_sums(world: World, answer: Any, joint: Joint, engine: str) -> None:
+def _check_sums(world: World, answer: Any, joint: Joint, engine: str, tiny: bool) -> None:
     for key in answer:
         p = answer[key].probabilities
         if not np.isfinite(p).all() or (p < 0.0).any() or abs(p.sum() - 1.0) > 1e-9:
             raise Wrong(f"p({key} | e) of {engine} is no distribution: {p.tolist()}")
-        if engine in ("rejection", "likelihood_weighting", "importance"):
+        if engine in ("rejection", "likelihood_weighting", "importance") and not tiny:
             truth = joint.belief((world.model.index(key),))
             error = np.sqrt(np.maximum(truth * (1.0 - truth), 0.0) / max(_effective(answer), 1.0))
             if (np.abs(p - truth) > DEVIATIONS * error + SLACK).any():

@@ -204,3 +204,19 @@ def test_information_about_improbable_states_is_finite():
     with np.errstate(all="raise", under="ignore"):
         found = net.mutual_information("a", "b")
     assert 0.0 <= found < 1e-150
+
+
+def test_approximations_do_not_call_lost_products_impossible():
+    first = [[1.0, 1e-200], [1e-210, 1e-190], [0.0, 0.0]]
+    second = [[0.0, 1e-200], [1e-200, 1e-180], [1.0, 1.0]]
+    net = gg.MarkovNetwork([(("a", "b"), first), (("c", "a", "b"), [second, second])])
+    with pytest.raises(gg.ModelError, match="smaller than the least double"):
+        net.query("a", engine="join_graph")
+    assert net.query("a")["a"].prob("1") == pytest.approx(1.0)
+
+
+def test_approximations_say_that_likelihoods_are_wider_than_doubles():
+    net = gg.BayesianNetwork("a -> b", cpds={"a": [0.5, 0.5], "b": [[0.5, 0.5], [1.0, 0.0]]})
+    with pytest.warns(UserWarning, match="likelihoods of b reach over more than doubles hold"):
+        answer = net.query("a", {"b": gg.Likelihood([1e-300, 1e300])}, engine="bp")
+    assert answer.details["raised_likelihoods"] == ("b",)

@@ -10,7 +10,9 @@ import numpy as np
 from gramgraph._progress import Progress, reporting
 from gramgraph.answers import Answer, Assignment, unsettled
 from gramgraph.compile.budget import check_jobs
+from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
+from gramgraph.compile.range import needs_logs
 from gramgraph.compile.tree import TreePlan
 from gramgraph.engines.approximate import parse_budget, parse_error
 from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets, refuse_soft
@@ -30,7 +32,7 @@ from gramgraph.engines.map_engines import (
 )
 from gramgraph.engines.quick import quick_query
 from gramgraph.engines.registry import ENGINES, get_engine
-from gramgraph.exceptions import BudgetError, ConvergenceWarning, OptionError, VariableError
+from gramgraph.exceptions import BudgetError, ConvergenceWarning, ModelError, OptionError, VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray, RandomState
 
@@ -80,6 +82,7 @@ def query(
             options = {"n_jobs": n_jobs, **options}
         answer = worker.answer(model, question, memory=memory, random_state=random_state, budget=budget, **options)
         _warn_unsettled(answer)
+        _warn_raised(model, question, answer)
     elif parsed[3]:
         from gramgraph.engines.jeffrey import with_soft_evidence
 
@@ -139,8 +142,30 @@ def _warn_unsettled(answer: Answer) -> None:
         )
 
 
+def _warn_raised(model: GraphicalModel, question: Question, answer: Answer) -> None:
+    """Say that likelihoods reach over more than an approximate engine holds."""
+    if not question.log_likelihoods:
+        return
+    from gramgraph.engines.fallback import ApproximateWarning
+
+    names = tuple(model._vars[v].name for v, _ in question.log_likelihoods)
+    answer.details = {**answer.details, "raised_likelihoods": names}
+    warnings.warn(
+        f"the likelihoods of {', '.join(names)} reach over more than doubles hold: engine {answer.engine!r} raises the "
+        "smallest ones, which matters where the rest of the evidence rules the others out. An exact engine takes them "
+        "as they are",
+        ApproximateWarning,
+        stacklevel=4,
+    )
+
+
 def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answer:
     if not answer.batched and answer.log_evidence == -np.inf:
+        if not answer.exact and needs_logs(lower(model), question):
+            raise ModelError(
+                f"engine {answer.engine!r} was left with nothing: the evidence is impossible, or its products are "
+                "smaller than the least double. An exact engine tells which"
+            )
         raise_impossible(model, question)
     if question.log_scale:
         answer.log_evidence = answer.log_evidence + question.log_scale
