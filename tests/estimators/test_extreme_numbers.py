@@ -88,3 +88,19 @@ def test_a_search_below_the_rounding_of_the_kernel_ends() -> None:
         except ModelError:
             return
     assert np.isfinite(found).all()
+
+
+@pytest.mark.parametrize("scale", [1e160, 1.7e308])
+def test_kernel_trees_and_tests_say_so_too(scale: float) -> None:
+    from gramgraph.embeddings import hsic_test, learn_tree, mmd_test
+
+    X, y = points(scale)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", RuntimeWarning)
+        for work in (
+            lambda: learn_tree({"a": X[:, 0] - 0.5 * scale, "b": y}),
+            lambda: mmd_test(X, X[:5], n_permutations=10),
+            lambda: hsic_test(X, y, n_permutations=10),
+        ):
+            with pytest.raises(ModelError, match="scale the columns"):
+                work()

@@ -53,6 +53,8 @@ def cholesky(A):
 
 def inverse(L):
     """(L Lᵀ)⁻¹."""
+    if not len(L):  # no active column: LAPACK prints a complaint
+        return np.zeros((0, 0))
     lower, _ = dpotri(L, lower=1)
     return np.tril(lower) + np.tril(lower, -1).T
 

@@ -124,7 +124,12 @@ class GaussianHMM(HiddenMarkovModel):
             if not np.isfinite(spread).all():
                 raise ModelError(
                     f"column {int(np.flatnonzero(~np.isfinite(spread))[0])} of X holds numbers whose squares overflow. "
-                    f"What helps: divide it by a large number."
+                    f"What helps: scale the columns to moderate numbers."
+                )
+            if ((spread > 0.0) & (spread < 1e-290)).any():
+                raise ModelError(
+                    f"column {int(np.flatnonzero((spread > 0.0) & (spread < 1e-290))[0])} of X holds numbers whose "
+                    f"squares vanish. What helps: scale the columns to moderate numbers."
                 )
             self._spread = np.where(spread > 0.0, spread, 1.0)
         return X, offsets

@@ -12,6 +12,7 @@ import numpy as np
 
 from gramgraph.embeddings.network.mixing import mixture_weights
 from gramgraph.embeddings.network.torus import TorusMixture, crossed
+from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
 __all__ = ["Coordinate", "LineDensity", "line_density"]
@@ -47,6 +48,11 @@ class Coordinate:
         """Center and scale from the quartiles of the values."""
         if domain != "real":
             return cls(domain)
+        if np.abs(x).max(initial=0.0) > 1e150:
+            raise ModelError(
+                f"numbers reach {np.abs(x).max():.3g}, and squares of numbers beyond 1e150 overflow. What helps: scale "
+                "the columns to moderate numbers."
+            )
         low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
         scale = max((high - low) / 1.35 or 0.1 * float(x.std()), 1e-9 * abs(middle), 1e-100)
         return cls(domain, float(middle), float(scale) if x.min() < x.max() else 1e-2 * max(abs(float(middle)), 1.0))
