@@ -71,11 +71,12 @@ def _reach(X: Any) -> float:
 
 
 def read_matrix(estimator: Any, X: Any, *, limit: float = LARGEST, **options: Any) -> Any:
-    """X as scikit-learn reads and checks it, with no number beyond `limit`."""
-    with np.errstate(all="ignore"):  # its search for NaN adds up all numbers
-        found = validate_data(estimator, X, **options)
+    """X as scikit-learn reads and checks it, with no number beyond `limit`; called inside `sound` methods."""
+    found = validate_data(estimator, X, **options)
+    if limit == np.inf:
+        return found
     values = found.data if hasattr(found, "tocsr") else found
-    if values.dtype.kind == "f" and values.size and (values.max() > limit or values.min() < -limit):
+    if values.dtype.kind == "f" and not _squares_are_finite(values) and np.abs(values).max(initial=0.0) > limit:
         meaning = getattr(estimator, "_overflow_means", "")
         raise scale_the_columns(
             f"{type(estimator).__name__}: squares of numbers beyond {limit:.0e} overflow.", found, meaning
@@ -127,7 +128,13 @@ def _broken_answer(name: str, found: Any) -> str:
 
 
 def _finite(value: Any) -> bool:
-    return bool(np.isfinite(value).all())
+    return _squares_are_finite(value) or bool(np.isfinite(value).all())
+
+
+def _squares_are_finite(values: Any) -> bool:
+    """Whether all numbers are finite and far from the limit, by one product: most often the only look at them."""
+    flat = np.ravel(values)
+    return bool(np.vdot(flat, flat) < LARGEST**2)
 
 
 class SoundNumbers:

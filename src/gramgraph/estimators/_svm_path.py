@@ -131,7 +131,8 @@ def _read(X: Any, kernel: Any) -> Any:
     """The points as the machines read them."""
     reader = SupportVectors()
     reader.kernel = kernel
-    return dense(reader._points(X, reset=True))
+    with np.errstate(over="ignore", invalid="ignore"):  # numbers out of range are an error of their own
+        return dense(reader._points(X, reset=True))
 
 
 def _sorted_splits(splits: list[tuple[IntArray, IntArray]], order: IntArray) -> list[tuple[IntArray, IntArray]]:
