@@ -104,3 +104,11 @@ def test_kernel_trees_and_tests_say_so_too(scale: float) -> None:
         ):
             with pytest.raises(ModelError, match="scale the columns"):
                 work()
+
+
+def test_kernel_trees_of_numbers_whose_squares_vanish() -> None:
+    from gramgraph.embeddings import learn_tree
+
+    X, y = points(1e-200)
+    with pytest.raises(ModelError, match="scale the columns"):
+        learn_tree({"a": X[:, 0] - 5e-201, "b": y})

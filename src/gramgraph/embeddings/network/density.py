@@ -53,6 +53,11 @@ class Coordinate:
                 f"numbers reach {np.abs(x).max():.3g}, and squares of numbers beyond 1e150 overflow. What helps: scale "
                 "the columns to moderate numbers."
             )
+        if x.size and 0.0 < x.max() - x.min() < 1e-150:
+            raise ModelError(
+                f"numbers differ by {x.max() - x.min():.3g} at most, and squares of that vanish. What helps: scale the "
+                "columns to moderate numbers."
+            )
         low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])
         scale = max((high - low) / 1.35 or 0.1 * float(x.std()), 1e-9 * abs(middle), 1e-100)
         return cls(domain, float(middle), float(scale) if x.min() < x.max() else 1e-2 * max(abs(float(middle)), 1.0))
