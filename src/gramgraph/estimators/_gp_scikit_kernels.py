@@ -107,7 +107,7 @@ def from_scikit_learn(kernel: Any, columns: int | None = None) -> tuple[Kernel, 
     same entries in the same order. `columns` is the number of columns of X, when it is known.
 
     >>> from sklearn.gaussian_process.kernels import RBF, WhiteKernel
-    >>> from_scikit_learn(2.0 * RBF(0.5) + WhiteKernel(0.1))[0]
+    >>> print(from_scikit_learn(2.0 * RBF(0.5) + WhiteKernel(0.1))[0])
     2 * RBF(length_scale=0.5) + White(0.1)
     """
     found = _translated(kernel, columns)

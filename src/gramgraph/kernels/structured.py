@@ -259,7 +259,7 @@ class RandomWalk(Kernel):
 
     def _check_sum(self, graphs: list[Graph]) -> None:
         radius = max((g.radius for g in graphs), default=0.0)
-        if self.decay * radius * radius >= 1.0:
+        if self.decay * radius * radius >= 1.0 - 1e-12:  # the radius is exact to rounding only
             raise KernelError(
                 f"RandomWalk: the sum over walks diverges: decay = {self.decay:.6g} is not below 1/ρ² = "
                 f"{1 / radius**2:.6g}, where ρ = {radius:.6g} is the largest spectral radius. "
@@ -300,7 +300,10 @@ class RandomWalk(Kernel):
             if rr <= self.tol**2 * start:
                 return x
             image = direction - self.decay * step(direction)
-            alpha = rr / float(np.vdot(direction, image))
+            curvature = float(np.vdot(direction, image))
+            if not curvature > 0.0:  # next to divergence, lost in rounding
+                break
+            alpha = rr / curvature
             x += alpha * direction
             r -= alpha * image
             new = float(np.vdot(r, r))
