@@ -49,7 +49,11 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
         return
     folder = os.path.dirname(target)
     part = os.path.join(folder, f".{secrets.token_hex(12)}.part")
-    descriptor = os.open(part, _FLAGS, 0o666)
+    try:
+        descriptor = os.open(part, _FLAGS, 0o666)
+    except OSError as error:  # the caller knows the file by its own name only
+        error.filename = os.fspath(path)
+        raise
     try:
         with open(descriptor, "wb") as stream:
             if there is not None:

@@ -142,3 +142,10 @@ def test_devices_and_folders(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_whole(tmp_path / "nowhere" / "file", b"new")
     write_whole(tmp_path / ("n" * 250), np.arange(3).tobytes())  # as long as names may be
+
+
+def test_a_folder_that_is_missing_is_told_by_the_name_that_was_given(tmp_path):
+    wanted = tmp_path / "nowhere" / "model.gg"
+    with pytest.raises(FileNotFoundError) as caught:
+        write_whole(wanted, b"")
+    assert caught.value.filename == str(wanted)
