@@ -9,9 +9,9 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph.estimators._base import KernelEstimator, check_option
+from gramgraph.estimators._base import check_option
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts
-from gramgraph.estimators._sound import read_matrix
+from gramgraph.estimators._gp_points import ProcessPoints
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, Problem, fit_latent, spread_latent
 from gramgraph.typing import FloatArray
@@ -19,7 +19,7 @@ from gramgraph.typing import FloatArray
 __all__ = ["LatentEstimator"]
 
 
-class LatentEstimator(KernelEstimator):
+class LatentEstimator(ProcessPoints):
     """Base of classifiers and count models."""
 
     optimizer: Any
@@ -47,20 +47,6 @@ class LatentEstimator(KernelEstimator):
         if isinstance(state, np.random.RandomState):
             return np.random.default_rng(state.randint(2**31))
         return np.random.default_rng(0 if state is None else state)  # two fits without a seed agree
-
-    def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
-        if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
-            return read_matrix(
-                self,
-                X,
-                limit=self._limit(),
-                reset=reset,
-                dtype=np.float64,
-                order="C",
-                ensure_min_samples=least,
-                copy=keep,
-            )
-        return super()._points(X, reset=reset, least=least, keep=keep)
 
     def _new_points(self, X: Any) -> Any:
         check_is_fitted(self)

@@ -9,16 +9,16 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from gramgraph.estimators._base import KernelEstimator, check_option
+from gramgraph.estimators._base import check_option
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts, warn_at_bounds, warn_of_noise
-from gramgraph.estimators._sound import read_matrix
+from gramgraph.estimators._gp_points import ProcessPoints
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessRegressor"]
 
 
-class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator):
+class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
     """y = m(x) + f(x) + ε with f a Gaussian process of the given kernel; hyper-parameters by evidence.
 
     Takes the parameters and answers the methods of scikit-learn's class of this name, and its kernels too.
@@ -179,20 +179,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, KernelEstimator
             self._y_mean, self._y_scale = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
         kernel, self._bounds = as_process_kernel(self.kernel, X, fixed=False)
         return Data(X, Y, self._noise(self.alpha, n), as_mean(self.mean)), kernel
-
-    def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
-        if isinstance(X, np.ndarray) and (X.ndim == 2 or X.dtype.kind in "fiub"):  # scikit-learn says what is wrong
-            return read_matrix(
-                self,
-                X,
-                limit=self._limit(),
-                reset=reset,
-                dtype=np.float64,
-                order="C",
-                ensure_min_samples=least,
-                copy=keep,
-            )
-        return super()._points(X, reset=reset, least=least, keep=keep)
 
     def _noise(self, alpha: Any, n: int) -> FloatArray:
         noise = np.asarray(alpha, dtype=float)
