@@ -69,7 +69,9 @@ def short_by(value: float, best: float) -> float:
 
 def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
     """Ask with the first limit, and with the next where the answer is not near enough."""
-    from gramgraph.engines import map_feasible, map_moves, map_search
+    from gramgraph.engines.best import feasible as map_feasible
+    from gramgraph.engines.best import moves as map_moves
+    from gramgraph.engines.best import search as map_search
 
     net, evidence, best = _load(instances()[cell.row])
     clock = SimpleNamespace(monotonic=time.process_time)

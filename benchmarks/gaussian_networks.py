@@ -92,7 +92,7 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
 
 
 def _network_again(net: Any) -> Any:
-    return type(net).from_parts(net._vars, net._conditionals, check=False)
+    return type(net).from_parts(net.vars, net.conditionals, check=False)
 
 
 def _gaps(cell: Cell, net: Any, cases: Any) -> Measurement:

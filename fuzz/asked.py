@@ -206,7 +206,7 @@ def exact_engines() -> tuple[str, ...]:
 @cache
 def best_engines() -> tuple[str, ...]:
     """Engines that look for best assignments, exact ones and searches."""
-    from gramgraph.engines.map_engines import MAP_ENGINES
+    from gramgraph.engines.best.registry import MAP_ENGINES
     from gramgraph.engines.registry import ENGINES, get_engine
 
     return ("auto", *(name for name in ENGINES if hasattr(get_engine(name), "mpe")), *MAP_ENGINES)

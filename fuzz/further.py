@@ -326,7 +326,7 @@ def divergence(rng: np.random.Generator, world: World, limits: Limits, reach: fl
     """Σ p log(p / q) of a network and the same network with other tables."""
     if not world.directed or limits.p_relative:
         return
-    from gramgraph.engines.information import kl_divergence
+    from gramgraph.analysis.information import kl_divergence
 
     other = world.model.random_tables(int(rng.integers(1 << 30)))
 

@@ -353,7 +353,7 @@ def _box_dual(
     max_iter: int,
 ) -> FloatArray:
     """min ½ βᵀKβ − targetᵀβ + ε‖β‖₁ in a box, the dual of ½‖f‖² + C Σ losses(f) with f = Kβ."""
-    from gramgraph._numerics.gram_algebra import box_dual_steps
+    from gramgraph._numerics.gram.algebra import box_dual_steps
 
     n = len(target)
     K = np.ascontiguousarray(K)

@@ -10,8 +10,8 @@ import pytest
 from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
 from gramgraph.engines import ENGINES, get_engine
-from gramgraph.engines.elimination import Elimination
-from gramgraph.engines.enumeration import Enumeration
+from gramgraph.engines.exact.elimination import Elimination
+from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.models import BayesianNetwork, MarkovNetwork
 from gramgraph.testing import check_engine, random_bayesian_network, random_markov_network, random_question
 from gramgraph.testing.engines import compare_answers, compare_mpe

@@ -8,8 +8,8 @@ from time import sleep
 import numpy as np
 import pytest
 
-from gramgraph.engines import until
-from gramgraph.engines.until import anytime
+from gramgraph.engines import anytime as until
+from gramgraph.engines.anytime import anytime
 from gramgraph.models.builders import ising_grid
 
 

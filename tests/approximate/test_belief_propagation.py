@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph.engines import get_engine
-from gramgraph.engines.belief_propagation import BeliefPropagation
+from gramgraph.engines.propagation.belief_propagation import BeliefPropagation
 from gramgraph.exceptions import OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.models import MarkovNetwork

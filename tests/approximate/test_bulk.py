@@ -7,7 +7,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.compile.lower import lower
-from gramgraph.engines import max_product
+from gramgraph.engines.best import max_product
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import SharedTables, TableFactor
 from gramgraph.variables import binary, discrete
@@ -26,7 +26,7 @@ def grids(rng):
 @pytest.mark.parametrize("seed", range(3))
 def test_factors_in_arrays_are_the_factors(seed):
     for net in grids(np.random.default_rng(seed)):
-        same = gg.MarkovNetwork.from_parts(net._vars, net.factors(), name=net.name)
+        same = gg.MarkovNetwork.from_parts(net.vars, net.factors(), name=net.name)
         a, b = lower(net), lower(same)
         for name in ("sizes", "scope_ptr", "scope_idx", "value_ptr", "values", "owner"):
             assert np.array_equal(getattr(a, name), getattr(b, name)), name
@@ -94,7 +94,7 @@ def test_spins_come_near_the_best_assignment_of_a_grid(seed, monkeypatch):
     noisy[6:18, 6:18] = rng.random((12, 12)) < 0.85
     net = gg.models.denoising_grid(noisy, coupling=0.45, flip_probability=0.2)
     pairs = [TableFactor((net.var("x3_3"), net.var("x3_4")), np.array([[2.0, 1.0], [0.5, 2.5]]))]
-    net = gg.MarkovNetwork.from_parts(net._vars, [*net.factors(), *pairs])
+    net = gg.MarkovNetwork.from_parts(net.vars, [*net.factors(), *pairs])
     monkeypatch.setattr(max_product, "BOTH_CELLS", 0)
     found = net.map_query(engine="bp")
     best = net.map_query(engine="graph_cut")

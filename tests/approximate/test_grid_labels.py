@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gramgraph as gg
-from gramgraph._numerics.grid_messages import cheapest, pair_cost
+from gramgraph._numerics.messages.grids import cheapest, pair_cost
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.models.builders import denoising_grid, ising_grid
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph.engines import get_engine
-from gramgraph.engines.join_clusters import LADDER, join_clusters, largest_clusters
+from gramgraph.engines.propagation.join_clusters import LADDER, join_clusters, largest_clusters
 from gramgraph.exceptions import OptionError
 from gramgraph.models.builders import ising_grid
 from gramgraph.testing.engines import compare_answers

@@ -13,15 +13,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gramgraph as gg
-from gramgraph._numerics.map_mini_buckets import mini_bucket_bound
-from gramgraph.engines import map_feasible, map_moves, map_reduction, map_search
+from gramgraph._numerics.best.mini_buckets import mini_bucket_bound
+from gramgraph.engines.best import feasible as map_feasible
+from gramgraph.engines.best import moves as map_moves
+from gramgraph.engines.best import reduction as map_reduction
+from gramgraph.engines.best import search as map_search
+from gramgraph.engines.best.blocks import Blocks, block_move, elimination_order, whole_order
+from gramgraph.engines.best.feasible import allowed_state
+from gramgraph.engines.best.problem import MapProblem, cases_of
+from gramgraph.engines.best.reduction import reduced
+from gramgraph.engines.best.registry import MAP_ENGINES, best_assignments
+from gramgraph.engines.best.search import Climber, Dual, Walker, search
 from gramgraph.engines.door import build_question, parse_evidence
-from gramgraph.engines.map_blocks import Blocks, block_move, elimination_order, whole_order
-from gramgraph.engines.map_engines import MAP_ENGINES, best_assignments
-from gramgraph.engines.map_feasible import allowed_state
-from gramgraph.engines.map_problem import MapProblem, cases_of
-from gramgraph.engines.map_reduction import reduced
-from gramgraph.engines.map_search import Climber, Dual, Walker, search
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.io.uai_results import read_uai_evidence, read_uai_result

@@ -11,7 +11,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.engines import get_engine
-from gramgraph.engines.chains import MixingWarning
+from gramgraph.engines.sampling.chains import MixingWarning
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.models import MarkovNetwork
@@ -165,7 +165,7 @@ def test_a_time_is_kept(engine):
 
 
 def test_an_interrupt_gives_what_was_drawn(monkeypatch):
-    from gramgraph.engines.gibbs import GibbsMoves
+    from gramgraph.engines.sampling.gibbs import GibbsMoves
 
     calls, real = [], GibbsMoves.run
 
@@ -293,7 +293,7 @@ def test_impossible_evidence_is_told(engine):
     assert np.isnan(p[0]).all() and np.isfinite(p[1]).all()
 
 
-@pytest.mark.filterwarnings("ignore::gramgraph.engines.chains.MixingWarning")
+@pytest.mark.filterwarnings("ignore::gramgraph.engines.sampling.chains.MixingWarning")
 @pytest.mark.parametrize("engine", SAMPLERS)
 def test_disconnected_models_with_single_states(engine):
     if engine in DIRECTED:
@@ -312,7 +312,7 @@ def test_disconnected_models_with_single_states(engine):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::gramgraph.engines.chains.MixingWarning")
+@pytest.mark.filterwarnings("ignore::gramgraph.engines.sampling.chains.MixingWarning")
 @pytest.mark.parametrize("engine", SAMPLERS)
 def test_trees_of_100_000_variables(engine):
     n = 100_000
@@ -393,7 +393,7 @@ def onsager(temperature):
     return max(1 - np.sinh(2 / temperature) ** -4, 0.0) ** 0.125
 
 
-@pytest.mark.filterwarnings("ignore::gramgraph.engines.chains.MixingWarning")
+@pytest.mark.filterwarnings("ignore::gramgraph.engines.sampling.chains.MixingWarning")
 @pytest.mark.parametrize(("temperature", "engine"), [(2.0, "swendsen_wang"), (2.0, "gibbs"), (3.0, "swendsen_wang")])
 def test_magnetization_of_a_small_grid(temperature, engine):
     mean, error = magnetization(40, temperature, engine, budget=1600, burn_in=100, step=2)
@@ -402,7 +402,7 @@ def test_magnetization_of_a_small_grid(temperature, engine):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::gramgraph.engines.chains.MixingWarning")
+@pytest.mark.filterwarnings("ignore::gramgraph.engines.sampling.chains.MixingWarning")
 @pytest.mark.parametrize("engine", ["swendsen_wang", "gibbs"])
 @pytest.mark.parametrize("temperature", [2.0, 3.0])
 def test_magnetization_of_a_large_grid(temperature, engine):

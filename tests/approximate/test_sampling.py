@@ -9,7 +9,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.engines import get_engine
-from gramgraph.engines.gibbs import MixingWarning, diagnose
+from gramgraph.engines.sampling.gibbs import MixingWarning, diagnose
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.models import MarkovNetwork

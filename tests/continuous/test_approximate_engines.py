@@ -12,8 +12,8 @@ from scipy.special import expit
 
 import gramgraph as gg
 from gramgraph.conditionals import GaussianCopula, LinearGaussian, Margin, Predictor, Softmax
-from gramgraph.engines.continuous.blankets import slice_move
-from gramgraph.engines.gibbs import MixingWarning
+from gramgraph.engines.mixed.blankets import slice_move
+from gramgraph.engines.sampling.gibbs import MixingWarning
 from gramgraph.variables import binary, real
 from tests.continuous.drawing import brute_force, compare, evidence_from, mixed_network
 

@@ -377,7 +377,7 @@ def test_means_far_from_zero_lose_nothing(shift) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_sparse_and_dense_gains_give_the_same_means(seed, monkeypatch) -> None:
     """A chain with half of its nodes observed: most of the gain is zero, and is passed over."""
-    from gramgraph.engines.continuous import posterior
+    from gramgraph.engines.gaussian import posterior
 
     rng = np.random.default_rng(seed)
     names = [f"x{i}" for i in range(60)]
@@ -387,13 +387,13 @@ def test_sparse_and_dense_gains_give_the_same_means(seed, monkeypatch) -> None:
     cases = net.sample(101, random_state=seed)[names[::2]]
     sparse_means = net.query(None, cases)
     monkeypatch.setattr(posterior, "BLOCK_CELLS", 10**9)
-    again = type(net).from_parts(net._vars, net._conditionals, check=False)
+    again = type(net).from_parts(net.vars, net.conditionals, check=False)
     dense_means = again.query(None, cases)
     for name in names[1::2]:
         np.testing.assert_allclose(sparse_means[name].mean(), dense_means[name].mean(), atol=1e-12)
-    solved = [v for k, v in net._plans.items() if k[0] == "solved"]
+    solved = [v for k, v in net.plans.items() if k[0] == "solved"]
     assert solved and solved[0].parts is not None
-    assert all(v.parts is None for k, v in again._plans.items() if k[0] == "solved")
+    assert all(v.parts is None for k, v in again.plans.items() if k[0] == "solved")
 
 
 def test_frames_of_means_and_deviations_hold_what_the_beliefs_say() -> None:
@@ -424,8 +424,8 @@ def test_frames_of_means_and_deviations_hold_what_the_beliefs_say() -> None:
 @pytest.mark.parametrize("n", [1, 16, 37])
 def test_a_gain_in_blocks_is_the_whole_matrix(n, monkeypatch) -> None:
     """Blocks of nine, two and one rows and an empty one, columns beside whole vectors, against one dense product."""
-    from gramgraph._numerics.gaussian_rows import block_affine
-    from gramgraph.engines.continuous import posterior
+    from gramgraph._numerics.gaussian.rows import block_affine
+    from gramgraph.engines.gaussian import posterior
 
     monkeypatch.setattr(posterior, "BLOCK_CELLS", 1)
     monkeypatch.setattr(posterior, "BLOCK_SHARE", 10.0)

@@ -13,7 +13,7 @@ from tests.continuous.drawing import gaussian_network, mixed_network
 
 
 def _blank(net):
-    return gg.BayesianNetwork.from_parts(net._vars, [None] * len(net), parents=net._parents)
+    return gg.BayesianNetwork.from_parts(net.vars, [None] * len(net), parents=net.parent_positions)
 
 
 def test_maximum_likelihood_is_least_squares(rng):
@@ -172,7 +172,7 @@ def test_hidden_classes_are_a_mixture_model(rng):
 @pytest.mark.parametrize("seed", range(3))
 def test_expected_statistics_agree_between_engines(seed, monkeypatch):
     """The sums of EM from the mixture engine and from the strong tree."""
-    from gramgraph.engines.continuous import mixture
+    from gramgraph.engines.mixed import mixture
     from gramgraph.learn import continuous
     from gramgraph.learn.real_rows import read_real
 

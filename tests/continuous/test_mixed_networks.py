@@ -8,7 +8,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.engines.continuous.door import read_question
-from gramgraph.engines.continuous.strong_tree import strong_plan
+from gramgraph.engines.mixed.strong_tree import strong_plan
 from tests.continuous.drawing import brute_force, compare, evidence_from, mixed_network
 
 BODY = {

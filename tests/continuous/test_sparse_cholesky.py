@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from gramgraph.engines.continuous.sparse import Factorized
+from gramgraph.engines.gaussian.sparse import Factorized
 from gramgraph.exceptions import ModelError
 
 
@@ -59,7 +59,7 @@ def test_same_numbers_without_compilation():
     import sys
 
     code = (
-        "import numpy as np, scipy.sparse as s; from gramgraph.engines.continuous.sparse import Factorized;"
+        "import numpy as np, scipy.sparse as s; from gramgraph.engines.gaussian.sparse import Factorized;"
         "rng = np.random.default_rng(3); M = np.where(rng.random((15, 15)) < .2, rng.normal(size=(15, 15)), 0);"
         "f = Factorized.of(s.csc_array(M @ M.T + np.eye(15))); "
         "print(f.order.tolist(), f.variances().round(12).tolist())"

@@ -64,7 +64,7 @@ def test_gaussian_networks_from_files(frame, tmp_path, monkeypatch) -> None:
     net = gg.BayesianNetwork("x{real} -> y{real}")
     for prior in (None, gg.LinearGaussianPrior(precision=2.0)):
         here, there = net.fit(frame.dropna(), prior=prior), net.fit(path, prior=prior)
-        for a, b in zip(here._conditionals, there._conditionals, strict=True):
+        for a, b in zip(here.conditionals, there.conditionals, strict=True):
             np.testing.assert_allclose(a.coefficients, b.coefficients, rtol=1e-8)
             np.testing.assert_allclose(a.covariance, b.covariance, rtol=1e-8)
     assert net.fit(gaps, max_iter=2).fit_report is not None, "rows with gaps go through EM"

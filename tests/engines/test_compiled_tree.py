@@ -10,7 +10,7 @@ import pytest
 import gramgraph as gg
 from gramgraph.compile import tree as compiled_tree
 from gramgraph.conditionals import NoisyOr, Table
-from gramgraph.engines import junction_tree, tree_runner
+from gramgraph.engines.exact.one_case import junction_tree, tree_runner
 from gramgraph.variables import binary, discrete
 
 
@@ -319,7 +319,7 @@ def test_tables_need_not_be_multiplied_beforehand(monkeypatch):
     assert_same(again.query(None, cases), want, net.variables)
     one = cases.iloc[0].dropna().to_dict()
     assert again.map_query(one).log_prob == pytest.approx(net.map_query(one).log_prob)
-    assert len(next(iter(p for k, p in again._plans.items() if k[0] == "tree")).plan.program.static) == 1
+    assert len(next(iter(p for k, p in again.plans.items() if k[0] == "tree")).plan.program.static) == 1
 
 
 def test_a_model_without_variables():
@@ -342,7 +342,7 @@ def test_a_network_that_is_gone_leaves_nothing_behind():
     net.query(None, random_cases(net, 1))
     net.query("v1", {"v0": net.states("v0")[0]})
     gone = weakref.ref(net)
-    plans = [weakref.ref(kept.plan) for key, kept in net._plans.items() if key[0] == "tree"]
+    plans = [weakref.ref(kept.plan) for key, kept in net.plans.items() if key[0] == "tree"]
     gc.disable()
     try:
         del net
@@ -353,6 +353,6 @@ def test_a_network_that_is_gone_leaves_nothing_behind():
 
 def test_the_plan_knows_where_the_program_keeps_its_buffer_lengths():
     """The plan repeats one number of the program's layout, so that printing a plan need not load Numba."""
-    from gramgraph._numerics import tree_columns
+    from gramgraph._numerics.tree import columns as tree_columns
 
     assert compiled_tree.P_WORK == tree_columns.P_WORK

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from gramgraph.compile.question import Question
-from gramgraph.engines.contraction import Contraction, components, elimination_order
-from gramgraph.engines.elimination import Elimination
-from gramgraph.engines.enumeration import Enumeration
+from gramgraph.engines.exact.contraction import Contraction, components, elimination_order
+from gramgraph.engines.exact.elimination import Elimination
+from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.exceptions import BudgetError
 from gramgraph.factors import TableFactor
 from gramgraph.graphs.directed import Digraph
@@ -31,8 +31,8 @@ def test_only_requisite_tables_enter_the_belief(seed: int) -> None:
     net = random_bayesian_network(rng, 12, max_parents=2, density=0.7)
     target, *seen = (int(i) for i in rng.permutation(12)[: int(rng.integers(1, 6))])
     plan = Elimination().plan(net, observe(net, (target,), *seen))
-    needed = requisite(Digraph(net._parents), target, seen)
-    own = [part for part in plan.parts[0] if net._vars[target] in part.contraction.keep]
+    needed = requisite(Digraph(net.parent_positions), target, seen)
+    own = [part for part in plan.parts[0] if net.vars[target] in part.contraction.keep]
     touched = {net.index(var.name) for part in own for scope in part.contraction.scopes for var in scope}
     assert touched <= set(needed.tables)
 
@@ -53,7 +53,7 @@ def random_tables(net: BayesianNetwork) -> BayesianNetwork:
         child, parents = net.var(name), tuple(net.var(p) for p in net.parents(name))
         values = rng.random((*(p.size for p in parents), child.size)) + 0.1
         tables.append(Table(child, parents, values / values.sum(axis=-1, keepdims=True)))
-    return BayesianNetwork.from_parts(net._vars, tables)
+    return BayesianNetwork.from_parts(net.vars, tables)
 
 
 def test_log_evidence_is_of_all_the_evidence() -> None:

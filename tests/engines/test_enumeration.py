@@ -7,7 +7,7 @@ import pytest
 
 from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
-from gramgraph.engines.enumeration import MAX_CELLS, Enumeration
+from gramgraph.engines.exact.enumeration import MAX_CELLS, Enumeration
 from gramgraph.exceptions import BudgetError
 from gramgraph.factors import TableFactor
 from gramgraph.models import BayesianNetwork, MarkovNetwork

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from gramgraph.compile.question import Question
-from gramgraph.engines.cases import model_factors
-from gramgraph.engines.factor_tree import CliqueTree, FactorTree
+from gramgraph.engines.exact.factor_tree import CliqueTree, FactorTree
+from gramgraph.engines.exact.sheet import model_factors
 from gramgraph.exceptions import BudgetError
 from gramgraph.factors import TableFactor
 from gramgraph.models import MarkovNetwork
@@ -32,7 +32,7 @@ def test_every_tree_has_the_running_intersection(seed: int) -> None:
             shared = set(tree.cliques[child]) & set(tree.cliques[parent])
             assert shared == set(tree.separators[child])
             assert len(shared) < min(len(tree.cliques[child]), len(tree.cliques[parent])), "cliques are maximal"
-    for var in net._vars:
+    for var in net.vars:
         inside = [i for i, clique in enumerate(tree.cliques) if var in clique]
         tops = [i for i in inside if tree.parents[i] not in inside]
         assert len(tops) == 1, "the cliques of a variable are connected"

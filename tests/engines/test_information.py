@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gramgraph.analysis.information import entropy, kl_divergence, most_informative, mutual_information
 from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
-from gramgraph.engines.enumeration import Enumeration
-from gramgraph.engines.information import entropy, kl_divergence, most_informative, mutual_information
+from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, VariableError
 from gramgraph.models import BayesianNetwork, MarkovNetwork
 from gramgraph.models.base import GraphicalModel

@@ -10,10 +10,10 @@ import pytest
 import gramgraph as gg
 from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
-from gramgraph.engines.elimination import Elimination
-from gramgraph.engines.enumeration import Enumeration
-from gramgraph.engines.factor_tree import FactorTree
-from gramgraph.engines.k_best import k_best, k_best_codes
+from gramgraph.engines.best.k_best import k_best, k_best_codes
+from gramgraph.engines.exact.elimination import Elimination
+from gramgraph.engines.exact.enumeration import Enumeration
+from gramgraph.engines.exact.factor_tree import FactorTree
 from gramgraph.exceptions import ImpossibleEvidenceError
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.base import GraphicalModel
@@ -47,7 +47,7 @@ def test_values_are_those_of_the_sorted_joint(engine: Any, seed: int) -> None:
     np.testing.assert_allclose([value for _, value in found], truth, rtol=1e-9, atol=1e-9)
     assert len({codes for codes, _ in found}) == len(found), "no assignment comes twice"
     for codes, log_prob in found:
-        names = {var.name: var.states[code] for var, code in zip(model._vars, codes, strict=True)}
+        names = {var.name: var.states[code] for var, code in zip(model.vars, codes, strict=True)}
         weights = sum(float(np.log(w[codes[i]])) for i, w in question.soft_weights(0).items())
         assert model.joint_log_prob(names) + weights == pytest.approx(log_prob, abs=1e-9)
 

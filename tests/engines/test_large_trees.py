@@ -89,7 +89,7 @@ def test_draws_and_best_states_of_wide_models(chain):
 
 def test_variables_with_the_same_labels_share_their_domain():
     assert binary("a").domain is binary("b").domain
-    assert gg.BayesianNetwork("a{u|v} -> b{u|v}")._vars[0].domain is gg.BayesianNetwork("c{u|v}")._vars[0].domain
+    assert gg.BayesianNetwork("a{u|v} -> b{u|v}").vars[0].domain is gg.BayesianNetwork("c{u|v}").vars[0].domain
 
 
 @pytest.mark.slow

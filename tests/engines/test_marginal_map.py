@@ -7,8 +7,8 @@ import pytest
 
 from gramgraph.answers import Assignment
 from gramgraph.compile.question import Question
-from gramgraph.engines.enumeration import Enumeration
-from gramgraph.engines.marginal_map import marginal_map
+from gramgraph.engines.best.marginal_map import marginal_map
+from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, VariableError
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.base import GraphicalModel
@@ -22,7 +22,7 @@ def truth(model: GraphicalModel, question: Question, targets: tuple[int, ...]) -
     answer = Enumeration().answer(model, asked)
     if answer.log_evidence == -np.inf:
         return np.full((), -np.inf), -np.inf
-    belief = answer[tuple(model._vars[i].name for i in targets)]
+    belief = answer[tuple(model.vars[i].name for i in targets)]
     with np.errstate(divide="ignore"):
         return np.log(belief.probabilities) + float(answer.log_evidence), float(answer.log_evidence)
 
@@ -40,7 +40,7 @@ def test_value_and_assignment(method: str, seed: int) -> None:
     seen = question.hard_evidence(0)
     targets = tuple(int(i) for i in rng.permutation(len(model)) if int(i) not in seen)[: int(rng.integers(1, 5))]
     logs, log_evidence = truth(model, question, targets)
-    names = [model._vars[i].name for i in targets]
+    names = [model.vars[i].name for i in targets]
     if log_evidence == -np.inf:
         with pytest.raises(ImpossibleEvidenceError):
             marginal_map(model, names, question, method=method)  # type: ignore[arg-type]
@@ -50,7 +50,7 @@ def test_value_and_assignment(method: str, seed: int) -> None:
     assert found.bound == found.log_prob
     assert list(found.assignment) == names
     assert found.log_prob == pytest.approx(logs.max(), abs=1e-9)
-    at = tuple(model._vars[i].index(found.assignment[model._vars[i].name]) for i in targets)
+    at = tuple(model.vars[i].index(found.assignment[model.vars[i].name]) for i in targets)
     assert logs[at] == pytest.approx(logs.max(), abs=1e-9)
 
 

@@ -8,10 +8,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from gramgraph.analysis.messages import max_sum, sum_product
 from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
-from gramgraph.engines.enumeration import Enumeration
-from gramgraph.engines.messages import max_sum, sum_product
+from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.models import BayesianNetwork, FactorGraph, MarkovNetwork
@@ -61,7 +61,7 @@ def test_factor_marginal_and_frame() -> None:
 
 def test_the_same_network_as_a_bayesian_network() -> None:
     """Other factors, other messages, same beliefs; factors are named by their conditionals."""
-    z1, z2, x1, x2 = hmm()._vars
+    z1, z2, x1, x2 = hmm().vars
     net = BayesianNetwork.from_parts(
         [z1, z2, x1, x2],
         [

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gramgraph as gg
-from gramgraph._numerics.rows import distinct_rows
+from gramgraph._numerics.counts.rows import distinct_rows
 from gramgraph.compile.lower import lower
 from gramgraph.conditionals import Table
-from gramgraph.engines.quick import JOINT_CELLS
+from gramgraph.engines.exact.single_case import JOINT_CELLS
 from gramgraph.testing.random_models import random_bayesian_network
 from gramgraph.variables import discrete
 

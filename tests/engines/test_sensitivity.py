@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from gramgraph.analysis.sensitivity import sensitivity, sensitivity_function
 from gramgraph.conditionals import Table
-from gramgraph.engines.sensitivity import sensitivity, sensitivity_function
 from gramgraph.exceptions import ImpossibleEvidenceError, VariableError
 from gramgraph.models import BayesianNetwork
 from gramgraph.testing import random_bayesian_network, random_markov_network
@@ -25,9 +25,9 @@ def moved(net: BayesianNetwork, name: str, at: tuple[int, ...], theta: float) ->
     rest = np.delete(row, at[-1])
     share = rest / rest.sum() if rest.sum() > 0 else np.full(len(rest), 1.0 / len(rest))
     table[at[:-1]] = np.insert(share * (1.0 - theta), at[-1], theta)
-    conditionals = list(net._conditionals)
+    conditionals = list(net.conditionals)
     conditionals[i] = Table(conditional.child, conditional.parents, table)
-    return BayesianNetwork.from_parts(net._vars, conditionals, check=False)
+    return BayesianNetwork.from_parts(net.vars, conditionals, check=False)
 
 
 def answer(net: BayesianNetwork, target: str, state: str, evidence: dict[str, str]) -> float:
@@ -49,7 +49,7 @@ def finite_difference(
 
 def check_all(net: BayesianNetwork, target: str, state: str, evidence: dict[str, str]) -> FloatArray:
     frame = sensitivity(net, target, state, evidence)
-    assert len(frame) == sum(c.size for c in net._conditionals if c is not None)
+    assert len(frame) == sum(c.size for c in net.conditionals if c is not None)
     assert (np.diff(np.abs(frame["derivative"])) <= 1e-12).all()
     for row in frame.itertuples():
         conditional = net.conditional(row.variable)

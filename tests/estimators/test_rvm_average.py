@@ -7,9 +7,9 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics.pairwise import rbf_kernel
 
-from gramgraph._numerics import sparse_average
-from gramgraph._numerics.sparse_average import averaged, carriers, dense
-from gramgraph._numerics.sparse_bayes import distinct, regression
+from gramgraph._numerics.rvm import average as sparse_average
+from gramgraph._numerics.rvm.average import averaged, carriers, dense
+from gramgraph._numerics.rvm.regression import distinct, regression
 from gramgraph.estimators.rvm import RVR
 from gramgraph.exceptions import ModelError
 

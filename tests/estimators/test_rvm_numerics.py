@@ -7,8 +7,8 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics.pairwise import rbf_kernel
 
-from gramgraph._numerics.sparse_bayes import Posterior, regression, spread, starters
-from gramgraph._numerics.sparse_logistic import logistic, softmax_mode
+from gramgraph._numerics.rvm.classification import logistic, softmax_mode
+from gramgraph._numerics.rvm.regression import Posterior, regression, spread, starters
 
 
 def sinc(n: int, *, noise: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -16,7 +16,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from threadpoolctl import threadpool_limits
 
 from gramgraph import kernels
-from gramgraph._numerics import smo, svm_exp, svm_lanes, svm_whole
+from gramgraph._numerics.svm import batch_lanes as svm_lanes
+from gramgraph._numerics.svm import exponents as svm_exp
+from gramgraph._numerics.svm import smo
+from gramgraph._numerics.svm import svm_batch as svm_whole
 from gramgraph.estimators import _svm_blocks, _svm_dual
 from gramgraph.estimators._svm_approx import FeatureRows
 from gramgraph.estimators._svm_machine import Settings, fit_machine

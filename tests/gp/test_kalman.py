@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from gramgraph._numerics.kalman import filter_batch, kalman_filter, rts_smoother
+from gramgraph._numerics.state_space.kalman import filter_batch, kalman_filter, rts_smoother
 
 
 def model(seed=0, s=3, o=2, T=6, u=2):

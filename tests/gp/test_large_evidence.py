@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from gramgraph import kernels as k
-from gramgraph._numerics.half_pull import rbf_half_pull
+from gramgraph._numerics.gram.packed_rbf_pull import rbf_half_pull
 from gramgraph.gp import ConstantMean, LinearMean, exact_evidence, reverse
 
 N = 640

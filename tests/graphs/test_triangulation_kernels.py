@@ -1,4 +1,4 @@
-"""The Numba loops of ``_numerics.triangulation`` against slow, literal definitions."""
+"""The Numba loops of ``_numerics.tree.triangulation`` against slow, literal definitions."""
 
 import itertools
 import math
@@ -12,7 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gramgraph._numerics import clique_forests, sparse_elimination, tree_structure, triangulation
+from gramgraph._numerics.tree import clique_forests, sparse_elimination, triangulation
+from gramgraph._numerics.tree import structure as tree_structure
 from gramgraph.compile import ordering
 
 
@@ -207,7 +208,7 @@ def test_star_eliminates_its_leaves_first():
 
 SAME_WITHOUT_JIT = """
 import numpy as np
-from gramgraph._numerics import clique_forests, sparse_elimination, tree_structure, triangulation
+from gramgraph._numerics.tree import clique_forests, sparse_elimination, structure as tree_structure, triangulation
 from gramgraph.compile import ordering
 rng = np.random.default_rng(11)
 n, words = 70, []

@@ -51,7 +51,7 @@ def test_kinds_of_conditionals_stay_what_they_are() -> None:
     net = structured()
     again = native.loads(native.dumps(net))
     assert again == net and again.name == "mixed" and again.parents("e") == ("d", "c")
-    kinds = [type(c).__name__ if c else None for c in again._conditionals]
+    kinds = [type(c).__name__ if c else None for c in again.conditionals]
     assert kinds == ["Table", "NoisyOr", "NoisyMax", "Deterministic", None]
 
 

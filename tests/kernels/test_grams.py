@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 
-from gramgraph._numerics import grams
+from gramgraph._numerics.gram import grams
 
 PROFILES = {
     grams.SQUARED: lambda s: s,
@@ -67,7 +67,7 @@ def test_no_points():
 
 def test_uncompiled_code_gives_the_same_numbers():
     code = (
-        "import numpy as np; from gramgraph._numerics import grams; A = np.linspace(-2, 3, 36).reshape(12, 3);"
+        "import numpy as np; from gramgraph._numerics.gram import grams; A = np.linspace(-2, 3, 36).reshape(12, 3);"
         "print(','.join(float(v).hex() for p in range(5) for v in grams.distance_gram(A, None, p).ravel()))"
     )
     found = []

@@ -36,7 +36,7 @@ def extreme_network(rng: np.random.Generator, n: int) -> gg.BayesianNetwork:
 
 def log_joint(net: Any) -> np.ndarray:
     """log p(x) of all assignments, an axis for each variable."""
-    variables: tuple[Var, ...] = net._vars
+    variables: tuple[Var, ...] = net.vars
     out = np.zeros([v.size for v in variables])
     for factor in net.factors(structured=False):
         at = [variables.index(v) for v in factor.scope]
@@ -61,7 +61,7 @@ def possible_evidence(
     pick = np.unravel_index(rng.choice(np.flatnonzero(np.isfinite(logs).ravel())), logs.shape)
     seen: dict[str, Any] = {}
     virtual: dict[str, Any] = {}
-    for i, var in enumerate(net._vars):
+    for i, var in enumerate(net.vars):
         shape = [-1 if j == i else 1 for j in range(logs.ndim)]
         kind = rng.random()
         if kind < 0.3:
@@ -81,7 +81,7 @@ def check_beliefs(net: Any, seen: Any, virtual: Any, logs: np.ndarray, log_z: fl
     answer = net.query(None, seen, virtual_evidence=virtual, engine=engine)
     assert answer.exact
     assert answer.log_evidence == pytest.approx(log_z, rel=1e-9, abs=1e-9)
-    for i, var in enumerate(net._vars):
+    for i, var in enumerate(net.vars):
         if isinstance(seen.get(var.name), str):
             continue
         truth, p = np.exp(log_sum(logs, (i,)) - log_z), answer[var.name].probabilities
@@ -107,7 +107,7 @@ def test_exact_answers_hold_for_numbers_of_any_size(seed: int) -> None:
     several = [best.log_prob for best in net.map_query(seen, k=4, virtual_evidence=virtual)]
     np.testing.assert_allclose(several, ordered, rtol=1e-9, atol=1e-9)
     drawn = net.sample(5, seen, virtual_evidence=virtual, random_state=0)
-    codes = [tuple(net._vars[i].states.index(s) for i, s in enumerate(row)) for row in drawn.itertuples(index=False)]
+    codes = [tuple(net.vars[i].states.index(s) for i, s in enumerate(row)) for row in drawn.itertuples(index=False)]
     assert min(logs[at] for at in codes) > log_z - 60.0
 
 
@@ -129,7 +129,7 @@ def test_sessions_frames_and_partial_maxima_hold_for_numbers_of_any_size(seed: i
         assert best.log_prob == pytest.approx(float(log_sum(logs, (net.index(free[0]),)).max()), rel=1e-9, abs=1e-9)
     whole = log_joint(net)
     rows = [np.unravel_index(i, whole.shape) for i in np.flatnonzero(np.isfinite(whole).ravel())[:40]]
-    cases = [{v.name: v.states[row[i]] for i, v in enumerate(net._vars)} for row in rows]
+    cases = [{v.name: v.states[row[i]] for i, v in enumerate(net.vars)} for row in rows]
     np.testing.assert_allclose(net.log_evidence(cases), [whole[row] for row in rows], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(net.map_query(cases)["log_prob"], [whole[row] for row in rows], rtol=1e-9, atol=1e-9)
 

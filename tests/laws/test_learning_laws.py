@@ -50,7 +50,7 @@ def test_a_score_is_the_likelihood_of_the_fitted_network_less_its_penalty(seed, 
     w = np.ones(rows) if weights is None else weights
     expected = w @ fitted.log_likelihood(frame) - 0.5 * np.log(w.sum()) * fitted.n_parameters
     scores = MixedScores(read_table(frame, weights), "bic")
-    assert scores.total(net._parents) == pytest.approx(expected, rel=1e-6, abs=1e-5)
+    assert scores.total(net.parent_positions) == pytest.approx(expected, rel=1e-6, abs=1e-5)
 
 
 @settings(max_examples=8)

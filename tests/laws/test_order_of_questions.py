@@ -69,7 +69,7 @@ def test_answers_do_not_depend_on_earlier_questions(seed: int) -> None:
     net = structured_network(rng)
     copy = gg.BayesianNetwork.from_parts  # a fresh object has nothing kept
     for ask in [question(net, rng) for _ in range(10)]:
-        fresh = copy(net._vars, net._conditionals)
+        fresh = copy(net.vars, net.conditionals)
         np.testing.assert_allclose(ask(net), ask(fresh), atol=1e-11)
 
 
@@ -95,7 +95,7 @@ def test_a_memory_limit_counts_also_where_the_tree_is_there_already() -> None:
 
 
 def test_what_one_gaussian_engine_keeps_does_not_hide_a_refusal_of_another() -> None:
-    from gramgraph.engines.continuous.posterior import DenseGaussian, IllConditioned
+    from gramgraph.engines.gaussian.posterior import DenseGaussian, IllConditioned
 
     text = "x{real} -> y{real}; x -> z{real}"
     noise = {"x": gg.LinearGaussian("x", (), [], 0.0, 1.0)}

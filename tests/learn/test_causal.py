@@ -42,7 +42,7 @@ def test_every_adjustment_set_gives_the_effect(seed) -> None:
     for size in range(4):
         for z in itertools.combinations(others, size):
             if is_adjustment_set(net.graph, x, y, z):
-                np.testing.assert_allclose(adjusted(net, names[x], names[y], net._names(z)), truth, atol=1e-9)
+                np.testing.assert_allclose(adjusted(net, names[x], names[y], net.names_of(z)), truth, atol=1e-9)
     smallest = adjustment_set(net.graph, x, y)
     if smallest is not None:
         assert is_adjustment_set(net.graph, x, y, smallest)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
-from gramgraph._numerics.nodewise import node_fit
-from gramgraph.engines.gibbs_rows import gibbs_rows
+from gramgraph._numerics.undirected.nodewise import node_fit
+from gramgraph.engines.sampling.gibbs_rows import gibbs_rows
 from gramgraph.learn import learn_ising
 
 

@@ -61,7 +61,7 @@ def test_on_decomposable_models_all_ways_are_one(problem) -> None:
     assert fitted.fit_report.n_iter <= 2, "one round does it, the second sees that"
     names = net.variables
     np.testing.assert_allclose(full(closed, names), full(fitted, names), atol=1e-9)
-    counts = Counts(code_table(frame, net._vars))
+    counts = Counts(code_table(frame, net.vars))
     for clique in cliques:
         np.testing.assert_allclose(full(closed, clique), np.asarray(counts.table(clique)) / 60, atol=1e-12)
     assert closed.fit_report.value == pytest.approx(fitted.fit_report.value, rel=1e-9)

@@ -74,7 +74,7 @@ def test_a_large_sample_gives_the_network_back() -> None:
 def test_expected_counts_equal_enumeration() -> None:
     rng = np.random.default_rng(0)
     net = random_bayesian_network(rng, 5)
-    codes = np.array([[var.index(x) for var, x in zip(net._vars, row, strict=True)] for row in
+    codes = np.array([[var.index(x) for var, x in zip(net.vars, row, strict=True)] for row in
                       net.sample(40, random_state=1).itertuples(index=False)])  # fmt: skip
     codes[rng.random(codes.shape) < 0.5] = -1
     weights = rng.random(40) + 0.5

@@ -98,7 +98,7 @@ def test_gains_of_steps_between_classes_are_differences_of_scores(seed) -> None:
     truth = random_bayesian_network(np.random.default_rng(seed), 6)
     scores = FamilyScores(Counts(code_table(truth.sample(300, random_state=seed))), "bdeu")
     search = Classes(
-        scores, Constraints.none(6), cpdag(Digraph.from_edges(6, truth.graph.edges())), list(truth._parents)
+        scores, Constraints.none(6), cpdag(Digraph.from_edges(6, truth.graph.edges())), list(truth.parent_positions)
     )
     start = scores.total(search.parents)
     seen = 0

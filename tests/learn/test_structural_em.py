@@ -28,9 +28,9 @@ def observed_bic(net: gg.BayesianNetwork, frame: pd.DataFrame) -> float:
 @pytest.mark.parametrize("seed", range(4))
 def test_completions_give_the_expected_counts_of_the_junction_tree(seed) -> None:
     net = random_bayesian_network(np.random.default_rng(seed), 4)
-    table = code_table(with_gaps(net, 60, 0.3, seed), net._vars)
+    table = code_table(with_gaps(net, 60, 0.3, seed), net.vars)
     filled = Completion.of(table)
-    parents = list(net._parents)
+    parents = list(net.parent_positions)
     tables = [np.asarray(net.conditional(v).table()) for v in net.variables]
     weights, log_likelihood = filled.expect(parents, tables)
     counts, expected = expected_counts(net, np.ascontiguousarray(table.matrix.T, np.int64), np.ones(60))
@@ -55,8 +55,8 @@ def test_the_score_never_goes_down(seed) -> None:
 
 def test_steps_of_em_inside_never_go_down() -> None:
     net = random_bayesian_network(np.random.default_rng(3), 5)
-    filled = Completion.of(code_table(with_gaps(net, 200, 0.3, 3), net._vars))
-    parents, tables = list(net._parents), [np.asarray(net.conditional(v).table()) for v in net.variables]
+    filled = Completion.of(code_table(with_gaps(net, 200, 0.3, 3), net.vars))
+    parents, tables = list(net.parent_positions), [np.asarray(net.conditional(v).table()) for v in net.variables]
     before = filled.expect(parents, tables)[1]
     for _ in range(10):
         weights, value = filled.expect(parents, tables)

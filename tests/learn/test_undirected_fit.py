@@ -32,7 +32,7 @@ def random_net(seed: int, scopes=SCOPES, sizes=SIZES, scale: float = 0.7) -> gg.
 
 def joint(net: gg.MarkovNetwork) -> dict[tuple[int, ...], float]:
     """Every assignment with its probability, by multiplying the factors out."""
-    sizes = [var.size for var in net._vars]
+    sizes = [var.size for var in net.vars]
     names = net.variables
     logs = {
         at: net.joint_log_prob({n: net.states(n)[i] for n, i in zip(names, at, strict=True)})
@@ -43,7 +43,7 @@ def joint(net: gg.MarkovNetwork) -> dict[tuple[int, ...], float]:
 
 
 def shares(frame: pd.DataFrame, net: gg.MarkovNetwork, names: tuple[str, ...]) -> np.ndarray:
-    counts = Counts(code_table(frame, net._vars))
+    counts = Counts(code_table(frame, net.vars))
     return np.asarray(counts.table(names)) / len(frame)
 
 
@@ -64,7 +64,7 @@ def test_at_the_maximum_the_margins_of_every_scope_are_those_of_the_data(method,
 def test_a_margin_that_does_not_match_is_not_the_maximum() -> None:
     net = random_net(0)
     frame = net.sample(3000, random_state=0)
-    design, counts = design_of_network(net, net._vars), Counts(code_table(frame, net._vars))
+    design, counts = design_of_network(net, net.vars), Counts(code_table(frame, net.vars))
     objective = Likelihood(design, design.shares(counts), ExactExpectations(design))
     best = net.fit(frame, method="exact").fit_report
     top = objective(best.weights)[0]
@@ -81,7 +81,7 @@ def test_the_likelihood_is_that_of_the_joint_table() -> None:
     frame = net.sample(400, random_state=0)
     fitted = net.fit(frame, method="exact")
     p = joint(fitted)
-    rows = code_table(frame, net._vars).matrix.T
+    rows = code_table(frame, net.vars).matrix.T
     expected = sum(np.log(p[tuple(row)]) for row in rows.tolist())
     assert fitted.fit_report.value == pytest.approx(expected, rel=1e-9)
     assert fitted.fit_report.objective == "log-likelihood"
@@ -93,8 +93,8 @@ def test_the_pseudo_likelihood_is_that_of_the_joint_table() -> None:
     fitted = net.fit(frame, method="pseudo_likelihood", l2=0.01)
     p = joint(fitted)
     expected = 0.0
-    for row in map(tuple, code_table(frame, net._vars).matrix.T.tolist()):
-        for v, var in enumerate(net._vars):
+    for row in map(tuple, code_table(frame, net.vars).matrix.T.tolist()):
+        for v, var in enumerate(net.vars):
             others = sum(p[(*row[:v], y, *row[v + 1 :])] for y in range(var.size))
             expected += np.log(p[row] / others)
     assert fitted.fit_report.value == pytest.approx(expected, rel=1e-9)
@@ -134,9 +134,9 @@ def problems(draw):
     tables = {tuple(names[v] for v in c): np.ones([sizes[v] for v in c]) for c in chosen}
     net = gg.MarkovNetwork(tables, states=dict(zip(names, sizes, strict=True)))
     rows = {name: rng.integers(0, size, 30).astype(str) for name, size in zip(names, sizes, strict=True)}
-    design = design_of_network(net, net._vars)
+    design = design_of_network(net, net.vars)
     weights = rng.normal(size=30) if draw(st.booleans()) else None
-    table = code_table(rows, net._vars, weights=None if weights is None else np.abs(weights))
+    table = code_table(rows, net.vars, weights=None if weights is None else np.abs(weights))
     return design, table, rng.normal(size=design.n_weights)
 
 
@@ -179,8 +179,8 @@ def test_products_of_matrices_agree_with_the_scan(weighted) -> None:
     )
     rng = np.random.default_rng(0)
     rows = {v: rng.integers(0, k, 300).astype(str) for v, k in zip(names, sizes, strict=True)}
-    table = code_table(rows, net._vars, weights=rng.random(300) if weighted else None)
-    matrices, scan = (PseudoLikelihood(design_of_network(net, net._vars), table) for _ in range(2))
+    table = code_table(rows, net.vars, weights=rng.random(300) if weighted else None)
+    matrices, scan = (PseudoLikelihood(design_of_network(net, net.vars), table) for _ in range(2))
     assert matrices._pairs is not None and len(matrices._scanned) == 11
     scan._pairs = None
     w = rng.normal(size=matrices.design.n_weights)
@@ -193,8 +193,8 @@ def test_rows_are_scanned_where_neighbors_have_many_states() -> None:
     names = [f"v{i}" for i in range(14)]
     star = gg.MarkovNetwork(edges=[("v0", v) for v in names[1:]])
     rng = np.random.default_rng(0)
-    table = code_table({v: rng.choice(["no", "yes"], 50) for v in names}, star._vars)
-    objective = PseudoLikelihood(design_of_network(star, star._vars), table)
+    table = code_table({v: rng.choice(["no", "yes"], 50) for v in names}, star.vars)
+    objective = PseudoLikelihood(design_of_network(star, star.vars), table)
     assert objective._scanned.tolist() == [0]
     w = rng.normal(size=objective.design.n_weights)
     np.testing.assert_allclose(objective(w)[1], slope(objective, w), atol=2e-8)
@@ -204,13 +204,13 @@ def test_rows_are_scanned_where_neighbors_have_many_states() -> None:
 def test_loopy_expectations_are_exact_on_trees_and_bethe_gradients_elsewhere(seed) -> None:
     rng = np.random.default_rng(seed)
     tree = random_net(seed, [("a", "b"), ("b", "c"), ("b", "d", "e")])
-    design = design_of_network(tree, tree._vars)
+    design = design_of_network(tree, tree.vars)
     w = rng.normal(size=design.n_weights)
     exact, loopy = ExactExpectations(design), LoopyExpectations(design)
     assert loopy.run(design.log_values(w))[0] == pytest.approx(exact.run(design.log_values(w))[0], rel=1e-10)
     np.testing.assert_allclose(loopy.run(design.log_values(w))[1], exact.run(design.log_values(w))[1], atol=1e-9)
     loop = random_net(seed)
-    design = design_of_network(loop, loop._vars)
+    design = design_of_network(loop, loop.vars)
     w = 0.5 * rng.normal(size=design.n_weights)
     cells = np.concatenate([np.full(n, 1.0 / n) for n in np.diff(design.value_ptr)])
     objective = Likelihood(design, cells, LoopyExpectations(design, tol=1e-13))

@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gramgraph._numerics.half_gram import product, put_rows
-from gramgraph._numerics.products import add_products, lower_blocks, unfold
+from gramgraph._numerics.gram.packed_gram import product, put_rows
+from gramgraph._numerics.gram.products import add_products, lower_blocks, unfold
 from gramgraph.exceptions import ModelError
 from gramgraph.linalg.blocks import FeatureSums, RunningSums
 from gramgraph.linalg.tridiagonal import Tridiagonal
@@ -105,7 +105,7 @@ def test_tridiagonal_reduction_of_more_than_one_block(rng: np.random.Generator) 
 
 def test_uncompiled_code_gives_the_same_numbers() -> None:
     code = (
-        "import numpy as np; from gramgraph._numerics import half_gram as h, products as p;"
+        "import numpy as np; from gramgraph._numerics.gram import packed_gram as h, products as p;"
         "A = np.linspace(-2, 3, 60).reshape(6, 10); C = p.lower_blocks(10); out = np.empty((10, 10));"
         "p.add_products(A.reshape(-1), 10, np.empty(0), 0, np.empty(0), C); p.unfold(C, out);"
         "u, l = np.empty(55, np.uint32), np.empty(55, np.uint16); y = np.empty(10);"

@@ -23,7 +23,7 @@ def joint_of(model: GraphicalModel, *, structured: bool = False) -> np.ndarray:
         total = total.product(factor)
     hidden = [var for var in total.scope if var.name not in model]
     total = total.marginalize(hidden)
-    return total.reorder(model._vars).values * np.exp(total.log_scale)
+    return total.reorder(model.vars).values * np.exp(total.log_scale)
 
 
 @st.composite
@@ -41,8 +41,8 @@ def networks(draw: st.DrawFn) -> gg.BayesianNetwork:
 def test_the_joint_is_the_product_and_sums_to_one(net: gg.BayesianNetwork) -> None:
     joint = joint_of(net)
     assert joint.sum() == pytest.approx(1.0)
-    for at in product(*(range(var.size) for var in net._vars)):
-        x = {var.name: var.states[i] for var, i in zip(net._vars, at, strict=True)}
+    for at in product(*(range(var.size) for var in net.vars)):
+        x = {var.name: var.states[i] for var, i in zip(net.vars, at, strict=True)}
         assert np.exp(net.joint_log_prob(x)) == pytest.approx(joint[at])
     assert net.check_model()
 
@@ -63,15 +63,15 @@ def test_polytrees_stay_trees_as_factor_graphs(net: gg.BayesianNetwork) -> None:
 
 @given(networks(), st.integers(0, 5), st.integers(0, 2))
 def test_do_is_truncated_factorization(net: gg.BayesianNetwork, which: int, state: int) -> None:
-    var = net._vars[which % len(net)]
+    var = net.vars[which % len(net)]
     state %= var.size
     after = net.do({var.name: var.states[state]})
     assert after.parents(var.name) == ()
-    kept = [c for c in net._conditionals if c is not None and c.child != var]
+    kept = [c for c in net.conditionals if c is not None and c.child != var]
     total = TableFactor((var,), np.eye(var.size)[state])
     for c in kept:
         total = total.product(TableFactor(c.scope, c.table()))
-    expected = total.reorder(net._vars).values * np.exp(total.log_scale)
+    expected = total.reorder(net.vars).values * np.exp(total.log_scale)
     assert np.allclose(joint_of(after), expected, atol=1e-14)
     assert all(after.parents(c.child.name) == net.parents(c.child.name) for c in kept)
 
@@ -194,7 +194,7 @@ def test_networks_are_compared_by_value() -> None:
     assert gg.datasets.asia() != 3
     noisy = gg.datasets.alarm_radio()
     dense = gg.BayesianNetwork.from_parts(
-        noisy._vars, [Table(c.child, c.parents, c.table()) for c in noisy._conditionals if c is not None]
+        noisy.vars, [Table(c.child, c.parents, c.table()) for c in noisy.conditionals if c is not None]
     )
     assert noisy == dense
     assert gg.BayesianNetwork("a -> b") == gg.BayesianNetwork("a -> b")

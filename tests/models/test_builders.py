@@ -17,8 +17,8 @@ from gramgraph.models import (
 
 def weights(model: gg.MarkovNetwork | gg.BayesianNetwork) -> dict[tuple[str, ...], float]:
     out = {}
-    for at in np.ndindex(*(var.size for var in model._vars)):
-        x = {var.name: var.states[i] for var, i in zip(model._vars, at, strict=True)}
+    for at in np.ndindex(*(var.size for var in model.vars)):
+        x = {var.name: var.states[i] for var, i in zip(model.vars, at, strict=True)}
         out[tuple(x.values())] = np.exp(model.joint_log_prob(x))
     return out
 

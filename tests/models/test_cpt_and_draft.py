@@ -152,8 +152,8 @@ def test_draft_keeps_what_a_file_said() -> None:
 
 def test_networks_are_pickled_without_their_plans() -> None:
     net = gg.datasets.alarm_radio()
-    net._plans["x"] = object()
+    net.plans["x"] = object()
     again = pickle.loads(pickle.dumps(net))
     assert again == net
-    assert again._plans == {}
+    assert again.plans == {}
     assert again.is_dconnected("B", "E", given="A")

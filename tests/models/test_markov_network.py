@@ -18,9 +18,9 @@ from gramgraph.variables import binary, discrete
 
 def unnormalized(model: GraphicalModel) -> np.ndarray:
     """exp(joint_log_prob) at every assignment."""
-    out = np.empty([var.size for var in model._vars])
+    out = np.empty([var.size for var in model.vars])
     for at in np.ndindex(*out.shape):
-        x = {var.name: var.states[i] for var, i in zip(model._vars, at, strict=True)}
+        x = {var.name: var.states[i] for var, i in zip(model.vars, at, strict=True)}
         out[at] = np.exp(model.joint_log_prob(x))
     return out
 

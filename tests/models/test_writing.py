@@ -215,7 +215,7 @@ def test_checks_of_a_large_network_take_one_pass() -> None:
     c = net.conditional("v1500")
     wrong = c.table().copy()
     wrong[1, 0] = [0.5, 0.6]
-    parts = list(net._conditionals)
+    parts = list(net.conditionals)
     parts[1500] = Table(c.child, c.parents, wrong)
     with pytest.raises(gg.ModelError, match=r"p\(v1500 \| v1498=yes, v1499=no\) sums to 1\.1"):
-        gg.BayesianNetwork.from_parts(net._vars, parts)
+        gg.BayesianNetwork.from_parts(net.vars, parts)

@@ -215,7 +215,7 @@ def test_c1_chain_by_forward_and_backward_messages() -> None:
 
 def test_c2_messages_of_the_small_hmm() -> None:
     """With x1 = R and x2 = G in the factors, as the text draws it: f1(z1) and f2(z1, z2)."""
-    from gramgraph.engines.messages import sum_product
+    from gramgraph.analysis.messages import sum_product
 
     net = gg.datasets.hmm_small()
     f1 = net.cpt["z1"].values * net.cpt["x1"].values[:, 0]

@@ -316,7 +316,7 @@ def test_marginals_sum_to_one_and_do_not_depend_on_the_company(seed):
 
 
 def test_compiled_lookups_equal_those_in_python(rng, monkeypatch):
-    from gramgraph._numerics import feature_dicts
+    from gramgraph._numerics.crf import feature_dicts
 
     if not feature_dicts.usable():
         pytest.skip("this interpreter's dicts are read by Python code only")

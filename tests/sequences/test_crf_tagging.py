@@ -47,7 +47,7 @@ def test_one_by_one_equals_all_at_once(rng, written, constraints):
 
 @pytest.mark.parametrize("written", [counted, words], ids=["numbers", "strings"])
 def test_compiled_lookups_equal_those_in_python(rng, monkeypatch, written):
-    from gramgraph._numerics import feature_dicts
+    from gramgraph._numerics.crf import feature_dicts
 
     if not feature_dicts.usable():
         pytest.skip("this interpreter's objects are read by Python code only")

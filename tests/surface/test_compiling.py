@@ -191,11 +191,11 @@ def test_a_full_disk_costs_no_answer(load, monkeypatch):
 
 
 def test_a_change_of_a_callee_in_another_file_is_noticed(monkeypatch):
-    assert {"tree_steps", "vector8", "tree_lanes"} <= compiling._closure("tree_runner")
-    before = {name: compiling._stamp(name) for name in ("tree_runner", "vector8", "heaps")}
+    assert {"tree.steps", "vector8", "tree.lanes"} <= compiling._closure("tree.runner")
+    before = {name: compiling._stamp(name) for name in ("tree.runner", "vector8", "tree.heaps")}
     plain = compiling._source
     monkeypatch.setattr(compiling, "_source", lambda name: plain(name) + (b"#" if name == "vector8" else b""))
     compiling._stamp.cache_clear()
     after = {name: compiling._stamp(name) for name in before}
     compiling._stamp.cache_clear()
-    assert [name for name in before if before[name] != after[name]] == ["tree_runner", "vector8"]
+    assert [name for name in before if before[name] != after[name]] == ["tree.runner", "vector8"]

@@ -14,8 +14,8 @@ import gramgraph as gg
 def joint(net: gg.BayesianNetwork) -> dict[tuple[str, ...], float]:
     """p at every assignment."""
     out = {}
-    for at in np.ndindex(*(var.size for var in net._vars)):
-        x = {var.name: var.states[i] for var, i in zip(net._vars, at, strict=True)}
+    for at in np.ndindex(*(var.size for var in net.vars)):
+        x = {var.name: var.states[i] for var, i in zip(net.vars, at, strict=True)}
         out[tuple(x.values())] = float(np.exp(net.joint_log_prob(x)))
     return out
 

@@ -26,7 +26,8 @@ from gramgraph._interrupt import held_back
 __all__ = ["njit"]
 
 _HERE = Path(__file__).resolve().parent
-_IMPORTED = re.compile(rb"\bgramgraph\._numerics\.(\w+)")
+#: `from gramgraph._numerics.room.file import …`, as this folder writes its imports.
+_IMPORTED = re.compile(rb"\bgramgraph\._numerics\.([\w.]+)")
 
 
 def njit(function: Callable[..., Any] | None = None, *, cache: bool = False, **options: Any) -> Any:
@@ -57,7 +58,7 @@ class _Cache(FunctionCache):
     def __init__(self, function: Callable[..., Any]) -> None:
         super().__init__(function)
         file = self._cache_file
-        file._source_stamp = (file._source_stamp, _stamp(Path(function.__code__.co_filename).stem))
+        file._source_stamp = (file._source_stamp, _stamp(_name_of(function)))
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         try:
@@ -89,6 +90,12 @@ _UNREADABLE = (
 )
 
 
+def _name_of(function: Callable[..., Any]) -> str:
+    """room.file of a function of this folder, its file's own name elsewhere (tests)."""
+    path = Path(function.__code__.co_filename).with_suffix("")
+    return ".".join(path.relative_to(_HERE).parts) if path.is_relative_to(_HERE) else path.name
+
+
 @functools.cache
 def _stamp(name: str) -> str:
     """Digest of a file of this folder and of all that it imports from it: their code is compiled into its own.
@@ -116,7 +123,7 @@ def _closure(name: str) -> set[str]:
 @functools.cache
 def _source(name: str) -> bytes:
     try:
-        return (_HERE / f"{name}.py").read_bytes()
+        return (_HERE / f"{name.replace('.', '/')}.py").read_bytes()
     except OSError:  # inside an archive: Numba then looks at the whole of it
         return b""
 

@@ -24,8 +24,8 @@ HUGE_CELLS = 2e7
 
 def remember(model: GraphicalModel, key: tuple[Any, ...], value: Any, *, cells: float = 0.0) -> Any:
     """Keep `value` under `key`; when there are too many, the oldest go (the lowered model always stays)."""
-    with model._lock:
-        plans = model._plans
+    with model.lock:
+        plans = model.plans
         if len(plans) >= MAX_KEPT:
             for old in [k for k in plans if k[0] not in ("lowered", "memory")][: MAX_KEPT // 2]:
                 del plans[old]
@@ -42,11 +42,11 @@ def remember(model: GraphicalModel, key: tuple[Any, ...], value: Any, *, cells: 
 
 def forget_large(model: GraphicalModel) -> None:
     """Let go of all large trees, so that a new one has their room."""
-    with model._lock:
-        for old in _large(model._plans, LARGE_CELLS):
-            del model._plans[old]
-        if ("memory",) in model._plans:
-            model._plans[("memory",)].clear()
+    with model.lock:
+        for old in _large(model.plans, LARGE_CELLS):
+            del model.plans[old]
+        if ("memory",) in model.plans:
+            model.plans[("memory",)].clear()
 
 
 def _large(plans: dict[Any, Any], numbers: float) -> list[Any]:
@@ -87,5 +87,5 @@ class MemoryPool:
 
 def memory_pool(model: GraphicalModel) -> MemoryPool:
     """The model's pool of buffers."""
-    found: MemoryPool | None = model._plans.get(("memory",))
-    return found if found is not None else model._plans.setdefault(("memory",), MemoryPool())
+    found: MemoryPool | None = model.plans.get(("memory",))
+    return found if found is not None else model.plans.setdefault(("memory",), MemoryPool())

@@ -78,31 +78,31 @@ def lower(model: GraphicalModel, *, structured: bool = True, maximum: bool = Fal
     as are functions of the parents.
     """
     if maximum or not structured:
-        compact = [c for c in getattr(model, "_conditionals", ()) if c is not None and c.is_structured]
+        compact = [c for c in getattr(model, "conditionals", ()) if c is not None and c.is_structured]
         # the arrays of the sum serve where nothing is structured, and for a maximum where all are functions
         structured = all(c.functional for c in compact) if maximum else not compact
         maximum = maximum and not structured and any(c.functional for c in compact)
     key = ("lowered", structured, maximum)  # what `Lowered.form` says
-    found = model._plans.get(key)
+    found = model.plans.get(key)
     if found is None:
-        with model._lock:
-            found = model._plans.get(key)
+        with model.lock:
+            found = model.plans.get(key)
             if found is None:
-                found = model._plans[key] = _lower(model, structured, maximum)
+                found = model.plans[key] = _lower(model, structured, maximum)
     return found
 
 
 def _lower(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
-    conditionals = getattr(model, "_conditionals", None)
+    conditionals = getattr(model, "conditionals", None)
     if conditionals is None:
         return _lower_undirected(model, (structured, maximum))
-    parents: tuple[tuple[int, ...], ...] = model._parents  # type: ignore[attr-defined]
-    if all(type(c) is Table for c in conditionals) and all(var.size > 1 for var in model._vars):
+    parents: tuple[tuple[int, ...], ...] = model.parent_positions  # type: ignore[attr-defined]
+    if all(type(c) is Table for c in conditionals) and all(var.size > 1 for var in model.vars):
         return _lower_tables(model, conditionals, parents, (structured, maximum))
     flat = _Flat(model)
     for child, conditional in enumerate(conditionals):
         if conditional is None:
-            conditional = model.conditional(model._vars[child].name)  # type: ignore[attr-defined]  # raises
+            conditional = model.conditional(model.vars[child].name)  # type: ignore[attr-defined]  # raises
         if conditional.is_structured and (structured or (maximum and conditional.functional)):
             for factor in conditional.factors():
                 flat.add(factor, child)
@@ -119,13 +119,13 @@ def _lower_tables(
 ) -> Lowered:
     """Tables alone, all of them at once: nothing is kept for each that the arrays do not need."""
     n = len(tables)
-    sizes = np.fromiter((var.size for var in model._vars), np.int64, n)
+    sizes = np.fromiter((var.size for var in model.vars), np.int64, n)
     scope_ptr, value_ptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
     np.cumsum(np.fromiter((len(row) + 1 for row in parents), np.int64, n), out=scope_ptr[1:])
     np.cumsum(np.fromiter((table.values.size for table in tables), np.int64, n), out=value_ptr[1:])
     members = (v for child, row in enumerate(parents) for v in (*row, child))
     return Lowered(
-        variables=model._vars,
+        variables=model.vars,
         n_visible=n,
         sizes=sizes,
         log_sizes=np.log(sizes),
@@ -142,14 +142,14 @@ def _lower_tables(
 
 def _lower_undirected(model: GraphicalModel, form: tuple[bool, bool]) -> Lowered:
     """All factors at once; none of them has a child, and none brings hidden variables."""
-    sizes = np.fromiter((var.size for var in model._vars), np.int64, len(model._vars))
+    sizes = np.fromiter((var.size for var in model.vars), np.int64, len(model.vars))
     shared = getattr(model, "_shared", ())
     try:
-        flat = flatten_shared(shared, sizes) if shared else flatten(model.factors(), model._index, sizes)
+        flat = flatten_shared(shared, sizes) if shared else flatten(model.factors(), model.positions, sizes)
     except KeyError:
         raise ModelError(model.faults()) from None  # a factor over a variable that the model does not have
     return Lowered(
-        variables=model._vars,
+        variables=model.vars,
         n_visible=len(sizes),
         sizes=sizes,
         log_sizes=np.log(sizes),
@@ -164,8 +164,8 @@ class _Flat:
     """The arrays of `Lowered` while they are being filled."""
 
     def __init__(self, model: GraphicalModel) -> None:
-        self.variables = list(model._vars)
-        self.index = model._index
+        self.variables = list(model.vars)
+        self.index = model.positions
         self.sizes = [var.size for var in self.variables]
         self.n_visible = len(self.variables)
         self.scope_ptr: list[int] = [0]

@@ -47,14 +47,14 @@ def sparse_order(
     seconds_per_cell: float,
     memory: float | None = None,
 ) -> Order:
-    """The order that `_numerics.tree_structure.search_order` finds, on lists of neighbors; `BudgetError` before they
+    """The order that `_numerics.tree.structure.search_order` finds, on lists of neighbors; `BudgetError` before they
     would take more than `memory` bytes.
 
     Nodes whose neighbors are all linked add no edge, whatever else is decided: a tree has no others. What is left when
     they are gone is searched: as rows of bits, or by the three rules on lists where it is large.
     """
-    from gramgraph._numerics import sparse_elimination as sparse
-    from gramgraph._numerics.clique_forests import total_log_size
+    from gramgraph._numerics.tree import sparse_elimination as sparse
+    from gramgraph._numerics.tree.clique_forests import total_log_size
 
     n = len(log_sizes)
     check_planning(n, planning_bytes(n, scope_ptr), memory)
@@ -82,8 +82,8 @@ def _dense(
     seconds_per_cell: float,
 ) -> Order:
     """The search on rows of bits among `nodes`, which are counted anew."""
-    from gramgraph._numerics.tree_structure import search_order
-    from gramgraph._numerics.triangulation import build_adjacency
+    from gramgraph._numerics.tree.structure import search_order
+    from gramgraph._numerics.tree.triangulation import build_adjacency
 
     n, k = len(log_sizes), len(nodes)
     inner_ptr, inner_idx = _inside(ptr, idx, nodes)
@@ -98,8 +98,8 @@ def _dense(
 
 def _sparse(ptr: IntArray, idx: Array, nodes: IntArray, log_sizes: FloatArray, room: float) -> Order:
     """The best of the three rules on lists of neighbors among `nodes`, which are counted anew."""
-    from gramgraph._numerics import sparse_elimination as sparse
-    from gramgraph._numerics.clique_forests import total_log_size
+    from gramgraph._numerics.tree import sparse_elimination as sparse
+    from gramgraph._numerics.tree.clique_forests import total_log_size
 
     inner_ptr, inner_idx = _inside(ptr, idx, nodes)
     logs, keep = log_sizes[nodes], np.ones(len(nodes), np.uint8)

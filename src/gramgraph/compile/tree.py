@@ -26,7 +26,7 @@ EXACT_CELLS = 3e8
 #: multiplied into one, for each wanted set (and what it takes in the answer), and for each variable.
 PER_CLIQUE, PER_TERM, PER_WANT, PER_VARIABLE = 28, 34, 34, 8
 PER_NAMED_WANT = 30
-#: Section of the packed program with the lengths of the buffers (`_numerics.tree_program`, which loads Numba).
+#: Section of the packed program with the lengths of the buffers (`_numerics.tree.program`, which loads Numba).
 P_WORK = 21
 RULES = ("min-fill", "min-weight", "weighted min-fill")
 
@@ -54,7 +54,7 @@ class Tree(NamedTuple):
 
 
 class Program(NamedTuple):
-    """The packed integers for the runner (see `_numerics.tree_program`) and the numbers multiplied in beforehand."""
+    """The packed integers for the runner (see `_numerics.tree.program`) and the numbers multiplied in beforehand."""
 
     ints: IntArray
     static: FloatArray
@@ -262,7 +262,7 @@ def _structure(
     memory: float | None,
 ) -> Tree:
     """The tree and the layout of its tables: small graphs in one call, large ones step by step."""
-    from gramgraph._numerics.tree_structure import lay_out, scopes_in_use, structure
+    from gramgraph._numerics.tree.structure import lay_out, scopes_in_use, structure
 
     sizes, log_sizes, scopes = low.sizes, low.log_sizes, (low.scope_ptr, low.scope_idx, use)
     if len(sizes) <= FEW_NODES:
@@ -305,7 +305,7 @@ def _places(members: tuple[int, ...], n: int) -> IntArray:
 
 
 def _build(plan: TreePlan) -> tuple[IntArray, int]:
-    from gramgraph._numerics.tree_program import build
+    from gramgraph._numerics.tree.program import build
 
     low, tree = plan.lowered, plan.tree
     column, slot = _places(plan.sliced, len(low.sizes)), _places(plan.masked, len(low.sizes))
@@ -320,7 +320,7 @@ def _build(plan: TreePlan) -> tuple[IntArray, int]:
 
 
 def _fill(plan: TreePlan) -> Program:
-    from gramgraph._numerics.tree_runner import fill_static
+    from gramgraph._numerics.tree.runner import fill_static
 
     low, tree = plan.lowered, plan.tree
     ints, static_size = plan.integers

@@ -26,7 +26,7 @@ KEPT_CELLS = 5_000_000
 
 def pack(codes: Array, out: Array) -> None:
     """Bit-vectors (states, words) of one column of codes."""
-    from gramgraph._numerics.counting import pack_bytes, pack_rest
+    from gramgraph._numerics.counts.counting import pack_bytes, pack_rest
 
     if codes.dtype == np.int8 and codes.flags.c_contiguous:
         pack_bytes(codes, out)
@@ -184,7 +184,7 @@ class Counts:
         return self._by_scan(self._coded, key, shape, cells).reshape(shape)
 
     def _by_bits(self, key: tuple[int, ...], cells: int) -> Array:
-        from gramgraph._numerics.counting import count_bits
+        from gramgraph._numerics.counts.counting import count_bits
 
         bits = self._bits_of(key)
         out = np.zeros(cells, np.int64)
@@ -195,7 +195,7 @@ class Counts:
         return np.ascontiguousarray(out.reshape(sizes).transpose(np.argsort(order)))
 
     def _by_scan(self, coded: CodedTable, key: tuple[int, ...], shape: tuple[int, ...], cells: int) -> Array:
-        from gramgraph._numerics.counting import count_scan
+        from gramgraph._numerics.counts.counting import count_scan
 
         strides = np.array([prod(shape[i + 1 :]) for i in range(len(shape))], np.int64)
         weights = np.ones(1) if coded.weights is None else coded.weights
@@ -217,7 +217,7 @@ class Counts:
         """Count every pair of columns in one pass, block by block, and keep the tables."""
         if self._weighted or len(self.variables) < 2:
             return
-        from gramgraph._numerics.counting import count_pairs
+        from gramgraph._numerics.counts.counting import count_pairs
 
         columns = range(len(self.variables))
         bits = self._bits_of(columns)

@@ -72,7 +72,7 @@ def hsic_test(
             raise ModelError(f"method='gamma' needs at least 4 points; there are {n}. What helps: permutations.")
         mean, variance = permutation_moments(pair.spread(0), pair.spread(1))
         return KernelTest(value / n**2, gamma_tail(value, mean, variance), method, np.zeros(0))
-    from gramgraph._numerics.permutations import random_orders
+    from gramgraph._numerics.gram.permutations import random_orders
 
     own, null = pair.permuted(random_orders(n, B, np.random.default_rng(random_state)))
     return KernelTest(value / n**2, permutation_p_value(own, null), method, null / n**2)
@@ -110,7 +110,7 @@ class _Pair:
         """
         if self.features:
             return self.value(), permuted_cross_norms(self.Q, self.P, orders)
-        from gramgraph._numerics.permutations import permuted_products
+        from gramgraph._numerics.gram.permutations import permuted_products
 
         out = np.empty(len(orders) + 1)
         orders = np.concatenate([np.arange(orders.shape[1], dtype=orders.dtype)[None], orders])

@@ -18,7 +18,7 @@ def plan(model: Any, targets: Any = None, given: Any = (), *, engine: str = "aut
     >>> gg.plan(gg.datasets.asia(), given=["smoke"]).width
     2
     """
-    if getattr(model, "_discrete", True):  # what is no model is refused there, in words
+    if getattr(model, "is_discrete", True):  # what is no model is refused there, in words
         return ask.plan(model, targets, given, engine=engine, memory=memory)
     from gramgraph.engines.continuous.plan import plan as plan_real
 

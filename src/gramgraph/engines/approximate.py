@@ -147,10 +147,10 @@ def joint_by_conditioning(
 
     Takes as many runs as all members but the last have joint states.
     """
-    sizes = tuple(model._vars[v].size for v in members)
+    sizes = tuple(model.vars[v].size for v in members)
     runs = prod(sizes[:-1])
     if runs > MAX_RUNS:
-        names = tuple(model._vars[v].name for v in members)
+        names = tuple(model.vars[v].name for v in members)
         raise BudgetError(
             f"the joint of {len(members)} variables takes {runs:,} runs of an approximate engine, more than "
             f"{MAX_RUNS:,}",
@@ -205,7 +205,7 @@ def make_answer(
     """The answer of an approximate engine: NaN where the evidence is impossible."""
     pieces, columns, at = [np.zeros((question.n_cases, 0))], {}, 0
     for v in question.targets:
-        var = model._vars[v]
+        var = model.vars[v]
         pieces.append(beliefs[:, unary_ptr[v] : unary_ptr[v + 1]])
         columns[var.name] = (var, at, at + var.size)
         at += var.size
@@ -213,7 +213,7 @@ def make_answer(
     marginals[np.isneginf(log_z)] = np.nan
     tables = {}
     for members, table in zip(question.joints, joints, strict=True):
-        scope = tuple(model._vars[v] for v in members)
+        scope = tuple(model.vars[v] for v in members)
         tables[tuple(var.name for var in scope)] = Belief(
             scope, table if question.batched else table[0], batched=question.batched
         )

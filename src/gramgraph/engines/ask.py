@@ -15,10 +15,7 @@ from gramgraph.compile.question import Question
 from gramgraph.compile.range import needs_logs
 from gramgraph.compile.tree import TreePlan
 from gramgraph.engines.approximate import parse_budget, parse_error
-from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets, refuse_soft
-from gramgraph.engines.frames import state_frame
-from gramgraph.engines.impossible import raise_impossible
-from gramgraph.engines.map_engines import (
+from gramgraph.engines.best.registry import (
     MAP_ENGINES,
     Best,
     advised,
@@ -30,7 +27,10 @@ from gramgraph.engines.map_engines import (
     too_slow,
     too_wide,
 )
-from gramgraph.engines.quick import quick_query
+from gramgraph.engines.door import Parsed, build_question, parse_evidence, parse_targets, refuse_soft
+from gramgraph.engines.exact.impossible import raise_impossible
+from gramgraph.engines.exact.single_case import quick_query
+from gramgraph.engines.frames import state_frame
 from gramgraph.engines.registry import ENGINES, get_engine
 from gramgraph.exceptions import BudgetError, ConvergenceWarning, ModelError, OptionError, VariableError
 from gramgraph.models.base import GraphicalModel
@@ -84,7 +84,7 @@ def query(
         _warn_unsettled(answer)
         _warn_raised(model, question, answer)
     elif parsed[3]:
-        from gramgraph.engines.jeffrey import with_soft_evidence
+        from gramgraph.engines.exact.jeffrey import with_soft_evidence
 
         answer = with_soft_evidence(worker, model, question, parsed[3], memory=memory)
     elif worker.name == "junction_tree":
@@ -148,7 +148,7 @@ def _warn_raised(model: GraphicalModel, question: Question, answer: Answer) -> N
         return
     from gramgraph.engines.fallback import ApproximateWarning
 
-    names = tuple(model._vars[v].name for v, _ in question.log_likelihoods)
+    names = tuple(model.vars[v].name for v, _ in question.log_likelihoods)
     answer.details = {**answer.details, "raised_likelihoods": names}
     warnings.warn(
         f"the likelihoods of {', '.join(names)} reach over more than doubles hold: engine {answer.engine!r} raises the "
@@ -179,11 +179,11 @@ def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answe
 def _hidden(model: GraphicalModel, question: Question) -> frozenset[str]:
     """Observed variables: not listed when everything unobserved was asked for."""
     if not question.batched:
-        return frozenset([model._vars[v].name for v in question.observed])
+        return frozenset([model.vars[v].name for v in question.observed])
     if not question.n_cases:
         return frozenset()
     always = np.asarray((question.codes >= 0).all(axis=0))
-    return frozenset(model._vars[v].name for j, v in enumerate(question.observed) if always[j])
+    return frozenset(model.vars[v].name for j, v in enumerate(question.observed) if always[j])
 
 
 def log_evidence(
@@ -228,7 +228,7 @@ def map_query(
         raise OptionError(f"k is how many assignments are wanted, a whole number from 1, not {k!r}")
     question = build_question(model, (), (), parsed)
     if targets is not None:
-        from gramgraph.engines.marginal_map import marginal_map
+        from gramgraph.engines.best.marginal_map import marginal_map
 
         names = [targets] if isinstance(targets, str) else list(targets)
         rest = [v for v in model.variables if v not in names and model.index(v) not in question.observed]
@@ -239,7 +239,7 @@ def map_query(
                 model, names, evidence, virtual_evidence=virtual_evidence, memory=memory, gap=gap, time_limit=time_limit
             )
     if k is not None:
-        from gramgraph.engines.k_best import k_best
+        from gramgraph.engines.best.k_best import k_best
 
         try:
             return k_best(model, evidence, k, virtual_evidence=virtual_evidence)
@@ -295,13 +295,13 @@ def _best(
 def _labels(model: GraphicalModel, states: Any, question: Question, case: int) -> dict[str, str]:
     """Labels of the variables that were not observed."""
     seen = question.hard_evidence(case)
-    chosen = zip(model._vars, states.tolist(), strict=False)
+    chosen = zip(model.vars, states.tolist(), strict=False)
     return {var.name: var.states[s] for v, (var, s) in enumerate(chosen) if v not in seen}
 
 
 def _frame_of_best(model: GraphicalModel, question: Question, states: Any, log_p: FloatArray, parsed: Parsed) -> Any:
     """One row a case: the state of every variable, and log_prob."""
-    frame = state_frame(model, np.where(np.isfinite(log_p)[:, None], states[:, : len(model._vars)], -1), parsed[5])
+    frame = state_frame(model, np.where(np.isfinite(log_p)[:, None], states[:, : len(model.vars)], -1), parsed[5])
     frame["log_prob"] = log_p
     return frame
 
@@ -337,7 +337,7 @@ def _draws(
 
     Forward draws serve where there are many of them, and where the tree does not fit.
     """
-    from gramgraph.engines.importance import can_forward, forward_rows
+    from gramgraph.engines.sampling.importance import can_forward, forward_rows
 
     free = can_forward(model, question)
     if free and n >= MANY_DRAWS:
@@ -368,7 +368,7 @@ def plan(
     names = [given] if isinstance(given, str) else list(() if given is None else given)
     observed = tuple(model.index(name) for name in names)
     codes = np.zeros((1, len(observed)), np.int64)
-    question = Question(range(len(model._vars)) if singles is None else singles, joints, observed, codes)
+    question = Question(range(len(model.vars)) if singles is None else singles, joints, observed, codes)
     made: TreePlan = get_engine(engine).plan(model, question)
     if memory is not None:
         made.check_budget(memory)

@@ -86,7 +86,7 @@ def parse_evidence(model: GraphicalModel, evidence: Any, virtual: Any = None, so
         jeffrey[model.index(name)] = _distribution(model, name, value)
     for v in jeffrey:
         if v in observed:
-            raise StateError(f"{model._vars[v].name} has both an observed state and soft evidence: give one of them")
+            raise StateError(f"{model.vars[v].name} has both an observed state and soft evidence: give one of them")
     parsed = Parsed(observed, codes, {}, jeffrey, batched, index, {}, {})
     return _scaled(parsed, given) if given else parsed
 
@@ -128,7 +128,7 @@ def _one_case(
     given: dict[int, list[FloatArray]],
     jeffrey: dict[int, FloatArray],
 ) -> tuple[tuple[int, ...], IntArray]:
-    positions, variables = model._index, model._vars
+    positions, variables = model.positions, model.vars
     observed, codes = [], []
     for name, value in evidence.items():
         v = positions.get(name)
@@ -206,14 +206,14 @@ def _many_cases(model: GraphicalModel, cases: Any) -> tuple[tuple[int, ...], Int
 
 def _encode(column: Any, model: GraphicalModel, v: int) -> IntArray | None:
     """State indices of a column, -1 where it is missing; None for a column of gaps."""
-    found = encode(column, model._vars[v], hint="; ask about such a case alone, with evidence as a dict")
+    found = encode(column, model.vars[v], hint="; ask about such a case alone, with evidence as a dict")
     return found.astype(np.int64) if (found >= 0).any() else None
 
 
 def refuse_soft(model: GraphicalModel, parsed: Parsed) -> None:
     """`StateError` for soft evidence where only `query` can honor it."""
     if parsed[3]:
-        names = ", ".join(model._vars[v].name for v in parsed[3])
+        names = ", ".join(model.vars[v].name for v in parsed[3])
         raise StateError(f"soft evidence ({names}) is answered by query alone; here give Likelihood(…) or a state")
 
 
@@ -224,7 +224,7 @@ def build_question(
     parsed: Parsed,
 ) -> Question:
     """The question in integers; without named targets, all variables (of which the answer lists the unobserved)."""
-    wanted: Sequence[int] = range(len(model._vars)) if singles is None else singles
+    wanted: Sequence[int] = range(len(model.vars)) if singles is None else singles
     if not parsed.weights:
         return Question(wanted, joints, parsed.observed, parsed.codes, (), parsed.batched)
     return Question(

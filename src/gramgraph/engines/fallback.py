@@ -58,7 +58,7 @@ def approximate_answer(
     log p(evidence), within which its estimate is kept. A time as `budget` is shared between them, and Ctrl-C returns
     what there is. `details` hold `exact_bytes`, `log_evidence_interval` and `tried`: what was run, and how it went.
     """
-    from gramgraph.engines.belief_propagation import BeliefPropagation
+    from gramgraph.engines.propagation.belief_propagation import BeliefPropagation
 
     goal, time = parse_error(error), _Time(budget)
     answer = BeliefPropagation().answer(model, question, budget=time.share("bp"))
@@ -118,7 +118,7 @@ def _clustered(
     model: GraphicalModel, question: Question, time: _Time, seed: RandomState, tried: dict[str, str]
 ) -> Answer | None:
     """The answer of join graphs, None where they are too large, or nothing is left of the time."""
-    from gramgraph.engines.join_graph import JoinGraph
+    from gramgraph.engines.propagation.join_graph import JoinGraph
 
     if time.over or len(lower(model).scope_idx) * question.n_cases > CLUSTER_EDGES:
         return None
@@ -158,7 +158,7 @@ def _sampled(
     options: dict[str, Any] = {} if goal is None else {"error": goal}
     for name in _samplers(model, question):
         if budget is None:
-            n = max(len(model._vars) * question.n_cases, 1)
+            n = max(len(model.vars) * question.n_cases, 1)
             updates = FEWER_UPDATES if "join_graph" in tried and goal is None else UPDATES
             draws: Any = int(np.clip(updates // n, FEWEST, MOST))
         else:
@@ -197,7 +197,7 @@ def _judged(answer: Answer, goal: float | None) -> tuple[str, bool]:
 
 def _samplers(model: GraphicalModel, question: Question) -> tuple[str, ...]:
     """Samplers to try, in order."""
-    if getattr(model, "_parents", None) is not None:
+    if getattr(model, "parent_positions", None) is not None:
         return ("importance", "gibbs")
     low = lower(model, structured=False)
     if np.diff(low.scope_ptr).max(initial=0) <= 2:
@@ -207,9 +207,9 @@ def _samplers(model: GraphicalModel, question: Question) -> tuple[str, ...]:
 
 def log_evidence_interval(model: GraphicalModel, question: Question, *, budget: Any = None) -> tuple[Any, Any]:
     """(lower, upper) bounds of log p(evidence) of every case: structured mean field, tree-reweighted propagation."""
-    from gramgraph.engines.structured_mean_field import structured_lower_bound
-    from gramgraph.engines.tree_reweighted import upper_bound
-    from gramgraph.engines.until import anytime
+    from gramgraph.engines.anytime import anytime
+    from gramgraph.engines.propagation.structured_mean_field import structured_lower_bound
+    from gramgraph.engines.propagation.tree_reweighted import upper_bound
 
     asked = replace(question, targets=(), joints=())  # what is not observed and above no evidence sums to one
     cells, seconds = len(lower(model).values) * question.n_cases, parse_budget(budget, 1)[1]

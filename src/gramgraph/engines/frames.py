@@ -26,15 +26,15 @@ def state_frame(model: GraphicalModel, states: Any, index: Any = None) -> Any:
     """
     import pandas as pd
 
-    if len(model._vars) > MANY_COLUMNS:
+    if len(model.vars) > MANY_COLUMNS:
         return _wide_frame(model, states, index)
-    kinds = model._plans.get(("lowered", "categories"))
+    kinds = model.plans.get(("lowered", "categories"))
     if kinds is None:
-        made = {var.states: pd.CategoricalDtype(list(var.states)) for var in model._vars}
-        kinds = remember(model, ("lowered", "categories"), tuple(made[var.states] for var in model._vars))
+        made = {var.states: pd.CategoricalDtype(list(var.states)) for var in model.vars}
+        kinds = remember(model, ("lowered", "categories"), tuple(made[var.states] for var in model.vars))
     columns = {
         var.name: pd.Categorical.from_codes(states[:, v], dtype=kind)
-        for v, (var, kind) in enumerate(zip(model._vars, kinds, strict=True))
+        for v, (var, kind) in enumerate(zip(model.vars, kinds, strict=True))
     }
     return pd.DataFrame(columns, index=index, copy=False)
 
@@ -45,9 +45,9 @@ def _wide_frame(model: GraphicalModel, states: Any, index: Any) -> Any:
 
     values = np.empty(states.shape, dtype=object)
     shared: dict[tuple[str, ...], list[int]] = {}
-    for v, var in enumerate(model._vars):
+    for v, var in enumerate(model.vars):
         shared.setdefault(var.states, []).append(v)
     for labels, members in shared.items():
         words = np.array([*labels, None], dtype=object)  # state -1 is the last one
         values[:, members] = words[states[:, members]]
-    return pd.DataFrame(values, columns=list(model._index), index=index, dtype=object, copy=False)
+    return pd.DataFrame(values, columns=list(model.positions), index=index, dtype=object, copy=False)

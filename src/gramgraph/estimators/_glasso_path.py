@@ -104,7 +104,7 @@ def graphical_lasso_path(
 
 def solutions(S: FloatArray, w: FloatArray, alphas: FloatArray, *, tol: float, max_iter: int) -> Iterator[Solution]:
     """The solutions for falling penalties, one at a time; nothing is checked."""
-    from gramgraph._numerics import glasso
+    from gramgraph._numerics.gaussian import glasso
 
     p = len(S)
     diagonal = np.diagonal(S)
@@ -217,7 +217,7 @@ def refit(S: FloatArray, graph: Any, *, tol: float, max_iter: int, enough: float
 
     None where there is none (too many edges for the data), or where its objective is sure to be above `enough`.
     """
-    from gramgraph._numerics import glasso
+    from gramgraph._numerics.gaussian import glasso
 
     p = len(S)
     diagonal = np.diagonal(S)

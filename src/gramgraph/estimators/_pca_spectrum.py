@@ -32,7 +32,7 @@ class HalfGram:
 
     @classmethod
     def of(cls, kernel: ResolvedKernel, X: Any, block: int = 64) -> HalfGram:
-        from gramgraph._numerics.half_gram import put_rows
+        from gramgraph._numerics.gram.packed_gram import put_rows
         from gramgraph.kernels.inputs import count, take
 
         n = count(X)
@@ -45,7 +45,7 @@ class HalfGram:
         return cls(high, low, diag)
 
     def matvec(self, v: FloatArray) -> FloatArray:
-        from gramgraph._numerics.half_gram import product
+        from gramgraph._numerics.gram.packed_gram import product
 
         out = np.empty(self.n)
         product(self.high, self.low, np.ascontiguousarray(v), out)

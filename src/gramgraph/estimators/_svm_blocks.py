@@ -37,7 +37,7 @@ class _Approach:
     """α and f = Kβ + s p of all points; `active` are those whose f is kept up to date."""
 
     def __init__(self, dual: Any, source: Source, tol: float, dtype: Any) -> None:
-        from gramgraph._numerics import smo
+        from gramgraph._numerics.svm import smo
 
         self.smo, self.dual, self.source, self.tol, self.dtype = smo, dual, source, tol, dtype
         self.alpha, self.steps, self.widest = dual.start.copy(), 0, 0.0

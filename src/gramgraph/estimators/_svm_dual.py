@@ -162,7 +162,7 @@ class _Work:
     """The state of one search: which points are active, their arrays, and the rows at hand."""
 
     def __init__(self, dual: Dual, source: Source, tol: float, cache_bytes: float, dtype: type, steps: int = 0) -> None:
-        from gramgraph._numerics import smo
+        from gramgraph._numerics.svm import smo
 
         self.smo, self.dual, self.source, self.tol = smo, dual, source, tol
         self.n = source.n

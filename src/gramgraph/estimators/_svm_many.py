@@ -85,7 +85,7 @@ def solve_paths(
 
     `weight` is that of every entry of `problems.points`.
     """
-    from gramgraph._numerics import svm_whole
+    from gramgraph._numerics.svm import svm_batch as svm_whole
 
     most = most_steps(settings.max_iter, matrix.n)
     found: tuple[FloatArray, FloatArray] = svm_whole.solve_paths(

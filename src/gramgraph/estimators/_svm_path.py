@@ -178,7 +178,7 @@ class _Grams:
             np.maximum(D, 0.0, out=D)
             np.fill_diagonal(D, 0.0)
             self.distances = D.astype(self.dtype)
-        from gramgraph._numerics.svm_exp import exp_rows
+        from gramgraph._numerics.svm.exponents import exp_rows
 
         K = self.distances.copy()
         exp_rows(K, -choice.gamma)

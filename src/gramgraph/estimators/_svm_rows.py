@@ -109,7 +109,7 @@ class GramRows(Source):
 
     def block(self, rows: IntArray, columns: IntArray) -> Array:
         """K[rows][:, columns]."""
-        from gramgraph._numerics.smo import gather
+        from gramgraph._numerics.svm.smo import gather
 
         found = np.empty((len(rows), len(columns)), self.K.dtype)
         down, across = _stretches(rows), _stretches(columns)
@@ -216,7 +216,7 @@ class RBFRows(Source):
 
     def rows_of(self, rows: IntArray, start: int = 0) -> Array:
         """K[rows][:, columns[start:]]."""
-        from gramgraph._numerics.svm_exp import exp_rows
+        from gramgraph._numerics.svm.exponents import exp_rows
 
         K = self.sides()[0][rows] @ self._points[:, start:]
         exp_rows(K, 1.0)
@@ -226,7 +226,7 @@ class RBFRows(Source):
         """The whole matrix: products of the lower half by one call, then exponentials and mirror images by tiles."""
         from scipy.linalg.blas import dsyrk, ssyrk
 
-        from gramgraph._numerics.svm_exp import finish_products
+        from gramgraph._numerics.svm.exponents import finish_products
 
         half = 0.5 * np.einsum("ij,ij->i", self.Z, self.Z)
         kind: Any = np.float32 if dtype == np.float32 and _safe(half) else np.float64
@@ -239,7 +239,7 @@ class RBFRows(Source):
 
     def times(self, rows: IntArray, columns: IntArray, v: FloatArray) -> FloatArray:
         """K[rows][:, columns] @ v; blocks of rows are spread over the threads that BLAS may use."""
-        from gramgraph._numerics.svm_exp import exp_times
+        from gramgraph._numerics.svm.exponents import exp_times
 
         found = np.zeros(len(rows))
         if not len(columns) or not len(rows):

@@ -115,7 +115,7 @@ class RVR(RegressorMixin, RelevanceMachine):
 
         A case of `sample_weight` 2 counts as the case written twice; cases of weight 0 take no part.
         """
-        from gramgraph._numerics.sparse_bayes import starters
+        from gramgraph._numerics.rvm.regression import starters
 
         self._check_parameters()
         check_option("average", self.average, (True, False))
@@ -157,8 +157,8 @@ class RVR(RegressorMixin, RelevanceMachine):
         known: float | None,  # noise variance
     ) -> SparseFit:
         """The model of one output, its intercept put first; fitted in a unit of y of its own."""
-        from gramgraph._numerics.sparse_average import averaged
-        from gramgraph._numerics.sparse_bayes import regression
+        from gramgraph._numerics.rvm.average import averaged
+        from gramgraph._numerics.rvm.regression import regression
 
         total = float(len(t) if weights is None else weights.sum())
         middle = 0.0
@@ -253,7 +253,7 @@ class RVC(ClassifierMixin, RelevanceMachine):
 
     def _functions(self, T: FloatArray, codes: IntArray, weights: FloatArray | None) -> list[tuple[Any, ...]]:
         """One sparse function for two classes, else one a class with the weights of the joint softmax."""
-        from gramgraph._numerics.sparse_logistic import logistic, softmax_mode
+        from gramgraph._numerics.rvm.classification import logistic, softmax_mode
 
         K = len(self.classes_)
         Y = (codes == np.arange(K)[:, None]).astype(float)
@@ -300,7 +300,7 @@ class RVC(ClassifierMixin, RelevanceMachine):
 
 def _widest(T: FloatArray, weights: FloatArray | None, bias: bool) -> int:
     """The row with the largest (weighted) sum of squares, around its mean with an intercept."""
-    from gramgraph._numerics.sparse_bayes import largest
+    from gramgraph._numerics.rvm.regression import largest
 
     w = np.ones(T.shape[1]) if weights is None else weights
     squares = np.einsum("ij,ij,j->i", T, T, w, optimize=False)

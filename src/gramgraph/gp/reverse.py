@@ -62,7 +62,7 @@ def rbf_moments(
     kernel: RBF, X: FloatArray, A: FloatArray, U: FloatArray, w: FloatArray, q: int
 ) -> tuple[FloatArray, float]:
     """The same for `RBF` times any number, with K read from the upper triangle: one pass in compiled code."""
-    from gramgraph._numerics.half_pull import rbf_half_pull
+    from gramgraph._numerics.gram.packed_rbf_pull import rbf_half_pull
 
     points = X / kernel.length_scale
     points -= points.mean(0)  # sums of squares that are near each other lose fewer digits

@@ -64,7 +64,7 @@ class _Filtered:
 
 
 def _filtered(kernel: Kernel, t: FloatArray, columns: FloatArray, noise: FloatArray) -> _Filtered:
-    from gramgraph._numerics.line_process import process_filter
+    from gramgraph._numerics.gp.line_process import process_filter
 
     split = split_noise(kernel)
     if split.smooth is None:
@@ -115,7 +115,7 @@ def state_space_evidence(
 
 
 def _gradient(found: _Filtered, solved: Profile, q: int) -> FloatArray:
-    from gramgraph._numerics.line_process import process_filter_pull
+    from gramgraph._numerics.gp.line_process import process_filter_pull
 
     V = np.ascontiguousarray(found.V @ solved.T)  # filtering is linear in the columns
     M = found.M if found.M.shape[2] == solved.T.shape[1] == q else np.ascontiguousarray(found.M @ solved.T)
@@ -134,7 +134,7 @@ def _gradient(found: _Filtered, solved: Profile, q: int) -> FloatArray:
 
 def _fast(kernel: Kernel, t: FloatArray, data: Data) -> tuple[float, float] | None:
     """One Matérn term, one column, no weights: nothing is stored."""
-    from gramgraph._numerics.line_process import matern12_evidence, matern32_evidence, matern52_evidence
+    from gramgraph._numerics.gp.line_process import matern12_evidence, matern32_evidence, matern52_evidence
 
     split = split_noise(kernel)
     smooth: Kernel | None = split.smooth
@@ -301,7 +301,7 @@ class _Smoothed:
 
     def _run(self, column: FloatArray) -> FloatArray:
         """Smoothed means of the process at all times for one column of data."""
-        from gramgraph._numerics.kalman import kalman_filter, rts_smoother
+        from gramgraph._numerics.state_space.kalman import kalman_filter, rts_smoother
 
         T, s = self.n + self.m, len(self.model.h)
         y = np.full((T, 1), np.nan)
@@ -342,7 +342,7 @@ class _Smoothed:
 
     def cross(self) -> FloatArray:
         """Smoothed covariances between the asked times."""
-        from gramgraph._numerics.line_process import smoothed_cross
+        from gramgraph._numerics.gp.line_process import smoothed_cross
 
         self._ready()
         slot = np.full(self.n + self.m, -1, dtype=np.int64)
@@ -353,7 +353,7 @@ class _Smoothed:
 
     def prior_paths(self, c: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draws of the process at the data times and at the asked times."""
-        from gramgraph._numerics.line_process import simulate_states
+        from gramgraph._numerics.gp.line_process import simulate_states
 
         s = len(self.model.h)
         values, vectors = np.linalg.eigh(self.Q)

@@ -105,7 +105,7 @@ def triangulate(
     >>> triangulate(square, sizes=[2, 5, 2, 5]).fill_edges
     ((0, 2),)
     """
-    from gramgraph._numerics import clique_forests, triangulation
+    from gramgraph._numerics.tree import clique_forests, triangulation
 
     log_sizes = _log_sizes(sizes, graph.n)
     everyone = np.ones(graph.n, np.bool_)
@@ -134,10 +134,10 @@ def search_order(
 ) -> tuple[IntArray, IntArray, IntArray]:
     """The best of several greedy eliminations, on arrays: ``(order, clique_ptr, clique_idx)``.
 
-    Arguments as in `_numerics.triangulation.eliminate`; "best" is the smallest sum of table sizes over maximal cliques,
-    and the first of equals is kept.
+    Arguments as in `_numerics.tree.triangulation.eliminate`; "best" is the smallest sum of table sizes over maximal
+    cliques, and the first of equals is kept.
     """
-    from gramgraph._numerics import clique_forests, triangulation
+    from gramgraph._numerics.tree import clique_forests, triangulation
 
     if heuristic not in _MODES:
         raise ModelError(
@@ -186,7 +186,7 @@ def junction_tree(
 
 
 def _forest(cliques: tuple[tuple[int, ...], ...], n: int, log_sizes: FloatArray) -> JunctionTree:
-    from gramgraph._numerics import clique_forests
+    from gramgraph._numerics.tree import clique_forests
 
     ptr = np.zeros(len(cliques) + 1, np.int64)
     np.cumsum([len(clique) for clique in cliques], out=ptr[1:])

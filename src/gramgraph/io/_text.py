@@ -348,7 +348,7 @@ def cycle_shown(names: Sequence[str], limit: int = 12) -> str:
 
 def refuse_reals(model: Any, format_name: str) -> None:
     """`ModelError` for a model with real-valued variables, which the discrete formats cannot hold."""
-    names = [var.name for var in model._vars if not var.is_discrete]
+    names = [var.name for var in model.vars if not var.is_discrete]
     if names:
         raise ModelError(
             f"{format_name} holds discrete variables, and {listing(names[:5])} {'is' if len(names) == 1 else 'are'} "

@@ -402,10 +402,10 @@ def dumps(model: Any) -> bytes:
     parts: dict[str, Any] = {"format": "gramgraph", "version": _VERSION, "kind": kind, "name": model.name}
     parts["variables"] = [
         {"name": var.name, "states": list(var.states)} if var.is_discrete else {"name": var.name, "real": var.dimension}
-        for var in model._vars
+        for var in model.vars
     ]
     if isinstance(model, BayesianNetwork):
-        parts["conditionals"] = [None if c is None else c.to_fields() for c in model._conditionals]
+        parts["conditionals"] = [None if c is None else c.to_fields() for c in model.conditionals]
         if None in parts["conditionals"]:
             parts["structure"] = {name: list(model.parents(name)) for name in model.variables}
     elif isinstance(model, LogLinear):

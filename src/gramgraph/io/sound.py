@@ -18,7 +18,7 @@ from gramgraph.exceptions import ModelError
 __all__ = ["check", "check_covariance", "fits", "is_cache", "is_loose"]
 
 #: What is made anew when it is asked for.
-_CACHES = {"_cache", "_lock", "_plans"}
+_CACHES = {"_cache", "_lock", "lock", "plans"}
 
 #: (class, field) in which NaN and infinity have a meaning.
 _LOOSE = {

@@ -35,7 +35,7 @@ class Periodic(Kernel):
         return np.ones(len(X))
 
     def _gram(self, X: Any, Y: Any | None) -> FloatArray:
-        from gramgraph._numerics.grams import rbf_gram
+        from gramgraph._numerics.gram.grams import rbf_gram
 
         return rbf_gram(self._circle(X), None if Y is None else self._circle(Y))
 
@@ -110,7 +110,7 @@ class SpectralMixture(Kernel):
 
     def _part(self, X: Any, Y: Any | None, q: int) -> tuple[FloatArray, FloatArray]:
         """The envelope and the wave of component q."""
-        from gramgraph._numerics.grams import rbf_gram
+        from gramgraph._numerics.gram.grams import rbf_gram
 
         size = 2.0 * np.pi * self.widths[q]
         U = self._wave(X, q)

@@ -17,7 +17,7 @@ __all__ = ["RBF", "Constant", "Matern", "RationalQuadratic", "White"]
 
 def squared_distances(A: FloatArray, B: FloatArray | None) -> FloatArray:
     """‖a − b‖², never negative, exact zeros on the diagonal without B."""
-    from gramgraph._numerics.grams import squared_distances as run
+    from gramgraph._numerics.gram.grams import squared_distances as run
 
     return run(A, B)
 
@@ -117,12 +117,12 @@ class RBF(_DistanceKernel):
     length_scale: float | FloatArray = parameter(1.0, max_ndim=1)
 
     def _profile(self, A: FloatArray, B: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        from gramgraph._numerics.grams import rbf_gram
+        from gramgraph._numerics.gram.grams import rbf_gram
 
         return rbf_gram(A, B), None
 
     def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
-        from gramgraph._numerics.grams import rbf_gram
+        from gramgraph._numerics.gram.grams import rbf_gram
 
         rbf_gram(*self._divided(X, Y), out=out, n_jobs=n_jobs)
 
@@ -156,7 +156,7 @@ class Matern(_DistanceKernel):
             raise KernelError(f"Matern.nu: expected at most 50, got {self.nu:g}. What helps: RBF, its limit.")
 
     def _profile(self, A: FloatArray, B: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
-        from gramgraph._numerics import grams
+        from gramgraph._numerics.gram import grams
         from gramgraph.kernels._matern import matern
 
         closed = self._closed()
@@ -165,18 +165,18 @@ class Matern(_DistanceKernel):
 
     def _closed(self) -> int | None:
         """Number of the fused routine of a closed form."""
-        from gramgraph._numerics import grams
+        from gramgraph._numerics.gram import grams
 
         return {0.5: grams.MATERN12, 1.5: grams.MATERN32, 2.5: grams.MATERN52}.get(self.nu)
 
     def _gram(self, X: Any, Y: Any | None) -> FloatArray:
-        from gramgraph._numerics.grams import distance_gram
+        from gramgraph._numerics.gram.grams import distance_gram
 
         closed = self._closed()
         return super()._gram(X, Y) if closed is None else distance_gram(*self._divided(X, Y), closed)
 
     def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
-        from gramgraph._numerics.grams import distance_gram
+        from gramgraph._numerics.gram.grams import distance_gram
 
         closed = self._closed()
         if closed is None:

@@ -136,14 +136,14 @@ class Subsequence(_WordKernel):
         object.__setattr__(self, "length", _whole(self.length, "Subsequence.length"))
 
     def _diag(self, X: list[Word]) -> FloatArray:
-        from gramgraph._numerics.strings import subsequence_diag
+        from gramgraph._numerics.gram.strings import subsequence_diag
 
         out = np.zeros(len(X))
         subsequence_diag(*_packed(X, {}), self.length, self.decay, out)
         return out
 
     def _pullback(self, X: list[Word], Y: list[Word] | None, inputs: bool) -> tuple[FloatArray, Pull]:
-        from gramgraph._numerics.strings import subsequence_gram, subsequence_slope
+        from gramgraph._numerics.gram.strings import subsequence_gram, subsequence_slope
 
         self._no_inputs(inputs)
         pair = _pair(X, Y)
@@ -175,7 +175,7 @@ class EditDistance(_WordKernel):
 
     def distances(self, X: Any, Y: Any | None = None, /) -> FloatArray:
         """d (n, m)."""
-        from gramgraph._numerics.strings import edit_distances
+        from gramgraph._numerics.gram.strings import edit_distances
 
         first, second = self._both(X, Y)
         D = np.zeros((len(first), len(first if second is None else second)))

@@ -121,8 +121,8 @@ class EdgeStrengths:
         if isinstance(self._table, MixedTable):
             return graph.fit(self._table.frame, prior=prior, weights=self._table.weights)
         counts = Counts(self._table)
-        extra = pseudo_counts(graph, graph._vars, prior, 10.0)
-        return tables_from(graph, graph._vars, add_up(family_counts(graph, counts), extra))
+        extra = pseudo_counts(graph, graph.vars, prior, 10.0)
+        return tables_from(graph, graph.vars, add_up(family_counts(graph, counts), extra))
 
 
 def bootstrap_edges(

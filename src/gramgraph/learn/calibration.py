@@ -155,7 +155,7 @@ def _one_world(
             return None
         total += arrows
     true = np.zeros(total.shape, bool)
-    for v, parents in enumerate(net._parents):
+    for v, parents in enumerate(net.parent_positions):
         true[v, list(parents)] = True
     upper = np.triu_indices(len(true), 1)
     return np.minimum((total + total.T)[upper] / n, 1.0), (true | true.T)[upper]
@@ -163,7 +163,7 @@ def _one_world(
 
 def _like(table: CodedTable | MixedTable, net: BayesianNetwork, rng: np.random.Generator) -> CodedTable | MixedTable:
     """Rows drawn from the graph with conditionals fitted to the table, with the table's gaps and weights."""
-    parents, seed = list(net._parents), int(rng.integers(2**31))
+    parents, seed = list(net.parent_positions), int(rng.integers(2**31))
     if isinstance(table, CodedTable):
         fitted = _network(Counts(table), parents, "bdeu", 1.0)
         coded = code_table(fitted.sample(len(table), random_state=seed), table.variables)

@@ -51,7 +51,7 @@ def identify(net: DirectedModel, treatment: str, outcome: str, *, hidden: str | 
     x, y = net.index(treatment), net.index(outcome)
     if x == y:
         raise OptionError(f"treatment and outcome are both {treatment!r}")
-    unseen = set(net._positions(hidden))
+    unseen = set(net.positions_of(hidden))
     if unseen.intersection((x, y)):
         raise OptionError("treatment and outcome must be observed")
     seen = [v for v in range(graph.n) if v not in unseen]
@@ -60,13 +60,13 @@ def identify(net: DirectedModel, treatment: str, outcome: str, *, hidden: str | 
         return Identification(treatment, outcome, "none", (), f"{head} = p({outcome})")
     found = adjustment_set(graph, x, y, observed=seen)
     if found is not None:
-        names = net._names(found)
+        names = net.names_of(found)
         z = ", ".join(names)
         formula = f"Σ_{{{z}}} p({outcome} | {treatment}, {z}) p({z})" if names else f"p({outcome} | {treatment})"
         return Identification(treatment, outcome, "back door", names, f"{head} = {formula}")
     found = front_door_set(graph, x, y, observed=seen)
     if found is not None:
-        names = net._names(found)
+        names = net.names_of(found)
         m = ", ".join(names)
         inner = f"Σ_{{{treatment}'}} p({outcome} | {treatment}', {m}) p({treatment}')"
         return Identification(

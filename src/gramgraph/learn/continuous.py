@@ -101,15 +101,15 @@ class Learner:
 
     def family(self, v: int) -> tuple[list[int], list[int]]:
         """Discrete and real parents."""
-        row = self.net._parents[v]
-        return [p for p in row if self.net._vars[p].is_discrete], [p for p in row if not self.net._vars[p].is_discrete]
+        row = self.net.parent_positions[v]
+        return [p for p in row if self.net.vars[p].is_discrete], [p for p in row if not self.net.vars[p].is_discrete]
 
     # ------------------------------------------------------------------------------------------ complete rows
 
     def from_complete(self, X: FloatArray, codes: IntArray) -> BayesianNetwork:
         """Every conditional from rows without gaps."""
         made = [
-            self._estimate(v, self._statistics(v, X, codes), self.fill(v, codes)) for v in range(len(self.net._vars))
+            self._estimate(v, self._statistics(v, X, codes), self.fill(v, codes)) for v in range(len(self.net.vars))
         ]
         return self._network(made)
 
@@ -117,11 +117,11 @@ class Learner:
         """For each configuration of the discrete parents by how much weight it is filled up; None
         where that is no question. A row with a gap may belong to every configuration that agrees with the rest."""
         labelled, _ = self.family(v)
-        var = self.net._vars[v]
+        var = self.net.vars[v]
         if not labelled or var.is_discrete or self._special(v) or self._prior_of(var) is not None:
             return None
         seen = codes[self.w > 0][:, [self.place[p] for p in labelled]]
-        rows = np.zeros(tuple(self.net._vars[p].size for p in labelled))
+        rows = np.zeros(tuple(self.net.vars[p].size for p in labelled))
         for kind, count in zip(*np.unique(seen, axis=0, return_counts=True), strict=True):
             rows[tuple(slice(None) if code < 0 else code for code in kind)] += count
         return np.maximum(self.reference(v).rows_needed - rows, 0.0) * (float(self.w.sum()) / len(seen))
@@ -136,7 +136,7 @@ class Learner:
     def _reference(self, v: int) -> Reference:
         labelled, real = self.family(v)
         Z = self.question.X[:, self.layout.of([*real, v])]
-        d, k = Z.shape[1], self.net._vars[v].dimension
+        d, k = Z.shape[1], self.net.vars[v].dimension
         used = self.w > 0
         whole = ~np.isnan(Z).any(axis=1) & used
         rows = int(whole.sum())
@@ -161,21 +161,21 @@ class Learner:
     def _network(self, made: list[Conditional]) -> BayesianNetwork:
         net = self.net
         return BayesianNetwork.from_parts(
-            net._vars, made, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False
+            net.vars, made, parents=net.parent_positions, name=net.name, metadata=dict(net.metadata), check=False
         )
 
     def _special(self, v: int) -> bool:
         """Kinds that are fitted from rows, not from moments."""
-        c, (_, real) = self.net._conditionals[v], self.family(v)
-        return isinstance(c, (Predictor, GaussianCopula, Softmax)) or (self.net._vars[v].is_discrete and bool(real))
+        c, (_, real) = self.net.conditionals[v], self.family(v)
+        return isinstance(c, (Predictor, GaussianCopula, Softmax)) or (self.net.vars[v].is_discrete and bool(real))
 
     def _statistics(self, v: int, X: FloatArray, codes: IntArray) -> Statistics | None:
         if self._special(v):
             return None
         labelled, real = self.family(v)
-        sizes = tuple(self.net._vars[p].size for p in labelled)
-        if self.net._vars[v].is_discrete:
-            shape = (*sizes, self.net._vars[v].size)
+        sizes = tuple(self.net.vars[p].size for p in labelled)
+        if self.net.vars[v].is_discrete:
+            shape = (*sizes, self.net.vars[v].size)
             flat = np.ravel_multi_index(tuple(codes[:, self.place[p]] for p in (*labelled, v)), shape)
             counts = np.asarray(np.bincount(flat, self.w, int(np.prod(shape))), np.float64).reshape(shape)
             return Statistics(counts, np.zeros(0), np.zeros(0))
@@ -195,8 +195,8 @@ class Learner:
     def _estimate(
         self, v: int, s: Statistics | None, fill: FloatArray | None = None, before: Any = None
     ) -> Conditional:
-        var = self.net._vars[v]
-        parents = tuple(self.net._vars[p] for p in self.net._parents[v])
+        var = self.net.vars[v]
+        parents = tuple(self.net.vars[p] for p in self.net.parent_positions[v])
         if s is None:
             return self._fit_rows(v, var, parents)
         if var.is_discrete:
@@ -240,7 +240,7 @@ class Learner:
     def log_prior(self, net: BayesianNetwork, fills: list[FloatArray | None]) -> float:
         """What EM adds to the log-likelihood, up to a constant: pseudo-counts, prior densities, rows filled up."""
         total = 0.0
-        for v, (var, c, fill) in enumerate(zip(net._vars, net._conditionals, fills, strict=True)):
+        for v, (var, c, fill) in enumerate(zip(net.vars, net.conditionals, fills, strict=True)):
             if isinstance(c, Table):
                 extra = self._pseudo_count(var, c.table().size)
                 total += extra * float(np.log(c.table()).sum()) if extra else 0.0
@@ -255,7 +255,7 @@ class Learner:
         return total
 
     def _fit_rows(self, v: int, var: Var, parents: tuple[Var, ...]) -> Conditional:
-        own = self.net._conditionals[v]
+        own = self.net.conditionals[v]
         names = [c for c in self.frame.columns if owner_of(self.net, c) in self.net]
         frame = self.frame[names]
         if isinstance(own, Predictor):
@@ -270,7 +270,7 @@ class Learner:
 
         labelled, real = self.family(v)
         codes, Z = self.question.codes, self.question.X[:, self.layout.of(real)]
-        sizes = tuple(self.net._vars[p].size for p in labelled)
+        sizes = tuple(self.net.vars[p].size for p in labelled)
         W, b = np.zeros((*sizes, var.size, Z.shape[1])), np.zeros((*sizes, var.size))
         scale = np.where(Z.std(axis=0) > 0, Z.std(axis=0), 1.0)
         center = Z.mean(axis=0)

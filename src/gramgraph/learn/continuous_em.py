@@ -25,7 +25,7 @@ def fit_em(
     learner: Learner, max_iter: int, tol: float, restarts: int, rng: np.random.Generator, progress: Progress
 ) -> tuple[BayesianNetwork, EMReport]:
     """EM from a start in which gaps are filled by draws from their columns; the best of `restarts`."""
-    special = [var.name for v, var in enumerate(learner.net._vars) if learner._special(v)]
+    special = [var.name for v, var in enumerate(learner.net.vars) if learner._special(v)]
     if special:
         raise ModelError(
             f"cells are missing, and {listing(special)} is neither a table nor linear Gaussian: EM needs these; drop "
@@ -54,8 +54,8 @@ def _climb(
     learner: Learner, net: BayesianNetwork, max_iter: int, tol: float, restarts: int, tell: Any
 ) -> tuple[BayesianNetwork, EMReport]:
     """Steps from a network on, each of which raises the objective, until one gains less than `tol` a row."""
-    fills = [learner.fill(v, learner.question.codes) for v in range(len(net._vars))]
-    priors = [learner._prior_of(var) is not None for var in net._vars]
+    fills = [learner.fill(v, learner.question.codes) for v in range(len(net.vars))]
+    priors = [learner._prior_of(var) is not None for var in net.vars]
     what = OBJECTIVES[any(priors) or any(fill is not None and bool(fill.any()) for fill in fills)]
     trace: list[float] = []
     log_likelihood, converged, before = -np.inf, False, net
@@ -74,7 +74,7 @@ def _climb(
             converged = True
             break
         before = net
-        families = zip(statistics, fills, net._conditionals, strict=True)
+        families = zip(statistics, fills, net.conditionals, strict=True)
         net = learner._network([learner._estimate(v, *one) for v, one in enumerate(families)])
         tell(step + 1)
     return net, EMReport(log_likelihood, tuple(trace), converged, restarts, what)
@@ -99,14 +99,16 @@ def _start(learner: Learner, rng: np.random.Generator) -> BayesianNetwork:
             codes[:, j] = _near_random_rows(learner, v, X, rng)
             continue
         seen = codes[~gaps, j]
-        size = learner.net._vars[v].size
+        size = learner.net.vars[v].size
         codes[gaps, j] = rng.choice(seen, gaps.sum()) if len(seen) else rng.integers(0, size, gaps.sum())
     return learner.from_complete(X, codes)
 
 
 def _near_random_rows(learner: Learner, v: int, X: FloatArray, rng: np.random.Generator) -> IntArray:
-    size = learner.net._vars[v].size
-    children = [u for u, row in enumerate(learner.net._parents) if v in row and not learner.net._vars[u].is_discrete]
+    size = learner.net.vars[v].size
+    children = [
+        u for u, row in enumerate(learner.net.parent_positions) if v in row and not learner.net.vars[u].is_discrete
+    ]
     at = learner.layout.of(children) if children else np.arange(X.shape[1])
     if not len(at) or len(X) <= size:
         return rng.integers(0, size, len(X))
@@ -121,15 +123,15 @@ def _near_random_rows(learner: Learner, v: int, X: FloatArray, rng: np.random.Ge
 
 def expected_statistics(learner: Learner, net: BayesianNetwork) -> tuple[list[Statistics], float]:
     """Σ over rows of weight · E[sufficient statistics | what the row shows], and the log-likelihood."""
-    if all(not var.is_discrete for var in net._vars):
+    if all(not var.is_discrete for var in net.vars):
         return _expected_gaussian(learner, net)
     return _expected_mixed(learner, net)
 
 
 def _expected_gaussian(learner: Learner, net: BayesianNetwork) -> tuple[list[Statistics], float]:
     """One matrix of second moments serves all families: Σ w (E[x|e] E[x|e]ᵀ + Cov[x|e]), pattern by pattern."""
-    from gramgraph.engines.continuous.lower import joint_moments
-    from gramgraph.engines.continuous.posterior import Observed
+    from gramgraph.engines.gaussian.lower import joint_moments
+    from gramgraph.engines.gaussian.posterior import Observed
 
     mu, S, _ = joint_moments(net)
     size = len(mu)
@@ -156,21 +158,21 @@ def _expected_gaussian(learner: Learner, net: BayesianNetwork) -> tuple[list[Sta
     mean = first / total
     spread = second - total * np.outer(mean, mean)
     out = []
-    for v in range(len(net._vars)):
-        at = learner.layout.of([*net._parents[v], v])
+    for v in range(len(net.vars)):
+        at = learner.layout.of([*net.parent_positions[v], v])
         out.append(Statistics(np.array(total), mu[at] + mean[at], spread[np.ix_(at, at)]))
     return out, log_likelihood
 
 
 def _expected_mixed(learner: Learner, net: BayesianNetwork) -> tuple[list[Statistics], float]:
-    from gramgraph.engines.continuous.mixture import MixtureEngine, StrongEngine
+    from gramgraph.engines.mixed.mixture import MixtureEngine, StrongEngine
 
     engine: Any = MixtureEngine() if MixtureEngine().is_small(net, learner.question) else StrongEngine()
     scopes: dict[Any, tuple[Var, ...]] = {}
-    for v in range(len(net._vars)):
+    for v in range(len(net.vars)):
         labelled, real = learner.family(v)
-        scopes[("family", v)] = tuple(net._vars[p] for p in (*labelled, *real, v))
-    sums = [_Sums(net, *learner.family(v), v, learner.layout) for v in range(len(net._vars))]
+        scopes[("family", v)] = tuple(net.vars[p] for p in (*labelled, *real, v))
+    sums = [_Sums(net, *learner.family(v), v, learner.layout) for v in range(len(net.vars))]
     log_likelihood = 0.0
     for group in learner.question.groups():
         cells, log_p, _ = engine.beliefs(net, group, scopes)
@@ -187,8 +189,8 @@ class _Sums:
     """Expected counts, first and second moments of one family, added up over rows."""
 
     def __init__(self, net: BayesianNetwork, labelled: list[int], real: list[int], v: int, layout: Any) -> None:
-        self.discrete = net._vars[v].is_discrete
-        sizes = tuple(net._vars[p].size for p in labelled) + ((net._vars[v].size,) if self.discrete else ())
+        self.discrete = net.vars[v].is_discrete
+        sizes = tuple(net.vars[p].size for p in labelled) + ((net.vars[v].size,) if self.discrete else ())
         self.n = np.zeros(sizes)
         self.origin = np.zeros(0)
         if not self.discrete:
@@ -228,6 +230,6 @@ class _Sums:
 
 def _origin(net: BayesianNetwork, variables: list[int], layout: Any) -> FloatArray:
     """A point near the data, against cancellation in second moments."""
-    from gramgraph.engines.continuous.strong_tree import reference_point
+    from gramgraph.engines.mixed.strong_tree import reference_point
 
     return reference_point(net)[layout.of(variables)]

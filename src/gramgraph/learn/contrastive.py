@@ -28,7 +28,7 @@ FIRST, SECOND, HALVING = 0.9, 0.99, 60.0
 
 def sweep(design: Design, logs: FloatArray, states: Array, sweeps: int, rng: np.random.Generator) -> None:
     """Gibbs sweeps over every column of `states` (variables, chains), in place: O(chains · sweeps · edges)."""
-    from gramgraph._numerics.log_linear import sweep_columns
+    from gramgraph._numerics.undirected.log_linear import sweep_columns
 
     free = np.flatnonzero(design.sizes > 1)
     block = max(NUMBERS // max(len(free) * states.shape[1], 1), 1)
@@ -39,7 +39,7 @@ def sweep(design: Design, logs: FloatArray, states: Array, sweeps: int, rng: np.
 
 def _shares(design: Design, states: Array) -> FloatArray:
     """Relative frequencies of all cells among the chains."""
-    from gramgraph._numerics.log_linear import count_columns
+    from gramgraph._numerics.undirected.log_linear import count_columns
 
     low = design.lowered
     out = np.zeros(int(low.value_ptr[-1]))

@@ -66,7 +66,7 @@ class _Rows:
 
     @classmethod
     def of(cls, table: CodedTable) -> _Rows:
-        from gramgraph._numerics.rows import distinct_rows
+        from gramgraph._numerics.counts.rows import distinct_rows
 
         codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)
         first, kind = distinct_rows(codes)
@@ -80,10 +80,10 @@ def expected_counts(net: BayesianNetwork, codes: IntArray, weights: FloatArray) 
 
     Cost: one batched run of the junction tree; rows with equal codes should be given once, with their weight.
     """
-    n = len(net._vars)
-    families = tuple((*net._parents[v], v) for v in range(n))
-    names = [tuple(net._vars[u].name for u in family) for family in families]
-    totals = [np.zeros(tuple(net._vars[u].size for u in family)) for family in families]
+    n = len(net.vars)
+    families = tuple((*net.parent_positions[v], v) for v in range(n))
+    names = [tuple(net.vars[u].name for u in family) for family in families]
+    totals = [np.zeros(tuple(net.vars[u].size for u in family)) for family in families]
     log_likelihood = 0.0
     engine = get_engine("junction_tree")
     for start in range(0, len(codes), ROWS):
@@ -155,7 +155,7 @@ def _climb(
             trace.append(log_likelihood + _log_prior(net, extra))
             if step and trace[-1] - trace[-2] <= least:
                 return net, trace, log_likelihood, True, False
-            net = tables_from(net, net._vars, [c + more for c, more in zip(counts, extra, strict=True)])
+            net = tables_from(net, net.vars, [c + more for c, more in zip(counts, extra, strict=True)])
             tell(step + 1)
     except KeyboardInterrupt:
         if not trace:
@@ -166,7 +166,7 @@ def _climb(
 
 def _log_prior(net: BayesianNetwork, extra: list[FloatArray]) -> float:
     total = 0.0
-    for conditional, more in zip(net._conditionals, extra, strict=True):
+    for conditional, more in zip(net.conditionals, extra, strict=True):
         used = more > 0
         if used.any():
             with np.errstate(divide="ignore"):
@@ -182,7 +182,7 @@ def _start(
     hidden = {v for v, column in enumerate(table.columns) if not (column >= 0).any()}
     numbers = []
     for v, more in enumerate(extra):
-        family = (*net._parents[v], v)
+        family = (*net.parent_positions[v], v)
         if shake or hidden.intersection(family):
             numbers.append(rng.dirichlet(np.ones(more.shape[-1]), size=more.shape[:-1]))
         else:

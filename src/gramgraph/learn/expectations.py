@@ -9,8 +9,8 @@ import numpy as np
 
 from gramgraph.compile.cache import MemoryPool
 from gramgraph.compile.tree import TreePlan, plan_tree
-from gramgraph.engines.outputs import Outputs
-from gramgraph.engines.tree_runner import TreeRunner
+from gramgraph.engines.exact.outputs import Outputs
+from gramgraph.engines.exact.tree_runner import TreeRunner
 from gramgraph.exceptions import BudgetError
 from gramgraph.learn.log_linear_design import Design
 from gramgraph.models import MarkovNetwork
@@ -51,7 +51,7 @@ class ExactExpectations:
 
     >>> from gramgraph.learn.log_linear_design import design_of_network
     >>> net = MarkovNetwork(edges="a - b - c")
-    >>> log_z, cells = ExactExpectations(design_of_network(net, net._vars)).run(np.zeros(8))
+    >>> log_z, cells = ExactExpectations(design_of_network(net, net.vars)).run(np.zeros(8))
     >>> round(float(log_z / np.log(2)), 12), cells.tolist()
     (3.0, [0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25, 0.25])
     """
@@ -109,8 +109,8 @@ class LoopyExpectations:
     """Beliefs of the factors by sum-product messages, which start where the last run ended; log Z is Bethe's."""
 
     def __init__(self, design: Design, *, damping: float = 0.0, max_iter: int = 200, tol: float = 1e-9) -> None:
-        from gramgraph._numerics.loopy import edges_of, factor_of_edges
-        from gramgraph._numerics.loopy_run import first_messages, message_places
+        from gramgraph._numerics.messages.loopy import edges_of, factor_of_edges
+        from gramgraph._numerics.messages.loopy_run import first_messages, message_places
 
         self.design = design
         low = design.lowered
@@ -137,8 +137,8 @@ class LoopyExpectations:
     def _once(
         self, values: FloatArray, messages: FloatArray, damping: float, max_iter: int, tol: float
     ) -> tuple[float, FloatArray, bool]:
-        from gramgraph._numerics.log_linear import factor_beliefs
-        from gramgraph._numerics.loopy_run import conclude, propagate
+        from gramgraph._numerics.messages.loopy_run import conclude, propagate
+        from gramgraph._numerics.undirected.log_linear import factor_beliefs
 
         low, (var_ptr, var_edge, edge_factor) = self.design.lowered, self._graph
         arrays = (low.scope_ptr, low.scope_idx, low.value_ptr, values, low.sizes, self._unary, self._unary_ptr)

@@ -31,12 +31,12 @@ def fit_network(
     """The fitted network, and the report of EM, if that was needed; see `BayesianNetwork.fit`."""
     check_columns(net, data, hidden=hidden, weights=weights, stacklevel=4)
     start = with_real_columns(net, data)
-    if start._discrete:
+    if start.is_discrete:
         try:
             return fit(start, data, prior=prior, weights=weights, client=client, progress=progress, **options)
         except RealColumnError:
             start = with_real_columns(net, data, look=True) if not is_stream(data) or read_again(data) else net
-            if start._discrete:
+            if start.is_discrete:
                 raise
     from gramgraph.learn.continuous import fit_mixed
     from gramgraph.learn.gaussian_stream import fit_gaussian_stream

@@ -136,7 +136,7 @@ class MixedScores:
             r = self.table.variables[child].size
             if q * r > MAX_PARAMETERS:
                 return -math.inf, 0
-            from gramgraph._numerics.scores import log_likelihood
+            from gramgraph._numerics.counts.scores import log_likelihood
 
             which, cells = self.table.configurations([*labelled, child])
             counts = np.bincount(which, self._w, cells).reshape(q, r)

@@ -23,7 +23,7 @@ def fit_gaussian_stream(
     """The fitted network, or None where moments do not suffice (labels, vectors, gaps, weights, other conditionals)."""
     plain = all(
         not var.is_discrete and var.dimension == 1 and (c is None or type(c) is LinearGaussian)
-        for var, c in zip(net._vars, net._conditionals, strict=True)
+        for var, c in zip(net.vars, net.conditionals, strict=True)
     )
     known = prior is None or isinstance(prior, LinearGaussianPrior)
     one_pass = isinstance(data, str) or hasattr(data, "__fspath__") or hasattr(data, "to_delayed")
@@ -38,13 +38,13 @@ def fit_gaussian_stream(
     if not found.n:
         raise VariableError("there are no rows to learn from")
     made = []
-    for v, var in enumerate(net._vars):
-        at = [*net._parents[v], v]
+    for v, var in enumerate(net.vars):
+        at = [*net.parent_positions[v], v]
         mean, scatter = found.mean[at], found.scatter[np.ix_(at, at)]
         W, b, S = regress(float(found.n), mean, scatter, 1, prior)
         if prior is None:
             S = at_least(S, Reference.of(mean, scatter / found.n, 1, found.n).floor)
-        made.append(LinearGaussian(var, tuple(net._vars[p] for p in net._parents[v]), W, b, S))
+        made.append(LinearGaussian(var, tuple(net.vars[p] for p in net.parent_positions[v]), W, b, S))
     return BayesianNetwork.from_parts(
-        net._vars, made, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False
+        net.vars, made, parents=net.parent_positions, name=net.name, metadata=dict(net.metadata), check=False
     )

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._numerics.rows import distinct_rows
+from gramgraph._numerics.counts.rows import distinct_rows
 from gramgraph.compile.question import Question
 from gramgraph.data.columns import code_table, to_pandas
 from gramgraph.engines.registry import get_engine
@@ -23,7 +23,7 @@ def impute(net: BayesianNetwork, data: Any, *, method: str = "mpe", random_state
         raise OptionError(f"method is 'mpe' or 'draw', not {method!r}")
     frame = to_pandas(data)
     seen = [name for name in net.variables if name in frame.columns]
-    table = code_table(frame, net._vars, needed=seen)
+    table = code_table(frame, net.vars, needed=seen)
     codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)
     wanted = [net.index(name) for name in seen]
     gaps = np.flatnonzero((codes[:, wanted] < 0).any(axis=1))
@@ -39,7 +39,7 @@ def impute(net: BayesianNetwork, data: Any, *, method: str = "mpe", random_state
         v = net.index(name)
         missing = table.columns[v] < 0
         if missing.any():
-            labels = [net._vars[v].states[code] for code in codes[missing, v]]
+            labels = [net.vars[v].states[code] for code in codes[missing, v]]
             out[name] = _filled(frame[name], missing, labels)
     return out
 

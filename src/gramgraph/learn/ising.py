@@ -221,7 +221,7 @@ class _Search:
         return over
 
     def _fit(self, v: int, penalty: float) -> None:
-        from gramgraph._numerics.nodewise import node_fit
+        from gramgraph._numerics.undirected.nodewise import node_fit
 
         node_fit(self.spins, v, self.active[v], self.weights, penalty, 0.0, self.beta[v])
         kept = self.beta[v][1:] != 0
@@ -230,7 +230,7 @@ class _Search:
 
     def _gradients(self, nodes: list[int]) -> Array:
         """(nodes, p): the mean of residual · spin, in single precision, block by block of the cases."""
-        from gramgraph._numerics.nodewise import residuals
+        from gramgraph._numerics.undirected.nodewise import residuals
 
         ptr = np.concatenate([[0], np.cumsum([len(self.active[v]) for v in nodes])]).astype(np.int64)
         idx = np.concatenate([self.active[v] for v in nodes]).astype(np.int64) if nodes else np.zeros(0, np.int64)
@@ -248,7 +248,7 @@ class _Search:
 
     def _judge(self, v: int) -> None:
         """The extended BIC of the support, refitted without the penalty."""
-        from gramgraph._numerics.nodewise import node_fit
+        from gramgraph._numerics.undirected.nodewise import node_fit
 
         support = tuple(np.sort(self.active[v]).tolist())
         known = self._refitted[v]

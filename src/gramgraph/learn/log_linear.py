@@ -264,8 +264,8 @@ def fit_markov_network(
     from gramgraph.learn.proportional_fitting import fit_tables, is_decomposable
 
     whole = not (l1 or l2 or options)
-    zeros = any(not factor.values.all() for factor in net._factors if hasattr(factor, "values"))
-    if method == "auto" and whole and net._discrete and not zeros and is_decomposable(net):
+    zeros = any(not factor.values.all() for factor in net.stored_factors if hasattr(factor, "values"))
+    if method == "auto" and whole and net.is_discrete and not zeros and is_decomposable(net):
         method = "closed_form"
     if method in ("closed_form", "ipf"):
         if not whole:

@@ -37,7 +37,7 @@ MAX_CELLS = 4096
 
 
 class Blankets(NamedTuple):
-    """What surrounds each variable, as places in the tables: see `_numerics.sampling.blankets`."""
+    """What surrounds each variable, as places in the tables: see `_numerics.sampling.draws.blankets`."""
 
     var_ptr: IntArray
     base: IntArray
@@ -140,8 +140,8 @@ class Design:
     @cached_property
     def blankets(self) -> Blankets:
         """The tables around each variable."""
-        from gramgraph._numerics.loopy import edges_of, factor_of_edges
-        from gramgraph._numerics.sampling import blankets
+        from gramgraph._numerics.messages.loopy import edges_of, factor_of_edges
+        from gramgraph._numerics.sampling.draws import blankets
 
         low = self.lowered
         var_ptr, var_edge = edges_of(low.scope_idx, len(self.variables))
@@ -175,8 +175,8 @@ def contrasts(size: int) -> FloatArray:
 def scopes_of_network(net: FactorModel) -> list[tuple[int, ...]]:
     """Scopes of the factors, each set once in first-seen order, then edges and variables that no factor covers."""
     scopes: dict[frozenset[int], tuple[int, ...]] = {}
-    for factor in net._factors:
-        scope = tuple(net._index[var.name] for var in factor.scope)
+    for factor in net.stored_factors:
+        scope = tuple(net.positions[var.name] for var in factor.scope)
         if scope:
             scopes.setdefault(frozenset(scope), scope)
     covered = {pair for scope in scopes.values() for pair in combinations(sorted(scope), 2)}
@@ -272,8 +272,8 @@ def _zeros_of(net: FactorModel, scopes: Sequence[tuple[int, ...]], shapes: Seque
     """0, or -inf where a factor over these variables is zero."""
     tables = {frozenset(scope): np.zeros(shape) for scope, shape in zip(scopes, shapes, strict=True)}
     place = {frozenset(scope): scope for scope in scopes}
-    for factor in net._factors:
-        at = [net._index[var.name] for var in factor.scope]
+    for factor in net.stored_factors:
+        at = [net.positions[var.name] for var in factor.scope]
         if frozenset(at) not in tables or factor.values.all():
             continue
         table = tables[frozenset(at)]
@@ -293,13 +293,13 @@ def design_of_features(model: LogLinear, tie: Any = None) -> Design:
     where: dict[frozenset[str], int] = {}
     scopes: list[tuple[int, ...]] = []
     entries: list[tuple[int, int, FloatArray]] = []
-    sizes = [var.size for var in model._vars]
+    sizes = [var.size for var in model.vars]
     for feature, label in zip(model.features, groups, strict=True):
         if feature.values.size < 2:  # a constant
             continue
         key = frozenset(var.name for var in feature.scope)
         number = where.setdefault(key, len(scopes))
-        at = tuple(model._index[var.name] for var in feature.scope)
+        at = tuple(model.positions[var.name] for var in feature.scope)
         if number == len(scopes):
             scopes.append(at)
         aligned = feature.values.transpose([at.index(v) for v in scopes[number]])
@@ -314,7 +314,7 @@ def design_of_features(model: LogLinear, tie: Any = None) -> Design:
         names[column] = names[column] or feature.name or f"{'·'.join(v.name for v in feature.scope)}#{k}"
         order[column] = max(order[column], len(feature.scope))
     return Design(
-        model._vars, tuple(scopes), np.zeros(basis.shape[0]), basis, tuple(names), order
+        model.vars, tuple(scopes), np.zeros(basis.shape[0]), basis, tuple(names), order
     )  # fmt: skip
 
 

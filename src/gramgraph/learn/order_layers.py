@@ -90,7 +90,7 @@ class Layers:
 
 def _tables(sizes: tuple[int, ...], masks: Array, values: FloatArray, starts: Array) -> tuple[Array, ...]:
     """(first variable of each table, their numbers of variables, the tables one after the other, where each begins)."""
-    from gramgraph._numerics.order_graph import pattern
+    from gramgraph._numerics.counts.order_graph import pattern
 
     firsts = np.concatenate([[0], np.cumsum(sizes)])[:-1].astype(np.int64)
     tables = [pattern(int(f), s, masks, values, starts) for f, s in zip(firsts, sizes, strict=True)]
@@ -122,7 +122,7 @@ class _Table:
     @classmethod
     def with_items(cls, places: int, items: tuple[Array, FloatArray, Array]) -> _Table:
         """The same sets with room for more."""
-        from gramgraph._numerics.order_graph import insert
+        from gramgraph._numerics.counts.order_graph import insert
 
         out = cls(places)
         insert(*items, out.keys, out.sums, out.added)
@@ -136,7 +136,7 @@ def order_layers(layers: Layers, known: float, width: int, clock: Clock) -> Walk
 
     The bound is the largest score that sets which were left out could have reached, or those that time left behind.
     """
-    from gramgraph._numerics.order_graph import hopes
+    from gramgraph._numerics.counts.order_graph import hopes
 
     m = len(layers.order)
     goal = known - ROUNDING * max(abs(known), 1.0) if math.isfinite(known) else -math.inf
@@ -166,7 +166,7 @@ def _next_layer(
     layers: Layers, states: Array, totals: FloatArray, ways: int, goal: float, width: int, clock: Clock
 ) -> tuple[Array, FloatArray, Array, float] | None:
     """(sets with one variable more, totals, added last, best hope of those left out); None when the time is over."""
-    from gramgraph._numerics.order_graph import expand
+    from gramgraph._numerics.counts.order_graph import expand
 
     most = _places(2 * width)
     table = _Table(min(most, _places(min(len(states), CHUNK) * ways)))
@@ -203,7 +203,7 @@ def _cut(
     layers: Layers, items: tuple[Array, FloatArray, Array], width: int
 ) -> tuple[tuple[Array, FloatArray, Array], float, float]:
     """(the `width` sets that promise most, what the least of them promises, what the best of the others does)."""
-    from gramgraph._numerics.order_graph import hopes
+    from gramgraph._numerics.counts.order_graph import hopes
 
     promise = hopes(items[0], items[1], *layers.bounds)
     order = np.argpartition(-promise, width - 1)

@@ -67,7 +67,7 @@ def fit(
 
 def family_counts(net: BayesianNetwork, counts: Counts | _Recoded) -> list[Any]:
     """How often each state of a variable occurs with each configuration of its parents, for every variable."""
-    families = [(*net._parents[v], v) for v in range(len(net._vars))]
+    families = [(*net.parent_positions[v], v) for v in range(len(net.vars))]
     counts.prefetch(families)
     return [counts.table(family) for family in families]
 
@@ -107,7 +107,7 @@ class _Recoded:
 
     def _variable(self, net: BayesianNetwork, v: int) -> Var:
         """The variable, with the states of its column where it has neither a table nor labels of its own."""
-        var, at = net._vars[v], self._at[v]
+        var, at = net.vars[v], self._at[v]
         if at < 0 or not is_open(net, v):
             return var
         fits = all(var.discrete.find(label) >= 0 for label in self._counts.labels[at])
@@ -161,12 +161,12 @@ def read_cases(net: BayesianNetwork, data: Any, weights: Any = None) -> CodedTab
 
 def is_open(net: BayesianNetwork, v: int) -> bool:
     """Whether a variable has neither a table nor labels of its own, so that its column says what it is."""
-    return net._conditionals[v] is None and net._vars[v].is_discrete and net._vars[v].states == _DEFAULT_STATES
+    return net.conditionals[v] is None and net.vars[v].is_discrete and net.vars[v].states == _DEFAULT_STATES
 
 
 def states_from(net: BayesianNetwork, v: int, frame: Any) -> Var:
     """The variable, with the states of its column where it has neither a table nor labels of its own."""
-    var = net._vars[v]
+    var = net.vars[v]
     if not is_open(net, v) or var.name not in frame.columns:
         return var
     try:
@@ -182,7 +182,7 @@ def pseudo_counts(
     """What is added to the counts of every family, shape (*parent sizes, child size)."""
     if not (isinstance(equivalent_sample_size, (int, float)) and equivalent_sample_size > 0):
         raise OptionError(f"equivalent_sample_size is a positive number, not {equivalent_sample_size!r}")
-    shapes = [tuple(variables[u].size for u in (*net._parents[v], v)) for v in range(len(variables))]
+    shapes = [tuple(variables[u].size for u in (*net.parent_positions[v], v)) for v in range(len(variables))]
     if isinstance(prior, Mapping):
         given = {net.index(name): value for name, value in prior.items() if name is not ...}
         rest = _uniform(prior.get(...), shapes, equivalent_sample_size)
@@ -212,7 +212,7 @@ def _custom(net: BayesianNetwork, v: int, given: Any, variables: tuple[Var, ...]
     var = variables[v]
     if not isinstance(given, Mapping):
         return _numbers(given, shape, var, "")
-    parents = [variables[p] for p in net._parents[v]]
+    parents = [variables[p] for p in net.parent_positions[v]]
     out = np.zeros(shape)
     out[...] = _numbers(given.get(..., 0.0), shape, var, "")
     for context, row in given.items():
@@ -258,5 +258,5 @@ def tables_from(net: BayesianNetwork, variables: tuple[Var, ...], numbers: list[
             raise ModelError(f"the counts of {variables[v].name} are not finite")
         rows = np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), 1.0 / variables[v].size)
         rows.flags.writeable = False
-        conditionals.append(Table(variables[v], tuple(variables[p] for p in net._parents[v]), rows))
+        conditionals.append(Table(variables[v], tuple(variables[p] for p in net.parent_positions[v]), rows))
     return BayesianNetwork.from_parts(variables, conditionals, name=net.name, metadata=dict(net.metadata), check=False)

@@ -49,7 +49,7 @@ class ParameterPosterior:
 
     def mean(self) -> BayesianNetwork:
         """The network whose tables are the posterior means."""
-        return tables_from(self.network, self.network._vars, self._alpha)
+        return tables_from(self.network, self.network.vars, self._alpha)
 
     def draw(self, random_state: RandomState = None) -> BayesianNetwork:
         """A network whose tables are drawn from the posterior."""
@@ -150,7 +150,7 @@ def fit_posterior(
     progress: Progress = False,
 ) -> ParameterPosterior:
     """The posterior of a network's tables; see `BayesianNetwork.fit_posterior`."""
-    if not net._discrete:
+    if not net.is_discrete:
         raise ModelError("Dirichlet posteriors are for networks of discrete variables")
     check_columns(net, data, weights=weights, stacklevel=4)
     found = count_cases(net, data, weights=weights, client=client, progress=progress)
@@ -195,7 +195,7 @@ def _level(level: float) -> float:
 
 
 def _drawn(net: BayesianNetwork, alpha: list[FloatArray], rng: np.random.Generator) -> BayesianNetwork:
-    return tables_from(net, net._vars, [_dirichlet(a, rng) for a in alpha])
+    return tables_from(net, net.vars, [_dirichlet(a, rng) for a in alpha])
 
 
 def _dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -75,7 +75,7 @@ def fit_tables(
     for scope in scopes:
         found = np.asarray(counts.table(scope), np.float64)
         shares.append((found + equivalent_sample_size / found.size) / total)
-    zeros = any((factor.values == 0).any() for factor in net._factors)
+    zeros = any((factor.values == 0).any() for factor in net.stored_factors)
     tree = _cliques(len(net), scopes)
     if method == "closed_form":
         if tree is None or zeros:
@@ -179,7 +179,7 @@ def fit_margins(
         raise OptionError(f"max_iter is a count from 1 and tol a positive number, not {max_iter!r} and {tol!r}")
     variables, scopes, targets = _read_margins(net, margins, states)
     _check_agreement(variables, scopes, targets)
-    base = () if net is None else net._factors
+    base = () if net is None else net.stored_factors
     factors, trace, converged, rest, _ = _fit(variables, base, scopes, targets, max_iter, tol, progress)
     if not converged:
         warnings.warn(
@@ -205,9 +205,9 @@ def _read_margins(
     if net is None:
         variables = tuple(make_scopes(pieces, states, faults=faults).values())
     else:
-        if not net._discrete:
+        if not net.is_discrete:
             raise ModelError("margins are tables: a network with real-valued variables cannot be fitted to them")
-        variables = net._vars
+        variables = net.vars
     index = {var.name: i for i, var in enumerate(variables)}
     scopes, targets = list[Scope](), list[FloatArray]()
     for names, content in pieces:

@@ -46,8 +46,8 @@ class PseudoLikelihood:
     >>> from gramgraph.data import code_table
     >>> from gramgraph.learn.log_linear_design import design_of_network
     >>> net = gg.MarkovNetwork(edges="a - b", states={"a": 2, "b": 2})
-    >>> rows = code_table({"a": [0, 0, 1], "b": [0, 1, 1]}, net._vars)
-    >>> value, gradient = PseudoLikelihood(design_of_network(net, net._vars), rows)(np.zeros(3))
+    >>> rows = code_table({"a": [0, 0, 1], "b": [0, 1, 1]}, net.vars)
+    >>> value, gradient = PseudoLikelihood(design_of_network(net, net.vars), rows)(np.zeros(3))
     >>> round(float(value / np.log(2)), 6), gradient.round(6).tolist()
     (-2.0, [-0.333333, 0.333333, 0.666667])
     """
@@ -73,7 +73,7 @@ class PseudoLikelihood:
         self._offset_gone = np.isneginf(design.offset)
 
     def _count(self, variables: list[int], around: dict[int, tuple[int, ...]], counts: Counts) -> _Patterns:
-        from gramgraph._numerics.pseudo_likelihood import pattern_places
+        from gramgraph._numerics.undirected.pseudo_likelihood import pattern_places
 
         design, b = self.design, self.design.blankets
         sizes = design.sizes
@@ -101,7 +101,7 @@ class PseudoLikelihood:
 
     def cells(self, logs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(the sum over rows of log p(x_v | others) for every variable, the gradient of all for every cell)."""
-        from gramgraph._numerics.pseudo_likelihood import by_patterns, by_rows
+        from gramgraph._numerics.undirected.pseudo_likelihood import by_patterns, by_rows
 
         b, sizes = self.design.blankets, self.design.sizes
         grad, values = np.zeros(len(logs)), np.zeros(len(sizes))
@@ -174,7 +174,7 @@ class _Pairs:
 
     def add(self, codes: Array, weights: FloatArray, logs: FloatArray, grad: FloatArray, values: FloatArray) -> None:
         """Add what these variables contribute, block by block of the rows."""
-        from gramgraph._numerics.pseudo_likelihood import soften
+        from gramgraph._numerics.undirected.pseudo_likelihood import soften
 
         A = (self.recipe @ logs).reshape(self.wide + 1, -1)
         G = np.zeros_like(A)

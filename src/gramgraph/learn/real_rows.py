@@ -27,23 +27,23 @@ def with_real_columns(net: BayesianNetwork, data: Any, *, look: bool = False) ->
 
     Of a file or stream, which is as a rule read once, columns are only looked at where that is asked for.
     """
-    open_ones = [v for v in range(len(net._vars)) if is_open(net, v)]
-    if not open_ones or (is_stream(data) and net._discrete and not look):
+    open_ones = [v for v in range(len(net.vars)) if is_open(net, v)]
+    if not open_ones or (is_stream(data) and net.is_discrete and not look):
         return net
     frame = as_frame(net, data)
-    variables = list(net._vars)
+    variables = list(net.vars)
     for v in open_ones:
         name = variables[v].name
         if name in frame and is_real(frame[name]):
             variables[v] = Var(name, Real())
-    if variables == list(net._vars) and net._discrete:
+    if variables == list(net.vars) and net.is_discrete:
         return net
     for v in open_ones:
         if variables[v].is_discrete:
             variables[v] = states_from(net, v, frame)
-    kept = list(net._conditionals)
+    kept = list(net.conditionals)
     return BayesianNetwork.from_parts(
-        variables, kept, parents=net._parents, name=net.name, metadata=dict(net.metadata), check=False
+        variables, kept, parents=net.parent_positions, name=net.name, metadata=dict(net.metadata), check=False
     )
 
 
@@ -121,7 +121,7 @@ def read_real(net: BayesianNetwork, frame: Any) -> RealQuestion:
     layout = layout_of(net)
     X = np.full((len(frame), layout.size), np.nan)
     X[:, found.columns] = found.X
-    labelled = tuple(v for v, var in enumerate(net._vars) if var.is_discrete)
+    labelled = tuple(v for v, var in enumerate(net.vars) if var.is_discrete)
     codes = np.full((len(frame), len(labelled)), -1, np.int64)
     for v, column in zip(found.labelled, found.codes.T, strict=True):
         codes[:, labelled.index(v)] = column

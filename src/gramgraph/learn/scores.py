@@ -20,7 +20,7 @@ MAX_CELLS = 2_000_000
 
 
 def _log_likelihood(counts: Array, n: float, ess: float) -> float:
-    from gramgraph._numerics.scores import log_likelihood
+    from gramgraph._numerics.counts.scores import log_likelihood
 
     return float(log_likelihood(counts))
 
@@ -38,26 +38,26 @@ def _bic(counts: Array, n: float, ess: float) -> float:
 
 
 def _bdeu(counts: Array, n: float, ess: float) -> float:
-    from gramgraph._numerics.scores import dirichlet
+    from gramgraph._numerics.counts.scores import dirichlet
 
     return float(dirichlet(counts, ess / counts.size))
 
 
 def _k2(counts: Array, n: float, ess: float) -> float:
-    from gramgraph._numerics.scores import dirichlet
+    from gramgraph._numerics.counts.scores import dirichlet
 
     return float(dirichlet(counts, 1.0))
 
 
 @cache
 def _coin_regret(n: int) -> float:
-    from gramgraph._numerics.scores import log_binomial_regret
+    from gramgraph._numerics.counts.scores import log_binomial_regret
 
     return float(log_binomial_regret(n))
 
 
 def _fnml(counts: Array, n: float, ess: float) -> float:
-    from gramgraph._numerics.scores import log_regret
+    from gramgraph._numerics.counts.scores import log_regret
 
     rows = np.rint(counts.sum(axis=1)).astype(np.int64).tolist()
     return _log_likelihood(counts, n, ess) - sum(log_regret(row, counts.shape[1], _coin_regret(row)) for row in rows)

@@ -43,7 +43,7 @@ class Completion:
     @classmethod
     def of(cls, table: CodedTable) -> Completion:
         """All completions; a text about what helps where there are too many."""
-        from gramgraph._numerics.rows import distinct_rows
+        from gramgraph._numerics.counts.rows import distinct_rows
 
         codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)
         first, kind = distinct_rows(codes)

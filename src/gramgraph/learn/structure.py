@@ -182,7 +182,7 @@ def learn_structure(
     )  # fmt: skip
     found = find_graph(problem)
     net = _network(table, found.parents, prior, equivalent_sample_size)
-    total = scores.total(net._parents)
+    total = scores.total(net.parent_positions)
     net.report = _report(net, method, scores.name, total, found.moves, found.interrupted, found.bound)
     return net
 
@@ -265,7 +265,7 @@ def _network(table: Counts | MixedTable, parents: list[tuple[int, ...]], prior: 
         extra = pseudo_counts(bare, table.variables, prior, ess)
         numbers = [table.table((*parents[v], v)) + extra[v] for v in range(len(parents))]
         fitted = tables_from(bare, table.variables, numbers)
-    return LearnedNetwork.from_parts(fitted._vars, fitted._conditionals, check=False)
+    return LearnedNetwork.from_parts(fitted.vars, fitted.conditionals, check=False)
 
 
 def _from_gaps(
@@ -299,7 +299,7 @@ def _from_gaps(
     bare = LearnedNetwork.from_parts(coded.variables, [None] * len(parents), parents=parents)
     extra = pseudo_counts(bare, coded.variables, prior, ess)
     fitted = tables_from(bare, coded.variables, [c + more for c, more in zip(counts, extra, strict=True)])
-    net = LearnedNetwork.from_parts(fitted._vars, fitted._conditionals, check=False)
+    net = LearnedNetwork.from_parts(fitted.vars, fitted.conditionals, check=False)
     net.report = _report(net, "structural_em", score, total, moves, ended.is_set())
     return net
 
@@ -341,15 +341,15 @@ def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sam
             f"a network is expected, then the data; not {type(net).__name__}. Edges make one: gg.BayesianNetwork(edges)"
         )
     frame = to_pandas(data)
-    if any(not var.is_discrete for var in net._vars) or _has_real(net, frame):
-        return MixedScores(_columns_of(net, frame).complete(), score).total(net._parents)
-    coded = code_table(frame, [states_from(net, v, frame) for v in range(len(net._vars))])
-    return FamilyScores(Counts(coded), score, equivalent_sample_size=equivalent_sample_size).total(net._parents)
+    if any(not var.is_discrete for var in net.vars) or _has_real(net, frame):
+        return MixedScores(_columns_of(net, frame).complete(), score).total(net.parent_positions)
+    coded = code_table(frame, [states_from(net, v, frame) for v in range(len(net.vars))])
+    return FamilyScores(Counts(coded), score, equivalent_sample_size=equivalent_sample_size).total(net.parent_positions)
 
 
 def _has_real(net: BayesianNetwork, frame: Any) -> bool:
     """Whether a column of a variable without states of its own is real-valued."""
-    drawn = [v.name for v, c in zip(net._vars, net._conditionals, strict=True) if c is None and v.name in frame.columns]
+    drawn = [v.name for v, c in zip(net.vars, net.conditionals, strict=True) if c is None and v.name in frame.columns]
     return any(is_real(frame[name]) for name in drawn)
 
 

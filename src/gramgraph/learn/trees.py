@@ -17,7 +17,7 @@ __all__ = ["chow_liu", "chow_liu_parents", "information_matrix", "tan", "tan_par
 
 def information_matrix(counts: Counts, given: int | None = None) -> FloatArray:
     """I(a; b), or I(a; b | given), of every pair of columns, in nats."""
-    from gramgraph._numerics.scores import mutual_information
+    from gramgraph._numerics.counts.scores import mutual_information
 
     n = len(counts.variables)
     out = np.zeros((n, n))

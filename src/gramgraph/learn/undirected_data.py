@@ -24,7 +24,7 @@ def read_rows(model: FactorModel, data: Any, *, weights: Any = None, missing: st
     """
     if missing not in MISSING:
         raise OptionError(f'missing is "rows" (leave out rows with missing cells) or "error", not {missing!r}')
-    if not model._discrete:
+    if not model.is_discrete:
         raise ModelError(
             "tables are for discrete variables, and this network has real-valued ones: gg.GraphicalLasso learns a "
             "Gaussian network"
@@ -66,9 +66,9 @@ def read_rows(model: FactorModel, data: Any, *, weights: Any = None, missing: st
 
 def _variables(model: FactorModel, frame: Any) -> tuple[Var, ...]:
     if getattr(model, "features", None) is not None:
-        return model._vars
-    named = {var.name for factor in model._factors for var in factor.scope}
-    return tuple(var if var.name in named else _from_column(var, frame) for var in model._vars)
+        return model.vars
+    named = {var.name for factor in model.stored_factors for var in factor.scope}
+    return tuple(var if var.name in named else _from_column(var, frame) for var in model.vars)
 
 
 def _from_column(var: Var, frame: Any) -> Var:

@@ -136,7 +136,7 @@ class RunningSums:
 
     def _add_products(self, Phi: FloatArray, Y: FloatArray, root: FloatArray) -> None:
         if self._r >= _BLOCKED:
-            from gramgraph._numerics.products import add_products, lower_blocks
+            from gramgraph._numerics.gram.products import add_products, lower_blocks
 
             self._half = lower_blocks(self._r + self._t) if self._half is None else self._half
             add_products(Phi.reshape(-1), self._r, Y.reshape(-1), self._t, root, self._half)
@@ -157,7 +157,7 @@ class RunningSums:
         r = self._r
         whole = np.empty((r + self._t, r + self._t))
         if r >= _BLOCKED:
-            from gramgraph._numerics.products import unfold
+            from gramgraph._numerics.gram.products import unfold
 
             unfold(self._half, whole)
         else:

@@ -72,7 +72,7 @@ class Toeplitz:
         Jitter grows until the first column of the inverse solves its own equation: positive pivots alone would let
         matrices pass whose solutions are rounding errors.
         """
-        from gramgraph._numerics.gram_algebra import durbin
+        from gramgraph._numerics.gram.algebra import durbin
 
         scale = float(self.c[0])
         errors, phi = np.empty(self.n), np.zeros(self.n)
@@ -141,7 +141,7 @@ class ToeplitzFactor:
 
     def half(self, Z: Array, /) -> FloatArray:
         """L Z, row by row from the recursion, O(n²) a column and no n² memory."""
-        from gramgraph._numerics.gram_algebra import toeplitz_half
+        from gramgraph._numerics.gram.algebra import toeplitz_half
 
         Z = check_rows(Z, self.n, "Z")
         columns = np.ascontiguousarray(Z.reshape(self.n, -1), dtype=float)

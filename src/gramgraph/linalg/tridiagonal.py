@@ -51,7 +51,7 @@ class Tridiagonal:
 
     def solve_shifted(self, B: Array, alphas: Array) -> tuple[FloatArray, FloatArray]:
         """(A + α I)⁻¹ B, (n, q, a), and the diagonals of (A + α I)⁻¹, (n, a), for α that make A + α I positive."""
-        from gramgraph._numerics.gram_algebra import tridiagonal_diagonals, tridiagonal_solve
+        from gramgraph._numerics.gram.algebra import tridiagonal_diagonals, tridiagonal_solve
 
         n = len(self.diagonal)
         Z = self.Q.T @ np.asarray(check_rows(B, n, "B"), dtype=float)

@@ -71,7 +71,7 @@ def _complement(C: FloatArray, P: FloatArray, max_jitter: float) -> tuple[FloatA
 
 def delete(factor: DenseFactor, index: int, /) -> DenseFactor:
     """The factor of A without row and column `index`: the rows below it take up the deleted column by rotations."""
-    from gramgraph._numerics.gram_algebra import cholesky_update
+    from gramgraph._numerics.gram.algebra import cholesky_update
 
     n = factor.n
     if not -n <= index < n:
@@ -90,7 +90,7 @@ def delete(factor: DenseFactor, index: int, /) -> DenseFactor:
 
 def update(factor: DenseFactor, x: Array, /) -> DenseFactor:
     """The factor of A + x xᵀ by Givens rotations."""
-    from gramgraph._numerics.gram_algebra import cholesky_update
+    from gramgraph._numerics.gram.algebra import cholesky_update
 
     x = check_rows(x, factor.n, "x").astype(float)
     if x.ndim != 1:
@@ -102,7 +102,7 @@ def update(factor: DenseFactor, x: Array, /) -> DenseFactor:
 
 def downdate(factor: DenseFactor, x: Array, /) -> DenseFactor:
     """The factor of A − x xᵀ, which exists while xᵀA⁻¹x < 1."""
-    from gramgraph._numerics.gram_algebra import cholesky_downdate
+    from gramgraph._numerics.gram.algebra import cholesky_downdate
 
     x = check_rows(x, factor.n, "x").astype(float)
     if x.ndim != 1:

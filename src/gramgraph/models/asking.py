@@ -85,7 +85,7 @@ class Asking:
         >>> round(answer["lung"].prob("yes"), 4)
         0.646
         """
-        if not self._discrete:  # type: ignore[attr-defined]
+        if not self.is_discrete:  # type: ignore[attr-defined]
             return _continuous().query(
                 self,
                 targets,
@@ -145,7 +145,7 @@ class Asking:
         >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
         'yes'
         """
-        if not self._discrete:  # type: ignore[attr-defined]
+        if not self.is_discrete:  # type: ignore[attr-defined]
             return _continuous().map_query(
                 self,
                 evidence,
@@ -188,7 +188,7 @@ class Asking:
         >>> round(gg.datasets.asia().log_evidence({"smoke": "yes"}), 4)
         -0.6931
         """
-        if not self._discrete:  # type: ignore[attr-defined]
+        if not self.is_discrete:  # type: ignore[attr-defined]
             return _continuous().log_evidence(
                 self, evidence, virtual_evidence=virtual_evidence, memory=memory, n_jobs=n_jobs
             )
@@ -248,7 +248,7 @@ class Asking:
         >>> draws.shape, set(draws["smoke"])
         ((1000, 8), {'yes'})
         """
-        if not self._discrete:  # type: ignore[attr-defined]
+        if not self.is_discrete:  # type: ignore[attr-defined]
             return _continuous().sample(
                 self, n, evidence, virtual_evidence=virtual_evidence, random_state=random_state, memory=memory
             )
@@ -263,13 +263,13 @@ class Asking:
 
     def session(self, *, memory: float | None = None) -> Any:
         """A case whose observations come and go; each answer reuses what the change did not touch."""
-        from gramgraph.engines.session import Session
+        from gramgraph.engines.exact.session import Session
 
         return Session(self, memory=memory)  # type: ignore[arg-type]
 
     def entropy(self, targets: str | Sequence[str], evidence: Any = None, *, base: float | None = None) -> float:
         """H(targets | evidence) of the joint posterior, in nats (`base=2`: bits)."""
-        from gramgraph.engines.information import entropy
+        from gramgraph.analysis.information import entropy
 
         return entropy(self, targets, evidence, base=base)  # type: ignore[arg-type]
 
@@ -282,7 +282,7 @@ class Asking:
         base: float | None = None,
     ) -> float:
         """I(a; b | evidence), in nats (`base=2`: bits)."""
-        from gramgraph.engines.information import mutual_information
+        from gramgraph.analysis.information import mutual_information
 
         return mutual_information(self, a, b, evidence, base=base)  # type: ignore[arg-type]
 
@@ -295,7 +295,7 @@ class Asking:
         base: float | None = None,
     ) -> Any:
         """Which observation would tell most about the target: a data frame, the most telling one first."""
-        from gramgraph.engines.information import most_informative
+        from gramgraph.analysis.information import most_informative
 
         return most_informative(self, target, evidence, candidates=candidates, base=base)  # type: ignore[arg-type]
 
@@ -303,7 +303,7 @@ class Asking:
         self, target: str, state: Any, evidence: Any = None, *, parameters: Sequence[str] | None = None
     ) -> Any:
         """Derivative of p(target = state | evidence) by every parameter: a data frame, the strongest first."""
-        from gramgraph.engines.sensitivity import sensitivity
+        from gramgraph.analysis.sensitivity import sensitivity
 
         return sensitivity(self, target, state, evidence, parameters=parameters)  # type: ignore[arg-type]
 
@@ -311,7 +311,7 @@ class Asking:
         self, target: str, state: Any, evidence: Any = None, *, variable: str, value: Any, given: Any = None
     ) -> Any:
         """p(target = state | evidence) as a function of the one parameter p(variable = value | given)."""
-        from gramgraph.engines.sensitivity import sensitivity_function
+        from gramgraph.analysis.sensitivity import sensitivity_function
 
         return sensitivity_function(
             self,  # type: ignore[arg-type]
@@ -325,12 +325,12 @@ class Asking:
 
     def sum_product(self, evidence: Any = None, *, normalized: bool = True, root: str | None = None) -> Any:
         """The messages of sum-product on a tree-shaped factor graph, to be read one by one."""
-        from gramgraph.engines.messages import sum_product
+        from gramgraph.analysis.messages import sum_product
 
         return sum_product(self, evidence, normalized=normalized, root=root)  # type: ignore[arg-type]
 
     def max_sum(self, evidence: Any = None, *, normalized: bool = False, root: str | None = None) -> Any:
         """The messages of max-sum on a tree-shaped factor graph, with the best assignment."""
-        from gramgraph.engines.messages import max_sum
+        from gramgraph.analysis.messages import max_sum
 
         return max_sum(self, evidence, normalized=normalized, root=root)  # type: ignore[arg-type]

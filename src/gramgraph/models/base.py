@@ -21,48 +21,48 @@ __all__ = ["GraphicalModel", "scopes_of"]
 class GraphicalModel(Asking, ABC):
     """A set of variables and a product of factors over them; a value that never changes once built."""
 
-    _vars: tuple[Var, ...]
-    _index: dict[str, int]
-    _discrete: bool  # whether all variables have labelled states
+    vars: tuple[Var, ...]
+    positions: dict[str, int]
+    is_discrete: bool  # whether all variables have labelled states
     name: str
     metadata: dict[str, Any]  # what a file said about the model beside its numbers (properties, positions)
 
     def _set_variables(self, variables: Iterable[Var]) -> None:
-        self._vars = tuple(variables)
-        self._index = {var.name: i for i, var in enumerate(self._vars)}
-        self._discrete = {type(var.domain) for var in self._vars} <= {Discrete}
-        self._plans: dict[Any, Any] = {}  # compiled structures, filled by the engines
-        self._lock = RLock()
-        if len(self._index) != len(self._vars):
-            counts = Counter(var.name for var in self._vars)
+        self.vars = tuple(variables)
+        self.positions = {var.name: i for i, var in enumerate(self.vars)}
+        self.is_discrete = {type(var.domain) for var in self.vars} <= {Discrete}
+        self.plans: dict[Any, Any] = {}  # compiled structures, filled by the engines
+        self.lock = RLock()
+        if len(self.positions) != len(self.vars):
+            counts = Counter(var.name for var in self.vars)
             twice = sorted(name for name, count in counts.items() if count > 1)
             raise ModelError([f"variable {name!r} is defined more than once" for name in twice])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {key: value for key, value in self.__dict__.items() if key not in ("_plans", "_lock")}
+        return {key: value for key, value in self.__dict__.items() if key not in ("plans", "lock")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state, _plans={}, _lock=RLock())
+        self.__dict__.update(state, plans={}, lock=RLock())
 
     @property
     def variables(self) -> tuple[str, ...]:
         """Names of the variables, in the order in which they were written."""
-        return tuple(self._index)
+        return tuple(self.positions)
 
     def __len__(self) -> int:
-        return len(self._vars)
+        return len(self.vars)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._index
+        return name in self.positions
 
     def var(self, name: str) -> Var:
         """The variable of this name."""
-        return self._vars[self.index(name)]
+        return self.vars[self.index(name)]
 
     def index(self, name: str) -> int:
         """Position of a variable; `VariableError` with the nearest name when there is none."""
         try:
-            return self._index[name]
+            return self.positions[name]
         except (KeyError, TypeError):
             raise VariableError.unknown(name, self.variables) from None
 
@@ -91,14 +91,14 @@ class GraphicalModel(Asking, ABC):
 
     def joint_log_prob(self, assignment: Mapping[str, Any]) -> float:
         """log of the product of all factors at a full assignment, not normalized (for a Bayesian network: log p(x))."""
-        if not self._discrete:
+        if not self.is_discrete:
             from gramgraph.models.mixed import joint_log_density
 
             return joint_log_density(self, assignment)
         at = self._full(assignment)
         total = 0.0
         for factor in self.factors(structured=False):
-            value = factor.values[tuple(at[self._index[var.name]] for var in factor.scope)]
+            value = factor.values[tuple(at[self.positions[var.name]] for var in factor.scope)]
             if value <= 0.0:
                 return -np.inf
             total += float(np.log(value)) + factor.log_scale
@@ -107,28 +107,29 @@ class GraphicalModel(Asking, ABC):
     def _full(self, assignment: Mapping[str, Any]) -> list[int]:
         """State indices in the order of the variables; every variable needs a value, and only these."""
         self._check_full(assignment)
-        return [var.index(assignment[var.name]) for var in self._vars]
+        return [var.index(assignment[var.name]) for var in self.vars]
 
     def _check_full(self, assignment: Mapping[str, Any]) -> None:
         """Every variable needs a value, and only these."""
         for name in assignment:
             self.index(name)
-        missing = [name for name in self._index if name not in assignment]
+        missing = [name for name in self.positions if name not in assignment]
         if missing:
             raise VariableError(f"a full assignment is needed; no value for {listing(missing)}")
 
     def _sizes(self) -> list[int]:
         """Numbers of states, as weights of triangulation; a real-valued variable counts as two."""
-        return [var.size if var.is_discrete else 2 for var in self._vars]
+        return [var.size if var.is_discrete else 2 for var in self.vars]
 
-    def _positions(self, names: str | Iterable[str]) -> tuple[int, ...]:
+    def positions_of(self, names: str | Iterable[str]) -> tuple[int, ...]:
         """Positions of one name or several."""
         if not isinstance(names, Iterable):
             raise VariableError(f"a name or several names are needed here, not {names!r}")
         return tuple(map(self.index, (names,) if isinstance(names, str) else names))
 
-    def _names(self, positions: Iterable[int]) -> tuple[str, ...]:
-        return tuple(self._vars[i].name for i in positions)
+    def names_of(self, positions: Iterable[int]) -> tuple[str, ...]:
+        """Names of the variables at these positions."""
+        return tuple(self.vars[i].name for i in positions)
 
 
 def scopes_of(factors: Sequence[TableFactor]) -> tuple[Var, ...]:

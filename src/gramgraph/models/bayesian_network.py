@@ -65,7 +65,7 @@ class BayesianNetwork(DirectedModel):
     (False, True)
     """
 
-    _conditionals: tuple[Conditional | None, ...]
+    conditionals: tuple[Conditional | None, ...]
     _writing_faults: tuple[tuple[str, str], ...] = ()  # (variable or "", sentence): faults that the parts do not show
     fit_report: Any = None  # how EM went, after a fit to data with missing cells
 
@@ -117,24 +117,26 @@ class BayesianNetwork(DirectedModel):
         metadata: dict[str, Any] | None,
     ) -> None:
         self._set_variables(variables)
-        self._conditionals = tuple(conditionals)
+        self.conditionals = tuple(conditionals)
         self.name, self.metadata = name, metadata or {}
         if parents is not None:
-            self._parents = tuple([tuple(row) for row in parents])
+            self.parent_positions = tuple([tuple(row) for row in parents])
             return
-        index = self._index
+        index = self.positions
         try:
-            self._parents = tuple([tuple([index[p.name] for p in c.parents]) if c else () for c in self._conditionals])
+            self.parent_positions = tuple(
+                [tuple([index[p.name] for p in c.parents]) if c else () for c in self.conditionals]
+            )
         except KeyError:
-            self._parents = tuple(self._known_parents(c) for c in self._conditionals)
+            self.parent_positions = tuple(self._known_parents(c) for c in self.conditionals)
 
     def _known_parents(self, c: Conditional | None) -> tuple[int, ...]:
         """Positions of the parents that are variables; the others are noted as faults."""
-        unknown = [p.name for p in c.parents if p.name not in self._index] if c else []
+        unknown = [p.name for p in c.parents if p.name not in self.positions] if c else []
         for p in unknown:
-            fault = f"{c.child.name} has the parent {p!r}, which is not a variable.{did_you_mean(p, self._index)}"  # type: ignore[union-attr]
+            fault = f"{c.child.name} has the parent {p!r}, which is not a variable.{did_you_mean(p, self.positions)}"  # type: ignore[union-attr]
             self._writing_faults += (("", fault),)
-        return tuple(self._index[p.name] for p in c.parents if p.name in self._index) if c else ()
+        return tuple(self.positions[p.name] for p in c.parents if p.name in self.positions) if c else ()
 
     # ------------------------------------------------------------------------------------------ checks
 
@@ -149,18 +151,18 @@ class BayesianNetwork(DirectedModel):
 
     def _find_faults(self, *, missing: bool) -> list[str]:
         found = [fault for _, fault in self._writing_faults]
-        found += checking.domain_faults(self._vars)
-        found += checking.cycle_faults(self._parents, self.variables)
+        found += checking.domain_faults(self.vars)
+        found += checking.cycle_faults(self.parent_positions, self.variables)
         if not any(name == "" for name, _ in self._writing_faults):
-            found += checking.family_faults(self._vars, self._parents, self._conditionals)
-        found += checking.number_faults(self._conditionals)
+            found += checking.family_faults(self.vars, self.parent_positions, self.conditionals)
+        found += checking.number_faults(self.conditionals)
         absent = self._without_table() if missing else []
         known = {name for name, _ in self._writing_faults}
         absent = [name for name in absent if name not in known]
         return [*found, self._say_missing(absent)] if absent else found
 
     def _without_table(self) -> list[str]:
-        return [var.name for var, c in zip(self._vars, self._conditionals, strict=False) if c is None]
+        return [var.name for var, c in zip(self.vars, self.conditionals, strict=False) if c is None]
 
     @staticmethod
     def _say_missing(names: Sequence[str]) -> str:
@@ -172,11 +174,11 @@ class BayesianNetwork(DirectedModel):
     @property
     def has_tables(self) -> bool:
         """Whether every variable has its conditional; a structure alone has none."""
-        return None not in self._conditionals
+        return None not in self.conditionals
 
     def conditional(self, name: str) -> Conditional:
         """p(name | parents)."""
-        found = self._conditionals[self.index(name)]
+        found = self.conditionals[self.index(name)]
         if found is None:
             raise ModelError(self._say_missing([name]))
         return found
@@ -189,7 +191,7 @@ class BayesianNetwork(DirectedModel):
     def factors(self, *, structured: bool = True) -> tuple[TableFactor, ...]:
         """One factor per conditional (or several, where a conditional offers a cheaper product)."""
         out: list[TableFactor] = []
-        for c in self._conditionals:
+        for c in self.conditionals:
             if c is None:
                 raise ModelError(self._say_missing(self._without_table()))
             out.extend(c.factors() if structured or not c.tabular else (TableFactor(c.scope, c.table()),))
@@ -199,11 +201,11 @@ class BayesianNetwork(DirectedModel):
         """log p(x) = Σ log p(x_i | parents) at a full assignment, in O(edges)."""
         if not self.has_tables:
             raise ModelError(self._say_missing(self._without_table()))
-        if not self._discrete:
+        if not self.is_discrete:
             return super().joint_log_prob(assignment)
         at = self._full(assignment)
         total = 0.0
-        for i, (row, c) in enumerate(zip(self._parents, self._conditionals, strict=True)):
+        for i, (row, c) in enumerate(zip(self.parent_positions, self.conditionals, strict=True)):
             p = c.prob_at([*(at[j] for j in row), at[i]])  # type: ignore[union-attr]
             if p <= 0.0:
                 return -np.inf
@@ -214,8 +216,8 @@ class BayesianNetwork(DirectedModel):
     def n_parameters(self) -> int:
         """Number of free parameters; a variable without a conditional counts as a table."""
         return sum(
-            c.n_parameters if c is not None else self._count(self._vars[v], [self._vars[p] for p in row])
-            for v, (row, c) in enumerate(zip(self._parents, self._conditionals, strict=True))
+            c.n_parameters if c is not None else self._count(self.vars[v], [self.vars[p] for p in row])
+            for v, (row, c) in enumerate(zip(self.parent_positions, self.conditionals, strict=True))
         )
 
     @staticmethod
@@ -349,14 +351,14 @@ class BayesianNetwork(DirectedModel):
         """The same distribution without directions: a factor p(x | parents) per family; the graph becomes moral."""
         from gramgraph.models.markov_network import MarkovNetwork
 
-        return MarkovNetwork.from_parts(self._vars, self.factors(structured=False), name=self.name)
+        return MarkovNetwork.from_parts(self.vars, self.factors(structured=False), name=self.name)
 
     def to_factor_graph(self) -> FactorGraph:
         """Variables and families as the two kinds of nodes; factors are named `p(child | parents)`."""
         from gramgraph.models.factor_graph import FactorGraph
 
         names = [f"p({' | '.join(filter(None, (name, ', '.join(self.parents(name)))))})" for name in self.variables]
-        return FactorGraph.from_parts(self._vars, self.factors(structured=False), names=names, name=self.name)
+        return FactorGraph.from_parts(self.vars, self.factors(structured=False), names=names, name=self.name)
 
     @classmethod
     def from_gaussian(
@@ -396,24 +398,24 @@ class BayesianNetwork(DirectedModel):
             return True
         if not isinstance(other, BayesianNetwork):
             return NotImplemented
-        if self._vars != other._vars or self._parents != other._parents:
+        if self.vars != other.vars or self.parent_positions != other.parent_positions:
             return False
-        pairs = zip(self._conditionals, other._conditionals, strict=True)
+        pairs = zip(self.conditionals, other.conditionals, strict=True)
         return all(a is b or (a is not None and b is not None and a.equals(b)) for a, b in pairs)
 
     def __hash__(self) -> int:
-        return hash((self.variables, self._parents))
+        return hash((self.variables, self.parent_positions))
 
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""
         numbers = f"{self.n_parameters} parameters" if self.has_tables else "structure without tables"
-        n_edges = sum(map(len, self._parents))
+        n_edges = sum(map(len, self.parent_positions))
         return f"BayesianNetwork({title}{len(self)} variables, {n_edges} edges, {numbers})"
 
     def _repr_html_(self) -> str:
         rows = [
-            (var.name, listing(var.states, 8) if var.is_discrete else repr(var.domain), listing(self._names(row), 8))
-            for var, row in zip(self._vars[:60], self._parents, strict=False)
+            (var.name, listing(var.states, 8) if var.is_discrete else repr(var.domain), listing(self.names_of(row), 8))
+            for var, row in zip(self.vars[:60], self.parent_positions, strict=False)
         ]
         if len(self) > 60:
             rows.append((f"… {len(self) - 60} more", "", ""))

@@ -18,68 +18,68 @@ __all__ = ["DirectedModel"]
 class DirectedModel(GraphicalModel):
     """A model whose variables form a directed acyclic graph; results stand in the order of `variables`."""
 
-    _parents: tuple[tuple[int, ...], ...]
+    parent_positions: tuple[tuple[int, ...], ...]
 
     @cached_property
     def graph(self) -> Digraph:
         """The graph on positions in `variables`, for the functions of `gramgraph.graphs`."""
         from gramgraph.graphs import Digraph
 
-        return Digraph(self._parents)
+        return Digraph(self.parent_positions)
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Names of the parents, in the order of the table's axes."""
-        return tuple(self._vars[p].name for p in self._parents[self.index(name)])
+        return tuple(self.vars[p].name for p in self.parent_positions[self.index(name)])
 
     def children(self, name: str) -> tuple[str, ...]:
         """Names of the children."""
-        return self._names(self.graph.children[self.index(name)])
+        return self.names_of(self.graph.children[self.index(name)])
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
         """All pairs (parent, child), child by child."""
         names = self.variables
-        return tuple((names[p], names[v]) for v, row in enumerate(self._parents) for p in row)
+        return tuple((names[p], names[v]) for v, row in enumerate(self.parent_positions) for p in row)
 
     @property
     def roots(self) -> tuple[str, ...]:
         """Variables without parents."""
-        return self._names(v for v, row in enumerate(self._parents) if not row)
+        return self.names_of(v for v, row in enumerate(self.parent_positions) if not row)
 
     @property
     def leaves(self) -> tuple[str, ...]:
         """Variables without children."""
-        return self._names(v for v, row in enumerate(self.graph.children) if not row)
+        return self.names_of(v for v, row in enumerate(self.graph.children) if not row)
 
     def ancestors(self, names: str | Iterable[str]) -> tuple[str, ...]:
         """All variables from which a directed path leads into `names`."""
         from gramgraph.graphs import ancestors
 
-        return self._names(ancestors(self.graph, self._positions(names)))
+        return self.names_of(ancestors(self.graph, self.positions_of(names)))
 
     def descendants(self, names: str | Iterable[str]) -> tuple[str, ...]:
         """All variables to which a directed path leads from `names`."""
         from gramgraph.graphs import descendants
 
-        return self._names(descendants(self.graph, self._positions(names)))
+        return self.names_of(descendants(self.graph, self.positions_of(names)))
 
     def markov_blanket(self, name: str) -> tuple[str, ...]:
         """Parents, children and the children's other parents: given these, all others say nothing about `name`."""
         from gramgraph.graphs import markov_blanket
 
-        return self._names(markov_blanket(self.graph, self.index(name)))
+        return self.names_of(markov_blanket(self.graph, self.index(name)))
 
     def topological_order(self) -> tuple[str, ...]:
         """All variables, parents before children: the order of ancestral sampling."""
         from gramgraph.graphs import topological_order
 
-        return self._names(topological_order(self.graph))
+        return self.names_of(topological_order(self.graph))
 
     def is_dseparated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether observing `given` blocks every trail between the variables `a` and `b`. O(n + edges)."""
         from gramgraph.graphs import d_separated
 
-        return d_separated(self.graph, self._positions(a), self._positions(b), self._positions(given))
+        return d_separated(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
 
     def is_dconnected(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether some trail between `a` and `b` stays active when `given` is observed.
@@ -97,8 +97,8 @@ class DirectedModel(GraphicalModel):
         """A shortest active trail from `a` to `b`, or None if they are d-separated."""
         from gramgraph.graphs import active_trail
 
-        found = active_trail(self.graph, self._positions(a), self._positions(b), self._positions(given))
-        return None if found is None else self._names(found)
+        found = active_trail(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
+        return None if found is None else self.names_of(found)
 
     def minimal_dseparator(
         self,
@@ -113,12 +113,12 @@ class DirectedModel(GraphicalModel):
 
         found = minimal_d_separator(
             self.graph,
-            self._positions(a),
-            self._positions(b),
-            required=self._positions(required),
-            allowed=None if allowed is None else self._positions(allowed),
+            self.positions_of(a),
+            self.positions_of(b),
+            required=self.positions_of(required),
+            allowed=None if allowed is None else self.positions_of(allowed),
         )
-        return None if found is None else self._names(found)
+        return None if found is None else self.names_of(found)
 
     def is_polytree(self) -> bool:
         """Whether at most one undirected path joins any two variables."""
@@ -169,10 +169,10 @@ class DirectedModel(GraphicalModel):
 
         out = nx.DiGraph(name=self.name)
         out.add_nodes_from(
-            (var.name, {"states": var.states} if var.is_discrete else {"real": var.dimension}) for var in self._vars
+            (var.name, {"states": var.states} if var.is_discrete else {"real": var.dimension}) for var in self.vars
         )
         out.add_edges_from(self.edges)
         return out
 
     def _pair(self, edge: tuple[int, int]) -> tuple[str, str]:
-        return self._vars[edge[0]].name, self._vars[edge[1]].name
+        return self.vars[edge[0]].name, self.vars[edge[1]].name

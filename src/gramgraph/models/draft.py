@@ -41,7 +41,7 @@ class Draft:
         self.name = name
         self._owner = owner
         self._metadata: dict[str, Any] = {}
-        self._vars: dict[str, Var] = {}
+        self.vars: dict[str, Var] = {}
         self._parents: dict[str, list[str]] = {}
         self._tables: dict[str, FloatArray | Conditional] = {}  # NaN where nothing was written yet
 
@@ -63,9 +63,9 @@ class Draft:
         """A draft that starts as a copy of a network."""
         draft = cls(type(net), name=net.name)
         draft._metadata = dict(net.metadata)
-        for var, row, c in zip(net._vars, net._parents, net._conditionals, strict=True):
-            draft._vars[var.name] = var
-            draft._parents[var.name] = list(net._names(row))
+        for var, row, c in zip(net.vars, net.parent_positions, net.conditionals, strict=True):
+            draft.vars[var.name] = var
+            draft._parents[var.name] = list(net.names_of(row))
             if c is not None:
                 draft._tables[var.name] = c.table().copy() if type(c) is Table else c
         return draft
@@ -75,7 +75,7 @@ class Draft:
     @property
     def variables(self) -> tuple[str, ...]:
         """Names of the variables."""
-        return tuple(self._vars)
+        return tuple(self.vars)
 
     def states(self, name: str) -> tuple[str, ...]:
         """Labels of a variable's states."""
@@ -88,12 +88,12 @@ class Draft:
 
     def add_variable(self, name: str, states: Any = ("no", "yes"), *, parents: Iterable[str] = ()) -> Self:
         """A new variable with its states and, if wanted, edges from `parents`."""
-        if name in self._vars:
+        if name in self.vars:
             raise ModelError(f"{name} is already a variable of this draft: set_states changes its states")
         made = as_var(name, states)
         if not made.is_discrete:
             raise ModelError(f"{name}: a draft holds tables of discrete variables; write a real-valued one with cpds=")
-        self._vars[name] = made
+        self.vars[name] = made
         self._parents[name] = []
         for parent in (parents,) if isinstance(parents, str) else parents:
             self.add_edge(parent, name)
@@ -104,14 +104,14 @@ class Draft:
         self._var(name)
         for child in [child for child, row in self._parents.items() if name in row]:
             self.remove_edge(name, child)
-        for held in (self._vars, self._parents, self._tables):
+        for held in (self.vars, self._parents, self._tables):
             held.pop(name, None)  # type: ignore[attr-defined]
         return self
 
     def set_states(self, name: str, states: Any) -> Self:
         """New labels; as many as before rename the states, another number forgets the tables they stand in."""
         before, after = self._var(name), discrete(name, as_states(states))
-        self._vars[name] = after
+        self.vars[name] = after
         for child, row in self._parents.items():
             if child != name and name not in row:
                 continue
@@ -158,12 +158,12 @@ class Draft:
         return DraftTables(self)
 
     def _var(self, name: str) -> Var:
-        if name not in self._vars:
+        if name not in self.vars:
             raise VariableError.unknown(name, self.variables)
-        return self._vars[name]
+        return self.vars[name]
 
     def _family(self, name: str) -> tuple[Var, tuple[Var, ...]]:
-        return self._var(name), tuple(self._vars[p] for p in self._parents[name])
+        return self._var(name), tuple(self.vars[p] for p in self._parents[name])
 
     def _numbers(self, name: str) -> FloatArray:
         """A copy of the table; reading leaves the draft as it is (a noisy-or stays one)."""
@@ -186,11 +186,11 @@ class Draft:
     def build(self, *, check: bool = True) -> BayesianNetwork:
         """The network; a `ModelError` lists everything that is wrong or missing."""
         faults: list[tuple[str, str]] = []
-        index = {name: i for i, name in enumerate(self._vars)}
-        parents = [[index[p] for p in self._parents[name]] for name in self._vars]
-        conditionals = [self._conditional(name, faults) for name in self._vars]
+        index = {name: i for i, name in enumerate(self.vars)}
+        parents = [[index[p] for p in self._parents[name]] for name in self.vars]
+        conditionals = [self._conditional(name, faults) for name in self.vars]
         net = self._owner.from_parts(
-            self._vars.values(), conditionals, parents=parents, name=self.name, metadata=self._metadata, check=False
+            self.vars.values(), conditionals, parents=parents, name=self.name, metadata=self._metadata, check=False
         )
         net._writing_faults = tuple(faults)
         if check:
@@ -210,7 +210,7 @@ class Draft:
 
     def __repr__(self) -> str:
         n_edges = sum(map(len, self._parents.values()))
-        return f"Draft({len(self._vars)} variables, {n_edges} edges, {len(self._tables)} tables)"
+        return f"Draft({len(self.vars)} variables, {n_edges} edges, {len(self._tables)} tables)"
 
 
 class DraftTables(MutableMapping[str, "DraftTable"]):

@@ -39,8 +39,8 @@ class FactorGraph(FactorModel):
         check: bool = True,
     ) -> None:
         net = MarkovNetwork(factors, states=states, check=check)
-        self._set_variables(net._vars)
-        self._factors, self._writing_faults = net._factors, net._writing_faults
+        self._set_variables(net.vars)
+        self.stored_factors, self._writing_faults = net.stored_factors, net._writing_faults
         self.name, self.metadata = name, {}
         self._set_factor_names(names)
 
@@ -57,28 +57,30 @@ class FactorGraph(FactorModel):
         """From variables and factors; the quick way for readers and converters."""
         made = cls.__new__(cls)
         made._set_variables(variables)
-        made._factors = tuple(factors)
+        made.stored_factors = tuple(factors)
         made.name, made.metadata = name, metadata or {}
         made._set_factor_names(names)
         return made
 
     def _set_factor_names(self, names: Sequence[str] | None) -> None:
-        self.factor_names = tuple(names or (f"f{i}" for i in range(len(self._factors))))
+        self.factor_names = tuple(names or (f"f{i}" for i in range(len(self.stored_factors))))
         self._factor_index = {name: i for i, name in enumerate(self.factor_names)}
-        if len(self.factor_names) != len(self._factors) or len(self._factor_index) != len(self._factors):
-            raise ModelError(f"{len(self._factors)} different names are needed, one a factor; got {self.factor_names}")
+        if len(self.factor_names) != len(self.stored_factors) or len(self._factor_index) != len(self.stored_factors):
+            raise ModelError(
+                f"{len(self.stored_factors)} different names are needed, one a factor; got {self.factor_names}"
+            )
 
     def factor(self, name: str) -> TableFactor:
         """The factor of this name."""
         if name not in self._factor_index:
             raise VariableError.unknown(name, self.factor_names)
-        return self._factors[self._factor_index[name]]
+        return self.stored_factors[self._factor_index[name]]
 
     def neighbors(self, name: str) -> tuple[str, ...]:
         """Names of a variable's factors, or of a factor's variables."""
-        if name in self._index:
+        if name in self.positions:
             return tuple(
-                f for f, factor in zip(self.factor_names, self._factors, strict=True) if name in _names(factor)
+                f for f, factor in zip(self.factor_names, self.stored_factors, strict=True) if name in _names(factor)
             )
         if name not in self._factor_index:
             raise VariableError.unknown(name, (*self.variables, *self.factor_names))
@@ -87,7 +89,7 @@ class FactorGraph(FactorModel):
     @property
     def links(self) -> tuple[tuple[str, str], ...]:
         """The edges of the bipartite graph, (variable, factor), factor by factor."""
-        pairs = zip(self.factor_names, self._factors, strict=True)
+        pairs = zip(self.factor_names, self.stored_factors, strict=True)
         return tuple((variable, name) for name, factor in pairs for variable in _names(factor))
 
     def bipartite(self) -> UndirectedGraph:
@@ -95,8 +97,8 @@ class FactorGraph(FactorModel):
         from gramgraph.graphs import UndirectedGraph
 
         n = len(self)
-        pairs = [(self._index[v], n + self._factor_index[f]) for v, f in self.links]
-        return UndirectedGraph.from_edges(n + len(self._factors), pairs)
+        pairs = [(self.positions[v], n + self._factor_index[f]) for v, f in self.links]
+        return UndirectedGraph.from_edges(n + len(self.stored_factors), pairs)
 
     @property
     def is_forest(self) -> bool:
@@ -116,7 +118,7 @@ class FactorGraph(FactorModel):
 
     def to_markov_network(self) -> MarkovNetwork:
         """The same product, with variables linked that share a factor."""
-        return MarkovNetwork.from_parts(self._vars, self._factors, name=self.name)
+        return MarkovNetwork.from_parts(self.vars, self.stored_factors, name=self.name)
 
     def to_factor_graph(self) -> Self:
         """Itself."""
@@ -127,7 +129,7 @@ class FactorGraph(FactorModel):
         import networkx as nx
 
         out = nx.Graph(name=self.name)
-        out.add_nodes_from((var.name, {"bipartite": 0, "states": var.states}) for var in self._vars)
+        out.add_nodes_from((var.name, {"bipartite": 0, "states": var.states}) for var in self.vars)
         out.add_nodes_from(self.factor_names, bipartite=1)
         out.add_edges_from(self.links)
         return out

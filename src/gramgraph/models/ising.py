@@ -28,11 +28,11 @@ def ising_parameters(net: FactorModel) -> tuple[FloatArray, FloatArray]:
     """
     n = len(net)
     J, h = np.zeros((n, n)), np.zeros(n)
-    wrong = [var.name for var in net._vars if not var.is_discrete or var.size != 2]
+    wrong = [var.name for var in net.vars if not var.is_discrete or var.size != 2]
     if wrong:
         raise ModelError(f"an Ising model has two states a variable; {wrong[0]} is {net.var(wrong[0])!r}")
-    for factor in net._factors:
-        at = [net._index[var.name] for var in factor.scope]
+    for factor in net.stored_factors:
+        at = [net.positions[var.name] for var in factor.scope]
         if len(at) > 2 or not factor.values.all():
             why = "joins more than two variables" if len(at) > 2 else "has zeros"
             names = ", ".join(var.name for var in factor.scope)

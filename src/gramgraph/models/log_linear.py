@@ -92,7 +92,7 @@ class LogLinear(FactorModel):
             raise ModelError(wrong)
         theta.flags.writeable = False
         self.weights = theta
-        self._factors = self._make_factors()
+        self.stored_factors = self._make_factors()
 
     def _make_factors(self) -> tuple[TableFactor, ...]:
         """exp(Σ θ_k f_k) for each set of variables, in first-seen order."""
@@ -107,7 +107,7 @@ class LogLinear(FactorModel):
     def with_weights(self, weights: Sequence[float] | FloatArray) -> Self:
         """The same features with other weights."""
         made = type(self).__new__(type(self))
-        made._set_variables(self._vars)
+        made._set_variables(self.vars)
         made.features, made.name, made.metadata = self.features, self.name, dict(self.metadata)
         made._set_weights(weights)
         return made
@@ -152,7 +152,7 @@ class LogLinear(FactorModel):
     def feature_values(self, assignment: Mapping[str, Any]) -> FloatArray:
         """f(x) at a full assignment."""
         at = self._full(assignment)
-        return np.array([f.values[tuple(at[self._index[v.name]] for v in f.scope)] for f in self.features])
+        return np.array([f.values[tuple(at[self.positions[v.name]] for v in f.scope)] for f in self.features])
 
     def joint_log_prob(self, assignment: Mapping[str, Any]) -> float:
         """θ · f(x), not normalized."""
@@ -164,7 +164,7 @@ class LogLinear(FactorModel):
 
     def to_markov_network(self) -> MarkovNetwork:
         """The same distribution by potentials, one for each set of variables."""
-        return MarkovNetwork.from_parts(self._vars, self._factors, name=self.name)
+        return MarkovNetwork.from_parts(self.vars, self.stored_factors, name=self.name)
 
     def to_factor_graph(self) -> FactorGraph:
         """Variables and factors as the two kinds of nodes."""

@@ -62,8 +62,8 @@ class MarkovNetwork(FactorModel):
             except ModelError as error:
                 faults += error.faults
         self._set_variables(known.values())
-        self._factors = tuple(made)
-        self._links = tuple((self._index[a], self._index[b]) for a, b in written.links)
+        self.stored_factors = tuple(made)
+        self._links = tuple((self.positions[a], self.positions[b]) for a, b in written.links)
         self.name, self.metadata = name, {}
         self._writing_faults = (*_off_graph(pieces, written.links), *faults) if edges is not None else tuple(faults)
         if check:
@@ -81,7 +81,7 @@ class MarkovNetwork(FactorModel):
         """From variables and factors; the quick way for readers and learners."""
         net = cls.__new__(cls)
         net._set_variables(variables)
-        net._factors = tuple(factors)
+        net.stored_factors = tuple(factors)
         net.name, net.metadata = name, metadata or {}
         return net
 
@@ -230,7 +230,7 @@ class MarkovNetwork(FactorModel):
         """Variables and factors as the two kinds of nodes."""
         from gramgraph.models.factor_graph import FactorGraph
 
-        return FactorGraph.from_parts(self._vars, self._factors, name=self.name)
+        return FactorGraph.from_parts(self.vars, self.stored_factors, name=self.name)
 
     def to_markov_network(self) -> Self:
         """Itself."""
@@ -242,7 +242,7 @@ class MarkovNetwork(FactorModel):
 
         out = nx.Graph(name=self.name)
         out.add_nodes_from(
-            (var.name, {"states": var.states} if var.is_discrete else {"real": var.dimension}) for var in self._vars
+            (var.name, {"states": var.states} if var.is_discrete else {"real": var.dimension}) for var in self.vars
         )
         out.add_edges_from(self.edges)
         return out

@@ -84,7 +84,7 @@ def point_of(model: GraphicalModel, assignment: Mapping[str, Any]) -> dict[Var, 
     """A full assignment as arrays with one case: (1, dimension) numbers, or (1,) state codes."""
     model._check_full(assignment)
     out: dict[Var, Array] = {}
-    for var in model._vars:
+    for var in model.vars:
         value = assignment[var.name]
         if isinstance(var.domain, Real):
             out[var] = var.domain.read(value, var.name)[None]
@@ -96,7 +96,7 @@ def point_of(model: GraphicalModel, assignment: Mapping[str, Any]) -> dict[Var, 
 def joint_log_density(model: GraphicalModel, assignment: Mapping[str, Any]) -> float:
     """log of the product of all conditionals or factors at a full assignment."""
     values = point_of(model, assignment)
-    conditionals = getattr(model, "_conditionals", None)
+    conditionals = getattr(model, "conditionals", None)
     if conditionals is not None:
         return float(sum(log_density(c, values)[0] for c in conditionals))
     total = 0.0

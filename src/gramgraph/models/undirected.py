@@ -30,17 +30,18 @@ class FactorModel(GraphicalModel):
     _writing_faults: tuple[str, ...] = ()
 
     @cached_property
-    def _factors(self) -> tuple[TableFactor, ...]:
-        return tuple(factor for part in self._shared for factor in part.factors(self._vars))
+    def stored_factors(self) -> tuple[TableFactor, ...]:
+        """The factors as they were given, one object each."""
+        return tuple(factor for part in self._shared for factor in part.factors(self.vars))
 
     def factors(self, *, structured: bool = True) -> tuple[TableFactor, ...]:
         """The factors as given."""
-        return self._factors
+        return self.stored_factors
 
     def faults(self) -> list[str]:
         """Everything that is wrong: states, scopes, negative or non-finite entries."""
-        known = {var.name: var for var in self._vars}
-        return [*self._writing_faults, *domain_faults(self._vars), *factor_faults(self._factors, known)]
+        known = {var.name: var for var in self.vars}
+        return [*self._writing_faults, *domain_faults(self.vars), *factor_faults(self.stored_factors, known)]
 
     @cached_property
     def graph(self) -> UndirectedGraph:
@@ -49,12 +50,14 @@ class FactorModel(GraphicalModel):
 
         if self._shared:
             return UndirectedGraph.from_scopes(len(self), [s for part in self._shared for s in part.scopes.tolist()])
-        scopes: list[Iterable[int]] = [[self._index[var.name] for var in factor.scope] for factor in self._factors]
+        scopes: list[Iterable[int]] = [
+            [self.positions[var.name] for var in factor.scope] for factor in self.stored_factors
+        ]
         return UndirectedGraph.from_scopes(len(self), [*scopes, *self._links])
 
     @property
     def _n_factors(self) -> int:
-        return sum(len(part.level) for part in self._shared) if self._shared else len(self._factors)
+        return sum(len(part.level) for part in self._shared) if self._shared else len(self.stored_factors)
 
     @property
     def edges(self) -> tuple[tuple[str, str], ...]:
@@ -64,13 +67,13 @@ class FactorModel(GraphicalModel):
 
     def markov_blanket(self, name: str) -> tuple[str, ...]:
         """The neighbors: given these, all others say nothing about `name`."""
-        return self._names(self.graph.neighbors[self.index(name)])
+        return self.names_of(self.graph.neighbors[self.index(name)])
 
     def is_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether every path between `a` and `b` passes through `given`; then they are independent given it."""
         from gramgraph.graphs import separated
 
-        return separated(self.graph, self._positions(a), self._positions(b), self._positions(given))
+        return separated(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
 
     def cliques(self) -> tuple[tuple[str, ...], ...]:
         """The maximal cliques of the graph: sets of variables that are all linked, and lie in no larger such set.
@@ -85,13 +88,13 @@ class FactorModel(GraphicalModel):
         """
         from gramgraph.graphs.cliques import every_maximal_clique
 
-        return tuple(self._names(clique) for clique in every_maximal_clique(self.graph))
+        return tuple(self.names_of(clique) for clique in every_maximal_clique(self.graph))
 
     def factor_scopes(self) -> tuple[tuple[str, ...], ...]:
         """The variables of every factor, in the order of the factors and of their axes."""
         if self._shared:
-            return tuple(self._names(scope) for part in self._shared for scope in part.scopes.tolist())
-        return tuple(tuple(var.name for var in factor.scope) for factor in self._factors)
+            return tuple(self.names_of(scope) for part in self._shared for scope in part.scopes.tolist())
+        return tuple(tuple(var.name for var in factor.scope) for factor in self.stored_factors)
 
     def to_junction_tree(self, *, heuristic: Any = "min_fill", tries: int = 1) -> NamedJunctionTree:
         """Triangulate, and join the cliques as a tree."""
@@ -100,11 +103,11 @@ class FactorModel(GraphicalModel):
         return name_tree(junction_tree(self.graph, self._sizes(), heuristic=heuristic, tries=tries), self.variables)
 
     def _equal_factors(self, other: FactorModel) -> bool:
-        if self._vars != other._vars or len(self._factors) != len(other._factors):
+        if self.vars != other.vars or len(self.stored_factors) != len(other.stored_factors):
             return False
         return all(
             a.scope == b.scope and a.log_scale == b.log_scale and _same_numbers(a, b)
-            for a, b in zip(self._factors, other._factors, strict=True)
+            for a, b in zip(self.stored_factors, other.stored_factors, strict=True)
         )
 
     def __eq__(self, other: object) -> bool:
@@ -116,7 +119,7 @@ class FactorModel(GraphicalModel):
         return self._equal_factors(other) and self.graph == other.graph
 
     def __hash__(self) -> int:
-        return hash((type(self), self.variables, tuple(tuple(v.name for v in f.scope) for f in self._factors)))
+        return hash((type(self), self.variables, tuple(tuple(v.name for v in f.scope) for f in self.stored_factors)))
 
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""
@@ -129,7 +132,7 @@ class FactorModel(GraphicalModel):
                 listing(var.states, 8) if var.is_discrete else repr(var.domain),
                 listing(self.markov_blanket(var.name), 8),
             )
-            for var in self._vars[:60]
+            for var in self.vars[:60]
         ]
         if len(self) > 60:
             rows.append((f"… {len(self) - 60} more", "", ""))

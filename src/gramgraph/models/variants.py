@@ -25,10 +25,10 @@ def intervene(net: Net, interventions: Mapping[str, Any]) -> Net:
     """Graph surgery: each set variable loses its parents and gets its new distribution; all else stays."""
     if not isinstance(interventions, Mapping):
         raise ModelError(f"do takes {{name: state}}, or a name and a state; got {interventions!r}")
-    conditionals, parents = list(net._conditionals), list(net._parents)
+    conditionals, parents = list(net.conditionals), list(net.parent_positions)
     for name, value in interventions.items():
         i = net.index(name)
-        var = net._vars[i]
+        var = net.vars[i]
         if value is None:
             shown = f'"{var.states[-1]}"' if var.is_discrete else "1.0"
             raise ModelError(f'do needs a value: do({{"{name}": {shown}}})')
@@ -38,7 +38,7 @@ def intervene(net: Net, interventions: Mapping[str, Any]) -> Net:
             raise ModelError([f"do({name}): {fault}" for fault in wrong])
         conditionals[i], parents[i] = made, ()
     metadata = dict(net.metadata)
-    return type(net).from_parts(net._vars, conditionals, parents=parents, name=net.name, metadata=metadata, check=False)
+    return type(net).from_parts(net.vars, conditionals, parents=parents, name=net.name, metadata=metadata, check=False)
 
 
 def _distribution(var: Var, value: Any) -> FloatArray:
@@ -59,17 +59,17 @@ def with_random_tables(net: Net, random_state: RandomState, concentration: float
     """Every row drawn from Dirichlet(concentration, …, concentration); one is uniform over all distributions."""
     if not concentration > 0.0:
         raise ModelError(f"concentration must be a positive number, not {concentration!r}")
-    if not net._discrete:
-        names = [var.name for var in net._vars if not var.is_discrete]
+    if not net.is_discrete:
+        names = [var.name for var in net.vars if not var.is_discrete]
         raise ModelError(f"random tables are those of discrete variables; {', '.join(names[:5])} is real-valued")
     rng = np.random.default_rng(random_state)
     conditionals = []
-    for var, row in zip(net._vars, net._parents, strict=True):
-        parents = tuple(net._vars[p] for p in row)
+    for var, row in zip(net.vars, net.parent_positions, strict=True):
+        parents = tuple(net.vars[p] for p in row)
         shape = tuple(p.size for p in parents)
         values = rng.dirichlet(np.full(var.size, float(concentration)), size=shape)
         conditionals.append(Table(var, parents, values))
     metadata = dict(net.metadata)
     return type(net).from_parts(
-        net._vars, conditionals, parents=net._parents, name=net.name, metadata=metadata, check=False
+        net.vars, conditionals, parents=net.parent_positions, name=net.name, metadata=metadata, check=False
     )

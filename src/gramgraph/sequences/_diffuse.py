@@ -58,7 +58,7 @@ class Head:
 
 def open_start(model: Model, y: FloatArray, shift: FloatArray | None) -> tuple[Head, Model | None]:
     """The steps until no direction is open, and the model of the others, which starts there (None: no step is left)."""
-    from gramgraph._numerics.diffuse import diffuse_filter
+    from gramgraph._numerics.state_space.diffuse import diffuse_filter
 
     assert model.flat is not None
     T, s = len(y), model.n_states

@@ -84,7 +84,7 @@ def _families(chain: Chain, part: Slice) -> dict[str, tuple[int, ...]]:
 
 def _zeros(chain: Chain, part: Slice) -> Counts:
     return {
-        name: np.zeros([part.net._vars[v].size for v in members]) for name, members in _families(chain, part).items()
+        name: np.zeros([part.net.vars[v].size for v in members]) for name, members in _families(chain, part).items()
     }
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from scipy.linalg import solve_triangular
 
-from gramgraph._numerics import hmm_emissions as _loops
+from gramgraph._numerics.hmm import emissions as _loops
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._unrolled import gaussian_node
 from gramgraph.sequences.recursions import likelihoods

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramgraph._numerics.gaussian_root import root
+from gramgraph._numerics.gaussian.root import root
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._square_root import stacked
 from gramgraph.sequences._state_space import Model, even

@@ -18,7 +18,7 @@ import numpy as np
 from gramgraph.compile.question import Question
 from gramgraph.conditionals import Conditional, Table
 from gramgraph.engines.door import parse_evidence
-from gramgraph.engines.junction_tree import JunctionTree
+from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray
@@ -161,7 +161,7 @@ class Chain:
 
         `start` is what is known of the interface before the rows; without it they begin with the first slice.
         """
-        from gramgraph._numerics.interface import backward_steps, forward_steps
+        from gramgraph._numerics.messages.interface import backward_steps, forward_steps
 
         T, K = len(codes), self.n_states
         past, logs = np.empty((T, K)), np.empty(T)

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._numerics.kalman import kalman_filter, rts_smoother
+from gramgraph._numerics.state_space.kalman import kalman_filter, rts_smoother
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._diffuse import Belief, Head, backward, open_start
 from gramgraph.sequences._information import information_filter, information_smoother

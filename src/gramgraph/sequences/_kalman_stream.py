@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._numerics.square_root import square_root_stream
+from gramgraph._numerics.state_space.square_root import square_root_stream
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import one_row, saved_numbers
 from gramgraph.sequences._square_root import lower_root

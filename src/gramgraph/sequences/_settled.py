@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gramgraph._numerics.hmm import affine_rows
+from gramgraph._numerics.hmm.recursions import affine_rows
 from gramgraph.sequences._state_space import Model
 from gramgraph.typing import FloatArray
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._numerics.gaussian_root import root
+from gramgraph._numerics.gaussian.root import root
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._state_space import Model
 from gramgraph.typing import FloatArray, IntArray
@@ -80,7 +80,7 @@ def rooted_filter(
     logs: FloatArray,
 ) -> int:
     """Fill the moments; the number of steps done."""
-    from gramgraph._numerics.square_root import square_root_filter
+    from gramgraph._numerics.state_space.square_root import square_root_filter
 
     A, roots, at, b, (H, ht), (R, rt) = moves_of(model, len(y), shift)
     done = int(

@@ -53,7 +53,7 @@ class ScalarLikelihood:
         return np.zeros(T, np.int64) if len(self.H) == 1 else np.arange(T)
 
     def _run(self, variances: FloatArray) -> tuple[float, float, int]:
-        from gramgraph._numerics.structural import scalar_filter
+        from gramgraph._numerics.state_space.structural import scalar_filter
 
         q = np.zeros(len(self.A))
         q[list(self.driven)] = variances[1:]
@@ -66,7 +66,7 @@ class ScalarLikelihood:
 
     def with_gradient(self, variances: FloatArray) -> tuple[float, FloatArray]:
         """log p(y), and its derivative in the variances."""
-        from gramgraph._numerics.structural import scalar_score
+        from gramgraph._numerics.state_space.structural import scalar_score
 
         value = self._run(variances)[0]
         score = np.empty(1 + len(self.A))

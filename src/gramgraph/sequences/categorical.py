@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gramgraph._numerics import hmm_emissions as _loops
+from gramgraph._numerics.hmm import emissions as _loops
 from gramgraph.exceptions import ModelError, StateError
 from gramgraph.sequences._reading import check_rows, joined, offsets_of
 from gramgraph.sequences._unrolled import table_node

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph._numerics import hmm_paths as _loops
-from gramgraph._numerics.hmm_streams import duration_rows
+from gramgraph._numerics.hmm import paths as _loops
+from gramgraph._numerics.hmm.streams import duration_rows
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import check_count, check_rows, generator
 from gramgraph.sequences._training import free_numbers, in_own_order, warn_of_few

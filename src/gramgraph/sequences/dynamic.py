@@ -328,9 +328,9 @@ def with_tables(
     parts = []
     for part, tables in ((net.first, first), (net.step, step)):
         made = []
-        for i, var in enumerate(part._vars):
-            parents = tuple(part._vars[p] for p in part._parents[i])
+        for i, var in enumerate(part.vars):
+            parents = tuple(part.vars[p] for p in part.parent_positions[i])
             values = tables[var.name] if var.name in tables else np.full(var.size, 1.0 / var.size)
             made.append(Table(var, parents, values))
-        parts.append(BayesianNetwork.from_parts(part._vars, made, name=part.name))
+        parts.append(BayesianNetwork.from_parts(part.vars, made, name=part.name))
     return DynamicBayesianNetwork.from_networks(*parts)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from gramgraph._numerics.hmm_emissions import column_moments
+from gramgraph._numerics.hmm.emissions import column_moments
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._gaussian_emission import COVARIANCE_TYPES, GaussianEmission
 from gramgraph.sequences._labels import first_labels

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph._numerics import hmm as _loops
+from gramgraph._numerics.hmm import recursions as _loops
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences import recursions
 from gramgraph.sequences._constraints import emission_labels, masks_of, transition_labels

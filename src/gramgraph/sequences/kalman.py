@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramgraph._numerics.gaussian_root import root
+from gramgraph._numerics.gaussian.root import root
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._kalman_runs import filtered, log_likelihood_of, smoothed
 from gramgraph.sequences._kalman_states import FilteredStates, Forecast, SmoothedStates

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramgraph._numerics.gaussian_root import root
+from gramgraph._numerics.gaussian.root import root
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._calling import check_call
 from gramgraph.sequences._circle import angles_of, mean_of, turned

@@ -9,7 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph._numerics.gaussian_root import root
+from gramgraph._numerics.gaussian.root import root
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.sequences._calling import CONTROLS, check_call, takes_more
 from gramgraph.sequences._circle import angles_of, mean_of, turned

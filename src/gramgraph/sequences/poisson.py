@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from gramgraph._numerics.hmm_emissions import poisson_row
+from gramgraph._numerics.hmm.emissions import poisson_row
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._labels import first_labels
 from gramgraph.sequences._reading import joined, offsets_of, one_row

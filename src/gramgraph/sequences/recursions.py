@@ -17,9 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._numerics import hmm as _loops
-from gramgraph._numerics import viterbi as _viterbi
-from gramgraph._numerics.hmm_emissions import likelihood_rows
+from gramgraph._numerics.hmm import recursions as _loops
+from gramgraph._numerics.hmm import viterbi as _viterbi
+from gramgraph._numerics.hmm.emissions import likelihood_rows
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.typing import FloatArray, IntArray
 
@@ -280,7 +280,7 @@ def run_best_paths(
     start: FloatArray, A: FloatArray, logs: FloatArray, offsets: IntArray, k: int
 ) -> tuple[FloatArray, IntArray]:
     """(log p(path, x) (k, S), states (k, N)), best first; −inf and −1 where a sequence has fewer paths."""
-    from gramgraph._numerics.hmm_paths import best_paths
+    from gramgraph._numerics.hmm.paths import best_paths
 
     with np.errstate(divide="ignore"):
         log_start, log_AT = np.log(start), np.log(np.ascontiguousarray(A.T))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.base import BaseEstimator
 
-from gramgraph._numerics.gaussian_root import root
+from gramgraph._numerics.gaussian.root import root
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import check_count, check_rows, generator
 from gramgraph.sequences._state_space import covariance, series_of

@@ -9,7 +9,7 @@ import numpy as np
 from gramgraph.answers import Answer
 from gramgraph.compile.question import Question
 from gramgraph.engines.base import Engine
-from gramgraph.engines.enumeration import Enumeration
+from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.models.base import GraphicalModel
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
 
@@ -23,7 +23,7 @@ def check_engine(engine: Engine, *, rounds: int = 20, random_state: int = 0, ato
     gaps, likelihoods and impossible evidence. An engine with a method `mpe` is asked for the most probable assignment
     too. Approximate engines pass with an `atol` of their own.
 
-    >>> from gramgraph.engines.elimination import Elimination
+    >>> from gramgraph.engines.exact.elimination import Elimination
     >>> check_engine(Elimination(), rounds=2)
     """
     assert isinstance(engine.name, str), "an engine has a name"
@@ -68,7 +68,7 @@ def compare_mpe(engine: Any, model: GraphicalModel, question: Question, *, atol:
     for case in range(question.n_cases):
         if truth[case] == -np.inf:
             continue
-        names = {var.name: var.states[code] for var, code in zip(model._vars, codes[case], strict=True)}
+        names = {var.name: var.states[code] for var, code in zip(model.vars, codes[case], strict=True)}
         value = model.joint_log_prob(names)
         for i, weights in question.soft_weights(case).items():
             value += float(np.log(weights[codes[case, i]]))

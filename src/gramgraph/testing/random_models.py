@@ -109,12 +109,12 @@ def random_question(
     """
     n, rows = len(model), 1 if cases is None else cases
     observed = tuple(int(i) for i in rng.permutation(n) if rng.random() < observe)
-    codes = np.array([[rng.integers(0, model._vars[i].size) for i in observed] for _ in range(rows)], dtype=np.int64)
+    codes = np.array([[rng.integers(0, model.vars[i].size) for i in observed] for _ in range(rows)], dtype=np.int64)
     codes = codes.reshape(rows, len(observed))
     codes[rng.random(codes.shape) < 0.3] = -1
     targets = tuple(int(i) for i in rng.permutation(n)[: int(rng.integers(1, n + 1))])
     likelihoods: list[tuple[int, FloatArray]] = []
-    for i, var in enumerate(model._vars):
+    for i, var in enumerate(model.vars):
         if rng.random() < likelihood:
             shape = (rows, var.size) if rng.random() < 0.5 else (var.size,)
             weights = rng.gamma(1.0, size=shape)

@@ -309,7 +309,7 @@ def log_evidence(net: KernelTree, evidence: Any) -> float | FloatArray:
 
 def _full(net: KernelTree, placed: Mapping[int, Placed]) -> FloatArray:
     """Σ log r over the edges, of rows that know everything and lie among the data."""
-    from gramgraph._numerics.cells import pair_values
+    from gramgraph._numerics.cells.shares import pair_values
 
     total = np.zeros(len(next(iter(placed.values())).a))
     value = np.empty(len(total))

@@ -307,7 +307,7 @@ def _values(f: Callable[[Any], Any], x: FloatArray) -> FloatArray:
 
 def _inverse(cumulative: FloatArray, levels: FloatArray, ends: FloatArray) -> FloatArray:
     """x with F(x) = level of every case, (cases, levels)."""
-    from gramgraph._numerics.cells import inverse_cdf
+    from gramgraph._numerics.cells.shares import inverse_cdf
 
     out = np.empty((len(cumulative), len(levels)))
     inverse_cdf(cumulative, levels, ends, out)

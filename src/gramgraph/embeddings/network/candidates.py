@@ -58,7 +58,7 @@ class Pair:
     """
 
     def __init__(self, x: End, y: End) -> None:
-        from gramgraph._numerics.cells import pair_mass
+        from gramgraph._numerics.cells.shares import pair_mass
 
         self.x, self.y = x, y
         known = x.placed.known & y.placed.known
@@ -95,7 +95,7 @@ class Pair:
 
 
 def _values(R: FloatArray, a: Placed, b: Placed) -> FloatArray:
-    from gramgraph._numerics.cells import pair_values
+    from gramgraph._numerics.cells.shares import pair_values
 
     out = np.empty(len(a.a))
     pair_values(np.ascontiguousarray(R, dtype=np.float64), *a[:3], *b[:3], out)
@@ -261,7 +261,7 @@ class _Fit:
 
 def _ridge_regression(pair: Pair, y: FloatArray) -> _Fit:
     """Kernel ridge regression on the cells of x, penalty by leave-one-out in closed form."""
-    from gramgraph._numerics.cells import own_shares, pair_mass
+    from gramgraph._numerics.cells.shares import own_shares, pair_mass
 
     p, n, m = pair.px, pair.n, pair.x.axis.m
     s, V = pair.x.spectrum(pair.x.axis.widths[-1])
@@ -296,7 +296,7 @@ def _noisy(
 
     `scale` is s on cells, `at_rows` at the rows, and `left_scale` there without the row itself.
     """
-    from gramgraph._numerics.cells import spread_masses
+    from gramgraph._numerics.cells.shares import spread_masses
 
     x, y = pair.x.axis, pair.y.axis
     assert isinstance(y, LineAxis)

@@ -171,7 +171,7 @@ def _regression(
     Z: FloatArray, G: FloatArray, child: End, rows: Any, width: float
 ) -> tuple[str, FloatArray, FloatArray]:
     """y = f(parents) + noise: (name, table, left-out ratio)."""
-    from gramgraph._numerics.cells import spread_masses
+    from gramgraph._numerics.cells.shares import spread_masses
 
     axis = child.axis
     assert isinstance(axis, LineAxis)

@@ -173,7 +173,7 @@ class KernelNetwork(CellModel):
                 weights[axis.name] = np.exp(axis.log_base(axis.grid_values[axis.anchors])) / axis.q
         found = self.cells.map_query(virtual_evidence=weights).assignment
         out = {}
-        for axis, var in zip(self.axes, self.cells._vars, strict=True):
+        for axis, var in zip(self.axes, self.cells.vars, strict=True):
             at = var.index(found[axis.name])
             out[axis.name] = float(axis.grid_values[axis.anchors[at]]) if isinstance(axis, LineAxis) else axis.value(at)
         return out
@@ -191,7 +191,7 @@ class KernelNetwork(CellModel):
         rng = np.random.default_rng(random_state)
         drawn = self.cells.sample(n, virtual_evidence=self._weights(placed, 0), random_state=rng)
         columns: dict[str, Any] = {}
-        for axis, var in zip(self.axes, self.cells._vars, strict=True):
+        for axis, var in zip(self.axes, self.cells.vars, strict=True):
             if axis.name in cases.columns and placed[self.index(axis.name)].known[0]:
                 columns[axis.name] = [cases.columns[axis.name][0]] * n
             else:

@@ -32,7 +32,7 @@ class End:
 
     def own(self, W: FloatArray) -> FloatArray:
         """What each row contributes to its own estimate, hᵀ W h."""
-        from gramgraph._numerics.cells import own_shares
+        from gramgraph._numerics.cells.shares import own_shares
 
         out = np.empty(len(self.placed.a))
         own_shares(W, self.placed.a, self.placed.b, self.placed.f, out)

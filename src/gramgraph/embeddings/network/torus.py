@@ -41,7 +41,7 @@ class TorusMixture:
 
         O(n · size) a sweep, less where components are narrow.
         """
-        from gramgraph._numerics.torus import spread_out
+        from gramgraph._numerics.cells.torus import spread_out
 
         angles = X.shape[1]
         pairs = _pairs(X)
@@ -52,7 +52,7 @@ class TorusMixture:
 
     def after(self, X: FloatArray, counts: FloatArray, sweeps: int) -> TorusMixture:
         """The mixture after more sweeps of EM over these points."""
-        from gramgraph._numerics.torus import learn
+        from gramgraph._numerics.cells.torus import learn
 
         w, centers, cov = self.weights.copy(), self.centers.copy(), self.covariances.copy()
         flat = self.angles == 1
@@ -66,7 +66,7 @@ class TorusMixture:
 
     def density(self, X: FloatArray) -> FloatArray:
         """The density at angles (n, 1) or (n, 2)."""
-        from gramgraph._numerics.torus import densities
+        from gramgraph._numerics.cells.torus import densities
 
         out = np.empty(len(X))
         densities(_pairs(X), self.weights, self.centers, self.covariances, self.uniform * self._base, out)

@@ -12,9 +12,11 @@ from gramgraph._progress import Progress, reporting
 from gramgraph.answers import Assignment, Belief
 from gramgraph.compile.budget import check_jobs
 from gramgraph.conditionals.continuous import log_density
-from gramgraph.engines.continuous import gaussian
+from gramgraph.engines.continuous.case_loop import Work
 from gramgraph.engines.continuous.door import Layout, RealQuestion, layout_of, read_question
-from gramgraph.engines.continuous.lower import (
+from gramgraph.engines.continuous.registry import gaussian_engine
+from gramgraph.engines.gaussian import dense as gaussian
+from gramgraph.engines.gaussian.lower import (
     DENSE_LIMIT,
     joint_moments,
     kind_of,
@@ -22,9 +24,7 @@ from gramgraph.engines.continuous.lower import (
     relevant_part,
     sparse_precision,
 )
-from gramgraph.engines.continuous.posterior import IllConditioned
-from gramgraph.engines.continuous.registry import gaussian_engine
-from gramgraph.engines.continuous.work import Work
+from gramgraph.engines.gaussian.posterior import IllConditioned
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, OptionError, VariableError, listing
 from gramgraph.real_answers import MixtureBelief, RealAnswer
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
@@ -79,13 +79,13 @@ def query(
 
 def _if_observed(model: GraphicalModel, question: RealQuestion, key: Any) -> Belief | MixtureBelief | None:
     """The belief of a variable that was observed in all cases; None for any other key."""
-    v = model._index.get(key) if isinstance(key, str) else None
+    v = model.positions.get(key) if isinstance(key, str) else None
     return None if v is None or v not in question.always else _as_observed(model, question, v)
 
 
 def _as_observed(model: GraphicalModel, question: RealQuestion, v: int) -> Belief | MixtureBelief:
     """All belief on what was observed."""
-    var, n = model._vars[v], question.n_cases
+    var, n = model.vars[v], question.n_cases
     if var.is_discrete:
         p = np.eye(var.size)[question.codes[:, question.labelled.index(v)]]
         return Belief((var,), p if question.batched else p[0], batched=question.batched)
@@ -105,7 +105,7 @@ def _answer(
     options: Any = None,
 ) -> RealAnswer:
     if question.weights or question.noisy:
-        from gramgraph.engines.continuous.virtual import with_readings
+        from gramgraph.engines.mixed.virtual import with_readings
 
         larger, asked, scale = with_readings(model, question)
         found = _answer(larger, asked, engine, random_state, budget, memory, options)
@@ -118,7 +118,7 @@ def _answer(
             return gaussian.answer(part, asked, gaussian_engine(part, engine, asked.layout.size, options))
         except IllConditioned:
             engine = "strong_tree"
-    from gramgraph.engines.continuous.mixed import answer
+    from gramgraph.engines.mixed.dispatch import answer
 
     part, asked = _part(model, question)
     return answer(part, asked, kind, engine, random_state=random_state, budget=budget, memory=memory, options=options)
@@ -126,15 +126,15 @@ def _answer(
 
 def _part(model: GraphicalModel, question: RealQuestion) -> tuple[GraphicalModel, RealQuestion]:
     """The relevant part of a network, and the question in its positions."""
-    names = [var.name for var in model._vars]
+    names = [var.name for var in model.vars]
     wanted = [*question.wanted, *(v for members in question.joints for v in members), *question.observed]
     part = relevant_part(model, wanted)
     if part is model:
         return model, question
     old, new = question.layout, layout_of(part)
-    at = part._index
+    at = part.positions
     move = np.full(old.size, -1, np.int64)
-    for v, var in enumerate(model._vars):
+    for v, var in enumerate(model.vars):
         if var.name in at and not var.is_discrete:
             move[old.components(v)] = new.components(at[var.name])
     return part, replace(
@@ -149,7 +149,7 @@ def _part(model: GraphicalModel, question: RealQuestion) -> tuple[GraphicalModel
 
 
 def _impossible(model: GraphicalModel, question: RealQuestion) -> ImpossibleEvidenceError:
-    names = [model._vars[v].name for v in question.observed]
+    names = [model.vars[v].name for v in question.observed]
     return ImpossibleEvidenceError(
         f"the evidence has probability (density) zero: {listing(names)} cannot take these values together",
         conflict=names,
@@ -174,7 +174,7 @@ def log_evidence(
             return found if question.batched else float(found[0])
         except IllConditioned:
             return _answer(model, question, "strong_tree", 0, None, memory).log_evidence
-    if not question.weights and not question.noisy and len(question.always) == len(model._vars):
+    if not question.weights and not question.noisy and len(question.always) == len(model.vars):
         labelled = {v: question.codes[:, j] for j, v in enumerate(question.labelled)}
         X = np.empty((question.n_cases, question.layout.size))
         X[:, question.columns] = question.X
@@ -216,20 +216,20 @@ def _best_values(
     if question.weights or question.noisy:
         raise OptionError("the best assignment is found for observed values, not for virtual evidence")
     if k is not None:
-        from gramgraph.engines.continuous.best import best_few
+        from gramgraph.engines.mixed.best import best_few
 
         return best_few(model, question, k, some)
     if kind_of(model) != "gaussian":
-        from gramgraph.engines.continuous.best import best
+        from gramgraph.engines.mixed.best import best
 
         return best(model, question, some, engine, memory)
-    if some and set(question.targets) | set(question.observed) != set(range(len(model._vars))):
+    if some and set(question.targets) | set(question.observed) != set(range(len(model.vars))):
         return _best_of_some(model, question, engine)
     worker = gaussian_engine(model, engine, question.layout.size)
     try:
         values, possible = gaussian.means_of_all(model, question, worker)
     except IllConditioned:
-        from gramgraph.engines.continuous.best import best
+        from gramgraph.engines.mixed.best import best
 
         return best(model, question, False, engine, memory)
     log_prob = np.where(possible, log_joint(model, values, {}), -np.inf)
@@ -240,7 +240,7 @@ def _best_of_some(model: GraphicalModel, question: RealQuestion, engine: str) ->
     """Of a Gaussian, the marginal's mode is its mean."""
     if question.batched:
         raise VariableError("targets take one case of evidence (a dict), not a table of cases")
-    names = tuple(model._vars[v].name for v in question.targets)
+    names = tuple(model.vars[v].name for v in question.targets)
     joint = replace(question, targets=(), joints=(question.targets,), everything=False)
     found = _answer(model, joint, engine, 0, None, None)
     belief = found[names]
@@ -266,12 +266,12 @@ def _split(values: Any, scope: tuple[Var, ...]) -> list[Any]:
 def values_of(model: GraphicalModel, X: FloatArray, codes: dict[int, IntArray]) -> dict[Var, Array]:
     """Components and state codes of many cases, by variable."""
     layout: Layout = layout_of(model)
-    return {var: X[:, layout.components(v)] if v not in codes else codes[v] for v, var in enumerate(model._vars)}
+    return {var: X[:, layout.components(v)] if v not in codes else codes[v] for v, var in enumerate(model.vars)}
 
 
 def log_joint(model: GraphicalModel, X: FloatArray, codes: dict[int, IntArray]) -> FloatArray:
     """log of the joint density at full assignments."""
-    conditionals = getattr(model, "_conditionals", None)
+    conditionals = getattr(model, "conditionals", None)
     if conditionals is not None:
         quick = log_joint_of_scalars(model, X)
         if quick is not None:
@@ -300,7 +300,7 @@ def assignments(
         raise _impossible(model, question)
     seen = set(question.observed)
     out: dict[str, Any] = {}
-    for v, var in enumerate(model._vars):
+    for v, var in enumerate(model.vars):
         if v in seen:
             continue
         if var.is_discrete:
@@ -317,13 +317,13 @@ def frame_of(
     import pandas as pd
 
     layout = layout_of(model)
-    if layout.scalar and layout.size == len(model._vars):  # one block of numbers
+    if layout.scalar and layout.size == len(model.vars):  # one block of numbers
         names = list(layout.names)
         if log_prob is not None:
             names, X = [*names, "log_prob"], np.vstack([X.T, log_prob]).T
         return pd.DataFrame(X, columns=names, index=index)
     columns: dict[str, Any] = {}
-    for v, var in enumerate(model._vars):
+    for v, var in enumerate(model.vars):
         if var.is_discrete:
             columns[var.name] = pd.Categorical.from_codes(np.asarray(states)[:, v].astype(int), list(var.states))
         else:
@@ -355,7 +355,7 @@ def sample(
         raise VariableError("sample takes one case of evidence (a dict), not a table of cases")
     rng = np.random.default_rng(random_state)
     if question.weights or question.noisy:
-        from gramgraph.engines.continuous.virtual import with_readings
+        from gramgraph.engines.mixed.virtual import with_readings
 
         names = list(model.variables)
         larger, asked, _ = with_readings(model, question)
@@ -371,7 +371,7 @@ def _draw(model: GraphicalModel, question: RealQuestion, n: int, rng: np.random.
         try:
             X, log_p = worker.sample(model, question.columns, question.X[0], n, rng)
         except IllConditioned:
-            from gramgraph.engines.continuous.mixed import draw
+            from gramgraph.engines.mixed.dispatch import draw
 
             return draw(model, question, n, rng, memory)
         if log_p == -np.inf:
@@ -379,7 +379,7 @@ def _draw(model: GraphicalModel, question: RealQuestion, n: int, rng: np.random.
         frame = frame_of(model, X, None)
         frame.attrs["exact"] = True
         return frame
-    from gramgraph.engines.continuous.mixed import draw
+    from gramgraph.engines.mixed.dispatch import draw
 
     return draw(model, question, n, rng, memory)
 
@@ -388,7 +388,7 @@ def _draw(model: GraphicalModel, question: RealQuestion, n: int, rng: np.random.
 
 
 def _need_gaussian(model: GraphicalModel, what: str) -> None:
-    if model._discrete or kind_of(model) != "gaussian":
+    if model.is_discrete or kind_of(model) != "gaussian":
         raise ModelError(f"{what} is one of a model whose variables are all real-valued and linear-Gaussian")
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from gramgraph.answers import Key
 from gramgraph.compile.cache import remember
-from gramgraph.engines.continuous.work import ONE_BY_ONE, Work
+from gramgraph.engines.continuous.case_loop import ONE_BY_ONE, Work
 from gramgraph.engines.door import _encode, _is_missing, parse_targets
 from gramgraph.evidence import Likelihood, Soft, _States, allowed_weights, weights_of
 from gramgraph.exceptions import StateError, VariableError
@@ -59,16 +59,16 @@ class Layout:
 
 def layout_of(model: GraphicalModel) -> Layout:
     """The model's layout, made once."""
-    found: Layout | None = model._plans.get(("lowered", "layout"))
+    found: Layout | None = model.plans.get(("lowered", "layout"))
     if found is None:
-        first = np.full(len(model._vars), -1, np.int64)
+        first = np.full(len(model.vars), -1, np.int64)
         owner: list[int] = []
-        for v, var in enumerate(model._vars):
+        for v, var in enumerate(model.vars):
             if isinstance(var.domain, Real):
                 first[v] = len(owner)
                 owner += [v] * var.domain.dimension
-        found = model._plans[("lowered", "layout")] = Layout(
-            model._vars, first, np.array(owner, np.int64), len(owner) == int((first >= 0).sum())
+        found = model.plans[("lowered", "layout")] = Layout(
+            model.vars, first, np.array(owner, np.int64), len(owner) == int((first >= 0).sum())
         )
     return found
 
@@ -193,7 +193,7 @@ def read_question(
     for name, value in (virtual or {}).items():
         _virtual(model, name, value, made)
     return RealQuestion(
-        layout, tuple(range(len(model._vars))) if singles is None else singles, joints, singles is None, **made
+        layout, tuple(range(len(model.vars))) if singles is None else singles, joints, singles is None, **made
     )
 
 
@@ -203,7 +203,7 @@ def _targets(model: GraphicalModel, targets: Any) -> tuple[tuple[int, ...] | Non
         return parse_targets(model, targets)
     try:
         key = ("targets", *targets)
-        found = model._plans.get(key)
+        found = model.plans.get(key)
     except TypeError:  # some target is a list, or something that is no name
         return parse_targets(model, targets)
     return found or remember(model, key, parse_targets(model, targets))  # type: ignore[no-any-return]
@@ -217,7 +217,7 @@ def _one_case(model: GraphicalModel, layout: Layout, evidence: Mapping[str, Any]
     columns, values, labelled, codes = [], [], [], []
     for name, value in evidence.items():
         v = model.index(name)
-        var = model._vars[v]
+        var = model.vars[v]
         if value is None or _is_missing(value):
             continue
         if isinstance(var.domain, Real):
@@ -250,7 +250,7 @@ def _times(weights: dict[int, FloatArray], v: int, more: FloatArray) -> None:
 
 def _virtual(model: GraphicalModel, name: str, value: Any, made: dict[str, Any]) -> None:
     v = model.index(name)
-    var = model._vars[v]
+    var = model.vars[v]
     if not isinstance(var.domain, Real):
         _times(made["weights"], v, weights_of(var, value))
         return
@@ -278,7 +278,7 @@ def _many_cases(model: GraphicalModel, layout: Layout, cases: Any, made: dict[st
     plain: list[str] = []
     for name in frame.columns:
         v, part = _column(model, name)
-        var = model._vars[v]
+        var = model.vars[v]
         if not isinstance(var.domain, Real):
             found = _encode(frame[name], model, v)
             labelled.append(v)
@@ -304,13 +304,13 @@ def _many_cases(model: GraphicalModel, layout: Layout, cases: Any, made: dict[st
 
 def _plain_numbers(model: GraphicalModel, layout: Layout, frame: Any, made: dict[str, Any]) -> bool:
     """The quick way for a frame that holds nothing but numbers of scalar variables."""
-    index, owner_count = model._index, len(layout.owner)
-    if owner_count != len(model._vars):  # discrete variables, or vectors
+    index, owner_count = model.positions, len(layout.owner)
+    if owner_count != len(model.vars):  # discrete variables, or vectors
         return False
     X = frame.to_numpy()
     if X.dtype != np.float64:
         return False
-    last: tuple[Any, IntArray] | None = model._plans.get(("lowered", "last columns"))
+    last: tuple[Any, IntArray] | None = model.plans.get(("lowered", "last columns"))
     if last is not None and last[0] is frame.columns:  # the same labels as before (they cannot have changed)
         columns = last[1]
     else:
@@ -318,7 +318,7 @@ def _plain_numbers(model: GraphicalModel, layout: Layout, frame: Any, made: dict
         if -1 in positions:
             return False
         columns = layout.first[positions] if positions else np.zeros(0, np.int64)
-        model._plans[("lowered", "last columns")] = frame.columns, columns
+        model.plans[("lowered", "last columns")] = frame.columns, columns
     made["columns"] = columns
     made["complete"] = bool(np.isfinite(X.sum()))
     # A copy, because answers are found when they are asked for, and the frame may have changed by then.
@@ -353,11 +353,11 @@ def _as_frame(cases: Any) -> Any:
 
 def _column(model: GraphicalModel, name: Any) -> tuple[int, int | None]:
     """The variable of a column, and which component it is where the column is called `x[1]`."""
-    if name not in model._index and isinstance(name, str) and name.endswith("]"):
+    if name not in model.positions and isinstance(name, str) and name.endswith("]"):
         stem, _, number = name[:-1].rpartition("[")
-        if stem in model._index and number.isdecimal():
-            v = model._index[stem]
-            var = model._vars[v]
+        if stem in model.positions and number.isdecimal():
+            v = model.positions[stem]
+            var = model.vars[v]
             if isinstance(var.domain, Real) and int(number) < var.domain.dimension:
                 return v, int(number)
     return model.index(name), None
@@ -397,10 +397,10 @@ def _check_vectors(model: GraphicalModel, layout: Layout, columns: IntArray, X: 
     """A vector is observed as a whole."""
     owners = layout.owner[columns]
     for v in dict.fromkeys(owners.tolist()):
-        k = model._vars[v].dimension
+        k = model.vars[v].dimension
         if k == 1:
             continue
         gaps = np.isnan(X[:, owners == v])
         if gaps.shape[1] != k or (gaps.any(axis=1) != gaps.all(axis=1)).any():
             row = int(np.argmax(gaps.any(axis=1))) if gaps.shape[1] == k else 0
-            raise StateError(f"row {row}: the vector {model._vars[v].name} is observed as a whole or not at all")
+            raise StateError(f"row {row}: the vector {model.vars[v].name} is observed as a whole or not at all")

@@ -10,8 +10,8 @@ import numpy as np
 
 from gramgraph.compile.budget import check_budget, readable
 from gramgraph.engines.continuous.door import layout_of
-from gramgraph.engines.continuous.lower import DENSE_LIMIT, kind_of, relevant_part
 from gramgraph.engines.door import parse_targets
+from gramgraph.engines.gaussian.lower import DENSE_LIMIT, kind_of, relevant_part
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -61,18 +61,18 @@ def plan(
     singles, joints = parse_targets(model, targets)
     names = [given] if isinstance(given, str) else list(() if given is None else given)
     observed = [model.index(name) for name in names]
-    wanted = list(range(len(model._vars))) if singles is None else [*singles, *(v for m in joints for v in m)]
+    wanted = list(range(len(model.vars))) if singles is None else [*singles, *(v for m in joints for v in m)]
     kind = kind_of(model)
     part = relevant_part(model, [*wanted, *observed])
-    seen = [part.index(model._vars[v].name) for v in observed]
+    seen = [part.index(model.vars[v].name) for v in observed]
     made: Any
     if kind == "general" or engine in _BY_DRAWS:
         made = _by_draws(part, seen, "likelihood_weighting" if engine == "auto" else engine)
     elif kind == "mixed":
-        from gramgraph.engines.continuous.strong_tree import strong_plan
+        from gramgraph.engines.mixed.strong_tree import strong_plan
 
-        reals = [v for v in seen if not part._vars[v].is_discrete]
-        states = {v: 0 for v in seen if part._vars[v].is_discrete}
+        reals = [v for v in seen if not part.vars[v].is_discrete]
+        states = {v: 0 for v in seen if part.vars[v].is_discrete}
         made = strong_plan(part, states, layout_of(part).of(reals))
     else:
         made = _gaussian(part, seen, engine)
@@ -85,12 +85,12 @@ def _by_draws(model: GraphicalModel, seen: list[int], engine: str) -> RealPlan:
     """Draws of all variables; chains that are kept; or one Hessian for each configuration."""
     size = layout_of(model).size
     if engine == "laplace":
-        hidden = [var for v, var in enumerate(model._vars) if v not in set(seen)]
+        hidden = [var for v, var in enumerate(model.vars) if v not in set(seen)]
         d = sum(var.dimension for var in hidden if not var.is_discrete)
         count = min(prod(float(var.size) for var in hidden if var.is_discrete), 4096.0)
         return RealPlan(engine, False, size, int(count * d * (d + 1)), d)
     draws = 20_000 if engine == "gibbs" else 100_000
-    return RealPlan(engine, False, size, draws * len(model._vars), 0)
+    return RealPlan(engine, False, size, draws * len(model.vars), 0)
 
 
 def _gaussian(model: GraphicalModel, seen: list[int], engine: str) -> RealPlan:
@@ -101,8 +101,8 @@ def _gaussian(model: GraphicalModel, seen: list[int], engine: str) -> RealPlan:
         return RealPlan(name, True, size, size * size, size)
     from scipy.sparse import csc_array, triu
 
-    from gramgraph._numerics import sparse_cholesky as kernels
-    from gramgraph.engines.continuous.lower import sparse_precision
+    from gramgraph._numerics.gaussian import sparse_cholesky as kernels
+    from gramgraph.engines.gaussian.lower import sparse_precision
 
     hidden = np.ones(size, bool)
     hidden[layout.of(seen)] = False

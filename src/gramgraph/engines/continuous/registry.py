@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gramgraph.engines.continuous.lower import DENSE_LIMIT
+from gramgraph.engines.gaussian.lower import DENSE_LIMIT
 from gramgraph.engines.registry import EngineError
 from gramgraph.exceptions import OptionError, did_you_mean
 
@@ -69,7 +69,7 @@ def get_engine(kind: str, name: str, options: Mapping[str, Any] | None = None) -
 def gaussian_engine(model: GraphicalModel, name: str, size: int, options: Mapping[str, Any] | None = None) -> Any:
     """The named engine; "auto" is the dense one for small models and the sparse one for large ones."""
     if name == "auto" and size <= DENSE_LIMIT:
-        from gramgraph.engines.continuous.posterior import DenseGaussian
+        from gramgraph.engines.gaussian.posterior import DenseGaussian
 
         return DenseGaussian(strict=True)
     return get_engine("gaussian", "sparse" if name == "auto" else name, options)

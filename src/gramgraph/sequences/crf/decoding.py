@@ -110,7 +110,7 @@ class Chain:
 
     def _features(self, tokens: Tokens) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
         """What the loops take: features (renumbered in place, unknown ones dropped) and weights."""
-        from gramgraph._numerics.crf import part_features
+        from gramgraph._numerics.crf.recursions import part_features
 
         w = self.weights
         mid = np.empty(len(tokens.ptr) - 1, dtype=np.int64)
@@ -144,7 +144,7 @@ class Chain:
         tokens = table.compiled(held)
         if tokens is None:
             return None
-        from gramgraph._numerics import crf_tagging as _loops
+        from gramgraph._numerics.crf import tagging as _loops
 
         labels = np.empty(len(held), dtype=np.int32)
         loop = _loops.tag_words if table.plain else _loops.tag_dicts
@@ -155,7 +155,7 @@ class Chain:
 
     def viterbi(self, tokens: Tokens, allowed: Array) -> tuple[Array, FloatArray]:
         """(labels (N,), scores (S,)) of the best paths, in O(N K²)."""
-        from gramgraph._numerics.crf import viterbi
+        from gramgraph._numerics.crf.recursions import viterbi
 
         features, weights = self._features(tokens)
         labels = np.empty(len(tokens.ptr) - 1, dtype=np.int32)
@@ -196,7 +196,7 @@ class Chain:
         return self._scores(*self._features(tokens), allowed)
 
     def _scores(self, features: tuple[Any, ...], weights: tuple[Any, ...], allowed: Array) -> FloatArray:
-        from gramgraph._numerics.crf import token_scores
+        from gramgraph._numerics.crf.recursions import token_scores
 
         N, width = len(features[1]), self.weights.width
         rows = np.empty(N * width)
@@ -208,7 +208,7 @@ class Chain:
 
     def n_best(self, tokens: Tokens, allowed: Array, k: int) -> list[tuple[Array, FloatArray]]:
         """For every sequence (labels (n, T), scores (n,)) of its n ≤ k best paths."""
-        from gramgraph._numerics.crf import best_paths
+        from gramgraph._numerics.crf.recursions import best_paths
 
         scores = self.scores(tokens, allowed)
         A, start = self._logs(self.K)

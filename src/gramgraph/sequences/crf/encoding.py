@@ -151,7 +151,7 @@ class FeatureTable:
 
     def _looked_up(self, tokens: list[Any]) -> _Found | None:
         """What `_stretch` gives, by a compiled loop; None where Python code has to look."""
-        from gramgraph._numerics import feature_dicts as _loops
+        from gramgraph._numerics.crf import feature_dicts as _loops
 
         assert self._quick is not None
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
@@ -176,7 +176,7 @@ class FeatureTable:
         """
         if self._quick is not None or self._twins:
             return
-        from gramgraph._numerics import feature_dicts as _loops
+        from gramgraph._numerics.crf import feature_dicts as _loops
 
         if not _loops.usable():
             return

@@ -114,7 +114,7 @@ def loopy_beliefs(
     field: Field, local: FloatArray, tables: Sequence[FloatArray]
 ) -> tuple[float, FloatArray, list[FloatArray], bool]:
     """(log Z of Bethe, beliefs of nodes (n, K), of cliques (m, K, …, K), whether messages settled); exact on trees."""
-    from gramgraph._numerics import loopy, loopy_run
+    from gramgraph._numerics.messages import loopy, loopy_run
 
     n, K = local.shape
     shift = [logs.reshape(len(logs), -1).max(axis=1, initial=-np.inf) for logs in tables]

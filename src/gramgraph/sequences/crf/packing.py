@@ -50,7 +50,7 @@ def posteriors(
     """What `packed_posteriors` gives; with `loop`, narrow blocks pass through compiled code, sequence by sequence."""
     if not loop or steps[-1] >= _CALLS * (len(steps) - 1):
         return _packed.packed_posteriors(scores, M, start, allowed, steps)
-    from gramgraph._numerics.crf import sequence_posteriors
+    from gramgraph._numerics.crf.recursions import sequence_posteriors
 
     K, S = len(M), steps[1]
     pairs, log_z, good = np.zeros((K, K)), np.zeros(S), np.ones(S, dtype=np.bool_)

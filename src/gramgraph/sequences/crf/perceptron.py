@@ -19,8 +19,8 @@ def averaged_perceptron(
     Sequences come in a new order in every pass; it stops after max_iter passes or when the share of wrong labels is
     below epsilon. One pass costs about as much as tagging the data.
     """
-    from gramgraph._numerics.crf import part_features
-    from gramgraph._numerics.crf_perceptron import perceptron_epoch
+    from gramgraph._numerics.crf.perceptron import perceptron_epoch
+    from gramgraph._numerics.crf.recursions import part_features
 
     K, width = layout.K, layout.width
     n, m = len(layout.dense_at), len(layout.sp_label)

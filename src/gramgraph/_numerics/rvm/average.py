@@ -1,0 +1,221 @@
+"""Answers to sparse Bayesian regression that err differently, averaged and carried by few columns.
+
+The evidence with a precision α_j of its own for every column is at its maximum where few columns are left, and these
+few are fitted as if they had been known before: which of them are left, and how strongly, hangs on the noise. A dense
+model w ~ N(0, K^(p−2)/α), with K the kernel matrix of the columns' points, leaves nothing to choose but α, and nothing
+to gain where the function is made of few columns; p = 1 is the Gaussian process with this kernel, p = 2 gives every
+weight the same precision, and the larger p, the smoother the functions. Their curves err differently, so that the
+average of the posteriors errs less than each.
+
+The average is then projected on few columns: their weights are fitted to its curve, not to the targets, and the
+columns are chosen (one enters, one leaves, one takes another's place) as few as carry the curve up to a small share of
+what is uncertain about it. Designs come as in `sparse_bayes`: `T` of shape (M, N), one row a column of the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import eigh, qr, solve_triangular
+from scipy.special import expit, logsumexp, softmax
+
+from gramgraph._numerics.rvm.regression import NOISE_FLOOR, distinct, inverse, largest
+from gramgraph._numerics.rvm.regression import cholesky as factor
+
+__all__ = ["Curve", "averaged", "carriers", "dense", "independent", "shared"]
+
+#: Logarithms (base 10) of the ratio ασ² by the largest eigenvalue among which the shared α is chosen.
+RATIOS = np.linspace(-9.0, 3.0, 121)
+#: Powers p of the dense models, and the eigenvalues of K that count, by the largest.
+POWERS, RANK = (1.0, 1.5, 2.0, 3.0), 1e-10
+#: Mean square by which the carried curve may miss the averaged one, as a share of its mean posterior variance.
+MISS = 0.02
+#: The average may take this part more columns than the evidence keeps (and three at least).
+MORE = 5
+#: A column is held when this share of its squared norm is outside the span of the others: with less the weights grow
+#: large and cancel, and the variances that are computed from them drown in rounding.
+OUTSIDE = 1e-6
+#: An exchange of columns must take off this share of the miss.
+WORTH = 1e-3
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A posterior of functions: weights N(mean, root rootᵀ) on some rows of T."""
+
+    rows: np.ndarray  # (m, N)
+    mean: np.ndarray  # (m,)
+    root: np.ndarray  # (m, r)
+    noise: float
+    evidence: float
+    unsure: float  # sum of the variances of the function over the cases
+
+
+def shared(P, t, R, *, noise, n, floor):
+    """The model with weights R v on the rows P, where all of v have one precision α: a `Curve`.
+
+    α, and the noise variance where `noise` is None, at the maximum of the evidence: one eigendecomposition, O(m³).
+    """
+    D = P if R is None else R.T @ P
+    values, U = eigh(D @ D.T, check_finite=False, overwrite_a=True, driver="evd" if len(D) > 1 else "ev")
+    values = np.maximum(values, 0.0)
+    z = U.T @ (D @ t)
+    ratios = values[-1] * 10.0**RATIOS
+    inside = values + ratios[:, None]
+    logdet = np.log1p(values / ratios[:, None]).sum(axis=1)
+    quadratic = np.maximum(float(t @ t) - (z**2 / inside).sum(axis=1), 0.0)
+    variance = np.maximum(quadratic / n, floor) if noise is None else np.full(len(ratios), noise)
+    evidence = -0.5 * (n * np.log(2 * np.pi * variance) + logdet + quadratic / variance)
+    i = largest(evidence)
+    scale = variance[i] / inside[i]
+    U = U if R is None else R @ U
+    unsure = float(values @ scale)
+    return Curve(P, U @ (z / inside[i]), U * np.sqrt(scale), float(variance[i]), float(evidence[i]), unsure)
+
+
+def dense(T, t, start, K, *, noise, n):
+    """The dense models on the columns `start`, whose points have the kernel matrix K: one `Curve` for each power."""
+    P = T[start]
+    keep = distinct(P @ P.T)
+    P, K = P[keep], K[np.ix_(keep, keep)]
+    # SciPy 1.13 asks for too little room for a single number.
+    values, V = eigh(K, check_finite=False, driver="evd" if len(K) > 1 else "ev")
+    inner = values > RANK * values[-1]  # none where K is negative
+    values, V = values[inner], V[:, inner]
+    floor = NOISE_FLOOR * (float(t @ t) / n or 1.0)
+    roots = [None if p == 2.0 else V * values ** (0.5 * p - 1.0) for p in POWERS if p == 2.0 or len(values)]
+    return [shared(P, t, R, noise=noise, n=n, floor=floor) for R in roots]
+
+
+class _Carriers:
+    """Least-squares fit of a curve by some rows of T, and what every single change of them would do."""
+
+    def __init__(self, T, curve, active):
+        self.T, self.norm, self.proj = T, np.einsum("ij,ij->i", T, T), T @ curve
+        self.power = float(curve @ curve)
+        self.rows: dict[int, np.ndarray] = {}
+        self.hold(active)
+
+    def hold(self, active):
+        """Take these rows: O(M k²), and O(N M) for each that was never held before."""
+        self.active = list(active)
+        for j in self.active:
+            if j not in self.rows:
+                self.rows[j] = self.T @ self.T[j]
+        G = np.array([self.rows[j] for j in self.active]).reshape(len(self.active), len(self.T))
+        self.H = inverse(factor(G[:, self.active])) if self.active else np.empty((0, 0))
+        self.W = self.H @ G
+        self.weights = self.H @ self.proj[self.active]
+        self.miss = max(self.power - float(self.weights @ self.proj[self.active]), 0.0)
+        self.left = self.proj - self.weights @ G  # products of all rows with what is not fitted
+        self.outside = self.norm - np.einsum("ij,ij->j", G, self.W)
+
+    def entering(self):
+        """What each row would take off the miss."""
+        free = self.outside > OUTSIDE * self.norm
+        free[self.active] = False
+        return np.where(free, self.left**2 / np.where(free, self.outside, 1.0), 0.0)
+
+    def leaving(self):
+        """What the miss would grow by without each of the active rows."""
+        return self.weights**2 / np.diagonal(self.H)
+
+    def exchange(self):
+        """The best exchange while one is worth it: row j for the active row i, all pairs at once in O(M k)."""
+        for _ in range(20 * len(self.active)):
+            share = self.W / np.diagonal(self.H)[:, None]
+            outside = self.outside + share * self.W
+            free = outside > OUTSIDE * self.norm
+            free[:, self.active] = False
+            gain = (self.left + self.weights[:, None] * share) ** 2 / np.where(free, outside, 1.0)
+            gain = np.where(free, gain - self.leaving()[:, None], 0.0)
+            i, j = divmod(largest(gain.ravel()), gain.shape[1])
+            before, miss = self.active, self.miss
+            if gain[i, j] <= WORTH * miss:
+                return
+            self.hold([*before[:i], j, *before[i + 1 :]])
+            if self.miss >= miss:  # rounding
+                self.hold(before)
+                return
+
+
+def independent(rows):
+    """Of these rows, largest part outside the span of those before first, as many as differ enough: O(N k²)."""
+    norm = np.sqrt(np.einsum("ij,ij->i", rows, rows))
+    R, order = qr((rows / norm[:, None]).T, mode="r", pivoting=True, check_finite=False)
+    return np.sort(order[np.flatnonzero(np.diagonal(R) ** 2 > OUTSIDE)])
+
+
+def carriers(T, curve, active, *, miss, most):
+    """Rows of T, few and at most `most`, whose span comes as near to `curve` as `miss` (a squared distance).
+
+    From those of the rows `active` on that are `independent`: the best row enters, and exchanges follow, until the span
+    is near enough; then the row that is missed least leaves, and exchanges follow, as long as it stays so.
+    """
+    fit = _Carriers(T, curve, active[independent(T[active])])
+    while fit.miss > miss and len(fit.active) < most:
+        gains = fit.entering()
+        j = largest(gains)
+        if gains[j] <= 0.0:
+            break
+        fit.hold([*fit.active, j])
+        fit.exchange()
+    miss = max(miss, fit.miss)
+    while len(fit.active) > 1:
+        before = fit.active
+        i = largest(-fit.leaving())
+        fit.hold([*before[:i], *before[i + 1 :]])
+        fit.exchange()
+        if fit.miss > miss:
+            return np.sort(before)
+    return np.sort(fit.active)
+
+
+def _shares(sparse, others, m, n):
+    """Shares in the average: the dense models by their evidence, and the sparse one half, or more.
+
+    More where its evidence, a maximum over m precisions where theirs is one over one, is higher with ½ log n taken off
+    for each of the m: then the function is made of few columns, and the dense models only blur it.
+    """
+    evidence = np.array([one.evidence for one in others])
+    odds = sparse.evidence - 0.5 * m * np.log(max(n, 1.0)) - logsumexp(evidence) + np.log(len(others))
+    half = max(0.5, float(expit(odds)))
+    return np.concatenate([[half], (1.0 - half) * softmax(evidence)])
+
+
+def averaged(T, t, start, K, found, *, noise, n):
+    """`found` of `sparse_bayes.regression`, averaged with the dense models and carried by few columns.
+
+    K is the kernel matrix of the columns `start`. Of the average the mean and the covariance are kept, both projected;
+    the precision given for a weight is 1 / E[w²]. `found` itself comes back where the evidence keeps no column (nothing
+    to average), and where its curve is nearer to the average than the projection is.
+    """
+    active, _, mu, sigma, variance, trace, steps, converged = found
+    m = len(active)
+    if m == 0:
+        return found
+    P = T[active]
+    unsure = float(np.einsum("ij,ji->", sigma, P @ P.T))
+    curves = [Curve(P, mu, factor(sigma.copy()), float(variance), float(trace[-1]), unsure)]
+    curves += dense(T, t, start, K, noise=noise, n=n)
+    shares = _shares(curves[0], curves[1:], m, n)
+    means = np.array([one.mean @ one.rows for one in curves])
+    mean = shares @ means
+    miss = MISS * float(shares @ [one.unsure for one in curves])
+    chosen = carriers(T, mean, active, miss=miss, most=m + max(m // MORE, 3))
+    Q, L = np.linalg.qr(T[chosen].T)
+
+    def project(rows):
+        """Weights on the chosen columns of each of the curves, one a column: least squares."""
+        return solve_triangular(L, Q.T @ rows.T, check_finite=False)
+
+    roots = [np.sqrt(a) * (project(one.rows) @ one.root) for a, one in zip(shares, curves, strict=True) if a > 1e-4]
+    parts = np.column_stack([*roots, project(np.sqrt(shares)[:, None] * (means - mean))])
+    mu, sigma = project(mean[None])[:, 0], parts @ parts.T
+    rest = mean - mu @ T[chosen]
+    if rest @ rest > np.sum((mean - means[0]) ** 2):
+        return found
+    if noise is None:
+        variance = float(shares @ [one.noise for one in curves] + rest @ rest / n)
+    return chosen, 1.0 / (mu**2 + np.diagonal(sigma)), mu, sigma, variance, trace, steps, converged

@@ -1,0 +1,215 @@
+"""exp of a matrix of exponents in place, in either precision, a block of rows at a time and mirrored.
+
+Blocks come from matrix products; they are finished while they stand in the cache. Nothing is checked.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic, overload
+
+from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.gram.grams import fast_exp
+
+TILE = 64
+
+_MAGIC = np.float32(12582912.0)  # 1.5 · 2²³: adding it rounds to a whole number, which stands in the low bits
+_LOG2E = np.float32(1.4426950408889634)
+_LN2_HIGH = np.float32(0.693359375)
+_LN2_LOW = np.float32(-2.12194440e-4)
+_ZERO, _ONE, _LEAST = np.float32(0.0), np.float32(1.0), np.float32(-87.0)
+_C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
+
+
+def times_power32(p, k, z):
+    """p · 2ᵏ in single precision, with z = k + 1.5 · 2²³."""
+    return np.float32(math.ldexp(p, int(k)))
+
+
+@intrinsic
+def _times_power32(typing_context, p, k, z):
+    def codegen(context, builder, signature, args):
+        whole = ir.IntType(32)
+        shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 23))
+        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.FloatType())
+
+    return types.float32(types.float32, types.float32, types.float32), codegen
+
+
+@overload(times_power32)
+def _times_power32_compiled(p, k, z):
+    return lambda p, k, z: _times_power32(p, k, z)
+
+
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, inline="always")
+def fast_exp32(x):
+    """exp(x) for x ≤ 88 in single precision; relative error below 2e-7, 1e-38 for x < −87."""
+    x = max(x, _LEAST)
+    z = x * _LOG2E + _MAGIC
+    k = z - _MAGIC
+    r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+    p = _C7
+    p = p * r + _C6
+    p = p * r + _C5
+    p = p * r + _C4
+    p = p * r + _C3
+    p = p * r + _C2
+    p = p * (r * r) + r + _ONE
+    return times_power32(p, k, z)
+
+
+def exp_down(row, scale):
+    """row = exp(min(scale · row, 0)), in place."""
+    row[:] = np.exp(np.minimum(scale * row, 0.0))
+
+
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+def _exp_single(row, scale):
+    for j in range(row.size):
+        row[j] = fast_exp32(min(np.float32(scale) * row[j], _ZERO))
+
+
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+def _exp_double(row, scale):
+    for j in range(row.size):
+        row[j] = fast_exp(min(scale * row[j], 0.0))
+
+
+@overload(exp_down)
+def _exp_down_compiled(row, scale):
+    if row.dtype == types.float32:
+        return lambda row, scale: _exp_single(row, scale)
+    return lambda row, scale: _exp_double(row, scale)
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def exp_rows(K, scale):
+    """K = exp(min(scale · K, 0)), in place."""
+    for i in range(K.shape[0]):
+        exp_down(K[i], scale)
+
+
+def turn8(K, i, j):
+    """K[j:j+8, i:i+8] = K[i:i+8, j:j+8]ᵀ."""
+    i, j = int(i), int(j)
+    K[j : j + 8, i : i + 8] = K[i : i + 8, j : j + 8].T
+
+
+@intrinsic
+def _turn8(typing_context, K, i, j, n):
+    def codegen(context, builder, signature, args):
+        kind = signature.args[0].dtype
+        vector = ir.VectorType(ir.FloatType() if kind == types.float32 else ir.DoubleType(), 8)
+        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
+        _, i, j, n = args
+
+        def place(row, column, r):
+            here = builder.mul(builder.add(row, ir.Constant(row.type, r)), n)
+            return builder.bitcast(builder.gep(data, [builder.add(here, column)]), vector.as_pointer())
+
+        align = 4 if kind == types.float32 else 8
+        rows = [builder.load(place(i, j, r), align=align) for r in range(8)]
+        for far in (4, 2, 1):  # blocks of this size beside the diagonal change places
+            for r in range(8):
+                if r & far:
+                    continue
+                u, v = rows[r], rows[r + far]
+                low = [lane if not lane & far else 8 + lane - far for lane in range(8)]
+                high = [lane + far if not lane & far else 8 + lane for lane in range(8)]
+                whole = ir.VectorType(ir.IntType(32), 8)
+                rows[r] = builder.shuffle_vector(u, v, ir.Constant(whole, low))
+                rows[r + far] = builder.shuffle_vector(u, v, ir.Constant(whole, high))
+        for r in range(8):
+            builder.store(rows[r], place(j, i, r), align=align)
+        return context.get_dummy_value()
+
+    return types.void(K, types.uint64, types.uint64, types.uint64), codegen
+
+
+@overload(turn8)
+def _turn8_compiled(K, i, j):
+    return lambda K, i, j: _turn8(K, np.uint64(i), np.uint64(j), np.uint64(K.shape[1]))
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def mirror(K, first, last):
+    """K[:last, first:last] = K[first:last, :last]ᵀ, by tiles and eight by eight inside; K is in C order, whole."""
+    for j0 in range(0, last, TILE):
+        j1 = min(j0 + TILE, last)
+        for i0 in range(first, last, TILE):
+            i1 = min(i0 + TILE, last)
+            if j1 <= i0:
+                i8 = i0 + (i1 - i0) // 8 * 8
+                j8 = j0 + (j1 - j0) // 8 * 8
+                for j in range(j0, j8, 8):
+                    for i in range(i0, i8, 8):
+                        turn8(K, i, j)
+                for j in range(j0, j1):
+                    for i in range(i0 if j >= j8 else i8, i1):
+                        K[j, i] = K[i, j]
+            else:
+                for j in range(j0, j1):
+                    for i in range(max(i0, j + 1), i1):
+                        K[j, i] = K[i, j]
+
+
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+def _lift_single(row, half, own):
+    for j in range(row.size):
+        row[j] = fast_exp32(min((row[j] - half[j]) - own, _ZERO))
+
+
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+def _lift_double(row, half, own):
+    for j in range(row.size):
+        row[j] = fast_exp(min((row[j] - half[j]) - own, 0.0))
+
+
+def exp_products(row, half, own):
+    """row = exp(min(row − half − own, 0)), in place."""
+    row[:] = np.exp(np.minimum(row - half - own, 0.0))
+
+
+@overload(exp_products)
+def _exp_products_compiled(row, half, own):
+    if row.dtype == types.float32:
+        return lambda row, half, own: _lift_single(row, half, own)
+    return lambda row, half, own: _lift_double(row, half, own)
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def finish_products(K, half):
+    """Products zᵢᵀzⱼ in the lower triangle become exp(−‖zᵢ − zⱼ‖²/2) in all of K; half = ‖z‖²/2."""
+    n = K.shape[0]
+    for first in range(0, n, TILE):
+        last = min(first + TILE, n)
+        for i in range(first, last):
+            exp_products(K[i, :last], half[:last], half[i])
+            K[i, i] = 1.0
+        mirror(K, first, last)
+
+
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
+def _dot(row, v):
+    """Σ row · v in the precision of both. Apart from the exponentials, whose rounding must not be rearranged."""
+    total = row[0] * v[0]
+    for j in range(1, row.size):
+        total += row[j] * v[j]
+    return total
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def exp_times(K, v, out):
+    """out = exp(min(K, 0)) @ v; sums of 256 terms in the precision of K, sums of sums in double precision."""
+    m = K.shape[1]
+    for i in range(K.shape[0]):
+        exp_down(K[i], 1.0)
+        total = 0.0
+        for start in range(0, m, 256):
+            stop = min(start + 256, m)
+            total += np.float64(_dot(K[i, start:stop], v[start:stop]))
+        out[i] = total

@@ -1,0 +1,341 @@
+"""Numba: run a tree program (`tree_program`) on cases of evidence: sums, best states, draws; and its static tables."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gramgraph._numerics.tree.columns import (
+    C_OFF,
+    C_PARENT,
+    C_SEP_SIZE,
+    C_SIZE,
+    C_STATIC,
+    N_BUFFERS,
+    P_CLIQUE_PTR,
+    P_CLIQUES,
+    P_COLLECT,
+    P_CONSTANTS,
+    P_DISTRIBUTE,
+    P_KEYS,
+    P_MAPS,
+    P_MAPS_TABLE,
+    P_MASK_OFFSET,
+    P_MEMBERS,
+    P_N_SEP,
+    P_NEEDED,
+    P_ONEHOT,
+    P_ORDERED,
+    P_OUTPUTS,
+    P_ROOTS,
+    P_SIZES,
+    P_SLICES,
+    P_TERMS,
+    P_TOPO,
+    P_WORK,
+)
+from gramgraph._numerics.tree.index_maps import add_map
+from gramgraph._numerics.tree.lanes import U0, U, jit, multiply1
+from gramgraph._numerics.tree.steps import build, enter, log_total, normalize_root, read_out, send_down, send_up
+
+
+@jit
+def section(ints, k):
+    """Section k of the packed program, flat."""
+    return ints[ints[k] : ints[k + 1]]
+
+
+@jit
+def rows(ints, k, columns):
+    """Section k of the packed program as rows."""
+    return ints[ints[k] : ints[k + 1]].reshape((ints[k + 1] - ints[k]) // columns, columns)
+
+
+@jit
+def buffers(W, ints, memory):
+    """The runner's buffers, cut from one array."""
+    size = section(ints, P_WORK)
+    ends = np.empty(N_BUFFERS + 1, np.int64)
+    ends[0] = 0
+    for k in range(N_BUFFERS):
+        ends[k + 1] = ends[k] + size[k] * W
+    return (
+        memory[ends[0] : ends[1]],
+        memory[ends[1] : ends[2]],
+        memory[ends[2] : ends[3]],
+        memory[ends[3] : ends[4]],
+        memory[ends[4] : ends[5]],
+        memory[ends[5] : ends[6]],
+        memory[ends[6] : ends[7]],
+        memory[ends[7] : ends[8]],
+        memory[ends[8] : ends[9]],
+        memory[ends[9] : ends[10]],
+        memory[ends[10] : ends[11]],
+    )
+
+
+@jit
+def evidence_up(
+    W, case, last, which, maximize, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work,
+    log_z,
+):  # fmt: skip
+    """Enter the evidence of the cases, send messages up from the cliques `which`, and sum up log p(e)."""
+    cliques, terms, members = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_MEMBERS, 2)
+    maps_table, slices, keys = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6), rows(ints, P_KEYS, 2)
+    maps = section(ints, P_MAPS).view(np.uint64)
+    mask_offset, constants = section(ints, P_MASK_OFFSET), section(ints, P_CONSTANTS)
+    enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work)
+    for q in range(which.shape[0]):
+        build(W, which[q], cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+        send_up(W, which[q], cliques, maximize, work)
+    every = section(ints, P_COLLECT)
+    log_total(W, case, last, cliques, terms, every, slices, constants, mask_offset, log_scale, work, log_z)
+
+
+@jit
+def sums(
+    W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, out, log_z
+):  # fmt: skip
+    """Marginals and log p(e) for cases first … stop-1."""
+    last = stop - 1
+    work = buffers(W, ints, memory)
+    cliques, maps_table, outputs = rows(ints, P_CLIQUES, 9), rows(ints, P_MAPS_TABLE, 6), rows(ints, P_OUTPUTS, 5)
+    maps = section(ints, P_MAPS).view(np.uint64)
+    collect, distribute, roots = section(ints, P_COLLECT), section(ints, P_DISTRIBUTE), section(ints, P_ROOTS)
+    needed, onehot = section(ints, P_NEEDED), rows(ints, P_ONEHOT, 3)
+    for case in range(first, stop, W):
+        evidence_up(
+            W, case, last, collect, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
+            work, log_z,
+        )  # fmt: skip
+        for q in range(roots.shape[0]):
+            if needed[roots[q]] & 1:
+                normalize_root(W, roots[q], cliques, work)
+        for q in range(distribute.shape[0]):
+            c = distribute[q]
+            send_down(W, c, cliques, maps_table, maps, (needed[c] & 1) == 0, work)
+        read_out(W, case, last, cliques, outputs, maps_table, maps, work, out)
+        for q in range(onehot.shape[0]):
+            for w in range(min(W, stop - case)):
+                for i in range(onehot[q, 2]):
+                    out[case + w, onehot[q, 1] + i] = 0.0
+                state = codes[case + w, onehot[q, 0]] if onehot[q, 0] >= 0 else 0
+                out[case + w, onehot[q, 1] + state] = 1.0
+
+
+@jit
+def best(
+    W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, states, log_z
+):  # fmt: skip
+    """The most probable assignment of each case: max messages up, then the best states down."""
+    last = stop - 1
+    work = buffers(W, ints, memory)
+    tables = work[0]
+    cliques, collect, topo = rows(ints, P_CLIQUES, 9), section(ints, P_COLLECT), section(ints, P_TOPO)
+    clique_ptr, ordered = section(ints, P_CLIQUE_PTR), section(ints, P_ORDERED)
+    n_sep, sizes = section(ints, P_N_SEP), section(ints, P_SIZES)
+    for case in range(first, stop, W):
+        evidence_up(
+            W, case, last, collect, True, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
+            work, log_z,
+        )  # fmt: skip
+        for q in range(topo.shape[0]):
+            c = topo[q]
+            lo, hi = clique_ptr[c], clique_ptr[c + 1]
+            run = cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE]
+            for w in range(min(W, stop - case)):
+                block = 0
+                for i in range(lo, lo + n_sep[c]):
+                    block = block * sizes[ordered[i]] + states[case + w, ordered[i]]
+                at = (cliques[c, C_OFF] + block * run) * W + w
+                top = -1.0
+                chosen = 0
+                for r in range(run):
+                    if tables[at + r * W] > top:
+                        top = tables[at + r * W]
+                        chosen = r
+                for i in range(hi - 1, lo + n_sep[c] - 1, -1):
+                    v = ordered[i]
+                    states[case + w, v] = chosen % sizes[v]
+                    chosen //= sizes[v]
+
+
+@jit
+def again(
+    collect, rebuild, distribute, outputs,
+    ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, out, log_z,
+):  # fmt: skip
+    """One case again after some evidence changed: messages up for `collect` only, down for `distribute` only.
+
+    `rebuild` marks cliques whose table is not the product of what flows in (it holds an older belief).
+    """
+    work = buffers(1, ints, memory)
+    cliques, terms, members = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_MEMBERS, 2)
+    maps_table, slices = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6)
+    maps = section(ints, P_MAPS).view(np.uint64)
+    mask_offset = section(ints, P_MASK_OFFSET)
+    evidence_up(
+        1, 0, 0, collect, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work,
+        log_z,
+    )  # fmt: skip
+    for q in range(collect.shape[0]):
+        rebuild[collect[q]] = 0
+    for q in range(distribute.shape[0]):
+        c = distribute[q]
+        if rebuild[c]:
+            build(1, c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+        if cliques[c, C_PARENT] < 0:
+            normalize_root(1, c, cliques, work)
+        else:
+            send_down(1, c, cliques, maps_table, maps, False, work)
+        rebuild[c] = 1
+    read_out(1, 0, 0, cliques, outputs, maps_table, maps, work, out)
+
+
+@jit
+def draw(
+    n, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, uniforms, states, log_z
+):  # fmt: skip
+    """Samples for one case: messages up, then each clique's own variables given its separator.
+
+    The tables become running sums in place; uniforms has one number per clique and sample.
+    """
+    work = buffers(1, ints, memory)
+    tables = work[0]
+    every = section(ints, P_COLLECT)
+    evidence_up(
+        1, 0, 0, every, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work, log_z
+    )  # fmt: skip
+    if log_z[0] == -np.inf:
+        return
+    cliques, topo = rows(ints, P_CLIQUES, 9), section(ints, P_TOPO)
+    clique_ptr, ordered = section(ints, P_CLIQUE_PTR), section(ints, P_ORDERED)
+    n_sep, sizes = section(ints, P_N_SEP), section(ints, P_SIZES)
+    for q in range(topo.shape[0]):
+        c = topo[q]
+        lo, hi = clique_ptr[c], clique_ptr[c + 1]
+        run = cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE]
+        for b in range(cliques[c, C_SEP_SIZE]):
+            at = cliques[c, C_OFF] + b * run
+            for r in range(1, run):
+                tables[at + r] += tables[at + r - 1]
+        for k in range(n):
+            block = 0
+            for i in range(lo, lo + n_sep[c]):
+                block = block * sizes[ordered[i]] + states[k, ordered[i]]
+            at = cliques[c, C_OFF] + block * run
+            goal = uniforms[q, k] * tables[at + run - 1]
+            left, right = 0, run - 1
+            while left < right:
+                middle = (left + right) // 2
+                if tables[at + middle] > goal:
+                    right = middle
+                else:
+                    left = middle + 1
+            chosen = left
+            for i in range(hi - 1, lo + n_sep[c] - 1, -1):
+                v = ordered[i]
+                states[k, v] = chosen % sizes[v]
+                chosen //= sizes[v]
+
+
+@jit
+def permuted_copy(out, values, start, size, k, strides, dims, digits):
+    """out[i] = the value at the i-th combination of k digits, the last one fastest, with the given strides."""
+    index = start
+    for d in range(k):
+        digits[d] = 0
+    for i in range(size):
+        out[i] = values[index]
+        d = k - 1
+        while d >= 0:
+            digits[d] += 1
+            index += strides[d]
+            if digits[d] < dims[d]:
+                break
+            index -= strides[d] * dims[d]
+            digits[d] = 0
+            d -= 1
+
+
+@jit
+def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, values):
+    """Multiply each static factor into its clique's table.
+
+    A factor whose variables are in another order than the clique's is copied first; then it enters like any term.
+    Tables of very small or large numbers are scaled; the logarithm of all scales is returned.
+    """
+    cliques, clique_ptr = rows(ints, P_CLIQUES, 9), section(ints, P_CLIQUE_PTR)
+    ordered, sizes = section(ints, P_ORDERED), section(ints, P_SIZES)
+    n_cliques = cliques.shape[0]
+    seen = np.zeros(n_cliques, np.uint8)
+    stride_of = np.zeros(sizes.shape[0], np.int64)
+    member_of = np.full(sizes.shape[0], -1, np.int64)
+    members = np.zeros(64, np.uint8)
+    strides = np.zeros(64, np.int64)
+    dims = np.zeros(64, np.int64)
+    small_dims = np.zeros(64, np.int64)
+    small_strides = np.zeros(64, np.int64)
+    digits = np.zeros(64, np.int64)
+    small = np.zeros(64)
+    row = np.zeros((1, 6), np.int64)
+    for f in range(home.shape[0]):
+        if is_static[f] == 0:
+            continue
+        c = home[f]
+        step = 1
+        for j in range(scope_ptr[f + 1] - 1, scope_ptr[f] - 1, -1):
+            stride_of[scope_idx[j]] = step
+            member_of[scope_idx[j]] = f
+            step *= sizes[scope_idx[j]]
+        lo = clique_ptr[c]
+        k = clique_ptr[c + 1] - lo
+        k_small = 0
+        for i in range(k):
+            v = ordered[lo + i]
+            dims[i] = sizes[v]
+            members[i] = 1 if member_of[v] == f else 0
+            if members[i]:
+                small_dims[k_small] = sizes[v]
+                small_strides[k_small] = stride_of[v]
+                k_small += 1
+        in_order = True
+        for i in range(k_small - 1):
+            if small_strides[i] < small_strides[i + 1]:
+                in_order = False
+        if in_order:
+            source, begin = values, U(value_ptr[f])
+        else:
+            if small.shape[0] < step:
+                small = np.zeros(step)
+            source, begin = small, U0
+            permuted_copy(small, values, value_ptr[f], step, k_small, small_strides, small_dims, digits)
+        size = 1
+        for i in range(k - 1, -1, -1):
+            strides[i] = size
+            if members[i]:
+                size *= dims[i]
+        maps, n_maps = add_map(np.zeros(1024, np.int64), 0, row, 0, k, members, strides, dims)
+        index = maps.astype(np.uint64)
+        hi, n_hi, lo_map = U(row[0, 0]), U(row[0, 1]), U(row[0, 2])
+        n_lo, inner, shared = U(row[0, 3]), U(row[0, 4]), row[0, 5] == 1
+        at = U(cliques[c, C_STATIC])
+        if seen[c] == 0:
+            seen[c] = 1
+            for i in range(U(cliques[c, C_SIZE])):
+                static[at + i] = 1.0
+        multiply1(static, at, source, begin, index, hi, n_hi, lo_map, n_lo, inner, shared)
+    logs = 0.0
+    for c in range(n_cliques):
+        if seen[c]:
+            at = U(cliques[c, C_STATIC])
+            size = U(cliques[c, C_SIZE])
+            top = 0.0
+            for i in range(size):
+                top = max(top, static[at + i])
+            if 0.0 < top < 1e-10 or top > 1e10:
+                logs += math.log(top)
+                for i in range(size):
+                    static[at + i] /= top
+    return logs

@@ -1,0 +1,289 @@
+"""Numba: the junction tree of a model's factors, and the order of the variables in its tables.
+
+A clique's table lists the separator to its parent first (in the parent's order), then the other variables, those
+that no child needs innermost; so every message is a sum over contiguous runs.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.tree.clique_forests import junction_forest, maximal_cliques, total_log_size
+from gramgraph._numerics.tree.triangulation import build_adjacency, eliminate
+
+#: Trees with more than exp(40) cells are never laid out.
+MAX_LOG_CELLS = 40.0
+MAX_SEARCH_SECONDS = 0.4
+#: Beyond half a gigabyte, tables of numbers that do not change from case to case are not kept.
+MAX_STATIC_CELLS = 60_000_000
+#: Restarts save a factor of a few hundred at most: beyond this no tree will fit in memory.
+HOPELESS_LOG_CELLS = 32.0
+
+
+@njit(cache=True, nogil=True)
+def layout(clique_ptr, clique_idx, parent, topo, sizes):
+    """Order the variables of each clique: separator first, in the parent's order, then the rest.
+
+    Returns (variables in table order, with the pointers of `clique_ptr`; separator lengths; table sizes; separator
+    sizes; children pointers; children).
+    """
+    n_cliques = parent.shape[0]
+    n = sizes.shape[0]
+    child_ptr = np.zeros(n_cliques + 1, np.int64)
+    for c in range(n_cliques):
+        if parent[c] >= 0:
+            child_ptr[parent[c] + 1] += 1
+    for c in range(n_cliques):
+        child_ptr[c + 1] += child_ptr[c]
+    children = np.empty(child_ptr[n_cliques], np.int64)
+    cursor = child_ptr[:n_cliques].copy()
+    for t in range(n_cliques):  # in topological order, so that the program is the same whatever the numbering
+        c = topo[t]
+        p = parent[c]
+        if p >= 0:
+            children[cursor[p]] = c
+            cursor[p] += 1
+    ordered = np.empty(clique_idx.shape[0], np.int64)
+    n_sep = np.zeros(n_cliques, np.int64)
+    table_size = np.ones(n_cliques, np.int64)
+    sep_size = np.ones(n_cliques, np.int64)
+    mark = np.full(n, -1, np.int64)
+    uses = np.zeros(n, np.int64)
+    for t in range(n_cliques):
+        c = topo[t]
+        lo, hi = clique_ptr[c], clique_ptr[c + 1]
+        for j in range(lo, hi):
+            mark[clique_idx[j]] = c
+            uses[clique_idx[j]] = 0
+        for q in range(child_ptr[c], child_ptr[c + 1]):
+            d = children[q]
+            for j in range(clique_ptr[d], clique_ptr[d + 1]):
+                if mark[clique_idx[j]] == c:
+                    uses[clique_idx[j]] += 1
+        at = lo
+        p = parent[c]
+        if p >= 0:
+            for j in range(clique_ptr[p], clique_ptr[p + 1]):
+                v = ordered[j]
+                if mark[v] == c:
+                    ordered[at] = v
+                    mark[v] = -1
+                    at += 1
+        n_sep[c] = at - lo
+        first = at
+        for j in range(lo, hi):
+            v = clique_idx[j]
+            if mark[v] == c:
+                spot = at
+                while spot > first and (
+                    uses[ordered[spot - 1]] < uses[v]
+                    or (uses[ordered[spot - 1]] == uses[v] and sizes[ordered[spot - 1]] > sizes[v])
+                ):
+                    ordered[spot] = ordered[spot - 1]
+                    spot -= 1
+                ordered[spot] = v
+                at += 1
+        for j in range(lo, hi):
+            table_size[c] *= sizes[ordered[j]]
+            if j - lo < n_sep[c]:
+                sep_size[c] *= sizes[ordered[j]]
+    return ordered, n_sep, table_size, sep_size, child_ptr, children
+
+
+@njit(cache=True, nogil=True)
+def homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n):
+    """The smallest clique that holds each factor's free variables (-1: no free variable, or the factor is not used)."""
+    n_cliques = table_size.shape[0]
+    n_factors = scope_ptr.shape[0] - 1
+    where_ptr = np.zeros(n + 1, np.int64)
+    for j in range(clique_idx.shape[0]):
+        where_ptr[clique_idx[j] + 1] += 1
+    for v in range(n):
+        where_ptr[v + 1] += where_ptr[v]
+    where = np.empty(clique_idx.shape[0], np.int64)
+    cursor = where_ptr[:n].copy()
+    for c in range(n_cliques):
+        for j in range(clique_ptr[c], clique_ptr[c + 1]):
+            v = clique_idx[j]
+            where[cursor[v]] = c
+            cursor[v] += 1
+    home = np.full(n_factors, -1, np.int64)
+    for f in range(n_factors):
+        if use[f] == 0:
+            continue
+        rare = -1
+        free = 0
+        for j in range(scope_ptr[f], scope_ptr[f + 1]):
+            v = scope_idx[j]
+            if keep[v]:
+                free += 1
+                if rare < 0 or where_ptr[v + 1] - where_ptr[v] < where_ptr[rare + 1] - where_ptr[rare]:
+                    rare = v
+        if rare < 0:
+            continue
+        best = -1
+        for q in range(where_ptr[rare], where_ptr[rare + 1]):
+            c = where[q]
+            if best >= 0 and table_size[c] >= table_size[best]:
+                continue
+            inside = 0
+            for j in range(scope_ptr[f], scope_ptr[f + 1]):
+                if keep[scope_idx[j]]:
+                    for i in range(clique_ptr[c], clique_ptr[c + 1]):
+                        if clique_idx[i] == scope_idx[j]:
+                            inside += 1
+                            break
+            if inside == free:
+                best = c
+        home[f] = best
+    return home
+
+
+@njit(cache=True, nogil=True)
+def log_sum(a, b):
+    """log(exp(a) + exp(b)) without overflow; either may be -inf."""
+    if a == -np.inf:
+        return b
+    top = max(a, b)
+    return top + np.log(np.exp(a - top) + np.exp(b - top))
+
+
+@njit(cache=True, nogil=True)
+def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, seconds_per_cell):
+    """The best of three greedy orders and of randomized restarts: (order, clique_ptr, clique_idx, rule, restarted).
+
+    The graph may be what is left of one with `n` nodes: `nodes` says which of them, ascending, and `log_before` is the
+    log of the cells of the cliques that are already made. The number of restarts follows from sizes alone, never from a
+    clock: the same model gives the same tree.
+    """
+    noise = np.zeros(log_sizes.shape[0])
+    order, ptr, idx = eliminate(adjacency, log_sizes, keep, 0, noise)
+    best = log_sum(log_before, total_log_size(ptr, idx, log_sizes))
+    rule = 0
+    for mode in range(1, 3):
+        if best > 2 * HOPELESS_LOG_CELLS:  # no rule makes up for that: the numbers say how far out of reach it is
+            break
+        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, mode, noise)
+        size = log_sum(log_before, total_log_size(other_ptr, other_idx, log_sizes))
+        if size < best - 1e-9:
+            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, mode
+    run = seconds_per_cell * np.exp(min(best, 50.0)) * min(cases, 1000)
+    one_try = 1e-6 * (n + 1) + 3e-10 * n * n
+    tries = 0
+    if best < HOPELESS_LOG_CELLS:
+        tries = int(min(0.2 * run, MAX_SEARCH_SECONDS) / one_try)
+    # rules with amounts of noise, each tried a few times; the two that do best on average get all further tries
+    rules = np.array([0, 0, 1, 1, 2, 2, 2])
+    scales = np.array([0.5, 3.0, 0.7, 3.0, 0.3, 0.7, 1.5])
+    n_ways = rules.shape[0]
+    sum_of = np.zeros(n_ways)
+    restarted = False
+    random = np.uint64(88172645463325252)
+    first = 0
+    second = 1
+    for attempt in range(tries):
+        if attempt < 4 * n_ways:
+            way = attempt % n_ways
+        else:
+            if attempt == 4 * n_ways:
+                by_size = np.argsort(sum_of)
+                first, second = by_size[0], by_size[1]
+            way = second if attempt % 3 == 0 else first
+        at = 0
+        for v in range(n):
+            random ^= random << np.uint64(13)  # xorshift
+            random ^= random >> np.uint64(7)
+            random ^= random << np.uint64(17)
+            if at < nodes.shape[0] and nodes[at] == v:
+                noise[at] = scales[way] * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
+                at += 1
+        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, rules[way], noise)
+        size = log_sum(log_before, total_log_size(other_ptr, other_idx, log_sizes))
+        sum_of[way] += size
+        if size < best - 1e-9:
+            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, rules[way]
+            restarted = True
+    return order, ptr, idx, rule, restarted
+
+
+@njit(cache=True, nogil=True)
+def scopes_in_use(scope_ptr, scope_idx, use, joint_ptr, joint_idx):
+    """The scopes of the factors in use and the sets wanted jointly, in CSR."""
+    in_use_ptr = np.zeros(scope_ptr.shape[0] + joint_ptr.shape[0] - 1, np.int64)
+    in_use_idx = np.empty(scope_idx.shape[0] + joint_idx.shape[0], np.int64)
+    k = 0
+    at = 0
+    for f in range(use.shape[0]):
+        if use[f]:
+            for j in range(scope_ptr[f], scope_ptr[f + 1]):
+                in_use_idx[at] = scope_idx[j]
+                at += 1
+            k += 1
+            in_use_ptr[k] = at
+    for q in range(joint_ptr.shape[0] - 1):
+        for j in range(joint_ptr[q], joint_ptr[q + 1]):
+            in_use_idx[at] = joint_idx[j]
+            at += 1
+        k += 1
+        in_use_ptr[k] = at
+    return in_use_ptr[: k + 1], in_use_idx[:at]
+
+
+@njit(cache=True, nogil=True)
+def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, ptr, idx, rule, restarted):
+    """The junction tree of an elimination order, with the layout of its tables: see `structure`."""
+    n = sizes.shape[0]
+    clique_ptr, clique_idx = maximal_cliques(order, ptr, idx)
+    parent, topo = junction_forest(clique_ptr, clique_idx, n, log_sizes)
+    log_cells = total_log_size(clique_ptr, clique_idx, log_sizes)
+    none = np.zeros(0, np.int64)
+    is_static = np.ones(use.shape[0], np.uint8)
+    for f in range(use.shape[0]):
+        if use[f] == 0:
+            is_static[f] = 0
+        for j in range(scope_ptr[f], scope_ptr[f + 1]):
+            if keep[scope_idx[j]] == 0:
+                is_static[f] = 0
+    mask_offset = np.zeros(masked.shape[0] + 1, np.int64)
+    mask_ptr = np.arange(masked.shape[0] + 1)
+    for m in range(masked.shape[0]):
+        mask_offset[m + 1] = mask_offset[m] + sizes[masked[m]]
+    if log_cells > MAX_LOG_CELLS:
+        return (
+            clique_ptr, clique_idx, parent, topo, log_cells, rule, restarted, none, none, none, none, none, none, none,
+            none, is_static, mask_offset,
+        )  # fmt: skip
+    ordered, n_sep, table_size, sep_size, child_ptr, children = layout(clique_ptr, clique_idx, parent, topo, sizes)
+    home = homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n)
+    counted = np.zeros(table_size.shape[0], np.uint8)
+    static_cells = 0
+    for f in range(use.shape[0]):
+        if is_static[f] and home[f] >= 0 and counted[home[f]] == 0:
+            counted[home[f]] = 1
+            static_cells += table_size[home[f]]
+    if static_cells > MAX_STATIC_CELLS:  # a second copy of the tables would cost more than entering the factors anew
+        is_static[:] = 0
+    every = np.ones(masked.shape[0], np.uint8)
+    mask_home = homes(clique_ptr, clique_idx, table_size, mask_ptr, masked, keep, every, n)
+    return (
+        clique_ptr, clique_idx, parent, topo, log_cells, rule, restarted, ordered, n_sep, table_size, sep_size,
+        child_ptr, children, home, mask_home, is_static, mask_offset,
+    )  # fmt: skip
+
+
+@njit(cache=True, nogil=True)
+def structure(
+    sizes, log_sizes, keep, scope_ptr, scope_idx, use, joint_ptr, joint_idx, masked, cases, seconds_per_cell
+):  # fmt: skip
+    """The junction tree of the factors in use and of the sets wanted jointly, with the layout of its tables.
+
+    A tree too large to be laid out has empty tables (`log_cells` tells).
+    """
+    n = sizes.shape[0]
+    in_use_ptr, in_use_idx = scopes_in_use(scope_ptr, scope_idx, use, joint_ptr, joint_idx)
+    adjacency = build_adjacency(n, in_use_ptr, in_use_idx, keep)
+    order, ptr, idx, rule, restarted = search_order(
+        adjacency, log_sizes, keep, np.arange(n), n, -np.inf, cases, seconds_per_cell
+    )
+    return lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, ptr, idx, rule, restarted)

@@ -1,0 +1,1 @@
+"""What a model says about itself: information, sensitivity, messages one by one."""

@@ -1,0 +1,1 @@
+"""Best assignments: search, cuts, reweighted messages."""

@@ -1,0 +1,1 @@
+"""Exact answers about tables: trees of cliques, elimination, enumeration."""

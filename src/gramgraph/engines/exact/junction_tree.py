@@ -1,0 +1,434 @@
+"""The compiled junction tree: exact answers for one case or a million."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gramgraph._progress import Report
+from gramgraph.answers import Answer
+from gramgraph.compile.cache import forget_large, memory_pool, remember
+from gramgraph.compile.lower import Lowered, lower
+from gramgraph.compile.question import Question
+from gramgraph.compile.range import may_underflow, needs_logs
+from gramgraph.compile.tree import TreePlan, plan_tree
+from gramgraph.engines.exact.factor_tree import FactorTree
+from gramgraph.engines.exact.outputs import Outputs
+from gramgraph.engines.exact.tree_runner import NO_WEIGHTS, TreeRunner
+from gramgraph.exceptions import BudgetError
+from gramgraph.typing import Array, FloatArray, IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["JunctionTree"]
+
+#: Up to this many cells one tree serves every set of observed variables; beyond, observed variables are cut out.
+GENERAL_CELLS = 20_000
+#: Rows with the same observed variables get a tree of their own when there are at least this many of them.
+ROWS_PER_PATTERN = 32
+#: From this size on a tree of its own pays even for a single row.
+LARGE_CELLS = 500_000
+#: What the program of a tree holds for each clique, beside its cells.
+NUMBERS_PER_CLIQUE = 60
+#: Where cliques are smaller than this in the mean, planning a tree takes longer than running a larger one.
+NARROW_CELLS = 100
+#: A table of cases with more patterns than this leaves no trees behind.
+KEPT_PATTERNS = 16
+
+
+class Job(NamedTuple):
+    """Cases that run on one tree."""
+
+    runner: TreeRunner
+    outputs: Outputs
+    rows: Array | None  # which cases; None = all
+    codes: IntArray
+    mask_columns: IntArray
+    weights: FloatArray
+    weight_column: IntArray
+
+
+class Kept:
+    """A tree in the model's cache, with its runner once that was needed."""
+
+    __slots__ = ("plan", "runner")
+
+    def __init__(self, plan: TreePlan) -> None:
+        self.plan = plan
+        self.runner: TreeRunner | None = None
+
+    @property
+    def numbers(self) -> float:
+        """About how many numbers the tree holds, by which the cache bounds what it keeps."""
+        return self.plan.cells + NUMBERS_PER_CLIQUE * self.plan.n_cliques
+
+
+class JunctionTree:
+    """Exact inference by messages on a junction tree, compiled to flat table operations.
+
+    Cost: proportional to the number of table cells (`plan.cells`) per case; memory likewise.
+    """
+
+    name = "junction_tree"
+    exact = True
+
+    def plan(self, model: GraphicalModel, question: Question, *, maximum: bool = False) -> TreePlan:
+        """The tree for the question when all its observed variables are observed in every case."""
+        low = lower(model, maximum=maximum)
+        sliced, masked = _split(low, question, question.observed)
+        outputs = Outputs.of(model, question.targets, question.joints, sliced)
+        return _kept_tree(model, low, outputs, sliced, masked, question.n_cases).plan
+
+    def answer(
+        self,
+        model: GraphicalModel,
+        question: Question,
+        *,
+        memory: float | None = None,
+        n_jobs: int = 1,
+        report: Report | None = None,
+        hidden: frozenset[str] = frozenset(),
+        details: dict[str, Any] | None = None,
+    ) -> Answer:
+        """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
+        low = lower(model)
+        if needs_logs(low, question):
+            try:
+                answer = FactorTree(log_space=True).answer(model, question, memory=memory)
+            except BudgetError:  # the tree without the observed variables may fit, and it notices most of what is lost
+                pass
+            else:
+                answer.engine, answer.hidden = self.name, hidden
+                answer.details = {**answer.details, **(details or {}), "in_logarithms": True}
+                return answer
+        question, constant = _without_constants(low, question)
+        cases = question.n_cases
+        shared = Outputs.of(model, question.targets, question.joints, ()) if question.joints else None
+        out: FloatArray | None = None
+        log_z = np.empty(cases)
+        blocks: dict[int, FloatArray] = {}
+        outputs: Outputs | None = None
+        done = 0
+        for job in _jobs(model, low, question, memory):
+            outputs = job.outputs
+            n = len(job.codes)
+            part, part_z = np.empty((n, outputs.width)), np.empty(n) if job.rows is not None else log_z
+            job.runner.sums(
+                job.codes, job.mask_columns, part, part_z,
+                weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs, report=_after(report, done),
+            )  # fmt: skip
+            done += n
+            rescued = _rescue(model, question, job, part, part_z) if not np.isfinite(part_z).all() else None
+            if shared:
+                seen = {v: job.codes[:, column] for column, v in enumerate(job.runner.plan.sliced)}
+                for number in range(len(outputs.joints)):
+                    table = outputs.joint_table(job.runner.plan, number, part, low.sizes, seen)
+                    table[~np.isfinite(part_z)] = np.nan
+                    if rescued is not None:
+                        names = tuple(model.vars[v].name for v in question.joints[number])
+                        table[rescued[0]] = rescued[1][names].probabilities
+                    if job.rows is None:
+                        blocks[number] = table
+                    else:
+                        blocks.setdefault(number, np.empty((cases, *table.shape[1:])))[job.rows] = table
+            if job.rows is None:
+                out = part
+            else:
+                if out is None:
+                    out = np.empty((cases, outputs.n_marginals))
+                out[job.rows] = part[:, : outputs.n_marginals]
+                log_z[job.rows] = part_z
+        if out is None or outputs is None:  # a table without rows
+            outputs = Outputs.of(model, question.targets, question.joints, ())
+            out = np.empty((0, outputs.width))
+            blocks = {i: np.empty((0, *[low.sizes[v] for v in joint])) for i, joint in enumerate(question.joints)}
+        if constant is not None:
+            log_z += constant
+            for table in (out, *blocks.values()):
+                table[constant == -np.inf] = np.nan
+        return outputs.answer(
+            model, out, log_z, blocks, batched=question.batched, engine=self.name, hidden=hidden, details=details
+        )
+
+    def mpe(
+        self,
+        model: GraphicalModel,
+        question: Question,
+        *,
+        memory: float | None = None,
+        n_jobs: int = 1,
+        report: Report | None = None,
+    ) -> tuple[IntArray, FloatArray]:
+        """The most probable states of all variables, (cases, variables), and log p(states, evidence)."""
+        low = lower(model, maximum=True)
+        if needs_logs(low, question):
+            try:
+                return FactorTree().mpe(model, question, memory=memory)
+            except BudgetError:
+                pass
+        question, constant = _without_constants(low, question)
+        wanted = replace(question, targets=(), joints=())
+        check = may_underflow(low, question)
+        states = np.zeros((question.n_cases, low.n_visible), np.int64)
+        log_p = np.empty(question.n_cases)
+        done = 0
+        for job in _jobs(model, low, wanted, memory, complete=True):
+            found, value = job.runner.best(
+                job.codes, job.mask_columns,
+                weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs, report=_after(report, done),
+            )  # fmt: skip
+            done += len(job.codes)
+            if check and not np.isfinite(value).all():
+                value[_possible(job, np.flatnonzero(np.isneginf(value)))] = np.nan
+            rows = slice(None) if job.rows is None else job.rows
+            states[rows], log_p[rows] = found[:, : low.n_visible], value
+        vague = np.flatnonzero(np.isnan(log_p))
+        if len(vague):
+            states[vague], log_p[vague] = FactorTree().mpe(model, wanted.of_rows(vague), memory=memory)
+        return states, log_p if constant is None else log_p + constant
+
+    def sample(
+        self, model: GraphicalModel, question: Question, n: int, rng: np.random.Generator, memory: float | None = None
+    ) -> tuple[IntArray, float]:
+        """n exact draws of all variables given one case of evidence, (n, variables), and log p(e)."""
+        low = lower(model)
+        if needs_logs(low, question):
+            return FactorTree().sample(model, question, n, rng, memory)
+        job = next(_jobs(model, low, replace(question, targets=(), joints=()), memory, complete=True))
+        states, log_z = job.runner.draw(
+            n, job.codes, job.mask_columns, rng, weights=job.weights, weight_column=job.weight_column
+        )
+        if not np.isfinite(log_z) and may_underflow(low, question):  # lost on the way, or really impossible
+            return FactorTree().sample(model, question, n, rng, memory)
+        return states[:, : low.n_visible], log_z
+
+
+def _after(report: Report | None, before: int) -> Report | None:
+    """The same report, counted from the cases that earlier jobs have done."""
+    return None if report is None else lambda done: report(before + done)
+
+
+def _without_constants(low: Lowered, question: Question) -> tuple[Question, FloatArray | None]:
+    """The question without likelihoods of single-state variables, which no table holds, and their logs, (cases,)."""
+    single = [w for v, w in question.likelihoods if low.sizes[v] == 1]
+    if not single:
+        return question, None
+    with np.errstate(divide="ignore"):
+        constant = sum(np.broadcast_to(np.log(w[..., 0]), question.n_cases) for w in single)
+    kept = tuple((v, w) for v, w in question.likelihoods if low.sizes[v] > 1)
+    return replace(question, likelihoods=kept), np.array(constant)
+
+
+def _split(low: Lowered, question: Question, observed: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """(variables to slice out, variables that carry a likelihood) when `observed` are observed in every case."""
+    weighted = {v for v, _ in question.likelihoods}
+    many = low.sizes
+    sliced = tuple(sorted(v for v in observed if v not in weighted and many[v] > 1))
+    masked = tuple(sorted(v for v in weighted if many[v] > 1))
+    return sliced, masked
+
+
+def _kept_tree(
+    model: GraphicalModel,
+    low: Lowered,
+    outputs: Outputs,
+    sliced: tuple[int, ...],
+    masked: tuple[int, ...],
+    cases: int,
+    *,
+    complete: bool = False,
+    keep: bool = True,
+    memory: float | None = None,
+) -> Kept:
+    """A tree, from the model's cache when the same tables were asked for with the same observed variables.
+
+    Unless the tree must be `complete` (an explanation or a sample wants every variable), barren nodes are left out.
+    With `keep` false a new one is not remembered.
+    """
+    prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
+    key = ("tree", low.form, prune, *outputs.key, sliced, masked, cases >= 100)
+    found: Kept | None = model.plans.get(key)
+    if found is None:
+        if memory is not None:
+            forget_large(model)  # what other questions left behind counts too
+        plan = plan_tree(
+            low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases,
+            memory=memory,
+        )  # fmt: skip
+        found = Kept(plan)
+        if keep:
+            remember(model, key, found, cells=found.numbers)
+    return found
+
+
+def _runner(model: GraphicalModel, kept: Kept, memory: float | None) -> TreeRunner:
+    """The tree's runner, compiled on first use, after a look at the memory it needs."""
+    found = kept.runner
+    if found is None or memory is not None:
+        kept.plan.check_budget(memory)
+    if found is None:
+        found = kept.runner = TreeRunner(kept.plan, memory_pool(model))
+    return found
+
+
+def _general(
+    model: GraphicalModel, low: Lowered, question: Question, memory: float | None
+) -> tuple[TreeRunner, Outputs] | None:
+    """One tree for every set of observed variables, when it is small enough; None otherwise."""
+    key = ("general", low.form, question.targets, question.joints)
+    found = model.plans.get(key)
+    if found is None:
+        if 2 * np.count_nonzero(low.sizes > 1) > GENERAL_CELLS:  # no tree of them has fewer cells
+            return None
+        outputs = Outputs.of(model, question.targets, question.joints, ())
+        masked = tuple([v for v, size in enumerate(low.sizes[: low.n_visible].tolist()) if size > 1])
+        # no case, no search: where a better order would pay, this tree is too large to be used anyway
+        plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns, cases=0, memory=memory)
+        found = (_runner(model, Kept(plan), memory) if plan.cells <= GENERAL_CELLS else None, outputs)
+        remember(model, key, found)
+    runner, outputs = found
+    if runner is None:
+        return None
+    if memory is not None:  # the tree may have been made for a question with more memory
+        runner.plan.check_budget(memory)
+    return runner, outputs
+
+
+def _jobs(
+    model: GraphicalModel, low: Lowered, question: Question, memory: float | None, *, complete: bool = False
+) -> Iterator[Job]:
+    """Group the cases by the tree that serves them best; `complete` trees keep every variable, wanted or not."""
+    cases = question.n_cases
+    if cases == 0:
+        return
+    codes = question.codes
+    if cases == 1 or cases * 4 < ROWS_PER_PATTERN:
+        general = _general(model, low, question, memory)
+        if general is not None:
+            yield _job(*general, question, None)
+            return
+    seen = codes >= 0
+    every = np.asarray(seen.all(axis=0))
+    if (every | ~seen.any(axis=0)).all():
+        yield _sliced_job(model, low, question, every, None, memory, complete)
+        return
+    patterns, member = _patterns(seen)
+    if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question, memory) > LARGE_CELLS:
+        keep = len(patterns) <= KEPT_PATTERNS
+        for number, pattern in enumerate(patterns):
+            rows = np.flatnonzero(member == number)
+            yield _sliced_job(model, low, question, pattern, rows, memory, complete, keep)
+        return
+    yield _sliced_job(model, low, question, every, None, memory, complete)
+
+
+def _patterns(seen: Array) -> tuple[Array, IntArray]:
+    """The distinct rows of a boolean table, and which of them each row is; rows are compared as strings of bits."""
+    bits = np.packbits(seen, axis=1)
+    keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}").reshape(-1)
+    _, first, member = np.unique(keys, return_index=True, return_inverse=True)
+    return seen[first], member.reshape(-1)
+
+
+def _masked_cells(model: GraphicalModel, low: Lowered, question: Question, memory: float | None) -> float:
+    """About how large the tree is from which no observed variable is cut out; 0 where cutting saves little."""
+    outputs = Outputs.of(model, question.targets, question.joints, ())
+    plan = plan_tree(low, wants=outputs.wants, columns=outputs.columns, cases=0, memory=memory)
+    return plan.cells if plan.cells > NARROW_CELLS * plan.n_cliques else 0.0
+
+
+def _sliced_job(
+    model: GraphicalModel,
+    low: Lowered,
+    question: Question,
+    always: Array,
+    rows: Array | None,
+    memory: float | None,
+    complete: bool,
+    keep: bool = True,
+) -> Job:
+    """A job whose `always` columns are cut out of the tree; other observed columns of its rows are masked."""
+    observed = question.observed
+    sliced, masked = _split(low, question, tuple(v for v, on in zip(observed, always.tolist(), strict=True) if on))
+    if rows is None and not always.all():
+        some = np.asarray((question.codes >= 0).any(axis=0))
+        extra = {v for j, v in enumerate(observed) if some[j] and v not in sliced and low.sizes[v] > 1}
+        masked = tuple(sorted(extra.union(masked)))
+    outputs = Outputs.of(model, question.targets, question.joints, sliced)
+    cases = question.n_cases if rows is None else len(rows)
+    tree = _kept_tree(model, low, outputs, sliced, masked, cases, complete=complete, keep=keep, memory=memory)
+    runner = _runner(model, tree, memory)
+    return _job(runner, outputs, question, rows)
+
+
+def _job(runner: TreeRunner, outputs: Outputs, question: Question, rows: Array | None) -> Job:
+    """Put the codes in the order of the plan: sliced variables first, then masked ones."""
+    plan = runner.plan
+    at = {v: j for j, v in enumerate(question.observed)}
+    codes = question.codes if rows is None else question.codes[rows]
+    order = [at[v] for v in plan.sliced]
+    slots = [v for v in plan.masked if v in at]
+    mask_columns = runner.no_weights.copy()
+    if slots:
+        slot_of = plan.slot_of
+        for j, v in enumerate(slots):
+            mask_columns[slot_of[v]] = len(order) + j
+        order = order + [at[v] for v in slots]
+    if order != list(range(codes.shape[1])) or not order:
+        codes = codes[:, order] if order else np.zeros((len(codes), 1), np.int64)
+    weights, weight_column = NO_WEIGHTS, runner.no_weights
+    if question.likelihoods:
+        weights, weight_column = _weights(plan, question, rows, len(codes))
+    return Job(runner, outputs, rows, np.ascontiguousarray(codes), mask_columns, weights, weight_column)
+
+
+def _weights(plan: TreePlan, question: Question, rows: Array | None, cases: int) -> tuple[FloatArray, IntArray]:
+    column = np.full(len(plan.masked), -1, np.int64)
+    parts: list[FloatArray] = []
+    at = 0
+    per_case = any(w.ndim == 2 for _, w in question.likelihoods)
+    for v, w in question.likelihoods:
+        if v not in plan.slot_of:  # a variable with one state: its weight is a constant
+            continue
+        column[plan.slot_of[v]] = at
+        at += w.shape[-1]
+        if w.ndim == 2 and rows is not None:
+            w = w[rows]
+        parts.append(np.broadcast_to(w, (cases, w.shape[-1])) if per_case else w.reshape(1, -1))
+    weights = np.ascontiguousarray(np.concatenate(parts, axis=1)) if parts else NO_WEIGHTS
+    return weights, column
+
+
+def _possible(job: Job, lost: IntArray) -> IntArray:
+    """Those of the `lost` cases of a job, whose sums or maxima are zero, that the zeros of the tables allow."""
+    _, value = job.runner.best(
+        np.ascontiguousarray(job.codes[lost]),
+        job.mask_columns,
+        weights=job.weights[lost] if job.weights.shape[0] > 1 else job.weights,
+        weight_column=job.weight_column,
+        support_only=True,
+    )
+    return lost[np.isfinite(value)]
+
+
+def _rescue(
+    model: GraphicalModel, question: Question, job: Job, out: FloatArray, log_z: FloatArray
+) -> tuple[IntArray, Answer] | None:
+    """Cases whose sums came out as zero: really impossible (NaN), or out of the range of doubles (again, in logs)."""
+    lost = np.flatnonzero(np.isneginf(log_z))
+    vague = np.flatnonzero(np.isnan(log_z))
+    out[lost] = np.nan
+    possible = np.sort(np.concatenate([vague, _possible(job, lost)]))
+    if not len(possible):
+        return None
+    rows = possible if job.rows is None else job.rows[possible]
+    part = replace(question.of_rows(rows), batched=True)
+    answer = FactorTree(log_space=True).answer(model, part)
+    log_z[possible] = answer.log_evidence
+    for name, (_, start, stop) in job.outputs.marginals.items():
+        out[possible, start:stop] = answer[name].probabilities
+    return possible, answer

@@ -1,0 +1,238 @@
+"""A compiled tree with its buffers: numbers in, numbers out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from gramgraph._progress import Report
+from gramgraph.compile.cache import MemoryPool
+from gramgraph.compile.tree import P_WORK, TreePlan
+from gramgraph.typing import FloatArray, IntArray
+
+__all__ = ["TreeRunner"]
+
+#: Eight cases side by side while the tables that work together stay in the processor's cache: measured, up to this
+#: many cells a clique on average, and in all. Beyond, one at a time is quicker.
+LANE_CELLS = 20_000
+LANE_CELLS_IN_ALL = 4_000_000
+#: And while their buffers stay below this many numbers a case: eight times 40 MB.
+LANE_NUMBERS = 5_000_000
+#: Buffers up to this many numbers stay with their tree; larger ones go back to the model's pool.
+OWN_MEMORY = 1 << 17
+NO_WEIGHTS = np.zeros((1, 1))
+#: From this many cases on it pays to look for equal ones, which share one answer.
+LOOK_FOR_EQUAL = 16
+
+
+class TreeRunner:
+    """Runs one plan on any number of cases, from any number of threads."""
+
+    __slots__ = ("_own", "_pool", "memory_size", "no_weights", "plan", "program")
+
+    def __init__(self, plan: TreePlan, pool: MemoryPool) -> None:
+        self.plan = plan
+        self._pool = pool
+        self.program = plan.program
+        self._own: dict[int, list[FloatArray]] = {1: [], 8: []}
+        self.memory_size = sum(self.program.section(P_WORK).tolist())
+        self.no_weights = np.full(len(plan.masked), -1, np.int64)
+
+    def lanes_for(self, cases: int) -> int:
+        """How many cases to run side by side."""
+        plan = self.plan
+        small = plan.cells <= min(LANE_CELLS * max(plan.n_cliques, 1), LANE_CELLS_IN_ALL)
+        small = small and self.memory_size <= LANE_NUMBERS
+        return 8 if cases >= 4 and small else 1
+
+    def borrow(self, lanes: int) -> FloatArray:
+        """Memory for the runner's buffers."""
+        size = self.memory_size * lanes
+        if size > OWN_MEMORY:
+            return self._pool.borrow(size)
+        try:
+            return self._own[lanes].pop()
+        except IndexError:
+            return np.empty(size)
+
+    def give_back(self, lanes: int, memory: FloatArray) -> None:
+        """Return borrowed memory."""
+        if self.memory_size * lanes > OWN_MEMORY:
+            self._pool.give_back(memory)
+        elif len(self._own[lanes]) < 8:
+            self._own[lanes].append(memory)
+
+    def sums(
+        self,
+        codes: IntArray,  # (cases, columns): sliced variables first, in the plan's order
+        mask_columns: IntArray,  # (masked,) column of each masked variable, or -1
+        out: FloatArray,  # (cases, output columns)
+        log_z: FloatArray,  # (cases,)
+        *,
+        weights: FloatArray = NO_WEIGHTS,
+        weight_column: IntArray | None = None,
+        n_jobs: int = 1,
+        report: Report | None = None,
+    ) -> None:
+        """Marginals and log p(e) of every case; equal cases are answered once."""
+        from gramgraph._numerics.tree.runner import sums
+
+        equal = _equal_cases(codes, weights)
+        if equal is not None:
+            first, kind = equal
+            each, each_z = np.empty((len(first), out.shape[1])), np.empty(len(first))
+            self.sums(
+                codes[first], mask_columns, each, each_z,
+                weights=weights, weight_column=weight_column, n_jobs=n_jobs, report=_stretched(report, first, kind),
+            )  # fmt: skip
+            np.take(each, kind, axis=0, out=out)
+            np.take(each_z, kind, out=log_z)
+            return
+        lanes = self.lanes_for(len(codes))
+        columns = self.no_weights if weight_column is None else weight_column
+        p, values = self.program, self.plan.lowered.values
+
+        def block(first: int, stop: int) -> None:
+            memory = self.borrow(lanes)
+            sums(
+                lanes, first, stop, p.ints, p.static, values, codes, mask_columns, columns, weights, p.log_scale,
+                memory, out, log_z,
+            )  # fmt: skip
+            self.give_back(lanes, memory)
+
+        _in_blocks(block, len(codes), lanes, n_jobs, report)
+
+    def best(
+        self,
+        codes: IntArray,
+        mask_columns: IntArray,
+        *,
+        weights: FloatArray = NO_WEIGHTS,
+        weight_column: IntArray | None = None,
+        support_only: bool = False,
+        n_jobs: int = 1,
+        report: Report | None = None,
+    ) -> tuple[IntArray, FloatArray]:
+        """Most probable states (cases, variables) and the logarithm of their value.
+
+        With `support_only` every positive number counts as one: the value is then 0 where the evidence is possible
+        and -inf where it is not, whatever the size of the numbers.
+        """
+        from gramgraph._numerics.tree.runner import best
+
+        equal = _equal_cases(codes, weights)
+        if equal is not None:
+            first, kind = equal
+            each, value = self.best(
+                codes[first], mask_columns, weights=weights, weight_column=weight_column, support_only=support_only,
+                n_jobs=n_jobs, report=_stretched(report, first, kind),
+            )  # fmt: skip
+            return each[kind], value[kind]
+        p, low = self.program, self.plan.lowered
+        static, values, log_scale = p.static, low.values, p.log_scale
+        if support_only:
+            static, values = self._support()
+            log_scale = 0.0 if np.isfinite(log_scale) else log_scale
+            weights = (weights > 0).astype(np.float64)
+        lanes = self.lanes_for(len(codes))
+        columns = self.no_weights if weight_column is None else weight_column
+        states = np.zeros((len(codes), len(low.sizes)), np.int64)
+        log_z = np.empty(len(codes))
+
+        def block(first: int, stop: int) -> None:
+            memory = self.borrow(lanes)
+            best(
+                lanes, first, stop, p.ints, static, values, codes, mask_columns, columns, weights, log_scale, memory,
+                states, log_z,
+            )  # fmt: skip
+            self.give_back(lanes, memory)
+
+        _in_blocks(block, len(codes), lanes, n_jobs, report)
+        for column, v in enumerate(self.plan.sliced):
+            states[:, v] = codes[:, column]
+        return states, log_z
+
+    def _support(self) -> tuple[FloatArray, FloatArray]:
+        """The tables with every positive number replaced by one."""
+        from gramgraph._numerics.tree.runner import fill_static
+
+        low, p, tree = self.plan.lowered, self.program, self.plan.tree
+        values = (low.values > 0).astype(np.float64)
+        static = np.empty_like(p.static)
+        fill_static(
+            static, p.ints, tree.home, tree.is_static, low.scope_ptr, low.scope_idx, low.value_ptr, values
+        )  # fmt: skip
+        return static, values
+
+    def draw(
+        self,
+        n: int,
+        codes: IntArray,
+        mask_columns: IntArray,
+        rng: np.random.Generator,
+        *,
+        weights: FloatArray = NO_WEIGHTS,
+        weight_column: IntArray | None = None,
+    ) -> tuple[IntArray, float]:
+        """n exact samples (n, variables) given one case of evidence, and log p(e)."""
+        from gramgraph._numerics.tree.runner import draw
+
+        p, low = self.program, self.plan.lowered
+        columns = self.no_weights if weight_column is None else weight_column
+        log_z = np.empty(1)
+        states = np.zeros((n, len(low.sizes)), np.int64)
+        uniforms = rng.random((self.plan.n_cliques, n))
+        memory = self.borrow(1)
+        draw(
+            n, p.ints, p.static, low.values, codes, mask_columns, columns, weights, p.log_scale, memory, uniforms,
+            states, log_z,
+        )  # fmt: skip
+        self.give_back(1, memory)
+        for column, v in enumerate(self.plan.sliced):
+            states[:, v] = codes[0, column]
+        return states, float(log_z[0])
+
+
+def _equal_cases(codes: IntArray, weights: FloatArray) -> tuple[IntArray, IntArray] | None:
+    """(first case of each kind, the kind of every case) when at least half of the cases repeat others."""
+    if len(codes) < LOOK_FOR_EQUAL or len(weights) > 1:
+        return None
+    from gramgraph._numerics.counts.rows import distinct_rows
+
+    first, kind = distinct_rows(codes)
+    return (first, kind) if 2 * len(first) <= len(codes) else None
+
+
+def _stretched(report: Report | None, first: IntArray, kind: IntArray) -> Report | None:
+    """A report of distinct cases, told as a share of all of them."""
+    return None if report is None else lambda done: report(done * len(kind) // len(first))
+
+
+def _in_blocks(
+    block: Callable[[int, int], None], cases: int, lanes: int, n_jobs: int, report: Report | None = None
+) -> None:
+    """Call block(first, stop) over all cases, in one thread or in several; the numbers do not depend on it."""
+    jobs = (os.cpu_count() or 1) if n_jobs < 0 else n_jobs
+    parts = max(jobs, 100 if report else 1)
+    step = -(-cases // (parts * lanes)) * lanes
+    if step >= cases:
+        block(0, cases)
+        if report:
+            report(cases)
+        return
+    starts = range(0, cases, step)
+    if jobs == 1:
+        for at in starts:
+            block(at, min(at + step, cases))
+            if report:
+                report(min(at + step, cases))
+        return
+    with ThreadPoolExecutor(jobs) as pool:
+        waiting = [pool.submit(block, at, min(at + step, cases)) for at in starts]
+        for number, future in enumerate(waiting, start=1):
+            future.result()
+            if report:
+                report(min(number * step, cases))

@@ -1,0 +1,1 @@
+"""Linear-Gaussian models: dense, sparse, tree, messages."""

@@ -1,0 +1,1 @@
+"""Tables and real variables together."""

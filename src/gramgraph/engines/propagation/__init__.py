@@ -1,0 +1,1 @@
+"""Messages and variational bounds: approximate answers about tables."""

@@ -1,0 +1,1 @@
+"""Draws: weights, chains, tempering."""
