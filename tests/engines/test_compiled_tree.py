@@ -10,7 +10,7 @@ import pytest
 import gramgraph as gg
 from gramgraph.compile import tree as compiled_tree
 from gramgraph.conditionals import NoisyOr, Table
-from gramgraph.engines.exact.one_case import junction_tree, tree_runner
+from gramgraph.engines.exact import junction_tree, tree_runner
 from gramgraph.variables import binary, discrete
 
 

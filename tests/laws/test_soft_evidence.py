@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import gramgraph as gg
+from gramgraph.engines.exact import jeffrey
 from gramgraph.engines.exact.margins import MarginConflict, fit_margins
-from gramgraph.engines.exact.one_case import jeffrey
 from gramgraph.testing import random_bayesian_network
 
 LOCKED = gg.BayesianNetwork("a -> b", cpds={"a": [0.5, 0.5], "b": [[1, 0], [0, 1]]})
