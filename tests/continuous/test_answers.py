@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import norm
 
 import gramgraph as gg
-from gramgraph.real_answers import MixtureBelief, SampledBelief
+from gramgraph.answers import MixtureBelief, SampledBelief
 from gramgraph.variables import real
 
 

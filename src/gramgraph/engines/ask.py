@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.answers import Answer, Assignment, unsettled
+from gramgraph.answers import Answer, Assignment
+from gramgraph.answers.answer import unsettled
 from gramgraph.compile.budget import check_jobs
 from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question

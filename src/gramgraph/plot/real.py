@@ -7,10 +7,9 @@ from typing import Any
 import numpy as np
 
 from gramgraph._show import joined, shorten
-from gramgraph.answers import Belief
+from gramgraph.answers import Belief, MixtureBelief, RealAnswer, RealBelief, SampledBelief
 from gramgraph.exceptions import VariableError
 from gramgraph.plot.pictures import _axes, _plain, plot_beliefs
-from gramgraph.real_answers import MixtureBelief, RealAnswer, RealBelief, SampledBelief
 from gramgraph.typing import FloatArray
 
 __all__ = ["plot_answer", "plot_density"]

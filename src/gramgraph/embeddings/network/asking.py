@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Belief
+from gramgraph.answers import Belief, RealAnswer
 from gramgraph.embeddings.network.axes import LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.beliefs import LineBelief, StateBelief
@@ -16,7 +16,6 @@ from gramgraph.embeddings.network.joint import JointBelief, joint_masses, likeli
 from gramgraph.embeddings.network.messages import propagate, upward
 from gramgraph.embeddings.network.points import PointAxis, PointBelief
 from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, ModelError, OptionError, listing
-from gramgraph.real_answers import RealAnswer
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:

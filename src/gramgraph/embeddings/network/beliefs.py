@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.answers import Belief
+from gramgraph.answers import Belief, RealBelief
 from gramgraph.embeddings.network.axes import LineAxis
 from gramgraph.exceptions import OptionError, VariableError
-from gramgraph.real_beliefs import RealBelief
 from gramgraph.typing import Array, FloatArray, RandomState
 from gramgraph.variables import Var
 

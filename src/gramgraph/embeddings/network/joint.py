@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.answers import RealBelief
 from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.messages import Branches, branches_of, propagate
 from gramgraph.exceptions import BudgetError, OptionError, StateError, VariableError, listing
-from gramgraph.real_beliefs import RealBelief
 from gramgraph.typing import Array, FloatArray, RandomState
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.answers import Assignment, Belief
+from gramgraph.answers import Assignment, Belief, MixtureBelief, RealAnswer
 from gramgraph.compile.budget import check_jobs
 from gramgraph.conditionals.continuous import log_density
 from gramgraph.engines.continuous.case_loop import Work
@@ -26,7 +26,6 @@ from gramgraph.engines.gaussian.lower import (
 )
 from gramgraph.engines.gaussian.posterior import IllConditioned
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, OptionError, VariableError, listing
-from gramgraph.real_answers import MixtureBelief, RealAnswer
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 from gramgraph.variables import Var
 

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Key
+from gramgraph.answers import Key, MixtureBelief, RealAnswer
 from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
 from gramgraph.engines.gaussian.posterior import Posterior
-from gramgraph.real_answers import MixtureBelief, RealAnswer
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

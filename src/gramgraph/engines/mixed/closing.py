@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.answers import Belief, Key
+from gramgraph.answers import Belief, Key, MixtureBelief, RealAnswer
 from gramgraph.conditionals import (
     Conditional,
     ConditionalLinearGaussian,
@@ -19,7 +19,6 @@ from gramgraph.conditionals import (
 )
 from gramgraph.engines.continuous.case_loop import ONE_BY_ONE
 from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
-from gramgraph.real_answers import MixtureBelief, RealAnswer
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 

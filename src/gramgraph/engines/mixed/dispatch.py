@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Belief, Key
+from gramgraph.answers import Belief, Key, MixtureBelief, RealAnswer
 from gramgraph.engines.continuous.door import Group, RealQuestion
 from gramgraph.engines.continuous.registry import get_engine
 from gramgraph.engines.gaussian.posterior import IllConditioned
 from gramgraph.exceptions import BudgetError, ModelError
-from gramgraph.real_answers import MixtureBelief, RealAnswer
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 

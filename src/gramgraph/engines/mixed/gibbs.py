@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Key
+from gramgraph.answers import Key, RealAnswer
 from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
 from gramgraph.engines.mixed.blankets import PrecisionStep, States, steps_of
 from gramgraph.engines.mixed.weighting import CaseByCase, LikelihoodWeighting, known_values
 from gramgraph.engines.sampling.chains import HIGH_R_HAT, MixingWarning
 from gramgraph.exceptions import OptionError
-from gramgraph.real_answers import RealAnswer
 from gramgraph.typing import Array, FloatArray, RandomState
 from gramgraph.variables import Var
 

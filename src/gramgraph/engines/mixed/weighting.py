@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Belief, Key
+from gramgraph.answers import Belief, Key, MixtureBelief, RealAnswer, SampledBelief
 from gramgraph.conditionals.continuous import draw, log_density
 from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.graphs import Digraph, topological_order
-from gramgraph.real_answers import MixtureBelief, RealAnswer, SampledBelief
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 from gramgraph.variables import Var
 

@@ -10,14 +10,14 @@ from gramgraph import _show
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
-    from gramgraph.real_beliefs import MixtureBelief
+    from gramgraph.answers.mixture import MixtureBelief
 
-__all__ = ["Cell", "cell_frame", "cell_text", "cells_of", "is_mixed"]
+__all__ = ["configuration_frame", "configuration_text", "configurations_of", "is_mixed"]
 
 SHOWN = 20
 
 
-class Cell(NamedTuple):
+class Configuration(NamedTuple):
     """One configuration: its states, its probability, mean and standard deviation of the real components there."""
 
     states: tuple[str, ...]
@@ -31,7 +31,7 @@ def is_mixed(belief: Any) -> bool:
     return getattr(belief, "codes", None) is not None and any(var.is_discrete for var in belief.scope)
 
 
-def cells_of(belief: MixtureBelief, case: int = 0) -> list[Cell]:
+def configurations_of(belief: MixtureBelief, case: int = 0) -> list[Configuration]:
     """The configurations of one case, in the order of the states; those without probability are left out."""
     labelled = [var for var in belief.scope if var.is_discrete]
     w, m, S = belief._case(case)
@@ -46,16 +46,16 @@ def cells_of(belief: MixtureBelief, case: int = 0) -> list[Cell]:
         mean = share @ m[own]
         spread = np.diagonal(S[own], axis1=1, axis2=2) + (m[own] - mean) ** 2
         states = tuple(var.states[int(i)] for var, i in zip(labelled, at, strict=True))
-        out.append(Cell(states, p, mean, np.sqrt(np.maximum(share @ spread, 0.0))))
+        out.append(Configuration(states, p, mean, np.sqrt(np.maximum(share @ spread, 0.0))))
     return out
 
 
-def cell_text(belief: MixtureBelief) -> str:
+def configuration_text(belief: MixtureBelief) -> str:
     """A table: states, probability, mean and standard deviation of every component."""
     names = [var.name for var in belief.scope if var.is_discrete]
     parts = belief._components()
     header = [*names, "p", *(title for part in parts for title in (f"{part} mean", "sd"))]
-    found = cells_of(belief)
+    found = configurations_of(belief)
     rows = []
     for cell in found[:SHOWN]:
         numbers = [f"{x:.6g}" if j == 0 else f"{x:.4g}" for pair in zip(cell.mean, cell.sd, strict=True)
@@ -66,13 +66,13 @@ def cell_text(belief: MixtureBelief) -> str:
     return f"{text}\n… and {more} more" if more else text
 
 
-def cell_frame(belief: MixtureBelief) -> Any:
+def configuration_frame(belief: MixtureBelief) -> Any:
     """A DataFrame with a row for every configuration and component: variable, state, probability, mean, sd."""
     import pandas as pd
 
     rows = [
         (name, _show.joined(cell.states), cell.probability, cell.mean[j], cell.sd[j])
-        for cell in cells_of(belief)
+        for cell in configurations_of(belief)
         for j, name in enumerate(belief._components())
     ]
     return pd.DataFrame(rows, columns=["variable", "state", "probability", "mean", "sd"])

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from gramgraph import _show
-from gramgraph._cells import is_mixed
-from gramgraph.answers import Answer, Belief, Key, unsettled
+from gramgraph.answers.answer import Answer, Key, unsettled
+from gramgraph.answers.belief import Belief
+from gramgraph.answers.configurations import is_mixed
+from gramgraph.answers.real_belief import RealBelief
 from gramgraph.exceptions import VariableError, did_you_mean, listing
-from gramgraph.real_beliefs import MixtureBelief, RealBelief, SampledBelief
 from gramgraph.typing import FloatArray
 
-__all__ = ["MixtureBelief", "RealAnswer", "RealBelief", "SampledBelief"]
+__all__ = ["RealAnswer"]
 
 #: Names of components, means (cases, components), variances (cases or 1, components).
 Table = tuple[Any, FloatArray, FloatArray]

@@ -1,0 +1,164 @@
+"""Answers: frozen results that say how they were found and show themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gramgraph import _show
+from gramgraph.answers.belief import Belief
+from gramgraph.exceptions import VariableError, did_you_mean, listing
+from gramgraph.typing import FloatArray
+from gramgraph.variables import Var
+
+__all__ = ["Answer", "Key", "unsettled"]
+
+Key = str | tuple[str, ...]
+#: Targets whose standard errors are looked through for the title.
+MANY_TARGETS = 2000
+
+
+class Answer(Mapping[Key, Belief]):
+    """The beliefs that a query asked for, with `log_evidence`, `exact`, `engine`.
+
+    A mapping from what was asked for (a name, or a tuple of names for a joint) to its `Belief`.
+
+    >>> import gramgraph as gg
+    >>> answer = gg.datasets.asia().query(["lung", "bronc"], {"smoke": "yes"})
+    >>> list(answer), answer.exact, answer.engine, round(answer.log_evidence, 4)
+    (['lung', 'bronc'], True, 'enumeration', -0.6931)
+    >>> print(answer.to_frame())
+      variable state  probability
+    0     lung    no          0.9
+    1     lung   yes          0.1
+    2    bronc    no          0.4
+    3    bronc   yes          0.6
+    """
+
+    __slots__ = (
+        "_columns",
+        "_joints",
+        "_marginals",
+        "batched",
+        "details",
+        "engine",
+        "exact",
+        "hidden",
+        "log_evidence",
+    )
+
+    def __init__(
+        self,
+        columns: Mapping[str, tuple[Var, int, int]],  # name → (variable, first column, last column + 1)
+        marginals: FloatArray,  # (columns,) or (cases, columns)
+        log_evidence: float | FloatArray,
+        *,
+        engine: str,
+        exact: bool = True,
+        joints: Mapping[tuple[str, ...], Belief] | None = None,
+        details: Mapping[str, Any] | None = None,
+        hidden: frozenset[str] = frozenset(),  # observed variables: they can be asked for, but are not listed
+    ) -> None:
+        self._columns = columns
+        self._marginals = marginals
+        self._joints = joints
+        self.batched = marginals.ndim == 2
+        self.log_evidence = log_evidence
+        self.engine = engine
+        self.exact = exact
+        self.details = details or {}
+        self.hidden = hidden
+
+    def __getitem__(self, key: Key) -> Belief:
+        if isinstance(key, list):
+            key = tuple(key)
+        column = self._columns.get(key)  # type: ignore[arg-type]
+        if column is not None:
+            var, start, stop = column
+            if self.batched:
+                return Belief((var,), self._marginals[:, start:stop], batched=True, index=self.details.get("index"))
+            return Belief((var,), self._marginals[start:stop])
+        if self._joints and key in self._joints:
+            return self._joints[key]  # type: ignore[index]
+        names = [k for k in self if isinstance(k, str)]
+        asked = listing(map(repr, self)) or "none"
+        raise VariableError(f"{key!r} was not asked for. Answers: {asked}.{did_you_mean(key, names)}")
+
+    def __iter__(self) -> Iterator[Key]:
+        for name in self._columns:
+            if name not in self.hidden:
+                yield name
+        yield from self._joints or ()
+
+    def __len__(self) -> int:
+        return len(self._columns) - len(self.hidden) + len(self._joints or ())
+
+    def to_frame(self) -> Any:
+        """A DataFrame: columns variable, state, probability; for a table of cases one row a case.
+
+        The columns of a table of cases are pairs (variable, state). A joint and its states read `A, B`.
+        """
+        import pandas as pd
+
+        beliefs = [self[key] for key in self]
+        names = [_show.joined(key) for key in self for _ in self[key]._labels()]
+        states = [_show.joined(label) for belief in beliefs for label in belief._labels()]
+        if not self.batched:
+            values = np.concatenate([np.zeros(0), *(belief.probabilities.ravel() for belief in beliefs)])
+            return pd.DataFrame({"variable": names, "state": states, "probability": values})
+        n_cases = len(self._marginals)
+        columns = pd.MultiIndex.from_arrays([names, states], names=["variable", "state"])
+        parts = [belief.probabilities.reshape(n_cases, len(belief._labels())) for belief in beliefs]
+        table = np.concatenate([np.zeros((n_cases, 0)), *parts], axis=1)
+        return pd.DataFrame(table, columns=columns, index=self.details.get("index"))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Bars of every belief; the axes are returned."""
+        from gramgraph.plot import plot_beliefs
+
+        return plot_beliefs(self, ax=ax)
+
+    def _title(self) -> str:
+        how = f"{self.engine}, {'exact' if self.exact else 'approximate'}{unsettled(self)}"
+        if self.batched:
+            return f"{len(self._marginals)} cases, {len(self)} beliefs each ({how})"
+        log_p, trust = float(self.log_evidence), _trust(self)
+        if trust and np.isnan(log_p):  # chains do not estimate it
+            return f"{how}: {trust}"
+        told = f"log p(evidence) = {0.0 if abs(log_p) < 1e-12 else log_p:.6g} ({how})"
+        return f"{told}: {trust}" if trust else told
+
+    def __repr__(self) -> str:
+        if self.batched:
+            shown = [_show.shorten(_show.joined(key), 24) for _, key in zip(range(8), self, strict=False)]
+            more = f", … {len(self) - len(shown)} more" if len(self) > len(shown) else ""
+            hint = "ans[name].probabilities has one row a case; ans.to_frame() shows them"
+            return f"{self._title()}: {', '.join(shown)}{more}\n{hint}"
+        return f"{self._title()}\n{_show.text_beliefs((self[key]._rows() for key in self), total=len(self))}"
+
+    def _repr_html_(self) -> str:
+        if self.batched:
+            return str(self.to_frame()._repr_html_())
+        return _show.html_beliefs((self[key]._rows() for key in self), caption=self._title(), total=len(self))
+
+
+def unsettled(answer: Answer) -> str:
+    """That messages or a fit did not come to rest, in words; nothing where they did, or where there are none."""
+    settled = answer.details.get("converged")
+    if settled is None or np.all(settled):
+        return ""
+    return f", NOT converged in {int(np.sum(~np.asarray(settled)))} cases" if answer.batched else ", NOT converged"
+
+
+def _trust(answer: Answer) -> str:
+    """How far a sampled answer can be trusted, in words; nothing for other answers."""
+    errors = answer.details.get("standard_error")
+    if not isinstance(errors, Mapping) or not 0 < len(errors) <= MANY_TARGETS:
+        return ""
+    worst = max(float(np.max(error, initial=0.0)) for error in errors.values())
+    if not np.isfinite(worst):
+        return ""
+    r_hat = answer.details.get("max_r_hat")
+    return f"standard errors up to {worst:.2g}" + ("" if r_hat is None else f", R-hat up to {r_hat:.3g}")

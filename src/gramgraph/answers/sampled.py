@@ -1,0 +1,104 @@
+"""Beliefs from weighted draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gramgraph.answers._gaussians import log_mixture
+from gramgraph.answers.real_belief import RealBelief
+from gramgraph.typing import FloatArray, RandomState
+from gramgraph.variables import Var
+
+__all__ = ["SampledBelief"]
+
+
+class SampledBelief(RealBelief):
+    """Weighted draws: p(x) ≈ Σ_i w_i δ(x − x_i). Every number carries a Monte Carlo error (`standard_error`).
+
+    >>> from gramgraph.variables import real
+    >>> belief = SampledBelief((real("x"),), np.array([[1.0], [3.0]]), np.array([0.5, 0.5]))
+    >>> belief.mean(), belief.var()
+    (2.0, 1.0)
+    """
+
+    def __init__(
+        self,
+        scope: tuple[Var, ...],
+        values: FloatArray,  # (n, d)
+        weights: FloatArray,  # (n,), summing to one
+        *,
+        diagnostics: Mapping[str, Any] | None = None,
+        error: FloatArray | None = None,  # (d,) of the mean, where the draws are not independent
+    ) -> None:
+        self.scope, self.values, self.weights = scope, values, weights
+        self.batched = False
+        self._error = error
+        self.diagnostics = diagnostics or {}
+
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        mean = self.weights @ self.values
+        off = self.values - mean
+        return mean[None], (off.T @ (self.weights[:, None] * off))[None]
+
+    def standard_error(self) -> Any:
+        """Standard error of the mean, √Σ w_i² (x_i − mean)²; of chains, from the means of the chains."""
+        if self._error is not None:
+            return self._shaped(np.atleast_1d(self._error)[None])
+        off = self.values - self.weights @ self.values
+        return self._shaped(np.sqrt(((self.weights[:, None] * off) ** 2).sum(axis=0))[None])
+
+    def cdf(self, x: Any) -> Any:
+        """Weight of the draws at or below x."""
+        self._need_scalar("a distribution function")
+        at = np.asarray(x, dtype=np.float64)
+        order = np.argsort(self.values[:, 0], kind="stable")
+        total = np.concatenate([[0.0], np.cumsum(self.weights[order])])
+        found = total[np.searchsorted(self.values[order, 0], at, side="right")]
+        return float(found) if at.ndim == 0 else found
+
+    def quantile(self, q: Any) -> Any:
+        """The smallest draw at or below which a share q lies."""
+        self._need_scalar("a quantile")
+        share = np.asarray(q, dtype=np.float64)
+        order = np.argsort(self.values[:, 0], kind="stable")
+        at = np.searchsorted(np.cumsum(self.weights[order]), share * (1 - 1e-15), side="left")
+        found = self.values[order, 0][np.minimum(at, len(order) - 1)]
+        return float(found) if share.ndim == 0 else found
+
+    def density(self, x: Any) -> Any:
+        """A Gaussian kernel estimate (Scott's bandwidth on the effective number of draws)."""
+        d = self.values.shape[1]
+        at = np.asarray(x, dtype=np.float64)
+        points = at.reshape(-1, d)
+        n_eff = 1.0 / float((self.weights**2).sum())
+        S = self._moments()[1][0] * n_eff ** (-2.0 / (d + 4)) + 1e-300 * np.eye(d)
+        keep = self.weights > 0
+        logs = log_mixture(points, self.weights[keep], self.values[keep], np.broadcast_to(S, (keep.sum(), d, d)))
+        shape = at.shape if self._scalar else at.shape[:-1]
+        return float(np.exp(logs[0])) if shape == () else np.exp(logs).reshape(shape)
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
+        """Draws of the draws, by their weights."""
+        rng = np.random.default_rng(random_state)
+        found = self.values[rng.choice(len(self.weights), size=n, p=self.weights)]
+        return found[:, 0] if self._scalar else found
+
+    def expect(self, f: Callable[[FloatArray], Any]) -> Any:
+        """Σ w_i f(x_i)."""
+        values = self.values[:, 0] if self._scalar else self.values
+        return float(self.weights @ np.asarray(f(values), dtype=np.float64))
+
+    def mode(self) -> Any:
+        """The draw at which the density estimate is largest; of many draws, some thousand speak for all."""
+        values, weights = self.values, self.weights
+        if len(weights) > 4000 and np.isfinite(weights).all():
+            at = np.searchsorted(np.cumsum(weights), (np.arange(4000) + 0.5) / 4000)
+            values, weights = values[np.minimum(at, len(weights) - 1)], np.full(4000, 1 / 4000)
+        few = np.argsort(-weights, kind="stable")[:: max(1, len(weights) // 800)]
+        points = values[few]
+        thin = SampledBelief(self.scope, values, weights)
+        best = points[int(np.argmax(thin.density(points[:, 0] if self._scalar else points)))]
+        return self._shaped(best[None])
