@@ -54,8 +54,9 @@ lint: $(VENV)/.stamp-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Two workers, one thread each: the tests are many and small.
-PYTEST = env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2
+# Two workers, one thread each: the tests are many and small. A worker gets whole files, as the tests of a file need the
+# same compiled loops: with an empty cache they would otherwise be compiled by both.
+PYTEST = env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test: lint
 	$(PYTEST) -m "not slow"
@@ -76,7 +77,7 @@ $(LOWEST)/.stamp: pyproject.toml .ci/lowest.py
 	@touch $@
 
 test-lowest: $(LOWEST)/.stamp
-	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(abspath $(LOWEST))/compiled $(LOWEST)/bin/python -m pytest -q -n 2 -m "not slow"
+	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(abspath $(LOWEST))/compiled $(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile -m "not slow"
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks
