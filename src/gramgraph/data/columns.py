@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
+from gramgraph.data.frames import Frame, read_frame
 from gramgraph.data.kinds import kind_of
-from gramgraph.exceptions import StateError, VariableError, did_you_mean, listing
+from gramgraph.exceptions import StateError, VariableError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["CodedTable", "code_table", "distinct_values", "encode", "smallest_integer", "to_pandas"]
+__all__ = ["CodedTable", "code_table", "distinct_values", "encode", "smallest_integer"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,48 +89,6 @@ def smallest_integer(states: int) -> Any:
     return np.int8 if states <= 127 else np.int16 if states <= 32_767 else np.int32
 
 
-def to_pandas(data: Any) -> Any:
-    """Any frame (pandas, polars, Arrow, Dask, a dict of columns) as a pandas frame, without copies where possible."""
-    import pandas as pd
-
-    if type(data).__module__.startswith("dask.") and hasattr(data, "compute"):
-        data = data.compute()
-
-    if isinstance(data, pd.DataFrame):
-        frame = data
-    elif isinstance(data, Mapping):
-        frame = pd.DataFrame(data)
-    else:
-        import narwhals as nw
-
-        try:
-            other = nw.from_native(data, eager_only=True)
-        except TypeError:
-            raise VariableError(f"a data frame or a dict of columns is expected, not {type(data).__name__}") from None
-        frame = pd.DataFrame({name: _cells(other[name]) for name in other.columns})
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise VariableError(f"the frame has more than one column {twice[0]!r}: rename or drop one of them")
-    return frame
-
-
-def _cells(column: Any) -> Any:
-    """The cells of a narwhals column; enumerated labels and ordered dictionaries keep their order."""
-    import narwhals as nw
-    import pandas as pd
-
-    if isinstance(column.dtype, nw.Enum):
-        return pd.Categorical(column.to_list(), list(column.dtype.categories), ordered=True)
-    kind: Any = getattr(column.to_native(), "type", None)
-    if type(kind).__name__ == "DictionaryType":
-        chunks = column.to_native().unify_dictionaries().chunks
-        labels = chunks[0].dictionary.to_pylist() if chunks else []
-        return pd.Categorical(
-            column.to_list(), labels if kind.ordered else sorted(labels, key=str), ordered=kind.ordered
-        )
-    return column.to_numpy()
-
-
 def code_table(
     data: Any,
     variables: Sequence[Var] | None = None,
@@ -142,41 +101,29 @@ def code_table(
     Without them every column must be discrete, and its states are its categories, or the labels that occur, sorted.
     `weights` is the name of a column or one number for each row.
     """
-    frame = to_pandas(data)
+    frame = read_frame(data)
     weights, frame = _weights(weights, frame)
     if variables is None:
-        names = list(frame.columns) if needed is None else list(needed)
-        found = [_infer(_column(frame, name)) for name in names]
+        found = [_infer(frame.column(name)) for name in (frame.names if needed is None else needed)]
         return CodedTable(tuple(v for v, _ in found), tuple(codes for _, codes in found), weights)
     codes = []
     for var in variables:
-        if var.name in frame.columns:
-            codes.append(encode(frame[var.name], var))
-        elif needed is not None and var.name not in needed:
-            codes.append(np.full(len(frame), -1, np.int8))
+        if needed is not None and var.name not in needed and var.name not in frame:
+            codes.append(np.full(frame.n_rows, -1, np.int8))
         else:
-            _column(frame, var.name)
+            codes.append(encode(frame.column(var.name), var))
     return CodedTable(tuple(variables), tuple(codes), weights)
 
 
-def _column(frame: Any, name: str) -> Any:
-    if name not in frame.columns:
-        known = [str(column) for column in frame.columns]
-        raise VariableError(
-            f"the frame has no column {name!r}; it has {listing(map(repr, known))}.{did_you_mean(name, known)}"
-        )
-    return frame[name]
-
-
-def _weights(weights: Any, frame: Any) -> tuple[FloatArray | None, Any]:
+def _weights(weights: Any, frame: Frame) -> tuple[FloatArray | None, Frame]:
     if weights is None:
         return None, frame
     if isinstance(weights, str):
-        column = _column(frame, weights)
-        frame, weights = frame.drop(columns=weights), column
+        column = frame.column(weights)
+        frame, weights = Frame(frame.table.drop(columns=weights)), column
     found = np.ascontiguousarray(weights, dtype=np.float64)
-    if found.shape != (len(frame),):
-        raise VariableError(f"one weight for each of the {len(frame)} rows is expected, not shape {found.shape}")
+    if found.shape != (frame.n_rows,):
+        raise VariableError(f"one weight for each of the {frame.n_rows} rows is expected, not shape {found.shape}")
     if not np.isfinite(found).all() or (found < 0).any():
         raise VariableError("weights are finite numbers from 0 on")
     return found, frame

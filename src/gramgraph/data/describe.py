@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramgraph.data.columns import to_pandas
+from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import Kind, kind_of
 from gramgraph.data.stream import is_stream
 
@@ -67,5 +67,5 @@ def kinds_of(data: Any) -> tuple[list[Any], list[tuple[Kind, int]]]:
         from gramgraph.data.stream_kinds import stream_kinds
 
         return stream_kinds(data)  # type: ignore[return-value]
-    frame = to_pandas(data)
+    frame = read_frame(data).table
     return list(frame.columns), [(kind_of(frame[name]), int(frame[name].isna().sum())) for name in frame.columns]

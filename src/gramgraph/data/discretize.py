@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.data.columns import distinct_values, to_pandas
+from gramgraph.data.columns import distinct_values
+from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import as_numbers, is_real
 from gramgraph.data.mdlp import mdlp_edges
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
@@ -54,7 +55,7 @@ class Discretizer:
         """Choose the inner edges of every real column (or of `columns`); a weight counts its row more than once."""
         if not isinstance(self.bins, int) or self.bins < 2:
             raise OptionError(f"bins is a whole number from 2, not {self.bins!r}")
-        frame = to_pandas(data)
+        frame = read_frame(data).table
         if isinstance(self.method, Mapping):
             self.edges_ = {name: self._given(name, edges) for name, edges in self.method.items()}
             return self
@@ -75,7 +76,7 @@ class Discretizer:
         """A pandas frame whose cut columns are ordered categories."""
         import pandas as pd
 
-        frame = to_pandas(data).copy()
+        frame = read_frame(data).table.copy()
         for name, edges in self.edges_.items():
             values = self._values(frame, name)
             codes = np.searchsorted(edges, values, side="left")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.data.columns import to_pandas
+from gramgraph.data.frames import read_frame
 from gramgraph.data.map_reduce import in_order
 from gramgraph.data.stream import blocks_of, choose, is_dask, is_stream, open_stream, readable
 from gramgraph.exceptions import VariableError
@@ -96,7 +96,7 @@ def _blocks(data: Any, columns: Sequence[str] | None, client: Any) -> tuple[list
 
         return chosen, -1, iter(find_client(client).compute(list(parts))), partial(_of_frame, names=chosen)
     if not is_stream(data):
-        frame = to_pandas(data)
+        frame = read_frame(data).table
         frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
         chosen = choose(list(frame.columns), columns)
         return chosen, len(frame), iter([frame[chosen]]), partial(_of_frame, names=chosen)

@@ -39,9 +39,9 @@ def first_rows(data: Any) -> tuple[Any, Any]:
             return data.partitions[0].compute().head(HEAD), data
         kinds = [kind.__name__ for kind in type(data).__mro__]
         if "LazyFrame" in kinds:
-            from gramgraph.data.columns import to_pandas
+            from gramgraph.data.frames import read_frame
 
-            return to_pandas(data.head(HEAD).collect()), data
+            return read_frame(data.head(HEAD).collect()).table, data
         once = "RecordBatchReader" in kinds or "Scanner" in kinds
         source = open_stream(data.limit(HEAD) if "DuckDBPyRelation" in kinds else data)
         choose(source.names, None)

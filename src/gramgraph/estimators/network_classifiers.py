@@ -18,9 +18,10 @@ from sklearn.utils.validation import (
 )
 
 from gramgraph.compile.question import Question
-from gramgraph.data.columns import CodedTable, code_table, distinct_values, smallest_integer, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, distinct_values, smallest_integer
 from gramgraph.data.describe import column_kinds
 from gramgraph.data.discretize import Discretizer
+from gramgraph.data.frames import read_frame
 from gramgraph.engines.registry import get_engine
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean
@@ -161,9 +162,9 @@ class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  
         import pandas as pd
 
         if hasattr(X, "columns") or hasattr(X, "__dataframe__"):
-            to_pandas(X[:0])  # says which name is there twice
+            read_frame(X[:0])  # says which name is there twice
             validate_data(self, X, reset=reset, skip_check_array=True)
-            frame = to_pandas(X)
+            frame = read_frame(X).table
             if frame.shape[0] < 1 or frame.shape[1] < 1:
                 check_array(np.empty(frame.shape))  # says what is missing, in scikit-learn's words
         else:

@@ -8,7 +8,8 @@ import numpy as np
 
 from gramgraph._numerics.counts.rows import distinct_rows
 from gramgraph.compile.question import Question
-from gramgraph.data.columns import code_table, to_pandas
+from gramgraph.data.columns import code_table
+from gramgraph.data.frames import read_frame
 from gramgraph.engines.registry import get_engine
 from gramgraph.exceptions import ImpossibleEvidenceError, OptionError
 from gramgraph.models import BayesianNetwork
@@ -21,7 +22,7 @@ def impute(net: BayesianNetwork, data: Any, *, method: str = "mpe", random_state
     """The frame with every missing cell of the network's variables filled; see `BayesianNetwork.impute`."""
     if method not in ("mpe", "draw"):
         raise OptionError(f"method is 'mpe' or 'draw', not {method!r}")
-    frame = to_pandas(data)
+    frame = read_frame(data).table
     seen = [name for name in net.variables if name in frame.columns]
     table = code_table(frame, net.vars, needed=seen)
     codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)

@@ -9,8 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gramgraph.data.columns import CodedTable, to_pandas
+from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
+from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream, stream_counts
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.learn.mixed_table import MixedTable, read_table
@@ -80,7 +81,7 @@ def independence_test(
     elif is_stream(data):
         table = stream_counts(data)
     else:
-        frame = to_pandas(data)
+        frame = read_frame(data).table
         missing = [name for name in named if name not in frame.columns]
         if missing:
             raise VariableError.unknown(missing[0], tuple(map(str, frame.columns)))

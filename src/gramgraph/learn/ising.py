@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, Report, reporting
-from gramgraph.data.columns import CodedTable, code_table, to_pandas
+from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.stream import is_stream, read_labels
 from gramgraph.exceptions import ModelError, OptionError, VariableError, listing
 from gramgraph.factors import TableFactor
@@ -122,7 +122,7 @@ def _labels(table: CodedTable, columns: dict[str, Array]) -> Any:
 
 
 def _read(data: Any, weights: Any) -> CodedTable:
-    table = code_table(to_pandas(read_labels(data) if is_stream(data) else data), weights=weights)
+    table = code_table(read_labels(data) if is_stream(data) else data, weights=weights)
     if len(table.variables) < 2:
         raise VariableError("an Ising model needs at least two columns")
     if not len(table) or table.total <= 0:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from typing import Any
 
-from gramgraph.data.columns import to_pandas
+from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream, stream_names
 from gramgraph.exceptions import ModelWarning, OptionError, VariableError, listing
 from gramgraph.models import BayesianNetwork
@@ -56,7 +56,7 @@ def _names(data: Any) -> list[Any]:
     if isinstance(data, Mapping):
         return list(data)
     found = getattr(data, "column_names", None) or getattr(data, "columns", None)
-    return list(to_pandas(data).columns) if found is None else list(found)
+    return list(read_frame(data).table.columns) if found is None else list(found)
 
 
 def _hidden(net: BayesianNetwork, hidden: Iterable[str], owners: set[Any]) -> set[str]:

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.data.columns import CodedTable, code_table, to_pandas
+from gramgraph.data.columns import CodedTable, code_table
+from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import as_numbers, is_real
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -100,7 +101,7 @@ def read_table(data: Any, weights: Any = None, dates: Sequence[str] = ()) -> Cod
     """A frame as codes, or, where it has real-valued columns, as numbers and codes; `dates` are taken as numbers."""
     if isinstance(data, (CodedTable, MixedTable)):
         return data
-    frame = to_pandas(data)
+    frame = read_frame(data).table
     own = weights if isinstance(weights, str) else None
     real = [name for name in frame.columns if name != own and (name in dates or is_real(frame[name]))]
     if not real:

@@ -9,8 +9,9 @@ import numpy as np
 
 from gramgraph._progress import Progress
 from gramgraph.conditionals import Table
-from gramgraph.data.columns import CodedTable, code_table, encode, smallest_integer, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, encode, smallest_integer
 from gramgraph.data.counts import Counts
+from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream, stream_counts, stream_names
 from gramgraph.exceptions import ModelError, OptionError, StateError, VariableError, did_you_mean
 from gramgraph.models import BayesianNetwork
@@ -149,7 +150,7 @@ def read_cases(net: BayesianNetwork, data: Any, weights: Any = None) -> CodedTab
 
     A variable that has neither a table nor labels of its own takes the states that its column shows.
     """
-    frame = to_pandas(data)
+    frame = read_frame(data).table
     unknown = [str(c) for c in frame.columns if c not in net and not (isinstance(weights, str) and c == weights)]
     if len(unknown) == len(frame.columns) - (weights in frame.columns if isinstance(weights, str) else 0):
         hint = did_you_mean(unknown[0], net.variables) if unknown else ""

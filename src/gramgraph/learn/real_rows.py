@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.data.columns import to_pandas
+from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import is_real
 from gramgraph.data.stream import is_stream, read_table, stream_names
 from gramgraph.engines.continuous.door import RealQuestion, layout_of, read_question
@@ -53,7 +53,7 @@ def as_frame(net: BayesianNetwork, data: Any, weights: Any = None) -> Any:
     import pandas as pd
 
     if not is_stream(data):
-        frame = to_pandas(data)
+        frame = read_frame(data).table
         texts = [c for c in frame.columns if c in net and not net.var(c).is_discrete and _are_texts(frame[c])]
         return frame.assign(**{c: _numbers(frame[c], c) for c in texts}) if texts else frame
     names = stream_names(data)

@@ -7,8 +7,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from gramgraph._progress import Progress
-from gramgraph.data.columns import CodedTable, to_pandas
+from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
+from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import HEAD, kind_of
 from gramgraph.data.packed import RealColumnError
 from gramgraph.data.stream import is_stream, read_again, read_numbers, stream_counts
@@ -74,7 +75,7 @@ def read_all_rows(
     else:
         dates = []
         if not isinstance(data, (CodedTable, MixedTable)):
-            data = to_pandas(data)
+            data = read_frame(data).table
             chosen, dates = _usable(data, keep, weights, stacklevel)
             data = data if chosen is None else data[chosen]
         found = read_table(data, weights, dates)

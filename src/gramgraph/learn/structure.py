@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph.data.columns import CodedTable, code_table, to_pandas
+from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.counts import Counts
+from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import is_real
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.learn.constraints import count, read_constraints, start_graph
@@ -340,7 +341,7 @@ def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sam
         raise OptionError(
             f"a network is expected, then the data; not {type(net).__name__}. Edges make one: gg.BayesianNetwork(edges)"
         )
-    frame = to_pandas(data)
+    frame = read_frame(data).table
     if any(not var.is_discrete for var in net.vars) or _has_real(net, frame):
         return MixedScores(_columns_of(net, frame).complete(), score).total(net.parent_positions)
     coded = code_table(frame, [states_from(net, v, frame) for v in range(len(net.vars))])

@@ -5,7 +5,8 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gramgraph.data.columns import CodedTable, code_table, encode, to_pandas
+from gramgraph.data.columns import CodedTable, code_table, encode
+from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream, read_labels
 from gramgraph.exceptions import ModelError, ModelWarning, OptionError, StateError, VariableError, listing
 from gramgraph.models.undirected import FactorModel
@@ -33,7 +34,7 @@ def read_rows(model: FactorModel, data: Any, *, weights: Any = None, missing: st
         if weights is not None and not isinstance(weights, str):
             raise OptionError("weights of a file are the name of one of its columns")
         data = read_labels(data)
-    frame = to_pandas(data)
+    frame = read_frame(data).table
     table = code_table(frame, _variables(model, frame), weights=weights)
     if not len(table) or table.total <= 0:
         raise VariableError("there are no rows to learn from")
