@@ -11,9 +11,9 @@ from sklearn.linear_model import LogisticRegression
 
 from gramgraph import kernels
 from gramgraph.estimators import PCA, KernelPCA
-from gramgraph.estimators._base import resolve_kernel
-from gramgraph.estimators._pca_spectrum import HalfGram, smallest_ritz_value, top_eigenpairs
 from gramgraph.exceptions import ModelError
+from gramgraph.machines.kernels import resolve_kernel
+from gramgraph.machines.spectrum import HalfGram, smallest_ritz_value, top_eigenpairs
 
 
 @pytest.mark.parametrize("shape", [(60, 5), (8, 30)])

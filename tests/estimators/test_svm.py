@@ -17,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramgraph.estimators import _svm_dual as duals
-from gramgraph.estimators._svm_classes import agree, couple, dag_scores, elect, platt
-from gramgraph.estimators._svm_rows import GramRows, RBFRows
 from gramgraph.estimators.svm import SVC, SVR, OneClassSVM, svc_path
 from gramgraph.exceptions import ModelError, ModelWarning
+from gramgraph.machines.svm import dual as duals
+from gramgraph.machines.svm.classes import agree, couple, dag_scores, elect, platt
+from gramgraph.machines.svm.rows import GramRows, RBFRows
 
 # Two fits of the same machine agree to `tol`, and this check asks for 1e-7: it is passed with a tol that small.
 LOOSE = dict.fromkeys(

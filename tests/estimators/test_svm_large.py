@@ -20,13 +20,14 @@ from gramgraph._numerics.svm import batch_lanes as svm_lanes
 from gramgraph._numerics.svm import exponents as svm_exp
 from gramgraph._numerics.svm import smo
 from gramgraph._numerics.svm import svm_batch as svm_whole
-from gramgraph.estimators import _svm_blocks, _svm_dual
-from gramgraph.estimators._svm_approx import FeatureRows
-from gramgraph.estimators._svm_machine import Settings, fit_machine
-from gramgraph.estimators._svm_many import fit_apart, fit_together, pair_problems, rest_problems, solve_paths
-from gramgraph.estimators._svm_rows import GramRows, RBFRows
 from gramgraph.estimators.svm import SVC, SVR, OneClassSVM, svc_path
 from gramgraph.exceptions import ModelError
+from gramgraph.machines.svm import blocks as _svm_blocks
+from gramgraph.machines.svm import dual as _svm_dual
+from gramgraph.machines.svm.approx import FeatureRows
+from gramgraph.machines.svm.machine import Settings, fit_machine
+from gramgraph.machines.svm.many import fit_apart, fit_together, pair_problems, rest_problems, solve_paths
+from gramgraph.machines.svm.rows import GramRows, RBFRows
 
 APPROXIMATE = [
     SVC(approx="nystrom", n_components=30, random_state=0, gamma=0.5, tol=1e-10),

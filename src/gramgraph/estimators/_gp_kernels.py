@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from gramgraph.estimators._base import is_kernel, resolve_kernel
 from gramgraph.estimators._gp_scikit_kernels import from_scikit_learn
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels import RBF, Kernel
+from gramgraph.machines.kernels import is_kernel, resolve_kernel
 from gramgraph.typing import FloatArray
 
 __all__ = ["as_process_kernel", "check_restarts", "from_scikit_learn", "warn_at_bounds", "warn_of_noise"]

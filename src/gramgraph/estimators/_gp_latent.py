@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph.estimators._base import check_option
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts
 from gramgraph.estimators._gp_points import ProcessPoints
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, Problem, fit_latent, spread_latent
+from gramgraph.machines.checks import check_option
 from gramgraph.typing import FloatArray
 
 __all__ = ["LatentEstimator"]

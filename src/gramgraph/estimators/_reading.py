@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from gramgraph.estimators._sparse import is_sparse
 from gramgraph.kernels.tables import Table, columns_read, is_frame, names_columns, reads_everything
+from gramgraph.machines.sparse import is_sparse
 
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,27 +10,16 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
+from gramgraph.estimators._base import KernelEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
+from gramgraph.machines.checks import check_option, check_positive
+from gramgraph.machines.kernels import KernelSpec
+from gramgraph.machines.points import take_points
+from gramgraph.machines.rvm import SparseFit
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["RelevanceMachine", "SparseFit"]
-
-
-@dataclass(frozen=True)
-class SparseFit:
-    """One sparse Bayesian function: its columns, prior precisions, and posterior N(mu, sigma) of the weights."""
-
-    relevance: IntArray  # (r,) training points whose kernel column is in the model, ascending
-    bias: bool  # whether the constant column is in the model; its weight then stands first
-    alpha: FloatArray  # (m,) with m = bias + r; 0 is a flat prior
-    mu: FloatArray  # (m,)
-    sigma: FloatArray  # (m, m)
-    noise: float  # variance; 1 for classification, where it has no meaning
-    evidence: FloatArray  # log evidence after each step
-    n_iter: int
-    converged: bool
+__all__ = ["RelevanceMachine"]
 
 
 class RelevanceMachine(KernelEstimator):
@@ -88,7 +76,11 @@ class RelevanceMachine(KernelEstimator):
         """Some of the training points; of a precomputed matrix their rows and columns."""
         if len(kept) == count(X):
             return X
-        return X[np.ix_(kept, kept)] if isinstance(self.kernel, str) and self.kernel == "precomputed" else take(X, kept)
+        return (
+            X[np.ix_(kept, kept)]
+            if isinstance(self.kernel, str) and self.kernel == "precomputed"
+            else take_points(X, kept)
+        )
 
     def _design(self, X: Any, head: int) -> tuple[FloatArray, IntArray]:
         """Transposed design (head + M, n), the first `head` rows free, and the training point of each other row."""
@@ -101,17 +93,17 @@ class RelevanceMachine(KernelEstimator):
         if self.kernel_.precomputed:
             T[head:] = X[:, points].T
         elif self.kernel_.value is not None:
-            self.kernel_.value.gram(take(X, points) if some else X, X if some else None, out=T[head:])
+            self.kernel_.value.gram(take_points(X, points) if some else X, X if some else None, out=T[head:])
         else:
-            T[head:] = self.kernel_.gram(take(X, points), X) if some else self.kernel_.gram(X)
+            T[head:] = self.kernel_.gram(take_points(X, points), X) if some else self.kernel_.gram(X)
         if not np.isfinite(T[head:]).all():
             raise ModelError(
                 f"the kernel {self.kernel!r} gives values that are not finite on these points. What helps: scale X."
             )
         return T, points
 
-    def _warn(self, converged: bool) -> None:
-        if not converged:
+    def _warn(self, fits: list[SparseFit]) -> None:
+        if not all(fit.converged for fit in fits):
             warnings.warn(
                 f"{type(self).__name__} stopped after max_iter={self.max_iter} steps before the evidence settled; "
                 f"raise max_iter or tol.",
@@ -121,9 +113,10 @@ class RelevanceMachine(KernelEstimator):
 
     def _keep(self, X: Any, fits: list[SparseFit]) -> None:
         """Store the fits and the points that any of them needs."""
+        self._warn(fits)
         self.fits_ = fits
         self.relevance_: IntArray = np.unique(np.concatenate([fit.relevance for fit in fits]))
-        self.relevance_vectors_ = take(X, self.relevance_)
+        self.relevance_vectors_ = take_points(X, self.relevance_)
         self.n_iter_ = max(max(fit.n_iter for fit in fits), 1)
         one = len(fits) == 1
         for name in ("alpha", "mu", "sigma", "noise", "evidence"):
@@ -144,12 +137,3 @@ class RelevanceMachine(KernelEstimator):
         """Columns of one fit, the bias first."""
         columns = K[:, np.searchsorted(self.relevance_, fit.relevance)]
         return np.column_stack([np.ones(len(K)), columns]) if fit.bias else columns
-
-
-def take(X: Any, points: IntArray) -> Any:
-    """Some of the points, as a matrix or as a list, whichever they come in."""
-    if isinstance(X, tuple):  # parts of points: each part holds all of them
-        return tuple(take(part, points) for part in X)
-    if hasattr(X, "iloc"):
-        return X.iloc[points]
-    return X[points] if isinstance(X, np.ndarray) else [X[i] for i in points.tolist()]

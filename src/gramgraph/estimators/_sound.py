@@ -15,11 +15,11 @@ from typing import Any, TypeVar
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from gramgraph.exceptions import GramGraphError, ModelError
+from gramgraph.exceptions import GramGraphError
+from gramgraph.machines.checks import LARGEST, scale_the_columns
 
-__all__ = ["LARGEST", "SoundNumbers", "read_matrix", "scale_the_columns", "sound"]
+__all__ = ["SoundNumbers", "read_matrix", "sound"]
 
-LARGEST = 1e150  # n d squares of such numbers still have a finite sum
 _ANSWERS = (
     "decision_function",
     "fit_predict",
@@ -50,24 +50,6 @@ _LEARNED = (
     "precision_",
 )
 Method = TypeVar("Method", bound=Callable[..., Any])
-
-
-def scale_the_columns(what: str, X: Any = None, meaning: str = "") -> ModelError:
-    """The error for numbers out of range; `what` says where, `meaning` what it would have led to."""
-    reach = _reach(X)
-    size = f" The numbers of X reach {reach:.3g}." if np.isfinite(reach) else ""
-    return ModelError(
-        f"{what}{size}{' ' + meaning if meaning else ''} What helps: scale the columns to moderate numbers, such as "
-        f"(X − mean) / deviation (sklearn.preprocessing.StandardScaler), and y likewise."
-    )
-
-
-def _reach(X: Any) -> float:
-    try:
-        values = X.data if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
-        return float(np.abs(values).max(initial=0.0))
-    except (TypeError, ValueError):  # points that are no numbers
-        return np.nan
 
 
 def read_matrix(estimator: Any, X: Any, *, limit: float = LARGEST, **options: Any) -> Any:

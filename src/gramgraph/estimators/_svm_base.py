@@ -7,10 +7,15 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from gramgraph.estimators import _svm_dual as duals
-from gramgraph.estimators._base import KernelEstimator, check_option, check_positive
+from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import read_matrix
-from gramgraph.estimators._svm_approx import (
+from gramgraph.exceptions import ModelError
+from gramgraph.kernels.inputs import count
+from gramgraph.machines.checks import check_option, check_positive
+from gramgraph.machines.points import take_points
+from gramgraph.machines.sparse import dense
+from gramgraph.machines.svm import dual as duals
+from gramgraph.machines.svm.approx import (
     FeatureRows,
     Memory,
     features_of,
@@ -18,27 +23,14 @@ from gramgraph.estimators._svm_approx import (
     kernel_value,
     make_features,
 )
-from gramgraph.estimators._svm_kernel import ChosenKernel, choose_kernel, gram_of_matrix
-from gramgraph.estimators._svm_machine import Settings, warn_about
-from gramgraph.estimators._svm_rows import Source, take_points
-from gramgraph.exceptions import ModelError
+from gramgraph.machines.svm.kernel import ChosenKernel, choose_kernel, gram_of_matrix
+from gramgraph.machines.svm.machine import Settings, warn_about
+from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["SupportVectors", "dense", "learns_in_blocks", "refuse_nu", "size_of"]
+__all__ = ["SupportVectors", "learns_in_blocks", "refuse_nu"]
 
 _BLOCK = 1 << 22  # entries of a Gram block in prediction
-
-
-def size_of(X: Any) -> int:
-    """Number of points, of any kind."""
-    if isinstance(X, tuple):
-        return size_of(X[0])
-    return int(X.shape[0]) if hasattr(X, "shape") else len(X)
-
-
-def dense(X: Any) -> Any:
-    """A sparse matrix as an array; other points as they are."""
-    return X.toarray() if hasattr(X, "tocsr") else X
 
 
 def refuse_nu(machine: Any) -> None:
@@ -239,7 +231,7 @@ class SupportVectors(KernelEstimator):
         """Σ weights k(x_i, x) + intercept, (n, q), a block of points at a time."""
         check_is_fitted(self, "support_")
         X = self._points(X, reset=False)
-        n = size_of(X)
+        n = count(X)
         found = np.empty((n, len(self.intercept_)))
         width = len(self._feature_weights) if self.approx is not None else len(self.support_)
         height = max(1, _BLOCK // max(1, width))

@@ -9,13 +9,15 @@ from sklearn.base import OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
-from gramgraph.estimators import _svm_dual as duals
-from gramgraph.estimators._base import check_positive
 from gramgraph.estimators._sound import sound
-from gramgraph.estimators._svm_base import SupportVectors, dense, learns_in_blocks, refuse_nu, size_of
-from gramgraph.estimators._svm_machine import Settings
-from gramgraph.estimators._svm_rows import Source
+from gramgraph.estimators._svm_base import SupportVectors, learns_in_blocks, refuse_nu
 from gramgraph.exceptions import ModelError
+from gramgraph.kernels.inputs import count
+from gramgraph.machines.checks import check_positive
+from gramgraph.machines.sparse import dense
+from gramgraph.machines.svm import dual as duals
+from gramgraph.machines.svm.machine import Settings
+from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
 __all__ = ["SVR", "OneClassSVM"]
@@ -74,7 +76,7 @@ class SVR(RegressorMixin, SupportVectors):
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
         """Learn from points X and numbers y; a sample weight multiplies C."""
         X = self._points(X, reset=True)
-        y = self._numbers(y, size_of(X))
+        y = self._numbers(y, count(X))
         settings = self._checked()
         kept, weight, source = self._open(X, sample_weight, len(y))
         return self._fit_tube(X, kept, source, y[kept], weight, settings)
@@ -87,7 +89,7 @@ class SVR(RegressorMixin, SupportVectors):
         The machine is that of the new block and the support vectors so far: near that of one `fit`, not equal to it.
         """
         X = self._points(X, reset=not hasattr(self, "_memory"))
-        y = self._numbers(y, size_of(X))
+        y = self._numbers(y, count(X))
         settings = self._checked()
         refuse_nu(self)
         points, y, weight, source = self._next_block(dense(X), y, sample_weight)
@@ -168,7 +170,7 @@ class OneClassSVM(OutlierMixin, SupportVectors):
         """Learn the region of the points X; y is not looked at."""
         X = self._points(X, reset=True)
         settings = self._checked()
-        kept, weight, source = self._open(X, sample_weight, size_of(X))
+        kept, weight, source = self._open(X, sample_weight, count(X))
         return self._fit_region(X, kept, source, weight, settings, float(weight.sum()))
 
     @available_if(learns_in_blocks)
@@ -181,7 +183,7 @@ class OneClassSVM(OutlierMixin, SupportVectors):
         """
         X = self._points(X, reset=not hasattr(self, "_memory"))
         settings = self._checked()
-        points, _, weight, source = self._next_block(dense(X), np.zeros(size_of(X)), sample_weight)
+        points, _, weight, source = self._next_block(dense(X), np.zeros(count(X)), sample_weight)
         self._fit_region(points, np.arange(len(weight)), source, weight, settings, self._memory.total)
         self._end_block()
         return self

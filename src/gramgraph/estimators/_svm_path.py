@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gramgraph.estimators._svm_base import SupportVectors, dense, size_of
-from gramgraph.estimators._svm_classes import class_factors, count_votes, elect, pairs_of
-from gramgraph.estimators._svm_kernel import ChosenKernel, choose_kernel, gram_of_matrix
-from gramgraph.estimators._svm_machine import Settings
-from gramgraph.estimators._svm_many import Problems, pair_problems, solve_paths
-from gramgraph.estimators._svm_rows import GramRows, take_points
+from gramgraph.estimators._svm_base import SupportVectors
 from gramgraph.exceptions import ModelError
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.kernels.inputs import count
+from gramgraph.machines.points import take_points
+from gramgraph.machines.sparse import dense
+from gramgraph.machines.svm.grid import Grid
+from gramgraph.machines.svm.kernel import ChosenKernel, choose_kernel
+from gramgraph.machines.svm.machine import Settings
+from gramgraph.typing import FloatArray, IntArray, RandomState
 
 __all__ = ["SVCPath", "svc_path"]
 
@@ -92,7 +92,7 @@ def svc_path(
     if not len(costs) or not np.all(np.isfinite(costs) & (costs > 0)):
         raise ModelError(f"Cs: expected finite numbers above zero; got {Cs!r}.")
     X = _read(X, kernel)
-    n = size_of(X)
+    n = count(X)
     classes, label = np.unique(np.asarray(y), return_inverse=True)
     if len(label) != n or len(classes) < 2:
         raise ModelError(f"X has {n} points; y has {len(label)} labels of {len(classes)} classes (two or more).")
@@ -102,7 +102,7 @@ def svc_path(
     label, weight = label[by_class], weight[by_class]
     X = X[np.ix_(by_class, by_class)] if _is_precomputed(kernel) else take_points(X, by_class)
     settings = Settings(1.0, None, tol, cache_size * 2.0**20, -1, True)
-    grid = _Grid(X, classes, label, weight, splits, class_weight, bool(break_ties), settings, np.sort(costs))
+    grid = Grid(X, classes, label, weight, splits, class_weight, bool(break_ties), settings, np.sort(costs))
     order = np.argsort(costs, kind="stable")
     gammas = [gamma] if isinstance(gamma, str) or np.ndim(gamma) == 0 else list(gamma)
     scores = np.zeros((len(gammas), len(costs), len(splits)))
@@ -148,110 +148,3 @@ def _splits(cv: Any, n: int, label: IntArray, random_state: Any) -> list[tuple[I
     if isinstance(cv, (int, np.integer)) and random_state is not None:
         cv = StratifiedKFold(int(cv), shuffle=True, random_state=random_state)
     return [(np.asarray(a), np.asarray(b)) for a, b in check_cv(cv, label, classifier=True).split(np.zeros(n), label)]
-
-
-class _Grams:
-    """Gram matrices of one set of points for several kernels; RBF ones share the squared distances."""
-
-    def __init__(self, X: Any, n: int, tol: float, largest: float) -> None:
-        self.X, self.n = X, n
-        error = 3e-8 * np.sqrt(n) * largest
-        self.dtype: Any = np.float32 if error < 0.1 * tol else np.float64
-        self.distances: FloatArray | None = None
-
-    def of(self, choice: ChosenKernel) -> GramRows:
-        """The matrix of this kernel."""
-        if choice.kind == "precomputed":
-            return GramRows(np.asarray(gram_of_matrix(self.X), dtype=self.dtype))
-        if choice.kind != "rbf":
-            source = choice.source(self.X, self.n)
-            scale = float(np.max(np.abs(source.diag), initial=0.0))
-            # Entries above 1 scale the error of single precision, which was judged for a largest entry of 1.
-            return GramRows(source.full(self.dtype if scale <= 1.0 else np.float64))
-        if self.distances is None:
-            Z = self.X - self.X.mean(axis=0)
-            squares = np.einsum("ij,ij->i", Z, Z)
-            D = Z @ Z.T
-            D *= -2.0
-            D += squares[:, None]
-            D += squares
-            np.maximum(D, 0.0, out=D)
-            np.fill_diagonal(D, 0.0)
-            self.distances = D.astype(self.dtype)
-        from gramgraph._numerics.svm.exponents import exp_rows
-
-        K = self.distances.copy()
-        exp_rows(K, -choice.gamma)
-        return GramRows(K)
-
-
-@dataclass(frozen=True)
-class _Grid:
-    """What all cells of the grid share: points in the order of their classes, folds, costs in growing order."""
-
-    X: Any
-    classes: Array
-    label: IntArray
-    weight: FloatArray
-    splits: list[tuple[IntArray, IntArray]]
-    class_weight: Any
-    break_ties: bool
-    settings: Settings
-    costs: FloatArray
-
-    @cached_property
-    def grams(self) -> _Grams:
-        """Gram matrices, made when they are asked for."""
-        return _Grams(self.X, size_of(self.X), self.settings.tol, float(self.costs[-1]))
-
-    @cached_property
-    def folds(self) -> list[list[tuple[IntArray, FloatArray, FloatArray]]]:
-        """(points, sides, weights) of the pairs of classes, for every fold."""
-        return [self._pairs(train) for train, _ in self.splits]
-
-    def _pairs(self, train: IntArray) -> list[tuple[IntArray, FloatArray, FloatArray]]:
-        k = len(self.classes)
-        factors = class_factors(self.class_weight, self.classes, self.label[train], self.weight[train])
-        weight = self.weight * factors[self.label]
-        problems = pair_problems(self.label, k, train[self.weight[train] > 0])
-        found = []
-        for q, (i, j) in enumerate(pairs_of(k)):
-            points, side = problems.part(q)
-            if len(points) < 2 or np.ptp(side) == 0:
-                raise ModelError(
-                    f"A fold has training points of one of the classes {self.classes[i]!r} and {self.classes[j]!r} "
-                    "only. What helps: fewer folds."
-                )
-            found.append((points, side, weight[points]))
-        return found
-
-    def scores(self, choice: ChosenKernel, folds: list[int]) -> tuple[FloatArray, IntArray]:
-        """(costs, folds) each: accuracy on the held-out points, and steps."""
-        matrix = self.grams.of(choice)
-        parts = [pair for s in folds for pair in self.folds[s]]
-        problems = Problems.of([(points, side) for points, side, _ in parts])
-        weight = np.concatenate([w for _, _, w in parts])
-        beta, told = solve_paths(matrix, problems, weight, self.costs, self.settings)
-        n_pairs = len(self.folds[0])
-        found = np.zeros((len(self.costs), len(folds)))
-        for at, s in enumerate(folds):
-            mine = range(at * n_pairs, (at + 1) * n_pairs)
-            found[:, at] = self._accuracy(matrix, problems, mine, beta, told, self.splits[s][1])
-        steps = told[:, :, 2].reshape(len(folds), n_pairs, -1).sum(axis=1).T.astype(np.int64)
-        return found, steps
-
-    def _accuracy(
-        self, matrix: GramRows, problems: Problems, mine: range, beta: FloatArray, told: FloatArray, test: IntArray
-    ) -> FloatArray:
-        """(costs,): the share of right predictions of one fold, from the machines of its pairs."""
-        n_pairs, k = len(mine), len(self.classes)
-        W = np.zeros((matrix.n, len(self.costs), n_pairs), matrix.K.dtype)
-        for q, problem in enumerate(mine):
-            here = slice(int(problems.first[problem]), int(problems.first[problem + 1]))
-            W[problems.points[here], :, q] = beta[:, here].T
-        used = np.flatnonzero(W.any(axis=(1, 2)))
-        D = (matrix.block(test, used) @ W[used].reshape(len(used), -1)).astype(np.float64)
-        D = D.reshape(len(test), len(self.costs), n_pairs) - told[mine.start : mine.stop, :, 0].T
-        ballot = elect if self.break_ties else count_votes
-        right = [np.mean(ballot(D[:, c], k).argmax(axis=1) == self.label[test]) for c in range(len(self.costs))]
-        return np.array(right)

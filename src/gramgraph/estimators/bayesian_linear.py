@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
 
-from gramgraph.estimators._base import check_option, check_positive
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
+from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.typing import FloatArray
 
 __all__ = ["BayesianLinearRegression"]

@@ -9,11 +9,13 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option
-from gramgraph.estimators._ridge_features import make_features, row_blocks
-from gramgraph.estimators._sparse import dense
+from gramgraph.estimators._base import KernelEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count, take
+from gramgraph.machines.checks import check_option
+from gramgraph.machines.kernels import KernelSpec
+from gramgraph.machines.ridge_features import make_features, row_blocks
+from gramgraph.machines.sparse import dense
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["KernelKMeans"]

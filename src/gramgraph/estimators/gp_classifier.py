@@ -10,15 +10,15 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
-from gramgraph.estimators._base import check_option
 from gramgraph.estimators._gp_kernels import warn_at_bounds
 from gramgraph.estimators._gp_latent import LatentEstimator
-from gramgraph.estimators._svm_classes import couple, pairs_of
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, LatentProblem, Problem, SoftmaxProblem
 from gramgraph.gp.likelihoods import Likelihood, Logistic, Probit
 from gramgraph.kernels.inputs import count
 from gramgraph.linalg.blocks import select
+from gramgraph.machines.checks import check_option
+from gramgraph.machines.svm.classes import couple, pairs_of
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessClassifier"]

@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
-from gramgraph.estimators._base import check_option
 from gramgraph.estimators._gp_kernels import warn_at_bounds
 from gramgraph.estimators._gp_latent import LatentEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, LatentProblem
 from gramgraph.gp.likelihoods import GammaSizes, Likelihood, NegativeBinomial, Poisson
 from gramgraph.kernels.inputs import count
+from gramgraph.machines.checks import check_option
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessCounts"]

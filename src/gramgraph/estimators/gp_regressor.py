@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
-from gramgraph.estimators._base import check_option
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts, warn_at_bounds, warn_of_noise
 from gramgraph.estimators._gp_points import ProcessPoints
 from gramgraph.exceptions import ModelError
+from gramgraph.machines.checks import check_option
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessRegressor"]

@@ -11,8 +11,10 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph.estimators._base import check_option, check_positive
-from gramgraph.estimators._glasso_path import (
+from gramgraph.estimators._sound import SoundNumbers, read_matrix
+from gramgraph.exceptions import ModelError
+from gramgraph.machines.checks import check_option, check_positive
+from gramgraph.machines.glasso import (
     GraphicalLassoPath,
     Solution,
     alpha_grid,
@@ -22,8 +24,6 @@ from gramgraph.estimators._glasso_path import (
     refit,
     solutions,
 )
-from gramgraph.estimators._sound import SoundNumbers, read_matrix
-from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:

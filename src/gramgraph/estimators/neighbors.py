@@ -9,8 +9,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
-from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option
+from gramgraph.estimators._base import KernelEstimator
 from gramgraph.exceptions import ModelError
+from gramgraph.machines.checks import check_option
+from gramgraph.machines.kernels import KernelSpec
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["KernelNeighborsClassifier", "KernelNeighborsRegressor"]

@@ -10,12 +10,14 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
-from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
-from gramgraph.estimators._pca_spectrum import HalfGram, WholeGram, smallest_ritz_value, top_eigenpairs
-from gramgraph.estimators._ridge_features import FeatureModel, expansion, make_features, row_blocks
+from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix, sound
-from gramgraph.estimators._sparse import dense
 from gramgraph.exceptions import ModelError
+from gramgraph.machines.checks import check_option, check_positive
+from gramgraph.machines.kernels import KernelSpec
+from gramgraph.machines.ridge_features import FeatureModel, expansion, make_features, row_blocks
+from gramgraph.machines.sparse import dense
+from gramgraph.machines.spectrum import HalfGram, WholeGram, smallest_ritz_value, top_eigenpairs
 from gramgraph.typing import FloatArray
 
 __all__ = ["PCA", "KernelPCA", "top_eigenpairs"]

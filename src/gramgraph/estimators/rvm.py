@@ -14,13 +14,15 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from gramgraph.estimators._base import KernelSpec, ResolvedKernel, check_option, check_positive
-from gramgraph.estimators._rvm_base import RelevanceMachine, SparseFit
+from gramgraph.estimators._rvm_base import RelevanceMachine
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.machines.checks import check_option, check_positive
+from gramgraph.machines.kernels import KernelSpec, ResolvedKernel
+from gramgraph.machines.rvm import Columns, fit_classes, fit_output
+from gramgraph.typing import FloatArray
 
-__all__ = ["RVC", "RVR", "SparseFit"]
+__all__ = ["RVC", "RVR"]
 
 
 class RVR(RegressorMixin, RelevanceMachine):
@@ -115,8 +117,6 @@ class RVR(RegressorMixin, RelevanceMachine):
 
         A case of `sample_weight` 2 counts as the case written twice; cases of weight 0 take no part.
         """
-        from gramgraph._numerics.rvm.regression import starters
-
         self._check_parameters()
         check_option("average", self.average, (True, False))
         known = self._noise()
@@ -128,61 +128,15 @@ class RVR(RegressorMixin, RelevanceMachine):
         used = self._select(X, kept)
         self.kernel_: ResolvedKernel = self._resolve(used, weights)
         T, points = self._design(used, 0)
-        unit = _unit("kernel's values", T)
-        if unit != 1.0:
-            T /= unit
-        square = T if len(points) == len(kept) else T[:, points]
-        start = starters(square, _widest(T, weights, self.bias))
-        K = square[np.ix_(start, start)]  # a copy: T is centered below
-        means = _center(T, weights) if self.bias else None
-        if weights is not None:
-            T *= np.sqrt(weights)
+        columns = Columns.of(T, points, weights, kept, self.bias)
         targets = np.array(y[kept][:, None] if y.ndim == 1 else y[kept])
-        common = (unit, weights, means, start, K, kept[points], known)
-        fits = [self._one(T, t, *common) for t in np.ascontiguousarray(targets.T)]
+        fits = [
+            fit_output(columns, t, noise=known, average=self.average, tol=self.tol, max_iter=self.max_iter)
+            for t in np.ascontiguousarray(targets.T)
+        ]
         self._single = y.ndim == 1
         self._keep(X, fits)
         return self
-
-    def _one(
-        self,
-        T: FloatArray,  # (M, n) centered when there is an intercept, times the root of the weights
-        t: FloatArray,  # (n,) targets
-        unit: float,  # of the columns
-        weights: FloatArray | None,
-        means: FloatArray | None,  # (M,) of the columns; None without an intercept
-        start: IntArray,
-        K: FloatArray,  # kernel matrix of the columns to start with
-        points: IntArray,
-        known: float | None,  # noise variance
-    ) -> SparseFit:
-        """The model of one output, its intercept put first; fitted in a unit of y of its own."""
-        from gramgraph._numerics.rvm.average import averaged
-        from gramgraph._numerics.rvm.regression import regression
-
-        total = float(len(t) if weights is None else weights.sum())
-        middle = 0.0
-        if means is not None:
-            middle = float(np.average(t, weights=weights))
-            t = t - middle
-            t[np.abs(t) <= 1e-14 * abs(middle)] = 0.0  # constant up to rounding
-        unit_y = _unit("targets' distances from their mean" if self.bias else "targets", t)
-        t = t / unit_y if weights is None else t / unit_y * np.sqrt(weights)
-        known = None if known is None else known / unit_y / unit_y
-        free = total if means is None else max(total - 1.0, 0.5)
-        found = regression(T, t, noise=known, tol=self.tol, max_iter=self.max_iter, start=start, n=free)
-        if self.average:
-            found = averaged(T, t, start, K, found, noise=known, n=free)
-        active, alpha, mu, sigma, noise, evidence, steps, converged = found
-        self._warn(converged)
-        ratio = unit_y / unit
-        alpha, mu, sigma, noise = alpha / ratio / ratio, mu * ratio, sigma * ratio * ratio, noise * unit_y * unit_y
-        evidence = evidence - free * np.log(unit_y)
-        if means is not None:
-            evidence = evidence - 0.5 * np.log(total)
-            alpha, mu, sigma = _with_intercept(alpha, mu, sigma, means[active] * unit, middle, noise / total)
-        bias = means is not None
-        return SparseFit(points[active], bias, alpha, mu, sigma, float(noise), evidence, int(steps), bool(converged))
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
         """Predictive mean, (n,) or (n, outputs); with `return_std` also the standard deviation of a new y."""
@@ -248,34 +202,9 @@ class RVC(ClassifierMixin, RelevanceMachine):
         head = int(self.bias)
         T, points = self._design(used, head)
         T[:head] = 1.0
-        self._keep(X, [self._sparse(one, kept[points], head) for one in self._functions(T, codes, weights)])
+        fits = fit_classes(T, codes, kept[points], weights=weights, tol=self.tol, max_iter=self.max_iter)
+        self._keep(X, fits)
         return self
-
-    def _functions(self, T: FloatArray, codes: IntArray, weights: FloatArray | None) -> list[tuple[Any, ...]]:
-        """One sparse function for two classes, else one a class with the weights of the joint softmax."""
-        from gramgraph._numerics.rvm.classification import logistic, softmax_mode
-
-        K = len(self.classes_)
-        Y = (codes == np.arange(K)[:, None]).astype(float)
-        options = {"tol": self.tol, "max_iter": self.max_iter, "weights": weights}
-        found = [logistic(T, t, **options) for t in (Y[1:] if K == 2 else Y)]
-        if K == 2:
-            return found
-        designs = [T[one[0]] for one in found]
-        parts = [one[1] for one in found], [one[2] for one in found]
-        mus, sigma, _ = softmax_mode(designs, Y, *parts, weights=weights)
-        ends = np.cumsum([0, *(len(mu) for mu in mus)])
-        return [
-            (one[0], one[1], mu, sigma[a:b, a:b], *one[4:])
-            for one, mu, a, b in zip(found, mus, ends[:-1], ends[1:], strict=True)
-        ]
-
-    def _sparse(self, found: tuple[Any, ...], points: IntArray, head: int) -> SparseFit:
-        active, alpha, mu, sigma, noise, evidence, steps, converged = found
-        self._warn(converged)
-        bias = bool(head and len(active) and active[0] == 0)
-        relevance = points[active[int(bias) :] - head]
-        return SparseFit(relevance, bias, alpha, mu, sigma, float(noise), evidence, int(steps), bool(converged))
 
     def decision_function(self, X: Any) -> FloatArray:
         """Latent functions: a(x), positive for the second class, (n,); for K > 2 classes all a_k(x), (n, K)."""
@@ -296,49 +225,3 @@ class RVC(ClassifierMixin, RelevanceMachine):
         latent = self.decision_function(X)
         index = (latent > 0).astype(np.intp) if latent.ndim == 1 else latent.argmax(axis=1)
         return self.classes_[index]
-
-
-def _widest(T: FloatArray, weights: FloatArray | None, bias: bool) -> int:
-    """The row with the largest (weighted) sum of squares, around its mean with an intercept."""
-    from gramgraph._numerics.rvm.regression import largest
-
-    w = np.ones(T.shape[1]) if weights is None else weights
-    squares = np.einsum("ij,ij,j->i", T, T, w, optimize=False)
-    return int(largest(squares - (T @ w) ** 2 / w.sum() if bias else squares))
-
-
-def _unit(what: str, values: FloatArray) -> float:
-    """The largest power of two below the largest size of `values`: divided by it, their squares are in range.
-
-    A power of two, so that no digit changes.
-    """
-    size = max(float(values.max()), -float(values.min()))
-    if size == 0.0:
-        return 1.0
-    if not 1e-152 <= size <= 1e152:
-        raise ModelError(
-            f"the {what} reach {size:.3g}; their squares are out of the range of floats. What helps: another unit."
-        )
-    return float(2.0 ** (np.frexp(size)[1] - 1))
-
-
-def _center(T: FloatArray, weights: FloatArray | None) -> FloatArray:
-    """Take the (weighted) mean off every row, in place, and give the means."""
-    means = T.mean(axis=1) if weights is None else T @ (weights / weights.sum())
-    size = np.maximum(T.max(axis=1), -T.min(axis=1))
-    T -= means[:, None]
-    left = np.maximum(T.max(axis=1), -T.min(axis=1))
-    T[left <= 1e-13 * size] = 0.0  # constant up to rounding: nothing beside the intercept
-    return np.asarray(means)
-
-
-def _with_intercept(
-    alpha: FloatArray, mu: FloatArray, sigma: FloatArray, means: FloatArray, middle: float, variance: float
-) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """α, mean and covariance of (w₀, w) from those of w on centered columns, where ȳ and w are independent."""
-    m = len(mu)
-    cross = -(sigma @ means)
-    whole = np.empty((m + 1, m + 1))
-    whole[1:, 1:], whole[0, 1:], whole[1:, 0] = sigma, cross, cross
-    whole[0, 0] = variance - float(cross @ means)
-    return np.concatenate([[0.0], alpha]), np.concatenate([[middle - float(mu @ means)], mu]), whole

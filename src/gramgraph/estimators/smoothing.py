@@ -10,9 +10,11 @@ from sklearn.base import BaseEstimator, DensityMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from gramgraph.estimators._base import KernelEstimator, KernelSpec, check_option, check_positive
+from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
+from gramgraph.machines.checks import check_option, check_positive
+from gramgraph.machines.kernels import KernelSpec
 from gramgraph.typing import FloatArray
 
 __all__ = ["KernelDensity", "NadarayaWatson"]
@@ -59,8 +61,8 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NadarayaWatson:
         """Keep the points and choose the bandwidth."""
-        from gramgraph.estimators._base import resolve_kernel
         from gramgraph.kernels.inputs import count
+        from gramgraph.machines.kernels import resolve_kernel
 
         check_option("degree", self.degree, (0, 1))
         X = self._points(X, reset=True, keep=True)

@@ -11,10 +11,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
-from gramgraph.estimators._base import check_option
 from gramgraph.estimators._sound import sound
-from gramgraph.estimators._svm_base import SupportVectors, dense, learns_in_blocks, refuse_nu, size_of
-from gramgraph.estimators._svm_classes import (
+from gramgraph.estimators._svm_base import SupportVectors, learns_in_blocks, refuse_nu
+from gramgraph.estimators._svm_others import SVR, OneClassSVM
+from gramgraph.estimators._svm_path import SVCPath, svc_path
+from gramgraph.exceptions import ModelError
+from gramgraph.kernels.inputs import count
+from gramgraph.machines.checks import check_option
+from gramgraph.machines.sparse import dense
+from gramgraph.machines.svm.classes import (
     agree,
     class_factors,
     count_votes,
@@ -26,13 +31,10 @@ from gramgraph.estimators._svm_classes import (
     platt,
     sigmoid,
 )
-from gramgraph.estimators._svm_dual import row_type
-from gramgraph.estimators._svm_machine import Settings, fit_machine, warn_about
-from gramgraph.estimators._svm_many import Machines, Problems, fit_apart, fit_together, pair_problems, rest_problems
-from gramgraph.estimators._svm_others import SVR, OneClassSVM
-from gramgraph.estimators._svm_path import SVCPath, svc_path
-from gramgraph.estimators._svm_rows import GramRows, Source
-from gramgraph.exceptions import ModelError
+from gramgraph.machines.svm.dual import row_type
+from gramgraph.machines.svm.machine import Settings, fit_machine, warn_about
+from gramgraph.machines.svm.many import Machines, Problems, fit_apart, fit_together, pair_problems, rest_problems
+from gramgraph.machines.svm.rows import GramRows, Source
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
 __all__ = ["SVC", "SVR", "OneClassSVM", "SVCPath", "svc_path"]
@@ -127,7 +129,7 @@ class SVC(ClassifierMixin, SupportVectors):
         """Learn from points X and labels y; a sample weight multiplies C, as repeating the row would."""
         settings = self._checked()
         X = self._points(X, reset=True)
-        y = self._labels(y, size_of(X))
+        y = self._labels(y, count(X))
         kept, weight, source = self._open(X, sample_weight, len(y))
         return self._fit_classes(X, kept, source, y[kept], weight, settings)
 
@@ -144,7 +146,7 @@ class SVC(ClassifierMixin, SupportVectors):
         refuse_nu(self)
         first = not hasattr(self, "_memory")
         X = self._points(X, reset=first)
-        y = self._labels(y, size_of(X), self.classes_ if not first else classes)
+        y = self._labels(y, count(X), self.classes_ if not first else classes)
         points, label, weight, source = self._next_block(dense(X), y, sample_weight)
         self._fit_classes(points, np.arange(len(label)), source, label, weight, settings)
         self._end_block()

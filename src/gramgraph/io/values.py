@@ -33,17 +33,8 @@ MODULES = (
     "embeddings.conditional",
     "embeddings.features",
     "embeddings.mean",
-    "estimators._base",
-    "estimators._rvm_base",
-    "estimators._ridge_features",
-    "estimators._svm_approx",
-    "estimators._svm_classes",
-    "estimators._svm_kernel",
-    "estimators._svm_machine",
     "estimators._svm_others",
     "estimators._svm_path",
-    "estimators._glasso_path",
-    "estimators._pca_spectrum",
     "estimators.bayesian_linear",
     "estimators.clustering",
     "estimators.conditional_embedding",
@@ -101,6 +92,16 @@ MODULES = (
     "linalg.low_rank",
     "linalg.nystrom",
     "linalg.toeplitz",
+    "machines.glasso",
+    "machines.kernels",
+    "machines.ridge",
+    "machines.ridge_features",
+    "machines.rvm",
+    "machines.spectrum",
+    "machines.svm.approx",
+    "machines.svm.classes",
+    "machines.svm.kernel",
+    "machines.svm.machine",
     "rkhs",
     "sequences.crf.field_objective",
     "sequences.crf.fields",
@@ -109,6 +110,18 @@ MODULES = (
     "sequences.switching",
     "variables",
 )
+#: Where classes stood when older files were written; these files stay readable.
+_MOVED = {
+    "estimators._base": "machines.kernels",
+    "estimators._glasso_path": "machines.glasso",
+    "estimators._pca_spectrum": "machines.spectrum",
+    "estimators._ridge_features": "machines.ridge_features",
+    "estimators._rvm_base": "machines.rvm",
+    "estimators._svm_approx": "machines.svm.approx",
+    "estimators._svm_classes": "machines.svm.classes",
+    "estimators._svm_kernel": "machines.svm.kernel",
+    "estimators._svm_machine": "machines.svm.machine",
+}
 _DEEPEST = 60
 _NAME = re.compile(r"[A-Za-z_]\w{0,80}", re.ASCII)
 _SPARSE = ("csr", "csc")
@@ -125,9 +138,10 @@ def names(cls: type) -> str | None:
 def find_class(name: object, source: str) -> type:
     """The class of a name in a file."""
     module, _, last = str(name).rpartition(".")
+    module = _MOVED.get(module, module)
     if isinstance(name, str) and module in MODULES and _NAME.fullmatch(last):
         found = getattr(importlib.import_module(f"gramgraph.{module}"), last, None)
-        if isinstance(found, type) and names(found) == name:
+        if isinstance(found, type) and names(found) == f"{module}.{last}":
             return found
     raise ParseError(f"{name!r:.60} is no class of saved models", source=source)
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
-from gramgraph.estimators._base import ResolvedKernel
+from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.typing import FloatArray
 
 __all__ = ["HalfGram", "WholeGram", "smallest_ritz_value", "top_eigenpairs"]
@@ -28,10 +28,12 @@ class HalfGram:
 
     @property
     def n(self) -> int:
+        """Number of points."""
         return len(self.diag)
 
     @classmethod
     def of(cls, kernel: ResolvedKernel, X: Any, block: int = 64) -> HalfGram:
+        """The matrix of these points, computed in blocks of rows."""
         from gramgraph._numerics.gram.packed_gram import put_rows
         from gramgraph.kernels.inputs import count, take
 
@@ -45,6 +47,7 @@ class HalfGram:
         return cls(high, low, diag)
 
     def matvec(self, v: FloatArray) -> FloatArray:
+        """K v."""
         from gramgraph._numerics.gram.packed_gram import product
 
         out = np.empty(self.n)
@@ -52,6 +55,7 @@ class HalfGram:
         return out
 
     def trace(self) -> float:
+        """The sum of the eigenvalues."""
         return float(self.diag.sum())
 
 
@@ -63,14 +67,17 @@ class WholeGram:
 
     @property
     def n(self) -> int:
+        """Number of points."""
         return len(self.K)
 
     def matvec(self, v: FloatArray) -> FloatArray:
+        """K v."""
         from scipy.linalg.blas import dsymv
 
         return dsymv(1.0, self.K.T, v, lower=1)
 
     def trace(self) -> float:
+        """The sum of the eigenvalues."""
         return float(np.trace(self.K))
 
 

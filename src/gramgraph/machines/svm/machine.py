@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gramgraph.estimators import _svm_dual as duals
-from gramgraph.estimators._svm_rows import Source
 from gramgraph.exceptions import ModelError, ModelWarning
+from gramgraph.machines.svm import dual as duals
+from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["Machine", "Settings", "fit_machine", "warn_about"]

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.estimators._svm_rows import Source
+from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["approach"]

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.estimators._svm_blocks import approach
-from gramgraph.estimators._svm_rows import Source, most_steps
+from gramgraph.machines.svm.blocks import approach
+from gramgraph.machines.svm.rows import Source, most_steps
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = [

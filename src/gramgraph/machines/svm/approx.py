@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.estimators._svm_kernel import ChosenKernel
-from gramgraph.estimators._svm_rows import Source
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.tables import Table, joined_tables
+from gramgraph.machines.svm.kernel import ChosenKernel
+from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["FeatureRows", "Memory", "features_of", "joined", "kernel_value", "make_features"]

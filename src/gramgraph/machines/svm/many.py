@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.estimators._svm_classes import pairs_of
-from gramgraph.estimators._svm_machine import Machine, Settings, fit_machine
-from gramgraph.estimators._svm_rows import GramRows, Source, most_steps
+from gramgraph.machines.svm.classes import pairs_of
+from gramgraph.machines.svm.machine import Machine, Settings, fit_machine
+from gramgraph.machines.svm.rows import GramRows, Source, most_steps
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["Machines", "Problems", "fit_apart", "fit_together", "pair_problems", "rest_problems", "solve_paths"]

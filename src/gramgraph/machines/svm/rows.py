@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.machines.points import take_points
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["GramRows", "KernelRows", "RBFRows", "Source", "most_steps", "rbf_block", "take_points"]
+__all__ = ["GramRows", "KernelRows", "RBFRows", "Source", "most_steps", "rbf_block"]
 
 _BLOCK = 1 << 18  # entries of a block that is computed at once: it stays in the processor's cache
 _LARGE = 1 << 21  # kernel entries from which threads are worth their start
@@ -28,15 +29,6 @@ def most_steps(max_iter: int, n: int) -> int:
     Where rounding of the kernel is above the tolerance the steps would never end.
     """
     return int(max_iter) if max_iter >= 0 else max(10_000_000, 100 * n)
-
-
-def take_points(X: Any, rows: IntArray) -> Any:
-    """Some of the points, which may be a matrix or any sequence."""
-    if isinstance(X, tuple):
-        return tuple(take_points(part, rows) for part in X)
-    if hasattr(X, "iloc"):
-        return X.iloc[rows]
-    return X[rows] if isinstance(X, np.ndarray) else [X[int(row)] for row in rows]
 
 
 def _stretches(index: IntArray) -> list[tuple[slice, slice]]:

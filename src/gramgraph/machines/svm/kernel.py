@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.estimators._base import gamma_value
-from gramgraph.estimators._svm_rows import GramRows, KernelRows, RBFRows, Source, rbf_block
 from gramgraph.exceptions import ModelError, did_you_mean
+from gramgraph.machines.kernels import gamma_value
+from gramgraph.machines.svm.rows import GramRows, KernelRows, RBFRows, Source, rbf_block
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["KERNELS", "ChosenKernel", "choose_kernel", "gram_of_matrix"]

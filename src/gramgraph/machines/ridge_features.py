@@ -9,10 +9,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from gramgraph.estimators._base import ResolvedKernel
 from gramgraph.exceptions import ModelError
 from gramgraph.linalg.blocks import FeatureSums, RunningSums
 from gramgraph.linalg.nystrom import NystromMap, nystrom
+from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.typing import FloatArray
 
 __all__ = [

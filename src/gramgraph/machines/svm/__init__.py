@@ -1,0 +1,1 @@
+"""Support vector machines: duals, where kernel rows come from, and many machines at once."""
