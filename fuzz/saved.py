@@ -62,7 +62,7 @@ def structured() -> gg.BayesianNetwork:
     a, b, c, n, d, g, t, s = (discrete(name, ("no", "yes")) for name in "abcndgts")
     m = discrete("m", ("none", "mild", "strong"))
     x, z, w, v = gg.real("x"), gg.real("z", 2), gg.real("w"), gg.real("v")
-    margins = {"x": gg.Margin("norm"), "v": gg.Margin("expon")}
+    margins = {"x": gg.conditionals.Margin("norm"), "v": gg.conditionals.Margin("expon")}
     parts = [
         gg.Table(a, (), [0.4, 0.6]),
         gg.Table(b, (a,), [[0.25, 0.75], [0.5, 0.5]]),
@@ -70,13 +70,13 @@ def structured() -> gg.BayesianNetwork:
         gg.NoisyOr(n, (a, b), [0.5, 0.25], leak=0.125),
         gg.NoisyMax(m, (a, b), [[[1, 0, 0], [0.2, 0.5, 0.3]], [[1, 0, 0], [0.1, 0.3, 0.6]]]),
         gg.Deterministic(d, (a, b), lambda p, q: "yes" if p == q else "no"),
-        gg.Gate(g, (a, b, c), "xor"),
-        gg.TreeTable(t, (a, b), {"a": {"no": 0.1, "yes": {"b": {"no": 0.5, "yes": 0.9}}}}),
+        gg.conditionals.Gate(g, (a, b, c), "xor"),
+        gg.conditionals.TreeTable(t, (a, b), {"a": {"no": 0.1, "yes": {"b": {"no": 0.5, "yes": 0.9}}}}),
         gg.LinearGaussian(x, (), {}, 0.5, sd=2.0),
         gg.LinearGaussian(z, (x,), [[1.0], [0.5]], [0.0, 1.0], [[1.0, 0.5], [0.5, 1.0]]),
         gg.ConditionalLinearGaussian(w, (a, x), {"x": [1.0, 2.0]}, [0.0, 5.0], sd=[1.0, 0.5]),
-        gg.GaussianCopula(v, (x,), 0.8, margins),
-        gg.Softmax.logistic(s, (x,), weights=[-2.0], bias=1.0),
+        gg.conditionals.GaussianCopula(v, (x,), 0.8, margins),
+        gg.conditionals.Softmax.logistic(s, (x,), weights=[-2.0], bias=1.0),
     ]
     return gg.BayesianNetwork.from_parts([part.child for part in parts], parts)
 
@@ -87,7 +87,7 @@ def _sentences() -> Any:
 
 def _inputs() -> Any:
     base = gg.CategoricalHMM.from_parameters([0.3, 0.7], [[0.9, 0.1], [0.2, 0.8]], [[0.9, 0.1], [0.3, 0.7]])
-    return gg.InputHMM.from_parameters(base, [np.eye(2), np.full((2, 2), 0.5)])
+    return gg.sequences.InputHMM.from_parameters(base, [np.eye(2), np.full((2, 2), 0.5)])
 
 
 def _grid() -> Any:
@@ -104,7 +104,7 @@ def _umbrella() -> Any:
 
 def _field() -> Any:
     x, y = gg.real("x"), gg.real("y")
-    factor = gg.GaussianFactor((x, y), [[2.0, 0.5], [0.5, 1.0]], [0.1, 0.2])
+    factor = gg.factors.GaussianFactor((x, y), [[2.0, 0.5], [0.5, 1.0]], [0.1, 0.2])
     return gg.MarkovNetwork.from_parts([x, y], [factor])
 
 
@@ -117,51 +117,53 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "markov_network": lambda: gg.MarkovNetwork({("a", "b"): [[1.0, 2.0], [3.0, 0.5]]}),
     "markov_network-gaussian": _field,
     "factor_graph": lambda: gg.FactorGraph({("a", "b"): [[1.0, 2.0], [3.0, 0.5]], ("b",): [0.5, 1.5]}),
-    "log_linear": lambda: gg.LogLinear(
+    "log_linear": lambda: gg.models.LogLinear(
         [(("a", "b"), [[1.0, 0.0], [0.0, 1.0]], "same")], [0.5], states={"a": ("no", "yes"), "b": ("no", "yes")}
     ),
     "dynamic_bayesian_network": _umbrella,
-    "distribution-gamma": lambda: gg.Gamma(2.0, 0.5),
+    "distribution-gamma": lambda: gg.distributions.Gamma(2.0, 0.5),
     "distribution-gaussian": lambda: gg.Gaussian([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]]),
-    "distribution-niw": lambda: gg.NormalInverseWishart([0.0, 1.0], 1.0, 4.0, np.eye(2)),
-    "distribution-prior": lambda: gg.ConjugatePrior(gg.Laplace, 2.0, 1.0, {"center": 0.5}),
+    "distribution-niw": lambda: gg.distributions.NormalInverseWishart([0.0, 1.0], 1.0, 4.0, np.eye(2)),
+    "distribution-prior": lambda: gg.distributions.ConjugatePrior(gg.distributions.Laplace, 2.0, 1.0, {"center": 0.5}),
     "kernel_tree": lambda: gg.learn_tree(_frame(), cells=8),
     "kernel_network": lambda: gg.learn_dag(_frame(), "a -> b; a -> c", cells=8),
     "kernel_grid": _grid,
-    "spectral_hmm": lambda: gg.learn_spectral_hmm(_ROWS[:, 0], 2, cells=8),
+    "spectral_hmm": lambda: gg.embeddings.learn_spectral_hmm(_ROWS[:, 0], 2, cells=8),
     "sequence_model-categorical": lambda: gg.CategoricalHMM(2, **_FIT).fit(_LABELS),
-    "sequence_model-several": lambda: gg.MultiCategoricalHMM(2, **_FIT).fit(np.hstack([_COUNTS, _COUNTS])),
+    "sequence_model-several": lambda: gg.sequences.MultiCategoricalHMM(2, **_FIT).fit(np.hstack([_COUNTS, _COUNTS])),
     "sequence_model-gaussian": lambda: gg.GaussianHMM(2, **_FIT).fit(_ROWS),
-    "sequence_model-mixture": lambda: gg.GaussianMixtureHMM(2, 2, **_FIT).fit(_ROWS),
-    "sequence_model-poisson": lambda: gg.PoissonHMM(2, **_FIT).fit(_COUNTS),
-    "sequence_model-distribution": lambda: gg.DistributionHMM(2, families="VonMises", **_FIT).fit(_ROWS),
-    "sequence_model-durations": lambda: gg.DurationHMM(gg.GaussianHMM(2, **_FIT), max_duration=8).fit(_ROWS),
+    "sequence_model-mixture": lambda: gg.sequences.GaussianMixtureHMM(2, 2, **_FIT).fit(_ROWS),
+    "sequence_model-poisson": lambda: gg.sequences.PoissonHMM(2, **_FIT).fit(_COUNTS),
+    "sequence_model-distribution": lambda: gg.sequences.DistributionHMM(2, families="VonMises", **_FIT).fit(_ROWS),
+    "sequence_model-durations": lambda: gg.sequences.DurationHMM(gg.GaussianHMM(2, **_FIT), max_duration=8).fit(_ROWS),
     "sequence_model-inputs": _inputs,
     "sequence_model-kalman": lambda: gg.KalmanFilter(1.0, 0.1, 1.0, 1.0, 0.0, 1.0, max_iter=3).fit(_ROWS),
     "linear_chain_crf": _sentences,
     "structural_model": lambda: (gg.sequences.Level() + gg.sequences.Season(4)).fit(_ROWS[:, 0]),
-    "switching_kalman_filter": lambda: gg.SwitchingKalmanFilter([[0.9, 0.1], [0.1, 0.9]], Q=[0.01, 4.0], R=0.1),
-    "graph_crf": lambda: gg.GraphCRF(max_iterations=5).fit(*_graphs()),
-    "grid_crf": lambda: gg.GridCRF(max_iterations=5).fit(*_pictures()),
-    "discretizer": lambda: gg.Discretizer(bins=3).fit(_frame()),
-    "mean_embedding": lambda: gg.MeanEmbedding.of(_X, kernel=gg.kernels.RBF(0.5)),
-    "rkhs_function": lambda: gg.RKHSFunction(gg.kernels.Matern(1.5), _X[:3], [1.0, -1.0, 0.5]),
-    "nystrom_map": lambda: gg.nystrom(gg.kernels.RBF(), _X, 5, random_state=0),
+    "switching_kalman_filter": lambda: gg.sequences.SwitchingKalmanFilter(
+        [[0.9, 0.1], [0.1, 0.9]], Q=[0.01, 4.0], R=0.1
+    ),
+    "graph_crf": lambda: gg.sequences.GraphCRF(max_iterations=5).fit(*_graphs()),
+    "grid_crf": lambda: gg.sequences.GridCRF(max_iterations=5).fit(*_pictures()),
+    "discretizer": lambda: gg.data.Discretizer(bins=3).fit(_frame()),
+    "mean_embedding": lambda: gg.embeddings.MeanEmbedding.of(_X, kernel=gg.kernels.RBF(0.5)),
+    "rkhs_function": lambda: gg.rkhs.RKHSFunction(gg.kernels.Matern(1.5), _X[:3], [1.0, -1.0, 0.5]),
+    "nystrom_map": lambda: gg.linalg.nystrom(gg.kernels.RBF(), _X, 5, random_state=0),
     "kernel-sum": lambda: 2.0 * gg.kernels.RBF([0.5, 1.0]).fix("length_scale") + gg.kernels.White(0.1),
     "kernel-columns": lambda: gg.kernels.Linear().on([0]) * gg.kernels.Periodic().on([1]),
     "kernel-words": lambda: gg.kernels.Spectrum(2).exp(),
     "estimator-bayesian_linear": lambda: gg.BayesianLinearRegression().fit(_X, _Y),
     "estimator-conditional_embedding": lambda: gg.ConditionalEmbedding().fit(_X, _Y),
     "estimator-gp_classifier": lambda: gg.GaussianProcessClassifier().fit(_X, _C),
-    "estimator-gp_counts": lambda: gg.GaussianProcessCounts().fit(_X, np.round(np.abs(_Y))),
+    "estimator-gp_counts": lambda: gg.estimators.GaussianProcessCounts().fit(_X, np.round(np.abs(_Y))),
     "estimator-gp_regressor": lambda: gg.GaussianProcessRegressor(_noisy(), normalize_y=True).fit(_X, _Y),
     "estimator-gp_sparse": lambda: gg.GaussianProcessRegressor(_noisy(), approx="titsias", n_inducing=5).fit(_X, _Y),
     "estimator-graphical_lasso": lambda: gg.GraphicalLasso(alpha=0.1).fit(_X),
-    "estimator-graphical_lasso_path": lambda: gg.graphical_lasso_path(np.cov(_X.T), n_alphas=3),
-    "estimator-kernel_density": lambda: gg.KernelDensity().fit(_X),
-    "estimator-kernel_k_means": lambda: gg.KernelKMeans(2, random_state=0).fit(_X),
-    "estimator-kernel_neighbors": lambda: gg.KernelNeighborsClassifier().fit(_X, _C),
-    "estimator-kernel_neighbors_regressor": lambda: gg.KernelNeighborsRegressor().fit(_X, _Y),
+    "estimator-graphical_lasso_path": lambda: gg.estimators.graphical_lasso_path(np.cov(_X.T), n_alphas=3),
+    "estimator-kernel_density": lambda: gg.estimators.KernelDensity().fit(_X),
+    "estimator-kernel_k_means": lambda: gg.estimators.KernelKMeans(2, random_state=0).fit(_X),
+    "estimator-kernel_neighbors": lambda: gg.estimators.KernelNeighborsClassifier().fit(_X, _C),
+    "estimator-kernel_neighbors_regressor": lambda: gg.estimators.KernelNeighborsRegressor().fit(_X, _Y),
     "estimator-kernel_pca": lambda: gg.KernelPCA(3).fit(_X),
     "estimator-kernel_pca_features": lambda: gg.KernelPCA(3, approx="nystrom", n_features=8, random_state=0).fit(_X),
     "estimator-kernel_ridge": lambda: gg.KernelRidge(kernel=gg.kernels.RBF(0.7)).fit(_X, _Y),
@@ -170,16 +172,16 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     ),
     "estimator-nadaraya_watson": lambda: gg.NadarayaWatson().fit(_X, _Y),
     "estimator-naive_bayes": lambda: gg.NaiveBayesClassifier().fit(_X, _C),
-    "estimator-network_classifier": lambda: gg.BayesianNetworkClassifier().fit(_X, _C),
-    "estimator-one_class": lambda: gg.OneClassSVM().fit(_X),
-    "estimator-pca": lambda: gg.PCA(1).fit(_X),
+    "estimator-network_classifier": lambda: gg.estimators.BayesianNetworkClassifier().fit(_X, _C),
+    "estimator-one_class": lambda: gg.estimators.OneClassSVM().fit(_X),
+    "estimator-pca": lambda: gg.estimators.PCA(1).fit(_X),
     "estimator-rvc": lambda: gg.RVC().fit(_X, _C),
     "estimator-rvr": lambda: gg.RVR().fit(_X, _Y),
     "estimator-svc": lambda: gg.SVC().fit(_X, _C),
     "estimator-svc_three": lambda: gg.SVC(probability=True, random_state=0).fit(_X, np.arange(24) % 3),
-    "estimator-svc_path": lambda: gg.svc_path(_X, _C, Cs=[0.1, 1.0]),
+    "estimator-svc_path": lambda: gg.estimators.svc_path(_X, _C, Cs=[0.1, 1.0]),
     "estimator-svr": lambda: gg.SVR(kernel="linear").fit(_X, _Y),
-    "estimator-tan": lambda: gg.TANClassifier().fit(_X, _C),
+    "estimator-tan": lambda: gg.estimators.TANClassifier().fit(_X, _C),
 }
 
 

@@ -5,164 +5,77 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from gramgraph._lazy import lazy_name
+
 __version__ = "0.1.0"
 
-#: Public name → module that defines it; loaded on first use, so that `import gramgraph` stays quick.
-_PUBLIC: dict[str, str] = {
+#: Name → module that defines it: what a first hour needs. Loaded at first use, so that `import gramgraph` stays quick.
+_FLAT: dict[str, str] = {
     "Answer": "answers",
-    "BayesFilter": "sequences",
     "BayesianLinearRegression": "estimators",
     "BayesianNetwork": "models",
-    "BayesianNetworkClassifier": "estimators",
     "Belief": "answers",
-    "Bernoulli": "distributions",
-    "Beta": "distributions",
     "BetaBernoulli": "distributions",
-    "Boltzmann": "distributions",
     "BudgetError": "exceptions",
-    "Categorical": "distributions",
     "CategoricalHMM": "sequences",
-    "ChiSquared": "distributions",
     "ConditionalEmbedding": "estimators",
     "ConditionalLinearGaussian": "conditionals",
-    "ConjugatePrior": "distributions",
     "ConvergenceWarning": "exceptions",
-    "CubatureKalmanFilter": "sequences",
     "Deterministic": "conditionals",
     "Dirichlet": "distributions",
-    "DirichletCategorical": "distributions",
-    "Discretizer": "data",
-    "DistributionHMM": "sequences",
-    "Draft": "models",
-    "DurationHMM": "sequences",
     "DynamicBayesianNetwork": "sequences",
-    "Exponential": "distributions",
-    "ExtendedKalmanFilter": "sequences",
     "FactorGraph": "models",
-    "Gamma": "distributions",
-    "GammaPoisson": "distributions",
-    "Gate": "conditionals",
     "Gaussian": "distributions",
-    "GaussianCopula": "conditionals",
-    "GaussianFactor": "factors",
     "GaussianHMM": "sequences",
-    "GaussianMixtureHMM": "sequences",
     "GaussianProcessClassifier": "estimators",
-    "GaussianProcessCounts": "estimators",
     "GaussianProcessRegressor": "estimators",
-    "Geometric": "distributions",
     "GramGraphError": "exceptions",
-    "GraphCRF": "sequences",
     "GraphicalLasso": "estimators",
-    "GridCRF": "sequences",
     "ImpossibleEvidenceError": "exceptions",
-    "InputHMM": "sequences",
-    "InverseGamma": "distributions",
-    "InverseWishart": "distributions",
     "KalmanFilter": "sequences",
-    "KernelDensity": "estimators",
-    "KernelError": "kernels",
-    "KernelGrid": "embeddings",
-    "KernelKMeans": "estimators",
-    "KernelNeighborsClassifier": "estimators",
-    "KernelNeighborsRegressor": "estimators",
-    "KernelNetwork": "embeddings",
     "KernelPCA": "estimators",
     "KernelRidge": "estimators",
-    "KernelTree": "embeddings",
-    "Laplace": "distributions",
     "Likelihood": "evidence",
     "LinearChainCRF": "sequences",
     "LinearGaussian": "conditionals",
-    "LinearGaussianPrior": "learn.linear",
-    "LogLinear": "models",
-    "Margin": "conditionals",
     "MarkovNetwork": "models",
-    "MeanEmbedding": "embeddings",
     "ModelError": "exceptions",
     "ModelWarning": "exceptions",
-    "MultiCategoricalHMM": "sequences",
-    "Multinomial": "distributions",
     "NadarayaWatson": "estimators",
     "NaiveBayesClassifier": "estimators",
     "NoisyMax": "conditionals",
     "NoisyOr": "conditionals",
-    "Normal": "distributions",
-    "NormalGamma": "distributions",
-    "NormalInverseWishart": "distributions",
-    "NormalNormal": "distributions",
     "Not": "evidence",
-    "NystromMap": "linalg",
-    "OneClassSVM": "estimators",
     "OneOf": "evidence",
     "OptionError": "exceptions",
-    "PCA": "estimators",
     "ParseError": "exceptions",
-    "ParticleFilter": "sequences",
-    "Poisson": "distributions",
-    "PoissonHMM": "sequences",
-    "PositiveDefiniteError": "linalg",
-    "Predictor": "conditionals",
-    "RKHSFunction": "rkhs",
     "RVC": "estimators",
     "RVR": "estimators",
-    "Real": "variables",
-    "RealAnswer": "answers",
-    "RealBelief": "answers",
     "SVC": "estimators",
-    "SVCPath": "estimators",
     "SVR": "estimators",
     "Soft": "evidence",
-    "Softmax": "conditionals",
-    "SpectralHMM": "embeddings",
     "StateError": "exceptions",
-    "StructuralModel": "sequences",
-    "StudentT": "distributions",
-    "SwitchingKalmanFilter": "sequences",
-    "TANClassifier": "estimators",
     "Table": "conditionals",
-    "TableFactor": "factors",
-    "TreeTable": "conditionals",
-    "UnscentedKalmanFilter": "sequences",
     "Var": "variables",
     "VariableError": "exceptions",
-    "VonMises": "distributions",
-    "VonMisesFisher": "distributions",
-    "VonMisesMean": "distributions",
-    "Wishart": "distributions",
-    "change_of_variables": "distributions",
-    "choose_n_states": "sequences",
     "denoise": "engines.best.grid_labels",
     "describe": "data",
-    "fit_margins": "learn",
-    "fit_representer": "rkhs",
-    "gibbs_rows": "engines.sampling.gibbs_rows",
-    "graphical_lasso_path": "estimators",
     "hsic_test": "embeddings",
-    "karhunen_loeve": "rkhs",
-    "kci_test": "embeddings",
-    "kl_divergence": "analysis.information",
     "label_grid": "engines.best.grid_labels",
-    "laplace_approximation": "distributions",
-    "learn_ising": "learn",
     "learn_dag": "embeddings",
     "learn_grid": "embeddings",
-    "learn_spectral_hmm": "embeddings",
     "learn_structure": "learn",
     "learn_tree": "embeddings",
-    "mercer": "rkhs",
     "mmd_test": "embeddings",
-    "nystrom": "linalg",
-    "partial_correlations": "estimators",
-    "pivoted_cholesky": "linalg",
     "plan": "engines",
     "read": "io",
     "real": "variables",
-    "svc_path": "estimators",
-    "to_arviz": "engines.sampling.arviz_export",
     "write": "io",
 }
-_MODULES = (
+#: Packages that hold the rest.
+_PACKAGES = (
+    "analysis",
+    "answers",
     "conditionals",
     "data",
     "datasets",
@@ -180,24 +93,59 @@ _MODULES = (
     "linalg",
     "models",
     "plot",
-    "rkhs",
     "sequences",
-    "testing",
-    "variables",
 )
+#: Packages for those who extend the library: reachable, not listed.
+_UNLISTED = ("rkhs", "testing", "variables")
+#: Place → names that stood at the top level in 0.1. They work until 0.4, with a warning that tells the place.
+_MOVED: dict[str, str] = {
+    "analysis": "kl_divergence",
+    "answers": "RealAnswer RealBelief",
+    "conditionals": "Gate GaussianCopula Margin Predictor Softmax TreeTable",
+    "data": "Discretizer",
+    "distributions": (
+        "Bernoulli Beta Boltzmann Categorical ChiSquared ConjugatePrior DirichletCategorical Exponential "
+        "Gamma GammaPoisson Geometric InverseGamma InverseWishart Laplace Multinomial Normal NormalGamma "
+        "NormalInverseWishart NormalNormal Poisson StudentT VonMises VonMisesFisher VonMisesMean Wishart "
+        "change_of_variables laplace_approximation"
+    ),
+    "embeddings": "KernelGrid KernelNetwork KernelTree MeanEmbedding SpectralHMM kci_test learn_spectral_hmm",
+    "engines": "gibbs_rows",
+    "estimators": (
+        "BayesianNetworkClassifier GaussianProcessCounts KernelDensity KernelKMeans KernelNeighborsClassifier "
+        "KernelNeighborsRegressor OneClassSVM PCA SVCPath TANClassifier graphical_lasso_path "
+        "partial_correlations svc_path"
+    ),
+    "factors": "GaussianFactor TableFactor",
+    "io": "to_arviz",
+    "kernels": "KernelError",
+    "learn": "LinearGaussianPrior fit_margins learn_ising",
+    "linalg": "NystromMap PositiveDefiniteError nystrom pivoted_cholesky",
+    "models": "Draft LogLinear",
+    "rkhs": "RKHSFunction fit_representer karhunen_loeve mercer",
+    "sequences": (
+        "BayesFilter CubatureKalmanFilter DistributionHMM DurationHMM ExtendedKalmanFilter GaussianMixtureHMM "
+        "GraphCRF GridCRF InputHMM MultiCategoricalHMM ParticleFilter PoissonHMM StructuralModel "
+        "SwitchingKalmanFilter UnscentedKalmanFilter choose_n_states"
+    ),
+    "variables": "Real",
+}
+_NEW_HOMES = {name: place for place, names in _MOVED.items() for name in names.split()}
 
-__all__ = sorted([*_PUBLIC, *_MODULES])
+__all__ = sorted([*_FLAT, *_PACKAGES])
 
 
 def __getattr__(name: str) -> Any:
-    if name in _PUBLIC:
-        value = getattr(importlib.import_module(f"gramgraph.{_PUBLIC[name]}"), name)
-    elif name in _MODULES:
-        value = importlib.import_module(f"gramgraph.{name}")
-    else:
-        raise AttributeError(f"module 'gramgraph' has no attribute {name!r}")
-    globals()[name] = value
-    return value
+    if name in _PACKAGES or name in _UNLISTED:
+        return importlib.import_module(f"gramgraph.{name}")
+    if name not in _NEW_HOMES:
+        return lazy_name(__name__, _FLAT, name)
+    import warnings
+
+    place = f"gramgraph.{_NEW_HOMES[name]}"
+    text = f"gramgraph.{name} is now {place}.{name}. Use {place}.{name} instead; the old name works until 0.4"
+    warnings.warn(text, DeprecationWarning, stacklevel=2)  # once: the name stays in the module from here on
+    return lazy_name(__name__, _NEW_HOMES, name)
 
 
 def __dir__() -> list[str]:

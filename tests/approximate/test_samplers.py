@@ -333,9 +333,9 @@ def test_kept_draws_go_to_arviz(monkeypatch):
     assert kept.shape == (4, 100)
     assert kept.mean() == pytest.approx(answer["x0_0"].prob("+1"))
     with pytest.raises(OptionError, match="holds no draws"):
-        gg.to_arviz(model.query("x0_0", engine="gibbs", budget=100))
+        gg.io.to_arviz(model.query("x0_0", engine="gibbs", budget=100))
     with pytest.raises(OptionError, match="has no kept draws"):
-        gg.to_arviz(answer, names=["x0_1"])
+        gg.io.to_arviz(answer, names=["x0_1"])
 
     class Column:
         def __init__(self):
@@ -345,13 +345,13 @@ def test_kept_draws_go_to_arviz(monkeypatch):
         return {"posterior": {name: Column() for name in posterior}}
 
     monkeypatch.setitem(sys.modules, "arviz", types.SimpleNamespace(__version__="0.18.0", from_dict=from_dict))
-    assert gg.to_arviz(answer)["posterior"]["x1_1"].attrs["states"] == ["-1", "+1"]
+    assert gg.io.to_arviz(answer)["posterior"]["x1_1"].attrs["states"] == ["-1", "+1"]
 
 
 def test_kept_draws_in_arviz_itself():
     arviz = pytest.importorskip("arviz")
     answer = ising_grid(2, 2, coupling=0.3).query("x0_0", engine="gibbs", keep=True, budget=400, random_state=0)
-    assert float(arviz.summary(gg.to_arviz(answer))["mean"].iloc[0]) == pytest.approx(0.5, abs=0.2)
+    assert float(arviz.summary(gg.io.to_arviz(answer))["mean"].iloc[0]) == pytest.approx(0.5, abs=0.2)
 
 
 @pytest.mark.parametrize(

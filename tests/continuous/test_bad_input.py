@@ -165,7 +165,7 @@ def test_learning_mistakes():
     with pytest.raises(gg.OptionError, match="weights are 2"):
         net.fit(pd.DataFrame({"x": [1.0, 2.5], "y": [1.0, 2.0]}), weights=[1.0])
     with pytest.raises(gg.OptionError, match="must be a positive number"):
-        gg.LinearGaussianPrior(scale=0.0)
+        gg.learn.LinearGaussianPrior(scale=0.0)
 
 
 def test_predictors_that_do_not_fit_their_parents():
@@ -175,13 +175,13 @@ def test_predictors_that_do_not_fit_their_parents():
     data = np.random.default_rng(0).normal(size=(9, 2))
     fitted = LinearRegression().fit(data, data[:, 0])
     with pytest.raises(gg.ModelError, match=r"fitted to 2 columns; its parents \(x\{real\}\) make 1"):
-        gg.Predictor(y, (x,), fitted, noise=1.0)
+        gg.conditionals.Predictor(y, (x,), fitted, noise=1.0)
     with pytest.raises(gg.ModelError, match="must be positive"):
-        gg.Predictor(y, (x, z), fitted, noise=-1.0)
+        gg.conditionals.Predictor(y, (x, z), fitted, noise=-1.0)
     with pytest.raises(gg.ModelError, match="must be numbers"):
-        gg.Predictor(y, (x, z), fitted, noise={"sd": 1.0})
+        gg.conditionals.Predictor(y, (x, z), fitted, noise={"sd": 1.0})
     with pytest.raises(gg.ModelError, match="1 standard deviations"):
-        gg.Predictor(y, (x, z), fitted, noise=[1.0, 2.0])
+        gg.conditionals.Predictor(y, (x, z), fitted, noise=[1.0, 2.0])
 
 
 def test_belief_propagation_that_diverges_or_stops_early():
@@ -197,13 +197,15 @@ def test_belief_propagation_that_diverges_or_stops_early():
 def test_gaussian_factors_of_a_network():
     x, z = real("x"), real("z")
     with pytest.raises(gg.ModelError, match="not symmetric"):
-        gg.MarkovNetwork([gg.GaussianFactor((x, z), [[1.0, 0.5], [0.2, 1.0]], [0.0, 0.0])])
+        gg.MarkovNetwork([gg.factors.GaussianFactor((x, z), [[1.0, 0.5], [0.2, 1.0]], [0.0, 0.0])])
     with pytest.raises(gg.ModelError, match="not finite"):
-        gg.MarkovNetwork([gg.GaussianFactor((x,), [[np.nan]], [0.0])])
+        gg.MarkovNetwork([gg.factors.GaussianFactor((x,), [[np.nan]], [0.0])])
     with pytest.raises(gg.ModelError, match="pins x to one value: give that as evidence"):
-        gg.MarkovNetwork([gg.GaussianFactor.at({x: 2.0})])
+        gg.MarkovNetwork([gg.factors.GaussianFactor.at({x: 2.0})])
     with pytest.raises(gg.ModelError, match="x is x.real. here, x.no.yes. there"):
-        gg.MarkovNetwork([gg.TableFactor((binary("x"),), [1.0, 2.0]), gg.GaussianFactor((x,), [[1.0]], [0.0])])
+        gg.MarkovNetwork(
+            [gg.factors.TableFactor((binary("x"),), [1.0, 2.0]), gg.factors.GaussianFactor((x,), [[1.0]], [0.0])]
+        )
 
 
 def test_domains_are_said():

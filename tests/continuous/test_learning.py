@@ -82,7 +82,7 @@ def test_prior_makes_sparse_configurations_usable(rng):
     plain = start.fit(data).conditional("y")
     assert (plain.covariance > 0).all() and np.isfinite(plain.coefficients).all()  # b and c borrow from all rows
     np.testing.assert_allclose(plain.coefficients[1], plain.coefficients[2])
-    shy = start.fit(data, prior={"y": gg.LinearGaussianPrior(), "d": 1.0})
+    shy = start.fit(data, prior={"y": gg.learn.LinearGaussianPrior(), "d": 1.0})
     assert (shy.conditional("y").covariance > 0).all()
     assert shy.cpt["d"].values.tolist() == [21 / 24, 2 / 24, 1 / 24]
 

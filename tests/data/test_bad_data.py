@@ -20,7 +20,11 @@ def cases() -> pd.DataFrame:
 
 @pytest.mark.parametrize("kind", ["naive Bayes", "TAN", "network"])
 def test_a_category_that_was_never_seen(kind) -> None:
-    made = {"naive Bayes": gg.NaiveBayesClassifier, "TAN": gg.TANClassifier, "network": gg.BayesianNetworkClassifier}
+    made = {
+        "naive Bayes": gg.NaiveBayesClassifier,
+        "TAN": gg.estimators.TANClassifier,
+        "network": gg.estimators.BayesianNetworkClassifier,
+    }
     X, y = cases().drop(columns="dysp"), cases()["dysp"]
     model = made[kind]().fit(X, y)
     new = X[:3].copy()

@@ -62,7 +62,7 @@ def test_gaussian_networks_from_files(frame, tmp_path, monkeypatch) -> None:
     frame.dropna().to_parquet(path)
     frame.to_csv(gaps, index=False)
     net = gg.BayesianNetwork("x{real} -> y{real}")
-    for prior in (None, gg.LinearGaussianPrior(precision=2.0)):
+    for prior in (None, gg.learn.LinearGaussianPrior(precision=2.0)):
         here, there = net.fit(frame.dropna(), prior=prior), net.fit(path, prior=prior)
         for a, b in zip(here.conditionals, there.conditionals, strict=True):
             np.testing.assert_allclose(a.coefficients, b.coefficients, rtol=1e-8)

@@ -58,7 +58,7 @@ def test_a_stream_that_is_read_once_says_what_helps() -> None:
 
 def test_a_discretizer_shows_its_cuts() -> None:
     frame = pd.DataFrame({"x": np.linspace(0, 1, 20)})
-    cutter = gg.Discretizer(4)
+    cutter = gg.data.Discretizer(4)
     assert repr(cutter) == "Discretizer(4, method='quantile')"
     assert "x at 3" in repr(cutter.fit(frame))
 

@@ -30,7 +30,7 @@ def field():
 def spectral():
     state = np.cumsum(RNG(0).random(1500) < 0.1) % 2
     x = np.where(state, 1.0, -1.0) + 0.5 * RNG(1).normal(size=1500)
-    return gg.learn_spectral_hmm(x, 2, cells=20), lambda model: model.filter(x[:50])
+    return gg.embeddings.learn_spectral_hmm(x, 2, cells=20), lambda model: model.filter(x[:50])
 
 
 @pytest.mark.parametrize("make", [network, field, spectral])
@@ -42,7 +42,7 @@ def test_files_keep_every_bit(make, tmp_path):
         assert type(read) is type(model)
         assert np.array_equal(numbers(read), numbers(model))
     with pytest.raises(ParseError, match="expected a kernel_tree"):
-        gg.KernelTree.load(tmp_path / "model.npz")
+        gg.embeddings.KernelTree.load(tmp_path / "model.npz")
 
 
 @pytest.mark.parametrize("make", [network, field, spectral])

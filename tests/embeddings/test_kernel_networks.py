@@ -29,7 +29,7 @@ GRAPH = "a -> c <- b; kind -> c; c -> alarm <- a"
 
 
 @pytest.fixture(scope="module")
-def net() -> gg.KernelNetwork:
+def net() -> gg.embeddings.KernelNetwork:
     return gg.learn_dag(sensors(3000), GRAPH)
 
 
@@ -194,7 +194,7 @@ def test_delta_features_and_exact_moments_are_the_forward_algorithm(seed):
     T, O = rng.dirichlet(np.ones(states), states), rng.dirichlet(np.ones(symbols), states)
     first, pairs, triples = exact_moments(pi, T, O)
     axis = StateAxis("x", tuple("abcdef"), first)
-    model = gg.SpectralHMM.from_moments(axis, first, pairs, triples, states)
+    model = gg.embeddings.SpectralHMM.from_moments(axis, first, pairs, triples, states)
     sequence = rng.integers(0, symbols, 12)
     found = model.filter([axis.states[x] for x in sequence])
     alpha = pi
@@ -215,7 +215,7 @@ def test_learned_from_samples_it_comes_near_the_forward_algorithm():
         z[t] = rng.random() < T[z[t - 1], 1]
     means = np.array([-1.5, 1.5])
     x = means[z] + 0.7 * rng.normal(size=len(z))
-    model = gg.learn_spectral_hmm(x[:18_000], 2)
+    model = gg.embeddings.learn_spectral_hmm(x[:18_000], 2)
     test = x[18_000:18_400]
     alpha, errors, spread = np.array([2 / 3, 1 / 3]), [], []
     found = model.filter(test)
@@ -229,16 +229,16 @@ def test_learned_from_samples_it_comes_near_the_forward_algorithm():
     assert model.predict(test).interval(0.9)[0] < model.predict(test).mean()
     gap = model.filter([test[0], None, 1e6, np.nan])
     assert np.isfinite(gap).all()
-    symbols = gg.learn_spectral_hmm([list("abab" * 30), list("baba" * 30)], 2)
+    symbols = gg.embeddings.learn_spectral_hmm([list("abab" * 30), list("baba" * 30)], 2)
     assert symbols.predict(list("aba")).prob("b") > 0.95
 
 
 def test_bad_sequences():
     for call, words in (
-        (lambda: gg.learn_spectral_hmm([1.0, 2.0], 1), "three steps"),
-        (lambda: gg.learn_spectral_hmm(list("ab" * 20), 3), "n_states"),
-        (lambda: gg.learn_spectral_hmm(np.zeros((4, 4)), 1), "one observation"),
-        (lambda: gg.learn_spectral_hmm(np.arange(50.0), 1, domain="line"), "domain"),
+        (lambda: gg.embeddings.learn_spectral_hmm([1.0, 2.0], 1), "three steps"),
+        (lambda: gg.embeddings.learn_spectral_hmm(list("ab" * 20), 3), "n_states"),
+        (lambda: gg.embeddings.learn_spectral_hmm(np.zeros((4, 4)), 1), "one observation"),
+        (lambda: gg.embeddings.learn_spectral_hmm(np.arange(50.0), 1, domain="line"), "domain"),
     ):
         with pytest.raises((ModelError, OptionError), match=words):
             call()

@@ -41,7 +41,7 @@ EDGES = [("a", "b"), ("b", "angle"), ("a", "size"), ("b", "kind")]
 
 
 @pytest.fixture(scope="module")
-def net() -> gg.KernelTree:
+def net() -> gg.embeddings.KernelTree:
     return gg.learn_tree(mixed_frame(2000), edges=EDGES, domains=DOMAINS)
 
 
@@ -315,7 +315,7 @@ def test_files_keep_every_bit(net, tmp_path):
     rows = mixed_frame(30, seed=4)
     expected = net.log_likelihood(rows)
     for read in (
-        gg.KernelTree.load(tmp_path / "tree.npz"),
+        gg.embeddings.KernelTree.load(tmp_path / "tree.npz"),
         gg.read(tmp_path / "tree.json"),
         gg.read(tmp_path / "tree.json.gz"),
     ):
@@ -327,7 +327,7 @@ def test_files_keep_every_bit(net, tmp_path):
     for broken in (b"", b"PK\x03\x04", data[: len(data) // 2], data.replace(b"edges", b"egdes")):
         (tmp_path / "broken.npz").write_bytes(broken)
         with pytest.raises(ParseError):
-            gg.KernelTree.load(tmp_path / "broken.npz")
+            gg.embeddings.KernelTree.load(tmp_path / "broken.npz")
     text = (tmp_path / "tree.json").read_text()
     for old, new in (('"kind": "line"', '"kind": "wavy"'), ('"<f8"', '"|O"'), ('"x": "a"', '"x": "nobody"')):
         (tmp_path / "broken.json").write_text(text.replace(old, new))

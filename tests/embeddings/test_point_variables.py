@@ -31,7 +31,7 @@ EDGES = [("place", "y"), ("y", "kind"), ("kind", "word"), ("kind", "tags"), ("ar
 
 
 @pytest.fixture(scope="module")
-def net() -> gg.KernelTree:
+def net() -> gg.embeddings.KernelTree:
     return gg.learn_tree(sample(1200, 0), domains=DOMAINS, edges=EDGES)
 
 
@@ -85,7 +85,7 @@ def test_likelihood_draws_best_files(net, tmp_path):
     assert best["kind"] == "up" and set(best["word"]) <= set("abc")
     net.save(tmp_path / "tree.npz")
     gg.write(net, tmp_path / "tree.json")
-    for read in (gg.KernelTree.load(tmp_path / "tree.npz"), gg.read(tmp_path / "tree.json")):
+    for read in (gg.embeddings.KernelTree.load(tmp_path / "tree.npz"), gg.read(tmp_path / "tree.json")):
         assert np.array_equal(read.log_likelihood(test), logs)
 
 

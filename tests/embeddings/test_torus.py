@@ -192,7 +192,7 @@ def test_saved_trees_answer_the_same(tmp_path):
         {"x": X[:, 0], "y": X[:, 1]}, "kernel", domains={"x": "circle", "y": "circle"}, edges=[("x", "y")]
     )
     tree.save(tmp_path / "tree.npz")
-    again = gg.KernelTree.load(tmp_path / "tree.npz")
+    again = gg.embeddings.KernelTree.load(tmp_path / "tree.npz")
     frame = {"x": X[:50, 0], "y": X[:50, 1]}
     assert np.array_equal(tree.log_likelihood(frame), again.log_likelihood(frame))
     assert again.edge("x", "y").kinds.keys() == tree.edge("x", "y").kinds.keys()

@@ -25,7 +25,7 @@ EDGES = [("a", "b"), ("b", "kind"), ("a", "turn")]
 
 
 @pytest.fixture(scope="module")
-def net() -> gg.KernelTree:
+def net() -> gg.embeddings.KernelTree:
     return gg.learn_tree(chain(1500), edges=EDGES, domains={"turn": "circle"}, cells=40)
 
 

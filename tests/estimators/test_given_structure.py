@@ -16,7 +16,7 @@ X, y = FRAME.drop(columns="dysp"), FRAME["dysp"]
 @pytest.mark.parametrize("as_network", [True, False])
 def test_the_given_graph_is_used(as_network: bool) -> None:
     edges = [("class", "smoke"), ("class", "bronc"), ("smoke", "bronc")]
-    model = clone(gg.BayesianNetworkClassifier(gg.BayesianNetwork(edges) if as_network else edges)).fit(X, y)
+    model = clone(gg.estimators.BayesianNetworkClassifier(gg.BayesianNetwork(edges) if as_network else edges)).fit(X, y)
     place = {name: f"x{j}" for j, name in enumerate(X.columns)} | {"class": "class"}
     assert set(model.network_.edges) == {(place[a], place[b]) for a, b in edges}
     # by hand: p(class) p(smoke | class) p(bronc | class, smoke) with one added to every cell
@@ -34,7 +34,7 @@ def test_the_given_graph_is_used(as_network: bool) -> None:
 
 
 def test_a_graph_over_an_array() -> None:
-    model = gg.BayesianNetworkClassifier([("class", "x1")]).fit(X.to_numpy(), y)
+    model = gg.estimators.BayesianNetworkClassifier([("class", "x1")]).fit(X.to_numpy(), y)
     assert model.network_.edges == (("class", "x1"),)
 
 
@@ -49,10 +49,12 @@ def test_a_graph_over_an_array() -> None:
 )
 def test_a_graph_that_cannot_be(structure: object, error: type[Exception], text: str) -> None:
     with pytest.raises(error, match=text):
-        gg.BayesianNetworkClassifier(structure).fit(X, y)
+        gg.estimators.BayesianNetworkClassifier(structure).fit(X, y)
 
 
-@pytest.mark.parametrize("kind", [gg.NaiveBayesClassifier, gg.TANClassifier, gg.BayesianNetworkClassifier])
+@pytest.mark.parametrize(
+    "kind", [gg.NaiveBayesClassifier, gg.estimators.TANClassifier, gg.estimators.BayesianNetworkClassifier]
+)
 def test_names_twice_and_classes_missing(kind: type) -> None:
     with pytest.raises(gg.VariableError, match="more than one column 'smoke'"):
         kind().fit(pd.concat([X, X[["smoke"]]], axis=1), y)

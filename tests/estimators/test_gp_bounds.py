@@ -10,7 +10,8 @@ import pytest
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.gaussian_process import kernels as peer
 
-from gramgraph import GaussianProcessClassifier, GaussianProcessCounts, GaussianProcessRegressor, kernels
+from gramgraph import kernels
+from gramgraph.estimators import GaussianProcessClassifier, GaussianProcessCounts, GaussianProcessRegressor
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels import RBF, KernelError, White
 

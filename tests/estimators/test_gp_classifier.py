@@ -14,7 +14,8 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from gramgraph import GaussianProcessClassifier, GaussianProcessCounts, kernels
+from gramgraph import kernels
+from gramgraph.estimators import GaussianProcessClassifier, GaussianProcessCounts
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.hyper import ascend
 from gramgraph.gp.latent_fit import LatentProblem, _Warm, fit_latent

@@ -306,7 +306,7 @@ def test_a_warning_when_sweeps_run_out() -> None:
 
 
 def test_public_names() -> None:
-    assert gg.GraphicalLasso is GraphicalLasso and gg.graphical_lasso_path is graphical_lasso_path
+    assert gg.GraphicalLasso is GraphicalLasso and gg.estimators.graphical_lasso_path is graphical_lasso_path
 
 
 # --- bad input ------------------------------------------------------------------------------------------------------

@@ -14,10 +14,12 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramgraph as gg
 
-KINDS = [gg.NaiveBayesClassifier, gg.TANClassifier, gg.BayesianNetworkClassifier]
+KINDS = [gg.NaiveBayesClassifier, gg.estimators.TANClassifier, gg.estimators.BayesianNetworkClassifier]
 
 
-@parametrize_with_checks([gg.NaiveBayesClassifier(), gg.TANClassifier(), gg.BayesianNetworkClassifier(bins=3)])
+@parametrize_with_checks(
+    [gg.NaiveBayesClassifier(), gg.estimators.TANClassifier(), gg.estimators.BayesianNetworkClassifier(bins=3)]
+)
 def test_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 
@@ -75,24 +77,26 @@ def test_mixed_columns_in_frames_of_two_libraries() -> None:
         assert model.score(X, y) > 0.9
         assert model.feature_names_in_.tolist() == ["real", "who", "n"]
     polars = pytest.importorskip("polars")
-    there = gg.TANClassifier().fit(polars.from_pandas(X), y)
-    np.testing.assert_array_equal(there.predict(polars.from_pandas(X)), gg.TANClassifier().fit(X, y).predict(X))
+    there = gg.estimators.TANClassifier().fit(polars.from_pandas(X), y)
+    np.testing.assert_array_equal(
+        there.predict(polars.from_pandas(X)), gg.estimators.TANClassifier().fit(X, y).predict(X)
+    )
 
 
 def test_searches_and_grids() -> None:
     X, y = labels(600)
-    found = GridSearchCV(gg.BayesianNetworkClassifier(), {"structure": ["naive_bayes", "tan", "hill_climb"]}, cv=3).fit(
-        X, y
-    )
+    found = GridSearchCV(
+        gg.estimators.BayesianNetworkClassifier(), {"structure": ["naive_bayes", "tan", "hill_climb"]}, cv=3
+    ).fit(X, y)
     assert found.best_score_ > 0.75
-    assert cross_val_score(gg.TANClassifier(), X, y, cv=3).mean() > 0.75
+    assert cross_val_score(gg.estimators.TANClassifier(), X, y, cv=3).mean() > 0.75
 
 
 @pytest.mark.parametrize(
     ("model", "words"),
     [
-        (gg.BayesianNetworkClassifier("tann"), "structure is one of"),
-        (gg.BayesianNetworkClassifier(criterion="bicc"), "Did you mean 'bic'"),
+        (gg.estimators.BayesianNetworkClassifier("tann"), "structure is one of"),
+        (gg.estimators.BayesianNetworkClassifier(criterion="bicc"), "Did you mean 'bic'"),
         (gg.NaiveBayesClassifier(pseudo_count=-1), "pseudo_count"),
     ],
 )

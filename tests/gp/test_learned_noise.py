@@ -10,8 +10,8 @@ import pytest
 import scipy.sparse as sp
 
 import gramgraph as gg
-from gramgraph import GaussianProcessClassifier, GaussianProcessCounts, GaussianProcessRegressor
 from gramgraph import kernels as k
+from gramgraph.estimators import GaussianProcessClassifier, GaussianProcessCounts, GaussianProcessRegressor
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.inducing import move_inducing
 from gramgraph.gp.means import as_mean
@@ -227,6 +227,6 @@ def test_only_estimators_with_deviations_are_predictive() -> None:
     from sklearn.linear_model import LinearRegression
 
     with pytest.raises(ModelError, match="return_std"):
-        gg.Predictor("y", "x", LinearRegression(), noise="predictive")
+        gg.conditionals.Predictor("y", "x", LinearRegression(), noise="predictive")
     with pytest.raises(ModelError, match="predictive"):
-        gg.Predictor("y", "x", LinearRegression(), noise="predicted")
+        gg.conditionals.Predictor("y", "x", LinearRegression(), noise="predicted")

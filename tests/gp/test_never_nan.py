@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramgraph import GaussianProcessClassifier, GaussianProcessCounts, GaussianProcessRegressor
 from gramgraph import kernels as k
+from gramgraph.estimators import GaussianProcessClassifier, GaussianProcessCounts, GaussianProcessRegressor
 from gramgraph.exceptions import GramGraphError
 
 KERNELS: dict[str, Any] = {

@@ -110,7 +110,7 @@ def test_what_has_no_place_in_a_file_is_said() -> None:
         container.dumps(gg.KernelRidge(kernel=lambda A, B: A @ B.T).fit(X, X[:, 0]))
     with pytest.raises(ModelError, match="no place in a file"):
         container.dumps(object())
-    model = gg.PCA().fit(np.random.default_rng(0).normal(size=(10, 2)))
+    model = gg.estimators.PCA().fit(np.random.default_rng(0).normal(size=(10, 2)))
     model.mean_[0] = np.nan
     with pytest.raises(ModelError, match="mean_ of PCA holds NaN"):
         container.dumps(model)

@@ -31,7 +31,7 @@ def _note(path: Path) -> None:
 WRITERS: dict[str, Callable[[Path], Any]] = {
     "model.bif": lambda path: gg.write(NET, path),
     "model.json.gz": lambda path: gg.write(NET, path),
-    "gamma.json": lambda path: gg.distributions.save(gg.Gamma(2.0, 0.5), path),
+    "gamma.json": lambda path: gg.distributions.save(gg.distributions.Gamma(2.0, 0.5), path),
     "result.uai.PR": lambda path: gg.io.write_uai_result(gg.io.UaiResult("PR", log10=-1.5), path),
 }
 

@@ -44,7 +44,7 @@ def test_unsound_numbers_of_an_hmm_are_refused(changes: dict[str, Any]) -> None:
 
 def test_unsound_gaussian_factors_and_noise_are_refused() -> None:
     x, y = gg.real("x"), gg.real("y")
-    factor = gg.GaussianFactor((x, y), [[2.0, 0.5], [0.5, 1.0]], [0.1, 0.2])
+    factor = gg.factors.GaussianFactor((x, y), [[2.0, 0.5], [0.5, 1.0]], [0.1, 0.2])
     top = json.loads(native.dumps(gg.MarkovNetwork.from_parts([x, y], [factor])))
     for precision in ([[2.0, 0.5], [0.4, 1.0]], [[2.0, float("nan")], [0.5, 1.0]]):
         top["factors"][0]["precision"] = precision

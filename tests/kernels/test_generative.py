@@ -261,6 +261,6 @@ def test_distributions_are_points():
     pairs = [([0.0, 1.0], [[2.0, 0.3], [0.3, 1.0]]), ([1.0, 1.0], [[1.0, 0.0], [0.0, 3.0]])]
     kernel = GaussianProbabilityProduct()
     assert np.array_equal(kernel.gram([gg.Gaussian(*pair) for pair in pairs]), kernel.gram(pairs))
-    assert np.array_equal(kernel.gram([gg.Normal(1.0, 2.0)]), kernel.gram([([1.0], 2.0)]))
+    assert np.array_equal(kernel.gram([gg.distributions.Normal(1.0, 2.0)]), kernel.gram([([1.0], 2.0)]))
     with pytest.raises(KernelError, match="entry 0"):
-        kernel.gram([gg.Gamma(1.0, 1.0)])
+        kernel.gram([gg.distributions.Gamma(1.0, 1.0)])

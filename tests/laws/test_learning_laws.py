@@ -57,7 +57,9 @@ def test_a_score_is_the_likelihood_of_the_fitted_network_less_its_penalty(seed, 
 @given(
     seed=st.integers(0, 9999),
     hidden=st.booleans(),
-    prior=st.sampled_from([None, "k2", gg.LinearGaussianPrior(scale=0.1), gg.LinearGaussianPrior(shape=3.0)]),
+    prior=st.sampled_from(
+        [None, "k2", gg.learn.LinearGaussianPrior(scale=0.1), gg.learn.LinearGaussianPrior(shape=3.0)]
+    ),
 )
 def test_em_never_falls(seed, hidden, prior):
     frame = awkward(seed, 25, 4, 1)

@@ -26,7 +26,7 @@ def structured_network(rng: np.random.Generator) -> gg.BayesianNetwork:
         parents = tuple(pool[int(j)] for j in rng.choice(len(pool), size=k, replace=False))
         if kind == "gate":
             child = discrete(f"g{i}", 2)
-            conditionals.append(gg.Gate(child, parents, str(rng.choice(["xor", "or", "and"]))))
+            conditionals.append(gg.conditionals.Gate(child, parents, str(rng.choice(["xor", "or", "and"]))))
         elif kind == "noisy":
             child = discrete(f"n{i}", 2)
             conditionals.append(gg.NoisyOr(child, parents, rng.uniform(0.1, 0.9, k).tolist(), leak=0.1))
@@ -76,7 +76,7 @@ def test_answers_do_not_depend_on_earlier_questions(seed: int) -> None:
 def test_the_best_assignment_after_a_sum_and_the_sum_after_it() -> None:
     a, b, c, d, n, g = (discrete(v, 2) for v in "abcdng")
     tables = [gg.Table(v, (), [0.4, 0.6]) for v in (a, b, c, d)]
-    gates = [gg.NoisyOr(n, (a, b, c, d), [0.5] * 4, leak=0.1), gg.Gate(g, (a, b, c, d), "xor")]
+    gates = [gg.NoisyOr(n, (a, b, c, d), [0.5] * 4, leak=0.1), gg.conditionals.Gate(g, (a, b, c, d), "xor")]
     net = gg.BayesianNetwork.from_parts([a, b, c, d, n, g], [*tables, *gates])
     net.log_evidence({})
     best = net.map_query()

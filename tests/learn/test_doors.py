@@ -34,7 +34,7 @@ def test_other_words_for_methods(word) -> None:
 
 def test_a_classifier_takes_the_same_words() -> None:
     X, y = ASIA.drop(columns="dysp"), ASIA["dysp"]
-    a, b = (gg.BayesianNetworkClassifier(word).fit(X, y) for word in ("hc", "hill_climb"))
+    a, b = (gg.estimators.BayesianNetworkClassifier(word).fit(X, y) for word in ("hc", "hill_climb"))
     assert a.network_ == b.network_
 
 
@@ -59,10 +59,10 @@ def test_a_predictor_takes_labels_as_states() -> None:
     rng = np.random.default_rng(0)
     x = rng.normal(size=200)
     frame = pd.DataFrame({"x": x, "c": np.where(x > 0, "warm", "cold"), "s": rng.choice(["u", "v"], 200)})
-    found = gg.Predictor.fit("c", ("x", "s"), LogisticRegression(), frame)
+    found = gg.conditionals.Predictor.fit("c", ("x", "s"), LogisticRegression(), frame)
     assert found.child.states == ("cold", "warm") and found.parents[1].states == ("u", "v")
     ordered = frame.assign(c=pd.Categorical(frame["c"], ["warm", "cold"]))
-    assert gg.Predictor.fit("c", "x", LogisticRegression(), ordered).child.states == ("warm", "cold")
+    assert gg.conditionals.Predictor.fit("c", "x", LogisticRegression(), ordered).child.states == ("warm", "cold")
 
 
 def test_a_row_of_a_table_for_a_real_variable_shows_both_forms() -> None:
@@ -74,5 +74,5 @@ def test_a_row_of_a_table_for_a_real_variable_shows_both_forms() -> None:
 
 @pytest.mark.parametrize("given", [([0.5, 0.5],), (["a", "b"],), (["a", "b"], [[1.0], [1.0]]), ([1.0], "table")])
 def test_a_latent_variable_says_what_it_needs(given) -> None:
-    with pytest.raises(gg.KernelError, match=r"p\(z\)|expected"):
+    with pytest.raises(gg.kernels.KernelError, match=r"p\(z\)|expected"):
         gg.kernels.LatentVariable(*given)

@@ -71,11 +71,11 @@ def test_log_linear_features_compete_and_may_be_tied() -> None:
     features = [
         (p, agree, "near" if p in itertools.pairwise(names) else "far") for p in itertools.combinations(names, 2)
     ]
-    truth = gg.LogLinear(features, weights=[1.0 if f[2] == "near" else 0.0 for f in features])
+    truth = gg.models.LogLinear(features, weights=[1.0 if f[2] == "near" else 0.0 for f in features])
     frame = truth.sample(2000, random_state=1)
     path = feature_path(truth.with_weights(np.zeros(6)), frame, tie="name", n_penalties=8)
     assert path.selected == ("near",)
-    assert isinstance(path.model, gg.LogLinear)
+    assert isinstance(path.model, gg.models.LogLinear)
     assert {w for f, w in zip(features, path.model.weights, strict=True) if f[2] == "far"} == {0.0}
 
 

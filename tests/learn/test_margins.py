@@ -90,7 +90,7 @@ def test_what_is_decomposable() -> None:
 def test_raking_a_table_keeps_its_odds_ratio() -> None:
     seed = np.array([[4.0, 1.0], [2.0, 3.0]])
     start = gg.MarkovNetwork({("a", "b"): seed})
-    net = gg.fit_margins(start, {"a": [0.3, 0.7], "b": [60, 40]})
+    net = gg.learn.fit_margins(start, {"a": [0.3, 0.7], "b": [60, 40]})
     p = full(net, "ab")
     np.testing.assert_allclose(p.sum(axis=1), [0.3, 0.7], atol=1e-9)
     np.testing.assert_allclose(p.sum(axis=0), [0.6, 0.4], atol=1e-9)
@@ -119,7 +119,7 @@ def test_it_agrees_with_the_joint_table(seed) -> None:
     start = gg.MarkovNetwork({("v1", "v2"): base}, states={"v0": 3, "v1": 2, "v2": 3, "v3": 2})
     names = [f"v{i}" for i in range(4)]
     margins = {tuple(names[v] for v in s): t for s, t in zip(scopes, targets, strict=True)}
-    net = gg.fit_margins(start, margins, tol=1e-11)
+    net = gg.learn.fit_margins(start, margins, tol=1e-11)
     expected = rake(
         np.broadcast_to(base[None, :, :, None], (3, 2, 3, 2)), list(zip(scopes, targets, strict=True)), 3000
     )
@@ -135,16 +135,16 @@ def start_joint(base: np.ndarray) -> np.ndarray:
 
 
 def test_without_a_start_the_answer_has_the_largest_entropy() -> None:
-    net = gg.fit_margins(None, {"a": [0.2, 0.8], "b": [1, 2, 3]})
+    net = gg.learn.fit_margins(None, {"a": [0.2, 0.8], "b": [1, 2, 3]})
     np.testing.assert_allclose(full(net, "ab"), np.outer([0.2, 0.8], [1 / 6, 2 / 6, 3 / 6]), atol=1e-12)
     assert net.states("a") == ("no", "yes") and net.states("b") == ("0", "1", "2")
-    named = gg.fit_margins(None, {"a": [0.2, 0.8]}, states={"a": ["low", "high"], "free": ["x", "y"]})
+    named = gg.learn.fit_margins(None, {"a": [0.2, 0.8]}, states={"a": ["low", "high"], "free": ["x", "y"]})
     assert named.query("a")["a"].prob("high") == pytest.approx(0.8)
     assert named.query("free")["free"].prob("x") == pytest.approx(0.5)
 
 
 def test_zeros_of_margins_become_zeros() -> None:
-    net = gg.fit_margins(None, {("a", "b"): [[0.5, 0.0], [0.2, 0.3]], ("b", "c"): [[0.3, 0.4], [0.3, 0.0]]})
+    net = gg.learn.fit_margins(None, {("a", "b"): [[0.5, 0.0], [0.2, 0.3]], ("b", "c"): [[0.3, 0.4], [0.3, 0.0]]})
     p = full(net, "abc")
     assert (p[0, 1] == 0).all() and (p[:, 1, 1] == 0).all()
     assert net.fit_report.converged
@@ -154,35 +154,35 @@ def test_margins_that_cannot_be_are_told() -> None:
     with pytest.raises(
         gg.ModelError, match=r"\(a, b\) and \(b, c\) do not agree: what they say of \(b\) differs by up to 0.1"
     ):
-        gg.fit_margins(None, {("a", "b"): [[0.25, 0.25], [0.25, 0.25]], ("b", "c"): [[0.3, 0.3], [0.2, 0.2]]})
+        gg.learn.fit_margins(None, {("a", "b"): [[0.25, 0.25], [0.25, 0.25]], ("b", "c"): [[0.3, 0.3], [0.2, 0.2]]})
     start = gg.MarkovNetwork({("a", "b"): [[1, 0], [0, 1]]})
     with pytest.raises(gg.ModelError, match="holds impossible"):
-        gg.fit_margins(start, {("a", "b"): [[0.4, 0.1], [0.1, 0.4]]})
+        gg.learn.fit_margins(start, {("a", "b"): [[0.4, 0.1], [0.1, 0.4]]})
     with pytest.raises(gg.VariableError, match="'A' is not a variable"):
-        gg.fit_margins(start, {"A": [0.5, 0.5]})
+        gg.learn.fit_margins(start, {"A": [0.5, 0.5]})
     with pytest.raises(gg.ModelError, match="must have shape"):
-        gg.fit_margins(start, {"a": [0.5, 0.2, 0.3]})
+        gg.learn.fit_margins(start, {"a": [0.5, 0.2, 0.3]})
     with pytest.raises(gg.ModelError, match="positive sum"):
-        gg.fit_margins(None, {"a": [0, 0]})
+        gg.learn.fit_margins(None, {"a": [0, 0]})
     with pytest.raises(gg.ModelError, match="positive sum"):
-        gg.fit_margins(None, {"a": [0.5, np.nan]})
+        gg.learn.fit_margins(None, {"a": [0.5, np.nan]})
     with pytest.raises(gg.ModelError, match="twice"):
-        gg.fit_margins(None, {("a", "a"): np.ones((2, 2))})
+        gg.learn.fit_margins(None, {("a", "a"): np.ones((2, 2))})
     with pytest.raises(gg.OptionError, match="no margins"):
-        gg.fit_margins(start, {})
+        gg.learn.fit_margins(start, {})
     with pytest.raises(gg.OptionError, match="takes a MarkovNetwork"):
-        gg.fit_margins(gg.datasets.asia(), {"smoke": [0.5, 0.5]})
+        gg.learn.fit_margins(gg.datasets.asia(), {"smoke": [0.5, 0.5]})
     with pytest.raises(gg.OptionError, match="max_iter"):
-        gg.fit_margins(start, {"a": [0.5, 0.5]}, max_iter=0)
+        gg.learn.fit_margins(start, {"a": [0.5, 0.5]}, max_iter=0)
 
 
 def test_pairs_that_no_distribution_joins_do_not_converge_in_silence() -> None:
     same, other = [[0.5, 0.0], [0.0, 0.5]], [[0.1, 0.4], [0.4, 0.1]]
     mostly = [[0.45, 0.05], [0.05, 0.45]]
     with pytest.warns(gg.ModelWarning, match="the margins are missed by up to"):
-        gg.fit_margins(None, {("a", "b"): mostly, ("b", "c"): mostly, ("a", "c"): other}, max_iter=30)
+        gg.learn.fit_margins(None, {("a", "b"): mostly, ("b", "c"): mostly, ("a", "c"): other}, max_iter=30)
     with pytest.raises(gg.ModelError, match="no distribution with these margins"):
-        gg.fit_margins(None, {("a", "b"): same, ("b", "c"): same, ("a", "c"): [[0.0, 0.5], [0.5, 0.0]]})
+        gg.learn.fit_margins(None, {("a", "b"): same, ("b", "c"): same, ("a", "c"): [[0.0, 0.5], [0.5, 0.0]]})
 
 
 def test_progress_is_told_by_rounds() -> None:
@@ -194,5 +194,5 @@ def test_progress_is_told_by_rounds() -> None:
         s: p.sum(axis=tuple(i for i, v in enumerate("abcd") if v not in s)).transpose(np.argsort(np.argsort(s)))
         for s in scopes
     }
-    net = gg.fit_margins(None, margins, progress=lambda done, total: told.append(done))
+    net = gg.learn.fit_margins(None, margins, progress=lambda done, total: told.append(done))
     assert told == list(range(1, net.fit_report.n_iter + 1))

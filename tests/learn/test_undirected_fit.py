@@ -368,7 +368,7 @@ def test_climbing_a_quadratic_with_penalties_is_soft_thresholding() -> None:
 def test_features_expect_what_the_rows_show() -> None:
     agree = lambda a, b: float(a == b)  # noqa: E731
     features = [(("a", "b"), agree, "ab"), (("b", "c"), agree, "bc"), (("c", "a"), agree, "ca"), ("a", [0.0, 1.0], "a")]
-    truth = gg.LogLinear(features, weights=[0.5, -0.8, 0.3, 0.4])
+    truth = gg.models.LogLinear(features, weights=[0.5, -0.8, 0.3, 0.4])
     frame = truth.sample(3000, random_state=0)
     fitted = truth.with_weights(np.zeros(4)).fit(frame)
     assert fitted.fit_report.names == ("ab", "bc", "ca", "a")
@@ -388,7 +388,7 @@ def test_tied_features_share_a_weight_and_sum_their_moments() -> None:
     agree = lambda a, b: float(a == b)  # noqa: E731
     names = [f"x{i}" for i in range(6)]
     pairs = list(itertools.pairwise(names))
-    model = gg.LogLinear([(pair, agree, "same") for pair in pairs])
+    model = gg.models.LogLinear([(pair, agree, "same") for pair in pairs])
     frame = model.with_weights(np.full(5, 0.7)).sample(2000, random_state=0)
     share = np.mean([(frame[a].astype(str) == frame[b].astype(str)).mean() for a, b in pairs])
     for method in ("exact", "pseudo_likelihood"):

@@ -99,7 +99,7 @@ def test_a_chain_is_a_linear_chain(rng):
     edges = [(t, t + 1) for t in range(3)]
     G = [(np.array([[token["a"], 1.0] for token in x]), edges) for x in X]
     for method in ("exact", "loopy"):
-        graph = gg.GraphCRF(c2=0.3, symmetric=False, method=method, epsilon=1e-4).fit(G, labels)
+        graph = gg.sequences.GraphCRF(c2=0.3, symmetric=False, method=method, epsilon=1e-4).fit(G, labels)
         assert graph.objective_ == pytest.approx(chain.objective_, rel=1e-6)
         np.testing.assert_allclose(graph.predict_proba(G[:1])[0], chain.predict_proba(X[:1])[0], atol=1e-3)
         assert graph.predict(G[:3])[0].tolist() == chain.predict(X[:3])[0]
@@ -112,7 +112,7 @@ def test_any_classifier_gives_node_features(rng):
     edges = [(i, i + 1) for i in range(29)]
     X = [(np.c_[np.cos(3 * labels) + rng.normal(size=30), rng.normal(size=30)], edges) for labels in y]
     tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
-    crf = gg.GraphCRF(node_classifier=tree, c2=0.1).fit(X[:16], y[:16])
+    crf = gg.sequences.GraphCRF(node_classifier=tree, c2=0.1).fit(X[:16], y[:16])
     alone = np.concatenate([crf.node_classifier_.predict(x[0]) for x in X[16:]])
     assert crf.score(X[16:], y[16:]) > (alone == np.concatenate(y[16:])).mean() + 0.02
     assert crf.weights_.nodes.shape == (3, 2)
@@ -123,7 +123,7 @@ def test_grid_labels_images():
     truth = np.zeros((8, 8), dtype=int)
     truth[3:, 2:6] = 1
     X = [truth + rng.normal(scale=0.7, size=truth.shape) for _ in range(6)]
-    crf = gg.GridCRF(c2=1.0, max_iterations=6).fit(X[:3], [truth] * 3)
+    crf = gg.sequences.GridCRF(c2=1.0, max_iterations=6).fit(X[:3], [truth] * 3)
     plain = np.mean([((x > 0.5) == truth).mean() for x in X[3:]])
     for inference in ("exact", "loopy"):
         crf.set_params(inference=inference)
@@ -148,14 +148,14 @@ def test_grid_labels_images():
 )
 def test_graphs_that_do_not_fit(X, y, text):
     with pytest.raises(gg.ModelError, match=text):
-        gg.GraphCRF().fit(X, y)
+        gg.sequences.GraphCRF().fit(X, y)
 
 
 def test_options_are_checked():
     with pytest.raises(gg.ModelError, match="Did you mean 'pseudo'"):
-        gg.GraphCRF(method="psuedo").fit([(np.ones((2, 1)), [(0, 1)])], [[0, 1]])
+        gg.sequences.GraphCRF(method="psuedo").fit([(np.ones((2, 1)), [(0, 1)])], [[0, 1]])
 
 
 def test_nodes_without_edges():
-    crf = gg.GraphCRF(c2=0.01).fit([(np.array([[1.0], [-1.0]]), [])], [[0, 1]])
+    crf = gg.sequences.GraphCRF(c2=0.01).fit([(np.array([[1.0], [-1.0]]), [])], [[0, 1]])
     assert crf.predict([(np.array([[2.0], [-3.0]]), [])])[0].tolist() == [0, 1]

@@ -136,7 +136,7 @@ def test_tiers_weights_and_cuts_by_classes(run, tmp_path):
     assert (code, err) == (0, "")
     net = gg.read(out)
     assert net.edges == (("y", "x"),) and len(net.states("x")) == 2
-    weighted = gg.Discretizer(method="mdlp", target="y", columns=["x"]).fit_transform(frame)
+    weighted = gg.data.Discretizer(method="mdlp", target="y", columns=["x"]).fit_transform(frame)
     assert net == gg.learn_structure(weighted, weights="w", tiers=[["y"], ["x"]])
     assert run("learn", path, "--weights", "v")[0] == 2
     real = tmp_path / "real.json"

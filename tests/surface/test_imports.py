@@ -39,7 +39,7 @@ def test_import_prints_nothing_and_changes_no_warnings():
 @pytest.mark.parametrize(
     "statement",
     [
-        "import gramgraph as gg; gg.BayesianNetwork; gg.MarkovNetwork; gg.TableFactor; gg.Var; gg.Answer",
+        "import gramgraph as gg; gg.BayesianNetwork; gg.MarkovNetwork; gg.factors.TableFactor; gg.Var; gg.Answer",
         "import gramgraph as gg; gg.read; gg.write",
         "import gramgraph as gg; gg.exceptions; gg.variables; gg.factors; gg.conditionals; gg.models",
         "import gramgraph as gg; gg.plot.network_svg(gg.datasets.asia())",

@@ -111,7 +111,7 @@ def kl_divergence(p: Any, q: Any, *, base: float | None = None) -> float:
     of real-valued variables must be linear-Gaussian. Of two distributions of one family it is `p.kl(q)`.
 
     >>> import gramgraph as gg
-    >>> round(kl_divergence(gg.Normal(0.0, 1.0), gg.Normal(1.0, 1.0)), 6)
+    >>> round(kl_divergence(gg.distributions.Normal(0.0, 1.0), gg.distributions.Normal(1.0, 1.0)), 6)
     0.5
     """
     if callable(getattr(p, "kl", None)) and callable(getattr(q, "kl", None)):

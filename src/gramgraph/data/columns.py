@@ -137,7 +137,7 @@ def _infer(column: Any) -> tuple[Var, Array]:
     if kind == "real":
         raise VariableError(
             f"column {column.name!r} is real-valued; counts need states. Cut it into intervals, for example by "
-            "gg.Discretizer(bins=5).fit_transform(frame)"
+            "gg.data.Discretizer(bins=5).fit_transform(frame)"
         )
     if kind == "empty":
         raise VariableError(f"column {column.name!r} has nothing but missing cells: drop it, or give its states")

@@ -106,7 +106,7 @@ def _whole(name: str, kind: Any, label: float | None) -> int | None:
     if not float(label).is_integer():
         raise RealColumnError(
             f"column {name!r} holds {kind} with fractions, not labels; counts need states: cut it into intervals first "
-            "(gg.Discretizer, or --bins on the shell)"
+            "(gg.data.Discretizer, or --bins on the shell)"
         )
     return int(label)
 
@@ -126,11 +126,11 @@ def _too_real(name: str, labels: Sequence[Any]) -> RealColumnError:
     if all(isinstance(label, int) or float(label).is_integer() for label in labels):
         return RealColumnError(
             f"column {name!r} has more than {MAX_INTEGER_STATES} different whole numbers: cut it into intervals first "
-            "(gg.Discretizer, or --bins on the shell)"
+            "(gg.data.Discretizer, or --bins on the shell)"
         )
     return RealColumnError(
         f"column {name!r} holds numbers with fractions, not labels; counts need states: cut it into intervals first "
-        "(gg.Discretizer, or --bins on the shell)"
+        "(gg.data.Discretizer, or --bins on the shell)"
     )
 
 

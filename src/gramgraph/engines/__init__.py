@@ -2,11 +2,16 @@
 
 from typing import Any
 
+from gramgraph._lazy import lazy_name
 from gramgraph.engines import ask
 from gramgraph.engines.ask import warmup
 from gramgraph.engines.registry import ENGINES, get_engine
 
-__all__ = ["ENGINES", "get_engine", "plan", "warmup"]
+__all__ = ["ENGINES", "get_engine", "gibbs_rows", "plan", "warmup"]
+
+
+def __getattr__(name: str) -> Any:
+    return lazy_name(__name__, {"gibbs_rows": "sampling.gibbs_rows"}, name)
 
 
 def plan(model: Any, targets: Any = None, given: Any = (), *, engine: str = "auto", memory: float | None = None) -> Any:

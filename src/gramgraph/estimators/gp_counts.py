@@ -40,7 +40,8 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
     y_train_, search_
 
     >>> import numpy as np
-    >>> from gramgraph import GaussianProcessCounts, kernels
+    >>> from gramgraph import kernels
+    >>> from gramgraph.estimators import GaussianProcessCounts
     >>> x = np.linspace(0, 6, 60)[:, None]
     >>> y = np.random.default_rng(0).poisson(np.exp(1.5 + np.sin(x[:, 0])))
     >>> model = GaussianProcessCounts(1.0 * kernels.RBF(1.0)).fit(x, y)

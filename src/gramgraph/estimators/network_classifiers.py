@@ -55,7 +55,7 @@ class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(2000, random_state=0)
     >>> X, y = frame.drop(columns="dysp"), frame["dysp"]
-    >>> gg.BayesianNetworkClassifier().fit(X, y).score(X, y) > 0.8
+    >>> gg.estimators.BayesianNetworkClassifier().fit(X, y).score(X, y) > 0.8
     True
     """
 
@@ -209,7 +209,7 @@ class TANClassifier(BayesianNetworkClassifier):
 
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(2000, random_state=0)
-    >>> model = gg.TANClassifier().fit(frame.drop(columns="dysp"), frame["dysp"])
+    >>> model = gg.estimators.TANClassifier().fit(frame.drop(columns="dysp"), frame["dysp"])
     >>> max(len(model.network_.parents(v)) for v in model.network_.variables)
     2
     """

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import importlib
 import os
 from os import PathLike
 from typing import Any
 
+from gramgraph._lazy import lazy_name
 from gramgraph._replace import write_whole
 from gramgraph.exceptions import OptionError
 from gramgraph.io.registry import find_format, inflate, load_format
@@ -18,6 +18,7 @@ __all__ = [
     "read_uai_evidence",
     "read_uai_query",
     "read_uai_result",
+    "to_arviz",
     "write",
     "write_uai_evidence",
     "write_uai_result",
@@ -28,17 +29,14 @@ _LAZY = {
     "read_uai_evidence": "uai_results",
     "read_uai_query": "uai_results",
     "read_uai_result": "uai_results",
+    "to_arviz": "arviz_export",
     "write_uai_evidence": "uai_results",
     "write_uai_result": "uai_results",
 }
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module 'gramgraph.io' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"gramgraph.io.{_LAZY[name]}"), name)
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _LAZY, name)
 
 
 def read(path: str | PathLike[str], *, format: str | None = None, normalize: bool = True) -> Any:

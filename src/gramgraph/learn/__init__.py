@@ -12,6 +12,7 @@ _LAZY = {
     "Identification": "causal",
     "IsingPath": "ising",
     "LearnedNetwork": "structure",
+    "LinearGaussianPrior": "linear",
     "ParameterPosterior": "posterior",
     "PAG": "hidden_causes",
     "average_effect": "causal",

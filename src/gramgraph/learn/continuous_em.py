@@ -83,7 +83,7 @@ def _climb(
 def _fell(gain: float) -> str:
     return (
         f"EM stopped before a step that would lower its objective by {-gain:.3g}: the numbers are too extreme for it. "
-        "Bring the columns to similar scales, or give a prior (gg.LinearGaussianPrior)"
+        "Bring the columns to similar scales, or give a prior (gg.learn.LinearGaussianPrior)"
     )
 
 

@@ -43,7 +43,7 @@ class LinearGaussianPrior:
 
     >>> import gramgraph as gg, pandas as pd
     >>> data = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [0.0, 2.0, 4.0, 6.0]})
-    >>> net = gg.BayesianNetwork("x{real} -> y{real}").fit(data, prior=gg.LinearGaussianPrior(precision=5.0))
+    >>> net = gg.BayesianNetwork("x{real} -> y{real}").fit(data, prior=gg.learn.LinearGaussianPrior(precision=5.0))
     >>> net.conditional("y").coefficients.tolist()
     [[1.0]]
     """

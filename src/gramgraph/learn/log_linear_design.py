@@ -201,7 +201,7 @@ def design_of_network(net: FactorModel, variables: Sequence[Var]) -> Design:
             names = ", ".join(variables[v].name for v in scope)
             raise OptionError(
                 f"the table over {names} has more than {MAX_CELLS:,} cells, too many to be learned by gradients: "
-                "use smaller factors, or features (gg.LogLinear)"
+                "use smaller factors, or features (gg.models.LogLinear)"
             )
     seen: dict[tuple[int, ...], None] = {}
     columns: list[tuple[int, FloatArray]] = []  # (scope number, (cells, effects))

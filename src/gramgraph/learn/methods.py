@@ -185,8 +185,8 @@ def _tree(problem: Problem) -> Found:
     table, method = problem.table, problem.method
     if isinstance(table, MixedTable):
         raise OptionError(
-            f"method {method!r} is for discrete columns: cut the real ones into intervals (gg.Discretizer), or use "
-            "'hill_climb', 'tabu', 'ges', 'order', 'exact', 'mmhc' or 'pc'"
+            f"method {method!r} is for discrete columns. Cut the real ones into intervals (gg.data.Discretizer), or "
+            "use 'hill_climb', 'tabu', 'ges', 'order', 'exact', 'mmhc' or 'pc'"
         )
     if method == "chow_liu":
         return Found(chow_liu_parents(table, 0 if problem.root is None else table.position(problem.root)))

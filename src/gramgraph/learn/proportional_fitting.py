@@ -167,7 +167,7 @@ def fit_margins(
     decomposable model over a uniform start need one round. Cost of a step: one run of the junction tree.
 
     >>> import gramgraph as gg
-    >>> net = gg.fit_margins(None, {("a", "b"): [[30, 10], [20, 40]], ("b", "c"): [[0.1, 0.4], [0.2, 0.3]]})
+    >>> net = gg.learn.fit_margins(None, {("a", "b"): [[30, 10], [20, 40]], ("b", "c"): [[0.1, 0.4], [0.2, 0.3]]})
     >>> net.query(("a", "b"))[("a", "b")].probabilities.round(6).tolist()
     [[0.3, 0.1], [0.2, 0.4]]
     >>> net.fit_report.converged

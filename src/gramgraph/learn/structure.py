@@ -224,7 +224,7 @@ def _constraints(
         raise OptionError(
             f"the required edge {table.names[a]} -> {table.names[b]} goes from a real to a discrete variable; a "
             "conditional linear Gaussian network has none of these: turn it around, or cut the real column into "
-            "intervals (gg.Discretizer)"
+            "intervals (gg.data.Discretizer)"
         )
     return Constraints(found.required, found.forbidden | never, found.max_parents)
 
@@ -285,7 +285,9 @@ def _from_gaps(
     from gramgraph.learn.structural_em import ROUNDS, structural_em
 
     if isinstance(table, MixedTable):
-        raise OptionError("structural EM is for discrete columns: cut the real ones into intervals (gg.Discretizer)")
+        raise OptionError(
+            "structural EM is for discrete columns: cut the real ones into intervals (gg.data.Discretizer)"
+        )
     coded = _with_hidden(table.to_table(), hidden or {})
     constraints = read_constraints(coded, *edges)
     first = start_graph(coded, start, constraints)

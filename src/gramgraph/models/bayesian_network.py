@@ -288,8 +288,8 @@ class BayesianNetwork(DirectedModel):
 
         After EM `fit_report` holds the log-likelihood of every step. Conditionals of discrete variables become tables.
         Real-valued variables (declared as such, or whose columns hold fractions) become linear Gaussians, one for each
-        configuration of their discrete parents; their prior is a `gg.LinearGaussianPrior`. A discrete child of real
-        parents becomes a `Softmax`; predictors and copulas are fitted again.
+        configuration of their discrete parents; their prior is a `gg.learn.LinearGaussianPrior`. A discrete child of
+        real parents becomes a `Softmax`; predictors and copulas are fitted again.
 
         >>> import gramgraph as gg
         >>> frame = gg.datasets.sprinkler().sample(1000, random_state=0)

@@ -135,7 +135,7 @@ def as_states(given: Any) -> tuple[str, ...]:
 
 
 def as_var(name: str, given: Any) -> Var:
-    """A variable from its labels or their number, or a real-valued one from `gg.Real(…)`, "real" or "real^3"."""
+    """A variable from its labels or their number, or a real-valued one from a domain, "real" or "real^3"."""
     if isinstance(given, Domain):
         return Var(name, given)
     word = given[0] if isinstance(given, tuple) and len(given) == 1 else given

@@ -208,7 +208,7 @@ class KernelNetwork(CellModel):
         >>> model = gg.learn_dag({"a": list("xxyy") * 20, "b": list("uvuv") * 20}, "a -> b")
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(os.path.join(folder, "model.gg"))
-        ...     type(gg.KernelNetwork.load(os.path.join(folder, "model.gg"))).__name__
+        ...     type(gg.embeddings.KernelNetwork.load(os.path.join(folder, "model.gg"))).__name__
         'KernelNetwork'
         """
         from gramgraph.embeddings.network.files import save

@@ -113,7 +113,7 @@ class KernelGrid:
         >>> model = gg.learn_grid(clean, clean + np.random.default_rng(0).normal(size=(20, 20)), cells=16)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(os.path.join(folder, "model.gg"))
-        ...     type(gg.KernelGrid.load(os.path.join(folder, "model.gg"))).__name__
+        ...     type(gg.embeddings.KernelGrid.load(os.path.join(folder, "model.gg"))).__name__
         'KernelGrid'
         """
         from gramgraph.embeddings.network.files import save

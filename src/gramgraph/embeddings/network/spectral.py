@@ -33,7 +33,7 @@ class SpectralHMM:
     >>> rng = np.random.default_rng(0)
     >>> state = np.cumsum(rng.random(3000) < 0.05) % 2
     >>> x = np.where(state, 2.0, -2.0) + 0.5 * rng.normal(size=3000)
-    >>> model = gg.learn_spectral_hmm(x, 2)
+    >>> model = gg.embeddings.learn_spectral_hmm(x, 2)
     >>> round(model.predict([2.1, 1.8, 2.2]).mean(), 1) > 1.2, round(model.predict([2.1, -2.0]).mean(), 1) < -1.2
     (True, True)
     """
@@ -104,10 +104,10 @@ class SpectralHMM:
 
         >>> import os, tempfile
         >>> import gramgraph as gg
-        >>> model = gg.learn_spectral_hmm(list("aabb") * 20, 2)
+        >>> model = gg.embeddings.learn_spectral_hmm(list("aabb") * 20, 2)
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     model.save(os.path.join(folder, "model.gg"))
-        ...     type(gg.SpectralHMM.load(os.path.join(folder, "model.gg"))).__name__
+        ...     type(gg.embeddings.SpectralHMM.load(os.path.join(folder, "model.gg"))).__name__
         'SpectralHMM'
         """
         from gramgraph.embeddings.network.files import save

@@ -188,7 +188,7 @@ class KernelTree(CellModel):
         >>> net = gg.learn_tree({"a": list("xxyy") * 20, "b": list("uuvv") * 20})
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     net.save(os.path.join(folder, "tree.gg"))
-        ...     gg.KernelTree.load(os.path.join(folder, "tree.gg"))
+        ...     gg.embeddings.KernelTree.load(os.path.join(folder, "tree.gg"))
         KernelTree(2 category; 1 edges, 80 rows, 6.4e-05 MB)
         """
         from gramgraph.embeddings.network.files import save

@@ -35,7 +35,7 @@ def closed_network(model: Any, group: Group) -> Any:
     >>> from gramgraph.engines.continuous.door import read_question
     >>> from gramgraph.variables import binary, real
     >>> x, s = real("x"), binary("s")
-    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.Softmax.logistic(s, (x,), [2.0])])
+    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.conditionals.Softmax.logistic(s, (x,), [2.0])])
     >>> case = next(read_question(net, None, {"x": 1.0}).groups())
     >>> closed_network(net, case).conditional("s").table().round(4).tolist()
     [0.1192, 0.8808]

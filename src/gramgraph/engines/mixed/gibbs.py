@@ -41,7 +41,7 @@ class RealGibbs(CaseByCase):
     >>> import gramgraph as gg
     >>> from gramgraph.variables import binary, real
     >>> x, s = real("x"), binary("s")
-    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.Softmax.logistic(s, (x,), [2.0])])
+    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.conditionals.Softmax.logistic(s, (x,), [2.0])])
     >>> answer = net.query("x", {"s": "yes"}, engine="gibbs", random_state=0)
     >>> round(answer["x"].mean(), 1), answer.exact, bool(answer.details["max_r_hat"] < 1.05)
     (0.6, False, True)

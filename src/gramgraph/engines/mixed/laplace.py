@@ -56,7 +56,7 @@ class Laplace:
     >>> import gramgraph as gg
     >>> from gramgraph.variables import binary, real
     >>> x, s = real("x"), binary("s")
-    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.Softmax.logistic(s, (x,), [2.0])])
+    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.conditionals.Softmax.logistic(s, (x,), [2.0])])
     >>> answer = net.query("x", {"s": "yes"}, engine="laplace", random_state=0)
     >>> round(answer["x"].mean(), 2), round(answer.log_evidence, 2), answer.exact
     (0.52, -0.72, False)

@@ -44,7 +44,7 @@ class Gibbs(ChainEngine):
     ("5s"); `error` asks for a standard error and goes on until every probability has it (or the time is over, or 64
     times the budget is spent). `burn_in` sweeps are dropped first; by default a sixth of the chain, more while the
     chains disagree. `start` is a dict of first states (the others at random). `keep=True` keeps the draws for
-    `gg.to_arviz`; `n_jobs` runs chains in threads, with the same numbers. Cost of a sweep: O(variables) where the
+    `gg.io.to_arviz`; `n_jobs` runs chains in threads, with the same numbers. Cost of a sweep: O(variables) where the
     blankets are small, else O(Σ_v factors of v × variables of each).
 
     `details`: the standard errors come from the means of pieces of the chains, `r_hat` from halves of chains (1 is

@@ -20,7 +20,7 @@ def to_arviz(answer: Answer, *, names: list[str] | None = None) -> Any:
     >>> import gramgraph as gg
     >>> net = gg.models.ising_grid(2, 2, coupling=0.3)
     >>> answer = net.query("x0_0", engine="gibbs", keep=True, budget=400, random_state=0)
-    >>> answer.details["chains"]["x0_0"].shape  # gg.to_arviz(answer) hands these on
+    >>> answer.details["chains"]["x0_0"].shape  # gg.io.to_arviz(answer) hands these on
     (4, 100)
     """
     chains = answer.details.get("chains")
