@@ -6,8 +6,19 @@ from gramgraph.answers.answer import Answer, Key
 from gramgraph.answers.assignment import Assignment
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.mixture import MixtureBelief
+from gramgraph.answers.quality import Quality
 from gramgraph.answers.real_answer import RealAnswer
 from gramgraph.answers.real_belief import RealBelief
 from gramgraph.answers.sampled import SampledBelief
 
-__all__ = ["Answer", "Assignment", "Belief", "Key", "MixtureBelief", "RealAnswer", "RealBelief", "SampledBelief"]
+__all__ = [
+    "Answer",
+    "Assignment",
+    "Belief",
+    "Key",
+    "MixtureBelief",
+    "Quality",
+    "RealAnswer",
+    "RealBelief",
+    "SampledBelief",
+]

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
 from gramgraph import _show
 from gramgraph.answers.belief import Belief
+from gramgraph.answers.quality import Quality, judge
 from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
@@ -38,15 +40,15 @@ class Answer(Mapping[Key, Belief]):
     """
 
     __slots__ = (
+        "_batched",
         "_columns",
+        "_details",
+        "_engine",
+        "_exact",
+        "_hidden",
         "_joints",
+        "_log_evidence",
         "_marginals",
-        "batched",
-        "details",
-        "engine",
-        "exact",
-        "hidden",
-        "log_evidence",
     )
 
     def __init__(
@@ -64,12 +66,85 @@ class Answer(Mapping[Key, Belief]):
         self._columns = columns
         self._marginals = marginals
         self._joints = joints
-        self.batched = marginals.ndim == 2
-        self.log_evidence = log_evidence
-        self.engine = engine
-        self.exact = exact
-        self.details = details or {}
-        self.hidden = hidden
+        self._batched = marginals.ndim == 2
+        self._log_evidence: Any = log_evidence
+        self._engine = engine
+        self._exact = exact
+        self._details = details or {}
+        self._hidden = hidden
+
+    # ------------------------------------------------------------------------------------------ how it was found
+
+    @property
+    def batched(self) -> bool:
+        """Whether this answers a table of cases."""
+        return self._batched
+
+    @property
+    def log_evidence(self) -> Any:
+        """log p(evidence): a number, or one per case."""
+        return self._log_evidence
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine that found it."""
+        return self._engine
+
+    @property
+    def exact(self) -> bool:
+        """Whether nothing was approximated."""
+        return self._exact
+
+    @property
+    def details(self) -> Mapping[str, Any]:
+        """What the engine tells about its run."""
+        return self._details
+
+    @property
+    def hidden(self) -> frozenset[str]:
+        """Observed variables: they can be asked for, but are not listed."""
+        return self._hidden
+
+    @property
+    def quality(self) -> Quality:
+        """ "exact", "checked" or "unreliable", with a `reason` in words.
+
+        >>> import gramgraph as gg
+        >>> answer = gg.datasets.asia().query("lung", engine="bp", max_iter=1)
+        >>> answer.quality == "unreliable", answer.reason
+        (True, 'bp: NOT converged')
+        """
+        return judge(self._engine, self._exact, self._details, self.log_evidence)
+
+    @property
+    def reason(self) -> str:
+        """Why the `quality` is what it is, in words."""
+        return self.quality.reason
+
+    def replace(self, **changes: Any) -> Self:
+        """A new answer with other values of these: log_evidence, engine, exact, details, hidden, marginals, joints.
+
+        >>> import gramgraph as gg
+        >>> answer = gg.datasets.asia().query("lung")
+        >>> answer.replace(engine="mine").engine, answer.engine
+        ('mine', 'enumeration')
+        """
+        made = copy(self)
+        for name, value in changes.items():
+            setattr(made, f"_{name}", value)
+        return made
+
+    def tables(self) -> dict[Key, FloatArray]:
+        """The probabilities of everything that can be asked for, by key."""
+        return {key: self[key].probabilities for key in (*self._columns, *(self._joints or ()))}
+
+    def with_tables(self, tables: Mapping[Key, FloatArray]) -> Self:
+        """A new answer with other probabilities, in the form of `tables()`."""
+        marginals = self._marginals.copy()
+        for name, (_, start, stop) in self._columns.items():
+            marginals[..., start:stop] = tables[name]
+        joints = {key: belief.replace(probabilities=tables[key]) for key, belief in (self._joints or {}).items()}
+        return self.replace(marginals=marginals, joints=joints)
 
     def __getitem__(self, key: Key) -> Belief:
         if isinstance(key, list):
@@ -77,8 +152,8 @@ class Answer(Mapping[Key, Belief]):
         column = self._columns.get(key)  # type: ignore[arg-type]
         if column is not None:
             var, start, stop = column
-            if self.batched:
-                return Belief((var,), self._marginals[:, start:stop], batched=True, index=self.details.get("index"))
+            if self._batched:
+                return Belief((var,), self._marginals[:, start:stop], batched=True, index=self._details.get("index"))
             return Belief((var,), self._marginals[start:stop])
         if self._joints and key in self._joints:
             return self._joints[key]  # type: ignore[index]
@@ -88,12 +163,12 @@ class Answer(Mapping[Key, Belief]):
 
     def __iter__(self) -> Iterator[Key]:
         for name in self._columns:
-            if name not in self.hidden:
+            if name not in self._hidden:
                 yield name
         yield from self._joints or ()
 
     def __len__(self) -> int:
-        return len(self._columns) - len(self.hidden) + len(self._joints or ())
+        return len(self._columns) - len(self._hidden) + len(self._joints or ())
 
     def to_frame(self) -> Any:
         """A DataFrame: columns variable, state, probability; for a table of cases one row a case.
@@ -105,14 +180,14 @@ class Answer(Mapping[Key, Belief]):
         beliefs = [self[key] for key in self]
         names = [_show.joined(key) for key in self for _ in self[key]._labels()]
         states = [_show.joined(label) for belief in beliefs for label in belief._labels()]
-        if not self.batched:
+        if not self._batched:
             values = np.concatenate([np.zeros(0), *(belief.probabilities.ravel() for belief in beliefs)])
             return pd.DataFrame({"variable": names, "state": states, "probability": values})
         n_cases = len(self._marginals)
         columns = pd.MultiIndex.from_arrays([names, states], names=["variable", "state"])
         parts = [belief.probabilities.reshape(n_cases, len(belief._labels())) for belief in beliefs]
         table = np.concatenate([np.zeros((n_cases, 0)), *parts], axis=1)
-        return pd.DataFrame(table, columns=columns, index=self.details.get("index"))
+        return pd.DataFrame(table, columns=columns, index=self._details.get("index"))
 
     def plot(self, ax: Any = None) -> Any:
         """Bars of every belief; the axes are returned."""
@@ -121,8 +196,8 @@ class Answer(Mapping[Key, Belief]):
         return plot_beliefs(self, ax=ax)
 
     def _title(self) -> str:
-        how = f"{self.engine}, {'exact' if self.exact else 'approximate'}{unsettled(self)}"
-        if self.batched:
+        how = f"{self._engine}, {'exact' if self._exact else 'approximate'}{unsettled(self)}"
+        if self._batched:
             return f"{len(self._marginals)} cases, {len(self)} beliefs each ({how})"
         log_p, trust = float(self.log_evidence), _trust(self)
         if trust and np.isnan(log_p):  # chains do not estimate it
@@ -131,7 +206,7 @@ class Answer(Mapping[Key, Belief]):
         return f"{told}: {trust}" if trust else told
 
     def __repr__(self) -> str:
-        if self.batched:
+        if self._batched:
             shown = [_show.shorten(_show.joined(key), 24) for _, key in zip(range(8), self, strict=False)]
             more = f", … {len(self) - len(shown)} more" if len(self) > len(shown) else ""
             hint = "ans[name].probabilities has one row a case; ans.to_frame() shows them"
@@ -139,7 +214,7 @@ class Answer(Mapping[Key, Belief]):
         return f"{self._title()}\n{_show.text_beliefs((self[key]._rows() for key in self), total=len(self))}"
 
     def _repr_html_(self) -> str:
-        if self.batched:
+        if self._batched:
             return str(self.to_frame()._repr_html_())
         return _show.html_beliefs((self[key]._rows() for key in self), caption=self._title(), total=len(self))
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
 from gramgraph import _show
+from gramgraph.answers.frozen import Frozen
+from gramgraph.answers.quality import Quality
 
 __all__ = ["Assignment"]
 
@@ -14,7 +17,7 @@ __all__ = ["Assignment"]
 SHOWN_STATES = 200
 
 
-class Assignment:
+class Assignment(Frozen):
     """One assignment of states with the logarithm of its probability.
 
     >>> import gramgraph as gg
@@ -23,20 +26,35 @@ class Assignment:
     True
     """
 
-    __slots__ = ("assignment", "bound", "exact", "log_prob")
+    assignment: dict[str, Any]
+    log_prob: float
+    exact: bool
+    bound: float
 
     def __init__(
         self, assignment: Mapping[str, str], log_prob: float, *, exact: bool = True, bound: float | None = None
     ) -> None:
-        self.assignment = dict(assignment)
-        self.log_prob = log_prob
-        self.exact = exact
-        self.bound = log_prob if bound is None else bound
+        self._hold(assignment=dict(assignment), log_prob=log_prob, exact=exact)
+        self._hold(bound=log_prob if bound is None else bound)
 
     @property
     def gap(self) -> float:
         """How much larger the log_prob of any other assignment can be: `bound` less `log_prob`, 0 when proved best."""
         return max(self.bound - self.log_prob, 0.0)
+
+    @property
+    def quality(self) -> Quality:
+        """ "exact" where it is proved best, "checked" with a bound of the rest, else "unreliable"; with a `reason`."""
+        if self.exact:
+            return Quality("exact", "proved to be the most probable assignment")
+        if self.gap < math.inf:
+            return Quality("checked", f"no assignment has a log probability that is larger by more than {self.gap:.3g}")
+        return Quality("unreliable", "the best assignment that was found; nothing bounds the others")
+
+    @property
+    def reason(self) -> str:
+        """Why the `quality` is what it is, in words."""
+        return self.quality.reason
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Assignment):

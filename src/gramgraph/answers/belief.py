@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph import _show
+from gramgraph.answers.frozen import Frozen
 from gramgraph.exceptions import StateError, VariableError
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
@@ -15,7 +16,7 @@ from gramgraph.variables import Var
 __all__ = ["Belief"]
 
 
-class Belief:
+class Belief(Frozen):
     """p(X | evidence) for one variable, or for several jointly; of one case, or of many (first axis).
 
     `probabilities` has shape (*states,) for one case and (cases, *states) for a table of cases.
@@ -28,15 +29,15 @@ class Belief:
     (0.1, 'no')
     """
 
-    __slots__ = ("batched", "index", "probabilities", "scope")
+    scope: tuple[Var, ...]
+    probabilities: FloatArray
+    batched: bool
+    index: Any  # of the table of cases, for to_frame
 
     def __init__(
         self, scope: tuple[Var, ...], probabilities: FloatArray, *, batched: bool = False, index: Any = None
     ) -> None:
-        self.scope = scope
-        self.probabilities = probabilities
-        self.batched = batched
-        self.index = index  # of the table of cases, for to_frame
+        self._hold(scope=scope, probabilities=probabilities, batched=batched, index=index)
 
     @property
     def states(self) -> tuple[str, ...]:

@@ -29,6 +29,11 @@ class MixtureBelief(RealBelief):
     (0.8, 0.2, (-0.077, 1.677))
     """
 
+    weights: FloatArray
+    means: FloatArray
+    covariances: FloatArray
+    codes: IntArray | None
+
     def __init__(
         self,
         scope: tuple[Var, ...],
@@ -40,11 +45,8 @@ class MixtureBelief(RealBelief):
         codes: IntArray | None = None,  # (k, number of discrete variables)
         diagnostics: Mapping[str, Any] | None = None,
     ) -> None:
-        self.scope = scope
-        self.weights, self.means, self.covariances = weights, means, covariances
-        self.batched = batched
-        self.codes = codes
-        self.diagnostics = diagnostics or {}
+        self._hold(scope=scope, weights=weights, means=means, covariances=covariances)
+        self._hold(batched=batched, codes=codes, diagnostics=diagnostics or {})
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         if self.weights.shape[1] == 1:

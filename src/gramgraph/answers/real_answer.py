@@ -34,7 +34,7 @@ class RealAnswer(Answer):
     (['x'], True, -2.1237)
     """
 
-    __slots__ = ("_find_log_p", "_keys", "_log_p", "_made", "_maker", "_table", "observed")
+    __slots__ = ("_keys", "_made", "_maker", "_observed", "_table")
 
     def __init__(
         self,
@@ -46,29 +46,23 @@ class RealAnswer(Answer):
         exact: bool = True,
         batched: bool = False,
         details: Mapping[str, Any] | None = None,
-        table: Callable[[], Table] | None = None,
+        table: Callable[[], Table] | None = None,  # all single beliefs side by side, where an engine has them so
+        observed: Callable[[Key], Any] | None = None,  # what was observed can be asked for, but is not listed
     ) -> None:
-        super().__init__({}, np.zeros((0, 0)) if batched else np.zeros(0), 0.0, engine=engine, exact=exact)
-        self._log_p: Any = None if callable(log_evidence) else log_evidence
-        self._find_log_p = log_evidence if callable(log_evidence) else None
-        self.batched = batched
+        nothing = np.zeros((0, 0)) if batched else np.zeros(0)
+        super().__init__({}, nothing, log_evidence, engine=engine, exact=exact, details=details)  # type: ignore[arg-type]
         self._keys = tuple(keys)
         self._maker = maker
         self._made: dict[Key, Any] = {}
-        self.details = details or {}
-        self._table = table  # all single beliefs side by side, where an engine has them so
-        self.observed: Callable[[Key], Any] | None = None  # what was observed can be asked for, but is not listed
+        self._table = table
+        self._observed = observed
 
     @property
     def log_evidence(self) -> Any:
         """log p(evidence), a number or one per case; found when it is first asked for."""
-        if self._log_p is None and self._find_log_p is not None:
-            self._log_p = self._find_log_p()
-        return self._log_p
-
-    @log_evidence.setter
-    def log_evidence(self, value: Any) -> None:
-        self._log_p = value
+        if callable(self._log_evidence):
+            self._log_evidence = self._log_evidence()
+        return self._log_evidence
 
     def __getitem__(self, key: Key) -> Any:
         if isinstance(key, list):
@@ -76,7 +70,7 @@ class RealAnswer(Answer):
         found = self._made.get(key)
         if found is None:
             if key not in self._keys:
-                seen = self.observed(key) if self.observed is not None else None
+                seen = self._observed(key) if self._observed is not None else None
                 if seen is not None:
                     return seen
                 names = [k for k in self._keys if isinstance(k, str)]

@@ -11,6 +11,7 @@ import numpy as np
 
 from gramgraph import _show
 from gramgraph.answers.configurations import configuration_frame, configuration_text, is_mixed
+from gramgraph.answers.frozen import Frozen
 from gramgraph.exceptions import OptionError, VariableError, listing
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
@@ -18,7 +19,7 @@ from gramgraph.variables import Var
 __all__ = ["RealBelief"]
 
 
-class RealBelief(ABC):
+class RealBelief(Frozen, ABC):
     """p(X | evidence) of a real-valued variable, or of several jointly; of one case, or of many (first axis).
 
     `mean()` and `var()` are numbers for a scalar variable, arrays with one entry a component for vectors and joints;

@@ -24,6 +24,10 @@ class SampledBelief(RealBelief):
     (2.0, 1.0)
     """
 
+    values: FloatArray
+    weights: FloatArray
+    _error: FloatArray | None
+
     def __init__(
         self,
         scope: tuple[Var, ...],
@@ -33,10 +37,8 @@ class SampledBelief(RealBelief):
         diagnostics: Mapping[str, Any] | None = None,
         error: FloatArray | None = None,  # (d,) of the mean, where the draws are not independent
     ) -> None:
-        self.scope, self.values, self.weights = scope, values, weights
-        self.batched = False
-        self._error = error
-        self.diagnostics = diagnostics or {}
+        self._hold(scope=scope, values=values, weights=weights, batched=False)
+        self._hold(_error=error, diagnostics=diagnostics or {})
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         mean = self.weights @ self.values

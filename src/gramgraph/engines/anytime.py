@@ -129,5 +129,4 @@ class SweepEngine:
             )
 
         found, early = anytime(work, budget, len(lower(model).values) * question.n_cases * sweeps)
-        found.details = {**found.details, **early}
-        return found
+        return found.replace(details={**found.details, **early}) if early else found

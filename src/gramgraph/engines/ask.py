@@ -83,7 +83,7 @@ def query(
             options = {"n_jobs": n_jobs, **options}
         answer = worker.answer(model, question, memory=memory, random_state=random_state, budget=budget, **options)
         _warn_unsettled(answer)
-        _warn_raised(model, question, answer)
+        answer = _with_raised(model, question, answer)
     elif parsed[3]:
         from gramgraph.engines.exact.jeffrey import with_soft_evidence
 
@@ -105,7 +105,7 @@ def query(
             )
     else:
         answer = worker.answer(model, question, memory=memory)
-    answer.hidden, answer.details = hidden, {**answer.details, **(details or {})}
+    answer = answer.replace(hidden=hidden, details={**answer.details, **(details or {})})
     return _checked(model, question, answer)
 
 
@@ -143,14 +143,13 @@ def _warn_unsettled(answer: Answer) -> None:
         )
 
 
-def _warn_raised(model: GraphicalModel, question: Question, answer: Answer) -> None:
+def _with_raised(model: GraphicalModel, question: Question, answer: Answer) -> Answer:
     """Say that likelihoods reach over more than an approximate engine holds."""
     if not question.log_likelihoods:
-        return
+        return answer
     from gramgraph.engines.fallback import ApproximateWarning
 
     names = tuple(model.vars[v].name for v, _ in question.log_likelihoods)
-    answer.details = {**answer.details, "raised_likelihoods": names}
     warnings.warn(
         f"the likelihoods of {', '.join(names)} reach over more than doubles hold: engine {answer.engine!r} raises the "
         "smallest ones, which matters where the rest of the evidence rules the others out. An exact engine takes them "
@@ -158,6 +157,7 @@ def _warn_raised(model: GraphicalModel, question: Question, answer: Answer) -> N
         ApproximateWarning,
         stacklevel=4,
     )
+    return answer.replace(details={**answer.details, "raised_likelihoods": names})
 
 
 def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answer:
@@ -169,11 +169,10 @@ def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answe
             )
         raise_impossible(model, question)
     if question.log_scale:
-        answer.log_evidence = answer.log_evidence + question.log_scale
-        bounds = answer.details.get("log_evidence_interval")
-        if bounds is not None:
-            moved = tuple(bound + question.log_scale for bound in bounds)
-            answer.details = {**answer.details, "log_evidence_interval": moved}
+        details = answer.details
+        if bounds := details.get("log_evidence_interval"):
+            details = {**details, "log_evidence_interval": tuple(bound + question.log_scale for bound in bounds)}
+        return answer.replace(log_evidence=answer.log_evidence + question.log_scale, details=details)
     return answer
 
 

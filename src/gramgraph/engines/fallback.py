@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Answer
+from gramgraph.answers.quality import TRUSTED_DRAWS, TRUSTED_R_HAT
 from gramgraph.compile.budget import readable
 from gramgraph.compile.lower import lower
 from gramgraph.compile.question import Question
@@ -33,8 +34,6 @@ SHARES = {"bp": 0.25, "join_graph": 0.5, "sampler": 0.7}
 #: Without a budget a sampler makes about this many updates of one variable (the second number where join graphs have
 #: answered and no error is asked for), within these numbers of draws.
 UPDATES, FEWER_UPDATES, FEWEST, MOST = 200_000_000, 40_000_000, 400, 40_000
-#: A sampler whose chains disagree more, or with fewer effective draws, is not preferred to propagation.
-TRUSTED_R_HAT, TRUSTED_DRAWS = 1.1, 50
 
 
 class ApproximateWarning(UserWarning):
@@ -78,7 +77,6 @@ def approximate_answer(
         low, high = log_evidence_interval(model, question, budget=time.share(""))
         details["log_evidence_interval"] = (low, high) if question.batched else (float(low[0]), float(high[0]))
         estimate = np.clip(estimate, low, high) if question.batched else float(np.clip(estimate, low[0], high[0]))
-    answer.log_evidence = estimate
     warnings.warn(
         f"an exact answer needs {readable(over.bytes)}: this one is approximate ({_told(answer.engine, tried)})"
         f"{_between(details)}. "
@@ -86,8 +84,7 @@ def approximate_answer(
         ApproximateWarning,
         stacklevel=4,
     )
-    answer.details = details
-    return answer
+    return answer.replace(log_evidence=estimate, details=details)
 
 
 class _Time:

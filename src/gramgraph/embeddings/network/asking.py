@@ -253,7 +253,7 @@ def _answer(
             return Belief(scope, P if cases.batched else P[0], batched=cases.batched, index=cases.index)
         return JointBelief(axes, P, batched=cases.batched, diagnostics=tell)
 
-    answer = RealAnswer(
+    return RealAnswer(
         [*(net.axes[v].name for v in wanted), *groups],
         lambda key: jointly(key) if isinstance(key, tuple) else believe(key, masses[net.index(key)]),
         log_p if cases.batched else float(log_p[0]),
@@ -261,9 +261,8 @@ def _answer(
         exact=True,
         batched=cases.batched,
         details=details,
+        observed=observed,
     )
-    answer.observed = observed
-    return answer
 
 
 def _diagnostics(net: CellModel, belief: Any, placed: Mapping[int, Placed], log_p: FloatArray) -> dict[str, Any]:

@@ -26,7 +26,8 @@ class StateBelief(Belief):
     ()
     """
 
-    __slots__ = ("_shares", "_tell")
+    _shares: FloatArray
+    _tell: Callable[[Any], Mapping[str, Any]] | None
 
     def __init__(
         self,
@@ -39,8 +40,7 @@ class StateBelief(Belief):
         diagnostics: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
         super().__init__(scope, probabilities, batched=batched, index=index)
-        self._shares = shares
-        self._tell = diagnostics
+        self._hold(_shares=shares, _tell=diagnostics)
 
     @property
     def diagnostics(self) -> Mapping[str, Any]:
@@ -82,6 +82,11 @@ class LineBelief(RealBelief):
     (2.2, True, True)
     """
 
+    axis: LineAxis
+    weights: Array
+    _observed: FloatArray | None
+    _tell: Callable[[LineBelief], Mapping[str, Any]] | None
+
     def __init__(
         self,
         axis: LineAxis,
@@ -91,12 +96,8 @@ class LineBelief(RealBelief):
         observed: FloatArray | None = None,  # (cases,), NaN where it was not
         diagnostics: Callable[[LineBelief], Mapping[str, Any]] | None = None,
     ) -> None:
-        self.axis = axis
-        self.scope = (axis.var,)
-        self.weights = weights
-        self.batched = batched
-        self._observed = observed
-        self._tell = diagnostics
+        self._hold(axis=axis, scope=(axis.var,), weights=weights, batched=batched)
+        self._hold(_observed=observed, _tell=diagnostics)
 
     @cached_property
     def diagnostics(self) -> Mapping[str, Any]:  # type: ignore[override]

@@ -40,6 +40,10 @@ class JointBelief(RealBelief):
     ((2,), True, True)
     """
 
+    axes: tuple[Axis, ...]
+    weights: FloatArray
+    _tell: Callable[[Any], Mapping[str, Any]] | None
+
     def __init__(
         self,
         axes: Sequence[Axis],
@@ -48,11 +52,8 @@ class JointBelief(RealBelief):
         batched: bool,
         diagnostics: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
-        self.axes = tuple(axes)
-        self.scope = tuple(axis.var for axis in axes)
-        self.weights = weights
-        self.batched = batched
-        self._tell = diagnostics
+        self._hold(axes=tuple(axes), scope=tuple(axis.var for axis in axes), weights=weights)
+        self._hold(batched=batched, _tell=diagnostics)
 
     @cached_property
     def diagnostics(self) -> Mapping[str, Any]:  # type: ignore[override]

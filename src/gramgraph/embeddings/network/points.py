@@ -150,7 +150,7 @@ class PointBelief(StateBelief):
     (True, 3.0)
     """
 
-    __slots__ = ("axis",)
+    axis: PointAxis
 
     def __init__(
         self,
@@ -164,7 +164,7 @@ class PointBelief(StateBelief):
         super().__init__(
             (axis.var,), probabilities, shares=axis.q, batched=batched, index=index, diagnostics=diagnostics
         )
-        self.axis = axis
+        self._hold(axis=axis)
 
     @property
     def points(self) -> tuple[Any, ...]:

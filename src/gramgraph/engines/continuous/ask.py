@@ -72,7 +72,7 @@ def query(
     if not question.batched and found.log_evidence == -np.inf:
         raise _impossible(model, question)
     if question.everything:
-        found.observed = partial(_if_observed, model, question)
+        return found.replace(observed=partial(_if_observed, model, question))
     return found
 
 
@@ -108,8 +108,7 @@ def _answer(
 
         larger, asked, scale = with_readings(model, question)
         found = _answer(larger, asked, engine, random_state, budget, memory, options)
-        found.log_evidence = found.log_evidence + scale
-        return found
+        return found.replace(log_evidence=found.log_evidence + scale)
     kind = kind_of(model)
     if kind == "gaussian" and engine not in _NOT_GAUSSIAN:
         part, asked = _part(model, question) if question.layout.size > DENSE_LIMIT else (model, question)

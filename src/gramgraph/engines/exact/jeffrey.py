@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from gramgraph.answers import Answer
+from gramgraph.answers import Answer, Key
 from gramgraph.compile.question import Question
 from gramgraph.engines.door import LEAST
 from gramgraph.engines.exact.margins import ALLOWED, MET, Fit, MarginConflict, fit_margins
@@ -50,9 +50,13 @@ def with_soft_evidence(
     where = [f" in case {case}" if question.batched else "" for case in range(question.n_cases)]
     fits = [_fit(model, soft, table, wanted, place) for table, place in zip(tables, where, strict=True)]
     answer: Answer = engine.answer(model, _weighted(question, soft, tables.shape[1:], fits), memory=memory)
-    for case, fit in enumerate(fits):
-        if fit is not None and not fit.whole:
-            _mix(engine, model, question, soft, fit, case, answer, memory)
+    apart = {case: fit for case, fit in enumerate(fits) if fit is not None and not fit.whole}
+    if apart:
+        found = {key: table.copy() for key, table in answer.tables().items()}
+        for case, fit in apart.items():
+            for key, mixed in _mixed(engine, model, question, soft, fit, case, memory).items():
+                found[key][case if question.batched else ...] = mixed
+        answer = answer.with_tables(found)
     done = [fit for fit in fits if fit is not None]
     gap, steps = max((f.gap for f in done), default=0.0), max((f.steps for f in done), default=0)
     return _finished(answer, base.log_evidence, gap, steps, names)
@@ -107,11 +111,11 @@ def _weighted(question: Question, soft: tuple[int, ...], sizes: Sequence[int], f
     return replace(question, likelihoods=tuple(weights.items()), log_likelihoods=tuple(logs.items()))
 
 
-def _mix(
-    engine: Any, model: GraphicalModel, question: Question, soft: tuple[int, ...], fit: Fit, case: int, answer: Answer,
+def _mixed(
+    engine: Any, model: GraphicalModel, question: Question, soft: tuple[int, ...], fit: Fit, case: int,
     memory: float | None,
-) -> None:  # fmt: skip
-    """Σ r(s) p(· | s, evidence) into the answer of one case, where no weights of single variables give r."""
+) -> dict[Key, FloatArray]:  # fmt: skip
+    """Σ r(s) p(· | s, evidence) of one case, where no weights of single variables give r."""
     at = np.nonzero(fit.table > 0.0)
     share = fit.table[at]
     own = question.of_rows(np.array([case]))
@@ -121,10 +125,11 @@ def _mix(
         own, observed=(*(own.observed[j] for j in kept), *soft), codes=np.column_stack([seen, *at]), batched=True
     )
     parts: Answer = engine.answer(model, asked, memory=memory)
-    for key in (*parts._columns, *(parts._joints or ())):
-        mixed = np.tensordot(share, np.nan_to_num(parts[key].probabilities), axes=1)
-        into = answer[key].probabilities
-        into[case if question.batched else ...] = mixed / mixed.sum()
+    out = {}
+    for key, table in parts.tables().items():
+        mixed = np.tensordot(share, np.nan_to_num(table), axes=1)
+        out[key] = mixed / mixed.sum()
+    return out
 
 
 def _by_sweeps(
@@ -161,13 +166,11 @@ def _by_sweeps(
 
 def _finished(answer: Answer, log_evidence: Any, gap: float, steps: int, names: tuple[str, ...]) -> Answer:
     """The answer with what the fit says about itself."""
-    answer.log_evidence = log_evidence
-    answer.details = {**answer.details, "soft_evidence_sweeps": steps, "soft_evidence_gap": gap}
     if gap > MET:
-        answer.exact = False
         warnings.warn(
             f"the soft evidence of {', '.join(names)} was met up to {gap:.2g} only, when its fit stood still",
             ConvergenceWarning,
             stacklevel=5,
         )
-    return answer
+    details = {**answer.details, "soft_evidence_sweeps": steps, "soft_evidence_gap": gap}
+    return answer.replace(log_evidence=log_evidence, details=details, exact=answer.exact and gap <= MET)

@@ -102,9 +102,8 @@ class JunctionTree:
             except BudgetError:  # the tree without the observed variables may fit, and it notices most of what is lost
                 pass
             else:
-                answer.engine, answer.hidden = self.name, hidden
-                answer.details = {**answer.details, **(details or {}), "in_logarithms": True}
-                return answer
+                told = {**answer.details, **(details or {}), "in_logarithms": True}
+                return answer.replace(engine=self.name, hidden=hidden, details=told)
         question, constant = _without_constants(low, question)
         cases = question.n_cases
         shared = Outputs.of(model, question.targets, question.joints, ()) if question.joints else None

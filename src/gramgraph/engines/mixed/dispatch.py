@@ -99,14 +99,13 @@ def _by_draws(
     except ModelError:  # a variable without noise: chains would not move
         return found
     keep = ("log_evidence_error",)
-    chains.log_evidence = found.log_evidence
-    chains.details = {
+    details = {
         **chains.details,
         **{key: found.details[key] for key in keep},
         "note": f"of {found.details['draws']} weighted draws only {found.details['effective_draws']:.0f} count: "
         "the beliefs come from Gibbs sampling, log p(e) from the weighted draws",
     }
-    return chains
+    return chains.replace(log_evidence=found.log_evidence, details=details)
 
 
 def _collect(

@@ -272,8 +272,7 @@ class _Gathered:
         if self.kept is not None:
             names = [var.name for var in model.vars]
             more["chains"] = {names[v]: self.kept[:, :, j] for j, v in enumerate(_recorded(question))}
-        answer.details = {**answer.details, **more}
-        return answer
+        return answer.replace(details={**answer.details, **more})
 
 
 def _recorded(question: Question) -> list[int]:
