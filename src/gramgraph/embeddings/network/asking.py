@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Belief, RealAnswer
+from gramgraph.compile.question import Question
 from gramgraph.embeddings.network.axes import LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.beliefs import LineBelief, StateBelief
@@ -21,7 +22,7 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.embeddings.network.tree import KernelTree
 
-__all__ = ["Cases", "columns_of", "log_evidence", "query", "read_cases"]
+__all__ = ["Cases", "answer_on_cells", "columns_of", "log_evidence", "query", "read_cases"]
 
 _BLOCK = 24_000_000  # numbers that the messages of a block of cases may take
 _MEMORY = 2e9
@@ -118,7 +119,7 @@ def _targets(net: CellModel, targets: Any, placed: Mapping[int, Placed]) -> tupl
     return single, [tuple(net.index(name) for name in group) for group in groups]
 
 
-def _blocks(net: KernelTree, cases: int) -> list[slice]:
+def _blocks(net: CellModel, cases: int) -> list[slice]:
     size = max(64, _BLOCK // max(2 * sum(axis.m for axis in net.axes), 1))
     return [slice(i, min(i + size, cases)) for i in range(0, cases, size)] or [slice(0, 0)]
 
@@ -150,13 +151,34 @@ def query(
         for v, values in found.items():
             masses[v][block] = values
     log_p += _log_base(net, cases.columns, cases.number) + log_virtual
+    _check_possible(cases, log_p)
+    joint = {group: joint_masses(net, tree, heard, cases.number, group) for group in groups}
+    return _answer(net, cases, placed, wanted, masses, log_p, joint=joint)
+
+
+def _check_possible(cases: Cases, log_p: FloatArray) -> None:
     if not cases.batched and log_p[0] == -np.inf:
         raise ImpossibleEvidenceError(
             "the evidence has probability 0: states that never occur together in tables without a floor. "
-            "What helps: learn_tree(…, floor=1e-3)."
+            "Use floor=1e-3 when learning."
         )
-    joint = {group: joint_masses(net, tree, heard, cases.number, group) for group in groups}
-    return _answer(net, cases, placed, wanted, masses, log_p, joint=joint)
+
+
+def answer_on_cells(
+    cells: Any, question: Question, engine: str = "auto", options: Mapping[str, Any] | None = None
+) -> Any:
+    """The answer of an engine for discrete models; "auto" approximates where the exact one does not fit."""
+    from gramgraph.engines.registry import get_engine
+
+    worker = get_engine(engine)
+    try:
+        return worker.answer(cells, question, **(options or {}))
+    except BudgetError as error:
+        if engine != "auto" or (options or {}).get("memory") is not None:
+            raise
+        from gramgraph.engines.fallback import approximate_answer
+
+        return approximate_answer(cells, question, error)
 
 
 def query_cells(
@@ -169,26 +191,26 @@ def query_cells(
     name: str,
     virtual_evidence: Any = None,
 ) -> RealAnswer:
-    """Beliefs by an engine for discrete models, on the network of cells, one case after the other."""
+    """Beliefs by an engine for discrete models, on the network of cells: one question about all cases."""
     cases = _read(net, evidence)
     placed = net._placed(cases.columns)
     wanted, groups = _targets(net, targets, placed)
     heard = likelihoods(net, virtual_evidence)
-    names = [net.axes[v].name for v in wanted]
-    together = [tuple(net.axes[v].name for v in group) for group in groups]
+    weights = {v: likelihood.values for v, likelihood in heard.items()}
     joint = {group: np.empty((cases.number, *(net.axes[v].m for v in group))) for group in groups}
     masses = {v: np.empty((cases.number, net.axes[v].m)) for v in wanted}
-    log_p = np.zeros(cases.number)
-    for i in range(cases.number):
-        weights = net._weights(placed, i)
-        for v, likelihood in heard.items():
-            weights[net.axes[v].name] = weights.get(net.axes[v].name, 1.0) * likelihood.values
-        found = cells.query([*names, *together], virtual_evidence=weights, engine=engine, **options)
-        log_p[i] = found.log_evidence + sum(likelihood.log_scale for likelihood in heard.values())
-        for v, target in zip(wanted, names, strict=True):
-            masses[v][i] = found[target].probabilities
-        for group, key in zip(groups, together, strict=True):
-            joint[group][i] = found[key].probabilities
+    log_p = np.full(cases.number, float(sum(likelihood.log_scale for likelihood in heard.values())))
+    for block in _blocks(net, cases.number):
+        question = net._cell_question(
+            _part(placed, block), block.stop - block.start, tuple(wanted), tuple(groups), weights
+        )
+        found = answer_on_cells(cells, question, engine, options)
+        log_p[block] += np.asarray(found.log_evidence)
+        for v in wanted:
+            masses[v][block] = found[net.axes[v].name].probabilities
+        for group in groups:
+            joint[group][block] = found[tuple(net.axes[v].name for v in group)].probabilities
+    _check_possible(cases, log_p)
     log_p += _log_base(net, cases.columns, cases.number)
     return _answer(net, cases, placed, wanted, masses, log_p, engine=name, joint=joint)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.compile.question import Question
 from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.typing import FloatArray
@@ -18,10 +19,11 @@ __all__ = ["CellModel"]
 class CellModel:
     """Variables by name, their domains and cells.
 
-    >>> from gramgraph.embeddings.network.axes import StateAxis
-    >>> model = CellModel([StateAxis.of("a", ["x", "y"])])
-    >>> model.variables, model.domains, model.states("a")
-    (('a',), {'a': 'category'}, ('x', 'y'))
+        >>> from gramgraph.compile.question import Question
+    from gramgraph.embeddings.network.axes import StateAxis
+        >>> model = CellModel([StateAxis.of("a", ["x", "y"])])
+        >>> model.variables, model.domains, model.states("a")
+        (('a',), {'a': 'category'}, ('x', 'y'))
     """
 
     rows: int = 0  # how many samples it was learned from
@@ -79,17 +81,20 @@ class CellModel:
         """Observed columns on cells, by position."""
         return {self.index(name): self.axis(name).place(values) for name, values in columns.items()}
 
-    def _weights(self, placed: Mapping[int, Placed], row: int) -> dict[str, FloatArray]:
-        """Likelihood of each cell, a_j(x) / q_j, of what one case observed."""
-        out = {}
-        for v, p in placed.items():
-            if p.known[row]:
-                axis = self.axes[v]
-                share = np.zeros(axis.m)
-                share[p.a[row]] += 1.0 - p.f[row]
-                share[p.b[row]] += p.f[row]
-                out[axis.name] = p.near[row] * share / np.maximum(axis.q, 1e-300) + (1.0 - p.near[row])
-        return out
+    def _cell_question(
+        self,
+        placed: Mapping[int, Placed],
+        cases: int,
+        targets: Sequence[int] = (),
+        joints: tuple[tuple[int, ...], ...] = (),
+        weights: Mapping[int, FloatArray] | None = None,
+    ) -> Question:
+        """One question about the network on cells: what was observed, and `weights`, as likelihoods of the cells."""
+        found = {v: _cell_likelihoods(self.axes[v], p) for v, p in placed.items() if p.known.any()}
+        for v, own in (weights or {}).items():
+            found[v] = found[v] * own if v in found else own
+        none = np.zeros((cases, 0), dtype=np.int64)
+        return Question(targets, joints, (), none, tuple(found.items()), batched=True)
 
     def _cell_variables(self) -> list[Var]:
         """Discrete variables whose states are the cells: anchors as text, in increasing order."""
@@ -97,6 +102,16 @@ class CellModel:
             discrete(axis.name, _labels(axis.grid_values[axis.anchors])) if isinstance(axis, LineAxis) else axis.var
             for axis in self.axes
         ]
+
+
+def _cell_likelihoods(axis: Axis, p: Placed) -> FloatArray:
+    """p(observation | cell) of every case, a_j(x) / q_j, (cases, m); one where nothing was observed."""
+    share = np.zeros((len(p.a), axis.m))
+    rows = np.arange(len(p.a))
+    share[rows, p.a] += 1.0 - p.f
+    share[rows, p.b] += p.f
+    near = np.where(p.known, p.near, 0.0)[:, None]
+    return np.asarray(near * share / np.maximum(axis.q, 1e-300) + (1.0 - near))
 
 
 def _labels(values: FloatArray) -> list[str]:

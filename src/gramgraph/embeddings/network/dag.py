@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import cached_property
 from itertools import product
 from math import prod
@@ -10,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.asking import _log_base, _read, columns_of, read_cases
+from gramgraph.embeddings.network.asking import _blocks, _log_base, _read, answer_on_cells, columns_of, read_cases
 from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.candidates import Pair
@@ -131,9 +132,12 @@ class KernelNetwork(CellModel):
                 out[full] += np.log(
                     _between(self.conditionals[name].table, self.axes[v].q, [p.take(full) for p in family])
                 )
-        for i in np.flatnonzero(~full):
-            weights = self._weights(placed, int(i))
-            out[i] += float(self.cells.log_evidence(virtual_evidence=weights)) if weights else 0.0
+        rest = np.flatnonzero(~full)
+        for block in _blocks(self, len(rest)):
+            rows = rest[block]
+            question = self._cell_question({v: p.take(rows) for v, p in placed.items()}, len(rows))
+            if question.likelihoods:
+                out[rows] += answer_on_cells(self.cells, question).log_evidence
         return out
 
     def map_query(self, evidence: Any = None) -> Any:
@@ -151,7 +155,7 @@ class KernelNetwork(CellModel):
 
         cases = _read(self, evidence)
         placed = self._placed(cases.columns)
-        rows = [self._best(placed, i) for i in range(cases.number)]
+        rows = self._best(placed, cases.number)
         given = [
             {name: column[i] for name, column in cases.columns.items() if placed[self.index(name)].known[i]}
             for i in range(cases.number)
@@ -165,39 +169,50 @@ class KernelNetwork(CellModel):
         full = [{**best, **seen} for best, seen in zip(rows, given, strict=True)]
         return pd.DataFrame(full, columns=list(self.variables), index=cases.index).assign(log_prob=scores)
 
-    def _best(self, placed: Mapping[int, Placed], row: int) -> dict[str, Any]:
-        """Values of all cells of the best combination; cells of numbers count by their density, not by their mass."""
-        weights = self._weights(placed, row)
-        for axis in self.axes:
-            if axis.name not in weights and isinstance(axis, LineAxis):
-                weights[axis.name] = np.exp(axis.log_base(axis.grid_values[axis.anchors])) / axis.q
-        found = self.cells.map_query(virtual_evidence=weights).assignment
-        out = {}
-        for axis, var in zip(self.axes, self.cells.vars, strict=True):
-            at = var.index(found[axis.name])
-            out[axis.name] = float(axis.grid_values[axis.anchors[at]]) if isinstance(axis, LineAxis) else axis.value(at)
-        return out
+    def _best(self, placed: Mapping[int, Placed], cases: int) -> list[dict[str, Any]]:
+        """Values at the best combination of cells, one dict per case; cells of numbers count by their density."""
+        from gramgraph.engines.registry import get_engine
+
+        heights = {
+            v: np.where(placed[v].known[:, None], 1.0, height) if v in placed else height
+            for v, height in enumerate(self._heights)
+            if height is not None
+        }
+        question = self._cell_question(placed, cases, weights=heights)
+        states, _ = get_engine("junction_tree").mpe(self.cells, question)
+        values = [_cell_values(axis) for axis in self.axes]
+        return [
+            {axis.name: values[v][row[v]] for v, axis in enumerate(self.axes)} for row in np.asarray(states).tolist()
+        ]
+
+    @cached_property
+    def _heights(self) -> list[FloatArray | None]:
+        """p(anchor) / q of the cells of numbers, by which a best combination counts their density, not their mass."""
+        return [
+            np.exp(axis.log_base(axis.grid_values[axis.anchors])) / axis.q if isinstance(axis, LineAxis) else None
+            for axis in self.axes
+        ]
 
     def sample(self, n: int = 1, evidence: Any = None, *, random_state: RandomState = None) -> Any:
         """n independent draws of all variables given the evidence (a dict), as a data frame."""
         import pandas as pd
 
         from gramgraph.embeddings.network.drawing import _inside
+        from gramgraph.engines.registry import get_engine
 
         cases = _read(self, evidence)
         if cases.batched:
             raise OptionError("draws are made for one case: give the evidence as a dict.")
         placed = self._placed(cases.columns)
         rng = np.random.default_rng(random_state)
-        drawn = self.cells.sample(n, virtual_evidence=self._weights(placed, 0), random_state=rng)
+        question = replace(self._cell_question(placed, 1), batched=False)
+        drawn, _ = get_engine("junction_tree").sample(self.cells, question, n, rng)
         columns: dict[str, Any] = {}
-        for axis, var in zip(self.axes, self.cells.vars, strict=True):
-            if axis.name in cases.columns and placed[self.index(axis.name)].known[0]:
+        for v, axis in enumerate(self.axes):
+            if v in placed and placed[v].known[0]:
                 columns[axis.name] = [cases.columns[axis.name][0]] * n
             else:
-                place = {label: k for k, label in enumerate(var.states)}
-                codes = np.array([place[str(label)] for label in drawn[axis.name]], dtype=np.int64)
-                columns[axis.name] = _inside(axis, codes, rng)[0]
+                columns[axis.name] = _inside(axis, drawn[:, v], rng)[0]
         return pd.DataFrame(columns)
 
     def save(self, path: Any) -> None:
@@ -221,6 +236,13 @@ class KernelNetwork(CellModel):
         from gramgraph.embeddings.network.files import load
 
         return load(path, "kernel_network")  # type: ignore[no-any-return]
+
+
+def _cell_values(axis: Axis) -> list[Any]:
+    """The anchor, the state or the point that each cell stands for."""
+    if isinstance(axis, LineAxis):
+        return axis.grid_values[axis.anchors].tolist()
+    return [axis.value(cell) for cell in range(axis.m)]
 
 
 def _between(table: FloatArray, q: FloatArray, family: list[Placed]) -> FloatArray:
