@@ -61,10 +61,6 @@ class ConvergenceWarning(ModelWarning):
     """Work that goes on until nothing changes was ended before: its numbers are not what they would become."""
 
 
-class OptionError(GramGraphError, ValueError):
-    """An option with a value that it cannot have."""
-
-
 class VariableError(_PlainMessage, GramGraphError, KeyError):
     """A name that is no variable of the model."""
 
@@ -97,6 +93,10 @@ class ModelError(GramGraphError, ValueError):
             lines = "\n".join(f"  - {fault}" for fault in self.faults[:50])
             more = f"\n  … and {len(self.faults) - 50} more" if len(self.faults) > 50 else ""
             super().__init__(f"{len(self.faults)} faults:\n{lines}{more}")
+
+
+class OptionError(ModelError):
+    """An option, or a parameter of a model, with a value that it cannot have."""
 
 
 class ParseError(GramGraphError, ValueError):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from gramgraph._validation import check_count, check_positive, generator
 from gramgraph.exceptions import GramGraphError, ModelError, did_you_mean
 from gramgraph.kernels.inputs import count
 from gramgraph.linalg import Dense, PositiveDefiniteError, kernel_matvec
@@ -241,10 +242,9 @@ def karhunen_loeve(
     >>> f([[0.2], [0.4]]).shape
     (2,)
     """
-    if n_draws < 1:
-        raise ModelError(f"n_draws must be at least 1; it is {n_draws}.")
+    check_count("n_draws", n_draws)
     pairs = mercer(kernel, X, n_terms)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     Z = rng.standard_normal((n_draws, pairs.values.shape[0]))
     weights = (Z * np.sqrt(pairs.values)) @ pairs.weights.T
     return tuple(RKHSFunction(kernel, pairs.points, w) for w in weights)
@@ -282,8 +282,8 @@ def fit_representer(
     """
     if loss not in get_args(Loss):
         raise ModelError(f"{loss!r} is no loss: {', '.join(get_args(Loss))}.{did_you_mean(loss, get_args(Loss))}")
-    if not 0.0 < reg < np.inf or not epsilon >= 0.0:
-        raise ModelError(f"reg must be positive and finite, epsilon not negative; they are {reg} and {epsilon}.")
+    check_positive("reg", reg)
+    check_positive("epsilon", epsilon, zero=True)
     X = kernel.prepare(X)
     y = np.asarray(y, dtype=float)
     if y.shape != (count(X),) or not len(y):

@@ -92,9 +92,9 @@ def test_paths_show_themselves(ring) -> None:
 def test_bad_options_are_told(ring) -> None:
     net, frame, _ = ring
     for options, text in [
-        ({"method": "ipf"}, "method of a path"),
-        ({"score": "aic"}, "score is"),
-        ({"ratio": 2.0}, "ratio and held_out"),
+        ({"method": "ipf"}, "method must be one of"),
+        ({"score": "aic"}, "score must be one of"),
+        ({"ratio": 2.0}, "ratio must be a number between 0 and 1"),
         ({"penalties": [0.1, -1]}, "positive"),
         ({"n_penalties": 0}, "n_penalties"),
     ]:

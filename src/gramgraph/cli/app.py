@@ -17,6 +17,7 @@ from gramgraph.exceptions import (
     GramGraphError,
     ImpossibleEvidenceError,
     ModelError,
+    OptionError,
 )
 
 __all__ = ["build_parser", "run"]
@@ -64,6 +65,8 @@ def run(argv: Sequence[str] | None = None) -> int:
             code: int = args.run(args)
             sys.stdout.flush()
         return code
+    except OptionError as error:
+        return _complain(error, USAGE)
     except (ModelError, ImpossibleEvidenceError, BudgetError) as error:
         return _complain(error, NO)
     except (GramGraphError, ImportError) as error:

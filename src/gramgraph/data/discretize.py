@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from gramgraph._validation import check_count
 from gramgraph.data.columns import distinct_values
 from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import as_numbers, is_real
@@ -53,8 +54,7 @@ class Discretizer:
 
     def fit(self, data: Any, weights: Any = None) -> Self:
         """Choose the inner edges of every real column (or of `columns`); a weight counts its row more than once."""
-        if not isinstance(self.bins, int) or self.bins < 2:
-            raise OptionError(f"bins is a whole number from 2, not {self.bins!r}")
+        check_count("bins", self.bins, 2)
         frame = read_frame(data).table
         if isinstance(self.method, Mapping):
             self.edges_ = {name: self._given(name, edges) for name, edges in self.method.items()}

@@ -11,7 +11,7 @@ import numpy as np
 from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Frame", "is_missing", "missing_cells", "read_frame"]
+__all__ = ["Frame", "is_frame", "is_missing", "missing_cells", "read_frame"]
 
 #: Cells up to which a block of a frame is made on trial: that is quicker than a look at the types of its columns.
 _SMALL = 100_000
@@ -55,6 +55,13 @@ class Frame:
             )
         return self.table[name]
 
+    def array(self, name: Any) -> Array:
+        """One column as an array: numbers with gaps are floats with NaN, whatever the frame keeps them as."""
+        column = self.column(name)
+        if getattr(column.dtype, "kind", "O") in "fiu" and not isinstance(column.dtype, np.dtype):
+            return np.asarray(column.to_numpy(np.float64, na_value=np.nan))
+        return np.asarray(column.to_numpy())
+
     def numbers(self, names: Sequence[Any] | None = None) -> FloatArray | None:
         """Some columns (or all) as one block (rows, columns), NaN where a cell is missing; None where one of them does
         not hold plain numbers. The block may be the frame's own: copy it before you keep it.
@@ -95,6 +102,12 @@ def read_frame(data: Any, *, what: str = "data") -> Frame:
         twice = table.columns[table.columns.duplicated()][0]
         raise VariableError(f"{what} has more than one column {twice!r}: rename or drop one of them")
     return Frame(table)
+
+
+def is_frame(data: Any) -> bool:
+    """Whether data has named columns of its own, as the frames of pandas, polars and Arrow have."""
+    described = hasattr(data, "dtypes") or hasattr(data, "column_names")
+    return described and hasattr(data, "columns") and hasattr(data, "shape")
 
 
 def is_missing(value: Any) -> bool:

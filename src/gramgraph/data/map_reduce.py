@@ -9,8 +9,7 @@ from concurrent.futures import CancelledError
 from functools import lru_cache
 from typing import Any, TypeVar
 
-import numpy as np
-
+from gramgraph._validation import check_jobs
 from gramgraph.exceptions import ModelError, OptionError
 
 __all__ = ["find_client", "in_order", "map_reduce"]
@@ -58,8 +57,7 @@ def in_order(
 
     What all tasks share is sent to a cluster once, and sent again when it is lost with a worker.
     """
-    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or n_jobs == 0:
-        raise OptionError(f"n_jobs is a number of threads, or -1 for one each core, not {n_jobs!r}")
+    n_jobs = check_jobs(n_jobs)
     if client is not None:
         yield from _on_cluster(function, blocks, shared, find_client(client))
     elif n_jobs == 1:

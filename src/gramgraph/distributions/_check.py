@@ -9,7 +9,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["array", "covariance_like", "frozen", "generator", "matrix", "number", "single", "vector", "weights_of"]
+__all__ = ["array", "covariance_like", "frozen", "matrix", "number", "single", "vector", "weights_of"]
 
 
 def array(name: str, value: Any) -> FloatArray:
@@ -111,15 +111,6 @@ def frozen(values: FloatArray) -> FloatArray:
     out = np.array(values, dtype=np.float64, order="C")
     out.flags.writeable = False
     return out
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, from a generator, or from nothing."""
-    if random_state is not None and not isinstance(random_state, (int, np.integer, np.random.Generator)):
-        raise ModelError(
-            f"random_state must be an integer, a numpy.random.Generator or None; it is {_short(random_state)}."
-        )
-    return np.random.default_rng(random_state)
 
 
 def _finite(name: str, out: FloatArray) -> FloatArray:

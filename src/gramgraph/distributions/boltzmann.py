@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.distributions._check import frozen, generator, matrix, vector
+from gramgraph._validation import generator
+from gramgraph.distributions._check import frozen, matrix, vector
 from gramgraph.distributions._pack import pairs, side_of
 from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import BudgetError, ModelError

@@ -10,7 +10,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.distributions._check import array, generator, number
+from gramgraph._validation import generator
+from gramgraph.distributions._check import array, number
 from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.distributions.conjugate import ConjugateModel, read_points
 from gramgraph.distributions.predictive import Predictive

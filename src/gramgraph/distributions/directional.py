@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.distributions._check import frozen, generator, number, vector
+from gramgraph._validation import generator
+from gramgraph.distributions._check import frozen, number, vector
 from gramgraph.distributions._moments import bessel_ratio, bessel_ratio_slope, inverse_bessel_ratio, log_bessel
 from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import ModelError

@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.distributions._check import array, frozen, generator, number, single, vector
+from gramgraph._validation import generator
+from gramgraph.distributions._check import array, frozen, number, single, vector
 from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray, RandomState

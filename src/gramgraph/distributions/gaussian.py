@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.distributions._check import array, covariance_like, frozen, generator, matrix, vector, weights_of
+from gramgraph._validation import generator
+from gramgraph.distributions._check import array, covariance_like, frozen, matrix, vector, weights_of
 from gramgraph.distributions._gaussian_door import check_form, coordinates, linear_map, rows_of, split_evidence
 from gramgraph.distributions._gaussian_family import GaussianFamily
 from gramgraph.distributions._root import Root, psd_root, symmetric

@@ -8,7 +8,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.distributions._check import covariance_like, frozen, generator, number, vector
+from gramgraph._validation import generator
+from gramgraph.distributions._check import covariance_like, frozen, number, vector
 from gramgraph.distributions._moments import multi_digamma, multi_trigamma, shape_from_gap
 from gramgraph.distributions._pack import pack, pack_dual, packed_cov, side_of, unpack, unpack_dual
 from gramgraph.distributions._root import Root, psd_root, symmetric

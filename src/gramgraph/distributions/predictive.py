@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.distributions._check import array, covariance_like, frozen, generator, number, vector
+from gramgraph._validation import generator
+from gramgraph.distributions._check import array, covariance_like, frozen, number, vector
 from gramgraph.distributions._gaussian_door import rows_of
 from gramgraph.distributions._moments import log_bessel
 from gramgraph.distributions._root import psd_root

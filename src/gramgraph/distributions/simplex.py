@@ -7,7 +7,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.distributions._check import frozen, generator, number, vector
+from gramgraph._validation import generator
+from gramgraph.distributions._check import frozen, number, vector
 from gramgraph.distributions._moments import dirichlet_from_logs, gamma_entropy
 from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import ModelError

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_choice, check_count
 from gramgraph.embeddings.domains import DOMAINS, domain_of, sample_of
-from gramgraph.embeddings.permutation import check_choice
-from gramgraph.exceptions import OptionError
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray, IntArray
 
@@ -52,8 +51,7 @@ def anchor_points(X: Any, m: int = 64, *, domain: str | None = None) -> Anchors:
     >>> found.points, found.weights
     (array([[1.5], [3.5]]), array([0.5, 0.5]))
     """
-    if isinstance(m, bool) or not isinstance(m, (int, np.integer)) or m < 1:
-        raise OptionError(f"m must be an integer of at least 1; it is {m!r}.")
+    check_count("m", m)
     domain = domain_of(X) if domain is None else domain
     _, points, n = sample_of(X, None, domain, least=1)
     if domain in ("category", "set", "string"):

@@ -6,15 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.embeddings.domains import default_kernel, domain_of, sample_of
 from gramgraph.embeddings.features import RidgeSpectrum, principal_features
-from gramgraph.embeddings.permutation import (
-    KernelTest,
-    check_choice,
-    check_permutations,
-    gamma_tail,
-    permutation_p_value,
-)
+from gramgraph.embeddings.permutation import KernelTest, gamma_tail, permutation_p_value
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.base import Kernel
 from gramgraph.typing import FloatArray, RandomState
@@ -63,7 +58,7 @@ def kci_test(
     True
     """
     check_choice("method", method, ("multiplier", "gamma"))
-    B = check_permutations(n_permutations)
+    B = check_count("n_permutations", n_permutations)
     kernel_x, X, n = sample_of(X, kernel_x, domain_x, name="X", least=10)
     kernel_y, Y, ny = sample_of(Y, kernel_y, domain_y, name="Y", least=10)
     candidates = _given_kernels(Z, kernel_z, domain_z)
@@ -83,7 +78,7 @@ def kci_test(
         mean, variance = products.moments()
         p = gamma_tail(statistic, factor * mean, factor**2 * variance)
         return KernelTest(statistic, p, method, np.zeros(0))
-    signs = np.random.default_rng(random_state).integers(0, 2, size=(B, n), dtype=np.int8)
+    signs = generator(random_state).integers(0, 2, size=(B, n), dtype=np.int8)
     null = factor * (products.combined(signs, signed=True) ** 2).sum(axis=1) / n
     return KernelTest(statistic, permutation_p_value(statistic, null), method, null)
 

@@ -8,9 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_positive, generator
+from gramgraph.data.frames import read_frame
 from gramgraph.embeddings.domains import default_kernel, sample_of
 from gramgraph.embeddings.ratio import Whitening
-from gramgraph.exceptions import ModelError, OptionError, VariableError
+from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.typing import FloatArray, RandomState
 
 __all__ = ["Dependence", "pairwise_dependence"]
@@ -79,8 +81,7 @@ def pairwise_dependence(
     for name in domains:
         if name not in columns:
             raise VariableError.unknown(name, tuple(columns))
-    if isinstance(reg, bool) or not 0.0 < reg < np.inf:
-        raise OptionError(f"reg must be a positive number; it is {reg!r}.")
+    check_positive("reg", reg)
     blocks, starts, rows = [], [0], None
     for name, values in columns.items():
         sample_of(values, None, domains.get(name), name=name, least=4)
@@ -102,7 +103,7 @@ def pairwise_dependence(
 def _informations(U: FloatArray, starts: list[int], random_state: RandomState) -> FloatArray:
     """½ ⟨M₁, M₂⟩ of every pair of blocks of columns."""
     n = len(U)
-    order = np.random.default_rng(random_state).permutation(n)
+    order = generator(random_state).permutation(n)
     halves = [U[order[: n // 2]], U[order[n // 2 :]]]
     products = [half.T @ half / len(half) for half in halves]
     both = products[0] * products[1]
@@ -121,6 +122,5 @@ def _columns(frame: Any) -> dict[str, Any]:
     """Columns by name, of a frame or a mapping."""
     if isinstance(frame, Mapping):
         return {str(name): values for name, values in frame.items()}
-    if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
-        return {str(name): frame[name].to_numpy() for name in frame.columns}
-    raise ModelError(f"expected a data frame or a mapping from names to columns; got {type(frame).__name__}.")
+    read = read_frame(frame)
+    return {str(name): read.array(name) for name in read.names}

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_positive
 from gramgraph.exceptions import ModelError, OptionError, did_you_mean, listing
 from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import KernelError, as_points, count
@@ -89,8 +90,7 @@ def default_kernel(X: Any, domain: str | None = None, *, factor: float = 1.0, sc
     domain = domain_of(X) if domain is None else domain
     if domain not in DOMAINS:
         raise OptionError(f"{domain!r} is not a domain. Domains: {listing(DOMAINS)}.{did_you_mean(domain, DOMAINS)}")
-    if not factor > 0.0:
-        raise OptionError(f"factor must be a positive number; it is {factor!r}.")
+    check_positive("factor", factor)
     if domain in ("real", "vector"):
         return kernels.RBF(_scaled(median_distance(X, scale_columns=scale_columns), factor))
     if domain == "positive":

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from gramgraph.embeddings.permutation import check_choice
+from gramgraph._validation import check_choice, check_count
 from gramgraph.exceptions import OptionError
 from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import count
@@ -37,8 +37,7 @@ def feature_map(
     from gramgraph.linalg.pivoted import pivoted_cholesky
 
     check_choice("approx", approx, APPROXIMATIONS)
-    if isinstance(n_components, bool) or not isinstance(n_components, (int, np.integer)) or n_components < 1:
-        raise OptionError(f"n_components must be an integer of at least 1; it is {n_components!r}.")
+    check_count("n_components", n_components)
     if approx == "features":
         if not isinstance(X, np.ndarray) or X.ndim != 2:
             raise OptionError("approx='features' needs points that are vectors. What helps: approx='nystrom'.")

@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.embeddings.domains import sample_of
 from gramgraph.embeddings.permutation import (
     KernelTest,
     Spread,
     centered,
-    check_choice,
-    check_permutations,
     features_or_none,
     gamma_tail,
     permutation_moments,
@@ -53,7 +52,7 @@ def hsic_test(
     True
     """
     check_choice("method", method, ("permutation", "gamma"))
-    B = check_permutations(n_permutations)
+    B = check_count("n_permutations", n_permutations)
     kernel_x, X, n = sample_of(X, kernel_x, domain_x, name="X")
     kernel_y, Y, m = sample_of(Y, kernel_y, domain_y, name="Y")
     if n != m:
@@ -74,7 +73,7 @@ def hsic_test(
         return KernelTest(value / n**2, gamma_tail(value, mean, variance), method, np.zeros(0))
     from gramgraph._numerics.gram.permutations import random_orders
 
-    own, null = pair.permuted(random_orders(n, B, np.random.default_rng(random_state)))
+    own, null = pair.permuted(random_orders(n, B, generator(random_state)))
     return KernelTest(value / n**2, permutation_p_value(own, null), method, null / n**2)
 
 

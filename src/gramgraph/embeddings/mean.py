@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_count, generator
 from gramgraph.embeddings.domains import sample_of
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.base import Kernel
@@ -136,7 +137,7 @@ class MeanEmbedding:
         chances = np.maximum(self.weights, 0.0)
         if not chances.sum() > 0.0:
             raise ModelError("no weight is positive, so there is nothing to draw from.")
-        rows = np.random.default_rng(random_state).choice(len(self), size=n, p=chances / chances.sum())
+        rows = generator(random_state).choice(len(self), size=n, p=chances / chances.sum())
         return select(self.points, rows)
 
     # -- points that stand for the distribution -----------------------------------------------------------------
@@ -155,8 +156,7 @@ class MeanEmbedding:
         xₜ maximizes μ(x) − Σ_{s<t} k(x, x_s) / t over the candidates, by default the points of the sample. On smooth
         distributions the error falls like 1/n, that of random draws like 1/√n. A point may be chosen twice.
         """
-        if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1:
-            raise OptionError(f"n must be an integer of at least 1; it is {n!r}.")
+        check_count("n", n)
         points = self.points if candidates is None else self.kernel.prepare(candidates)
         if not count(points):
             raise ModelError("herd needs at least one candidate.")

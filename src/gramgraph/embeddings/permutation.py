@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.exceptions import OptionError, did_you_mean, listing
 from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
@@ -15,8 +14,6 @@ from gramgraph.typing import FloatArray
 __all__ = [
     "KernelTest",
     "centered",
-    "check_choice",
-    "check_permutations",
     "features_or_none",
     "gamma_tail",
     "permutation_moments",
@@ -50,20 +47,6 @@ class KernelTest:
     def reject(self, level: float = 0.05) -> bool:
         """Whether the null hypothesis is rejected at this level."""
         return self.p_value <= level
-
-
-def check_choice(name: str, value: object, options: tuple[str, ...]) -> None:
-    """Refuse a value that is not one of the options."""
-    if value not in options:
-        hint = did_you_mean(value, options)
-        raise OptionError(f"{name} must be one of {listing([repr(o) for o in options])}; it is {value!r}.{hint}")
-
-
-def check_permutations(number: Any) -> int:
-    """The number of permutations, at least 1."""
-    if isinstance(number, bool) or not isinstance(number, (int, np.integer)) or number < 1:
-        raise OptionError(f"n_permutations must be an integer of at least 1; it is {number!r}.")
-    return int(number)
 
 
 def features_or_none(kernel: Kernel, X: Any) -> FloatArray | None:

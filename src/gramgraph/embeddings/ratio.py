@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.embeddings.domains import default_kernel, domain_of, sample_of
 from gramgraph.embeddings.features import FeatureMap, feature_map
-from gramgraph.embeddings.permutation import check_choice
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.base import Kernel
 from gramgraph.linalg.blocks import select
@@ -190,9 +190,8 @@ def density_ratio(
         if isinstance(reg, (str, bool)) or not 0.0 <= reg < np.inf:
             raise OptionError(f"reg must be a number that is not negative, or 'cv'; it is {reg!r}.")
         return _fit(kernels[0][0], kernels[1][0], X, Y, float(reg), None)
-    if isinstance(folds, bool) or not isinstance(folds, (int, np.integer)) or not 2 <= folds <= n // 2:
-        raise OptionError(f"folds must be an integer from 2 to half the number of points, {n // 2}; it is {folds!r}.")
-    part = np.random.default_rng(random_state).permutation(n) % int(folds)
+    check_count("folds", folds, 2, n // 2)
+    part = generator(random_state).permutation(n) % int(folds)
     totals = sum(
         _held_out(kernels, X, Y, np.flatnonzero(part != f), np.flatnonzero(part == f), score) for f in range(folds)
     )

@@ -7,11 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_positive
 from gramgraph.embeddings.conditional import ConditionalOperator
 from gramgraph.embeddings.features import RidgeSpectrum
 from gramgraph.embeddings.mean import MeanEmbedding
 from gramgraph.embeddings.operators import CovarianceOperator
-from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
 from gramgraph.rkhs import SpaceError
 from gramgraph.typing import FloatArray
@@ -70,8 +71,7 @@ def bayes_rule(
     array([0.333333, 0.666667])
     """
     delta = likelihood.reg if reg is None else reg
-    if isinstance(delta, bool) or not 0.0 <= delta < np.inf:
-        raise OptionError(f"reg must be a number that is not negative; it is {reg!r}.")
+    check_positive("reg", delta, zero=True)
     observed = likelihood.kernel_y.prepare(observed)
     if count(observed) != 1:
         raise ModelError(f"observed is one point, written as a list of one; got {count(observed)} points.")

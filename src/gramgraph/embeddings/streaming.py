@@ -8,9 +8,10 @@ from typing import Any, Self
 
 import numpy as np
 
+from gramgraph._validation import check_positive
 from gramgraph.embeddings.domains import sample_of
 from gramgraph.embeddings.features import FeatureMap, feature_map
-from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.exceptions import ModelError
 from gramgraph.kernels.base import Kernel
 from gramgraph.rkhs import SpaceError
 from gramgraph.typing import FloatArray, RandomState
@@ -112,23 +113,18 @@ class FeatureCovariance:
 
     def smi(self, reg: float = 1e-3) -> float:
         """Squared-loss mutual information ½ ‖(C_XX + λ)^−½ C_XY (C_YY + λ)^−½‖²."""
-        _check_reg(reg)
+        check_positive("reg", reg)
         xx, xy, yy = self.covariance()
         left = np.linalg.solve(xx + reg * np.eye(len(xx)), xy)
         return 0.5 * float(np.sum(left * np.linalg.solve(yy + reg * np.eye(len(yy)), xy.T).T))
 
     def predict(self, X: Any, *, reg: float = 1e-4) -> FloatArray:
         """E[ψ(y) | x] by centered ridge regression, (points, s): the conditional embedding in features."""
-        _check_reg(reg)
+        check_positive("reg", reg)
         xx, xy, _ = self.covariance()
         coef = np.linalg.solve(xx + reg * np.eye(len(xx)), xy)
         Phi = np.asarray(self.x.transform(self.kernel_x.prepare(X)))
         return np.asarray((Phi - self.sum_x / self.n) @ coef + self.sum_y / self.n)
-
-
-def _check_reg(reg: float) -> None:
-    if isinstance(reg, (bool, str)) or not 0.0 < reg < np.inf:
-        raise OptionError(f"reg must be a positive number; it is {reg!r}.")
 
 
 def stream_covariance(

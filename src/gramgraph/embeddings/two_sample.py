@@ -6,13 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.embeddings.domains import domain_of, sample_of
 from gramgraph.embeddings.permutation import (
     KernelTest,
     Spread,
     centered,
-    check_choice,
-    check_permutations,
     features_or_none,
     gamma_tail,
     permutation_moments,
@@ -56,7 +55,7 @@ def mmd_test(
     """
     check_choice("estimator", estimator, ("unbiased", "biased"))
     check_choice("method", method, ("permutation", "gamma"))
-    B = check_permutations(n_permutations)
+    B = check_count("n_permutations", n_permutations)
     (kernel_, _, n), m = sample_of(X, kernel, domain, name="X"), sample_of(Y, kernel, domain, name="Y")[2]
     if kernel is None and domain is None and (domain_of(X) == "category") != (domain_of(Y) == "category"):
         raise ModelError("X and Y are of different kinds, one holds numbers and the other labels. What helps: domain=…")
@@ -72,7 +71,7 @@ def mmd_test(
     statistic = float(sums(first)[0])
     if method == "gamma":
         return _by_gamma(K, L, n, m, statistic, estimator)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     null = np.empty(B)
     step = max(1, _BLOCK // (n + m))
     for start in range(0, B, step):

@@ -13,7 +13,7 @@ from gramgraph.exceptions import ModelError
 from gramgraph.gp._integrals import tilted
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Derivatives", "Likelihood", "Moments", "Weighted", "positive", "safe_exp", "sigmoid", "targets"]
+__all__ = ["Derivatives", "Likelihood", "Moments", "Weighted", "safe_exp", "sigmoid", "targets"]
 
 
 class Derivatives(NamedTuple):
@@ -147,8 +147,3 @@ def sigmoid(f: Array) -> FloatArray:
 def safe_exp(f: Array) -> FloatArray:
     """exp, at most 1e304: a far step of Newton's method gives a huge loss, not a NaN."""
     return np.exp(np.minimum(np.asarray(f, dtype=np.float64), 700.0))
-
-
-def positive(name: str, value: Any) -> None:
-    if not isinstance(value, (int, float, np.number)) or not np.isfinite(value) or value <= 0:
-        raise ModelError(f"{name} must be a positive number; it is {value!r}.")

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.gp._likelihood import Derivatives, Likelihood, positive, safe_exp, sigmoid, targets
+from gramgraph._validation import check_positive
+from gramgraph.gp._likelihood import Derivatives, Likelihood, safe_exp, sigmoid, targets
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["GammaSizes", "NegativeBinomial", "Poisson"]
@@ -72,7 +73,7 @@ class NegativeBinomial(Likelihood):
     dispersion: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("NegativeBinomial.dispersion", self.dispersion)
+        check_positive("NegativeBinomial.dispersion", self.dispersion)
 
     def log_density(self, y: Array, f: Array) -> FloatArray:
         """With r = 1/dispersion: log Γ(y+r)/(Γ(r) y!) + y f + r log r − (y + r) log(r + eᶠ)."""
@@ -123,7 +124,7 @@ class GammaSizes(Likelihood):
     shape: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("GammaSizes.shape", self.shape)
+        check_positive("GammaSizes.shape", self.shape)
 
     def log_density(self, y: Array, f: Array) -> FloatArray:
         """k log k − log Γ(k) + (k − 1) log y − k f − k y e⁻ᶠ."""

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import check_count, generator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp._shown import OneLine
 from gramgraph.gp.hyper import Search, ascend, random_starts
@@ -80,8 +81,7 @@ class Coregional:
     exact = True
 
     def __init__(self, data: Data, rank: int) -> None:
-        if not isinstance(rank, (int, np.integer)) or rank < 0:
-            raise ModelError(f"coregionalization must be a whole number ≥ 0, the rank of W; it is {rank!r}.")
+        check_count("coregionalization, the rank of W,", rank, 0)
         if data.mean.basis(data.X).shape[1] or data.mean.fixed(data.X) is not None:
             raise ModelError("coregionalization has no mean functions. What helps: normalize_y=True.")
         if data.equal_noise is None:
@@ -202,7 +202,7 @@ class CoregionalPosterior(OneLine):
 
     def sample(self, X: Any, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
         """Joint draws of the latent outputs, (m, t, n_samples)."""
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         half = half_of(self.joint(X))
         mean = self.mean(X)
         return mean[:, :, None] + (half @ rng.standard_normal((half.shape[1], n_samples))).reshape(

@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
@@ -193,7 +194,7 @@ def search(
     curvature that the subset has shown.
     """
     starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
-    starts += random_starts(starts[0], bounds, restarts, np.random.default_rng(random_state))
+    starts += random_starts(starts[0], bounds, restarts, generator(random_state))
     if small is None or not len(theta):
         found = [ascend(objective, start, bounds, tol=tol) for start in starts]
         evaluations = 0
@@ -247,7 +248,7 @@ def slice_sample(
     >>> bool(abs(draws.mean()) < 0.2 and abs(draws.std() - 1.0) < 0.2)
     True
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     low, high = bounds[:, 0], bounds[:, 1]
     theta = np.clip(np.array(theta, dtype=float), low, high)
     value = log_density(theta)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.gp._shown import OneLine
 from gramgraph.kernels.inputs import count, take
 from gramgraph.linalg.dense import Dense, DenseFactor
@@ -96,7 +97,7 @@ def draw(cov: FloatArray, n_samples: int, random_state: RandomState) -> FloatArr
     """Draws of N(0, cov), one a row; cov may be singular or, by rounding, slightly indefinite."""
     from gramgraph.linalg.base import PositiveDefiniteError, sample
 
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     try:
         return sample(Dense(cov).factor(), n_samples, random_state=rng)
     except PositiveDefiniteError:

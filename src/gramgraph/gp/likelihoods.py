@@ -11,8 +11,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gramgraph._validation import check_positive
 from gramgraph.gp._integrals import log_sigmoid_integral, sigmoid_moments, softmax_integral
-from gramgraph.gp._likelihood import Derivatives, Likelihood, Moments, positive, safe_exp, sigmoid, targets
+from gramgraph.gp._likelihood import Derivatives, Likelihood, Moments, safe_exp, sigmoid, targets
 from gramgraph.gp._log_link import GammaSizes, NegativeBinomial, Poisson
 from gramgraph.typing import Array, FloatArray
 
@@ -234,7 +235,7 @@ class GaussianNoise(Likelihood):
     variance: float = 1.0
 
     def __post_init__(self) -> None:
-        positive("GaussianNoise.variance", self.variance)
+        check_positive("GaussianNoise.variance", self.variance)
 
     def log_density(self, y: Array, f: Array) -> FloatArray:
         """−(y − f)²/(2v) − ½ log 2πv."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.gp.hyper import quadrature, slice_sample
 from gramgraph.gp.means import Mean
 from gramgraph.gp.posterior import half_of, without_noise
@@ -54,7 +55,7 @@ class PriorProcess:
 
     def sample(self, X: Any, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
         """Draws, (m, q, n_samples)."""
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         half = half_of(self.cov(X))
         Z = rng.standard_normal((half.shape[1], self.outputs * n_samples))
         return self.mean(X)[:, :, None] + (half @ Z).reshape(count(X), self.outputs, n_samples)
@@ -99,7 +100,7 @@ class Mixture:
 
     def sample(self, X: Any, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
         """Draws: first the hyper-parameters, then the function."""
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         drawn = rng.choice(len(self.parts), size=n_samples, p=self.weights)
         return np.concatenate([self.parts[i].sample(X, 1, random_state=rng) for i in drawn], axis=2)
 

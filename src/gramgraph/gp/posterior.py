@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Trend, Weights, factor_and_solve, nearly_singular, residual, solve_weights
@@ -223,7 +224,7 @@ class ExactPosterior(OneLine):
         "cholesky" factors the (m, m) covariance: exact. "pathwise" adds to a draw of the prior (random Fourier
         features) the correction k(x, X) (K + σ²I)⁻¹ (y − f(X) − ε): O(m (n + features)) a draw, for large m.
         """
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         if method == "pathwise":
             from gramgraph.gp.pathwise import pathwise_draws
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Profile
 from gramgraph.gp.markov import NoiseSplit
@@ -82,7 +83,7 @@ class SolvePosterior(OneLine):
 
     def sample(self, X: Any, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
         """Draws, (m, q, n_samples)."""
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         mean, half = self.mean(X), half_of(self.cov(X))
         Z = rng.standard_normal((half.shape[1], mean.shape[1] * n_samples))
         return mean[:, :, None] + (half @ Z).reshape(*mean.shape, n_samples)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Profile, prepared, profile, residual
@@ -257,7 +258,7 @@ class StateSpacePosterior(OneLine):
 
         The kernel's own noise is added, as in `var`.
         """
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         run = _Smoothed(self, X)
         q = self.data.Y.shape[1]
         seen, asked = run.prior_paths(q * n_samples, rng)

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.graphs._nodes import Edge, Nodes
 from gramgraph.graphs.undirected import UndirectedGraph, is_chordal, maximal_cliques
@@ -146,7 +147,7 @@ def search_order(
         )
     if tries < 1:
         raise ModelError(f"`tries` counts the runs of each rule and must be at least 1, got {tries}.")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     n = len(log_sizes)
     best = None
     best_size = np.inf

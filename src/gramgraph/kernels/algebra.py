@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.kernels.base import Cotangent, Kernel, Pull
 from gramgraph.kernels.inputs import KernelError
 from gramgraph.kernels.parameters import is_whole, parameter, show_number
@@ -140,7 +141,7 @@ class Sum(_Composite):
         """Features of the terms side by side, n_features each."""
         from gramgraph.kernels.spectral import side_by_side
 
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         return side_by_side([term.spectral_sample(n_features, d, rng) for term in self.terms])
 
     def state_space(self) -> StateSpace:
@@ -187,7 +188,7 @@ class Product(_Composite):
         """Frequencies of a product are sums of the factors' frequencies."""
         from gramgraph.kernels.spectral import frequency_sum
 
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         return frequency_sum([factor.spectral_sample(n_features, d, rng) for factor in self.factors], rng)
 
     def state_space(self) -> StateSpace:

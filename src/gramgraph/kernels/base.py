@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gramgraph._validation import check_jobs
 from gramgraph.kernels.inputs import KernelError, as_points, count, same_columns, take
 from gramgraph.kernels.parameters import Parametrized, parameter
 from gramgraph.typing import FloatArray, RandomState
@@ -100,7 +101,7 @@ class Kernel(Parametrized, ABC):
             return self._gram(X, Y)
         from gramgraph.kernels import tiles
 
-        n_jobs = tiles.jobs(n_jobs)
+        n_jobs = check_jobs(n_jobs, error=KernelError)
         n = count(X)
         found = tiles.check_out(out, (n, n if Y is None else count(Y)), dtype)
         if found.dtype == np.float64:

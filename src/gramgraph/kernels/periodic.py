@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.kernels.base import Cotangent, Kernel, Pull, parameter
 from gramgraph.kernels.inputs import KernelError
 from gramgraph.kernels.stationary import pull_squared
@@ -71,7 +72,7 @@ class Periodic(Kernel):
 
         if d != 1:
             raise KernelError(f"Periodic.spectral_sample: expected d = 1, got {d}.")
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         harmonics = np.arange(2000)
         mass = ive(harmonics, 1.0 / self.length_scale**2) * np.where(harmonics == 0, 1.0, 2.0)
         drawn = rng.choice(harmonics, size=n_features, p=mass / mass.sum())
@@ -170,7 +171,7 @@ class SpectralMixture(Kernel):
 
         if d != self.frequencies.shape[1]:
             raise KernelError(f"SpectralMixture.spectral_sample: expected d = {self.frequencies.shape[1]}, got {d}.")
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         total = float(self.weights.sum())
         q = rng.choice(len(self.weights), size=n_features, p=self.weights / total)
         cycles = self.frequencies[q] + self.widths[q] * rng.standard_normal((n_features, d))

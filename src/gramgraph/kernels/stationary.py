@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.kernels.base import Cotangent, Kernel, Pull, parameter
 from gramgraph.kernels.inputs import KernelError, count
 from gramgraph.kernels.parameters import show_number
@@ -98,7 +99,7 @@ class _DistanceKernel(Kernel):
         """Gaussian frequencies of random size: √draw(rng) z / ℓ."""
         from gramgraph.kernels.spectral import fourier_features
 
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         if np.ndim(self.length_scale) == 1 and np.size(self.length_scale) != d:
             raise KernelError(f"spectral_sample: d = {d}, but there are {np.size(self.length_scale)} length scales.")
         omega = rng.standard_normal((n_features, d)) / self.length_scale

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +12,10 @@ from gramgraph.kernels.inputs import KernelError, take
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["check_out", "fill", "jobs"]
+__all__ = ["check_out", "fill"]
 
 #: Numbers of a band, about: 4 MB of doubles, so that it stays in the cache between kernel and copy.
 _BAND = 1 << 19
-
-
-def jobs(n_jobs: int) -> int:
-    """Number of threads: −1 is one a processor."""
-    whole = isinstance(n_jobs, (int, np.integer)) and not isinstance(n_jobs, bool)
-    if not whole or not (n_jobs >= 1 or n_jobs == -1):
-        raise KernelError(f"n_jobs: expected a whole number of threads ≥ 1, or -1 for all processors; got {n_jobs!r}.")
-    return (os.cpu_count() or 1) if n_jobs == -1 else int(n_jobs)
 
 
 def check_out(out: Any, shape: tuple[int, int], dtype: Any) -> Any:

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
+from gramgraph._validation import check_count, check_fraction, generator
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
-from gramgraph.exceptions import OptionError
 from gramgraph.learn.checkpoint import Checkpoint, digest
 from gramgraph.learn.constraints import count
 from gramgraph.learn.methods import method_name
@@ -98,8 +98,7 @@ class EdgeStrengths:
 
     def average_network(self, threshold: float = 0.5, *, prior: Any = None) -> BayesianNetwork:
         """The network of all edges with at least this strength, the surest first; those that close a cycle are left."""
-        if not 0.0 <= threshold <= 1.0:
-            raise OptionError(f"threshold is a share between 0 and 1, not {threshold!r}")
+        check_fraction("threshold", threshold, ends=True)
         parents: dict[str, list[str]] = {name: [] for name in self.names}
 
         def above(v: str) -> set[str]:
@@ -156,8 +155,7 @@ def bootstrap_edges(
     >>> float(strengths.to_frame()["strength"].iloc[0])
     1.0
     """
-    if not isinstance(n, (int, np.integer)) or n < 1:
-        raise OptionError(f"n is how many samples are drawn, a whole number from 1, not {n!r}")
+    check_count("n", n)
     calibrate = count(calibrate, "calibrate")
     table = _table(data, options.pop("weights", None), options.pop("keep", ()), client, progress)
     for name in ("required", "forbidden", "tiers"):
@@ -259,7 +257,7 @@ def _in_order(items: Any) -> Any:
 def _entropy(random_state: RandomState) -> Any:
     if random_state is None or isinstance(random_state, (int, np.integer)):
         return random_state if random_state is None else int(random_state)
-    return int(np.random.default_rng(random_state).integers(2**63))
+    return int(generator(random_state).integers(2**63))
 
 
 def _one_graph(

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
+from gramgraph._validation import check_count
 from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
@@ -50,8 +51,7 @@ def reliability(
     """
     import pandas as pd
 
-    if not isinstance(bins, (int, np.integer)) or isinstance(bins, bool) or bins < 1:
-        raise OptionError(f"bins is how many intervals there are, a whole number from 1, not {bins!r}")
+    check_count("bins", bins)
     found = [strengths] if isinstance(strengths, EdgeStrengths) else list(strengths)
     nets = [truth] if isinstance(truth, BayesianNetwork) else list(truth)
     if len(found) != len(nets):
@@ -92,8 +92,7 @@ def calibrate(
     progress: Progress = False,
 ) -> EdgeStrengths:
     """The work of `EdgeStrengths.calibrated`."""
-    if not isinstance(worlds, (int, np.integer)) or isinstance(worlds, bool) or worlds < 1:
-        raise OptionError(f"worlds is how many data sets are simulated, a whole number from 1, not {worlds!r}")
+    check_count("worlds", worlds)
     if strengths.calibration is not None or strengths.n_graphs < 1:
         raise OptionError("strengths are calibrated once, as bootstrap_edges counted them on at least one graph")
     if strengths._options.get("hidden"):

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress
+from gramgraph._validation import generator
 from gramgraph.conditionals import (
     Conditional,
     ConditionalLinearGaussian,
@@ -62,7 +63,7 @@ def fit_mixed(
         return learner.from_complete(question.X, question.codes), None
     from gramgraph.learn.continuous_em import fit_em
 
-    return fit_em(learner, max_iter, tol, restarts, np.random.default_rng(random_state), progress)
+    return fit_em(learner, max_iter, tol, restarts, generator(random_state), progress)
 
 
 class Learner:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.exceptions import OptionError
+from gramgraph._validation import check_fraction
 from gramgraph.learn.constraint_based import Separators, skeleton_of
 from gramgraph.learn.constraints import count, tier_ranks
 from gramgraph.learn.independence import IndependenceTester, choose_tester
@@ -49,8 +49,7 @@ def fci(
     >>> gg.learn.fci(frame, alpha=0.001).mark("rain", "wet")
     '>'
     """
-    if not 0.0 < alpha < 1.0:
-        raise OptionError(f"alpha is a level between 0 and 1, not {alpha!r}")
+    check_fraction("alpha", alpha)
     table = read_rows(data, weights, missing, keep=keep)
     n = len(table.names)
     later = None

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph._numerics.counts.rows import distinct_rows
+from gramgraph._validation import generator
 from gramgraph.compile.question import Question
 from gramgraph.data.columns import code_table
 from gramgraph.data.frames import read_frame
@@ -75,7 +76,7 @@ def _most_probable(net: BayesianNetwork, codes: IntArray) -> IntArray:
 
 def _draws(net: BayesianNetwork, codes: IntArray, random_state: RandomState) -> IntArray:
     """One draw of p(gaps | rest) for each row; rows with the same cells are drawn together."""
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     engine = get_engine("junction_tree")
     first, kind = distinct_rows(codes)
     members = np.split(np.argsort(kind, kind="stable"), np.bincount(kind).cumsum()[:-1])

@@ -10,6 +10,7 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, Report, reporting
+from gramgraph._validation import check_count
 from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.stream import is_stream, read_labels
 from gramgraph.exceptions import ModelError, OptionError, VariableError, listing
@@ -174,8 +175,7 @@ class _Search:
             if given.ndim != 1 or not len(given) or not np.isfinite(given).all() or given[-1] <= 0:
                 raise OptionError("penalties are positive numbers")
             return given
-        if not isinstance(n_penalties, (int, np.integer)) or n_penalties < 2:
-            raise OptionError(f"n_penalties is a whole number from 2, not {n_penalties!r}")
+        check_count("n_penalties", n_penalties, 2)
         top = max(float(np.abs(self.gradient).max()), 1e-6)
         low = min(0.5 * np.sqrt(np.log(max(self.p, 3)) / self.n), 0.5 * top)
         return np.geomspace(top * (1 - 1e-9), low, int(n_penalties))

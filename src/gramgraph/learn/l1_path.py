@@ -10,6 +10,7 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, reporting
+from gramgraph._validation import check_choice, check_count, check_fraction, check_positive, generator
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.ascent import climb
@@ -122,16 +123,15 @@ def feature_path(
     >>> sorted(name for name in path.selected if "·" in name)
     ['x0_0·x0_1', 'x0_0·x1_0', 'x0_1·x0_2', 'x0_1·x1_1', 'x0_2·x1_2', 'x1_0·x1_1', 'x1_1·x1_2']
     """
-    if method not in METHODS:
-        raise OptionError(f"method of a path is one of {', '.join(METHODS)}, not {method!r}")
-    if score not in SCORES:
-        raise OptionError(f'score is "ebic" or "held_out", not {score!r}')
-    if not 0 < ratio < 1 or not 0 < held_out < 1 or not gamma >= 0:
-        raise OptionError("ratio and held_out lie between 0 and 1, and gamma is a number from 0 on")
+    check_choice("method", method, METHODS)
+    check_choice("score", score, SCORES)
+    check_fraction("ratio", ratio)
+    check_fraction("held_out", held_out)
+    check_positive("gamma", gamma, zero=True)
     problem = make_problem(
         model, data, method=method, l1=1.0, l2=l2, weights=weights, missing=missing, tie=tie
     )  # fmt: skip
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     seen, test = (problem, None) if score == "ebic" else _parted(problem, held_out, rng)
     walk = _Walk(seen, test, float(gamma), refit, max_iter, tol)
     path = walk.penalties(penalties, n_penalties, ratio)
@@ -194,8 +194,7 @@ class _Walk:
             if path.ndim != 1 or not len(path) or not np.isfinite(path).all() or path[-1] <= 0:
                 raise OptionError("penalties are positive numbers")
             return path
-        if not isinstance(n, (int, np.integer)) or n < 1:
-            raise OptionError(f"n_penalties is a whole number from 1, not {n!r}")
+        check_count("n_penalties", n)
         gradient = self.objective(self.start)[1]
         top = float(np.abs(gradient[self.held]).max(initial=0.0))
         top = top if top > 0 else 1.0

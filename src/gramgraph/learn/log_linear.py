@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, Report, reporting
+from gramgraph._validation import check_choice, check_positive, generator
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.engines.approximate import between, check_options, whole
-from gramgraph.exceptions import ModelError, ModelWarning, OptionError, did_you_mean, listing
+from gramgraph.exceptions import ModelError, ModelWarning, OptionError, listing
 from gramgraph.learn.ascent import Climb, UndirectedReport, climb
 from gramgraph.learn.expectations import ExactExpectations, Expectations, LoopyExpectations
 from gramgraph.learn.log_linear_design import Design, design_of_features, design_of_network
@@ -110,10 +111,8 @@ def make_problem(
 ) -> Problem:
     """Check the options, read the rows, choose the method."""
     for name, value in (("l1", l1), ("l2", l2), ("equivalent_sample_size", equivalent_sample_size)):
-        if isinstance(value, bool) or not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
-            raise OptionError(f"{name} is a finite number from 0 on, not {value!r}")
-    if method not in METHODS:
-        raise OptionError(f"method is one of {', '.join(METHODS)}, not {method!r}.{did_you_mean(method, METHODS)}")
+        check_positive(name, value, zero=True)
+    check_choice("method", method, METHODS)
     table, dropped = read_rows(model, data, weights=weights, missing=missing)
     design = (
         design_of_features(model, tie) if isinstance(model, LogLinear) else design_of_network(model, table.variables)
@@ -188,7 +187,7 @@ def solve(
     if problem.method == "contrastive_divergence":
         from gramgraph.learn.contrastive import contrastive_divergence
 
-        return contrastive_divergence(problem, first, max_iter, tol, np.random.default_rng(random_state), report)
+        return contrastive_divergence(problem, first, max_iter, tol, generator(random_state), report)
     objective = problem.objective()
     found = climb(objective, first, l1=problem.l1, l2=problem.l2, max_iter=max_iter, tol=tol, report=report)
     details: dict[str, Any] = {}

@@ -9,6 +9,7 @@ from threading import Event
 from typing import Any
 
 from gramgraph._progress import Progress, reporting
+from gramgraph._validation import check_fraction
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.checkpoint import Checkpoint, digest
@@ -151,7 +152,7 @@ def _pc(problem: Problem) -> Found:
     from gramgraph.learn.constraint_based import pc_stable
 
     tester = choose_tester(problem.table, problem.test, random_state=problem.random_state)
-    alpha, given = _level(problem.alpha), count(problem.max_given, "max_given")
+    alpha, given = check_fraction("alpha", problem.alpha), count(problem.max_given, "max_given")
     return Found(pc_stable(tester, problem.constraints, alpha=alpha, max_given=given)[1])
 
 
@@ -164,19 +165,13 @@ def _mmhc(problem: Problem) -> Found:
             choose_tester(problem.table, problem.test, random_state=problem.random_state),
             problem.constraints,
             problem.start,
-            alpha=_level(problem.alpha),
+            alpha=check_fraction("alpha", problem.alpha),
             max_given=count(problem.max_given, "max_given"),
             patience=problem.steps(PATIENCE["hill_climb"]),
             max_steps=problem.max_steps,
             tell=report,
         )
     return Found(parents, search.moves, search.interrupted)
-
-
-def _level(alpha: float) -> float:
-    if not 0.0 < alpha < 1.0:
-        raise OptionError(f"alpha is a level between 0 and 1, not {alpha!r}")
-    return float(alpha)
 
 
 def _tree(problem: Problem) -> Found:

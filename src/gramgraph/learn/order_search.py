@@ -8,6 +8,7 @@ from threading import Event
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
+from gramgraph._validation import generator
 from gramgraph.learn.parent_sets import ParentSets, members, parent_sets
 from gramgraph.learn.search import LEAST_GAIN, Constraints, Move, Scores, Search, hill_climb
 
@@ -44,7 +45,7 @@ def order_search(
     climb = Search(scores, constraints, list(start))
     climbed = hill_climb(climb, patience=10)
     sets: list[ParentSets] = []
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     idle = n if patience is None else patience
     best_score, best_order, best_moves = -np.inf, list(range(n)), list[Move]()
     try:

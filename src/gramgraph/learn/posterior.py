@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
+from gramgraph._validation import check_fraction, generator
 from gramgraph.answers import Answer, Belief, Key
+from gramgraph.data.frames import read_frame
+from gramgraph.data.stream import is_stream
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.learn.matching import check_columns
 from gramgraph.learn.parameters import add_up, count_cases, family_counts, pseudo_counts, tables_from
@@ -53,7 +56,7 @@ class ParameterPosterior:
 
     def draw(self, random_state: RandomState = None) -> BayesianNetwork:
         """A network whose tables are drawn from the posterior."""
-        return _drawn(self.network, self._alpha, np.random.default_rng(random_state))
+        return _drawn(self.network, self._alpha, generator(random_state))
 
     def interval(self, name: str, level: float = 0.9) -> tuple[FloatArray, FloatArray]:
         """Bounds of every cell of a variable's table: quantiles of Beta(α, Σα − α), each cell for itself."""
@@ -89,7 +92,7 @@ class ParameterPosterior:
             raise OptionError(f"draws is a count from 2, not {draws!r}")
         _level(level)
         best = self.mean().query(targets, evidence, **options)
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         alpha = self._alpha
         found: dict[Key, list[FloatArray]] = {key: [] for key in best}
         with reporting(progress, int(draws), "draws") as report:
@@ -121,8 +124,7 @@ class ParameterPosterior:
         >>> posterior.update(days, forget=0.5).alpha("rain").tolist()  # 1 + 0.5 * [2, 1] + [2, 1]
         [4.0, 2.5]
         """
-        if not isinstance(forget, (int, float)) or not 0.0 <= forget <= 1.0:
-            raise OptionError(f"forget is a share between 0 and 1, not {forget!r}")
+        check_fraction("forget", forget, ends=True)
         new = _counted(self.network, data, weights, client, progress)
         counts = [forget * old + more for old, more in zip(self.counts, new, strict=True)]
         return replace(self, counts=_frozen(counts))
@@ -152,6 +154,7 @@ def fit_posterior(
     """The posterior of a network's tables; see `BayesianNetwork.fit_posterior`."""
     if not net.is_discrete:
         raise ModelError("Dirichlet posteriors are for networks of discrete variables")
+    data = data if is_stream(data) else read_frame(data)
     check_columns(net, data, weights=weights, stacklevel=4)
     found = count_cases(net, data, weights=weights, client=client, progress=progress)
     extra = pseudo_counts(net, found.variables, prior, equivalent_sample_size)
@@ -189,9 +192,7 @@ def _frozen(arrays: Iterable[Any]) -> tuple[FloatArray, ...]:
 
 def _level(level: float) -> float:
     """The probability of each tail."""
-    if not isinstance(level, (int, float)) or not 0.0 < level < 1.0:
-        raise OptionError(f"level is a probability between 0 and 1, not {level!r}")
-    return (1.0 - float(level)) / 2.0
+    return (1.0 - check_fraction("level", level)) / 2.0
 
 
 def _drawn(net: BayesianNetwork, alpha: list[FloatArray], rng: np.random.Generator) -> BayesianNetwork:

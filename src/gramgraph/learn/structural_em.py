@@ -10,6 +10,7 @@ from threading import Event
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
+from gramgraph._validation import generator
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import OptionError
@@ -110,7 +111,7 @@ def structural_em(
     filled = Completion.of(table)
     n = float(filled.weights.sum())
     step = 1.0 if score == "aic" else 0.5 * math.log(max(n, 1.0))
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     parents = list(start)
     tables = [
         rng.dirichlet(np.full(size, 2.0), [table.sizes[p] for p in parents[v]]) for v, size in enumerate(table.sizes)

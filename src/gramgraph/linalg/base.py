@@ -8,6 +8,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.exceptions import GramGraphError, ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
@@ -150,7 +151,7 @@ def sample(factored: Factored, n_samples: int = 1, *, random_state: RandomState 
     >>> sample(Dense(np.eye(2)).factor(), 3, random_state=0).shape
     (3, 2)
     """
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     Z = rng.standard_normal((n_samples, factored.half_width))
     return factored.half(Z.T).T
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import check_count
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count, take
 from gramgraph.linalg.base import MAX_JITTER, check_finite, check_rows
@@ -50,8 +51,7 @@ def kernel_matvec(
     >>> bool(np.allclose(v, RBF().gram(X).sum(axis=1)))
     True
     """
-    if block < 1:
-        raise ModelError(f"block must be at least 1; it is {block}.")
+    check_count("block", block)
     X = kernel.prepare(X)
     same = Y is None
     Y = X if same else kernel.prepare(Y)

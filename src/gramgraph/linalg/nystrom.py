@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
+from gramgraph._validation import check_positive, generator
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.kernels.inputs import count
 from gramgraph.kernels.tables import own_copy
@@ -143,7 +144,7 @@ def select_landmarks(
     if m < 1 or n < 1:
         raise ModelError(f"Landmarks need m ≥ 1 and at least one point; m is {m}, there are {n} points.")
     m = min(m, n)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     if method == "kmeans":
         return _centers(X, m, rng)
     if method == "pivots":
@@ -176,14 +177,14 @@ def leverage_scores(
     X = kernel.prepare(X)
     n = count(X)
     s = min(n, 2 * m)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     S = select(X, np.sort(rng.choice(n, size=s, replace=False)))
     K_ss = kernel.gram(S, S)
     if reg is None:
         values = np.linalg.eigvalsh(K_ss)[::-1] * (n / s)
         reg = max(float(values[max(1, m // 2) :].sum()) / m, 1e-10 * float(np.abs(values).sum()), 1e-300)
-    elif not reg > 0.0:
-        raise ModelError(f"reg must be positive; it is {reg}.")
+    else:
+        check_positive("reg", reg)
     K_ss[np.diag_indices(s)] += reg
     factor = Dense(K_ss).factor(overwrite=True)
     assert isinstance(factor, DenseFactor)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_count, check_fraction
 from gramgraph.conditionals import Conditional, Table
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import SharedTables
@@ -62,8 +63,7 @@ def potts_grid(
     >>> potts_grid(2, 2, 3).states("x1_1")
     ('0', '1', '2')
     """
-    if n_states < 1:
-        raise ModelError(f"n_states must be at least 1, not {n_states}")
+    check_count("n_states", n_states)
     cells = _grid_vars(rows, cols, discrete("", n_states).discrete)
     fields = _over(field, (rows, cols, n_states), "field").reshape(-1, n_states)
     at = np.flatnonzero(fields.any(axis=1))
@@ -86,8 +86,7 @@ def denoising_grid(image: Any, coupling: Any = 1.0, flip_probability: float = 0.
     pixels = np.asarray(image, dtype=np.float64)
     if pixels.ndim != 2 or not np.isin(pixels, (-1.0, 0.0, 1.0)).all() or ((pixels == 0).any() and (pixels < 0).any()):
         raise ModelError("a binary image is needed: two axes, and pixels 0/1, true/false or -1/+1")
-    if not 0.0 < flip_probability < 1.0:
-        raise ModelError(f"flip_probability must lie between 0 and 1, not {flip_probability!r}")
+    check_fraction("flip_probability", flip_probability)
     spins = np.where(pixels > 0, 1.0, -1.0)
     evidence = 0.5 * np.log((1.0 - flip_probability) / flip_probability)  # log p(y|x) = h·x·y + a constant
     rows, cols = pixels.shape

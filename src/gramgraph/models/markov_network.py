@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gramgraph._progress import Progress
+from gramgraph._validation import check_positive
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
 from gramgraph.models.notation import read_structure
@@ -119,8 +120,7 @@ class MarkovNetwork(FactorModel):
         >>> net.joint_log_prob({"a": "yes", "b": "yes"})
         1.0
         """
-        if not temperature > 0.0:
-            raise ModelError(f"temperature must be a positive number, not {temperature!r}")
+        check_positive("temperature", temperature)
         pieces = scoped(energies, "energies")
         faults: list[str] = []
         known = make_scopes(pieces, states, faults=faults)

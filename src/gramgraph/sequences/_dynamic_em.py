@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._interface import Chain, Slice
 from gramgraph.typing import FloatArray, IntArray, RandomState
@@ -28,13 +29,13 @@ def fit_tables(
     random_state: RandomState,
 ) -> DynamicBayesianNetwork:
     """EM, or one pass of counting where nothing is missing."""
-    from gramgraph.sequences._reading import check_count
+    from gramgraph._validation import check_count
     from gramgraph.sequences.dynamic import with_tables
 
     check_count("max_iter", max_iter)
     if not prior >= 0.0 or not sequences:
         raise ModelError(f"prior must be a number of pseudo-counts from 0, and there must be rows; prior is {prior!r}.")
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     flat = net if net.step.has_tables and net.first.has_tables else with_tables(net, *_uniform(net))
     codes = [flat._codes(rows) for rows in sequences]
     complete = all((part >= 0).all() for part in codes)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._reading import generator
 from gramgraph.sequences._training import in_own_order
 from gramgraph.sequences.baum_welch import expectations, shared
 from gramgraph.sequences.hmm import HiddenMarkovModel

@@ -14,9 +14,7 @@ __all__ = [
     "LARGEST",
     "TOLERANCE",
     "check_chain",
-    "check_count",
     "check_rows",
-    "generator",
     "is_list_of_sequences",
     "joined",
     "numbers",
@@ -123,13 +121,6 @@ def numbers(name: str, values: Any) -> FloatArray:
         raise ModelError(f"{name} must hold numbers, rows of equal lengths; got {reprlib.repr(values)}.") from None
 
 
-def check_count(name: str, value: Any, least: int = 1) -> int:
-    """A whole number of at least `least`."""
-    if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least:
-        raise ModelError(f"{name} must be an integer of at least {least}; it is {value!r}.")
-    return int(value)
-
-
 def one_row(z: Any, width: int) -> FloatArray:
     """One observation of a stream as a row of `width` numbers, (1, width); None is a gap."""
     try:
@@ -161,18 +152,6 @@ def saved_numbers(state: Any, *names: str, optional: tuple[str, ...] = ()) -> tu
     if steps < 0 or not all(np.isfinite(part).all() for part in found.values()):
         raise ModelError(f"state must hold finite numbers, and steps of at least 0; got {state!r}.")
     return *(found.get(name) for name in names), total, steps
-
-
-def generator(random_state: Any) -> np.random.Generator:
-    """A generator from a seed, a generator, None, or scikit-learn's `RandomState`."""
-    if isinstance(random_state, np.random.RandomState):
-        return np.random.default_rng(random_state.randint(2**31 - 1))
-    try:
-        return np.random.default_rng(random_state)
-    except (TypeError, ValueError):
-        raise ModelError(
-            f"random_state must be None, a whole number of at least 0 or a generator of NumPy; it is {random_state!r}."
-        ) from None
 
 
 def plain_generator(rng: np.random.Generator) -> dict[str, Any]:

@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_count
 from gramgraph.exceptions import ModelError, did_you_mean
-from gramgraph.sequences._reading import check_count, joined, offsets_of
+from gramgraph.sequences._reading import joined, offsets_of
 from gramgraph.sequences.hmm import HiddenMarkovModel
 
 __all__ = ["StateChoice", "choose_n_states"]

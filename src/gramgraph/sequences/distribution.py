@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from gramgraph import distributions as _families
+from gramgraph._validation import check_positive
 from gramgraph.distributions import Bernoulli, Categorical, ExponentialFamily, Gaussian, Normal
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._labels import first_labels
@@ -246,8 +247,7 @@ class DistributionHMM(HiddenMarkovModel):
 
     def _check_parameters(self) -> None:
         super()._check_parameters()
-        if not isinstance(self.prior, (int, float, np.number)) or not 0 <= self.prior < np.inf:
-            raise ModelError(f"prior must be a number of at least 0; it is {self.prior!r}.")
+        check_positive("prior", self.prior, zero=True)
 
     def _blocks(self) -> tuple[tuple[type[Any], ...], tuple[Any, ...]]:
         """(families, columns of each)."""

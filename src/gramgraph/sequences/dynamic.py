@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import check_count
 from gramgraph.answers import Answer
 from gramgraph.conditionals import Table, from_fields
+from gramgraph.data.frames import read_frame
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.notation import read_structure
 from gramgraph.sequences._interface import Chain
-from gramgraph.sequences._reading import check_count
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
@@ -170,9 +171,9 @@ class DynamicBayesianNetwork:
         return {var.name: (var, end - var.size, end) for var, end in zip(variables, ends, strict=True)}
 
     def _codes(self, rows: Any) -> Any:
-        if isinstance(rows, Mapping):
+        if isinstance(rows, Mapping) and any(np.ndim(cells) == 0 for cells in rows.values()):
             raise ModelError("rows must be a data frame or a list of dicts, one a step; a dict is a single row: [row].")
-        codes = self._chain.codes(rows)
+        codes = self._chain.codes(read_frame(rows, what="rows").table)
         if not len(codes):
             raise ModelError(
                 "there are no rows; a sequence has at least one (with missing cells, if nothing was seen)."
@@ -308,14 +309,11 @@ def _first_slice(step: BayesianNetwork, first: Mapping[str, Any]) -> BayesianNet
 def _several(sequences: Any, by: str | None) -> list[Any]:
     """A list of sequences."""
     if by is not None:
-        import pandas as pd
-
-        frame = sequences if isinstance(sequences, pd.DataFrame) else pd.DataFrame(sequences)
-        if by not in frame.columns:
-            raise ModelError(
-                f"there is no column {by!r} that tells the sequences apart.{did_you_mean(by, frame.columns)}"
-            )
-        return [part.drop(columns=by) for _, part in frame.groupby(by, sort=False)]
+        frame = read_frame(sequences, what="sequences")
+        if by not in frame:
+            known = [str(name) for name in frame.names]
+            raise ModelError(f"there is no column {by!r} that tells the sequences apart.{did_you_mean(by, known)}")
+        return [part.drop(columns=by) for _, part in frame.table.groupby(by, sort=False)]
     if isinstance(sequences, (list, tuple)) and sequences and not isinstance(sequences[0], Mapping):
         return list(sequences)
     return [sequences]

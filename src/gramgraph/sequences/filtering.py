@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph._numerics.hmm import streams as _loops
+from gramgraph._validation import check_count
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
-from gramgraph.sequences._reading import TOLERANCE, check_count, check_rows, numbers, saved_numbers
+from gramgraph.sequences._reading import TOLERANCE, check_rows, numbers, saved_numbers
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

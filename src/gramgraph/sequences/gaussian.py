@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from gramgraph._numerics.hmm.emissions import column_moments
-from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph._validation import check_choice, check_positive
+from gramgraph.exceptions import ModelError
 from gramgraph.sequences._gaussian_emission import COVARIANCE_TYPES, GaussianEmission
 from gramgraph.sequences._labels import first_labels
 from gramgraph.sequences._reading import joined, offsets_of, one_row
@@ -99,16 +100,10 @@ class GaussianHMM(HiddenMarkovModel):
     def _check_parameters(self) -> None:
         super()._check_parameters()
         self._check_kind()
-        prior = self.covariance_prior
-        if not isinstance(prior, (int, float, np.number)) or not 0 <= prior < np.inf:
-            raise ModelError(f"covariance_prior must be a number of at least 0; it is {prior!r}.")
+        check_positive("covariance_prior", self.covariance_prior, zero=True)
 
     def _check_kind(self) -> None:
-        if self.covariance_type not in COVARIANCE_TYPES:
-            hint = did_you_mean(self.covariance_type, COVARIANCE_TYPES)
-            raise ModelError(
-                f"covariance_type must be one of {listing(COVARIANCE_TYPES)}; it is {self.covariance_type!r}.{hint}"
-            )
+        check_choice("covariance_type", self.covariance_type, COVARIANCE_TYPES)
 
     def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[FloatArray, IntArray]:
         X, lengths = joined(X, lengths)

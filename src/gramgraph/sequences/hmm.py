@@ -12,10 +12,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._numerics.hmm import recursions as _loops
+from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences import recursions
 from gramgraph.sequences._constraints import emission_labels, masks_of, transition_labels
-from gramgraph.sequences._reading import check_chain, check_count, generator
+from gramgraph.sequences._reading import check_chain
 from gramgraph.sequences._training import free_numbers, in_own_order, warn_of_few
 from gramgraph.sequences.baum_welch import Chain, Emission, Learned, baum_welch, tied
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -156,9 +157,7 @@ class HiddenMarkovModel(BaseEstimator):
         unknown = [name for name in tuple(self.fixed) if name not in _FIXED]
         if isinstance(self.fixed, str) or unknown:
             raise ModelError(f"fixed must be a list of names out of {listing(_FIXED)}; it is {self.fixed!r}.")
-        if self.learning not in _LEARNING:
-            hint = did_you_mean(self.learning, _LEARNING)
-            raise ModelError(f"learning must be one of {listing(_LEARNING)}; it is {self.learning!r}.{hint}")
+        check_choice("learning", self.learning, _LEARNING)
         if isinstance(self.init, HiddenMarkovModel):
             if type(self.init) is not type(self) or self.init.n_states != self.n_states:
                 raise ModelError(

@@ -9,8 +9,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._numerics.hmm import paths as _loops
 from gramgraph._numerics.hmm.streams import filter_rows
+from gramgraph._validation import check_count, generator
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._reading import check_count, check_rows, generator
+from gramgraph.sequences._reading import check_rows
 from gramgraph.sequences._training import free_numbers, in_own_order, warn_of_few
 from gramgraph.sequences._wrapping import WrappedModel, logs_of
 from gramgraph.sequences.baum_welch import Emission, dirichlet_log_prior, normalized_rows

@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from gramgraph._numerics.gaussian.root import root
+from gramgraph._validation import check_count, check_fraction, generator
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.sequences._kalman_runs import filtered, log_likelihood_of, smoothed
 from gramgraph.sequences._kalman_states import FilteredStates, Forecast, SmoothedStates
-from gramgraph.sequences._reading import check_count, generator
 from gramgraph.sequences._square_root import without_controls
 from gramgraph.sequences._state_space import Model, gradient_of, maximized, moments_of, series_of, start_of
 from gramgraph.typing import FloatArray
@@ -158,8 +158,7 @@ class KalmanFilter(BaseEstimator):
         """Observations 1 … steps after the end of y, with central intervals of this probability."""
         from scipy.special import ndtri
 
-        if not 0.0 < level < 1.0:
-            raise ModelError(f"level must lie between 0 and 1; it is {level!r}.")
+        check_fraction("level", level)
         model, h = self._model(), check_count("steps", steps)
         if model.varying or model.B is not None or model.D is not None:
             raise ModelError(

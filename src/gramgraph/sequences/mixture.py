@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph._validation import check_count
 from gramgraph.conditionals import ConditionalLinearGaussian
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._gaussian_emission import GaussianEmission
 from gramgraph.sequences._labels import first_labels
-from gramgraph.sequences._reading import check_count, check_rows
+from gramgraph.sequences._reading import check_rows
 from gramgraph.sequences._unrolled import table_node
 from gramgraph.sequences.baum_welch import dirichlet_log_prior, normalized_rows
 from gramgraph.sequences.gaussian import GaussianHMM

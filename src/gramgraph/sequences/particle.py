@@ -10,18 +10,12 @@ from typing import Any, Self
 import numpy as np
 
 from gramgraph._numerics.gaussian.root import root
+from gramgraph._validation import check_count, generator
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.sequences._calling import CONTROLS, check_call, takes_more
 from gramgraph.sequences._circle import angles_of, mean_of, turned
 from gramgraph.sequences._nonlinear_model import NonlinearModel, controls_of
-from gramgraph.sequences._reading import (
-    check_count,
-    generator,
-    numbers,
-    plain_generator,
-    restored_generator,
-    saved_numbers,
-)
+from gramgraph.sequences._reading import numbers, plain_generator, restored_generator, saved_numbers
 from gramgraph.typing import FloatArray, IntArray
 
 _TIMES = ("t", "time", "step")

@@ -7,7 +7,6 @@ zeros is an observation that is missing. Cost O(N K²) time and O(N K) memory; `
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from gramgraph._numerics.hmm import recursions as _loops
 from gramgraph._numerics.hmm import viterbi as _viterbi
 from gramgraph._numerics.hmm.emissions import likelihood_rows
+from gramgraph._validation import check_jobs, generator
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.typing import FloatArray, IntArray
 
@@ -125,7 +125,7 @@ def sample_states(
     b, shift = likelihoods(logs)
     alpha, _, bad = run_forward(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)
     refuse_impossible(bad, offsets)
-    rng = np.random.default_rng(random_state)
+    rng = generator(random_state)
     AT = np.ascontiguousarray(transition.T)
     paths = np.empty((n_samples, len(alpha)), dtype=np.int64)
     for path in paths:
@@ -329,7 +329,7 @@ def _totals(scale: FloatArray, shift: FloatArray | None, offsets: IntArray) -> F
 
 def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], object]) -> None:
     """work(lo, hi) over ranges of sequences of about equal length, one a thread."""
-    jobs = 1 if n_jobs is None else (os.cpu_count() or 1) if n_jobs == -1 else int(n_jobs)
+    jobs = check_jobs(n_jobs)
     count = len(offsets) - 1
     if jobs <= 1 or count < 2:
         work(0, count)

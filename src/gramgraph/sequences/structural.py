@@ -11,8 +11,8 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph._validation import check_count, check_fraction
 from gramgraph.exceptions import ModelError, ModelWarning
-from gramgraph.sequences._reading import check_count
 from gramgraph.sequences._state_space import series_of
 from gramgraph.sequences._variances import ScalarLikelihood, Top, highest
 from gramgraph.sequences.kalman import Forecast, KalmanFilter
@@ -284,8 +284,7 @@ class StructuralModel(BaseEstimator):
 
         check_is_fitted(self, "filter_")
         h = check_count("steps", steps)
-        if not 0.0 < level < 1.0:
-            raise ModelError(f"level must lie between 0 and 1; it is {level!r}.")
+        check_fraction("level", level)
         H = self._rows(h, X)
         base = self.filter_
         old = self._rows(len(self._y), self._X)

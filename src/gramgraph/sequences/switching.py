@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from gramgraph._numerics.gaussian.root import root
+from gramgraph._validation import check_count, generator
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._reading import check_count, check_rows, generator
+from gramgraph.sequences._reading import check_rows
 from gramgraph.sequences._state_space import covariance, series_of
 from gramgraph.typing import FloatArray, IntArray
 

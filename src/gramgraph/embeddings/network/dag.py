@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_choice
 from gramgraph.embeddings.network.asking import _blocks, _log_base, _read, answer_on_cells, columns_of, read_cases
 from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
 from gramgraph.embeddings.network.base import CellModel
@@ -19,7 +20,6 @@ from gramgraph.embeddings.network.conditional import Conditioned, fit_conditiona
 from gramgraph.embeddings.network.ends import End
 from gramgraph.embeddings.network.learn import EDGES, _axis, _check_numbers, _checked, _kinds, _orders
 from gramgraph.embeddings.network.stack import fit_edge
-from gramgraph.embeddings.permutation import check_choice
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.typing import FloatArray, RandomState
 

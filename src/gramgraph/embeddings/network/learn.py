@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_choice
 from gramgraph.embeddings.network.asking import columns_of
 from gramgraph.embeddings.network.axes import Axis, LineAxis, StateAxis, _label, _missing, numbers_of
 from gramgraph.embeddings.network.candidates import Pair
@@ -16,7 +17,6 @@ from gramgraph.embeddings.network.points import POINT_KINDS, PointAxis
 from gramgraph.embeddings.network.stack import Edge, fit_edge
 from gramgraph.embeddings.network.structure import best_tree
 from gramgraph.embeddings.network.tree import KernelTree, check_forest
-from gramgraph.embeddings.permutation import check_choice
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean, listing
 from gramgraph.typing import Array, FloatArray, RandomState
 

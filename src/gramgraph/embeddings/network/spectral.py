@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_choice
 from gramgraph.answers import Belief
 from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
 from gramgraph.embeddings.network.beliefs import LineBelief
 from gramgraph.embeddings.network.learn import KINDS, _axis, _guess
-from gramgraph.embeddings.permutation import check_choice
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import Array, FloatArray
 

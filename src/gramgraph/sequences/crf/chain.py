@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from gramgraph.exceptions import ModelError, did_you_mean
-from gramgraph.sequences._reading import check_count, generator
+from gramgraph._validation import check_choice, check_count, check_jobs, check_positive, generator
+from gramgraph.exceptions import ModelError
 from gramgraph.sequences.crf import inspection
 from gramgraph.sequences.crf.contract import Estimator
 from gramgraph.sequences.crf.decoding import Chain, Rules, allowed_labels, read_rules
@@ -134,7 +134,7 @@ class LinearChainCRF(Estimator):
             )
             self.converged_, self.n_iter_ = history[-1] < self.epsilon, len(history)
         else:
-            objective = ChainObjective(tokens, layout, c2=float(self.c2), n_jobs=_jobs(self.n_jobs))
+            objective = ChainObjective(tokens, layout, c2=float(self.c2), n_jobs=check_jobs(self.n_jobs))
             del tokens  # the objective has them in a shorter form
             found = minimize(
                 objective, np.zeros(layout.size), c1=float(self.c1), memory=self.num_memories,
@@ -150,13 +150,9 @@ class LinearChainCRF(Estimator):
         self._table = table.renumbered(final, size)
 
     def _check_parameters(self) -> None:
-        if self.algorithm not in _ALGORITHMS:
-            hint = did_you_mean(self.algorithm, _ALGORITHMS)
-            raise ModelError(f"algorithm must be 'lbfgs' or 'ap'; it is {self.algorithm!r}.{hint}")
+        check_choice("algorithm", self.algorithm, _ALGORITHMS)
         for name in ("c1", "c2", "min_freq", "epsilon", "delta"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, float, np.number)) or not 0 <= value < np.inf:
-                raise ModelError(f"{name} must be a finite number of at least 0; it is {value!r}.")
+            check_positive(name, getattr(self, name), zero=True)
         check_count("num_memories", self.num_memories)
         check_count("period", self.period)
         if self.max_iterations is not None:
@@ -337,11 +333,3 @@ def _give_back() -> None:
     """Return free pages of the C allocator to the system, where it is glibc's: it keeps many megabytes otherwise."""
     with suppress(OSError, AttributeError, TypeError):  # TypeError: Windows has no library without a name
         ctypes.CDLL(None).malloc_trim(0)
-
-
-def _jobs(n_jobs: int | None) -> int:
-    if n_jobs is None:
-        return 1
-    from gramgraph.kernels.tiles import jobs
-
-    return jobs(n_jobs)

@@ -9,7 +9,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph.exceptions import ModelError, did_you_mean
+from gramgraph._validation import check_choice
+from gramgraph.exceptions import ModelError
 from gramgraph.sequences.crf.field_objective import FieldObjective
 from gramgraph.sequences.crf.fields import Cliques, Field, joined_fields, loopy_beliefs, network_of, read_field
 from gramgraph.sequences.crf.optimize import minimize
@@ -87,9 +88,7 @@ class GraphCRF(BaseEstimator):
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Learn the weights (after the classifier of nodes, where there is one)."""
         for name, known in (("method", _METHODS), ("inference", _INFERENCE)):
-            if getattr(self, name) not in known:
-                hint = did_you_mean(getattr(self, name), known)
-                raise ModelError(f"{name} must be one of {', '.join(known)}; it is {getattr(self, name)!r}.{hint}")
+            check_choice(name, getattr(self, name), known)
         fields, labels = self._fields(X), self._vectors(y)
         if not fields or len(fields) != len(labels):
             raise ModelError(f"X has {len(fields)} graphs, but y has {len(labels)}; at least 1 is needed.")
