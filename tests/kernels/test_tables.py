@@ -9,8 +9,9 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from gramgraph.data.frames import is_frame
 from gramgraph.kernels import RBF, Delta, KernelError, Linear, Spectrum, Tensor, White
-from gramgraph.kernels.tables import Table, columns_read, is_frame, joined_tables, names_columns, reads_everything
+from gramgraph.kernels.tables import Table, columns_read, joined_tables, names_columns, reads_everything
 
 COLUMNS: dict[str, Any] = {"a": [0.5, 1.5, 2.5], "b": ["x", "y", "x"], "n": [1, 2, 3]}
 K = RBF().on("a") * Delta().on("b") + Linear().on(["a", "n"]) + White(0.1)

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from gramgraph.kernels.tables import Table, columns_read, is_frame, names_columns, reads_everything
+from gramgraph.data.frames import is_frame
+from gramgraph.kernels.tables import Table, columns_read, names_columns, reads_everything
 from gramgraph.machines.sparse import is_sparse
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ def _has_parts(kernel: Kernel) -> bool:
 
 def _is_numeric(X: Any) -> bool:
     """Whether every column holds numbers, by the kind that the frame states or by its values."""
-    return all(np.asarray(X[name].to_numpy()).dtype.kind in "fiub" for name in X.columns)
+    return all(values.dtype.kind in "fiub" for values in Table.of(X).arrays.values())
 
 
 def is_matrix(X: Any) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph.data.frames import is_frame
 from gramgraph.embeddings.conditional import conditional_operator
 from gramgraph.embeddings.mean import MeanEmbedding
 from gramgraph.estimators._base import KernelEstimator
@@ -16,7 +17,7 @@ from gramgraph.estimators._reading import is_matrix, read_points
 from gramgraph.estimators._sound import read_matrix
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.inputs import KernelError, count
-from gramgraph.kernels.tables import is_frame, own_copy
+from gramgraph.kernels.tables import own_copy
 from gramgraph.machines.checks import LARGEST
 from gramgraph.machines.kernels import is_kernel
 from gramgraph.typing import FloatArray

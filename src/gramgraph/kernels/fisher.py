@@ -7,6 +7,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from gramgraph.data.frames import read_frame
 from gramgraph.exceptions import did_you_mean, listing
 from gramgraph.kernels.base import Kernel, KernelError, Pull
 from gramgraph.kernels.generative import as_sequence, features_pullback, same_rows
@@ -147,15 +148,13 @@ class NetworkScore:
         return np.concatenate(blocks, axis=1)
 
     def _frame(self, X: Any) -> Any:
-        import pandas as pd
-
         names = list(self.network.variables)
-        frame = X if hasattr(X, "columns") else pd.DataFrame([dict.fromkeys(names) | dict(row) for row in X])
-        for column in frame.columns:
+        frame = read_frame(X, what="X")
+        for column in frame.names:
             if column not in names:
                 hint = did_you_mean(column, names)
                 raise KernelError(f"{column!r} is not a variable of the network. Variables: {listing(names)}.{hint}")
-        return frame
+        return frame.table
 
     def fisher_information(self) -> FloatArray:
         """p(u) p(x | u), a vector (p,): for scores of complete cases, s I⁺ s′ = Σ s s′ / (p(u) p(x | u)).

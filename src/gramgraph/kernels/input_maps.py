@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.data.frames import is_frame
 from gramgraph.kernels.algebra import Power, Product, Scale, Sum, bracket, product_weights
 from gramgraph.kernels.base import Cotangent, Kernel, Pull
-from gramgraph.kernels.inputs import KernelError, as_points, columns_of, count
+from gramgraph.kernels.inputs import KernelError, as_points, count
 from gramgraph.kernels.maps import Map, as_map
+from gramgraph.kernels.tables import columns_of
 from gramgraph.typing import FloatArray
 
 __all__ = ["FunctionScaled", "OnColumns", "Tensor", "Warp"]
@@ -219,7 +221,7 @@ class Tensor(Kernel):
             return K, pull
         parts = [[part] if isinstance(part, (str, int, np.integer)) else part for part in self.columns or ()]
         wanted: list[Any] = [column for part in parts for column in part]
-        if hasattr(X, "columns"):
+        if is_frame(X):
             raise KernelError("Tensor: no gradient by a data frame. What helps: a matrix, with columns by number.")
 
         def back(part: FloatArray | None, points: Any) -> FloatArray | None:

@@ -9,7 +9,7 @@ import numpy as np
 from gramgraph.exceptions import GramGraphError
 from gramgraph.typing import FloatArray
 
-__all__ = ["KernelError", "as_points", "columns_of", "count", "same_columns", "take"]
+__all__ = ["KernelError", "as_points", "count", "same_columns", "take"]
 
 
 class KernelError(GramGraphError, ValueError):
@@ -74,49 +74,3 @@ def take(X: Any, rows: slice) -> Any:
     if isinstance(X, tuple):
         return tuple(take(part, rows) for part in X)
     return X.iloc[rows] if hasattr(X, "iloc") else X[rows]
-
-
-def columns_of(X: Any, columns: Any) -> Any:
-    """Columns of a matrix (by number) or a data frame (by name, or by number where no such name is).
-
-    One column comes as one axis, with values of any kind; a list of columns as a matrix.
-    """
-    single = isinstance(columns, (str, int, np.integer))
-    wanted = [columns] if single else list(columns)
-    if hasattr(X, "arrays"):  # a Table
-        found = [X.column(c) for c in wanted]
-        return found[0] if single else found[0][:, None] if len(found) == 1 else _side_by_side(found)
-    if hasattr(X, "columns"):
-        names = list(X.columns)
-        named = [
-            c if c in names else names[c] if isinstance(c, (int, np.integer)) and c < len(names) else None
-            for c in wanted
-        ]
-        if None in named:
-            from gramgraph.exceptions import did_you_mean, listing
-
-            missing = wanted[named.index(None)]
-            hint = did_you_mean(missing, [str(name) for name in names])
-            raise KernelError(f"{missing!r} is not a column of the data. Columns: {listing(names)}.{hint}")
-        return X[named[0]].to_numpy() if single else X[named].to_numpy()
-    array = np.asarray(X)
-    if array.ndim == 1:
-        array = array[:, None]
-    if array.ndim != 2:
-        raise KernelError(f"columns {columns!r}: expected a matrix (n, d) or a data frame; got shape {array.shape}.")
-    for c in wanted:
-        if isinstance(c, str):
-            raise KernelError(f"column {c!r} is given by name, which needs a data frame; got a matrix {array.shape}.")
-        if not -array.shape[1] <= c < array.shape[1]:
-            raise KernelError(f"column {c} does not exist: X has shape {array.shape}.")
-    return array[:, wanted[0]] if single else array[:, wanted]
-
-
-def _side_by_side(parts: list[Any]) -> Any:
-    """Columns as one matrix: of numbers where all are, else of objects (NumPy would write numbers as text)."""
-    if all(part.dtype.kind in "fiub" for part in parts):
-        return np.column_stack(parts)
-    whole = np.empty((len(parts[0]), len(parts)), dtype=object)
-    for j, part in enumerate(parts):
-        whole[:, j] = part
-    return whole

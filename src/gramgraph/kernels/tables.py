@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.data.frames import is_frame, missing_cells, read_frame
 from gramgraph.exceptions import did_you_mean, listing
 from gramgraph.kernels.inputs import KernelError
 from gramgraph.typing import Array
@@ -15,7 +16,7 @@ from gramgraph.typing import Array
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Table", "columns_read", "is_frame", "joined_tables", "names_columns", "own_copy", "reads_everything"]
+__all__ = ["Table", "columns_of", "columns_read", "joined_tables", "names_columns", "own_copy", "reads_everything"]
 
 
 class _Rows:
@@ -44,17 +45,12 @@ class Table:
 
     @classmethod
     def of(cls, frame: Any, names: Sequence[Any] | None = None) -> Table:
-        """The columns of a frame (pandas, polars, or a dict of columns), in the order of `names`."""
+        """The columns of a frame of any kind, in the order of `names`."""
         if isinstance(frame, Table):
             return frame
-        if isinstance(frame, Mapping):
-            held = {name: _array(column) for name, column in frame.items()}
-            n = len(next(iter(held.values()))) if held else 0
-        else:
-            n = int(frame.shape[0])
-            held = {name: _array(frame[name]) for name in frame.columns}
-        order = tuple(held) if names is None else tuple(names)
-        return cls(order, {name: held[name] for name in order if name in held}, n)
+        read = read_frame(frame, what="X")
+        order = read.names if names is None else tuple(names)
+        return cls(order, {name: read.array(name) for name in order if name in read}, read.n_rows)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -102,7 +98,7 @@ class Table:
             if values.dtype.kind == "f":
                 bad = ~np.isfinite(values)
             elif values.dtype.kind == "O":
-                bad = np.array([v is None or bool(np.ndim(v) == 0 and v != v) for v in values], dtype=bool)
+                bad = missing_cells(values)
             else:
                 continue
             if bad.any():
@@ -113,19 +109,39 @@ class Table:
                 )
 
 
-def _array(column: Any) -> Array:
-    """A column of a frame as an array; whole numbers with gaps become floats with NaN, not objects."""
-    values = np.asarray(column.to_numpy() if hasattr(column, "to_numpy") else column)
-    if values.dtype.kind == "O" and len(values):
-        kinds = {type(v) for v in values.tolist()}
-        if kinds <= {int, float, bool, type(None)} and kinds & {int, float}:
-            return np.array([np.nan if v is None else v for v in values.tolist()], dtype=np.float64)
-    return values
+def columns_of(X: Any, columns: Any) -> Any:
+    """Columns of a matrix (by number) or a data frame (by name, or by number where no such name is).
+
+    One column comes as one axis, with values of any kind; a list of columns as a matrix.
+    """
+    single = isinstance(columns, (str, int, np.integer))
+    wanted = [columns] if single else list(columns)
+    if is_frame(X):
+        X = Table.of(X)
+    if isinstance(X, Table):
+        found = [X.column(c) for c in wanted]
+        return found[0] if single else found[0][:, None] if len(found) == 1 else _side_by_side(found)
+    array = np.asarray(X)
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise KernelError(f"columns {columns!r}: expected a matrix (n, d) or a data frame; got shape {array.shape}.")
+    for c in wanted:
+        if isinstance(c, str):
+            raise KernelError(f"column {c!r} is given by name, which needs a data frame; got a matrix {array.shape}.")
+        if not -array.shape[1] <= c < array.shape[1]:
+            raise KernelError(f"column {c} does not exist: X has shape {array.shape}.")
+    return array[:, wanted[0]] if single else array[:, wanted]
 
 
-def is_frame(X: Any) -> bool:
-    """Whether X is a data frame: columns with names and kinds, as pandas and polars have them."""
-    return hasattr(X, "columns") and hasattr(X, "dtypes") and hasattr(X, "shape")
+def _side_by_side(parts: list[Any]) -> Any:
+    """Columns as one matrix: of numbers where all are, else of objects (NumPy would write numbers as text)."""
+    if all(part.dtype.kind in "fiub" for part in parts):
+        return np.column_stack(parts)
+    whole = np.empty((len(parts[0]), len(parts)), dtype=object)
+    for j, part in enumerate(parts):
+        whole[:, j] = part
+    return whole
 
 
 def joined_tables(a: Any, b: Any) -> Table:

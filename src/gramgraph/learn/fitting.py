@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gramgraph._progress import Progress
+from gramgraph.data.frames import read_frame
 from gramgraph.data.packed import RealColumnError
 from gramgraph.data.stream import is_stream, read_again
 from gramgraph.learn.em import EMReport
@@ -29,6 +30,7 @@ def fit_network(
     **options: Any,
 ) -> tuple[BayesianNetwork, EMReport | None]:
     """The fitted network, and the report of EM, if that was needed; see `BayesianNetwork.fit`."""
+    data = data if is_stream(data) else read_frame(data)
     check_columns(net, data, hidden=hidden, weights=weights, stacklevel=4)
     start = with_real_columns(net, data)
     if start.is_discrete:

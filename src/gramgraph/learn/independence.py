@@ -81,11 +81,10 @@ def independence_test(
     elif is_stream(data):
         table = stream_counts(data)
     else:
-        frame = read_frame(data).table
-        missing = [name for name in named if name not in frame.columns]
-        if missing:
-            raise VariableError.unknown(missing[0], tuple(map(str, frame.columns)))
-        found = read_table(frame[list(dict.fromkeys(named))])
+        frame = read_frame(data)
+        for name in named:
+            frame.column(name)
+        found = read_table(frame.table[list(dict.fromkeys(named))])
         table = found.complete() if isinstance(found, MixedTable) else Counts(found)
     at = [table.position(name) for name in named]
     if len(set(at)) < len(at):

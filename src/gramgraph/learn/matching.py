@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any
 
@@ -50,13 +50,9 @@ def check_columns(
 
 
 def _names(data: Any) -> list[Any]:
-    """Names of the columns, without a copy of the cells."""
     if is_stream(data):
         return list(stream_names(data))
-    if isinstance(data, Mapping):
-        return list(data)
-    found = getattr(data, "column_names", None) or getattr(data, "columns", None)
-    return list(read_frame(data).table.columns) if found is None else list(found)
+    return list(read_frame(data).names)
 
 
 def _hidden(net: BayesianNetwork, hidden: Iterable[str], owners: set[Any]) -> set[str]:

@@ -73,8 +73,6 @@ class DynamicStream:
 
         If one is impossible, none is taken.
         """
-        if rows is None:
-            raise ModelError("rows must be a data frame or a list of dicts, one a step.")
         chain, codes = self._chain, self._net._codes(rows)
         messages = chain.messages(codes, backward=False, start=self._past)
         found = self._net._answer(chain.marginals(codes, messages, start=self._past), messages.logs)
