@@ -318,7 +318,7 @@ X0 = np.random.default_rng(0).standard_normal((20, 3))
     ("call", "match"),
     [
         (lambda: GraphicalLasso("ebics").fit(X0), "alpha must be one of 'ebic', 'cv'.*Did you mean 'ebic'"),
-        (lambda: GraphicalLasso(-1.0).fit(X0), "alpha must be a non-negative number"),
+        (lambda: GraphicalLasso(-1.0).fit(X0), "alpha must be a finite number of at least 0"),
         (lambda: GraphicalLasso(tol=0.0).fit(X0), "tol must be a positive number"),
         (lambda: GraphicalLasso(max_iter=0).fit(X0), "max_iter must be an integer"),
         (lambda: GraphicalLasso(adaptive=-1.0).fit(X0), "adaptive must be a positive number"),

@@ -9,11 +9,11 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts
 from gramgraph.estimators._gp_points import ProcessPoints
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, Problem, fit_latent, spread_latent
-from gramgraph.machines.checks import check_option
 from gramgraph.typing import FloatArray
 
 __all__ = ["LatentEstimator"]
@@ -31,22 +31,16 @@ class LatentEstimator(ProcessPoints):
 
     def _check_options(self) -> None:
         if isinstance(self.optimizer, str):
-            check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
+            check_choice("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
         elif self.optimizer is not None and not callable(self.optimizer):
             raise ModelError(f"optimizer must be 'fmin_l_bfgs_b', a function, or None; it is {self.optimizer!r}.")
-        for name, least in (("n_restarts_optimizer", 0), ("max_iter_predict", 1)):
-            value = getattr(self, name)
-            whole = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-            if not whole or value < least:
-                raise ModelError(f"{name} must be a whole number of at least {least}; it is {value!r}.")
+        check_count("n_restarts_optimizer", self.n_restarts_optimizer, 0)
+        check_count("max_iter_predict", self.max_iter_predict)
         for name in ("warm_start", "copy_X_train"):
-            check_option(name, getattr(self, name), (True, False))
+            check_choice(name, getattr(self, name), (True, False))
 
     def _generator(self) -> np.random.Generator:
-        state = self.random_state
-        if isinstance(state, np.random.RandomState):
-            return np.random.default_rng(state.randint(2**31))
-        return np.random.default_rng(0 if state is None else state)  # two fits without a seed agree
+        return generator(0 if self.random_state is None else self.random_state)  # two fits without a seed agree
 
     def _new_points(self, X: Any) -> Any:
         check_is_fitted(self)

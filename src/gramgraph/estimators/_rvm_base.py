@@ -10,10 +10,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._validation import check_choice, check_count, check_positive
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
-from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.machines.kernels import KernelSpec
 from gramgraph.machines.points import take_points
 from gramgraph.machines.rvm import SparseFit
@@ -52,10 +52,8 @@ class RelevanceMachine(KernelEstimator):
 
     def _check_parameters(self) -> None:
         check_positive("tol", self.tol)
-        check_option("bias", self.bias, (True, False))
-        whole = isinstance(self.max_iter, (int, np.integer)) and not isinstance(self.max_iter, bool)
-        if not whole or self.max_iter < 1:
-            raise ModelError(f"max_iter must be an integer of at least 1; it is {self.max_iter!r}.")
+        check_choice("bias", self.bias, (True, False))
+        check_count("max_iter", self.max_iter)
         some = isinstance(self.basis, (int, np.integer)) and not isinstance(self.basis, bool) and self.basis >= 1
         if not some and not (isinstance(self.basis, str) and self.basis == "all"):
             raise ModelError(f"basis must be 'all' or a number of landmarks of at least 1; it is {self.basis!r}.")

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
-from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.machines.points import take_points
 from gramgraph.machines.sparse import dense
 from gramgraph.machines.svm import dual as duals
@@ -98,7 +98,7 @@ class SupportVectors(KernelEstimator):
 
     def _open(self, X: Any, sample_weight: Any, n: int) -> tuple[IntArray, FloatArray, Source]:
         """Rows of positive weight, their weights, and where their kernel rows come from."""
-        check_option("approx", self.approx, (None, "nystrom", "features"))
+        check_choice("approx", self.approx, (None, "nystrom", "features"))
         weight = self._weights_of(sample_weight, n)
         kept = np.flatnonzero(weight > 0)
         weight = weight[kept]
@@ -130,7 +130,7 @@ class SupportVectors(KernelEstimator):
         points, target, weight = take_points(X, kept), target[kept], weight[kept]
         memory: Memory | None = getattr(self, "_memory", None)
         if memory is None:
-            check_option("approx", self.approx, (None, "nystrom", "features"))
+            check_choice("approx", self.approx, (None, "nystrom", "features"))
             self._choose(points, X)
         Phi, fresh = features_of(self.features_, points), float(weight.sum())
         number = kept + (0 if memory is None else memory.seen)

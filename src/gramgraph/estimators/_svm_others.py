@@ -9,11 +9,11 @@ from sklearn.base import OutlierMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import column_or_1d
 
+from gramgraph._validation import check_positive
 from gramgraph.estimators._sound import sound
 from gramgraph.estimators._svm_base import SupportVectors, learns_in_blocks, refuse_nu
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
-from gramgraph.machines.checks import check_positive
 from gramgraph.machines.sparse import dense
 from gramgraph.machines.svm import dual as duals
 from gramgraph.machines.svm.machine import Settings

@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
 
+from gramgraph._validation import check_choice, check_positive, generator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
-from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.typing import FloatArray
 
 __all__ = ["BayesianLinearRegression"]
@@ -102,7 +102,7 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
         from gramgraph.gp.bases import as_basis
         from gramgraph.gp.linear import learn_features, maximize_evidence, spectrum
 
-        check_option("learn", self.learn, (None, "mackay", "em", "features"))
+        check_choice("learn", self.learn, (None, "mackay", "em", "features"))
         self.alpha_, self.beta_ = check_positive("alpha", self.alpha), check_positive("beta", self.beta)
         self.basis_ = as_basis(self.basis, X, self.n_basis)
         self.n_iter_ = 1
@@ -208,7 +208,7 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
             raise ModelError("sample_y draws one output; y had several columns.")
         from gramgraph.gp.posterior import half_of
 
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         W = self._mean + half_of(self.sigma_) @ rng.standard_normal((len(self.sigma_), n_samples))
         return self._transform(X) @ W
 

@@ -9,10 +9,10 @@ from sklearn.base import ClusterMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph._validation import check_choice, check_count
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count, take
-from gramgraph.machines.checks import check_option
 from gramgraph.machines.kernels import KernelSpec
 from gramgraph.machines.ridge_features import make_features, row_blocks
 from gramgraph.machines.sparse import dense
@@ -82,11 +82,9 @@ class KernelKMeans(ClusterMixin, KernelEstimator):
 
     def fit(self, X: Any, y: Any = None) -> KernelKMeans:
         """Find the clusters."""
-        check_option("approx", self.approx, (None, "nystrom", "features"))
+        check_choice("approx", self.approx, (None, "nystrom", "features"))
         for name in ("n_clusters", "n_init", "max_iter", "n_components"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise ModelError(f"{name} must be an integer of at least 1; it is {value!r}.")
+            check_count(name, getattr(self, name))
         X = self._points(X, reset=True, keep=self.approx is None)
         n = count(X)
         if n < self.n_clusters:

@@ -10,6 +10,7 @@ from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
+from gramgraph._validation import check_choice, generator
 from gramgraph.estimators._gp_kernels import warn_at_bounds
 from gramgraph.estimators._gp_latent import LatentEstimator
 from gramgraph.exceptions import ModelError
@@ -17,7 +18,6 @@ from gramgraph.gp.latent_fit import LatentFit, LatentProblem, Problem, SoftmaxPr
 from gramgraph.gp.likelihoods import Likelihood, Logistic, Probit
 from gramgraph.kernels.inputs import count
 from gramgraph.linalg.blocks import select
-from gramgraph.machines.checks import check_option
 from gramgraph.machines.svm.classes import couple, pairs_of
 from gramgraph.typing import FloatArray
 
@@ -112,10 +112,10 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
         points; expectation propagation and the softmax link take whole numbers, and so many copies of a point.
         """
         self._check_options()
-        check_option("multi_class", self.multi_class, ("one_vs_rest", "one_vs_one", "softmax"))
-        check_option("inference", self.inference, ("laplace", "ep"))
-        check_option("link", self.link, tuple(_LINKS))
-        check_option("integrate", self.integrate, (None, "quadrature", "slice"))
+        check_choice("multi_class", self.multi_class, ("one_vs_rest", "one_vs_one", "softmax"))
+        check_choice("inference", self.inference, ("laplace", "ep"))
+        check_choice("link", self.link, tuple(_LINKS))
+        check_choice("integrate", self.integrate, (None, "quadrature", "slice"))
         if self.n_hyper is not None and (not isinstance(self.n_hyper, (int, np.integer)) or self.n_hyper < 1):
             raise ModelError(f"n_hyper must be None or a whole number of at least 1; it is {self.n_hyper!r}.")
         X = self._points(X, reset=True, keep=bool(self.copy_X_train))
@@ -269,7 +269,7 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
         """Draws of the latent function, jointly at all points: (n, n_samples); (n, processes, n_samples) for more."""
         X = self._new_points(X)
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         if self._binary:
             return self.posterior_.sample(X, n_samples, random_state=rng).T
         if self.multi_class == "softmax":

@@ -9,13 +9,13 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_is_fitted, column_or_1d
 
+from gramgraph._validation import check_choice, generator
 from gramgraph.estimators._gp_kernels import warn_at_bounds
 from gramgraph.estimators._gp_latent import LatentEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, LatentProblem
 from gramgraph.gp.likelihoods import GammaSizes, Likelihood, NegativeBinomial, Poisson
 from gramgraph.kernels.inputs import count
-from gramgraph.machines.checks import check_option
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessCounts"]
@@ -87,7 +87,7 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
     def fit(self, X: Any, y: Any, exposure: Any = None) -> GaussianProcessCounts:
         """Learn the kernel's parameters and the latent process; `exposure` (n,) scales the mean of each count."""
         self._check_options()
-        check_option("center", self.center, (True, False))
+        check_choice("center", self.center, (True, False))
         link = self._likelihood()
         X = self._points(X, reset=True, keep=bool(self.copy_X_train))
         n = count(X)
@@ -116,7 +116,7 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
                     f"What helps: gg.GaussianProcessClassifier for labels, gg.GaussianProcessRegressor for numbers."
                 )
             return self.likelihood
-        check_option("likelihood", self.likelihood, ("poisson", "negative_binomial"))
+        check_choice("likelihood", self.likelihood, ("poisson", "negative_binomial"))
         return Poisson() if self.likelihood == "poisson" else NegativeBinomial(self.dispersion)
 
     def _exposure(self, exposure: Any, n: int) -> FloatArray:
@@ -166,7 +166,7 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
     def sample_latent(self, X: Any, n_samples: int = 1, random_state: Any = 0) -> FloatArray:
         """Draws of the log rate, jointly at all points: (n, n_samples)."""
         X = self._new_points(X)
-        return self.posterior_.sample(X, n_samples, random_state=np.random.default_rng(random_state)).T
+        return self.posterior_.sample(X, n_samples, random_state=generator(random_state)).T
 
     def log_marginal_likelihood(
         self, theta: Any = None, eval_gradient: bool = False, clone_kernel: bool = True

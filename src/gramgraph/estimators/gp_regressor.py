@@ -9,10 +9,10 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
+from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts, warn_at_bounds, warn_of_noise
 from gramgraph.estimators._gp_points import ProcessPoints
 from gramgraph.exceptions import ModelError
-from gramgraph.machines.checks import check_option
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessRegressor"]
@@ -113,7 +113,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
 
         self._check_options()
         data, kernel = self._read(X, y)
-        rng = self._generator()
+        rng = generator(self.random_state)
         self.X_train_, self.y_train_ = data.X, data.Y[:, 0] if self._flat else data.Y
         method, self.explanation_ = choose(
             self.approx,
@@ -141,23 +141,15 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
     def _check_options(self) -> None:
         from gramgraph.gp.choose import APPROXIMATIONS
 
-        check_option("approx", self.approx, APPROXIMATIONS)
-        check_option("integrate", self.integrate, (None, "slice", "quadrature"))
-        check_option("optimize_inducing", self.optimize_inducing, (True, False))
+        check_choice("approx", self.approx, APPROXIMATIONS)
+        check_choice("integrate", self.integrate, (None, "slice", "quadrature"))
+        check_choice("optimize_inducing", self.optimize_inducing, (True, False))
         if isinstance(self.noise, str):
-            check_option("noise", self.noise, ("learned",))
+            check_choice("noise", self.noise, ("learned",))
         if isinstance(self.optimizer, str):
-            check_option("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
-        for name in ("n_restarts_optimizer", "n_inducing"):
-            value = getattr(self, name)
-            if not isinstance(value, (int, np.integer)) or value < (name == "n_inducing"):
-                raise ModelError(f"{name} must be a whole number ≥ {int(name == 'n_inducing')}; it is {value!r}.")
-
-    def _generator(self) -> np.random.Generator:
-        state = self.random_state
-        if isinstance(state, np.random.RandomState):
-            return np.random.default_rng(state.randint(2**31))
-        return np.random.default_rng(state)
+            check_choice("optimizer", self.optimizer, ("fmin_l_bfgs_b",))
+        check_count("n_restarts_optimizer", self.n_restarts_optimizer, 0)
+        check_count("n_inducing", self.n_inducing)
 
     def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
         from gramgraph.gp.means import as_mean
@@ -334,7 +326,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         "cholesky" is exact, O(m³); "pathwise" takes random Fourier features, O(m) a draw; "auto": pathwise from 3,000
         points on where the kernel has features.
         """
-        check_option("method", method, ("auto", "cholesky", "pathwise"))
+        check_choice("method", method, ("auto", "cholesky", "pathwise"))
         process = self._process()
         X = self._test_points(X)
         state = random_state.randint(2**31) if isinstance(random_state, np.random.RandomState) else random_state

@@ -11,9 +11,9 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph._validation import check_choice, check_count, check_positive
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
-from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.machines.glasso import (
     GraphicalLassoPath,
     Solution,
@@ -233,17 +233,16 @@ class GraphicalLasso(SoundNumbers, BaseEstimator):
 
     def _check_parameters(self) -> None:
         if isinstance(self.alpha, str):
-            check_option("alpha", self.alpha, ("ebic", "cv"))
+            check_choice("alpha", self.alpha, ("ebic", "cv"))
         else:
             check_positive("alpha", self.alpha, zero=True)
         check_positive("gamma", self.gamma, zero=True)
         check_positive("tol", self.tol)
-        check_option("refit", self.refit, (True, False))
-        check_option("standardize", self.standardize, (True, False))
+        check_choice("refit", self.refit, (True, False))
+        check_choice("standardize", self.standardize, (True, False))
         if not isinstance(self.adaptive, bool):
             check_positive("adaptive", self.adaptive)
-        if not isinstance(self.max_iter, (int, np.integer)) or isinstance(self.max_iter, bool) or self.max_iter < 1:
-            raise ModelError(f"max_iter must be an integer of at least 1; it is {self.max_iter!r}.")
+        check_count("max_iter", self.max_iter)
 
 
 def partial_correlations(precision: Any) -> FloatArray:

@@ -9,9 +9,9 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
+from gramgraph._validation import check_choice, check_count
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.exceptions import ModelError
-from gramgraph.machines.checks import check_option
 from gramgraph.machines.kernels import KernelSpec
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -43,10 +43,8 @@ class _KernelNeighbors(KernelEstimator):
     def _store(self, X: Any) -> int:
         from gramgraph.kernels.inputs import count
 
-        check_option("weights", self.weights, ("uniform", "distance"))
-        whole = isinstance(self.n_neighbors, (int, np.integer)) and not isinstance(self.n_neighbors, bool)
-        if not whole or self.n_neighbors < 1:
-            raise ModelError(f"n_neighbors must be an integer of at least 1; it is {self.n_neighbors!r}.")
+        check_choice("weights", self.weights, ("uniform", "distance"))
+        check_count("n_neighbors", self.n_neighbors)
         X = self._points(X, reset=True, keep=True)
         self.kernel_ = self._resolve(X)
         self.X_fit_, self._diag = X, self.kernel_.diag(X)

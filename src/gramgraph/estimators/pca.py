@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix, sound
 from gramgraph.exceptions import ModelError
-from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.machines.kernels import KernelSpec
 from gramgraph.machines.ridge_features import FeatureModel, expansion, make_features, row_blocks
 from gramgraph.machines.sparse import dense
@@ -213,9 +213,9 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         return self
 
     def _check_options(self) -> None:
-        check_option("solver", self.solver, ("auto", "dense", "lanczos"))
-        check_option("pre_image", self.pre_image, (None, "ridge", "fixed_point"))
-        check_option("approx", self.approx, (None, "nystrom", "features"))
+        check_choice("solver", self.solver, ("auto", "dense", "lanczos"))
+        check_choice("pre_image", self.pre_image, (None, "ridge", "fixed_point"))
+        check_choice("approx", self.approx, (None, "nystrom", "features"))
         if self.approx is not None and self.pre_image is not None:
             raise ModelError(f"pre_image={self.pre_image!r} needs the training points: approx=None.")
 

@@ -9,11 +9,11 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import sound
 from gramgraph.exceptions import ModelError
 from gramgraph.machines import ridge_features as _features
-from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.machines.kernels import KernelSpec
 from gramgraph.machines.ridge import RidgePath, loo_residuals, ridge_path, solve_dual
 from gramgraph.machines.ridge_features import FeatureModel
@@ -155,9 +155,9 @@ class KernelRidge(RegressorMixin, KernelEstimator):
         return self._solve_features()
 
     def _check_options(self) -> None:
-        check_option("approx", self.approx, (None, "nystrom", "features"))
+        check_choice("approx", self.approx, (None, "nystrom", "features"))
         if isinstance(self.alpha, str):
-            check_option("alpha", self.alpha, ("loo", "gcv"))
+            check_choice("alpha", self.alpha, ("loo", "gcv"))
         if self.approx is not None and (self.n_components != int(self.n_components) or self.n_components < 1):
             raise ModelError(f"n_components must be an integer of at least 1; it is {self.n_components!r}.")
 

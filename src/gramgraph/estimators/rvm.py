@@ -14,10 +14,10 @@ from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._rvm_base import RelevanceMachine
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
-from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.machines.kernels import KernelSpec, ResolvedKernel
 from gramgraph.machines.rvm import Columns, fit_classes, fit_output
 from gramgraph.typing import FloatArray
@@ -118,7 +118,7 @@ class RVR(RegressorMixin, RelevanceMachine):
         A case of `sample_weight` 2 counts as the case written twice; cases of weight 0 take no part.
         """
         self._check_parameters()
-        check_option("average", self.average, (True, False))
+        check_choice("average", self.average, (True, False))
         known = self._noise()
         X = self._points(X, reset=True, least=2)
         y = self._targets(y, count(X))

@@ -10,10 +10,10 @@ from sklearn.base import BaseEstimator, DensityMixin, RegressorMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
-from gramgraph.machines.checks import check_option, check_positive
 from gramgraph.machines.kernels import KernelSpec
 from gramgraph.typing import FloatArray
 
@@ -64,7 +64,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         from gramgraph.kernels.inputs import count
         from gramgraph.machines.kernels import resolve_kernel
 
-        check_option("degree", self.degree, (0, 1))
+        check_choice("degree", self.degree, (0, 1))
         X = self._points(X, reset=True, keep=True)
         self.kernel_ = resolve_kernel(self.kernel, X, gamma=0.5)
         numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
@@ -169,13 +169,13 @@ class KernelDensity(DensityMixin, SoundNumbers, BaseEstimator):
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
         """Keep the points and choose the bandwidth."""
-        check_option("kernel", self.kernel, ("gaussian", "epanechnikov", "tophat"))
+        check_choice("kernel", self.kernel, ("gaussian", "epanechnikov", "tophat"))
         X = read_matrix(self, X, dtype=np.float64, order="C", copy=True)
         n, d = X.shape
         self.X_fit_, self._weights = X, _weights(sample_weight, n)
         self.__dict__.pop("loo_score_", None)
         if isinstance(self.bandwidth, str):
-            check_option("bandwidth", self.bandwidth, ("loo", "scott", "silverman"))
+            check_choice("bandwidth", self.bandwidth, ("loo", "scott", "silverman"))
             start = _scott(X, self._weights)
             if self.bandwidth == "silverman":
                 start *= (4.0 / (d + 2.0)) ** (1.0 / (d + 4.0))

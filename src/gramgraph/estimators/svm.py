@@ -11,13 +11,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
+from gramgraph._validation import check_choice
 from gramgraph.estimators._sound import sound
 from gramgraph.estimators._svm_base import SupportVectors, learns_in_blocks, refuse_nu
 from gramgraph.estimators._svm_others import SVR, OneClassSVM
 from gramgraph.estimators._svm_path import SVCPath, svc_path
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
-from gramgraph.machines.checks import check_option
 from gramgraph.machines.sparse import dense
 from gramgraph.machines.svm.classes import (
     agree,
@@ -153,9 +153,9 @@ class SVC(ClassifierMixin, SupportVectors):
         return self
 
     def _checked(self) -> Settings:
-        check_option("multiclass", self.multiclass, ("ovo", "ovr", "dag"))
-        check_option("decision_function_shape", self.decision_function_shape, ("ovo", "ovr"))
-        check_option("break_ties", self.break_ties, (True, False))
+        check_choice("multiclass", self.multiclass, ("ovo", "ovr", "dag"))
+        check_choice("decision_function_shape", self.decision_function_shape, ("ovo", "ovr"))
+        check_choice("break_ties", self.break_ties, (True, False))
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ModelError(
                 "break_ties must be False when decision_function_shape is 'ovo': ties are broken by the scores of "

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._validation import check_count
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -199,8 +200,7 @@ def alpha_grid(
         if grid.ndim != 1 or not grid.size or not np.isfinite(grid).all() or (grid < 0.0).any():
             raise ModelError(f"alphas must be non-negative numbers; got {alphas!r}.")
         return grid
-    if not isinstance(n_alphas, (int, np.integer)) or n_alphas < 1:
-        raise ModelError(f"n_alphas must be an integer of at least 1; it is {n_alphas!r}.")
+    check_count("n_alphas", n_alphas)
     off = np.abs(S) / np.where(np.eye(len(S), dtype=bool), np.inf, w)
     top = float(off.max(initial=0.0))
     top = top if top > 0.0 else float(np.diagonal(S).max())

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from gramgraph._validation import check_count, check_positive
 from gramgraph.exceptions import ModelError, did_you_mean, listing
-from gramgraph.machines.checks import check_positive, scale_the_columns
+from gramgraph.machines.checks import scale_the_columns
 from gramgraph.machines.sparse import dense, is_sparse, sparse_diag, sparse_gram, sparse_variance
 from gramgraph.typing import Array, FloatArray
 
@@ -114,8 +115,7 @@ def resolve_kernel(
         return ResolvedKernel(value=kernels.RBF(length_scale=float(1.0 / np.sqrt(2.0 * g))))
     if kernel == "sigmoid":
         return ResolvedKernel(value=kernels.Sigmoid(scale=g, offset=float(coef0)))
-    if not isinstance(degree, (int, np.integer)) or degree < 1:
-        raise ModelError(f"degree must be an integer of at least 1; it is {degree!r}.")
+    check_count("degree", degree)
     return ResolvedKernel(value=kernels.Polynomial(degree=int(degree), offset=float(coef0), scale=g))
 
 
