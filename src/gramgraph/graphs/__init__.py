@@ -5,7 +5,7 @@ Graphs are frozen values; results are tuples in a fixed order, so that nothing d
 
 from __future__ import annotations
 
-from gramgraph.graphs.causal import adjustment_set, front_door_set, is_adjustment_set
+from gramgraph.graphs.causal import adjustment_set, adjustment_sets, front_door_set, is_adjustment_set
 from gramgraph.graphs.convert import digraph_from_networkx, to_networkx, undirected_from_networkx
 from gramgraph.graphs.directed import (
     Digraph,
@@ -28,7 +28,14 @@ from gramgraph.graphs.equivalence import (
     skeleton,
     v_structures,
 )
-from gramgraph.graphs.junction import JunctionTree, Triangulation, junction_tree, search_order, triangulate
+from gramgraph.graphs.junction import (
+    JunctionTree,
+    Triangulation,
+    induced_width,
+    junction_tree,
+    search_order,
+    triangulate,
+)
 from gramgraph.graphs.maps import (
     Independence,
     dependence,
@@ -45,10 +52,12 @@ from gramgraph.graphs.separation import (
     barren,
     d_separated,
     minimal_d_separator,
+    open_path,
     reachable,
     requisite,
     separated,
 )
+from gramgraph.graphs.separators import minimal_separators
 from gramgraph.graphs.undirected import (
     UndirectedGraph,
     connected_components,
@@ -68,6 +77,7 @@ __all__ = [
     "UndirectedGraph",
     "active_trail",
     "adjustment_set",
+    "adjustment_sets",
     "ancestors",
     "ancestral_graph",
     "ancestral_set",
@@ -82,6 +92,7 @@ __all__ = [
     "find_cycle",
     "front_door_set",
     "independencies",
+    "induced_width",
     "is_acyclic",
     "is_adjustment_set",
     "is_chordal",
@@ -97,7 +108,9 @@ __all__ = [
     "maximal_cliques",
     "meek_closure",
     "minimal_d_separator",
+    "minimal_separators",
     "moralize",
+    "open_path",
     "perfect_elimination_order",
     "reachable",
     "requisite",

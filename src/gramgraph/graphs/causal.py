@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from itertools import combinations
+import warnings
+from itertools import combinations, islice
 
 from gramgraph.graphs._nodes import Nodes, as_nodes
 from gramgraph.graphs.directed import Digraph, ancestral_set, descendants
 from gramgraph.graphs.separation import d_separated, minimal_d_separator
+from gramgraph.graphs.separators import minimal_separators
+from gramgraph.graphs.undirected import moralize
 
-__all__ = ["adjustment_set", "front_door_set", "is_adjustment_set"]
+__all__ = ["adjustment_set", "adjustment_sets", "front_door_set", "is_adjustment_set"]
+
+
+def _usable(graph: Digraph, hidden: Nodes, observed: Nodes | None) -> list[int]:
+    """The nodes that are observed."""
+    if observed is not None:
+        text = "observed=… is the old way to say it. Use hidden=…, the nodes that are not observed, instead; the old "
+        warnings.warn(f"{text}keyword works until 0.4", DeprecationWarning, stacklevel=3)
+        return list(as_nodes(observed, graph.n))
+    unseen = set(as_nodes(hidden, graph.n))
+    return [v for v in range(graph.n) if v not in unseen]
 
 
 def _backdoor_graph(graph: Digraph, x: int, y: int) -> tuple[Digraph, set[int]]:
@@ -37,29 +50,47 @@ def is_adjustment_set(graph: Digraph, x: int, y: int, given: Nodes) -> bool:
     return not never.intersection(chosen) and d_separated(rest, x, y, chosen)
 
 
-def adjustment_set(graph: Digraph, x: int, y: int, *, observed: Nodes | None = None) -> tuple[int, ...] | None:
-    """A set as above of which no member can be left out, among the ``observed`` nodes; None if there is none.
+def adjustment_set(
+    graph: Digraph, x: int, y: int, *, hidden: Nodes = (), observed: Nodes | None = None
+) -> tuple[int, ...] | None:
+    """A set as above of which no member can be left out, without the ``hidden`` nodes; None if there is none.
 
     >>> adjustment_set(Digraph.from_edges(3, [(0, 1), (0, 2), (1, 2)]), 1, 2)
     (0,)
     """
     rest, never = _backdoor_graph(graph, x, y)
-    usable = range(graph.n) if observed is None else as_nodes(observed, graph.n)
-    return minimal_d_separator(rest, x, y, allowed=[v for v in usable if v not in never])
+    return minimal_d_separator(rest, x, y, allowed=[v for v in _usable(graph, hidden, observed) if v not in never])
+
+
+def adjustment_sets(
+    graph: Digraph, x: int, y: int, *, hidden: Nodes = (), limit: int = 1000
+) -> tuple[tuple[int, ...], ...]:
+    """All sets as above of which no member can be left out, without the ``hidden`` nodes; smaller ones first.
+
+    Their number can grow exponentially with the graph: no more than ``limit`` are looked for, those near x first.
+
+    >>> adjustment_sets(Digraph.from_edges(4, [(0, 1), (1, 2), (0, 3), (2, 3)]), 2, 3)  # 0 -> 1 -> 2 -> 3 <- 0
+    ((0,), (1,))
+    """
+    rest, never = _backdoor_graph(graph, x, y)
+    inside = ancestral_set(rest, (x, y))  # what blocks a trail lies above one of its ends, else it can be left out
+    place = {v: i for i, v in enumerate(inside)}
+    allowed = [place[v] for v in _usable(graph, hidden, None) if v in place and v not in never]
+    found = minimal_separators(moralize(rest.subgraph(inside)), place[x], place[y], allowed)
+    return tuple(sorted((tuple(inside[i] for i in row) for row in islice(found, limit)), key=lambda r: (len(r), r)))
 
 
 def front_door_set(
-    graph: Digraph, x: int, y: int, *, observed: Nodes | None = None, most: int = 3
+    graph: Digraph, x: int, y: int, *, hidden: Nodes = (), most: int = 3, observed: Nodes | None = None
 ) -> tuple[int, ...] | None:
     """A smallest set of up to ``most`` observed nodes that carries the whole effect of x on y, free of confounding.
 
     It cuts all directed paths from x to y, x has no open back door to it, and x closes all back doors from it to y.
 
-    >>> hidden = Digraph.from_edges(4, [(0, 1), (0, 3), (1, 2), (2, 3)])  # 0 is not observed
-    >>> front_door_set(hidden, 1, 3, observed=[1, 2, 3])
+    >>> front_door_set(Digraph.from_edges(4, [(0, 1), (0, 3), (1, 2), (2, 3)]), 1, 3, hidden=0)
     (2,)
     """
-    usable = range(graph.n) if observed is None else as_nodes(observed, graph.n)
+    usable = _usable(graph, hidden, observed)
     between = set(descendants(graph, x)).intersection(ancestral_set(graph, y)) - {y}
     candidates = [v for v in usable if v in between]
     without_x = Digraph(tuple(tuple(p for p in row if p != x) for row in graph.parents))

@@ -16,6 +16,7 @@ __all__ = [
     "barren",
     "d_separated",
     "minimal_d_separator",
+    "open_path",
     "reachable",
     "requisite",
     "separated",
@@ -161,6 +162,31 @@ def minimal_d_separator(
         return marked(kept)
 
     return min(near(xs, ys), near(ys, xs), key=len)
+
+
+def open_path(graph: UndirectedGraph, sources: Nodes, targets: Nodes, given: Nodes = ()) -> tuple[int, ...] | None:
+    """A shortest path from a source to a target around ``given`` as its node list, or None if they are separated.
+
+    >>> square = UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
+    >>> open_path(square, 0, 2, given=1), open_path(square, 0, 2, given=[1, 3])
+    ((0, 3, 2), None)
+    """
+    closed = flags(as_nodes(given, graph.n), graph.n)
+    wanted = flags(as_nodes(targets, graph.n), graph.n)
+    came_from: dict[int, int] = {v: v for v in as_nodes(sources, graph.n) if not closed[v]}
+    queue = deque(came_from)
+    while queue:
+        v = queue.popleft()
+        if wanted[v]:
+            path = [v]
+            while came_from[path[-1]] != path[-1]:
+                path.append(came_from[path[-1]])
+            return tuple(reversed(path))
+        for u in graph.neighbors[v]:
+            if not closed[u] and u not in came_from:
+                came_from[u] = v
+                queue.append(u)
+    return None
 
 
 def separated(graph: UndirectedGraph, xs: Nodes, ys: Nodes, given: Nodes = ()) -> bool:

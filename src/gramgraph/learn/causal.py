@@ -1,4 +1,4 @@
-"""Effects of actions: whether they can be learned from observations, by which formula, and how large they are."""
+"""Effects of actions, estimated from observations by the formula that the graph permits."""
 
 from __future__ import annotations
 
@@ -11,79 +11,13 @@ import numpy as np
 from gramgraph.data.columns import code_table
 from gramgraph.data.counts import Counts
 from gramgraph.data.stream import is_stream, stream_counts
-from gramgraph.exceptions import ModelError, OptionError
-from gramgraph.graphs.causal import adjustment_set, front_door_set
-from gramgraph.graphs.directed import descendants
+from gramgraph.exceptions import ModelError
 from gramgraph.models.directed import DirectedModel
+from gramgraph.models.identification import Identification, identify
 from gramgraph.typing import FloatArray
 from gramgraph.variables import discrete
 
 __all__ = ["Effect", "Identification", "average_effect", "identify"]
-
-
-@dataclass(frozen=True)
-class Identification:
-    """How p(outcome | do(treatment)) follows from observations.
-
-    `kind` is "none" (no effect), "back door", "front door" or "unknown"; `through` are the variables that the formula
-    needs. "unknown" means that neither door is open; the full theory knows further ways, which are not tried.
-    """
-
-    treatment: str
-    outcome: str
-    kind: str
-    through: tuple[str, ...]
-    formula: str
-
-    def __repr__(self) -> str:
-        return f"Identification({self.kind}: {self.formula})"
-
-
-def identify(net: DirectedModel, treatment: str, outcome: str, *, hidden: str | Iterable[str] = ()) -> Identification:
-    """Whether and how the effect of setting `treatment` on `outcome` can be computed while `hidden` is not observed.
-
-    >>> import gramgraph as gg
-    >>> gg.learn.identify(gg.datasets.asia(), "lung", "dysp")
-    Identification(back door: p(dysp | do(lung)) = Σ_{smoke} p(dysp | lung, smoke) p(smoke))
-    """
-    graph = net.graph
-    treatment, outcome = _one_name("treatment", treatment), _one_name("outcome", outcome)
-    x, y = net.index(treatment), net.index(outcome)
-    if x == y:
-        raise OptionError(f"treatment and outcome are both {treatment!r}")
-    unseen = set(net.positions_of(hidden))
-    if unseen.intersection((x, y)):
-        raise OptionError("treatment and outcome must be observed")
-    seen = [v for v in range(graph.n) if v not in unseen]
-    head = f"p({outcome} | do({treatment}))"
-    if y not in descendants(graph, x):
-        return Identification(treatment, outcome, "none", (), f"{head} = p({outcome})")
-    found = adjustment_set(graph, x, y, observed=seen)
-    if found is not None:
-        names = net.names_of(found)
-        z = ", ".join(names)
-        formula = f"Σ_{{{z}}} p({outcome} | {treatment}, {z}) p({z})" if names else f"p({outcome} | {treatment})"
-        return Identification(treatment, outcome, "back door", names, f"{head} = {formula}")
-    found = front_door_set(graph, x, y, observed=seen)
-    if found is not None:
-        names = net.names_of(found)
-        m = ", ".join(names)
-        inner = f"Σ_{{{treatment}'}} p({outcome} | {treatment}', {m}) p({treatment}')"
-        return Identification(
-            treatment, outcome, "front door", names, f"{head} = Σ_{{{m}}} p({m} | {treatment}) {inner}"
-        )
-    return Identification(treatment, outcome, "unknown", (), f"{head}: neither a back-door nor a front-door formula")
-
-
-def _one_name(role: str, given: Any) -> str:
-    """The name of one variable, also from a list that holds nothing else."""
-    if isinstance(given, (list, tuple, set, frozenset)):
-        if len(given) == 1:
-            return _one_name(role, next(iter(given)))
-        raise OptionError(f"{role} is one variable here, not {len(given)}: {list(given)!r}. Ask about one at a time")
-    if not isinstance(given, str):
-        raise OptionError(f"{role} is the name of a variable, not {given!r}")
-    return given
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,11 +50,13 @@ def average_effect(
     outcome: str,
     *,
     hidden: str | Iterable[str] = (),
+    confounded: Iterable[tuple[str, str]] = (),
     pseudo_count: float = 0.0,
 ) -> Effect:
     """The effect of an action, estimated from observational data by the formula that the graph permits.
 
-    Strata in which a treatment never occurs have no estimate: with `pseudo_count` 0 they are an error that says so.
+    `hidden` and `confounded` as in `identify`. Strata in which a treatment never occurs have no estimate: with
+    `pseudo_count` 0 they are an error that says so.
 
     >>> import gramgraph as gg
     >>> net = gg.datasets.asia()
@@ -128,7 +64,7 @@ def average_effect(
     >>> round(effect.difference("yes", "yes", "no"), 2)
     0.09
     """
-    found = identify(net, treatment, outcome, hidden=hidden)
+    found = identify(net, treatment, outcome, hidden=hidden, confounded=confounded)
     if found.kind == "unknown":
         raise ModelError(f"{found.formula} exists among the observed variables")
     treatment, outcome = found.treatment, found.outcome

@@ -105,7 +105,7 @@ def learn_structure(
     test: str = "auto",
     alpha: float = 0.05,
     max_given: int = 3,
-    hidden: Mapping[str, int | Sequence[str]] | None = None,
+    hidden: Mapping[str, int | Sequence[str]] | Iterable[str] | None = None,
     restarts: int = 5,
     time_limit: float | None = None,
     random_state: int = 0,
@@ -135,7 +135,7 @@ def learn_structure(
         tests of conditional independence: "pc" (`test` at level `alpha`, given up to `max_given` others), "mmhc" (tests
         find neighbors, hill climbing the arrows). Trees: "chow_liu" (from `root`), "tan" (tree-augmented naive Bayes
         around `target`), "naive_bayes". Rows with gaps: "structural_em" (graph and tables in turn, from all completions
-        of the rows; `hidden` = {"name": number of states or labels} adds variables that no column shows).
+        of the rows; `hidden` = ["name"] or {"name": number of states or labels} adds variables that no column shows).
     score : "bic", "aic", "bdeu" (with `equivalent_sample_size`), "k2", "fnml" or "log_likelihood"; with real columns
         "bic", "aic", "log_likelihood", or "bge" (all real).
     test : "auto", or one of those of `gg.learn.independence_test`.
@@ -271,7 +271,7 @@ def _network(table: Counts | MixedTable, parents: list[tuple[int, ...]], prior: 
 
 def _from_gaps(
     table: Counts | MixedTable,
-    hidden: Mapping[str, int | Sequence[str]] | None,
+    hidden: Mapping[str, int | Sequence[str]] | Iterable[str] | None,
     score: str,
     edges: tuple[Any, ...],
     start: Any,
@@ -307,8 +307,10 @@ def _from_gaps(
     return net
 
 
-def _with_hidden(table: CodedTable, hidden: Mapping[str, int | Sequence[str]]) -> CodedTable:
-    """The table with a column of gaps for every hidden variable."""
+def _with_hidden(table: CodedTable, hidden: Mapping[str, int | Sequence[str]] | Iterable[str]) -> CodedTable:
+    """The table with a column of gaps for every hidden variable; names alone are binary ones."""
+    if not isinstance(hidden, Mapping):
+        hidden = dict.fromkeys([hidden] if isinstance(hidden, str) else hidden, ("no", "yes"))
     variables, columns = list(table.variables), list(table.columns)
     for name, states in hidden.items():
         if name in table.names:

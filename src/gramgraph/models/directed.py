@@ -6,16 +6,18 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from gramgraph.models.base import GraphicalModel
 from gramgraph.models.named import NamedGraph, NamedJunctionTree, name_tree
+from gramgraph.models.notation import CONFOUNDER
+from gramgraph.models.statements import GraphStatements
 
 if TYPE_CHECKING:
     from gramgraph.graphs import Digraph
+    from gramgraph.models.identification import Identification
 
 __all__ = ["DirectedModel"]
 
 
-class DirectedModel(GraphicalModel):
+class DirectedModel(GraphStatements):
     """A model whose variables form a directed acyclic graph; results stand in the order of `variables`."""
 
     parent_positions: tuple[tuple[int, ...], ...]
@@ -119,6 +121,56 @@ class DirectedModel(GraphicalModel):
             allowed=None if allowed is None else self.positions_of(allowed),
         )
         return None if found is None else self.names_of(found)
+
+    @property
+    def hidden_causes(self) -> tuple[str, ...]:
+        """Names of the unobserved common causes that `a <-> b` wrote."""
+        return tuple(name for name in self.variables if CONFOUNDER in name)
+
+    def adjustment_sets(
+        self, x: str, y: str, *, hidden: str | Iterable[str] = (), confounded: Iterable[tuple[str, str]] = ()
+    ) -> tuple[tuple[str, ...], ...]:
+        """All sets Z with p(y | do(x)) = Σ_z p(y | x, z) p(z) of which no member can be left out, smaller ones first.
+
+        `hidden` variables are not observed; `confounded` are pairs with an unobserved common cause, which can also be
+        written `a <-> b`. An empty result says that no adjustment works; `identify` knows one more way. At most 1,000
+        sets are looked for.
+
+        >>> import gramgraph as gg
+        >>> net = gg.BayesianNetwork("age -> diet -> weight; age -> sport -> weight; diet -> sport")
+        >>> net.adjustment_sets("diet", "weight"), net.adjustment_sets("diet", "weight", hidden="age")
+        ((('age',),), ())
+        """
+        from gramgraph.graphs import adjustment_sets
+        from gramgraph.models.identification import causal_question
+
+        asked = causal_question(self, x, y, hidden, confounded)
+        found = adjustment_sets(asked.graph, asked.x, asked.y, hidden=asked.unseen)
+        return tuple(map(self.names_of, found))
+
+    def identify(
+        self, outcome: str, *, do: str, hidden: str | Iterable[str] = (), confounded: Iterable[tuple[str, str]] = ()
+    ) -> Identification:
+        """Whether and how p(outcome | do(…)) follows from what is observed; words as in `adjustment_sets`.
+
+        >>> import gramgraph as gg
+        >>> gg.BayesianNetwork("smoking -> tar -> cancer; smoking <-> cancer").identify("cancer", do="smoking").kind
+        'front door'
+        """
+        from gramgraph.models.identification import identify
+
+        return identify(self, do, outcome, hidden=hidden, confounded=confounded)
+
+    def v_structures(self) -> tuple[tuple[str, str, str], ...]:
+        """All (a, c, b) with a -> c <- b and no edge between a and b.
+
+        >>> import gramgraph as gg
+        >>> gg.datasets.asia().v_structures()
+        (('tub', 'either', 'lung'), ('either', 'dysp', 'bronc'))
+        """
+        from gramgraph.graphs import v_structures
+
+        return tuple(map(self.names_of, v_structures(self.graph)))  # type: ignore[arg-type]
 
     def is_polytree(self) -> bool:
         """Whether at most one undirected path joins any two variables."""

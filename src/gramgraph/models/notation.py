@@ -2,10 +2,11 @@
 
     text      = statement { (";" | newline) statement }
     statement = [ node { arrow node } ]
-    arrow     = "->" | "<-" | "→" | "←" | "-" | "--"        (the last two without direction)
+    arrow     = "->" | "<-" | "→" | "←" | "<->" | "↔" | "-" | "--"        (the last two without direction)
     node      = name [ "{" label { "|" label } "}" | "[" number "]" ]
     name      = a word of letters, digits and _ . ' : @ $ % & * + / = ! ? ~ ^, or any text in double quotes
 
+`a <-> b` is an unobserved common cause: a variable of its own, named "a <-> b", with arrows to both.
 The order in which nodes and edges are seen is kept: it is the order of the variables and of the parents.
 """
 
@@ -18,15 +19,17 @@ from typing import Any, NoReturn
 
 from gramgraph.exceptions import ModelError, ParseError
 
-__all__ = ["Structure", "read_structure"]
+__all__ = ["CONFOUNDER", "Structure", "read_structure"]
 
 _TOKEN = re.compile(
-    r"""(?P<space>[^\S\n]+)|(?P<end>[;\n])|(?P<arrow>->|<-|→|←|--|-)"""
+    r"""(?P<space>[^\S\n]+)|(?P<end>[;\n])|(?P<arrow><->|->|<-|↔|→|←|--|-)"""
     r"""|(?P<states>\{[^{}\n]*\})|(?P<count>\[[^\[\]\n]*\])"""
     r"""|(?P<quoted>"[^"\n]*")|(?P<name>[\w.':@$%&*+/=!?~^·]+)"""
 )
-_FORWARD, _BACKWARD, _NEITHER = ("->", "→"), ("<-", "←"), ("-", "--")
+_FORWARD, _BOTH, _NEITHER = ("->", "→"), ("<->", "↔"), ("-", "--")
 _MANY_STATES = 1_000_000
+#: Joins the names of two variables to the name of their unobserved common cause.
+CONFOUNDER = " <-> "
 
 
 @dataclass
@@ -103,6 +106,7 @@ class _Text:
 
     def __init__(self, text: str, out: Structure, directed: bool) -> None:
         self.text, self.out, self.directed = text, out, directed
+        self.confounded: list[tuple[str, str]] = []
 
     def read(self) -> None:
         """Reads all statements into `out`."""
@@ -133,6 +137,9 @@ class _Text:
                 left, arrow = name, None
         if arrow is not None:
             self.fail(len(self.text), f"a node is missing after '{arrow}'")
+        for a, b in self.confounded:  # after all that was named, so that what is observed stands first
+            for child in (a, b):
+                self.out.add_edge(f"{a}{CONFOUNDER}{b}", child)
 
     def tokens(self) -> Iterator[tuple[str, str, int]]:
         """(kind, text, position) of each token that is no space."""
@@ -169,6 +176,9 @@ class _Text:
             self.out.add_node(name)
         elif arrow in _NEITHER:
             self.out.add_link(left, name)
+        elif arrow in _BOTH:
+            self.out.add_node(name)
+            self.confounded.append((left, name))
         elif arrow in _FORWARD:
             self.out.add_edge(left, name)
         else:

@@ -11,10 +11,10 @@ import numpy as np
 from gramgraph._show import html_table
 from gramgraph.exceptions import listing
 from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
-from gramgraph.models.base import GraphicalModel
 from gramgraph.models.checking import domain_faults
 from gramgraph.models.named import NamedJunctionTree, name_tree
 from gramgraph.models.potentials import factor_faults
+from gramgraph.models.statements import GraphStatements
 
 if TYPE_CHECKING:
     from gramgraph.graphs import UndirectedGraph
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["FactorModel"]
 
 
-class FactorModel(GraphicalModel):
+class FactorModel(GraphStatements):
     """p(x) = (1/Z) Π_c ψ_c(x_c) with non-negative factors ψ_c; variables that share a factor are linked."""
 
     _shared: tuple[SharedTables, ...] = ()  # all factors in arrays, where the model was made from these
@@ -60,6 +60,11 @@ class FactorModel(GraphicalModel):
         return sum(len(part.level) for part in self._shared) if self._shared else len(self.stored_factors)
 
     @property
+    def has_tables(self) -> bool:
+        """Whether there are factors; a graph alone has none."""
+        return self._n_factors > 0
+
+    @property
     def edges(self) -> tuple[tuple[str, str], ...]:
         """All pairs of variables that share a factor."""
         names = self.variables
@@ -74,6 +79,21 @@ class FactorModel(GraphicalModel):
         from gramgraph.graphs import separated
 
         return separated(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
+
+    is_dseparated = is_separated  # the word of directed models, so that any model can be asked
+
+    def is_dconnected(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
+        """Whether some path between `a` and `b` goes around `given`."""
+        return not self.is_separated(a, b, given)
+
+    def active_trail(
+        self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()
+    ) -> tuple[str, ...] | None:
+        """A shortest path from `a` to `b` around `given`, or None if there is none."""
+        from gramgraph.graphs import open_path
+
+        found = open_path(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
+        return None if found is None else self.names_of(found)
 
     def cliques(self) -> tuple[tuple[str, ...], ...]:
         """The maximal cliques of the graph: sets of variables that are all linked, and lie in no larger such set.

@@ -1,0 +1,140 @@
+"""What the graph of a model states, by name: independencies, maps of distributions, the width of an order."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph.exceptions import ModelError, VariableError, listing
+from gramgraph.models.base import GraphicalModel
+
+if TYPE_CHECKING:
+    from gramgraph.graphs import Digraph, Independence, UndirectedGraph
+
+__all__ = ["GraphStatements", "Independencies"]
+
+LARGEST_TABLE = 1 << 24  # entries of a joint table that is made to compare with a graph
+
+
+class Independencies(tuple["Independence[str]", ...]):
+    """Statements "x and y are independent given Z"; printed one on a line."""
+
+    __slots__ = ()
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    def __repr__(self) -> str:
+        shown = "; ".join(map(str, self[:8])) + ("; …" if len(self) > 8 else "")
+        return f"Independencies({shown!r})"
+
+
+class GraphStatements(GraphicalModel):
+    """A model with a graph, directed or not."""
+
+    @property
+    @abstractmethod
+    def graph(self) -> Digraph | UndirectedGraph:
+        """The graph on positions in `variables`, for the functions of `gramgraph.graphs`."""
+
+    def independencies(self, *, max_given: int | None = None) -> Independencies:
+        """Every "x and y are independent given Z" that the graph states, by pairs and then by size of Z.
+
+        The number of sets Z doubles with every variable: bound their size by `max_given` where there are many.
+
+        >>> import gramgraph as gg
+        >>> print(gg.BayesianNetwork("cloudy -> rain -> wet; cloudy -> sprinkler -> wet").independencies())
+        cloudy ⊥ wet | rain, sprinkler
+        rain ⊥ sprinkler | cloudy
+        """
+        from gramgraph.graphs import Independence, independencies
+
+        names = self.variables
+        return Independencies(
+            Independence(names[s.x], names[s.y], self.names_of(s.given))
+            for s in independencies(self.graph, max_given=max_given)
+        )
+
+    def is_i_map(self, joint: Any, *, tol: float = 1e-8) -> bool:
+        """Whether every independence that the graph states holds in `joint`.
+
+        `joint` is a model over the same variables (its distribution, or its graph where it has no numbers), a table
+        with one axis per variable in the order of `variables`, a `TableFactor`, or a `Gaussian`.
+
+        >>> import gramgraph as gg
+        >>> chain = gg.BayesianNetwork("a -> b -> c").random_tables(0)
+        >>> full = gg.BayesianNetwork("a -> b -> c; a -> c")
+        >>> full.is_i_map(chain), full.is_d_map(chain), chain.is_perfect_map(chain)
+        (True, False, True)
+        """
+        from gramgraph.graphs import is_i_map
+
+        return is_i_map(self.graph, _matched(self, joint), tol=tol)
+
+    def is_d_map(self, joint: Any, *, tol: float = 1e-8) -> bool:
+        """Whether the graph states every independence that holds in `joint` (as in `is_i_map`)."""
+        from gramgraph.graphs import is_d_map
+
+        return is_d_map(self.graph, _matched(self, joint), tol=tol)
+
+    def is_perfect_map(self, joint: Any, *, tol: float = 1e-8) -> bool:
+        """Whether graph and `joint` (as in `is_i_map`) agree on every independence."""
+        from gramgraph.graphs import is_perfect_map
+
+        return is_perfect_map(self.graph, _matched(self, joint), tol=tol)
+
+    def induced_width(self, order: Sequence[str]) -> int:
+        """The most neighbors that a variable has when its turn comes, if variables are eliminated in this order.
+
+        The largest table on the way has one variable more. A network is moralized first.
+
+        >>> import gramgraph as gg
+        >>> star = gg.BayesianNetwork("hub -> a; hub -> b; hub -> c")
+        >>> star.induced_width(["a", "b", "c", "hub"]), star.induced_width(["hub", "a", "b", "c"])
+        (1, 3)
+        """
+        from gramgraph.graphs import Digraph, induced_width, moralize
+
+        graph = moralize(self.graph) if isinstance(self.graph, Digraph) else self.graph
+        return induced_width(graph, self.positions_of(order))
+
+
+def _matched(model: GraphStatements, joint: Any) -> Any:
+    """What a graph is compared with, its axes or nodes in the order of the model's variables."""
+    if hasattr(joint, "scope") and hasattr(joint, "values"):
+        _check_names(model, [var.name for var in joint.scope])
+        return joint.values.transpose([[v.name for v in joint.scope].index(name) for name in model.variables])
+    if not isinstance(joint, GraphicalModel):
+        return joint
+    _check_names(model, joint.variables)
+    if not joint.has_tables:  # type: ignore[attr-defined]
+        return _reordered(model, joint)
+    if joint.is_discrete:
+        entries = float(np.prod([float(var.size) for var in joint.vars]))
+        if entries > LARGEST_TABLE:
+            raise ModelError(
+                f"the joint table of {len(joint)} variables has {entries:.3g} entries, too many for this comparison. "
+                "Use fewer variables, or a network without tables for what its graph states"
+            )
+        scope = model.variables
+        return joint.query(scope)[scope].probabilities.reshape([joint.var(name).size for name in scope])
+    if any(var.is_discrete or var.dimension != 1 for var in joint.vars):
+        raise ModelError("maps are checked for discrete models, and for Gaussian ones of scalar variables")
+    return joint.to_gaussian().marginal([joint.index(name) for name in model.variables])
+
+
+def _reordered(model: GraphStatements, other: Any) -> Any:
+    """The graph of the other model on the positions of this one."""
+    edges = [model.positions_of(edge) for edge in other.edges]
+    return type(other.graph).from_edges(len(model), edges)
+
+
+def _check_names(model: GraphicalModel, names: Iterable[str]) -> None:
+    for name in names:
+        model.index(name)
+    missing = [name for name in model.variables if name not in set(names)]
+    if missing:
+        raise VariableError(f"both sides need the same variables; one has no {listing(missing)}")
