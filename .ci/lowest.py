@@ -19,4 +19,4 @@ def pins(text: str) -> list[str]:
 
 
 if __name__ == "__main__":
-    print("\n".join(pins((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))))  # noqa: T201
+    print("\n".join(pins((Path(__file__).parent.parent / "pyproject.toml").read_text(encoding="utf-8"))))

@@ -146,7 +146,15 @@ def conditional_operator(
             error = float(errors[at])
         if best is None or (error is not None and best.loo_error is not None and error < best.loo_error):
             best = ConditionalOperator(
-                kernel, kernel_y, points, Y, features, spectrum, float(penalties[at]), centered, error
+                kernel,
+                kernel_y,
+                points,
+                Y,
+                features=features,
+                spectrum=spectrum,
+                reg=float(penalties[at]),
+                centered=centered,
+                loo_error=error,
             )
     assert best is not None
     return best

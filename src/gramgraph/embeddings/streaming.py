@@ -164,4 +164,6 @@ def _begin(
         y = feature_map(kernel_y, outcomes, approx, n_components=min(number, m), random_state=seed)
         s = np.asarray(y.transform(outcomes)).shape[1]
     zero = np.zeros
-    return FeatureCovariance(kernel_x, kernel_y, x, y, 0, zero(r), zero(s), zero((r, r)), zero((r, s)), zero((s, s)))
+    return FeatureCovariance(
+        kernel_x, kernel_y, x, y, n=0, sum_x=zero(r), sum_y=zero(s), xx=zero((r, r)), xy=zero((r, s)), yy=zero((s, s))
+    )

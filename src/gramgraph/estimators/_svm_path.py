@@ -102,7 +102,10 @@ def svc_path(
     label, weight = label[by_class], weight[by_class]
     X = X[np.ix_(by_class, by_class)] if _is_precomputed(kernel) else take_points(X, by_class)
     settings = Settings(1.0, None, tol, cache_size * 2.0**20, -1, True)
-    grid = Grid(X, classes, label, weight, splits, class_weight, bool(break_ties), settings, np.sort(costs))
+    grid = Grid(
+        X, classes, label, weight, splits=splits, class_weight=class_weight, break_ties=bool(break_ties),
+        settings=settings, costs=np.sort(costs),
+    )  # fmt: skip
     order = np.argsort(costs, kind="stable")
     gammas = [gamma] if isinstance(gamma, str) or np.ndim(gamma) == 0 else list(gamma)
     scores = np.zeros((len(gammas), len(costs), len(splits)))

@@ -277,7 +277,20 @@ class KroneckerMethod:
         G = columns.T @ (columns / lam[:, None])
         result = profile(G, float(np.log(lam).sum()), R.shape[1], self.data.n, self.data.mean)
         vectors = [Q for _, Q in pairs]
-        return _Eigen(split, variance, slots, pieces, values, vectors, lam, signal, columns, result, shift, lifted)
+        return _Eigen(
+            split,
+            variance,
+            slots,
+            pieces,
+            values=values,
+            vectors=vectors,
+            lam=lam,
+            signal=signal,
+            columns=columns,
+            result=result,
+            shift=shift,
+            lifted=lifted,
+        )
 
     def evidence(self, kernel: Kernel, gradient: bool) -> tuple[float, FloatArray | None]:
         """log p(Y) and its gradient, in the eigenvectors of the axes."""

@@ -125,7 +125,17 @@ class Sparse:
         result = profile(G - half.T @ half, log_lambda + inner.logdet, R.shape[1], self.data.n, self.data.mean)
         blocks = None if kept is None else tuple(kept)
         jitter = max(root.jitter, float((noise - self.data.noise - split.noise).max(initial=0.0)))
-        return _Sums(split, root, inner, inner.solve(VC), result, trace * R.shape[1], jitter, shift, blocks)
+        return _Sums(
+            split,
+            root,
+            inner,
+            inner.solve(VC),
+            result=result,
+            trace=trace * R.shape[1],
+            jitter=jitter,
+            shift=shift,
+            blocks=blocks,
+        )
 
     def evidence(self, kernel: Kernel, gradient: bool) -> tuple[float, FloatArray | None]:
         """The bound (Titsias) or the approximate evidence, and its gradient by theta with Z kept."""

@@ -82,7 +82,7 @@ def _filtered(kernel: Kernel, t: FloatArray, columns: FloatArray, noise: FloatAr
     for jitter in (0.0, *jitter_levels(scale, least=_FIRST * scale)):
         if process_filter(A, at, model.Pinf, model.h, R + jitter, columns, 4.0 * _EPS * scale, D, M, V, S) == 0.0:
             report_jitter("The Kalman filter", jitter, scale)
-            return _Filtered(model, split, steps, at, A, D, M, V, S, jitter)
+            return _Filtered(model, split, steps, at, A=A, D=D, M=M, V=V, S=S, jitter=jitter)
     raise PositiveDefiniteError.after_jitter("The innovation variance", jitter, scale)
 
 

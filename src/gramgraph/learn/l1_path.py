@@ -253,6 +253,14 @@ class _Walk:
         else:
             made = MarkovNetwork.from_parts(design.variables, design.factors(chosen), name=model.name)
         return FeaturePath(
-            design.names, penalties, weights, values * self.problem.table.total, scores, score, problem.method, best,
-            chosen, made,
-        )  # fmt: skip
+            design.names,
+            penalties,
+            weights,
+            values * self.problem.table.total,
+            scores=scores,
+            score_name=score,
+            method=problem.method,
+            best=best,
+            chosen=chosen,
+            model=made,
+        )

@@ -134,9 +134,17 @@ def make_problem(
     if not (l1 or l2 or equivalent_sample_size):
         _warn_unseen(counts)
     return Problem(
-        design, table, counts, dropped, np.where(interactions, float(l1), 0.0), np.full(design.n_weights, float(l2)),
-        float(equivalent_sample_size), method, dict(options or {}), expectations,
-    )  # fmt: skip
+        design,
+        table,
+        counts,
+        dropped,
+        l1=np.where(interactions, float(l1), 0.0),
+        l2=np.full(design.n_weights, float(l2)),
+        equivalent_sample_size=float(equivalent_sample_size),
+        method=method,
+        options=dict(options or {}),
+        expectations=expectations,
+    )
 
 
 def _choose(design: Design) -> tuple[str, Expectations | None]:
@@ -214,8 +222,8 @@ def _report(problem: Problem, found: Climb, details: dict[str, Any], value: floa
     weights = found.weights.copy()
     weights.flags.writeable = False
     return UndirectedReport(
-        problem.method, NAMES[problem.method], value, found.trace, found.converged, found.gradient,
-        problem.table.total, problem.dropped, problem.design.names, weights, details,
+        problem.method, NAMES[problem.method], value, found.trace, converged=found.converged, gradient=found.gradient,
+        rows=problem.table.total, dropped=problem.dropped, names=problem.design.names, weights=weights, details=details,
     )  # fmt: skip
 
 

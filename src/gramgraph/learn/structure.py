@@ -167,8 +167,9 @@ def learn_structure(
     if method == "structural_em":
         rows = read_all_rows(data, weights, keep=keep, client=client, progress=progress, stacklevel=2)
         return _from_gaps(
-            rows, hidden, score, edges, start, patience, prior, equivalent_sample_size, random_state, progress
-        )
+            rows, hidden, score, edges, start=start, patience=patience, prior=prior, ess=equivalent_sample_size,
+            random_state=random_state, progress=progress,
+        )  # fmt: skip
     if hidden:
         raise OptionError(f"method {method!r} learns from what is shown: hidden variables need method='structural_em'")
     table = read_rows(data, weights, missing, keep=keep, client=client, progress=progress)
@@ -177,9 +178,9 @@ def learn_structure(
     refuse_constraints(method, max_parents, given=bool(required or forbidden or tiers))
     problem = Problem(
         table, scores, _without_constants(table, constraints), start_graph(table, start, constraints), method,
-        patience, max_steps, test, alpha,
-        max_given, target, root, restarts, random_state, checkpoint, (score, equivalent_sample_size, missing), progress,
-        _seconds(time_limit, method),
+        patience=patience, max_steps=max_steps, test=test, alpha=alpha, max_given=max_given, target=target, root=root,
+        restarts=restarts, random_state=random_state, checkpoint=checkpoint,
+        about=(score, equivalent_sample_size, missing), progress=progress, time_limit=_seconds(time_limit, method),
     )  # fmt: skip
     found = find_graph(problem)
     net = _network(table, found.parents, prior, equivalent_sample_size)

@@ -141,7 +141,9 @@ def _step_by_step(
     means, pred_means, logs = np.empty((T, s)), np.empty((T, s)), np.empty(T)
     covs, pred_covs = np.empty((T, s, s)), np.empty((T, s, s))
     if rooted or model.varying or shift is not None:
-        done = rooted_filter(model, y, m0, P0, shift, means, covs, pred_means, pred_covs, logs)
+        done = rooted_filter(
+            model, y, m0, P0, shift=shift, means=means, covs=covs, pred_means=pred_means, pred_covs=pred_covs, logs=logs
+        )
     else:
         same = np.zeros(T, dtype=np.int64)
         done = kalman_filter(

@@ -93,7 +93,7 @@ class Model:
         P0, flat = (_stationary(A, Q), None) if P0 is None else start_of(P0, s)
         if m0.shape != (s,) or P0.shape != (s, s) or not np.isfinite(m0).all():
             raise ModelError(f"m0 and P0 must have shapes {(s,)} and {(s, s)}; they are {m0.shape} and {P0.shape}.")
-        return cls(A, covariance("Q", Q), H, covariance("R", R), m0, covariance("P0", P0), B, D, flat)
+        return cls(A, covariance("Q", Q), H, covariance("R", R), m0=m0, P0=covariance("P0", P0), B=B, D=D, flat=flat)
 
     @property
     def given_P0(self) -> FloatArray | str:
@@ -222,7 +222,10 @@ def moments_of(model: Model, series: Sequence[FloatArray], found: Sequence[Smoot
             states += xx
             seen += len(b)
     firsts = np.array([x.means[0] for x in found]), np.array([x.covariances[0] for x in found])
-    return Moments(steps, before, after, across, seen, states, outputs, mixed, *firsts)
+    return Moments(
+        steps, before, after, across, seen=seen, states=states, outputs=outputs, mixed=mixed, first_means=firsts[0],
+        first_covs=firsts[1],
+    )  # fmt: skip
 
 
 def _patterns(y: FloatArray) -> list[tuple[Any, Any]]:

@@ -142,7 +142,7 @@ class ParticleFilter:
         angles: Any = (), y_angles: Any = (), **options: Any,
     ) -> Self:  # fmt: skip
         """x_t = f(x_{t−1}) + N(0, Q), y_t = h(x_t) + N(0, R), x_0 ~ N(m0, P0), as for `ExtendedKalmanFilter`."""
-        model = NonlinearModel.of(f, h, Q, R, m0, P0, vectorized, angles, y_angles)
+        model = NonlinearModel.of(f, h, Q, R, m0=m0, P0=P0, vectorized=vectorized, angles=angles, y_angles=y_angles)
         first, noise = root(model.P0), root(model.Q)
         seen = _LogDensity(model.R, "R")
         check = cache(model.check_calls)

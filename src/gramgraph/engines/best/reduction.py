@@ -220,9 +220,18 @@ def _problem(
     at = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
     cases = replace(problem.cases, low=low, unary_ptr=at)
     part = Sliced(
-        ptr, idx, value_ptr, values_of(logs), 0.0, values_of(log_unary), active, var_ptr, var_edge,
-        factor_of_edges(ptr), message_places(idx, sizes),
-    )  # fmt: skip
+        ptr,
+        idx,
+        value_ptr,
+        values_of(logs),
+        constant=0.0,
+        unary=values_of(log_unary),
+        active=active,
+        var_ptr=var_ptr,
+        var_edge=var_edge,
+        edge_factor=factor_of_edges(ptr),
+        msg_ptr=message_places(idx, sizes),
+    )
     possible = possible_states_of(cases, part)
     if possible is None:
         return None

@@ -98,7 +98,9 @@ class MixtureEngine:
             k = len(real[key])
             mean = given.mean[:, :, start : start + k] if k else None
             start += k
-            out[key] = self._cells(model, group, scope, which, codes, tables, weights, mean, given.blocks[j])
+            out[key] = self._cells(
+                model, group, scope, which, codes=codes, tables=tables, weights=weights, mean=mean, cov=given.blocks[j]
+            )
         return out, total, {}
 
     @staticmethod

@@ -200,7 +200,19 @@ class _Graph:
         between_ = np.array([0, *np.cumsum([np.prod(sizes[list(named)]) for _, _, named in made.arcs])], np.int64)
         ptr = np.concatenate([[0], np.cumsum(cells)]).astype(np.int64)
         return cls(
-            cases, part, made, ptr, scope_ptr, scope_idx, source, target, ends[0], maps[0], ends[1], maps[1], between_
+            cases,
+            part,
+            made,
+            ptr,
+            scope_ptr=scope_ptr,
+            scope_idx=scope_idx,
+            source=source,
+            target=target,
+            map_ptr=ends[0],
+            source_map=maps[0],
+            target_ptr=ends[1],
+            target_map=maps[1],
+            sep_ptr=between_,
         )
 
     def _start(self) -> tuple[FloatArray, float]:

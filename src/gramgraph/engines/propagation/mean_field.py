@@ -55,7 +55,19 @@ def slice_case(cases: Cases, case: int) -> Sliced:
     var_ptr, var_edge = edges_of(idx, len(sizes))
     active = cases.active & (state < 0)
     places = message_places(idx, sizes)
-    return Sliced(ptr, idx, value_ptr, values, constant, unary, active, var_ptr, var_edge, factor_of_edges(ptr), places)
+    return Sliced(
+        ptr,
+        idx,
+        value_ptr,
+        values,
+        constant=constant,
+        unary=unary,
+        active=active,
+        var_ptr=var_ptr,
+        var_edge=var_edge,
+        edge_factor=factor_of_edges(ptr),
+        msg_ptr=places,
+    )
 
 
 def show_observed(cases: Cases, case: int, beliefs: FloatArray) -> None:

@@ -251,7 +251,18 @@ def _block(cases: Cases, variables: IntArray, pieces: IntArray, piece_ptr: IntAr
     cells = np.repeat(piece_ptr[pieces] - value_ptr[:-1], counts) + np.arange(int(value_ptr[-1]))
     var_ptr, var_edge = edges_of(idx, len(cases.low.sizes))
     places = message_places(idx, cases.low.sizes)
-    return _Block(variables, pieces, cells, ptr, idx, value_ptr, var_ptr, var_edge, factor_of_edges(ptr), places)
+    return _Block(
+        variables,
+        pieces,
+        cells,
+        ptr,
+        scope_idx=idx,
+        value_ptr=value_ptr,
+        var_ptr=var_ptr,
+        var_edge=var_edge,
+        edge_factor=factor_of_edges(ptr),
+        msg_ptr=places,
+    )
 
 
 def _partition(cases: Cases, part: Sliced, groups: tuple[tuple[int, ...], ...] | None) -> tuple[IntArray, int]:

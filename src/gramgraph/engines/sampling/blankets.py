@@ -66,13 +66,13 @@ def compile_case(cases: Cases, part: Sliced) -> Compiled:
         part.var_ptr,
         base,
         own,
-        other_ptr,
-        other_idx,
-        other_stride,
-        part.values,
-        sizes,
-        part.unary,
-        cases.unary_ptr,
+        other_ptr=other_ptr,
+        other_idx=other_idx,
+        other_stride=other_stride,
+        values=part.values,
+        sizes=sizes,
+        unary=part.unary,
+        unary_ptr=cases.unary_ptr,
     )
 
 

@@ -95,7 +95,9 @@ def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generato
         try:
             while True:
                 check_interrupt()
-                _piece(moves, effort, each, states, streams, length, pieces, drawn, cells)
+                _piece(
+                    moves, effort, each, states, streams=streams, length=length, pieces=pieces, drawn=drawn, cells=cells
+                )
                 if end is not None and monotonic() >= end and len(pieces) >= 2:
                     break
                 if len(pieces) == total:

@@ -83,11 +83,11 @@ def fit_machine(
         -found.rho * scale,
         np.flatnonzero(alpha >= upper),
         found.objective,
-        found.iterations,
-        found.converged,
-        found.curved,
-        alpha,
-        found.f[0] + y if settings.nu is None else None,
+        iterations=found.iterations,
+        converged=found.converged,
+        curved=found.curved,
+        alpha=alpha,
+        product=found.f[0] + y if settings.nu is None else None,
     )
 
 

@@ -113,9 +113,9 @@ def lay_out(
     sp_ptr = np.searchsorted(number[split:], np.arange(n_dense, kept + 1))
     return Layout(
         K, new_id, n_dense, kept,
-        number[:split].astype(np.int64) * padded(K) + label[:split],
-        sp_ptr.astype(np.int64), label[split:].astype(np.int32), transition_at,
-        np.concatenate([count, pairs[transition_at]]),
+        dense_at=number[:split].astype(np.int64) * padded(K) + label[:split],
+        sp_ptr=sp_ptr.astype(np.int64), sp_label=label[split:].astype(np.int32), transition_at=transition_at,
+        observed=np.concatenate([count, pairs[transition_at]]),
     )  # fmt: skip
 
 
