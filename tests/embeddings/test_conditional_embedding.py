@@ -13,14 +13,15 @@ from gramgraph.kernels import RBF, Delta
 RNG = np.random.default_rng
 
 
-@parametrize_with_checks(
-    [
-        gg.ConditionalEmbedding(),
-        gg.ConditionalEmbedding(reg=1e-3, centered=False),
-        gg.ConditionalEmbedding(approx="nystrom", n_components=20, random_state=0),
-        gg.ConditionalEmbedding(RBF(5.0), approx="features", n_components=50, random_state=0),
-    ]
-)
+CONTRACT = [
+    gg.ConditionalEmbedding(),
+    gg.ConditionalEmbedding(reg=1e-3, centered=False),
+    gg.ConditionalEmbedding(approx="nystrom", n_components=20, random_state=0),
+    gg.ConditionalEmbedding(RBF(5.0), approx="features", n_components=50, random_state=0),
+]
+
+
+@parametrize_with_checks(CONTRACT)
 def test_contract(estimator, check):
     with np.errstate(all="ignore"):
         check(estimator)

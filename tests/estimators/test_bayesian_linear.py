@@ -16,8 +16,10 @@ from gramgraph import KernelRidge, ModelError
 from gramgraph.gp.bases import BASES, GaussianBasis, as_basis
 from gramgraph.gp.linear import LinearEvidence, maximize_evidence, spectrum
 
+CONTRACT = [BLR(), BLR(learn=None), BLR("polynomial", n_basis=2, learn="em")]
 
-@parametrize_with_checks([BLR(), BLR(learn=None), BLR("polynomial", n_basis=2, learn="em")])
+
+@parametrize_with_checks(CONTRACT)
 def test_contract(estimator, check):
     check(estimator)
 

@@ -18,7 +18,7 @@ from gramgraph.estimators import (
     NadarayaWatson,
 )
 
-ESTIMATORS = [
+CONTRACT = [
     KernelRidge(),
     KernelRidge(alpha="loo"),
     KernelRidge(approx="nystrom", n_components=20, random_state=0),
@@ -56,7 +56,7 @@ def expected_failures(estimator: Any) -> dict[str, str]:
     return {}
 
 
-@parametrize_with_checks(ESTIMATORS, expected_failed_checks=expected_failures)
+@parametrize_with_checks(CONTRACT, expected_failed_checks=expected_failures)
 def test_contract(estimator: Any, check: Any) -> None:
     with np.errstate(all="ignore"):
         check(estimator)

@@ -24,17 +24,18 @@ from gramgraph.gp.likelihoods import GammaSizes, GaussianNoise, Logistic
 FREE = 1.0 * kernels.RBF(1.0)
 
 
-@parametrize_with_checks(
-    [
-        GaussianProcessClassifier(),
-        GaussianProcessClassifier(FREE),
-        GaussianProcessClassifier(multi_class="one_vs_one"),
-        GaussianProcessClassifier(multi_class="softmax"),
-        GaussianProcessClassifier(inference="ep", link="probit"),
-        GaussianProcessCounts(),
-        GaussianProcessCounts(FREE, likelihood="negative_binomial"),
-    ]
-)
+CONTRACT = [
+    GaussianProcessClassifier(),
+    GaussianProcessClassifier(FREE),
+    GaussianProcessClassifier(multi_class="one_vs_one"),
+    GaussianProcessClassifier(multi_class="softmax"),
+    GaussianProcessClassifier(inference="ep", link="probit"),
+    GaussianProcessCounts(),
+    GaussianProcessCounts(FREE, likelihood="negative_binomial"),
+]
+
+
+@parametrize_with_checks(CONTRACT)
 def test_contract(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

@@ -13,14 +13,14 @@ from gramgraph import GaussianProcessRegressor as GP
 from gramgraph.estimators._gp_kernels import from_scikit_learn
 from gramgraph.kernels import RBF, Constant, Linear, Matern, Periodic, White
 
-ESTIMATORS = [
+CONTRACT = [
     GP(),
     GP(RBF() + White(0.1), normalize_y=True, alpha=1e-6),
     GP(Matern(nu=1.5) + White(0.1), mean="linear"),
 ]
 
 
-@parametrize_with_checks(ESTIMATORS)
+@parametrize_with_checks(CONTRACT)
 def test_contract(estimator, check):
     with np.errstate(all="ignore"):
         check(estimator)

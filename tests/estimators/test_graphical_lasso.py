@@ -35,9 +35,10 @@ def objective(S: np.ndarray, T: np.ndarray, alpha: float) -> float:
     return float(-np.linalg.slogdet(T)[1] + np.vdot(S, T) + alpha * off)
 
 
-@parametrize_with_checks(
-    [GraphicalLasso(), GraphicalLasso(0.1), GraphicalLasso("cv", cv=3), GraphicalLasso(adaptive=True)]
-)
+CONTRACT = [GraphicalLasso(), GraphicalLasso(0.1), GraphicalLasso("cv", cv=3), GraphicalLasso(adaptive=True)]
+
+
+@parametrize_with_checks(CONTRACT)
 def test_contract(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)

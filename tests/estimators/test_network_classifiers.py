@@ -17,9 +17,10 @@ import gramgraph as gg
 KINDS = [gg.NaiveBayesClassifier, gg.estimators.TANClassifier, gg.estimators.BayesianNetworkClassifier]
 
 
-@parametrize_with_checks(
-    [gg.NaiveBayesClassifier(), gg.estimators.TANClassifier(), gg.estimators.BayesianNetworkClassifier(bins=3)]
-)
+CONTRACT = [gg.NaiveBayesClassifier(), gg.estimators.TANClassifier(), gg.estimators.BayesianNetworkClassifier(bins=3)]
+
+
+@parametrize_with_checks(CONTRACT)
 def test_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 

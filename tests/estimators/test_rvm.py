@@ -396,7 +396,10 @@ class TestBadInput:
             clone(model).fit(X, y, sample_weight=-np.ones(6))
 
 
-@parametrize_with_checks([RVR(), RVC()])
+CONTRACT = [RVR(), RVC()]
+
+
+@parametrize_with_checks(CONTRACT)
 def test_scikit_learn_contract(estimator, check):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

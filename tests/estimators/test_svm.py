@@ -39,20 +39,20 @@ def failures(estimator: Any) -> dict[str, str]:
     return {} if exact else LOOSE
 
 
-@parametrize_with_checks(
-    [
-        SVC(),
-        SVC(gamma=0.5, tol=1e-10),
-        SVC(kernel="linear", multiclass="ovr"),
-        SVC(multiclass="dag"),
-        SVC(probability=True, random_state=0),
-        SVR(),
-        SVR(gamma=0.5, tol=1e-10),
-        SVR(nu=0.5),
-        OneClassSVM(),
-    ],
-    expected_failed_checks=failures,
-)
+CONTRACT = [
+    SVC(),
+    SVC(gamma=0.5, tol=1e-10),
+    SVC(kernel="linear", multiclass="ovr"),
+    SVC(multiclass="dag"),
+    SVC(probability=True, random_state=0),
+    SVR(),
+    SVR(gamma=0.5, tol=1e-10),
+    SVR(nu=0.5),
+    OneClassSVM(),
+]
+
+
+@parametrize_with_checks(CONTRACT, expected_failed_checks=failures)
 def test_contract(estimator: Any, check: Any) -> None:
     check(estimator)
 
