@@ -13,7 +13,7 @@ from scipy import stats
 import gramgraph as gg
 from gramgraph import distributions as D
 from gramgraph.exceptions import BudgetError, ModelError
-from gramgraph.testing import check_distribution
+from gramgraph.testing import check_distribution, find_classes
 
 S2 = np.array([[2.0, 0.6], [0.6, 1.0]])
 W3 = np.array([[0.0, 1.0, -0.5], [1.0, 0.0, 0.8], [-0.5, 0.8, 0.0]])
@@ -61,10 +61,9 @@ def test_contract(member: Any) -> None:
 
 
 def test_the_contract_finds_every_family() -> None:
-    families = {
-        value for value in vars(D).values() if isinstance(value, type) and issubclass(value, D.ExponentialFamily)
-    }
-    assert families - {type(p) for p in MEMBERS} == {D.ExponentialFamily}
+    families = set(find_classes(D.ExponentialFamily, "distributions"))
+    assert families == {type(p) for p in MEMBERS}, "write a member of each family above"
+    assert {family.__name__ for family in families} <= set(D.__all__), "add a line in distributions/__init__.py"
 
 
 PEERS = [
