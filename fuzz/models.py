@@ -31,7 +31,7 @@ from fuzz.trials import KINDS, Trial, Wrong, load_kind  # noqa: E402
 
 __all__ = ["Fault", "Tally", "run", "run_world"]
 
-#: Seconds that one world may take, compilation included.
+#: Seconds of the processor that one world may take, compilation included.
 TIMEOUT = 300.0
 #: Faults of one place that are shown in full.
 SHOWN = 2
