@@ -86,7 +86,7 @@ def unpack(data: bytes, *, source: str = "<bytes>") -> Content:
     """The content of a file, or a `ParseError`."""
     line = _LINE.match(data[:_LONGEST_LINE])
     if line is None:
-        raise ParseError("this is no model of gramgraph: its first line is not that of a container", source=source)
+        raise ParseError("this is not a model of gramgraph: its first line is not that of a container", source=source)
     if int(line[1]) != _VERSION:
         message = f"version {int(line[1])} of the container is not known; this library reads {_VERSION}"
         raise ParseError(message, source=source)
@@ -115,7 +115,7 @@ def _tree(raw: bytes, source: str) -> dict[str, Any]:
 
 
 def _no_constant(text: str) -> Any:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 def _arrays(told: list[Any], data: memoryview, source: str) -> dict[str, Array]:

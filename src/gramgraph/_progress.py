@@ -23,7 +23,7 @@ Progress = bool | Callable[[int, int], object]
 def progress_bar(size: int, what: str = "cases") -> Iterator[Callable[[int, int], None]]:
     """A function of (position out of `size`, number of cases done) that moves a bar on the terminal or in a notebook.
 
-    Through rich where it is installed, else a line that is written over; silent when stderr is no terminal and no
+    Through rich where it is installed, else a line that is written over; silent when stderr is not a terminal and no
     notebook is there to show it. A size below 0 is not known.
     """
     notebook = in_notebook()

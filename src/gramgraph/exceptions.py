@@ -62,7 +62,7 @@ class ConvergenceWarning(ModelWarning):
 
 
 class VariableError(_PlainMessage, GramGraphError, KeyError):
-    """A name that is no variable of the model."""
+    """A name that is not a variable of the model."""
 
     @classmethod
     def unknown(cls, name: object, known: Sequence[str]) -> VariableError:
@@ -71,7 +71,7 @@ class VariableError(_PlainMessage, GramGraphError, KeyError):
 
 
 class StateError(_PlainMessage, GramGraphError, KeyError, ValueError):
-    """A value that is no state of its variable."""
+    """A value that is not a state of its variable."""
 
     @classmethod
     def unknown(cls, value: object, variable: str, states: Sequence[str]) -> StateError:
@@ -125,7 +125,7 @@ class BudgetError(GramGraphError, MemoryError):
     def __init__(self, message: str, *, clique: Sequence[str] = (), bytes: float = 0.0, remedies: Sequence[str] = ()):
         self.clique, self.bytes, self.remedies = tuple(clique), bytes, tuple(remedies)
         help_text = "".join(f"\n  - {remedy}" for remedy in self.remedies)
-        super().__init__(message + (f"\nWhat helps:{help_text}" if help_text else ""))
+        super().__init__(message + (f"\nTry:{help_text}" if help_text else ""))
         self._message = message
 
     def __reduce__(self) -> tuple[object, ...]:

@@ -51,7 +51,7 @@ class RKHSFunction:
         points = self.kernel.prepare(self.points)
         weights = np.array(self.weights, dtype=float)
         if weights.shape != (count(points),):
-            raise ModelError(f"weights must have shape ({count(points)},), one a point; they have {weights.shape}.")
+            raise ModelError(f"weights must have shape ({count(points)},), one per point; they have {weights.shape}.")
         check_finite(weights, "The weights")
         weights.setflags(write=False)
         object.__setattr__(self, "points", points)
@@ -106,7 +106,7 @@ class RKHSFunction:
         if self.kernel != other.kernel:
             raise SpaceError(
                 f"These functions live in different spaces: {self.kernel!r} and {other.kernel!r}. "
-                f"What helps: build both with the same kernel."
+                f"Try: build both with the same kernel."
             )
 
     def __add__(self, other: RKHSFunction) -> RKHSFunction:
@@ -281,13 +281,13 @@ def fit_representer(
     True
     """
     if loss not in get_args(Loss):
-        raise ModelError(f"{loss!r} is no loss: {', '.join(get_args(Loss))}.{did_you_mean(loss, get_args(Loss))}")
+        raise ModelError(f"{loss!r} is not a loss: {', '.join(get_args(Loss))}.{did_you_mean(loss, get_args(Loss))}")
     check_positive("reg", reg)
     check_positive("epsilon", epsilon, zero=True)
     X = kernel.prepare(X)
     y = np.asarray(y, dtype=float)
     if y.shape != (count(X),) or not len(y):
-        raise ModelError(f"y must have shape ({count(X)},), one target a point, at least one; it has {y.shape}.")
+        raise ModelError(f"y must have shape ({count(X)},), one target per point, at least one; it has {y.shape}.")
     check_finite(y, "y")
     if loss in ("hinge", "logistic") and not np.all(np.abs(y) == 1.0):
         raise ModelError(f"The {loss} loss needs labels −1 and +1; y holds {np.unique(y)[:6].tolist()}.")

@@ -181,9 +181,7 @@ def _domain(name: str, given: Any) -> Domain:
     """The domain that labels stand for; a `ModelError` that says how domains are written otherwise."""
     if isinstance(given, (list, tuple, np.ndarray)):
         return _labelled(tuple(map(str, given)))
-    raise ModelError(
-        f"{name}: expected a domain, got {given!r}. What helps: a list of labels, or Real() (a vector: Real(3))."
-    )
+    raise ModelError(f"{name}: expected a domain, got {given!r}. Try: a list of labels, or Real() (a vector: Real(3)).")
 
 
 def discrete(name: str, states: Iterable[object] | int) -> Var:

@@ -210,5 +210,5 @@ def test_gaussian_factors_of_a_network():
 
 def test_domains_are_said():
     assert gg.Var("d", ["a", "b"]).states == ("a", "b")
-    with pytest.raises(gg.ModelError, match=r"x: expected a domain, got 3.5. What helps: a list of labels, or Real"):
+    with pytest.raises(gg.ModelError, match=r"x: expected a domain, got 3.5. Try: a list of labels, or Real"):
         gg.Var("x", 3.5)

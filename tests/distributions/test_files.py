@@ -52,7 +52,7 @@ GOOD = {"format": "gramgraph", "version": 1, "kind": "distribution", "family": "
         ("[]", "expected"),
         (json.dumps({**GOOD, "version": 9}), "version 9"),
         (json.dumps({**GOOD, "family": "Gama"}), "Did you mean .?Gamma"),
-        (json.dumps({**GOOD, "family": "os.system"}), "no family"),
+        (json.dumps({**GOOD, "family": "os.system"}), "not a family"),
         (json.dumps({**GOOD, "fields": {"shape": 1.0, "scale": 2.0}}), "fields rate, shape"),
         (json.dumps({**GOOD, "fields": {"shape": -1.0, "rate": 2.0}}), "Gamma: "),
         (json.dumps({**GOOD, "fields": {"shape": {"x": 1}, "rate": 2.0}}), "an object in the place"),

@@ -175,7 +175,7 @@ def test_errors_say_what_helps():
         GP(RBF(), approx="exakt").fit(X, y)
     with pytest.raises(gg.ModelError, match="kernel must be a kernel value"):
         GP(3.0).fit(X, y)
-    with pytest.raises(ValueError, match="one entry a point"):
+    with pytest.raises(ValueError, match="one entry per point"):
         GP(RBF(), alpha=np.ones(2)).fit(X, y)
     with pytest.raises(gg.ModelError, match="not be negative"):
         GP(RBF(), alpha=-1.0).fit(X, y)

@@ -255,7 +255,7 @@ def test_bad_input_is_named(rng: np.random.Generator) -> None:
         KernelRidge().partial_fit(X, Y)
     with pytest.raises(AttributeError, match="partial_fit") as caught:
         KernelRidge("loo", approx="nystrom").partial_fit(X, Y)
-    assert "What helps: alpha='gcv'" in str(caught.value.__cause__)
+    assert "Try: alpha='gcv'" in str(caught.value.__cause__)
     with pytest.raises(GramGraphError, match="two matrices"):
         KernelRidge(kernel=lambda a, b: 1.0).fit(X, Y)
     indefinite = -np.eye(40)

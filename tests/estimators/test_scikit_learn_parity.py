@@ -165,7 +165,7 @@ def test_our_kernels_in_their_machines(rng: np.random.Generator) -> None:
     assert clone(theirs).kernel is k
     search = GridSearchCV(peer.SVC(), {"kernel": [RBF(0.1), RBF(3.0)]}, cv=3).fit(X, y)
     assert search.best_params_["kernel"] in (RBF(0.1), RBF(3.0))
-    with pytest.raises(KernelError, match="is a value and does not change. What helps"):
+    with pytest.raises(KernelError, match="is a value and does not change. Try:"):
         peer.SVC(kernel=k).set_params(kernel__terms__0__base__length_scale=3.0)
 
 

@@ -284,7 +284,7 @@ def test_class_weights_are_sample_weights(rng: np.random.Generator) -> None:
     c = peer.SVC(class_weight="balanced", tol=1e-6).fit(X, y)
     d = SVC(class_weight="balanced", tol=1e-6).fit(X, y)
     np.testing.assert_allclose(c.decision_function(X), d.decision_function(X), atol=1e-4)
-    with pytest.raises(ModelError, match="no class"):
+    with pytest.raises(ModelError, match="not a class"):
         SVC(class_weight={"maybe": 2.0}).fit(X, y)
 
 

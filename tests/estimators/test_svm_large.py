@@ -399,7 +399,7 @@ def test_what_features_cannot_do_is_said(rng: np.random.Generator) -> None:
     with pytest.raises(ModelError, match="partial_fit learns with C"):
         SVC(nu=0.3, approx="nystrom").partial_fit(X, y)
     machine = SVC(approx="features", random_state=0).partial_fit(X, y)
-    with pytest.raises(ModelError, match=r"label 5\.0, which is no class"):
+    with pytest.raises(ModelError, match=r"label 5\.0, which is not a class"):
         machine.partial_fit(X[:2], [1.0, 5.0])
     with pytest.raises(ModelError, match="approx='nystrom'"):
         machine.approx_error()

@@ -170,7 +170,7 @@ def test_softmax_keeps_extremes():
         (Poisson(), [1, -2], "at least 0; y\\[1\\] is -2"),
         (GammaSizes(), [1.0, 0.0], "positive"),
         (GaussianNoise(), [np.nan], "finite"),
-        (Poisson(), ["many"], "no numbers"),
+        (Poisson(), ["many"], "not numbers"),
     ],
 )
 def test_targets_that_cannot_be(likelihood, y, text):

@@ -191,7 +191,7 @@ def test_sizes_are_compared_before_anything_is_made() -> None:
         container.loads(b"gramgraph-container 1 value 999999999999999 0 " + b"0" * 64 + b"\n")
     with pytest.raises(ParseError, match="version 2"):
         container.loads(b"gramgraph-container 2 value 0 0 " + b"0" * 64 + b"\n")
-    with pytest.raises(ParseError, match="no model of gramgraph"):
+    with pytest.raises(ParseError, match="not a model of gramgraph"):
         container.loads(b"PK\3\4")
     with pytest.raises(ParseError, match="kind 'valeu' is not known.*Did you mean 'value'"):
         container.loads(pack("valeu", None, {}))
@@ -227,5 +227,5 @@ def test_classes_are_looked_up_never_imported() -> None:
         "",
         "RBF",
     ):
-        with pytest.raises(ParseError, match="no class of saved models"):
+        with pytest.raises(ParseError, match="not a class of saved models"):
             values.find_class(name, "<test>")

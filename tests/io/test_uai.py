@@ -182,7 +182,7 @@ def test_factor_graphs_of_libdai() -> None:
     assert first.values.tolist() == [[0.5, 0.0, 0.0], [2.0, 0.0, 0.1]]  # the first variable varies fastest
     assert fg.loads(fg.dumps(net)) == net
     for old, new, place, says in [
-        (b"5 1e-1", b"6 1e-1", (10, 1), r"2 · 3 = 6 cells; 6 is no index of one"),
+        (b"5 1e-1", b"6 1e-1", (10, 1), r"2 · 3 = 6 cells; 6 is not an index of one"),
         (b"5 1e-1", b"5 -1", (10, 3), "not negative"),
         (b"\n1\n3\n3\n3\n", b"\n1\n3\n2\n3\n", (14, 1), "variable 3 has 2 states here and 3 before"),
         (b"2 3\n", b"", (22, 1), "expected 6 numbers for the 3 entries of factor 1, the file ends after 4"),

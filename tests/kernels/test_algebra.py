@@ -117,7 +117,7 @@ def test_frames_and_mixed_inputs():
         (lambda: RBF().on("a").gram(X), "needs a data frame"),
         (lambda: RBF().tensor(RBF()).gram(X), "expected a tuple of 2 parts"),
         (lambda: RBF().tensor(RBF()).gram((X, X[:3])), "same number of points"),
-        (lambda: RBF().scaled_by(np.tanh).gram(X), "one number a point"),
+        (lambda: RBF().scaled_by(np.tanh).gram(X), "one number per point"),
         (lambda: Constant(1.0).scaled_by(lambda Z: 0 * Z[:, 0]).normalized().gram(X), "k\\(x, x\\) > 0"),
     ],
 )

@@ -111,7 +111,7 @@ def test_errors(rng: np.random.Generator) -> None:
     with pytest.raises(SpaceError, match="different spaces"):
         f + _function(rng, 3, Gauss(2.0))
     assert (f + _function(rng, 3, Gauss(1.0))).norm() >= 0.0  # equal kernels need not be the same object
-    with pytest.raises(ModelError, match="one a point"):
+    with pytest.raises(ModelError, match="one per point"):
         RKHSFunction(Gauss(), [[0.0]], [1.0, 2.0])
     with pytest.raises(TypeError):
         f + 1.0  # type: ignore[operator]
@@ -247,5 +247,5 @@ def test_bad_fits_are_refused() -> None:
         fit_representer(Gauss(), X, y, reg=0.0)
     with pytest.raises(ModelError, match="NaN"):
         fit_representer(Gauss(), X, np.array([np.nan, 1.0]))
-    with pytest.raises(ModelError, match="one target a point"):
+    with pytest.raises(ModelError, match="one target per point"):
         fit_representer(Gauss(), X, np.ones(3))

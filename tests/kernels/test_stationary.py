@@ -174,7 +174,7 @@ def test_gradient_memory_is_a_few_matrices(kernel, n):
         (lambda: RBF([[1.0]]), "expected a number or a vector"),
         (lambda: RBF("long"), "expected a number, got 'long'"),
         (lambda: Matern(nu=99.0), "RBF, its limit"),
-        (lambda: RBF([1.0, 2.0, 3.0]).gram(X), "one a column of X"),
+        (lambda: RBF([1.0, 2.0, 3.0]).gram(X), "one per column of X"),
         (lambda: SpectralMixture([1.0], [[0.1]], [[0.1, 0.2]]), r"expected shapes \(q,\)"),
     ],
 )

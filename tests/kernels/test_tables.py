@@ -36,7 +36,7 @@ def test_numbers_with_gaps_stay_numbers() -> None:
     table = Table.of({"a": [1, None, 3], "b": ["x", None, "y"], "c": [1.0, np.inf, 2.0]})
     assert table.column("a").dtype == np.float64 and np.isnan(table.column("a")[1])
     for name in "abc":
-        with pytest.raises(KernelError, match=f"column '{name}' holds .* in row 1. What helps"):
+        with pytest.raises(KernelError, match=f"column '{name}' holds .* in row 1. Try:"):
             table.check_present([name])
     table.iloc[[0, 2]].check_present(["a", "b", "c"])
     with pytest.raises(KernelError, match=r"'d' is not a column of the data. Columns: a, b, c"):

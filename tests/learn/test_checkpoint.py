@@ -144,7 +144,7 @@ def test_a_full_disk_is_named_before_anything_is_begun(tmp_path, monkeypatch) ->
     with pytest.raises(gg.OptionError, match="No space left on device.*nothing was begun"):
         gg.learn_structure(FRAME, checkpoint=path)
     assert not path.exists()
-    with pytest.raises(gg.OptionError, match="no regular file"):
+    with pytest.raises(gg.OptionError, match="not a regular file"):
         gg.learn_structure(FRAME, checkpoint="/dev/full")
 
 
@@ -171,7 +171,7 @@ def test_notes_of_other_work_are_refused(tmp_path) -> None:
     ("change", "words"),
     [
         (lambda note: "", "damaged"),
-        (lambda note: "[1, 2]", "no checkpoint"),
+        (lambda note: "[1, 2]", "not a checkpoint"),
         (lambda note: note[: len(note) // 2], "damaged"),
         (lambda note: note.replace('"best": [[]', '"best": [[99]'), "damaged"),
         (lambda note: note.replace('"idle"', '"idel"'), "damaged"),

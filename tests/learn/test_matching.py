@@ -46,7 +46,7 @@ def test_columns_that_are_not_used_are_named_once() -> None:
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
         assert ASIA.fit(FRAME.assign(place="here", w=1.0), weights="w") == ASIA.fit(FRAME)
-    assert [str(w.message) for w in told] == ["columns that are no variables of the network are not used: place"]
+    assert [str(w.message) for w in told] == ["columns that are not variables of the network are not used: place"]
     assert told[0].filename == __file__ and told[0].category is gg.ModelWarning
 
 

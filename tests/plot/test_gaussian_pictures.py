@@ -86,7 +86,7 @@ def test_a_fitted_graphical_lasso_can_be_drawn() -> None:
         (lambda: plot_gaussian(Gaussian([0, 0], 1.0), labels=["a", "b"]), "labels must be 1"),
         (lambda: plot_gaussian(Gaussian([0, 0], 1.0), coordinates=(0, 5)), "no coordinate 5"),
         (lambda: plot_densities("x"), "density and sample"),
-        (lambda: plot_densities(Dirichlet([1.0, 1.0])), "no distribution of numbers"),
+        (lambda: plot_densities(Dirichlet([1.0, 1.0])), "not a distribution of numbers"),
         (lambda: plot_densities(Normal(0.0, 1.0), span=(1.0, 0.0)), "two rising numbers"),
         (lambda: plot_precision_graph([[1.0, 2.0]]), "square matrix"),
         (lambda: plot_precision_graph(np.eye(2), names=["a"]), "names must be 2"),

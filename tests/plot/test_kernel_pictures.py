@@ -42,6 +42,6 @@ def test_projections_are_those_of_the_model(rng: np.random.Generator) -> None:
     assert "component 3" in ax.get_ylabel()
     with pytest.raises(ModelError, match="below 3"):
         plot_kernel_pca(model, components=(0, 3))
-    with pytest.raises(ModelError, match="one entry a point"):
+    with pytest.raises(ModelError, match="one entry per point"):
         plot_kernel_pca(model, X, labels=["a"])
     matplotlib.pyplot.close(ax.figure)

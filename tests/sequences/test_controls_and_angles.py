@@ -147,12 +147,12 @@ UNIT = (1.0, 1.0, 0.0, 1.0)  # Q, R, m0, P0
     "kind, functions, options, text",
     [
         (ExtendedKalmanFilter, (lambda: 0, same), {}, r"f is called as f\(x\), but the function given takes \(\)"),
-        (CubatureKalmanFilter, (lambda x, u: x, same), {}, "What helps: controls"),
+        (CubatureKalmanFilter, (lambda x, u: x, same), {}, "Try: controls"),
         (UnscentedKalmanFilter, (lambda x: x, same), {"controls": [1.0]}, r"f is called as f\(x, u\)"),
         (UnscentedKalmanFilter, (np.sin, same), {"controls": [1.0]}, "takes 1 argument"),
         (UnscentedKalmanFilter, (np.sin, lambda x, y, z: x), {}, r"h is called as h\(x\)"),
-        (ParticleFilter.gaussian, (lambda x, u: x, np.sin), {}, "What helps: controls"),
-        (ParticleFilter.gaussian, (np.sin, lambda x, u: x), {}, r"h is called as h\(x\).*What helps: controls"),
+        (ParticleFilter.gaussian, (lambda x, u: x, np.sin), {}, "Try: controls"),
+        (ParticleFilter.gaussian, (np.sin, lambda x, u: x), {}, r"h is called as h\(x\).*Try: controls"),
     ],
 )
 def test_a_wrong_signature_is_said_in_words(kind, functions, options: dict[str, Any], text: str) -> None:

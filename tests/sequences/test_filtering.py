@@ -58,7 +58,7 @@ def test_impossible_and_missing() -> None:
     with pytest.raises(ImpossibleEvidenceError, match="observation 1 has probability zero"):
         stream.update(1)
     assert stream.update(None).tolist() == [1.0, 0.0] and stream.steps == 2
-    with pytest.raises(ModelError, match="one a state"):
+    with pytest.raises(ModelError, match="one per state"):
         BayesFilter([0.5, 0.5]).sense([1.0])
     with pytest.raises(ModelError, match="shape"):
         BayesFilter([0.5, 0.5]).act(np.eye(3))

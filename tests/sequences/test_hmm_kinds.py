@@ -244,7 +244,7 @@ def test_densities_are_products_over_seen_columns() -> None:
     "families, X, text",
     [
         ("VonMise", np.zeros((5, 1)), "Did you mean 'VonMises'"),
-        ("Wishart", np.zeros((5, 1)), "no family that a state can emit"),
+        ("Wishart", np.zeros((5, 1)), "not a family of emissions"),
         (3, np.zeros((5, 1)), "names or classes"),
         (["Normal", "Gaussian"], np.ones((5, 2)), "stands alone"),
         (["Normal", "Normal", "Gamma"], np.ones((5, 2)), "3 entries, but X has 2 columns"),
@@ -536,7 +536,7 @@ def test_impossible_durations() -> None:
             ask([0, 1, 0])
     with pytest.raises(ModelError, match="must be a hidden Markov model"):
         DurationHMM(3).fit([0, 1])
-    with pytest.raises(ModelError, match="2 rows, one a state"):
+    with pytest.raises(ModelError, match="2 rows, one per state"):
         DurationHMM.from_parameters(base, [[1.0]])
 
 

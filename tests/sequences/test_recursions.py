@@ -184,7 +184,7 @@ def test_impossible_sequences_are_named() -> None:
         ([0.5, 0.5], [[1.0, 0.0], [0.5, 0.6]], np.zeros((2, 2)), None, "row 1 of transmat sums to 1.1"),
         ([0.5, 0.5], [[1.5, -0.5], [0.5, 0.5]], np.zeros((2, 2)), None, "negative"),
         ([0.5, 0.5], np.eye(3), np.zeros((2, 2)), None, "shape (2, 2)"),
-        ([0.5, 0.5], np.eye(2), np.zeros((2, 3)), None, "one column a state"),
+        ([0.5, 0.5], np.eye(2), np.zeros((2, 3)), None, "one column per state"),
         ([0.5, 0.5], np.eye(2), np.full((2, 2), np.nan), None, "not NaN"),
         ([0.5, 0.5], np.eye(2), np.zeros((4, 2)), [1, 2], "add up to 3, but X has 4"),
         ([0.5, 0.5], np.eye(2), np.zeros((4, 2)), [4, 0], "sequence 1 has length 0"),

@@ -102,9 +102,9 @@ def test_a_stream_goes_on_with_a_model_from_a_file(tmp_path: Path) -> None:
     [
         (["class"], "BaseEstimator", "is not known"),
         (["class"], "os.system", "is not known"),
-        (["parameters", "evil"], 1, "no parameter"),
-        (["attributes", "fit"], 1, "no parameter or attribute"),
-        (["attributes", "__class__"], 1, "no parameter or attribute"),
+        (["parameters", "evil"], 1, "not a parameter"),
+        (["attributes", "fit"], 1, "not a parameter or attribute"),
+        (["attributes", "__class__"], 1, "not a parameter or attribute"),
         (["attributes", "transmat_", "array"], [[0.5, 0.6], [0.5, 0.5]], "sums to 1.1"),
         (["attributes", "transmat_", "array"], [["a"]], "something else than numbers"),
         (["attributes", "transmat_", "dtype"], "object", "dtype must be one of"),

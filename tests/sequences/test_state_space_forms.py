@@ -102,7 +102,7 @@ def test_stacks_are_the_joint_gaussian() -> None:
         model.filter(y)
     with pytest.raises(ModelError, match="matrices in a stack"):
         model.filter(np.zeros((9, 1)), controls=np.zeros((9, 2)))
-    with pytest.raises(ModelError, match="What helps: append NaN"):
+    with pytest.raises(ModelError, match="Try: append NaN"):
         model.forecast(y)
     with pytest.raises(ModelError, match="takes no controls"):
         KalmanFilter(0.5).filter([1.0], controls=[1.0])
@@ -239,7 +239,7 @@ def test_roots_stay_positive_where_covariances_would_not(steps) -> None:
 def test_forms_and_shapes_are_named() -> None:
     with pytest.raises(ModelError, match="form is"):
         KalmanFilter(0.5, form="cube_root").filter([1.0])
-    with pytest.raises(ModelError, match="stacks must have one matrix a step"):
+    with pytest.raises(ModelError, match="stacks must have one matrix per step"):
         KalmanFilter(np.ones((3, 1, 1)), np.ones((4, 1, 1)), P0=1.0).filter([1.0])
     with pytest.raises(ModelError, match="P0 is needed"):
         KalmanFilter(np.ones((3, 1, 1))).filter([1.0, 2.0, 3.0])

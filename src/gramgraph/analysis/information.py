@@ -143,7 +143,7 @@ def _gaussian_kl(p: GraphicalModel, q: GraphicalModel) -> float:
 
 
 def _joint(model: GraphicalModel, question: Question, wanted: tuple[int, ...]) -> FloatArray:
-    """p(wanted | e) with one axis a variable."""
+    """p(wanted | e) with one axis per variable."""
     asked = replace(question, joints=(wanted,))
     answer = ask(model, asked)
     if answer.log_evidence == -np.inf:

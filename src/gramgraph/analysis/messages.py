@@ -184,11 +184,11 @@ class _MessageTable(Generic[F]):
         return tuple((graph.label(a), graph.label(b)) for a, b in graph.schedule)
 
     def to_factor(self, variable: str, factor: str | int) -> FloatArray:
-        """The message from a variable to a factor: one number a state."""
+        """The message from a variable to a factor: one number per state."""
         return self._read(self._variable(variable), self._factor(factor))
 
     def to_variable(self, factor: str | int, variable: str) -> FloatArray:
-        """The message from a factor to a variable: one number a state."""
+        """The message from a factor to a variable: one number per state."""
         return self._read(self._factor(factor), self._variable(variable))
 
     def to_frame(self) -> pd.DataFrame:
@@ -358,7 +358,7 @@ def sum_product(
 ) -> Messages:
     """All messages of sum-product on a factor graph without loops (after the evidence has cut what it cuts).
 
-    Two messages an edge, O(Σ table sizes). With `normalized=False` messages keep their scale, as written by hand
+    Two messages per edge, O(Σ table sizes). With `normalized=False` messages keep their scale, as written by hand
     (they may then underflow on long chains; beliefs and log p(e) never do).
 
     >>> from gramgraph.conditionals import Table

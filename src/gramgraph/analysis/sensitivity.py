@@ -241,7 +241,7 @@ def _row(conditional: Conditional, given: Mapping[str, Any]) -> tuple[int, ...]:
     for name in given:
         if name not in names:
             raise VariableError(
-                f"{name} is no parent of {conditional.child.name}. Parents: {', '.join(names) or 'none'}"
+                f"{name} is not a parent of {conditional.child.name}. Parents: {', '.join(names) or 'none'}"
             )
     missing = [name for name in names if name not in given]
     if missing:

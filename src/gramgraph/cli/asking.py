@@ -85,7 +85,7 @@ def sampling_options(args: argparse.Namespace) -> dict[str, Any]:
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
     cases = parser.add_argument_group("many cases")
-    cases.add_argument("--cases", metavar="CSV", help="one row a case, one column a variable; empty = not observed")
+    cases.add_argument("--cases", metavar="CSV", help="one row per case, one column per variable; empty = not observed")
     cases.add_argument("--out", metavar="CSV", help="where the answers go (default: standard output)")
     cases.add_argument(
         "--keep", action="append", default=[], metavar="COLUMN", help="a column that is copied (an identifier)"

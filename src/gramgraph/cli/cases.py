@@ -50,7 +50,7 @@ def query_cases(
 def map_cases(
     model: GraphicalModel, args: argparse.Namespace, *, evidence: Any, virtual_evidence: Any, **options: Any
 ) -> int:
-    """Write the most probable states, one row a case."""
+    """Write the most probable states, one row per case."""
 
     def ask(frame: Any, likelihoods: Any) -> tuple[Any, Any]:
         best = model.map_query(frame, virtual_evidence=likelihoods, **options)
@@ -128,8 +128,8 @@ def _observations(
     for name in frame.columns:
         if name not in model:
             hint = did_you_mean(name, model.variables)
-            keep = f"A column that is no observation is copied by --keep {name}"
-            raise VariableError(f"{args.cases}: column {name!r} is no variable of the model.{hint} {keep}")
+            keep = f"A column that is not an observation is copied by --keep {name}"
+            raise VariableError(f"{args.cases}: column {name!r} is not a variable of the model.{hint} {keep}")
         labels = model.states(name) if model.var(name).is_discrete else ()
         missing = [word for word in _MISSING if word not in labels]
         cells = frame[name].map(lambda cell, labels=labels: understood(cell, labels) if cell[:1] == "'" else cell)

@@ -127,7 +127,7 @@ def _split(model: GraphicalModel, word: str) -> tuple[str, bool, str]:
         sound = [r for r in readings if model.var(r[0]).is_discrete and r[2] in model.states(r[0])]
         return (sound or readings)[0]
     if "=" not in word:
-        raise GramGraphError(f"{word!r} is no observation: VARIABLE=STATE or VARIABLE!=STATE is expected")
+        raise GramGraphError(f"{word!r} is not an observation: VARIABLE=STATE or VARIABLE!=STATE is expected")
     raise VariableError.unknown(word.split("=", 1)[0].rstrip("! "), model.variables)
 
 
@@ -170,7 +170,7 @@ def _weight(word: str, number: str) -> float:
     except ValueError:
         value = math.nan
     if not 0.0 <= value < math.inf:
-        raise GramGraphError(f"{word!r}: {number.strip()!r} is no weight; a number ≥ 0 is expected after each colon")
+        raise GramGraphError(f"{word!r}: {number.strip()!r} is not a weight; a number ≥ 0 is expected after each colon")
     return value
 
 
@@ -196,7 +196,7 @@ def parse_size(text: str) -> float:
     """
     found = _SIZE.fullmatch(text)
     if not found:
-        raise argparse.ArgumentTypeError(f"{text!r} is no size; write bytes or, for example, 500MB, 2GB, 4GiB")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size; write bytes or, for example, 500MB, 2GB, 4GiB")
     base = 1024 if found[3] else 1000
     return float(found[1]) * float(base ** _POWERS[found[2].lower()])
 
@@ -205,7 +205,7 @@ def parse_size(text: str) -> float:
 
 
 def print_json(value: Any) -> None:
-    """JSON with one key a line; infinities and NaN, which JSON does not have, become null."""
+    """JSON with one key per line; infinities and NaN, which JSON does not have, become null."""
     json.dump(_finite(value), sys.stdout, indent=2, ensure_ascii=False, allow_nan=False)
     sys.stdout.write("\n")
 

@@ -237,7 +237,7 @@ def plan_tree(
 ) -> TreePlan:
     """Choose an elimination order and make the tree. `cases` says how much a better order would pay.
 
-    With `prune`, nodes of a Bayesian network that are no ancestor of a wanted, sliced or masked one are left out:
+    With `prune`, nodes of a Bayesian network that are not ancestors of a wanted, sliced or masked one are left out:
     they sum to one. `BudgetError` where planning alone would take more than `memory` bytes.
     """
     keep = (lowered.sizes > 1).view(np.uint8)
@@ -275,7 +275,7 @@ def _structure(
 
 
 def _prune(lowered: Lowered, touched: set[int], keep: Array, use: Array) -> None:
-    """Take out of `keep` and `use` what is no ancestor of a touched node; hidden variables follow their factors."""
+    """Take out of `keep` and `use` what is not an ancestor of a touched node; hidden variables follow their factors."""
     ancestral = lowered.ancestors(touched)
     keep[: lowered.n_visible] &= ancestral[: lowered.n_visible]
     use[ancestral[lowered.owner] == 0] = 0

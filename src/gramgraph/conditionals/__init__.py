@@ -1,4 +1,4 @@
-"""Conditionals p(x | parents), one kind a file."""
+"""Conditionals p(x | parents), one kind per file."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Margin:
 
         found = getattr(stats, self.name, None) if self.name.isidentifier() else None
         if not isinstance(found, stats.rv_continuous):
-            raise ModelError(f"{self.name!r} is no continuous distribution of scipy.stats")
+            raise ModelError(f"{self.name!r} is not a continuous distribution of scipy.stats")
         try:
             made = found(**self.parameters)
             if not np.isfinite(made.ppf(0.5)):

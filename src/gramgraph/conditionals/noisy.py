@@ -121,7 +121,7 @@ class NoisyMax(Conditional):
         return tuple(out)
 
     def faults(self) -> list[str]:
-        """Links and leaks that are no distributions, each row named."""
+        """Links and leaks that are not distributions, each row named."""
         name = self.child.name
         found = _row_faults(f"the leak of {name}", self.leak)
         for var, link in zip(self.parents, self.links, strict=True):

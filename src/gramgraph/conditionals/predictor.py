@@ -209,7 +209,7 @@ class Predictor(RealConditional):
         return 0
 
     def faults(self) -> list[str]:
-        """Classes that are no states of the child, or an estimator that was not fitted."""
+        """Classes that are not states of the child, or an estimator that was not fitted."""
         from sklearn.exceptions import NotFittedError
         from sklearn.utils.validation import check_is_fitted
 

@@ -97,7 +97,7 @@ class TreeTable(Conditional):
         return sum(1 for _ in self._walk(self.tree, {})) * (self.child.size - 1)
 
     def faults(self) -> list[str]:
-        """Leaves whose row is no distribution, each named by its context."""
+        """Leaves whose row is not a distribution, each named by its context."""
         found = []
         for at, row in self.leaves():
             context = ", ".join(f"{name}={'|'.join(states)}" for name, states in at.items())

@@ -166,7 +166,7 @@ class ClusterCounts(Counts):
         return ClusterCounts(self._client, parts, self.variables, rows, self.labels)
 
     def to_table(self) -> CodedTable:
-        """The rows as codes, one byte a cell, brought here."""
+        """The rows as codes, one byte per cell, brought here."""
         found = Collected(self.names, self.names)
         for part in in_order(_itself, self._parts, client=self._client):
             found.add(part)

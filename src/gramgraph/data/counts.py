@@ -115,7 +115,7 @@ class Counts:
         return Counts.from_bits(self.variables, self._bits & shown, rows, there=shown, labels=self.labels)
 
     def to_table(self) -> CodedTable:
-        """The rows as codes, one byte a cell; their order is that of the data."""
+        """The rows as codes, one byte per cell; their order is that of the data."""
         if self._coded is not None:
             return self._coded
         assert self._bits is not None

@@ -46,7 +46,7 @@ STREAMS = ("RecordBatchReader", "DuckDBPyRelation", "LazyFrame", "Dataset", "Sca
 
 
 def is_stream(data: Any) -> bool:
-    """Whether data is a path of a CSV or Parquet file, a Dask frame, or an Arrow stream that is no frame in memory."""
+    """Whether data is the path of a CSV or Parquet file, a Dask frame, or an Arrow stream that is not in memory."""
     if isinstance(data, (str, os.PathLike)):
         return True
     return is_dask(data) or any(kind.__name__ in STREAMS for kind in type(data).__mro__)

@@ -19,7 +19,7 @@ def array(name: str, value: Any) -> FloatArray:
     except (TypeError, ValueError) as error:
         raise ModelError(f"{name} must hold numbers; got {_short(value)}.") from error
     if np.isnan(out).any():
-        raise ModelError(f"{name} holds NaN at {_where(np.isnan(out))}. What helps: leave out what was not observed.")
+        raise ModelError(f"{name} holds NaN at {_where(np.isnan(out))}. Try: leave out what was not observed.")
     return out
 
 
@@ -80,7 +80,7 @@ def covariance_like(name: str, value: Any, d: int) -> FloatArray:
         i, j = np.unravel_index(int(gap.argmax()), gap.shape)
         raise ModelError(
             f"{name} must be symmetric; its entries [{i}, {j}] and [{j}, {i}] are {out[i, j]:g} and {out[j, i]:g}. "
-            f"What helps: (C + C.T) / 2."
+            f"Try: (C + C.T) / 2."
         )
     return 0.5 * (out + out.T)
 

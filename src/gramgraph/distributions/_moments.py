@@ -75,7 +75,7 @@ def shape_from_gap(gap: float, d: int = 1, what: str = "data") -> float:
     if not gap > 1e-13:
         raise ModelError(
             f"The {what} have no spread (log of the mean = mean of the logs), so that the likelihood grows without "
-            f"bound. What helps: more data, or a prior."
+            f"bound. Try: more data, or a prior."
         )
     floor = 0.5 * (d - 1)
 
@@ -101,7 +101,7 @@ def dirichlet_from_logs(g: FloatArray, what: str = "data") -> FloatArray:
 
     if np.exp(g).sum() >= 1.0 - 1e-13 or not np.isfinite(g).all():
         raise ModelError(
-            f"The {what} have no spread, so that the likelihood grows without bound. What helps: more data, or a prior."
+            f"The {what} have no spread, so that the likelihood grows without bound. Try: more data, or a prior."
         )
     alpha = np.ones(len(g))
     for _ in range(30):
@@ -167,8 +167,7 @@ def inverse_bessel_ratio(d: int, length: float) -> float:
     """κ with A_d(κ) = length, for a length in [0, 1)."""
     if not length < 1.0 - 1e-15:
         raise ModelError(
-            "The directions are all the same, so that the likelihood grows without bound. What helps: more data, or a "
-            "prior."
+            "The directions are all the same, so that the likelihood grows without bound. Try: more data, or a prior."
         )
     if length <= 0.0:
         return 0.0

@@ -111,7 +111,7 @@ def psd_root(C: FloatArray, what: str, scale: FloatArray | None = None) -> Root:
     if d and values[0] < -_SLACK * max(1.0, float(values[-1])):
         low = float(np.linalg.eigvalsh(C)[0])
         raise ModelError(
-            f"{what} must be positive semidefinite; its smallest eigenvalue is {low:.6g}. What helps: check signs and "
+            f"{what} must be positive semidefinite; its smallest eigenvalue is {low:.6g}. Try: check signs and "
             f"the order of rows and columns; of an estimate from incomplete data, take the nearest semidefinite matrix "
             f"(set negative eigenvalues to zero)."
         )

@@ -281,7 +281,7 @@ class ExponentialFamily(ABC):
         if flat and not self.flat_base:
             raise ModelError(
                 f"The {what} of two {type(self).__name__} is no {type(self).__name__}: its base measure is not "
-                f"constant. What helps: tilt(delta) multiplies by exp(δᵀφ(x)), which stays in the family."
+                f"constant. Try: tilt(delta) multiplies by exp(δᵀφ(x)), which stays in the family."
             )
         same = self.event_shape == other.event_shape and self.natural_parameters.shape == other.natural_parameters.shape
         if not same or not all(np.array_equal(v, other.known[k]) for k, v in self.known.items()):

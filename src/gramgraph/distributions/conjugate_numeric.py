@@ -137,7 +137,7 @@ class ParameterDensity:
     model: ConjugatePrior
 
     def log_density(self, theta: Any, /) -> Any:
-        """log p(θ), elementwise; −inf where θ is no natural parameter."""
+        """log p(θ), elementwise; −inf where θ is not a natural parameter."""
         low, high = self.model.family.natural_interval or (-np.inf, np.inf)
         points = array("theta", theta)
         inside = (points > low) & (points < high)

@@ -138,7 +138,7 @@ def _read(found: Any, source: str, depth: int = 0) -> Any:
     name = found.get("family")
     if not isinstance(name, str) or name not in families:
         hint = did_you_mean(str(name), families)
-        raise ParseError(f"{name!r:.40} is no family of distributions.{hint}", source=source)
+        raise ParseError(f"{name!r:.40} is not a family of distributions.{hint}", source=source)
     fields = found.get("fields")
     known = {field.name for field in dataclasses.fields(families[name]) if field.init}
     if not isinstance(fields, Mapping) or not set(fields) <= known:
@@ -162,7 +162,7 @@ def _value(item: Any, source: str, depth: int) -> Any:
         if "class" in item:
             found = _families().get(str(item["class"]))
             if found is None:
-                raise ParseError(f"{item['class']!r:.40} is no family of distributions", source=source)
+                raise ParseError(f"{item['class']!r:.40} is not a family of distributions", source=source)
             return found
         if isinstance(item.get("mapping"), Mapping):
             return {key: _value(value, source, depth + 1) for key, value in item["mapping"].items()}

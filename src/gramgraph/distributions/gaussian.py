@@ -78,7 +78,7 @@ class Gaussian(GaussianFamily):
         if not root.full:
             raise ModelError(
                 f"precision must be positive definite; its rank is {root.rank} of {len(h)}, so that exp(hᵀx − ½ xᵀPx) "
-                f"has no finite integral. What helps: multiply by a prior first, or keep it as a factor."
+                f"has no finite integral. Try: multiply by a prior first, or keep it as a factor."
             )
         half = root.solve(np.eye(len(h)))
         new = cls._made(half.T @ (half @ h), half.T @ half)

@@ -1,4 +1,4 @@
-"""What conjugate models predict where that is no exponential family: a family averaged over its parameter."""
+"""What conjugate models predict where that is not an exponential family: a family averaged over its parameter."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ __all__ = [
 
 
 class Predictive(ABC):
-    """A distribution that has a density and draws, but is no exponential family.
+    """A distribution that has a density and draws, but is not an exponential family.
 
     >>> round(StudentT(5.0).density(0.0), 4)
     0.3796

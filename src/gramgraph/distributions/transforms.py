@@ -36,7 +36,7 @@ class Transformed:
     log_jacobian: Callable[[Any], Any] | None = None
 
     def log_density(self, y: Any, /) -> Any:
-        """log p_x(v(y)) + log |det ∂v/∂y|; −inf where v(y) is no finite point."""
+        """log p_x(v(y)) + log |det ∂v/∂y|; −inf where v(y) is not a finite point."""
         y = array("y", y)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             x = np.asarray(self.inverse(y), dtype=np.float64)
@@ -86,7 +86,7 @@ def change_of_variables(
     ----------
     distribution : of x; anything with `log_density` and `sample`
     forward, inverse : u and its inverse v, on whole arrays of points (vectors on the last axis)
-    log_jacobian : y ↦ log |det ∂v/∂y|, one number a point; without it derivatives are taken by differences of order
+    log_jacobian : y ↦ log |det ∂v/∂y|, one number per point; without it derivatives are taken by differences of order
         four, good to about ten digits
 
     >>> from gramgraph.distributions import Normal
@@ -196,12 +196,12 @@ def _at_mode(
     if root is None or not root.full or not np.isfinite(P).all():
         raise ModelError(
             f"No mode was found: at {np.array2string(mode, precision=4, threshold=6)} the log density does not curve "
-            f"down in every direction. What helps: another x0, or parameters in which the density has an inner maximum."
+            f"down in every direction. Try: another x0, or parameters in which the density has an inner maximum."
         )
     rest = float(np.sqrt(max(0.0, float(slope @ np.linalg.solve(P, slope)))))  # in standard deviations
     if rest > 1e-2 or top < start:
         raise ModelError(
-            f"The search for the mode did not converge: {rest:.2g} standard deviations are left. What helps: a better "
+            f"The search for the mode did not converge: {rest:.2g} standard deviations are left. Try: a better "
             f"x0, the gradient, or a larger max_iter."
         )
     normalizer = top + 0.5 * len(mode) * float(np.log(2.0 * np.pi)) - 0.5 * root.log_det

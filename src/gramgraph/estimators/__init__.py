@@ -1,4 +1,4 @@
-"""Estimators that follow scikit-learn's contract, one family a file; loaded at first use."""
+"""Estimators that follow scikit-learn's contract, one family per file; loaded at first use."""
 
 from __future__ import annotations
 

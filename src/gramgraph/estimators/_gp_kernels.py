@@ -33,7 +33,7 @@ def as_process_kernel(kernel: Any, X: Any = None, *, fixed: bool = True) -> tupl
         if value is None:
             raise ModelError(
                 "A Gaussian process needs a kernel that can be evaluated at new points: kernel='precomputed' is not "
-                "possible here. What helps: gg.kernels.Precomputed, or gg.KernelRidge."
+                "possible here. Try: gg.kernels.Precomputed, or gg.KernelRidge."
             )
         found = value
     elif type(kernel).__module__.startswith("sklearn."):
@@ -52,7 +52,7 @@ def check_restarts(bounds: FloatArray, restarts: int) -> None:
     if restarts and not np.isfinite(bounds).all():
         raise ModelError(
             f"n_restarts_optimizer={restarts} draws starts between the bounds of the parameters, so it requires that "
-            "all bounds are finite. What helps: kernel.with_bounds({name: (low, high)}), or n_restarts_optimizer=0."
+            "all bounds are finite. Try: kernel.with_bounds({name: (low, high)}), or n_restarts_optimizer=0."
         )
 
 
@@ -73,7 +73,7 @@ def warn_at_bounds(kernels: Sequence[Kernel], asked: Any) -> None:
                 )
                 if is_kernel(asked) or asked is None:
                     ends = "(…, high)" if side == 0 else "(low, …)"
-                    text += f" What helps: kernel.with_bounds({{{name!r}: {ends}}}), or kernel.fix({name!r})."
+                    text += f" Try: kernel.with_bounds({{{name!r}: {ends}}}), or kernel.fix({name!r})."
                 warnings.warn(text, ConvergenceWarning, stacklevel=4)
 
 
@@ -116,7 +116,7 @@ def warn_of_noise(kernel: Kernel, X: Any, noise: FloatArray, *, rows: int = 200)
         warnings.warn(
             f"At the learned parameters, {kernel}, no two training points are correlated: every y is fitted on its own "
             "and predictions elsewhere are the prior mean. This is how a kernel without a noise term meets noisy data. "
-            "What helps: kernel + gg.kernels.White(…), alpha=<variance of the noise>, or noise='learned'.",
+            "Try: kernel + gg.kernels.White(…), alpha=<variance of the noise>, or noise='learned'.",
             ConvergenceWarning,
             stacklevel=4,
         )

@@ -121,7 +121,7 @@ def _translated(kernel: Any, columns: int | None) -> Kernel:
         if kernel.exponent < 1 or float(kernel.exponent) != int(kernel.exponent):
             raise ModelError(
                 f"A power of a kernel is positive definite for sure only if the exponent is a whole number from 1; "
-                f"it is {kernel.exponent!r} in {kernel!r}. What helps: RBF(ℓ) ** p is RBF(ℓ / √p)."
+                f"it is {kernel.exponent!r} in {kernel!r}. Try: RBF(ℓ) ** p is RBF(ℓ / √p)."
             )
         return Power(_translated(kernel.kernel, columns), int(kernel.exponent))
     if isinstance(kernel, (sk.Sum, sk.Product)):

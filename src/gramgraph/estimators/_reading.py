@@ -1,4 +1,4 @@
-"""Points that are no matrix of numbers: words, sets, graphs, and frames with columns of several kinds."""
+"""Points that are not a matrix of numbers: words, sets, graphs, and frames with columns of several kinds."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class RelevanceMachine(KernelEstimator):
             T[head:] = self.kernel_.gram(take_points(X, points), X) if some else self.kernel_.gram(X)
         if not np.isfinite(T[head:]).all():
             raise ModelError(
-                f"the kernel {self.kernel!r} gives values that are not finite on these points. What helps: scale X."
+                f"the kernel {self.kernel!r} gives values that are not finite on these points. Try: scale X."
             )
         return T, points
 

@@ -96,7 +96,7 @@ def _broken_model(model: Any) -> str:
     for name in _LEARNED:
         value = held.get(name)
         if isinstance(value, (float, np.ndarray)) and not _finite(value):
-            del held[name]  # what is left is no fitted model
+            del held[name]  # what is left is not a fitted model
             return f"{name} is not finite"
     return ""
 

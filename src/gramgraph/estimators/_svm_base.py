@@ -38,7 +38,7 @@ def refuse_nu(machine: Any) -> None:
     if machine.nu is not None:
         raise ModelError(
             f"partial_fit learns with C: nu={machine.nu!r} is a share of all points, and blocks are forgotten but for "
-            "their support vectors. What helps: nu=None and a C, or fit."
+            "their support vectors. Try: nu=None and a C, or fit."
         )
 
 
@@ -47,7 +47,7 @@ def learns_in_blocks(machine: Any) -> bool:
     if machine.approx is None:
         raise AttributeError(
             "partial_fit needs approx='nystrom' or 'features': without it the machine keeps every point and is solved "
-            f"anew. What helps: {type(machine).__name__}(approx='nystrom', n_components=…)."
+            f"anew. Try: {type(machine).__name__}(approx='nystrom', n_components=…)."
         )
     return True
 
@@ -143,7 +143,7 @@ class SupportVectors(KernelEstimator):
         return points, target, weight, FeatureRows(Phi)
 
     def _end_block(self) -> None:
-        """Forget what is no support vector; number the support vectors as they came."""
+        """Forget what is not a support vector; number the support vectors as they came."""
         memory, used = self._memory, self.support_
         self._kept = memory.number
         self._memory = Memory(

@@ -170,7 +170,7 @@ class ConditionalEmbedding(RegressorMixin, KernelEstimator):
         check_is_fitted(self, "operator_")
         if not isinstance(self._outcome, np.ndarray) or self._outcome.dtype.kind != "f":
             raise ModelError(
-                "predict averages numbers, and Y holds points of another kind. What helps: predict_expectation(f, X) "
+                "predict averages numbers, and Y holds points of another kind. Try: predict_expectation(f, X) "
                 "with f of these points, or embedding(x)."
             )
         return self.operator_.expect(self._outcome, self._inputs(X, reset=False))

@@ -145,7 +145,7 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
         if self.n_classes_ < 2:
             raise ModelError(
                 f"{type(self).__name__} needs at least two classes; y holds one class, {self.classes_.tolist()[0]!r}, "
-                f"in n_samples = {len(y)}. What helps: more data, or gg.estimators.OneClassSVM."
+                f"in n_samples = {len(y)}. Try: more data, or gg.estimators.OneClassSVM."
             )
         return codes
 

@@ -113,7 +113,7 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
             if not isinstance(self.likelihood, (GammaSizes, NegativeBinomial, Poisson)):
                 raise ModelError(
                     f"likelihood must have a log link (Poisson, NegativeBinomial, GammaSizes): {self.likelihood!r}. "
-                    f"What helps: gg.GaussianProcessClassifier for labels, gg.GaussianProcessRegressor for numbers."
+                    f"Try: gg.GaussianProcessClassifier for labels, gg.GaussianProcessRegressor for numbers."
                 )
             return self.likelihood
         check_choice("likelihood", self.likelihood, ("poisson", "negative_binomial"))
@@ -125,7 +125,7 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
         size = check_array(exposure, ensure_2d=False, dtype=np.float64, input_name="exposure", estimator=self)
         if size.shape != (n,) or not (size > 0.0).all():
             raise ModelError(
-                f"exposure must hold {n} positive numbers, one a point; its shape is {size.shape}"
+                f"exposure must hold {n} positive numbers, one per point; its shape is {size.shape}"
                 + (f" and its smallest entry {size.min():g}." if size.size else ".")
             )
         return size

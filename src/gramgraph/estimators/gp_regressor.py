@@ -190,7 +190,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         if np.isnan(self.log_marginal_likelihood_value_):
             raise ModelError(
                 f"approx_={self.approx_!r}: the evidence overflows, y up to {np.abs(self.y_train_).max():.3g} under "
-                f"{posterior.kernel!r}. What helps: normalize_y=True, or a kernel with a larger variance."
+                f"{posterior.kernel!r}. Try: normalize_y=True, or a kernel with a larger variance."
             )
         for name in ("alpha_", "L_", "mixture_"):
             self.__dict__.pop(name, None)
@@ -344,7 +344,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         """Standard deviation of the learned noise at X, (m,), or (m, q); only with `noise=`."""
         process = self._process()
         if not hasattr(process, "noise_variance"):
-            raise ModelError("this model has no noise that depends on x. What helps: noise='learned', and a fit.")
+            raise ModelError("this model has no noise that depends on x. Try: noise='learned', and a fit.")
         std = np.sqrt(process.noise_variance(self._test_points(X)))[:, None] * self._y_scale
         return std[:, 0] if self._flat else std
 
@@ -353,7 +353,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         process = self._process()
         X = self._test_points(X)
         if not hasattr(process, "gradient"):
-            raise ModelError(f"approx_={self.approx_!r} gives no derivatives. What helps: approx='exact'.")
+            raise ModelError(f"approx_={self.approx_!r} gives no derivatives. Try: approx='exact'.")
         slope = process.gradient(X) * self._y_scale
         slope = slope[:, :, 0] if self._flat else slope
         if not return_std:

@@ -147,7 +147,7 @@ class GraphicalLasso(SoundNumbers, BaseEstimator):
         if found is None:
             raise ModelError(
                 f"refit=True: the graph has {int(graph.sum()) // 2} edges, too many for a maximum likelihood fit to "
-                f"these data. What helps: a larger alpha, or refit=False."
+                f"these data. Try: a larger alpha, or refit=False."
             )
         return found._replace(alpha=best.alpha)
 

@@ -76,7 +76,7 @@ class _KernelNeighbors(KernelEstimator):
         return distances, numbers
 
     def _shares(self, X: Any) -> tuple[FloatArray, IntArray]:
-        """Weights (n, k) that sum to one a row, and neighbors."""
+        """Weights (n, k) whose rows sum to one, and neighbors."""
         if self.weights == "distance" and self.kernel == "precomputed":
             raise ModelError(
                 "weights='distance' needs k(x, x) of new points, which a precomputed matrix does not give."
@@ -111,7 +111,9 @@ class KernelNeighborsClassifier(ClassifierMixin, _KernelNeighbors):
         check_classification_targets(y)
         labels = column_or_1d(y, warn=True)
         if len(labels) != n:
-            raise ValueError(f"y must have one label a point: X has {n} points, y {len(labels)}: inconsistent numbers.")
+            raise ValueError(
+                f"y must hold a label per point; X has {n} points, y {len(labels)}: inconsistent numbers"
+            )
         self.classes_, self._codes = np.unique(labels, return_inverse=True)
         return self
 

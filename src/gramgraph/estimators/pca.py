@@ -329,7 +329,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         ):
             raise ModelError(
                 f"The centered kernel matrix is not positive semidefinite: its eigenvalues reach from {smallest:.3g} "
-                f"to {largest:.3g} (trace {trace:.3g}). What helps: check the kernel or the precomputed matrix."
+                f"to {largest:.3g} (trace {trace:.3g}). Try: check the kernel or the precomputed matrix."
             )
 
     # -- new points ---------------------------------------------------------------------------------------------
@@ -379,7 +379,7 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
         if not isinstance(self.kernel_.value, RBF):
             raise ModelError(
-                f"pre_image='fixed_point' holds for RBF kernels; the kernel is {self.kernel!r}. What helps: 'ridge'."
+                f"pre_image='fixed_point' holds for RBF kernels; the kernel is {self.kernel!r}. Try: 'ridge'."
             )
 
     def inverse_transform(self, X: Any) -> FloatArray:

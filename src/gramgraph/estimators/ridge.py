@@ -29,11 +29,11 @@ def _has_blocks(model: Any) -> bool:
     if model.approx is None:
         raise AttributeError(
             "partial_fit needs approx='nystrom' or 'features': without it the model keeps every point and is solved "
-            "anew. What helps: KernelRidge(approx='nystrom', n_components=…)."
+            "anew. Try: KernelRidge(approx='nystrom', n_components=…)."
         )
     if isinstance(model.alpha, str) and model.alpha == "loo":
         raise AttributeError(
-            "partial_fit cannot leave points out that are gone: alpha='loo' needs fit. What helps: alpha='gcv', which "
+            "partial_fit cannot leave points out that are gone: alpha='loo' needs fit. Try: alpha='gcv', which "
             "chooses from the sums."
         )
     return True

@@ -70,7 +70,7 @@ class NadarayaWatson(RegressorMixin, KernelEstimator):
         numbers = isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind == "f"
         self._vectors = numbers and not self.kernel_.precomputed
         if self.degree == 1 and not self._vectors:
-            raise ModelError("degree=1 fits lines and needs points that are vectors. What helps: degree=0.")
+            raise ModelError("degree=1 fits lines and needs points that are vectors. Try: degree=0.")
         n = count(X)
         y = self._targets(y, n, keep=True)
         self._flat, self._Y = y.ndim == 1, y.reshape(n, -1)

@@ -159,7 +159,7 @@ class SVC(ClassifierMixin, SupportVectors):
         if self.break_ties and self.decision_function_shape == "ovo":
             raise ModelError(
                 "break_ties must be False when decision_function_shape is 'ovo': ties are broken by the scores of "
-                "classes. What helps: decision_function_shape='ovr'."
+                "classes. Try: decision_function_shape='ovr'."
             )
         if not (isinstance(self.C, (int, float, np.integer, np.floating)) and self.C > 0):
             raise ModelError(f"C must be a number above zero (inf for the hard margin); it is {self.C!r}.")
@@ -198,7 +198,7 @@ class SVC(ClassifierMixin, SupportVectors):
         self.classes_ = np.unique(classes)
         strange = np.setdiff1d(y, self.classes_)
         if len(strange):
-            raise ModelError(f"y has the label {strange.tolist()[0]!r}, which is no class of {self.classes_.tolist()}.")
+            raise ModelError(f"label {strange.tolist()[0]!r}, which is not a class of {self.classes_.tolist()}.")
         return np.searchsorted(self.classes_, y)
 
     def _problems(self, label: IntArray) -> tuple[Problems, list[tuple[object, object]]]:
@@ -279,7 +279,7 @@ class SVC(ClassifierMixin, SupportVectors):
         if not self._sigmoids:
             raise NotFittedError(
                 "predict_proba is not available when fitted with probability=False: the sigmoids are learned in fit. "
-                "What helps: fit again, now that probability=True."
+                "Try: fit again, now that probability=True."
             )
         p = np.stack([sigmoid(D[:, q], *self._sigmoids[q]) for q in range(D.shape[1])], axis=1)
         p = np.clip(p, 1e-7, 1 - 1e-7)

@@ -131,7 +131,7 @@ def targets(y: Any, what: str, ok: Callable[[FloatArray], Array], wanted: str) -
     try:
         values = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ModelError(f"{what}: y must hold {wanted}; it holds values that are no numbers.") from None
+        raise ModelError(f"{what}: y must hold {wanted}; it holds values that are not numbers.") from None
     bad = np.flatnonzero(~(np.isfinite(values) & ok(values)))
     if len(bad):
         raise ModelError(f"{what}: y must hold {wanted}; y[{bad[0]}] is {values.ravel()[bad[0]]:g}.")

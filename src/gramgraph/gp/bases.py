@@ -360,7 +360,7 @@ def as_basis(spec: Any, X: FloatArray | None = None, n: int = 10) -> Basis:
     if callable(spec):
         return _FunctionBasis(spec)
     if spec not in BASES:
-        raise ModelError(f"{spec!r} is no basis. Names: {listing(BASES)}.{did_you_mean(spec, BASES)}")
+        raise ModelError(f"{spec!r} is not a basis. Names: {listing(BASES)}.{did_you_mean(spec, BASES)}")
     kind = BASES[spec]
     low, high = (0.0, 1.0) if X is None or not len(X) else (float(X.min()), float(X.max()))
     high = high if high > low else low + 1.0

@@ -83,7 +83,7 @@ class Coregional:
     def __init__(self, data: Data, rank: int) -> None:
         check_count("coregionalization, the rank of W,", rank, 0)
         if data.mean.basis(data.X).shape[1] or data.mean.fixed(data.X) is not None:
-            raise ModelError("coregionalization has no mean functions. What helps: normalize_y=True.")
+            raise ModelError("coregionalization has no mean functions. Try: normalize_y=True.")
         if data.equal_noise is None:
             raise ModelError(
                 "coregionalization has one noise variance an output, the same for all points: alpha must be a number."

@@ -133,7 +133,7 @@ def find_sites(
     if not likelihood.exact_moments:
         raise ModelError(
             f"expectation propagation needs exact moments of the likelihood; {type(likelihood).__name__} has none. "
-            f"What helps: Probit or Logistic, or Laplace's approximation."
+            f"Try: Probit or Logistic, or Laplace's approximation."
         )
     n = len(y)
     offset = np.broadcast_to(np.asarray(offset, dtype=np.float64), (n,))

@@ -68,7 +68,7 @@ class Weights:
 
     alpha: FloatArray  # (n, q)
     trend: Trend | None
-    log_evidence: FloatArray  # (q,) one a column
+    log_evidence: FloatArray  # (q,) one per column
 
 
 def solve_weights(factor: DenseFactor, Y: FloatArray, H: FloatArray, mean: Mean) -> Weights:

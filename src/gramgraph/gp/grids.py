@@ -114,9 +114,7 @@ class ToeplitzMethod:
     def with_data(self, data: Data) -> ToeplitzMethod:
         """For other data, which must be evenly spaced too."""
         if not is_even_line(data.X):
-            raise ModelError(
-                "approx_='toeplitz': the points with the new ones are not evenly spaced. What helps: fit anew."
-            )
+            raise ModelError("approx_='toeplitz': the points with the new ones are not evenly spaced. Try: fit anew.")
         return replace(self, data=data)
 
 
@@ -157,7 +155,7 @@ class _Piece:
 
 
 def _collect(kernel: Kernel, d: int, at: int) -> tuple[float, list[int], list[_Piece]] | None:
-    """A product kernel as a variance, its slots in theta, and pieces of one column each; None if it is no product."""
+    """A product kernel as a variance, its slots in theta, and pieces of one column each; None for others."""
     if isinstance(kernel, RBF):
         scales = np.broadcast_to(np.asarray(kernel.length_scale, dtype=float), (d,))
         free, own = kernel.is_free("length_scale"), np.ndim(kernel.length_scale) == 1
@@ -337,5 +335,5 @@ class KroneckerMethod:
         """For other data, which must form a grid too."""
         grid = find_grid(data.X)
         if grid is None:
-            raise ModelError("approx_='kronecker': the points with the new ones form no grid. What helps: fit anew.")
+            raise ModelError("approx_='kronecker': the points with the new ones form no grid. Try: fit anew.")
         return KroneckerMethod(data, grid)

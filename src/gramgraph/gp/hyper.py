@@ -240,7 +240,7 @@ def slice_sample(
     width: float = 1.0,
     random_state: Any = None,
 ) -> FloatArray:
-    """n draws of theta, one a row, by slice sampling one coordinate after the other (step out, shrink in).
+    """n draws of theta, one per row, by slice sampling one coordinate after the other (step out, shrink in).
 
     Every kept draw is one sweep over all coordinates; about 4 evaluations a coordinate.
 
@@ -311,7 +311,7 @@ def quadrature(
         return mode[None, :], np.ones(1), float(log_density(mode))
     if order**p > most:
         raise ModelError(
-            f"quadrature over {p} hyper-parameters needs {order**p} evaluations, more than {most}. What helps: fix "
+            f"quadrature over {p} hyper-parameters needs {order**p} evaluations, more than {most}. Try: fix "
             f"some of them (kernel.fix(…)), a lower order, or slice sampling."
         )
     root = _laplace_root(log_density, mode, bounds)

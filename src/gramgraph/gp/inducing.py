@@ -33,7 +33,7 @@ def move_inducing(
 
     Columns of Z are measured in standard deviations of the data's columns and stay within the data's range. For
     "titsias" the objective is a lower bound of the evidence, so that moving points cannot overfit; for "fitc" and "sor"
-    it is no bound. A step costs twice that of the evidence, O(n m²).
+    it is not a bound. A step costs twice that of the evidence, O(n m²).
 
     >>> from gramgraph.gp.means import Mean
     >>> from gramgraph.gp.methods import Data

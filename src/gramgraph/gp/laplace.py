@@ -63,7 +63,7 @@ def check_gram_finite(K: FloatArray) -> None:
     """Kernels with parameters beyond all measure overflow."""
     if not np.isfinite(K.sum()):
         raise ModelError(
-            "the Gram matrix of the latent process has entries that are not finite. What helps: scale the inputs, or "
+            "the Gram matrix of the latent process has entries that are not finite. Try: scale the inputs, or "
             "kernel parameters of moderate size."
         )
 
@@ -129,7 +129,7 @@ _L = TypeVar("_L", bound=Linearized)
 
 
 class Climb:
-    """Where Newton's method stands: α, f = offset + K α, and the log joint density; one column or one a class."""
+    """Where Newton's method stands: α, f = offset + K α, and the log joint density; one column or one per class."""
 
     def __init__(self, K: FloatArray, y: Any, likelihood: Any, offset: FloatArray) -> None:
         check_gram_finite(K)

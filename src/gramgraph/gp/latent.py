@@ -94,7 +94,7 @@ class LatentPosterior(OneLine):
 
 
 def draw(cov: FloatArray, n_samples: int, random_state: RandomState) -> FloatArray:
-    """Draws of N(0, cov), one a row; cov may be singular or, by rounding, slightly indefinite."""
+    """Draws of N(0, cov), one per row; cov may be singular or, by rounding, slightly indefinite."""
     from gramgraph.linalg.base import PositiveDefiniteError, sample
 
     rng = generator(random_state)

@@ -116,7 +116,7 @@ class LatentProblem:
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """One latent function a class."""
+    """One latent function per class."""
 
     X: Any
     codes: IntArray

@@ -186,7 +186,7 @@ class CLogLog(_Binary):
 
 @dataclass(frozen=True)
 class Softmax:
-    """p(y = c | f) = exp(f_c) / Σ_k exp(f_k) for class numbers y and one latent value a class, f (n, C).
+    """p(y = c | f) = exp(f_c) / Σ_k exp(f_k) for class numbers y and one latent value per class, f (n, C).
 
     >>> Softmax(3).response(np.array([[0.0, 0.0, 1000.0]]))
     array([[0., 0., 1.]])

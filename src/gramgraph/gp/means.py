@@ -156,7 +156,7 @@ def as_mean(spec: Any) -> Mean:
     if isinstance(spec, str):
         if spec not in MEAN_NAMES:
             raise ModelError(
-                f"{spec!r} is no mean. Names: {', '.join(MEAN_NAMES)}.{did_you_mean(spec, MEAN_NAMES)} "
+                f"{spec!r} is not a mean. Names: {', '.join(MEAN_NAMES)}.{did_you_mean(spec, MEAN_NAMES)} "
                 f"Others are values: gg.gp.BasisMean(features=…)."
             )
         return ConstantMean() if spec == "constant" else LinearMean()

@@ -1,4 +1,4 @@
-"""Processes that are no single posterior: the prior itself, and averages over hyper-parameters."""
+"""Processes that are not a single posterior: the prior itself, and averages over hyper-parameters."""
 
 from __future__ import annotations
 

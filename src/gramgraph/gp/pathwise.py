@@ -46,8 +46,7 @@ def pathwise_draws(
     smooth = without_noise(process.kernel)
     if smooth is None or not has_features(process.kernel, process.X):
         raise ModelError(
-            f"pathwise draws need random Fourier features, which {process.kernel} has not. "
-            "What helps: method='cholesky'."
+            f"pathwise draws need random Fourier features, which {process.kernel} has not. Try: method='cholesky'."
         )
     q = process.Y.shape[1]
     X = process.kernel.prepare(X)

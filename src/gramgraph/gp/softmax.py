@@ -1,4 +1,4 @@
-"""Laplace's approximation for several classes: one latent function a class, softmax link, one shared kernel.
+"""Laplace's approximation for several classes: one latent function per class, softmax link, one shared kernel.
 
 W = D − Π Πᵀ couples the classes; with E_c = D_c½ (I + D_c½ K D_c½)⁻¹ D_c½ and S = Σ_c E_c the posterior needs C + 1
 factorizations of (n, n) matrices and never one of (nC, nC): log |I + K W| = Σ_c log |B_c| + log |S|. Source: Rasmussen

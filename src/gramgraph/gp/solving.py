@@ -59,7 +59,7 @@ class SolvePosterior(OneLine):
         return self.data.mean.basis(X) - K.T @ self.solved[:, self.data.Y.shape[1] :]
 
     def var(self, X: Any, *, latent: bool = False) -> FloatArray:
-        """Var f(x), (m,): one solution a point."""
+        """Var f(x), (m,): one solution per point."""
         smooth = self.split.smooth
         assert smooth is not None
         out = smooth.diag(X) + (0.0 if latent else self.split.noise)

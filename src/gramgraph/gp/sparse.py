@@ -61,8 +61,8 @@ class Sparse:
 
     - "titsias": a lower bound of the evidence, log p(Y) ≥ log N(Y; 0, Q + σ²I) − ½ tr(K − Q)/σ², and the posterior that
       is nearest to the true one in Kullback–Leibler divergence; the bound is tight when Z carries the function.
-    - "fitc": exact marginal variances at the data, independent given Z; its evidence is no bound.
-    - "sor": subset of regressors, Q alone; its evidence is no bound and favors small noise. Predictive variances are
+    - "fitc": exact marginal variances at the data, independent given Z; its evidence is not a bound.
+    - "sor": subset of regressors, Q alone; its evidence is not a bound and favors small noise. Predictive variances are
       those of the projected process, which grow back to the prior's away from Z.
     """
 

@@ -15,7 +15,7 @@ Edge: TypeAlias = tuple[int, int]
 
 
 def as_nodes(nodes: Nodes, n: int) -> tuple[int, ...]:
-    """One node or several as an ascending tuple without repetition; an error names what is no node."""
+    """One node or several as an ascending tuple without repetition; an error names what is not a node."""
     given = nodes if isinstance(nodes, Iterable) else (nodes,)
     try:
         found = sorted({index(v) for v in given})
@@ -28,7 +28,7 @@ def as_nodes(nodes: Nodes, n: int) -> tuple[int, ...]:
 
 
 def as_edges(edges: Iterable[tuple[SupportsIndex, SupportsIndex]], n: int) -> Iterator[Edge]:
-    """The edges as pairs of plain numbers; an error names what is no node."""
+    """The edges as pairs of plain numbers; an error names what is not a node."""
     for a, b in edges:
         try:
             edge = index(a), index(b)
@@ -56,7 +56,7 @@ def checked_neighbors(lists: Sequence[Iterable[SupportsIndex]], relation: str) -
 
 
 def flags(nodes: Iterable[int], n: int) -> bytearray:
-    """One byte a node, 1 for the given ones."""
+    """One byte per node, 1 for the given ones."""
     result = bytearray(n)
     for v in nodes:
         result[v] = 1

@@ -102,7 +102,7 @@ def cpdag(graph: Digraph) -> PartialDigraph:
     """The completed PDAG of a DAG's equivalence class: an edge is directed if all members direct it alike.
 
     Edges are labelled in the order of their heads, for one head the latest tail first.  An edge x -> y is compelled
-    if a compelled w -> x has no counterpart w -> y, or if some other parent of y is no parent of x; else all edges
+    if a compelled w -> x has no counterpart w -> y, or if some other parent of y is not a parent of x; else all edges
     into y that have no label yet are reversible.  Cost O(m · largest number of parents).
     Source: D. Chickering, UAI 1995.
 

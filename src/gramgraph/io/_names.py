@@ -45,6 +45,6 @@ def check_dense(conditional: Conditional, format_name: str) -> None:
 
 
 def dense_rows(conditional: Conditional, format_name: str) -> list[list[float]]:
-    """The table as lists of numbers, one a row."""
+    """The table as lists of numbers, one per row."""
     check_dense(conditional, format_name)
     return conditional.table().reshape(-1, conditional.child.size).tolist()

@@ -32,7 +32,7 @@ def joined(words: Sequence[str]) -> str:
 def dumps(model: Any) -> bytes:
     """The network as a NET file: numbers as short as they can be without loss, labels, positions and properties kept.
 
-    A name that is no identifier is written as one like it, with the name itself as `gramgraph_name`.
+    A name that is not an identifier is written as one like it, with the name itself as `gramgraph_name`.
     """
     net = as_network(model, "NET")
     keys = identifiers(net.variables)
@@ -70,7 +70,7 @@ def _potential(net: BayesianNetwork, name: str, keys: dict[str, str], properties
 
 
 def _properties(properties: Iterable[str]) -> list[str]:
-    """One attribute a property; a text that is no attribute of NET is kept as a string."""
+    """One attribute per property; a text that is not an attribute of NET is kept as a string."""
     lines: list[str] = []
     for text in properties:
         if _is_attribute(text):

@@ -85,7 +85,7 @@ def numbers_of(tokens: Sequence[str]) -> FloatArray:
 
 
 def numbers_in(text: str, start: int = 0) -> FloatArray:
-    """All numbers of a text that holds nothing else but blanks; `ValueError` when a token is no number.
+    """All numbers of a text that holds nothing else but blanks; `ValueError` when a token is not a number.
 
     Works through pieces of the text, so that memory stays near that of the result. As long as spellings repeat they
     are looked up, which takes about a third of the time of converting.

@@ -28,7 +28,7 @@ _PROPERTY = re.compile(r"([A-Za-z]\w*) = (.*)", re.ASCII | re.DOTALL)
 def dumps(model: Any) -> bytes:
     """The network as an XDSL file: numbers as short as they can be without loss, the look of the screen kept.
 
-    Noisy-max and deterministic conditionals are written as such. Names that are no identifiers are written as ones
+    Noisy-max and deterministic conditionals are written as such. Names that are not identifiers are written as ones
     like them, with the names themselves as properties.
     """
     net = as_network(model, "XDSL")
@@ -130,7 +130,7 @@ def _property(key: str, text: str) -> str:
 
 
 def _properties(properties: Iterable[str]) -> list[str]:
-    """One element a property; a text that is no `key = value` is kept under a key of its own."""
+    """One element per property; a text that is no `key = value` is kept under a key of its own."""
     lines: list[str] = []
     for text in properties:
         match = _PROPERTY.fullmatch(text)

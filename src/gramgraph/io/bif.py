@@ -174,7 +174,7 @@ def _quick_numbers(
 
 
 def dumps(model: Any) -> bytes:
-    """The bytes of a BIF file, in bnlearn's layout; names that are no plain words are quoted, floats are exact."""
+    """The bytes of a BIF file, in bnlearn's layout; names that are not plain words are quoted, floats are exact."""
     net = as_network(model, "BIF")
     name = "unknown" if not net.name else _quoted(net.name) if net.name == "unknown" else _word(net.name)
     notes: dict[str, dict[str, Any]] = net.metadata.get("variables", {})

@@ -93,7 +93,7 @@ def _entries(stream: NumberStream, shape: list[int], i: int) -> FloatArray:
     wrong = ~((where >= 0) & (where < cells) & (where % 1 == 0))
     if wrong.any():
         bad = int(wrong.argmax())
-        message = f"factor {i} has {sizes_shown(shape)} cells; {where[bad]:g} is no index of one"
+        message = f"factor {i} has {sizes_shown(shape)} cells; {where[bad]:g} is not an index of one"
         stream.fail(message, begin + 2 * bad)
     wrong = ~((values >= 0.0) & (values < np.inf))
     if wrong.any():

@@ -129,7 +129,7 @@ def _read(top: dict[str, Any], source: str, depth: int) -> Any:
     odd = [key for key in parameters if key not in known]
     odd += [key for key in attributes if key not in _INNER and (not key.endswith("_") or key.startswith("_"))]
     if odd:
-        raise ParseError(f"{shown(odd[0])} is no parameter or attribute of {name}", source=source)
+        raise ParseError(f"{shown(odd[0])} is not a parameter or attribute of {name}", source=source)
     try:
         model = made(**{key: _value(item, source, depth) for key, item in parameters.items()})
         for key, item in attributes.items():
@@ -203,7 +203,7 @@ def _check(model: Any) -> None:
 
 
 def _check_noise(S: Any, name: str) -> None:
-    """A covariance of the noise, or a stack of them, one a step."""
+    """A covariance of the noise, or a stack of them, one per step."""
     if S is None or isinstance(S, str):
         return
     numbers = np.asarray(S, dtype=np.float64)

@@ -3,7 +3,7 @@
 Evidence comes in the formats of its years, told apart by how many numbers there are:
 
 * `k  v1 s1 … vk sk` — one set of k observations (2006, 2014, 2022), on one line or on several;
-* `m` and then m such sets (2008, 2011), normally one set a line;
+* `m` and then m such sets (2008, 2011), normally one set per line;
 * `0` — no evidence; whatever follows is ignored, as the programs of the field do.
 
 Where the numbers fit both readings, the second is taken only if the first line holds m alone and each of the next m

@@ -143,7 +143,7 @@ def find_class(name: object, source: str) -> type:
         found = getattr(importlib.import_module(f"gramgraph.{module}"), last, None)
         if isinstance(found, type) and names(found) == f"{module}.{last}":
             return found
-    raise ParseError(f"{name!r:.60} is no class of saved models", source=source)
+    raise ParseError(f"{name!r:.60} is not a class of saved models", source=source)
 
 
 def holds(model: Any) -> bool:
@@ -404,7 +404,7 @@ class _Reader:
         for name, item in own.items():
             there = getattr(type(made), name, None)
             if callable(there) or isinstance(there, (property, functools.cached_property)):
-                raise self.fail(f"{name} is no field of {type(made).__name__}")
+                raise self.fail(f"{name} is not a field of {type(made).__name__}")
             setattr(made, name, item)
 
     def _list(self, node: Any) -> list[Any]:

@@ -52,7 +52,7 @@ def multiply(left: Kernel, right: Kernel | float) -> Kernel:
         return Product(tuple(factors))
     number = _number(right, "multiplied with")
     if number == 0.0:
-        raise KernelError("0 * kernel is no kernel with parameters: expected a positive number.")
+        raise KernelError("0 * kernel is not a kernel with parameters: expected a positive number.")
     if isinstance(left, Scale) and not left.fixed and not left.limits:
         return Scale(number * left.variance, left.base)
     return Scale(number, left)

@@ -299,7 +299,7 @@ class Kernel(Parametrized, ABC):
         if not changes:
             return self
         raise KernelError(
-            f"{type(self).__name__} is a value and does not change. What helps: kernel.with_params({', '.join(changes)}"
+            f"{type(self).__name__} is a value and does not change. Try: kernel.with_params({', '.join(changes)}"
             "=…), a grid of kernels such as {'kernel': [RBF(0.5), RBF(2.0)]}, or an estimator of gramgraph, whose "
             "set_params(kernel__…=…) puts a new kernel in place."
         )
@@ -315,7 +315,7 @@ class Kernel(Parametrized, ABC):
         raise KernelError(
             f"{type(self).__name__} has no known spectral density, so no random Fourier features. They exist for RBF, "
             "Matern, RationalQuadratic, Periodic (d = 1), SpectralMixture, Constant, their scaled sums and products. "
-            "What helps: Nyström features, which any kernel has."
+            "Try: Nyström features, which any kernel has."
         )
 
     def state_space(self) -> StateSpace:

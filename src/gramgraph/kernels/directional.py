@@ -77,7 +77,7 @@ class Directional(Kernel):
 class Angular(Kernel):
     """k(x, x′) = exp(Σ_j κ_j cos(x_j − x′_j)) on angles in radians: a product over the columns.
 
-    One column is the circle, several a torus; κ is one number, or one a column. On one angle it is
+    One column is the circle, several a torus; κ is one number, or one per column. On one angle it is
     `Directional(κ)` at (cos x, sin x). Cost O(n m d) by cos(x − x′) = cos x cos x′ + sin x sin x′.
 
     >>> Angular(kappa=1.0).gram([0.0], [2 * np.pi, np.pi]).round(4)
@@ -91,7 +91,7 @@ class Angular(Kernel):
         points = super().prepare(X)
         if np.ndim(self.kappa) == 1 and points.shape[1] != np.size(self.kappa):
             raise KernelError(
-                f"Angular: kappa has {np.size(self.kappa)} numbers, one a column; the angles have shape {points.shape}."
+                f"Angular: kappa has {np.size(self.kappa)} numbers, one per column; the shape of X is {points.shape}."
             )
         return points
 
@@ -156,7 +156,7 @@ class GreatCircle(Kernel):
                 "GreatCircle with coordinates='latlon': expected rows (latitude, longitude) in radians, latitudes from "
                 f"−π/2 to π/2; got shape {points.shape}"
                 + (f" and latitudes up to {np.abs(points[:, 0]).max():.4g}" if len(points) else "")
-                + ". What helps: np.radians(degrees)."
+                + ". Try: np.radians(degrees)."
             )
         return points
 

@@ -145,7 +145,7 @@ class Categorical(Kernel):
         if labels.ndim == 2 and labels.shape[1] == 1:
             labels = labels[:, 0]
         if labels.ndim != 1:
-            raise KernelError(f"Categorical: expected one label a point, shape (n,); got shape {labels.shape}.")
+            raise KernelError(f"Categorical: expected one label per point, shape (n,); got shape {labels.shape}.")
         self._positions(labels)
         return labels
 
@@ -180,9 +180,9 @@ class Categorical(Kernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Hamming(Kernel):
-    """k(x, x′) = exp(−Σ_j γ_j [x_j ≠ x′_j]) on rows of labels; γ is one number, or one a column. Cost O(n m d).
+    """k(x, x′) = exp(−Σ_j γ_j [x_j ≠ x′_j]) on rows of labels; γ is one number, or one per column. Cost O(n m d).
 
-    It is a product of one kernel a column, 1 for equal and e^−γ for different labels, so it is positive definite.
+    It is a product of one kernel per column, 1 for equal and e^−γ for different labels, so it is positive definite.
 
     >>> Hamming(gamma=np.log(2)).gram([["a", "b", "c"]], [["a", "b", "c"], ["a", "x", "y"]])
     array([[1.  , 0.25]])
@@ -201,7 +201,7 @@ class Hamming(Kernel):
             raise KernelError(f"Hamming: expected rows of labels, shape (n, d); got shape {labels.shape}.")
         if np.ndim(self.gamma) and labels.shape[1] != np.size(self.gamma):
             raise KernelError(
-                f"Hamming: gamma has {np.size(self.gamma)} numbers, one a column; X has shape {labels.shape}."
+                f"Hamming: gamma has {np.size(self.gamma)} numbers, one per column; X has shape {labels.shape}."
             )
         return labels
 
@@ -274,7 +274,7 @@ class SetKernel(Kernel):
         return sets
 
     def _indicators(self, X: list[frozenset[Hashable]], Y: list[frozenset[Hashable]] | None) -> tuple[Any, Any]:
-        """Sparse 0/1 matrices, one row a set, one column an element."""
+        """Sparse 0/1 matrices, one row per set, one column per element."""
         from scipy import sparse
 
         order = {e: i for i, e in enumerate(self.elements or ())}
@@ -299,7 +299,7 @@ class SetKernel(Kernel):
         if counts.size and counts.max() * np.log1p(self.weight) > 700.0:
             raise KernelError(
                 f"SetKernel: (1 + {self.weight:g})^{int(counts.max())} is beyond the range of numbers. "
-                "What helps: a smaller weight."
+                "Try: a smaller weight."
             )
         K: FloatArray = (1.0 + self.weight) ** counts
         return K

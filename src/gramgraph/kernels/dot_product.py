@@ -34,7 +34,7 @@ def _inner_pull(
 
 
 def _check_offset(kernel: Kernel, name: str) -> None:
-    """A parameter that may be 0 (then it is no part of theta) but not negative."""
+    """A parameter that may be 0 (then it is not part of theta) but not negative."""
     value = getattr(kernel, name)
     if value < 0:
         raise KernelError(
@@ -108,7 +108,7 @@ class Polynomial(Kernel):
 class QuadraticForm(Kernel):
     """k(x, x′) = xᵀA x′ with A = L Lᵀ: positive semi-definite whatever the factor L.
 
-    `factor` is L, a matrix (d, r), or a vector (d,) for the diagonal L (one weight a column). For a given A use
+    `factor` is L, a matrix (d, r), or a vector (d,) for the diagonal L (one weight per column). For a given A use
     `QuadraticForm.from_matrix(A)`. Cost O((n + m) d r + n m r).
 
     >>> QuadraticForm([2.0, 1.0]).gram([[1.0, 1.0]], [[1.0, 0.0]])
@@ -132,7 +132,7 @@ class QuadraticForm(Kernel):
         points = super().prepare(X)
         if points.shape[1] != len(self.factor):
             raise KernelError(
-                f"QuadraticForm: expected points with {len(self.factor)} columns, one a row of the factor; "
+                f"QuadraticForm: expected points with {len(self.factor)} columns, one per row of the factor; "
                 f"got shape {points.shape}."
             )
         return points
@@ -274,7 +274,7 @@ def psd_factor(A: FloatArray, name: str) -> FloatArray:
     if values[0] < -1e-10 * len(A) * values[-1]:
         raise KernelError(
             f"{name}: expected a positive semi-definite matrix; its smallest eigenvalue is {values[0]:.6g}. "
-            "What helps: A − (smallest eigenvalue)·I, or a factor L with A = L Lᵀ."
+            "Try: A − (smallest eigenvalue)·I, or a factor L with A = L Lᵀ."
         )
     keep = values > 1e-14 * len(A) * values[-1]
     L: FloatArray = vectors[:, keep] * np.sqrt(values[keep])

@@ -38,7 +38,7 @@ class Normalized(Kernel):
             i = int(np.argmin(diag))
             raise KernelError(
                 f"Normalized: expected k(x, x) > 0 for every point; point {i} has {diag[i]:g}. "
-                "What helps: leave such points out, or add a constant to the kernel."
+                "Try: leave such points out, or add a constant to the kernel."
             )
         return np.sqrt(diag)
 

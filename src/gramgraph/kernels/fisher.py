@@ -21,7 +21,7 @@ class ScoreModel(Protocol):
     """A fitted model whose log-likelihood can be differentiated by its parameters."""
 
     def fisher_score(self, X: Any, /) -> FloatArray:
-        """∂ log p(x_i) / ∂ parameters, one row a sample: (n, p)."""
+        """∂ log p(x_i) / ∂ parameters, one row per sample: (n, p)."""
         ...
 
 
@@ -118,7 +118,7 @@ class NetworkScore:
     """Scores of a discrete Bayesian network: ∂ log p(e) / ∂ the logits of its tables, for cases with gaps.
 
     A row of a table is p(x | u) = softmax of logits, and ∂ log p(e)/∂ logit(x, u) = p(x, u | e) − p(x | u) p(u | e):
-    one joint posterior a family, all cases in one batched pass. The parameters are the families in the order of the
+    one joint posterior per family, all cases in one batched pass. The parameters are the families in the order of the
     variables, each with its axes (parents …, child) flattened. Entries with p(x | u) = 0 have score 0. A case of
     probability 0 is an error, as in `network.query`.
 

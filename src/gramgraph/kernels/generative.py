@@ -25,7 +25,7 @@ __all__ = [
 def same_rows(name: str, rows: FloatArray, n: int) -> FloatArray:
     """A finite matrix with n rows, or an error."""
     if rows.ndim != 2 or len(rows) != n or not np.isfinite(rows).all():
-        raise KernelError(f"{name}: expected a finite matrix with {n} rows, one a point; got shape {rows.shape}.")
+        raise KernelError(f"{name}: expected a finite matrix with {n} rows, one per point; got shape {rows.shape}.")
     return rows
 
 

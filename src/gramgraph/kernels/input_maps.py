@@ -39,7 +39,7 @@ class FunctionScaled(Kernel):
     def _values(self, X: Any) -> FloatArray:
         found = self.function(X)
         if found.shape[1] != 1:
-            raise KernelError(f"f in f(x) k f(x′): expected one number a point, got shape {found.shape}.")
+            raise KernelError(f"f in f(x) k f(x′): expected one number per point, got shape {found.shape}.")
         return found[:, 0]
 
     def _diag(self, X: Any) -> FloatArray:
@@ -222,7 +222,7 @@ class Tensor(Kernel):
         parts = [[part] if isinstance(part, (str, int, np.integer)) else part for part in self.columns or ()]
         wanted: list[Any] = [column for part in parts for column in part]
         if is_frame(X):
-            raise KernelError("Tensor: no gradient by a data frame. What helps: a matrix, with columns by number.")
+            raise KernelError("Tensor: no gradient by a data frame. Try: a matrix, with columns by number.")
 
         def back(part: FloatArray | None, points: Any) -> FloatArray | None:
             if part is None:

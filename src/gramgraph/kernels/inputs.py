@@ -25,7 +25,7 @@ def as_points(X: Any, *, name: str = "X") -> FloatArray:
     (3, 1)
     """
     if hasattr(X, "toarray") and hasattr(X, "nnz"):
-        raise KernelError(f"{name}: expected a dense matrix (n, d), got a sparse one. What helps: {name}.toarray().")
+        raise KernelError(f"{name}: expected a dense matrix (n, d), got a sparse one. Try: {name}.toarray().")
     try:
         array = X if isinstance(X, np.ndarray) else np.asarray(X.to_numpy() if hasattr(X, "to_numpy") else X)
     except ValueError:
@@ -49,7 +49,7 @@ def as_points(X: Any, *, name: str = "X") -> FloatArray:
         row, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
         raise KernelError(
             f"{name}: expected finite numbers; {name}[{row}, {column}] is {array[row, column]}. "
-            "What helps: leave such rows out, or fill them in."
+            "Try: leave such rows out, or fill them in."
         )
     return array
 

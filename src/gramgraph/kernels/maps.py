@@ -63,10 +63,10 @@ class FunctionMap(Map):
     step: float = 6e-6
 
     def __call__(self, X: FloatArray) -> FloatArray:
-        """function(X), one row a point."""
+        """function(X), one row per point."""
         found = as_points(self.function(X), name=f"{getattr(self.function, '__name__', 'function')}(X)")
         if len(found) != len(X):
-            raise KernelError(f"a map must give one row a point: expected {len(X)} rows, got {found.shape}.")
+            raise KernelError(f"a map must give one row per point: expected {len(X)} rows, got {found.shape}.")
         return found
 
     def pull(self, X: FloatArray, bar: FloatArray) -> tuple[FloatArray, FloatArray]:

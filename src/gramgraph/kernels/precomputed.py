@@ -52,7 +52,7 @@ class Precomputed(Kernel):
             if least < -1e-8 * len(K) * size:
                 raise KernelError(
                     f"Precomputed: expected a positive semi-definite matrix; its smallest eigenvalue is {least:.6g}. "
-                    f"What helps: add {-least:.3g} to its diagonal, or check=False."
+                    f"Try: add {-least:.3g} to its diagonal, or check=False."
                 )
         K.flags.writeable = False
         object.__setattr__(self, "matrix", K)

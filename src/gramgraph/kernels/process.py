@@ -31,7 +31,7 @@ class _FromOrigin(Kernel):
             row, column = (int(i) for i in np.unravel_index(points.argmin(), points.shape))
             raise KernelError(
                 f"{type(self).__name__}: expected coordinates ≥ origin = {self.origin}; X[{row}, {column}] is "
-                f"{points[row, column]}. What helps: origin={points.min()} or less."
+                f"{points[row, column]}. Try: origin={points.min()} or less."
             )
         return points
 

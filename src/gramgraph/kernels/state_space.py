@@ -59,7 +59,7 @@ class StateSpace(NamedTuple):
         return A @ self.Pinf @ A.T + Q
 
     def gram(self, X: Any, Y: Any | None = None, /) -> FloatArray:
-        """k at times X and Y by the definition, one matrix exponential a pair: the slow reference.
+        """k at times X and Y by the definition, one matrix exponential per pair: the slow reference.
 
         >>> from gramgraph.kernels import Wiener
         >>> Wiener().state_space().gram([1.0, 2.0]).round(6)
@@ -112,7 +112,7 @@ def _origin(a: StateSpace, b: StateSpace) -> float | None:
     if a.origin is not None and b.origin is not None and a.origin != b.origin:
         raise KernelError(
             f"state_space: expected processes that start at one origin, got {a.origin} and {b.origin}. "
-            "What helps: the smaller origin for both."
+            "Try: the smaller origin for both."
         )
     return b.origin if a.origin is None else a.origin
 
@@ -144,7 +144,7 @@ def multiply_models(a: StateSpace, b: StateSpace) -> StateSpace:
     if other.origin is not None or other.noise.any() or other.F.any():
         raise KernelError(
             "state_space: a process that starts at an origin (Wiener) times another one has noise that changes with "
-            "time. What helps: a product with numbers, or a sum."
+            "time. Try: a product with numbers, or a sum."
         )
     q: FloatArray = (np.kron(a.noise, b.Pinf) if started is a else np.kron(a.Pinf, b.noise)).astype(np.float64)
     return StateSpace(F, np.eye(len(F)), H, P, q, started.origin)

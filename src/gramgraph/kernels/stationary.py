@@ -27,7 +27,7 @@ def scaled(X: FloatArray, scale: float | FloatArray, name: str) -> FloatArray:
     """X / scale, with the number of scales checked against the columns."""
     if np.ndim(scale) == 1 and np.shape(scale)[0] != X.shape[1]:
         raise KernelError(
-            f"{name}: expected one number or {X.shape[1]}, one a column of X {X.shape}; got {np.shape(scale)[0]}."
+            f"{name}: expected one number or {X.shape[1]}, one per column of X {X.shape}; got {np.shape(scale)[0]}."
         )
     return X / scale
 
@@ -52,7 +52,7 @@ def pull_squared(
 
 
 class _DistanceKernel(Kernel):
-    """A function of s = Σ_c (x_c − x′_c)² / ℓ_c², with `length_scale` one number or one a column."""
+    """A function of s = Σ_c (x_c − x′_c)² / ℓ_c², with `length_scale` one number or one per column."""
 
     length_scale: float | FloatArray
 
@@ -108,7 +108,7 @@ class _DistanceKernel(Kernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class RBF(_DistanceKernel):
-    """exp(−Σ_c (x_c − x′_c)² / (2 ℓ_c²)), one length scale or one a column.
+    """exp(−Σ_c (x_c − x′_c)² / (2 ℓ_c²)), one length scale or one per column.
 
     >>> RBF(length_scale=[1.0, 2.0]).gram([[0.0, 0.0], [0.0, 2.0]]).round(4)
     array([[1.    , 0.6065],
@@ -154,7 +154,7 @@ class Matern(_DistanceKernel):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.nu > 50.0:
-            raise KernelError(f"Matern.nu: expected at most 50, got {self.nu:g}. What helps: RBF, its limit.")
+            raise KernelError(f"Matern.nu: expected at most 50, got {self.nu:g}. Try: RBF, its limit.")
 
     def _profile(self, A: FloatArray, B: FloatArray | None) -> tuple[FloatArray, FloatArray | None]:
         from gramgraph._numerics.gram import grams

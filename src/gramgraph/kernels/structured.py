@@ -263,7 +263,7 @@ class RandomWalk(Kernel):
             raise KernelError(
                 f"RandomWalk: the sum over walks diverges: decay = {self.decay:.6g} is not below 1/ρ² = "
                 f"{1 / radius**2:.6g}, where ρ = {radius:.6g} is the largest spectral radius. "
-                f"What helps: decay={0.9 / radius**2:.3g}, or adjacency matrices divided by their degrees."
+                f"Try: decay={0.9 / radius**2:.3g}, or adjacency matrices divided by their degrees."
             )
 
     def _common(self, X: list[Graph], Y: list[Graph]) -> tuple[list[IntArray], list[IntArray]] | None:
@@ -314,7 +314,7 @@ class RandomWalk(Kernel):
     def _not_converged(self) -> KernelError:
         return KernelError(
             f"RandomWalk: no convergence to tol = {self.tol:g} in max_iter = {self.max_iter} steps. "
-            "What helps: a smaller decay, or a larger max_iter."
+            "Try: a smaller decay, or a larger max_iter."
         )
 
     def _entry(self, g: Graph, h: Graph, mask: FloatArray | None, slope: bool) -> tuple[float, float]:

@@ -105,7 +105,7 @@ class Table:
                 row = int(np.argmax(bad))
                 raise KernelError(
                     f"Input X contains NaN, infinity or a missing value: column {self.resolve(column)!r} holds "
-                    f"{values[row]} in row {row}. What helps: leave such rows out, or fill them in."
+                    f"{values[row]} in row {row}. Try: leave such rows out, or fill them in."
                 )
 
 

@@ -56,7 +56,7 @@ class Checkpoint:
     def begin(self) -> dict[str, Any] | None:
         """What was noted for this work, or None."""
         if self.path.exists() and not self.path.is_file():
-            raise OptionError(f"the checkpoint {self.path} is no regular file")
+            raise OptionError(f"the checkpoint {self.path} is not a regular file")
         state = self._read() if self.path.exists() else None
         try:
             self._write(state)
@@ -93,7 +93,7 @@ class Checkpoint:
         except (ValueError, RecursionError):
             raise self.damaged() from None
         if not isinstance(found, dict) or found.get("format") != FORMAT:
-            raise ParseError("this is no checkpoint; it is not written over", source=str(self.path))
+            raise ParseError("this is not a checkpoint; it is not written over", source=str(self.path))
         about = found.get("about")
         if found.get("kind") != self._kind or not isinstance(about, dict):
             raise OptionError(f"the checkpoint {self.path} is of another kind of work ({found.get('kind')})")

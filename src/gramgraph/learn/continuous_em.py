@@ -63,7 +63,7 @@ def _climb(
         statistics, found = expected_statistics(learner, net)
         value = found + learner.log_prior(net, fills)
         gain = value - trace[-1] if trace else np.inf
-        if gain < 0:  # rounding at the summit; more than that is no step of EM, and is not taken
+        if gain < 0:  # rounding at the summit; more than that is not a step of EM, and is not taken
             converged, net = gain > -ROUNDING * max(abs(value), float(learner.w.sum())), before
             if not converged:
                 warnings.warn(_fell(gain), ModelWarning, stacklevel=5)

@@ -79,7 +79,7 @@ class ExactExpectations:
         try:
             self.plan.check_budget(self._memory)
         except BudgetError as error:
-            what = str(error).partition("\nWhat helps")[0]
+            what = str(error).partition("\nTry:")[0]
             raise BudgetError(what, clique=error.clique, bytes=error.bytes, remedies=REMEDIES) from None
         numbers = np.arange(self._outputs.width, dtype=np.float64)[None]
         sizes, parts = self.design.sizes, []

@@ -131,7 +131,7 @@ def _read(data: Any, weights: Any) -> CodedTable:
     wide = [f"{var.name} ({var.size})" for var in table.variables if var.size > 2]
     if wide:
         raise ModelError(
-            f"an Ising model has two states a variable; more are in {listing(wide, 6)}. Merge states, or write the "
+            f"an Ising model has two states per variable; more are in {listing(wide, 6)}. Merge states, or write the "
             "graph and learn its tables: gg.MarkovNetwork(edges=…).fit(data)"
         )
     still = [

@@ -39,11 +39,11 @@ def check_columns(
         near = _near(name, unused)
         if near is not None:
             raise VariableError(
-                f"there is no column {name!r}, and the column {near!r} is no variable of the network. Did you mean "
+                f"there is no column {name!r}, and the column {near!r} is not a variable of the network. Did you mean "
                 f"{name!r}? Rename the column, or say that the variable is not observed: hidden=[{name!r}]"
             )
     if unused and len(unused) < len(columns) - (own in columns):  # no column in use at all is an error, told elsewhere
-        text = f"columns that are no variables of the network are not used: {listing(unused)}"
+        text = f"columns that are not variables of the network are not used: {listing(unused)}"
         if missing:
             text += f". Without a column, and therefore hidden: {listing(missing)}; hidden=[…] says that this is meant"
         warnings.warn(text, ModelWarning, stacklevel=stacklevel)

@@ -26,7 +26,7 @@ __all__ = ["CredibleAnswer", "CredibleBelief", "ParameterPosterior", "fit_poster
 class ParameterPosterior:
     """What is known of a network's tables: row j of a table is Dirichlet(prior_j + counts_j), each independent.
 
-    `prior` and `counts` hold one array a variable, shape (*parent sizes, child size). `mean()` is the network for
+    `prior` and `counts` hold one array per variable, shape (*parent sizes, child size). `mean()` is the network for
     predictions: p(x | data) is its joint. `query` asks how far the answers themselves are known.
 
     >>> import gramgraph as gg
@@ -86,7 +86,7 @@ class ParameterPosterior:
     ) -> CredibleAnswer:
         """p(targets | evidence) with its uncertainty: the question is asked to `draws` networks from the posterior.
 
-        `options` are those of `BayesianNetwork.query`. Cost: one query a draw.
+        `options` are those of `BayesianNetwork.query`. Cost: one query per draw.
         """
         if not isinstance(draws, (int, np.integer)) or draws < 2:
             raise OptionError(f"draws is a count from 2, not {draws!r}")
@@ -212,7 +212,7 @@ def _dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
 
 
 class CredibleBelief:
-    """How well p(X | evidence) is known: `samples` has one belief a draw, (draws, *states) or (draws, cases, *states).
+    """How well p(X | evidence) is known: `samples` has one belief per draw, (draws, …, *states).
 
     `predictive` is the belief under the mean tables, p(X | evidence, data) where the evidence tells about this case
     only; `mean` the average of the draws.
@@ -238,14 +238,14 @@ class CredibleBelief:
         return low, high
 
     def prob(self, *states: Any) -> tuple[Any, Any, Any]:
-        """(mean, low, high) for a state (for one state a variable, of a joint)."""
+        """(mean, low, high) for a state (for one state per variable, of a joint)."""
         belief, (low, high) = self.predictive, self.interval()
         parts = (Belief(belief.scope, x, batched=belief.batched).prob(*states) for x in (self.mean, low, high))
         mean, below, above = parts
         return mean, below, above
 
     def to_frame(self) -> Any:
-        """One row a state (a case and state): predictive, mean, sd, low, high."""
+        """One row per state (a case and state): predictive, mean, sd, low, high."""
         import pandas as pd
 
         low, high = self.interval()

@@ -60,7 +60,7 @@ class StructureReport:
         return tuple(move[4] for move in self.moves)
 
     def to_frame(self) -> Any:
-        """One row a step."""
+        """One row per step."""
         import pandas as pd
 
         return pd.DataFrame(list(self.moves), columns=["step", "parent", "child", "gain", "score"])
@@ -116,7 +116,7 @@ def learn_structure(
     """A Bayesian network whose graph and conditionals are learned from data.
 
     Discrete columns give tables; real ones give a linear Gaussian network, both kinds a conditional linear Gaussian one
-    (in which real variables are no parents of discrete ones).
+    (in which real variables are not parents of discrete ones).
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ def _seconds(time_limit: float | None, method: str) -> float | None:
 
 def _no_such(method: str) -> str:
     if method == "fci":
-        return "FCI finds a graph with several kinds of marks, which is no network: call gg.learn.fci(data)"
+        return "FCI finds a graph with several kinds of marks, which is not a network: call gg.learn.fci(data)"
     return f"no such method: {method!r}. There are {', '.join(METHODS)}.{did_you_mean(method, METHODS)}"
 
 
@@ -214,7 +214,7 @@ def _scores(table: Counts | MixedTable, score: str, equivalent_sample_size: floa
 def _constraints(
     table: Counts | MixedTable, required: Any, forbidden: Any, tiers: Any, max_parents: Any
 ) -> Constraints:
-    """Constraints from names; real variables are no parents of discrete ones."""
+    """Constraints from names; real variables are not parents of discrete ones."""
     found = read_constraints(table, required, forbidden, tiers, max_parents)
     if not isinstance(table, MixedTable):
         return found

@@ -32,7 +32,7 @@ class PositiveDefiniteError(GramGraphError, np.linalg.LinAlgError):
         """The error when the jitter has reached its limit."""
         return cls(
             f"{what} is not positive definite: its Cholesky factorization breaks down even with {jitter:.1e} added to "
-            f"its diagonal (mean of the diagonal {scale:.3g}). What helps: add noise (a White kernel or a larger "
+            f"its diagonal (mean of the diagonal {scale:.3g}). Try: add noise (a White kernel or a larger "
             f"regularization), remove or merge duplicate points, rescale the inputs, or check that the kernel is "
             f"positive definite on these inputs; max_jitter=… allows more."
         )
@@ -144,7 +144,7 @@ def with_jitter(
 
 
 def sample(factored: Factored, n_samples: int = 1, *, random_state: RandomState = None) -> FloatArray:
-    """Draws of N(0, A), one a row: (n_samples, n).
+    """Draws of N(0, A), one per row: (n_samples, n).
 
     >>> import numpy as np
     >>> from gramgraph.linalg import Dense
@@ -173,11 +173,11 @@ def check_rows(B: Array, n: int, what: str = "the right-hand side") -> FloatArra
 
 
 def check_finite(A: Array, what: str) -> None:
-    """Name the first entry that is no finite number."""
+    """Name the first entry that is not a finite number."""
     bad = ~np.isfinite(A)
     if bad.any():
         place = tuple(int(i) for i in np.argwhere(bad)[0])
         raise ModelError(
-            f"{what} has {int(bad.sum())} entries that are NaN or infinite, the first at {place}. What helps: look for "
+            f"{what} has {int(bad.sum())} entries that are NaN or infinite, the first at {place}. Try: look for "
             f"missing or infinite values in the inputs and the kernel's parameters."
         )

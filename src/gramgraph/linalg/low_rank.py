@@ -27,7 +27,7 @@ def _columns(v: FloatArray, like: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class LowRank:
-    """A = U Uᵀ + diag(d) with d ≥ 0, a number or one entry a row.
+    """A = U Uᵀ + diag(d) with d ≥ 0, a number or one entry per row.
 
     The loss of digits grows with U Uᵀ / d: about log₁₀ of it are lost in `inverse_diag` and `solve`.
 
@@ -87,7 +87,7 @@ class LowRank:
         floor = 10.0 * float(np.finfo(float).eps) * scale
         if not floor > 0.0 or floor > max(max_jitter * scale, float(np.min(self.d))):
             raise PositiveDefiniteError(
-                f"U Uᵀ + diag(d) is singular: the smallest entry of d is {np.min(self.d):.3g}. What helps: a positive "
+                f"U Uᵀ + diag(d) is singular: the smallest entry of d is {np.min(self.d):.3g}. Try: a positive "
                 f"noise or regularization; max_jitter=… allows a small one to be added."
             )
         d = np.maximum(self.d, floor)

@@ -105,7 +105,7 @@ def _inverse_root(K: FloatArray) -> tuple[IntArray | None, FloatArray]:
     if scale <= 0.0 or rank == 0:
         raise PositiveDefiniteError(
             f"The Gram matrix of the landmarks has no positive eigenvalue; its largest diagonal entry is {scale:.3g}. "
-            f"What helps: check that the kernel is positive definite on these inputs."
+            f"Try: check that the kernel is positive definite on these inputs."
         )
     if rank < m:
         logger.info("Nyström: %d of %d landmarks are redundant, rank %d is kept", m - rank, m, rank)
@@ -198,7 +198,7 @@ def _centers(X: Any, m: int, rng: np.random.Generator) -> FloatArray:
     from sklearn.cluster import KMeans, MiniBatchKMeans
 
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f":
-        raise ModelError("Landmarks by k-means need points that are vectors. What helps: method='pivots'.")
+        raise ModelError("Landmarks by k-means need points that are vectors. Try: method='pivots'.")
     distinct = np.unique(X, axis=0)
     if len(distinct) <= m:
         return distinct

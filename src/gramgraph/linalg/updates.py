@@ -112,7 +112,7 @@ def downdate(factor: DenseFactor, x: Array, /) -> DenseFactor:
     left = cholesky_downdate(L, p, 10.0 * float(np.finfo(factor.L.dtype).eps))
     if not left > 10.0 * float(np.finfo(factor.L.dtype).eps):
         raise PositiveDefiniteError(
-            f"A − x xᵀ is not positive definite: xᵀA⁻¹x = {1.0 - left:.6g} must be below 1. What helps: remove a "
+            f"A − x xᵀ is not positive definite: xᵀA⁻¹x = {1.0 - left:.6g} must be below 1. Try: remove a "
             f"smaller vector, or add noise to the diagonal first."
         )
     return DenseFactor(L.astype(factor.L.dtype, copy=False), factor.jitter)

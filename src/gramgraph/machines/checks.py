@@ -18,7 +18,7 @@ def scale_the_columns(what: str, X: Any = None, meaning: str = "") -> ModelError
     reach = _reach(X)
     size = f" The numbers of X reach {reach:.3g}." if np.isfinite(reach) else ""
     return ModelError(
-        f"{what}{size}{' ' + meaning if meaning else ''} What helps: scale the columns to moderate numbers, such as "
+        f"{what}{size}{' ' + meaning if meaning else ''} Try: scale the columns to moderate numbers, such as "
         f"(X − mean) / deviation (sklearn.preprocessing.StandardScaler), and y likewise."
     )
 
@@ -27,5 +27,5 @@ def _reach(X: Any) -> float:
     try:
         values = X.data if hasattr(X, "tocsr") else np.asarray(X, dtype=np.float64)
         return float(np.abs(values).max(initial=0.0))
-    except (TypeError, ValueError):  # points that are no numbers
+    except (TypeError, ValueError):  # points that are not numbers
         return np.nan

@@ -146,7 +146,7 @@ def _unpenalized(S: FloatArray) -> Solution:
 
     C, info = dpotrf(S.T, lower=1, clean=1)
     if info or float(np.diagonal(C).min()) ** 2 <= 1e-12 * float(np.diagonal(S).max()):
-        raise ModelError("alpha = 0 needs a positive definite covariance; this one is singular. What helps: alpha > 0.")
+        raise ModelError("alpha = 0 needs a positive definite covariance; this one is singular. Try: alpha > 0.")
     T = dpotri(C, lower=1)[0]
     T = np.tril(T) + np.tril(T, -1).T
     return Solution(0.0, T, 2.0 * float(np.log(np.diagonal(C)).sum()) + len(S), 0.0, 0)
@@ -154,7 +154,7 @@ def _unpenalized(S: FloatArray) -> Solution:
 
 def _stuck(alpha: float) -> ModelError:
     return ModelError(
-        f"The graphical lasso found no positive definite precision at alpha = {alpha:.3g}. What helps: a larger "
+        f"The graphical lasso found no positive definite precision at alpha = {alpha:.3g}. Try: a larger "
         f"max_iter or alpha; leave out one of two variables that are nearly copies of each other."
     )
 
@@ -170,7 +170,7 @@ def check_covariance(covariance: Any) -> FloatArray:
     if not np.isfinite(S).all():
         raise ModelError("covariance holds NaN or infinity.")
     if np.abs(S - S.T).max() > 1e-8 * np.abs(S).max():
-        raise ModelError("covariance must be symmetric. What helps: (S + S.T) / 2.")
+        raise ModelError("covariance must be symmetric. Try: (S + S.T) / 2.")
     if (np.diagonal(S) <= 0.0).any():
         i = int(np.flatnonzero(np.diagonal(S) <= 0.0)[0])
         raise ModelError(f"covariance must have a positive diagonal; variable {i} does not vary.")
@@ -297,7 +297,7 @@ def cv_scores(
         size = np.sqrt(np.mean(A * A, axis=0))
         if not (size > 0.0).all():
             raise ModelError(
-                f"Column {int(np.flatnonzero(size == 0.0)[0])} is constant in fold {row}. What helps: fewer folds."
+                f"Column {int(np.flatnonzero(size == 0.0)[0])} is constant in fold {row}. Try: fewer folds."
             )
         if scaled:
             A, Z = A / size, Z / size

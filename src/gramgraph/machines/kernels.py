@@ -53,7 +53,7 @@ class ResolvedKernel:
         if K.shape != (len(X), len(other)):
             raise ModelError(
                 f"kernel: a function is called with two matrices and returns their Gram matrix, here of shape "
-                f"{(len(X), len(other))}; it returned shape {K.shape}. What helps: gg.kernels.FunctionKernel takes a "
+                f"{(len(X), len(other))}; it returned shape {K.shape}. Try: gg.kernels.FunctionKernel takes a "
                 f"function of two points."
             )
         return K
@@ -146,7 +146,7 @@ def _spread(points: Any, sample_weight: FloatArray | None) -> float:
             spread = float(np.average((points - mean) ** 2, axis=0, weights=sample_weight).mean())
     if not np.isfinite(mean) or not np.isfinite(spread):
         return np.inf
-    if spread < 1e-300 and not is_sparse(points) and points.size:  # squares that underflow are no constant columns
+    if spread < 1e-300 and not is_sparse(points) and points.size:  # squares that underflow are not constant columns
         reach = float(np.abs(points).max())
         return 5e-324 if 0.0 < reach < 1e-140 and _spread(points / reach, sample_weight) > 0.0 else spread
     return spread if abs(mean) < 1e-150 or spread > 1e-20 * mean**2 else 0.0  # constant up to rounding
@@ -165,5 +165,5 @@ def check_gram(K: FloatArray) -> None:
         if off > 1e-8 * scale:
             raise ModelError(
                 f"kernel='precomputed': the training matrix must be symmetric; entries differ from their mirror images "
-                f"by up to {off:.3g}. What helps: pass k(X, X) of the training points, or (K + K.T) / 2."
+                f"by up to {off:.3g}. Try: pass k(X, X) of the training points, or (K + K.T) / 2."
             )

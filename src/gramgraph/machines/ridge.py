@@ -72,7 +72,7 @@ def _check_spectrum(values: FloatArray, alpha: float) -> None:
     if values[0] < -max(1e-9 * len(values) * abs(values[-1]), 0.0) - 1e-12:
         raise ModelError(
             f"The kernel matrix is not positive semidefinite: its smallest eigenvalue is {values[0]:.3g}, its largest "
-            f"{values[-1]:.3g}, so that a penalty of {alpha:.3g} has no meaning. What helps: check the kernel, or clip "
+            f"{values[-1]:.3g}, so that a penalty of {alpha:.3g} has no meaning. Try: check the kernel, or clip "
             f"the negative eigenvalues of a precomputed matrix."
         )
 
@@ -91,7 +91,7 @@ def _factor(K: FloatArray, s: FloatArray, alpha: float) -> Any:
     except PositiveDefiniteError as error:
         raise ModelError(
             f"The kernel matrix plus alpha = {alpha:.3g} is not positive definite, so the kernel matrix is not "
-            f"positive semidefinite. What helps: check the kernel (or the precomputed matrix), or a larger alpha."
+            f"positive semidefinite. Try: check the kernel (or the precomputed matrix), or a larger alpha."
         ) from error
 
 

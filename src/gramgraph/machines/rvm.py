@@ -154,7 +154,7 @@ def _unit(what: str, values: FloatArray) -> float:
         return 1.0
     if not 1e-152 <= size <= 1e152:
         raise ModelError(
-            f"the {what} reach {size:.3g}; their squares are out of the range of floats. What helps: another unit."
+            f"the {what} reach {size:.3g}; their squares are out of the range of floats. Try: another unit."
         )
     return float(2.0 ** (np.frexp(size)[1] - 1))
 

@@ -211,7 +211,7 @@ class Asking:
         return _continuous().to_gaussian(self)
 
     def partial_correlations(self) -> Any:
-        """Correlation of each pair given all other variables, −P_ij / √(P_ii P_jj): a data frame; zeros are no edges.
+        """Correlation of each pair given all other variables, −P_ij / √(P_ii P_jj): a data frame; zeros are not edges.
 
         >>> import gramgraph as gg
         >>> net = gg.MarkovNetwork.from_precision([[2.0, -1.0, 0.0], [-1.0, 2.0, -1.0], [0.0, -1.0, 2.0]])

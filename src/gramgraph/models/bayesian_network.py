@@ -276,8 +276,8 @@ class BayesianNetwork(DirectedModel):
         data : a pandas, polars or Arrow frame, a dict of columns, the path of a CSV or Parquet file of any size, an
             Arrow stream (a DuckDB relation, say) or a Dask frame. `gg.describe(data)` shows what each column is taken
             for where the network does not say it.
-        hidden : variables that have no column. Others without one are hidden, too, unless a column that is no variable
-            looks like a misspelling of the name, which is an error. A warning names the columns that are not used.
+        hidden : variables that have no column. Others without one are hidden, too, unless a column that is not a
+            variable looks like a misspelling of the name, which is an error. A warning names unused columns.
         prior : None is maximum likelihood (a row of a table that never occurs becomes uniform); "bdeu" spreads
             `equivalent_sample_size` rows over each table, "k2" adds one to every cell, a number adds that much, and a
             dict gives pseudo-counts per variable, shape (*parent sizes, child size), or for single contexts:

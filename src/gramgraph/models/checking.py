@@ -86,7 +86,7 @@ def _same(a: Var, b: Var) -> bool:
 
 
 def number_faults(conditionals: Iterable[Conditional | None]) -> list[str]:
-    """Rows that are no distributions. All tables are looked at in one pass; only where that finds something does
+    """Rows that are not distributions. All tables are looked at in one pass; only where that finds something does
     each conditional speak for itself."""
     given = [c for c in conditionals if c is not None]
     tables = [c for c in given if type(c) is Table and c.values.size]

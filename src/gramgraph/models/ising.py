@@ -30,7 +30,7 @@ def ising_parameters(net: FactorModel) -> tuple[FloatArray, FloatArray]:
     J, h = np.zeros((n, n)), np.zeros(n)
     wrong = [var.name for var in net.vars if not var.is_discrete or var.size != 2]
     if wrong:
-        raise ModelError(f"an Ising model has two states a variable; {wrong[0]} is {net.var(wrong[0])!r}")
+        raise ModelError(f"an Ising model has two states per variable; {wrong[0]} is {net.var(wrong[0])!r}")
     for factor in net.stored_factors:
         at = [net.positions[var.name] for var in factor.scope]
         if len(at) > 2 or not factor.values.all():

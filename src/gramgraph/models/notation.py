@@ -142,7 +142,7 @@ class _Text:
                 self.out.add_edge(f"{a}{CONFOUNDER}{b}", child)
 
     def tokens(self) -> Iterator[tuple[str, str, int]]:
-        """(kind, text, position) of each token that is no space."""
+        """(kind, text, position) of each token that is not a space."""
         at = 0
         while at < len(self.text):
             match = _TOKEN.match(self.text, at)

@@ -14,7 +14,7 @@ MARKS = ("o", ">", "-")
 
 @dataclass(frozen=True)
 class PAG:
-    """Edges with a mark at both ends: an arrowhead `>` (this end is no cause of the other one), a tail `-` (it is a
+    """Edges with a mark at both ends: an arrowhead `>` (this end is not a cause of the other one), a tail `-` (it is a
     cause), or a circle `o` (the data do not tell). `edges` are (a, mark at a, mark at b, b).
 
     `a --> b`: a is a cause of b; `a <-> b`: a hidden common cause; `a o-> b`: either or both; `a o-o b`: anything.
@@ -76,7 +76,7 @@ class PAG:
         return tuple((a, b) for a, mark_a, mark_b, b in self.edges if (mark_a, mark_b) == (">", ">"))
 
     def to_frame(self) -> Any:
-        """One row an edge: from, to, the edge as text."""
+        """One row per edge: from, to, the edge as text."""
         import pandas as pd
 
         rows = [(a, b, _text(mark_a, mark_b)) for a, mark_a, mark_b, b in self.edges]

@@ -103,7 +103,7 @@ def _draw_support(ax: Any, machine: Any, points: FloatArray) -> None:
     on_margin = np.setdiff1d(machine.support_, bound)
     if len(machine.support_) and int(np.max(machine.support_)) >= len(points):
         raise ModelError(
-            f"support vector {int(np.max(machine.support_))} is no row of X, which has {len(points)} rows: pass the "
+            f"support vector {int(np.max(machine.support_))} is not a row of X, which has {len(points)} rows: pass the "
             "training points, or support=False."
         )
     for rows, width in ((on_margin, 0.8), (bound, 2.0)):

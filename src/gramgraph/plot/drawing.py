@@ -46,7 +46,7 @@ class Drawing:
 
     boxes: tuple[Box, ...]
     edges: tuple[tuple[int, int], ...]
-    labels: tuple[str, ...]  # one an edge, mostly empty
+    labels: tuple[str, ...]  # one per edge, mostly empty
     directed: bool
     layout: Layout
 

@@ -92,7 +92,7 @@ def plot_densities(
         if found.ndim == 2 and found.shape[1] == 1:
             found = found[:, 0]
         if found.ndim != 1:
-            raise ModelError(f"{type(p).__name__} is no distribution of numbers. What helps: draw its marginals.")
+            raise ModelError(f"{type(p).__name__} is not a distribution of numbers. Try: draw its marginals.")
         draws.append(found)
     low, high = _span(draws) if span is None else span
     if not low < high:

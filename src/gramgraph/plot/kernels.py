@@ -83,7 +83,7 @@ def plot_kernel_pca(
     Z = model.eigenvectors_ * np.sqrt(model.eigenvalues_) if X is None else np.asarray(model.transform(X))
     groups = np.zeros(len(Z), dtype=int) if labels is None else np.asarray(labels)
     if groups.shape != (len(Z),):
-        raise ModelError(f"labels must have one entry a point, {len(Z)}; their shape is {groups.shape}.")
+        raise ModelError(f"labels must have one entry per point, {len(Z)}; their shape is {groups.shape}.")
     ax = axes(ax, size=(5.0, 3.4))
     for i, label in enumerate(np.unique(groups)):
         here = groups == label

@@ -65,5 +65,5 @@ def emission_labels(ties: Any, K: int) -> IntArray | None:
         return None
     found = np.asarray(ties)
     if found.shape != (K,):
-        raise ModelError(f"emission_ties must have {K} labels, one a state; its shape is {found.shape}.")
+        raise ModelError(f"emission_ties must have {K} labels, one per state; its shape is {found.shape}.")
     return np.unique(found, return_inverse=True)[1].astype(np.int64)

@@ -85,7 +85,7 @@ def open_start(model: Model, y: FloatArray, shift: FloatArray | None) -> tuple[H
         if not fine:
             raise ModelError(
                 f"the covariance of the observation at step {done + steps} is not positive definite: R and H P Hᵀ "
-                f"leave a direction without noise. What helps: a positive definite R."
+                f"leave a direction without noise. Try: a positive definite R."
             )
         after += _beliefs(stacks, counts, steps)
         before += _beliefs(ahead, ahead_counts, steps)

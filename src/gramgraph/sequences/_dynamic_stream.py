@@ -89,7 +89,7 @@ class DynamicStream:
         try:
             key = tuple([(name, type(value), value) for name, value in row.items()]) if row else ()
             found = self._known.get(key)
-        except TypeError:  # weights, which are no keys
+        except TypeError:  # weights, which are not keys
             return self._chain.row_matrix(self._codes(row))
         if found is None:
             found = self._chain.row_matrix(self._codes(row))

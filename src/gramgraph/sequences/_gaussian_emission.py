@@ -221,7 +221,7 @@ class GaussianEmission:
         return found
 
     def _averaged(self, scatter: FloatArray, weights: FloatArray) -> FloatArray:
-        """Covariances from Σ gamma (x − mean)(x − mean)ᵀ, one a state or the only one, and the prior."""
+        """Covariances from Σ gamma (x − mean)(x − mean)ᵀ, one per state or the only one, and the prior."""
         if self.kind == "tied":
             weights = weights.sum(keepdims=True)
         total = weights + self.prior
@@ -389,5 +389,5 @@ def _patterns(data: FloatArray) -> Iterator[tuple[Any, Array]]:
 def _collapsed(k: int) -> ModelError:
     return ModelError(
         f"the covariance of state {k} is not positive definite: the state shrank to a point, or columns depend on each "
-        f"other. What helps: a larger covariance_prior, fewer states, or covariance_type='diag'."
+        f"other. Try: a larger covariance_prior, fewer states, or covariance_type='diag'."
     )

@@ -82,7 +82,7 @@ class Chain:
         if self.n_states > MOST_STATES:
             raise ModelError(
                 f"the variables {', '.join(self.interface)} that the next slice depends on have {self.n_states:,} "
-                f"joint states, more than {MOST_STATES:,}: the exact interface is too large. What helps: unroll(T) and "
+                f"joint states, more than {MOST_STATES:,}: the exact interface is too large. Try: unroll(T) and "
                 f'query(engine="bp").'
             )
         self.first = self._slice(first, None)

@@ -153,7 +153,7 @@ def _step_by_step(
     if done < T:
         raise ModelError(
             f"the covariance of the observation at step {done} is not positive definite: R and H P Hᵀ leave a "
-            f"direction without noise. What helps: a positive definite R."
+            f"direction without noise. Try: a positive definite R."
         )
     return FilteredStates(means, covs, pred_means, pred_covs, logs)
 

@@ -116,7 +116,7 @@ class KalmanStream:
         )  # fmt: skip
         if done < len(rows):
             raise ModelError(
-                f"the covariance of observation {self.steps + done} is not positive definite. What helps: add to R."
+                f"the covariance of observation {self.steps + done} is not positive definite. Try: add to R."
             )
         self.log_likelihood = total
         self.steps += len(rows)

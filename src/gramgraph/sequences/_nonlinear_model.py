@@ -87,7 +87,7 @@ class NonlinearModel:
 
     def check_calls(self, controlled: bool) -> None:
         """An error where f or h cannot be called as they will be."""
-        lacking = " What helps: controls, one a step." if not controlled else ""
+        lacking = " Try: controls, one per step." if not controlled else ""
         check_call("f", self.f, ("x", "u") if controlled else ("x",), lacking)
         check_call("h", self.h, ("x", "u") if controlled and self.h_takes_control else ("x",), lacking)
 

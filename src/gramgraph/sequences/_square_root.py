@@ -39,7 +39,7 @@ def without_controls(model: Model, y: FloatArray, controls: Any) -> tuple[FloatA
         return y, None
     width = next(M.shape[1] for M in (model.B, model.D) if M is not None)
     if controls is None:
-        raise ModelError("the model has B or D, so that it needs controls, one row a step.")
+        raise ModelError("the model has B or D, so that it needs controls, one row per step.")
     u = np.array(controls, dtype=np.float64)
     u = u[:, None] if u.ndim == 1 and width == 1 else u
     short = model.D is None and len(u) == len(y) - 1  # the last control moves nothing any more

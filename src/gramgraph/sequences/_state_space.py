@@ -34,7 +34,7 @@ __all__ = [
 class Model:
     """x_t = A x_{t−1} + B u_{t−1} + N(0, Q), y_t = H x_t + D u_t + N(0, R), x_0 ~ N(m0, P0).
 
-    A, Q, H, R may be stacks with one matrix a step (those of the first step of A and Q are not used).
+    A, Q, H, R may be stacks with one matrix per step (those of the first step of A and Q are not used).
     """
 
     A: FloatArray  # (s, s) or (T, s, s)
@@ -59,7 +59,7 @@ class Model:
 
     @property
     def varying(self) -> tuple[str, ...]:
-        """Names of the matrices that come one a step."""
+        """Names of the matrices that come one per step."""
         return tuple(name for name in ("A", "Q", "H", "R") if getattr(self, name).ndim == 3)
 
     @classmethod
@@ -77,7 +77,7 @@ class Model:
         ]
         steps = {len(value) for value, _ in wanted.values() if value.ndim == 3}
         if len(steps) > 1:
-            faults.append(f"stacks must have one matrix a step; there are stacks of {sorted(steps)} matrices.")
+            faults.append(f"stacks must have one matrix per step; there are stacks of {sorted(steps)} matrices.")
         for name, value, rows in (("B", B, s), ("D", D, o)):
             if value is not None and len(value) != rows:
                 faults.append(f"{name} must have {rows} rows; its shape is {value.shape}.")
@@ -122,7 +122,7 @@ def start_of(P0: Any, s: int) -> tuple[FloatArray, FloatArray | None]:
 
 
 def matrix(name: str, value: Any, *, row: bool = False, stack: bool = False) -> FloatArray:
-    """A finite matrix; a number is 1 × 1, a vector (where `row`) one row; where `stack`, also one matrix a step."""
+    """A finite matrix; a number is 1 × 1, a vector (where `row`) one row; where `stack`, also one matrix per step."""
     if isinstance(value, str):
         raise ModelError(f"{name} must be a matrix of numbers; it is {value!r}.")
     M = np.array(value, dtype=np.float64, order="C")
@@ -136,7 +136,7 @@ def matrix(name: str, value: Any, *, row: bool = False, stack: bool = False) -> 
 
 
 def covariance(name: str, S: FloatArray) -> FloatArray:
-    """S, or every matrix of a stack, made symmetric to the last bit; an error where it is no covariance."""
+    """S, or every matrix of a stack, made symmetric to the last bit; an error where it is not a covariance."""
     if S.ndim == 3:
         return np.array([covariance(f"{name}[{t}]", part) for t, part in enumerate(S)])
     scale = max(float(np.abs(S).max()), 1e-300)
@@ -157,7 +157,7 @@ def _stationary(A: FloatArray, Q: FloatArray) -> FloatArray:
     if radius >= 1.0 - 1e-10:
         raise ModelError(
             f"P0 is needed: the process has no stationary covariance, as an eigenvalue of A has size {radius:.6g}. "
-            f"What helps: P0=1e6 * np.eye({len(A)}) for a state that is hardly known at first."
+            f"Try: P0=1e6 * np.eye({len(A)}) for a state that is hardly known at first."
         )
     P = solve_discrete_lyapunov(A, Q)
     return np.ascontiguousarray(0.5 * (P + P.T))
@@ -169,7 +169,7 @@ def series_of(y: Any, n_outputs: int) -> FloatArray:
     if values.ndim == 1 and n_outputs == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] != n_outputs:
-        raise ModelError(f"y must have shape (T, {n_outputs}), one row a time; its shape is {values.shape}.")
+        raise ModelError(f"y must have shape (T, {n_outputs}), one row per time; its shape is {values.shape}.")
     if len(values) == 0:
         raise ModelError("y is empty; a series needs at least one row (NaN where nothing was observed).")
     wrong = np.abs(values) > LARGEST

@@ -63,7 +63,7 @@ def warn_of_few(n_free: int, data: Any) -> None:
     if n_free > seen:
         warnings.warn(
             f"the model has {n_free} free numbers, but X only {seen} observed ones: expect a degenerate solution, "
-            f"which says more about the start values than about the data. What helps: more data, fewer states, a "
+            f"which says more about the start values than about the data. Try: more data, fewer states, a "
             f'simpler emission (such as covariance_type="diag"), or stronger priors.',
             ModelWarning,
             stacklevel=3,

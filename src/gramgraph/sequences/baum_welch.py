@@ -53,7 +53,7 @@ class Emission(Protocol):
         """Log prior of the parameters, up to a constant."""
 
     def draw(self, states: IntArray, rng: np.random.Generator, /) -> Array:
-        """One observation a state."""
+        """One observation per state."""
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ class CategoricalEmission:
             return np.log(np.concatenate((self.table.T, np.ones((1, len(self.table))))))
 
     def finder(self) -> Callable[[Any], FloatArray | None]:
-        """z → log p(z | state), (1, K), by a look into a table; None where z is no symbol as it stands there."""
+        """z → log p(z | state), (1, K), by a look into a table; None where z is not a symbol as it stands there."""
         columns = self.log_columns()
         rows = {symbol: columns[i : i + 1] for i, symbol in enumerate(self.symbols.tolist()) if symbol != -1}
 
@@ -185,7 +185,7 @@ class CategoricalHMM(HiddenMarkovModel):
         model.emissionprob_ = check_rows("emissionprob", emissionprob, 2)
         K, M = model.emissionprob_.shape
         if model.n_states != K:
-            raise ModelError(f"emissionprob must have {model.n_states} rows, one a state; its shape is {(K, M)}.")
+            raise ModelError(f"emissionprob must have {model.n_states} rows, one per state; its shape is {(K, M)}.")
         model.symbols_ = np.arange(M) if symbols is None else np.array(symbols)
         if len(model.symbols_) != M:
             raise ModelError(f"symbols has {len(model.symbols_)} labels, but emissionprob {M} columns.")
@@ -205,7 +205,7 @@ class CategoricalHMM(HiddenMarkovModel):
             values = values[:, 0]
         if values.ndim != 1:
             raise ModelError(
-                f"X must be a column of symbols, shape (rows,) or (rows, 1); its shape is {values.shape}. What helps: "
+                f"X must be a column of symbols, shape (rows,) or (rows, 1); its shape is {values.shape}. Try: "
                 f"MultiCategoricalHMM for several symbols at a time; a list of arrays for several sequences."
             )
         offsets = offsets_of(len(values), lengths)

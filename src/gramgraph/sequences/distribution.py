@@ -171,7 +171,7 @@ class DistributionHMM(HiddenMarkovModel):
     ----------
     n_states : hidden states.
     families : a family or its name ("VonMises", "Gamma", "Laplace", …): of every column, or, for a family of vectors
-        ("Gaussian", "Dirichlet", "VonMisesFisher"), of all columns together; or a list with one a column.
+        ("Gaussian", "Dirichlet", "VonMisesFisher"), of all columns together; or a list with one per column.
     prior : weight of a prior, in observations that look like all data; it keeps states from shrinking to a point.
     start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
         tol, n_jobs : as in `CategoricalHMM`.
@@ -225,7 +225,7 @@ class DistributionHMM(HiddenMarkovModel):
 
     @classmethod
     def from_parameters(cls, startprob: Any, transmat: Any, distributions: Sequence[Any], **options: Any) -> Self:
-        """A model with known numbers; `distributions` has a distribution a state, or a list of them, one a column.
+        """A model with known numbers; `distributions` has a distribution a state, or a list of them, one per column.
 
         >>> wait = DistributionHMM.from_parameters([1.0], [[1.0]], [_families.Exponential(2.0)])
         >>> round(wait.score([[0.0]]), 6)
@@ -238,7 +238,7 @@ class DistributionHMM(HiddenMarkovModel):
         model = cls(len(startprob), families=kinds[0] if len(kinds[0]) > 1 else kinds[0][0], **options)
         model._set_chain(startprob, transmat)
         if len(rows) != model.n_states:
-            raise ModelError(f"distributions must have {model.n_states} entries, one a state; it has {len(rows)}.")
+            raise ModelError(f"distributions must have {model.n_states} entries, one per state; it has {len(rows)}.")
         model.distributions_ = tuple(rows)
         first = rows[0]
         model.n_features_in_ = int(first[0].event_shape[0]) if first[0].event_ndim else len(first)
@@ -260,7 +260,7 @@ class DistributionHMM(HiddenMarkovModel):
             raise ModelError("a family of vectors stands alone: it takes all columns.")
         found = found * d if len(found) == 1 else found
         if len(found) != d:
-            raise ModelError(f"families has {len(found)} entries, but X has {d} columns: give one, or one a column.")
+            raise ModelError(f"families has {len(found)} entries, but X has {d} columns: give one, or one per column.")
         return found, tuple(range(d))
 
     def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[FloatArray, IntArray]:
@@ -328,7 +328,7 @@ def _family(given: Any) -> type[Any]:
     if isinstance(given, str):
         if given not in known:
             raise ModelError(
-                f"{given!r} is no family that a state can emit. Families: {listing(known)}.{did_you_mean(given, known)}"
+                f"{given!r} is not a family of emissions. Families: {listing(known)}.{did_you_mean(given, known)}"
             )
         return known[given]
     if isinstance(given, type) and given in known.values():

@@ -76,7 +76,7 @@ class DurationHMM(WrappedModel):
         K = len(new.startprob_)
         if len(table) != K or new.transmat_.shape != (K, K):
             raise ModelError(
-                f"durations and transmat must have {K} rows, one a state; they have {len(table)} and "
+                f"durations and transmat must have {K} rows, one per state; they have {len(table)} and "
                 f"{len(new.transmat_)}."
             )
         new.durations_ = table

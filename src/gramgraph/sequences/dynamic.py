@@ -38,7 +38,7 @@ class DynamicBayesianNetwork:
         parents; a variable that is not named has no information: uniform
     states : labels of the variables; those of x' are those of x
 
-    Rows are a data frame (or a list of dicts), one row a step; missing cells and columns were not observed. Discrete
+    Rows are a data frame (or a list of dicts), one row per step; missing cells and columns were not observed. Discrete
     networks are asked by the interface algorithm, exactly, in O(T K²) for K joint states of the variables that have a
     primed copy. With real-valued variables ask `unroll(T)`.
 
@@ -172,7 +172,9 @@ class DynamicBayesianNetwork:
 
     def _codes(self, rows: Any) -> Any:
         if isinstance(rows, Mapping) and any(np.ndim(cells) == 0 for cells in rows.values()):
-            raise ModelError("rows must be a data frame or a list of dicts, one a step; a dict is a single row: [row].")
+            raise ModelError(
+                "rows must be a data frame or a list of dicts, one per step. Use [row] for one row."
+            )
         codes = self._chain.codes(read_frame(rows, what="rows").table)
         if not len(codes):
             raise ModelError(

@@ -71,7 +71,7 @@ class BayesFilter:
         found = _loops.sense_row(self._belief, p, self._work) if p.shape == self._belief.shape else np.nan
         if found != found:
             raise ModelError(
-                f"likelihood must be {len(self._belief)} numbers of at least 0, one a state; got {likelihood!r}."
+                f"likelihood must be {len(self._belief)} numbers of at least 0, one per state; got {likelihood!r}."
             )
         if found == -np.inf:
             raise _impossible(self.steps)

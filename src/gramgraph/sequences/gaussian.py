@@ -27,14 +27,14 @@ class GaussianHMM(HiddenMarkovModel):
     Parameters
     ----------
     n_states : hidden states.
-    covariance_type : "full", "diag", "spherical" (one variance a state) or "tied" (one matrix for all states).
+    covariance_type : "full", "diag", "spherical" (one variance per state) or "tied" (one matrix for all states).
     covariance_prior : weight of the prior that keeps covariances from collapsing, in observations whose variance is
         that of the data; 0 is maximum likelihood.
     start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
         tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans", "random" (means are rows of X), or a fitted model to start from.
 
-    X has one row a time; entries that are NaN were not observed and are integrated out. Sequences stand one after the
+    X has one row per time; entries that are NaN were not observed and are integrated out. Sequences stand one after the
     other with their `lengths`, or in a list of arrays.
 
     Attributes
@@ -119,12 +119,12 @@ class GaussianHMM(HiddenMarkovModel):
             if not np.isfinite(spread).all():
                 raise ModelError(
                     f"column {int(np.flatnonzero(~np.isfinite(spread))[0])} of X holds numbers whose squares overflow. "
-                    f"What helps: scale the columns to moderate numbers."
+                    f"Try: scale the columns to moderate numbers."
                 )
             if ((spread > 0.0) & (spread < 1e-290)).any():
                 raise ModelError(
                     f"column {int(np.flatnonzero((spread > 0.0) & (spread < 1e-290))[0])} of X holds numbers whose "
-                    f"squares vanish. What helps: scale the columns to moderate numbers."
+                    f"squares vanish. Try: scale the columns to moderate numbers."
                 )
             self._spread = np.where(spread > 0.0, spread, 1.0)
         return X, offsets

@@ -389,7 +389,7 @@ def _equal(emission: Emission, ties: IntArray | None) -> Emission:
 
 
 def concentrations(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Dirichlet concentrations of this shape: numbers of at least 1 (1 is flat, 2 adds one count a cell)."""
+    """Dirichlet concentrations of this shape: numbers of at least 1 (1 is flat, 2 adds one count per cell)."""
     try:
         prior = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
     except (TypeError, ValueError):

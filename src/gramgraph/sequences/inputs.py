@@ -239,14 +239,14 @@ class InputFilter(HMMFilter):
 
 
 def _inputs(given: Any, n: int | None, most: int | None) -> IntArray:
-    """Whole numbers from 0, one a row."""
+    """Whole numbers from 0, one per row."""
     if isinstance(given, (list, tuple)) and len(given) and all(np.ndim(part) == 1 for part in given):
         given = np.concatenate([np.asarray(part) for part in given])
     u = np.asarray(given)
     if u.ndim == 2 and u.shape[1] == 1:
         u = u[:, 0]
     if u.ndim != 1 or u.dtype.kind not in "iub" or not len(u):
-        raise ModelError(f"inputs must be whole numbers, one a row; got an array of {u.dtype} with shape {u.shape}.")
+        raise ModelError(f"inputs must be whole numbers, one per row; got an array of {u.dtype} with shape {u.shape}.")
     if n is not None and len(u) != n:
         raise ModelError(f"inputs has {len(u)} entries, but X has {n} rows.")
     u = u.astype(np.int64)

@@ -31,7 +31,7 @@ class KalmanFilter(BaseEstimator):
     Parameters
     ----------
     A, Q : (s, s) transition and its noise. H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1;
-        a stack (T, …) has one matrix a step, A[t] and Q[t] for the move from step t − 1 to t.
+        a stack (T, …) has one matrix per step, A[t] and Q[t] for the move from step t − 1 to t.
     m0, P0 : moments of the first state, that of y_0; None: mean 0, and the stationary covariance, which exists when A
         is stable. P0="diffuse": the start is unknown; so are states whose variance in P0 is infinite. Then log p(y) is
         the limit of log p_κ(y) + ½ d log κ as their variance κ grows, d of them being determined by y (Durbin and
@@ -162,15 +162,13 @@ class KalmanFilter(BaseEstimator):
         model, h = self._model(), check_count("steps", steps)
         if model.varying or model.B is not None or model.D is not None:
             raise ModelError(
-                "the future of a model whose matrices or controls change with time is not known. What helps: append "
+                "the future of a model whose matrices or controls change with time is not known. Try: append "
                 "NaN rows to y, with their matrices and controls, and filter."
             )
         seen = self.filter(y)
         m, P = seen.means[-1], seen.covariances[-1]
         if not np.isfinite(P).all():
-            raise ModelError(
-                "y does not determine the state: its variance is infinite. What helps: more rows, or a given P0."
-            )
+            raise ModelError("y does not determine the state: its variance is infinite. Try: more rows, or a given P0.")
         means, covs = np.empty((h, model.n_states)), np.empty((h, model.n_states, model.n_states))
         for i in range(h):
             m, P = model.A @ m, model.A @ P @ model.A.T + model.Q
@@ -260,5 +258,5 @@ def _all_smoothed(model: Model, parts: list[FloatArray]) -> list[SmoothedStates]
     """Every series; an error where one leaves a state open."""
     found = [smoothed(model, part, None) for part in parts]
     if model.flat is not None and any(not np.isfinite(part.covariances).all() for part in found):
-        raise ModelError("y does not determine its first state. What helps: longer series, or a given P0.")
+        raise ModelError("y does not determine its first state. Try: longer series, or a given P0.")
     return found

@@ -24,7 +24,7 @@ __all__ = ["MultiCategoricalHMM"]
 
 @dataclass(frozen=True)
 class MultiCategoricalEmission:
-    """Symbols that are independent given the state, one table a column; data (N, C) are positions, −1 for a gap."""
+    """Symbols that are independent given the state, one table per column; data (N, C) are positions, −1 for a gap."""
 
     parts: tuple[CategoricalEmission, ...]
 

@@ -135,8 +135,7 @@ class GaussianFilter(BaseEstimator):
             L = np.linalg.cholesky(S)
         except np.linalg.LinAlgError:
             raise ModelError(
-                f"the covariance of the observation at step {t} is not positive definite. What helps: a positive "
-                f"definite R."
+                f"the covariance of the observation at step {t} is not positive definite. Try: a positive definite R."
             ) from None
         z, W = np.linalg.solve(L, v), np.linalg.solve(L, C.T)
         log = -0.5 * (len(v) * _LOG_2PI + float(z @ z)) - float(np.log(np.diagonal(L)).sum())
@@ -218,7 +217,7 @@ class ExtendedKalmanFilter(GaussianFilter):
     f, h : functions of a state (s,), or of many, (n, s), when `vectorized`. With `controls`, f(x, u) takes the control
         of the step that it moves from, and h(x, u), if it has a second parameter, that of the step that it sees
     Q, R : (s, s) and (o, o) covariances of the noise. m0, P0 : moments of the first state, that of y_0
-    vectorized : whether f and h take many states at once, one a row
+    vectorized : whether f and h take many states at once, one per row
     angles, y_angles : places of the angles (in radians) among the numbers of a state and of an observation. Their
         differences go the short way round, their means are on the circle, and states keep them between −π and π
     f_jacobian, h_jacobian : the matrices of derivatives, (s, s) and (o, s), at one state (and control); without them

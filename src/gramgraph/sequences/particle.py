@@ -313,7 +313,7 @@ class ParticleStream:
             x, w, first = self._chosen(x, w, None if gone else z, control, now)
             extra = () if control is None else (control,)
             if len(extra) not in self._called:
-                hint = "" if extra else " What helps: controls, one a step."
+                hint = "" if extra else " Try: controls, one per step."
                 check_call("move", self._model.move, ("x", "rng", "u")[: 2 + len(extra)], hint)
                 self._called.add(len(extra))
             x = _rows("move", self._model.move(x, self._rng, *extra), len(w))
@@ -323,7 +323,7 @@ class ParticleStream:
             top = float(logs.max())
             if not np.isfinite(top):
                 raise ImpossibleEvidenceError(
-                    f"observation {self.steps} has probability zero at all {len(w)} particles. What helps: more "
+                    f"observation {self.steps} has probability zero at all {len(w)} particles. Try: more "
                     f"particles, an auxiliary filter (look_ahead), or heavier tails in weigh. The particles stay as "
                     f"they were."
                 )

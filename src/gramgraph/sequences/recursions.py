@@ -223,7 +223,7 @@ def _in_place(
     wanted: bool,
     n_jobs: int | None,
 ) -> FloatArray:
-    """alpha becomes the posteriors; sums of pairs, one matrix a thread, added in the order of the sequences."""
+    """alpha becomes the posteriors; sums of pairs, one matrix per thread, added in the order of the sequences."""
     parts: dict[int, FloatArray] = {}
 
     def work(lo: int, hi: int) -> None:
@@ -300,7 +300,7 @@ def refuse_impossible(bad: IntArray, offsets: IntArray, *, row: bool = True) -> 
         place = f" at its row {int(bad[s] - offsets[s])}" if row else ""
         raise ImpossibleEvidenceError(
             f"sequence {int(s)} has probability zero under the model{place}: no state that can be reached there emits "
-            f"the observation. What helps: pseudo-counts when fitting (emission_prior, transition_prior above 1), or "
+            f"the observation. Try: pseudo-counts when fitting (emission_prior, transition_prior above 1), or "
             f"mark the observation as missing."
         )
 
@@ -349,7 +349,7 @@ def _door(
     start, transition = check_chain(start, transition)
     logs = numbers("logs", logs)
     if logs.ndim != 2 or logs.shape[1] != len(start):
-        raise ModelError(f"logs must have shape (rows, {len(start)}), one column a state; its shape is {logs.shape}.")
+        raise ModelError(f"logs must have shape (rows, {len(start)}), one column per state; its shape is {logs.shape}.")
     if np.isnan(logs).any() or (logs == np.inf).any():
         raise ModelError("logs must be log-likelihoods: numbers or −inf, not NaN or +inf. A missing row is all zeros.")
     return start, transition, logs, offsets_of(len(logs), lengths)

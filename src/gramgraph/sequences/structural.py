@@ -127,7 +127,7 @@ class Regression(Piece):
 
     @property
     def A(self) -> FloatArray:
-        """One state a column."""
+        """One state per column."""
         return np.eye(self.n_columns)
 
 
@@ -193,7 +193,7 @@ class StructuralModel(BaseEstimator):
                 raise ModelError("X belongs to a Regression piece; this model has none.")
             return row[None]
         if X is None:
-            raise ModelError("the model has a Regression piece: it needs X, one row a step.")
+            raise ModelError("the model has a Regression piece: it needs X, one row per step.")
         values = np.array(X, dtype=np.float64)
         values = values[:, None] if values.ndim == 1 else values
         width = sum(n for n, _ in columns)
@@ -247,7 +247,7 @@ class StructuralModel(BaseEstimator):
         if likelihood.n_closed < s:
             raise ModelError(
                 "y and X do not determine the pieces: columns of X, or pieces, say the same at every observed step. "
-                "What helps: leave one of them out."
+                "Try: leave one of them out."
             )
         if not np.isfinite(value) or float(variances[0]) < 1e-24:
             warnings.warn(

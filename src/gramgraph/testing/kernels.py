@@ -63,7 +63,7 @@ def _check_parts(kernel: Kernel, X: Any, first: Any, rest: Any) -> None:
     K, cut = kernel.gram(X), count(first)
     mixed = kernel.gram(first, rest)
     assert mixed.shape == (cut, count(rest)), f"gram(X, Y): expected ({cut}, {count(rest)}), got {mixed.shape}."
-    assert np.allclose(mixed, K[:cut, cut:], rtol=1e-9, atol=1e-10), f"gram(X, Y) of {kernel} is no block of gram(X)."
+    assert np.allclose(mixed, K[:cut, cut:], rtol=1e-9, atol=1e-10), f"gram(X, Y) of {kernel} is not part of gram(X)."
     assert np.allclose(kernel.gram(rest, first), mixed.T, rtol=1e-9, atol=1e-10), f"{kernel}: k(x, y) ≠ k(y, x)."
     for rows, block in kernel.blocks(X, rows=2):
         assert np.allclose(block, K[rows], rtol=1e-9, atol=1e-10), f"blocks of {kernel} differ from gram(X)."

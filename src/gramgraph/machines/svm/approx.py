@@ -106,12 +106,12 @@ def kernel_value(chosen: ChosenKernel, approx: str) -> Any:
         return kernels.Polynomial(degree=chosen.degree, offset=chosen.coef0, scale=chosen.gamma)
     if chosen.kind == "sigmoid":
         raise ModelError(
-            f"approx={approx!r} needs a positive definite kernel, which 'sigmoid' is not. What helps: approx=None, or "
+            f"approx={approx!r} needs a positive definite kernel, which 'sigmoid' is not. Try: approx=None, or "
             "another kernel."
         )
     raise ModelError(
         f"approx={approx!r} needs a kernel value or name, as it is evaluated at new pairs of points; kernel is "
-        f"{'a precomputed matrix' if chosen.kind == 'precomputed' else 'a function'}. What helps: approx=None, or a "
+        f"{'a precomputed matrix' if chosen.kind == 'precomputed' else 'a function'}. Try: approx=None, or a "
         "kernel of gramgraph.kernels."
     )
 

@@ -30,7 +30,7 @@ def class_factors(class_weight: Any, classes: Array, label: IntArray, weight: Fl
     known = classes.tolist()
     unknown = [name for name in class_weight if name not in known]
     if unknown:
-        raise ModelError(f"class_weight names {unknown[0]!r}, which is no class. Classes: {known}.")
+        raise ModelError(f"class_weight names {unknown[0]!r}, which is not a class. Classes: {known}.")
     return np.array([float(class_weight.get(name, 1.0)) for name in known])
 
 
@@ -121,7 +121,7 @@ def platt(d: FloatArray, positive: FloatArray, weight: FloatArray) -> tuple[floa
 def couple(R: FloatArray) -> FloatArray:
     """Class probabilities from pairwise ones: R[:, i, j] = p(i | i or j, x).
 
-    min Σ_{i<j} (r_ji p_i − r_ij p_j)² on the simplex (Wu, Lin and Weng, 2004): one linear system a point, O(k³).
+    min Σ_{i<j} (r_ji p_i − r_ij p_j)² on the simplex (Wu, Lin and Weng, 2004): one linear system per point, O(k³).
     """
     n, k, _ = R.shape
     Q = -np.swapaxes(R, 1, 2) * R

@@ -76,7 +76,7 @@ def nu_classification(y: FloatArray, weight: FloatArray, nu: float) -> Dual:
 
 
 def regression(y: FloatArray, upper: FloatArray, epsilon: float) -> Dual:
-    """ε-SVR: two variables a point, one for each side of the tube."""
+    """ε-SVR: two variables per point, one for each side of the tube."""
     one = np.ones(len(y))
     return Dual(
         np.stack([one, -one]), np.stack([epsilon - y, epsilon + y]), np.stack([upper, upper]), np.zeros((2, len(y)))

@@ -90,7 +90,7 @@ class Grid:
             if len(points) < 2 or np.ptp(side) == 0:
                 raise ModelError(
                     f"A fold has training points of one of the classes {self.classes[i]!r} and {self.classes[j]!r} "
-                    "only. What helps: fewer folds."
+                    "only. Try: fewer folds."
                 )
             found.append((points, side, weight[points]))
         return found

@@ -138,6 +138,6 @@ def gram_of_matrix(K: FloatArray) -> FloatArray:
         least = float(eigvalsh(part, subset_by_index=[0, 0])[0])
         raise ModelError(
             f"The precomputed Gram matrix is not positive semi-definite: an eigenvalue is {least:.3g} (largest entry "
-            f"{scale:.3g}). What helps: K + {abs(least) * 1.01:.3g} I, or setting negative eigenvalues to zero."
+            f"{scale:.3g}). Try: K + {abs(least) * 1.01:.3g} I, or setting negative eigenvalues to zero."
         ) from None
     return K

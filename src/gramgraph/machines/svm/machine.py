@@ -65,7 +65,7 @@ def fit_machine(
         if settings.nu * total / 2 > least * (1 + 1e-12):
             raise ModelError(
                 f"specified nu is infeasible: nu={settings.nu:g} for classes {names[0]!r} and {names[1]!r} is above "
-                f"{2 * least / total:.4g}, twice the share of the smaller one. What helps: a smaller nu, or C instead."
+                f"{2 * least / total:.4g}, twice the share of the smaller one. Try: a smaller nu, or C instead."
             )
         upper = weight
         found = _solve(duals.nu_classification(y, upper, settings.nu), source, settings)
@@ -140,7 +140,7 @@ def _hard_margin(source: Source, y: FloatArray, settings: Settings, names: tuple
     raise ModelError(
         f"C=inf asks for a hard margin, but classes {names[0]!r} and {names[1]!r} cannot be separated by this kernel: "
         f"their hulls come as near as {np.sqrt(max(2 * found.objective, 0.0)):.3g} in feature space. "
-        "What helps: a finite C, or a richer kernel (smaller length scale, higher degree)."
+        "Try: a finite C, or a richer kernel (smaller length scale, higher degree)."
     )
 
 
@@ -151,7 +151,7 @@ def warn_about(converged: bool, curved: bool, max_iter: int, name: str) -> None:
 
         limit = f"max_iter={max_iter} steps" if max_iter >= 0 else "ten million steps or a hundred a point"
         warnings.warn(
-            f"{name}: stopped after {limit} before the tolerance was reached. What helps: scaled columns, a larger tol"
+            f"{name}: stopped after {limit} before the tolerance was reached. Try: scaled columns, a larger tol"
             f"{', max_iter=-1' if max_iter >= 0 else ''}.",
             ConvergenceWarning,
             stacklevel=4,

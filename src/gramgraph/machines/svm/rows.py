@@ -279,7 +279,7 @@ class Team:
         self._blas: Any = None
 
     def spread(self, work: Callable[[int], None], starts: Sequence[int]) -> None:
-        """Call `work` for every start; inside, BLAS uses one thread a call."""
+        """Call `work` for every start; inside, BLAS uses one thread per call."""
         from concurrent.futures import ThreadPoolExecutor
 
         if self._blas is None:  # looking for the libraries takes milliseconds

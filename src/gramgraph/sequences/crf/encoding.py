@@ -319,7 +319,7 @@ def _stems(name: str) -> list[str]:
 
 
 def read_sequences(X: Any) -> list[Any]:
-    """A list of sequences that know their lengths: what is an iterator is read, what is no sequence is refused."""
+    """A list of sequences that know their lengths: what is an iterator is read, what is not a sequence is refused."""
     if isinstance(X, (str, bytes, Mapping)) or not isinstance(X, Iterable):
         raise ModelError(f"X is a {type(X).__name__}; expected a list of sequences.")
     found = list(X)

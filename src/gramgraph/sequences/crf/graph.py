@@ -30,8 +30,8 @@ class GraphCRF(BaseEstimator):
     """p(y | x) ∝ exp(Σ_i w·f_i(x, y_i) + Σ_c w·f_c(x, y_c)): labels of the nodes of graphs, with features per clique.
 
     An element of X is (node features (n, d), edges (m, 2)), with edge features (m, f) as a third part, or a `Field`
-    with several kinds of cliques of any size. An element of y is a vector with one label a node. Weights are (d, K) for
-    nodes and (f, K, …, K) for each kind of clique; those of pairs are `symmetric` unless a direction means something.
+    with several kinds of cliques of any size. An element of y is a vector with one label per node. Weights are (d, K)
+    for nodes and (f, K, …, K) for each kind of clique; those of pairs are `symmetric` unless directions matter.
 
     `method` "pseudo" maximizes the pseudo-likelihood (fast; too trusting where neighbors nearly always agree), "exact"
     the likelihood through the junction tree, "loopy" with beliefs of loopy propagation (exact on trees); all with the

@@ -38,7 +38,7 @@ def to_parts(model: LinearChainCRF) -> tuple[dict[str, Any], dict[str, Array]]:
     weights, table = model._chain.weights, model._table
     parameters = model.get_params()
     if not isinstance(parameters["random_state"], (int, type(None))):
-        parameters["random_state"] = None  # a generator is no part of what was learned
+        parameters["random_state"] = None  # a generator is not part of what was learned
     head = {
         "format": _FORMAT, "version": _VERSION, "parameters": parameters, "labels": model._labels,
         "size": table.size, "plain": table.plain,
@@ -136,7 +136,7 @@ def _table(head: Any) -> FeatureTable:
 
 def _index(value: Any) -> int:
     if type(value) is not int:
-        raise ValueError(f"{value!r:.40} is no position")
+        raise ValueError(f"{value!r:.40} is not a position")
     return value
 
 
