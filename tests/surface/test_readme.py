@@ -1,4 +1,4 @@
-"""What the README shows works: its Python blocks run and print what it says; its commands end well."""
+"""What the README and the guide show works: Python blocks run and print what they say; commands end well."""
 
 from __future__ import annotations
 
@@ -15,22 +15,23 @@ from gramgraph.cli import main
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PAGES = {"README.md": README, "docs/guide.md": (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")}
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-BLOCKS = BLOCK.findall(README)
 
 
-def python_blocks():
-    return [code for language, code in BLOCKS if language == "python"]
+def python_blocks(text):
+    return [code for language, code in BLOCK.findall(text) if language == "python"]
 
 
 def commands():
-    lines = [line for language, code in BLOCKS if language in ("bash", "sh", "console") for line in code.splitlines()]
+    blocks = [block for text in PAGES.values() for block in BLOCK.findall(text)]
+    lines = [line for language, code in blocks if language in ("bash", "sh", "console") for line in code.splitlines()]
     lines = [line.removeprefix("$ ").split("  #")[0].strip() for line in lines]
     return [line for line in lines if line.startswith("gramgraph ")]
 
 
-def test_readme_has_a_quick_start_and_commands():
-    assert python_blocks()
+def test_pages_have_code_and_commands():
+    assert all(python_blocks(text) for text in PAGES.values())
     assert commands()
 
 
@@ -41,14 +42,15 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_python_blocks_run_one_after_the_other(folder):
+@pytest.mark.parametrize("page", PAGES)
+def test_python_blocks_run_one_after_the_other(page, folder):
     space: dict[str, object] = {}
-    for code in python_blocks():
+    for code in python_blocks(PAGES[page]):
         said = io.StringIO()
         with contextlib.redirect_stdout(said):
-            exec(compile(code, "README.md", "exec"), space)
+            exec(compile(code, page, "exec"), space)
         # Where a block of text follows, it must be what was printed.
-        following = re.match(r"```\n\n```text\n(.*?)```", README.split(code, 1)[1], re.DOTALL)
+        following = re.match(r"```\n\n```text\n(.*?)```", PAGES[page].split(code, 1)[1], re.DOTALL)
         if following:
             assert said.getvalue().rstrip() == following[1].rstrip()
 

@@ -111,9 +111,7 @@ class KernelNeighborsClassifier(ClassifierMixin, _KernelNeighbors):
         check_classification_targets(y)
         labels = column_or_1d(y, warn=True)
         if len(labels) != n:
-            raise ValueError(
-                f"y must hold a label per point; X has {n} points, y {len(labels)}: inconsistent numbers"
-            )
+            raise ValueError(f"y must hold a label per point; X has {n} points, y {len(labels)}: inconsistent numbers")
         self.classes_, self._codes = np.unique(labels, return_inverse=True)
         return self
 

@@ -172,9 +172,7 @@ class DynamicBayesianNetwork:
 
     def _codes(self, rows: Any) -> Any:
         if isinstance(rows, Mapping) and any(np.ndim(cells) == 0 for cells in rows.values()):
-            raise ModelError(
-                "rows must be a data frame or a list of dicts, one per step. Use [row] for one row."
-            )
+            raise ModelError("rows must be a data frame or a list of dicts, one per step. Use [row] for one row.")
         codes = self._chain.codes(read_frame(rows, what="rows").table)
         if not len(codes):
             raise ModelError(
