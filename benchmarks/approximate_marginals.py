@@ -65,17 +65,18 @@ def _loaded(name: str) -> tuple[Any, dict[str, str], Any, float]:
 
 def _ask(name: str, who: str) -> Any:
     """What `query` does by itself without an exact plan, or the standard."""
-    from gramgraph.engines.door import build_question, parse_evidence
+    from gramgraph.engines.base import Run
     from gramgraph.engines.fallback import approximate_answer
     from gramgraph.exceptions import BudgetError
+    from gramgraph.questions.reading import read
 
     net, evidence, official, _ = _loaded(name)
     if who == STANDARD:
         return net.query(None, evidence, engine="bp", schedule="residual", damping=0.5)
-    question = build_question(net, None if official is not None else (), (), parse_evidence(net, evidence))
+    question = read(net, None if official is not None else [], evidence)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return approximate_answer(net, question, BudgetError("too wide", bytes=np.inf), random_state=0)
+        return approximate_answer(net, question, BudgetError("too wide", bytes=np.inf), Run(random_state=0))
 
 
 @cache

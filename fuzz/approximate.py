@@ -24,9 +24,9 @@ DEVIATIONS, SLACK = 8.0, 0.05
 
 @cache
 def _engines() -> tuple[str, ...]:
-    from gramgraph.engines.registry import ENGINES, get_engine
+    from gramgraph.engines.registry import engine_names
 
-    return tuple(name for name in ENGINES if not get_engine(name).exact)
+    return engine_names("tables", "answer", exact=False)
 
 
 def trials(rng: np.random.Generator) -> Iterator[Trial]:

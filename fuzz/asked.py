@@ -198,18 +198,17 @@ def draw_targets(rng: np.random.Generator, world: World) -> tuple[Any, list[tupl
 @cache
 def exact_engines() -> tuple[str, ...]:
     """ "auto" and every engine of the registry that calls itself exact."""
-    from gramgraph.engines.registry import ENGINES, get_engine
+    from gramgraph.engines.registry import engine_names
 
-    return ("auto", *(name for name in ENGINES if get_engine(name).exact))
+    return ("auto", *engine_names("tables", "answer", exact=True))
 
 
 @cache
 def best_engines() -> tuple[str, ...]:
     """Engines that look for best assignments, exact ones and searches."""
-    from gramgraph.engines.best.registry import MAP_ENGINES
-    from gramgraph.engines.registry import ENGINES, get_engine
+    from gramgraph.engines.registry import engine_names
 
-    return ("auto", *(name for name in ENGINES if hasattr(get_engine(name), "mpe")), *MAP_ENGINES)
+    return ("auto", *engine_names("tables", "best"))
 
 
 def possible(world: World, given: Given, joint: Joint, ask: Any) -> Any:

@@ -169,11 +169,12 @@ def _best(rng: np.random.Generator, world: World, limits: Limits, reach: float) 
 
 
 def _check_best(world: World, given: Given, limits: Limits, engine: str) -> None:
-    from gramgraph.engines.registry import ENGINES, get_engine
+    from gramgraph.engines.registry import engine_names
 
     joint = given.truth(world)
-    options = dict(given.options) | ({} if engine in ENGINES or engine == "auto" else {"time_limit": 5.0})
-    exact = engine == "auto" or (engine in ENGINES and get_engine(engine).exact)
+    answers = ("auto", *engine_names("tables", "answer"))
+    options = dict(given.options) | ({} if engine in answers else {"time_limit": 5.0})
+    exact = engine in ("auto", *engine_names("tables", "answer", exact=True))
     try:
         found = possible(world, given, joint, partial(world.model.map_query, given.evidence, engine=engine, **options))
     except Exception as error:

@@ -67,7 +67,7 @@ _FLAT: dict[str, str] = {
     "learn_structure": "learn",
     "learn_tree": "embeddings",
     "mmd_test": "embeddings",
-    "plan": "engines",
+    "plan": "questions.planning",
     "read": "io",
     "real": "variables",
     "write": "io",

@@ -7,17 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
-from gramgraph.engines import ENGINES, get_engine
+from gramgraph.engines import get_engine
 from gramgraph.engines.exact.elimination import Elimination
 from gramgraph.engines.exact.enumeration import Enumeration
+from gramgraph.engines.registry import engine_names
 from gramgraph.models import BayesianNetwork, MarkovNetwork
+from gramgraph.questions.question import Question
 from gramgraph.testing import check_engine, random_bayesian_network, random_markov_network, random_question
 from gramgraph.testing.engines import compare_answers, compare_mpe
 from gramgraph.variables import binary, discrete
 
-EXACT = [name for name in ENGINES if get_engine(name).exact]
+EXACT = list(engine_names("tables", "answer", exact=True))
 OTHERS = [name for name in EXACT if name != "enumeration"]
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 

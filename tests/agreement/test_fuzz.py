@@ -23,7 +23,7 @@ def test_random_worlds(kind):
 
 
 def test_a_wrong_answer_is_a_fault_that_can_be_seen_again(monkeypatch):
-    import gramgraph.engines.ask as ask
+    import gramgraph.questions.ask as ask
 
     real = ask.log_evidence
     monkeypatch.setattr(ask, "log_evidence", lambda *args, **options: real(*args, **options) + 1e-6)

@@ -162,7 +162,7 @@ def test_deterministic_given_the_seed():
     ("engine", "options", "message"),
     [
         ("mean_field", {"n_starts": 0}, "n_starts is a whole number from 1"),
-        ("mean_field", {"damping": 0.1}, "'damping' is no option of engine 'mean_field'"),
+        ("mean_field", {"damping": 0.1}, "'damping' is not an option of engine 'mean_field'"),
         ("trw", {"n_trees": 1.5}, "n_trees is a whole number"),
         ("trw", {"dampin": 0.1}, "Did you mean 'damping'"),
     ],

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph._numerics.best.mini_buckets import mini_bucket_bound
+from gramgraph.engines import Run, get_engine
 from gramgraph.engines.best import feasible as map_feasible
 from gramgraph.engines.best import moves as map_moves
 from gramgraph.engines.best import reduction as map_reduction
@@ -22,14 +23,13 @@ from gramgraph.engines.best.blocks import Blocks, block_move, elimination_order,
 from gramgraph.engines.best.feasible import allowed_state
 from gramgraph.engines.best.problem import MapProblem, cases_of
 from gramgraph.engines.best.reduction import reduced
-from gramgraph.engines.best.registry import MAP_ENGINES, best_assignments
 from gramgraph.engines.best.search import Climber, Dual, Walker, search
-from gramgraph.engines.door import build_question, parse_evidence
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
 from gramgraph.models import MarkovNetwork
 from gramgraph.models.builders import denoising_grid, ising_grid, potts_grid
+from gramgraph.questions.reading import read
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
 from gramgraph.variables import binary, discrete
 
@@ -56,7 +56,7 @@ def glass(seed, rows=5, cols=5, field=0.5):
 
 
 def problem_of(model, evidence=None):
-    question = build_question(model, (), (), parse_evidence(model, evidence or {}))
+    question = read(model, [], evidence or {})
     found = MapProblem.of(cases_of(model, question), 0)
     assert found is not None
     return found
@@ -69,8 +69,8 @@ def test_values_are_attained_and_bounds_hold(engine, seed):
     rng = np.random.default_rng(seed)
     model = random_markov_network(rng, 7) if seed % 2 else random_bayesian_network(rng, 7, max_parents=3, density=0.6)
     question = random_question(rng, model, cases=2, joints=0)
-    truth = gg.engines.get_engine("enumeration").mpe(model, question)[1]
-    states, log_p, bound = best_assignments(engine, model, question, time_limit=0.3)
+    truth = get_engine("enumeration").best(model, question).log_prob
+    states, log_p, bound, _ = get_engine(engine).best(model, question, Run(seconds=0.3))
     for case in np.flatnonzero(np.isfinite(truth)):
         assert log_p[case] <= truth[case] + 1e-9 <= bound[case] + 2e-9
         named = {v: model.states(v)[int(x)] for v, x in zip(model.variables, states[case], strict=True)}
@@ -189,7 +189,7 @@ def test_mini_buckets_bound_the_best_and_are_exact_when_whole(seed, zeros, limit
 def test_backtracking_finds_what_is_allowed_or_proves_that_nothing_is(seed, zeros, possible):
     rng = np.random.default_rng(seed)
     model = sparse_network(rng, 7, zeros, hidden=possible)
-    question = build_question(model, (), (), parse_evidence(model, {}))
+    question = read(model, [], {})
     problem = MapProblem.of(cases_of(model, question), 0)
     if problem is None:  # propagation alone sees it
         assert not possible
@@ -295,7 +295,7 @@ def test_tables_of_cases_and_impossible_evidence():
     for engine in ("search", "trws"):
         found, truth = net.map_query(cases, engine=engine, time_limit=0.5), net.map_query(cases)
         np.testing.assert_allclose(found["log_prob"], truth["log_prob"])
-    for engine in MAP_ENGINES:
+    for engine in ("graph_cut", "icm", "search", "trws"):
         if engine != "graph_cut":
             with pytest.raises(gg.ImpossibleEvidenceError):
                 net.map_query({"lung": "yes", "either": "no"}, engine=engine)

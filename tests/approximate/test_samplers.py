@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.engines import get_engine
+from gramgraph.engines import Run, get_engine
 from gramgraph.engines.sampling.chains import MixingWarning
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, OptionError
 from gramgraph.factors import TableFactor
@@ -48,7 +48,8 @@ def deviations(engine, seeds, *, directed):
         model, question = random_case(engine, seed, directed=directed)
         truth = get_engine("enumeration").answer(model, question)
         try:
-            found = get_engine(engine).answer(model, question, random_state=seed, budget=DRAWS.get(engine, 4000))
+            run = Run(random_state=seed, draws=DRAWS.get(engine, 4000))
+            found = get_engine(engine).answer(model, question, run)
         except OptionError:  # rejection: no draw agrees
             continue
         mine = []

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.engines import get_engine
+from gramgraph.engines import Run, get_engine
+from gramgraph.engines.base import parse_budget
 from gramgraph.engines.sampling.gibbs import MixingWarning, diagnose
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.factors import TableFactor
@@ -23,7 +24,9 @@ LW = "likelihood_weighting"
 def scores(engine, model, question, *, seed, **options):
     """(estimate - truth) / standard error of the first state of every target, in possible cases."""
     truth = get_engine("enumeration").answer(model, question)
-    found = get_engine(engine).answer(model, question, random_state=seed, **options)
+    draws, seconds = parse_budget(options.pop("budget", None))
+    run = Run(random_state=seed, draws=draws, seconds=seconds)
+    found = get_engine(engine, **options).answer(model, question, run)
     out = []
     for key in truth:
         p, q, error = found[key].probabilities, truth[key].probabilities, found.details["standard_error"][key]

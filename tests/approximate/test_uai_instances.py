@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.engines.door import build_question, parse_evidence
 from gramgraph.engines.fallback import log_evidence_interval
 from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
+from gramgraph.questions.reading import read
 
 
 def load(shared_data, name):
@@ -25,7 +25,7 @@ def load(shared_data, name):
 )
 def test_the_interval_holds_the_reference(shared_data, name):
     net, evidence, base = load(shared_data, name)
-    low, high = log_evidence_interval(net, build_question(net, (), (), parse_evidence(net, evidence)))
+    low, high = log_evidence_interval(net, read(net, [], evidence))
     reference = read_uai_result(base.with_name(base.name + ".PR")).log_z
     assert low[0] - 1e-3 <= reference <= high[0] + 1e-3
 

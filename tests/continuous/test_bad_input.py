@@ -60,8 +60,7 @@ def test_dimensions_that_are_mixed_up():
 
 
 def test_evidence_that_is_none(net):
-    with pytest.raises(gg.StateError, match="x takes finite numbers, got nan. Leave out"):
-        net.query("g", {"x": np.nan})
+    assert net.query("g", {"x": np.nan}).log_evidence == 0.0  # not observed, as for tables
     with pytest.raises(gg.StateError, match="finite"):
         net.query("g", {"x": np.inf})
     with pytest.raises(gg.StateError, match="x is real-valued: a number expected, not 'tall'"):
@@ -94,24 +93,24 @@ def test_tables_of_cases_that_are_none(net):
         net.query("g", pd.DataFrame({"y[0]": [1.0, 2.0], "y[1]": [1.0, np.nan]}))
     with pytest.raises(gg.VariableError, match="is not a variable"):
         net.query("g", pd.DataFrame({"z": [1.0]}))
-    with pytest.raises(gg.VariableError, match="item 1 of the list"):
+    with pytest.raises(gg.VariableError, match="item 1 is 2.0"):
         net.query("g", [{"x": 1.0}, 2.0])
     empty = net.query(["x", "g"], pd.DataFrame({"y[0]": np.zeros(0), "y[1]": np.zeros(0)}))
     assert empty.log_evidence.shape == (0,)
 
 
 def test_wrong_questions(net):
-    with pytest.raises(EngineError, match="no engine for conditional-Gaussian models. Engines: auto, mixture"):
+    with pytest.raises(EngineError, match="not an engine for conditional-Gaussian models. Engines: auto, enumeration"):
         net.query("g", engine="sparse")
     with pytest.raises(gg.VariableError, match="was not asked for"):
         net.query("g")["x"]
     with pytest.raises(gg.OptionError, match="whole number from 1"):
         net.map_query({}, k=0)
-    with pytest.raises(gg.OptionError, match="k best assignments are those of all"):
+    with pytest.raises(gg.VariableError, match="leave targets out"):
         net.map_query({}, k=3, targets=["g"])
-    with pytest.raises(gg.OptionError, match="none that comes second"):
-        gg.BayesianNetwork("x{real}", cpds={"x": (0, 1)}).map_query(k=2)
-    with pytest.raises(gg.OptionError, match="takes the options n_chains, burn_in, not 'chains'"):
+    (only,) = gg.BayesianNetwork("x{real}", cpds={"x": (0, 1)}).map_query(k=2)  # a Gaussian has one mode
+    assert only.assignment == {"x": 0.0}
+    with pytest.raises(gg.OptionError, match="'chains' is not an option of engine 'gibbs'. It takes n_chains, burn_in"):
         net.query("g", engine="gibbs", chains=3)
     with pytest.raises(gg.OptionError, match="n_chains is a whole number from 4"):
         net.query("g", engine="gibbs", n_chains=1)

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
-from gramgraph.engines.continuous.door import read_question
 from gramgraph.engines.mixed.strong_tree import strong_plan
+from gramgraph.questions.reading import read
 from tests.continuous.drawing import brute_force, compare, evidence_from, mixed_network
 
 BODY = {
@@ -265,9 +265,9 @@ def test_impossible_rows_of_a_table():
 
 def test_order_does_not_depend_on_names(rng):
     net = mixed_network(np.random.default_rng(3), 3, 3)
-    question = read_question(net, None, {})
+    question = read(net, None, {})
     plan = strong_plan(net, {}, np.zeros(0, np.int64))
-    assert plan.bytes > 0 and plan.width >= 1 and question.keys == net.variables
+    assert plan.bytes > 0 and plan.width >= 1 and question.keys(net) == net.variables
     reals = [v for clique in plan.tree.cliques for v in clique if not v.is_discrete]
     assert reals
     for clique, parent, separator in zip(plan.tree.cliques, plan.tree.parents, plan.tree.separators, strict=True):

@@ -265,9 +265,9 @@ def test_errors_at_the_door():
         net.query("lungs")
     with pytest.raises(gg.StateError, match="row 1"):
         net.query("lung", pd.DataFrame({"smoke": ["yes", "maybe"]}))
-    with pytest.raises(gg.VariableError, match="dict, a data frame"):
+    with pytest.raises(gg.VariableError, match="data frame, a dict"):
         net.query("lung", 3)
-    with pytest.raises(ValueError, match="is no engine"):
+    with pytest.raises(ValueError, match="is not an engine"):
         net.query("lung", engine="juntion_tree")
     assert len(net.query(None, pd.DataFrame({"smoke": []}))["lung"].probabilities) == 0
     assert net.query("lung", [{"smoke": "yes"}, {}])["lung"].probabilities.shape == (2, 2)

@@ -7,7 +7,6 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gramgraph.compile.question import Question
 from gramgraph.engines.exact.contraction import Contraction, components, elimination_order
 from gramgraph.engines.exact.elimination import Elimination
 from gramgraph.engines.exact.enumeration import Enumeration
@@ -16,6 +15,7 @@ from gramgraph.factors import TableFactor
 from gramgraph.graphs.directed import Digraph
 from gramgraph.graphs.separation import requisite
 from gramgraph.models import BayesianNetwork, MarkovNetwork
+from gramgraph.questions.question import Question
 from gramgraph.testing import random_bayesian_network
 from gramgraph.variables import discrete
 
@@ -152,6 +152,6 @@ def test_a_chain_of_two_thousand_variables() -> None:
     answer = Elimination().answer(net, question)
     assert answer["x1999"].probabilities.tolist() == pytest.approx([0.5, 0.5])
     assert answer.log_evidence == pytest.approx(0.0, abs=1e-9)
-    codes, value = Elimination().mpe(net, question)
+    codes, value, *_ = Elimination().best(net, question)
     assert codes[0].tolist() == [1] * n
     assert value[0] == pytest.approx((n - 1) * np.log(0.9))

@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
+from gramgraph.engines import Run
 from gramgraph.engines.exact.enumeration import MAX_CELLS, Enumeration
 from gramgraph.exceptions import BudgetError
 from gramgraph.factors import TableFactor
 from gramgraph.models import BayesianNetwork, MarkovNetwork
+from gramgraph.questions.question import Question
 from gramgraph.variables import binary, discrete
 
 NOTHING = np.zeros((1, 0), np.int64)
@@ -86,4 +87,4 @@ def test_more_single_state_variables_than_numpy_has_axes() -> None:
 
 def test_memory_is_checked() -> None:
     with pytest.raises(BudgetError):
-        Enumeration().answer(alarm(), Question((0,), (), (), NOTHING), memory=10.0)
+        Enumeration().answer(alarm(), Question((0,), (), (), NOTHING), Run(memory=10.0))

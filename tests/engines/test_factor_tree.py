@@ -7,12 +7,13 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gramgraph.compile.question import Question
+from gramgraph.engines import Run
 from gramgraph.engines.exact.factor_tree import CliqueTree, FactorTree
 from gramgraph.engines.exact.sheet import model_factors
 from gramgraph.exceptions import BudgetError
 from gramgraph.factors import TableFactor
 from gramgraph.models import MarkovNetwork
+from gramgraph.questions.question import Question
 from gramgraph.testing import random_bayesian_network, random_markov_network
 from gramgraph.testing.engines import compare_answers
 from gramgraph.variables import discrete
@@ -55,7 +56,7 @@ def test_plan_prints_and_memory_is_checked() -> None:
     assert plan.largest_clique[0] in str(plan)
     assert plan.flops > 0
     with pytest.raises(BudgetError) as caught:
-        FactorTree().answer(net, question, memory=64)
+        FactorTree().answer(net, question, Run(memory=64))
     assert set(caught.value.clique) == set(plan.largest_clique)
 
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from gramgraph.analysis.information import entropy, kl_divergence, most_informative, mutual_information
-from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
 from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, VariableError
 from gramgraph.models import BayesianNetwork, MarkovNetwork
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.testing import random_bayesian_network, random_markov_network
 from gramgraph.typing import FloatArray
 from gramgraph.variables import binary

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
 from gramgraph.engines.best.k_best import k_best, k_best_codes
 from gramgraph.engines.exact.elimination import Elimination
@@ -17,6 +16,7 @@ from gramgraph.engines.exact.factor_tree import FactorTree
 from gramgraph.exceptions import ImpossibleEvidenceError
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.testing import random_bayesian_network, random_markov_network, random_question
 from gramgraph.variables import binary, discrete
 

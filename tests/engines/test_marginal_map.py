@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from gramgraph.answers import Assignment
-from gramgraph.compile.question import Question
 from gramgraph.engines.best.marginal_map import marginal_map
 from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, VariableError
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.testing import random_bayesian_network, random_markov_network, random_question
 from gramgraph.typing import FloatArray
 

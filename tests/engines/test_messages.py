@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from gramgraph.analysis.messages import max_sum, sum_product
-from gramgraph.compile.question import Question
 from gramgraph.conditionals import Table
 from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.models import BayesianNetwork, FactorGraph, MarkovNetwork
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.testing import random_bayesian_network, random_markov_network, random_question
 from gramgraph.variables import binary, discrete
 
@@ -137,7 +137,7 @@ def test_agreement_on_random_forests() -> None:
         for name, belief in messages.beliefs.items():
             np.testing.assert_allclose(belief.probabilities, truth[name].probabilities, atol=1e-12)
         best = max_sum(net, question)
-        _, value = Enumeration().mpe(net, question)
+        value = Enumeration().best(net, question).log_prob
         assert best.assignment.log_prob == pytest.approx(value[0])
         for name in best.variables:
             assert best.max_marginal(name).max() == pytest.approx(value[0])

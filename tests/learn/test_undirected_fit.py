@@ -458,7 +458,7 @@ def test_bad_input_is_told_clearly() -> None:
         net.fit(good, method="exakt")
     with pytest.raises(gg.OptionError, match="l1 is a finite number"):
         net.fit(good, l1=-1)
-    with pytest.raises(gg.OptionError, match="'sweeps' is no option of engine 'exact'"):
+    with pytest.raises(gg.OptionError, match="'sweeps' is not an option of engine 'exact'"):
         net.fit(good, method="exact", l2=1, sweeps=3)
     with pytest.raises(gg.OptionError, match="takes l2"):
         net.fit(good, method="pseudo_likelihood", equivalent_sample_size=3)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Answer
-from gramgraph.compile.question import Question
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.one_case import Case, ask, free_positions, one_case, with_cases
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def kl_divergence(p: Any, q: Any, *, base: float | None = None) -> float:
     if callable(getattr(p, "kl", None)) and callable(getattr(q, "kl", None)):
         return float(p.kl(q)) / _unit(base)
     for value in (p, q):
-        if not hasattr(value, "_vars"):
+        if not hasattr(value, "vars"):
             raise ModelError(
                 "the Kullback-Leibler divergence is one of two models, or of two distributions of one family, not of "
                 f"{type(p).__name__} and {type(q).__name__}"

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Answer
-from gramgraph.compile.question import Question
 from gramgraph.conditionals import Conditional, Table
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.one_case import Case, ask, free_positions, one_case, with_cases
 from gramgraph.exceptions import VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _warmup(args: argparse.Namespace) -> int:
-    from gramgraph.engines import warmup
+    from gramgraph.questions.warmup import warmup
 
     started = time.perf_counter()
     warmup()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph.compile.lower import Lowered
-from gramgraph.compile.question import Question
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 
 __all__ = ["may_underflow", "needs_logs"]

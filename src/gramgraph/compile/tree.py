@@ -12,8 +12,8 @@ import numpy as np
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
 from gramgraph.compile.ordering import FEW_NODES, sparse_order
-from gramgraph.compile.question import Singles
 from gramgraph.exceptions import listing
+from gramgraph.questions.question import Singles
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["Program", "TreePlan", "plan_tree"]

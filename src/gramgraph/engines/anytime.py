@@ -13,9 +13,10 @@ from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, joint_by_conditioning, make_answer, parse_budget
-from gramgraph.typing import Array, FloatArray, RandomState
+from gramgraph.engines.approximate import ApproximatePlan, Cases, joint_by_conditioning, make_answer
+from gramgraph.engines.base import PLAIN, Engine, Run
+from gramgraph.questions.question import Question
+from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -37,22 +38,22 @@ def never() -> Array:
 
 
 @interruptible()
-def anytime(work: Callable[[Array], T], budget: Any, cells: int) -> tuple[T, dict[str, str]]:
+def anytime(work: Callable[[Array], T], seconds: float | None, cells: int) -> tuple[T, dict[str, str]]:
     """work(stop) in a thread of its own, and what ended it early: {} or {"stopped": "budget" | "interrupt"}.
 
-    The compiled loops look at stop[0] after every sweep and return what they have once it is set: when the `budget`
-    ("5s") is over, or at Ctrl-C, which would otherwise wait for their end. A number of draws is no time.
+    The compiled loops look at stop[0] after every sweep and return what they have once it is set: when the
+    `seconds` are over, or at Ctrl-C, which would otherwise wait for their end.
 
     >>> def count(stop):
     ...     n = 1
     ...     while not stop[0]:
     ...         n += 1
     ...     return n
-    >>> made, early = anytime(count, "10ms", 10**6)
+    >>> made, early = anytime(count, 0.01, 10**6)
     >>> made > 0, early
     (True, {'stopped': 'budget'})
     """
-    seconds, stop = parse_budget(budget, 1)[1], never()
+    stop = never()
     if seconds is None and cells < SHORT_WORK:
         return work(stop), {}
     with ThreadPoolExecutor(1) as pool:
@@ -79,17 +80,14 @@ class How(NamedTuple):
     memory: float | None
 
 
-class SweepEngine:
+class SweepEngine(Engine):
     """An engine that works in sweeps over the factors: the classes that inherit it read options and run."""
-
-    name = ""
-    exact = False
 
     def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
         """The factors and their cells: nothing larger is ever made."""
         return ApproximatePlan.of(self.name, Cases.of(model, question).low)
 
-    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+    def settings(self, model: GraphicalModel) -> tuple[Any, int]:
         """The options after a check, and how many sweeps there are at most."""
         raise NotImplementedError
 
@@ -97,36 +95,27 @@ class SweepEngine:
         """Beliefs and log p(evidence), or a bound of it, for every case."""
         raise NotImplementedError
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
-        """What `run` finds, as an answer; joint targets take runs of their own, and a time as `budget` (or Ctrl-C) ends
-        the sweeps early."""
-        check_memory(memory)
-        settings, sweeps = self.settings(model, options)
-        seed = 0 if random_state is None else random_state
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
+        """What `run` finds, as an answer; joint targets take runs of their own, and the time of the run (or Ctrl-C)
+        ends the sweeps early."""
+        check_memory(run.memory)
+        settings, sweeps = self.settings(model)
+        seed = 0 if run.random_state is None else run.random_state
 
         def work(stop: Array) -> Answer:
-            def run(asked: Question) -> Found:
-                return self.run(model, asked, How(settings, np.random.default_rng(seed), stop, memory))
+            def found_of(asked: Question) -> Found:
+                return self.run(model, asked, How(settings, np.random.default_rng(seed), stop, run.memory))
 
             def solve(asked: Question) -> tuple[FloatArray, FloatArray]:
-                part, p, log_p, _ = run(asked)
+                part, p, log_p, _ = found_of(asked)
                 (v,) = asked.targets
                 return p[:, part.unary_ptr[v] : part.unary_ptr[v + 1]], np.nan_to_num(log_p, nan=0.0, neginf=-np.inf)
 
-            cases, beliefs, log_z, details = run(question)
+            cases, beliefs, log_z, details = found_of(question)
             joints = [joint_by_conditioning(model, question, solve, members) for members in question.joints]
             return make_answer(
                 model, question, beliefs, log_z, cases.unary_ptr, joints, engine=self.name, details=details
             )
 
-        found, early = anytime(work, budget, len(lower(model).values) * question.n_cases * sweeps)
+        found, early = anytime(work, run.seconds, len(lower(model).values) * question.n_cases * sweeps)
         return found.replace(details={**found.details, **early}) if early else found

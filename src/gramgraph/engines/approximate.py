@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
@@ -13,8 +12,8 @@ import numpy as np
 
 from gramgraph.answers import Answer, Belief
 from gramgraph.compile.lower import Lowered, lower
-from gramgraph.compile.question import Question
 from gramgraph.exceptions import BudgetError, OptionError, did_you_mean
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -24,11 +23,9 @@ __all__ = [
     "ApproximatePlan",
     "Cases",
     "between",
-    "check_options",
     "joint_by_conditioning",
     "make_answer",
     "one_of",
-    "parse_budget",
     "parse_error",
     "whole",
 ]
@@ -224,19 +221,12 @@ def make_answer(
         engine=engine,
         exact=False,
         joints=tables,
-        details=details,
+        details={**question.details, **details},
+        hidden=question.hidden(model),
     )
 
 
 # ------------------------------------------------------------------------------------------------------- options
-
-
-def check_options(engine: str, given: Sequence[str], known: Sequence[str]) -> None:
-    """`OptionError` for an option that the engine does not take."""
-    for name in given:
-        if name not in known:
-            takes = f"It takes {', '.join(known)}." if known else "It takes no such options."
-            raise OptionError(f"{name!r} is no option of engine {engine!r}. {takes}{did_you_mean(name, known)}")
 
 
 def whole(name: str, value: Any, least: int = 1) -> int:
@@ -258,19 +248,6 @@ def one_of(name: str, value: Any, choices: Sequence[str]) -> str:
     if not isinstance(value, str) or value not in choices:
         raise OptionError(f"{name} is one of {', '.join(choices)}, not {value!r}.{did_you_mean(value, choices)}")
     return value
-
-
-def parse_budget(budget: Any, default: int) -> tuple[int, float | None]:
-    """(number of draws, seconds or None): a number of draws, or a time such as "5s", "200ms", "2min"."""
-    if budget is None:
-        return default, None
-    if isinstance(budget, str):
-        found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|min)\s*", budget)
-        if found:
-            return default, float(found[1]) * {"ms": 1e-3, "s": 1.0, "min": 60.0}[found[2]]
-    elif isinstance(budget, Real) and not isinstance(budget, bool) and 1 <= float(budget) <= 1e10:
-        return int(float(budget)), None
-    raise OptionError(f'budget is a number of draws from 1, or a time such as "5s" or "200ms", not {budget!r}')
 
 
 def parse_error(error: Any) -> float | None:

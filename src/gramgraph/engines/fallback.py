@@ -1,4 +1,4 @@
-"""What "auto" does when no exact plan fits: propagation with bounds, else sampling; the answer says so."""
+"""What "auto" does: the engine that `choose` names, and what comes next where that does not fit; the answer says so."""
 
 from __future__ import annotations
 
@@ -13,16 +13,30 @@ from gramgraph.answers import Answer
 from gramgraph.answers.quality import TRUSTED_DRAWS, TRUSTED_R_HAT
 from gramgraph.compile.budget import readable
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import parse_budget, parse_error
-from gramgraph.exceptions import BudgetError, GramGraphError
-from gramgraph.typing import Array, RandomState
+from gramgraph.engines.approximate import parse_error
+from gramgraph.engines.base import PLAIN, ApproximateWarning, Best, Drawn, Run
+from gramgraph.engines.best.policy import best_of_tables
+from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.engines.gaussian.engine import IllConditioned
+from gramgraph.engines.registry import choose, get_engine
+from gramgraph.exceptions import BudgetError, GramGraphError, ModelError
+from gramgraph.questions.question import Question
+from gramgraph.typing import Array
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["ApproximateWarning", "approximate_answer", "log_evidence_interval"]
+__all__ = [
+    "ApproximateWarning",
+    "approximate_answer",
+    "automatic",
+    "automatic_best",
+    "automatic_draw",
+    "log_evidence_interval",
+]
 
+#: From this many draws on a network without evidence is drawn from forward, variable by variable.
+MANY_DRAWS = 10_000
 #: Bounds are computed along with the answer up to this many table cells times cases.
 BOUND_CELLS = 2_000_000
 #: Beyond this many cells bounds that were given no time have these seconds: they hold whenever they are stopped.
@@ -36,18 +50,112 @@ SHARES = {"bp": 0.25, "join_graph": 0.5, "sampler": 0.7}
 UPDATES, FEWER_UPDATES, FEWEST, MOST = 200_000_000, 40_000_000, 400, 40_000
 
 
-class ApproximateWarning(UserWarning):
-    """An answer is approximate because an exact one does not fit into memory."""
+#: With fewer effective draws than this, weighted draws give way to chains.
+FEW_DRAWS = 200.0
+
+
+#: What is asked where the first choice fails: kind of model, engine, why, engine.
+INSTEAD: tuple[tuple[str, str, type[Exception], str], ...] = (
+    ("gaussian", "dense", IllConditioned, "strong_tree"),
+    ("mixed", "mixture", IllConditioned, "strong_tree"),
+    ("mixed", "mixture", BudgetError, "rao_blackwell"),
+    ("mixed", "strong_tree", BudgetError, "rao_blackwell"),
+    ("mixed", "strong_tree", ModelError, "mixture"),
+)
+
+
+def automatic(model: GraphicalModel, question: Question, run: Run, error: Any = None, draw: bool = True) -> Answer:
+    """The answer of the engine that `choose` names; where that is too large or inaccurate, of the next one.
+
+    Who gives `memory` for tables gets the exact answer or a `BudgetError`. `error` is a standard error that samplers
+    go on for; without `draw` there are none.
+    """
+    name, _ = choose(model, question, run)
+    worker = get_engine(name, model.kind)
+    worker.strict = True  # rather than lose digits it gives up (`IllConditioned`), where it knows that another does not
+    try:
+        answer = worker.answer(model, question, run)
+    except (BudgetError, IllConditioned, ModelError) as failure:
+        if model.kind == "tables" and isinstance(failure, BudgetError) and run.memory is None:
+            return approximate_answer(model, question, failure, run, error=error, draw=draw)
+        for kind, first, why, instead in INSTEAD:
+            if (kind, first) == (model.kind, name) and isinstance(failure, why):
+                return get_engine(instead, kind).answer(model, question, run)  # type: ignore[no-any-return]
+        raise
+    if model.kind != "general" or answer.exact or question.batched:
+        return answer
+    return _or_chains(model, question, run, answer)
+
+
+def _or_chains(model: GraphicalModel, question: Question, run: Run, found: Answer) -> Answer:
+    """Chains of Gibbs sampling where hardly any weighted draw explains the evidence."""
+    if not 0.0 < found.details["effective_draws"] < FEW_DRAWS:
+        return found
+    try:
+        chains: Answer = get_engine("gibbs", model.kind).answer(model, question, run)
+    except ModelError:  # a variable without noise: chains would not move
+        return found
+    details = {
+        **chains.details,
+        "log_evidence_error": found.details["log_evidence_error"],
+        "note": f"of {found.details['draws']} weighted draws only {found.details['effective_draws']:.0f} count: "
+        "the beliefs come from Gibbs sampling, log p(e) from the weighted draws",
+    }
+    return chains.replace(log_evidence=found.log_evidence, details=details)
+
+
+def automatic_best(model: GraphicalModel, question: Question, run: Run) -> Best:
+    """The best assignments by the engine that `choose` names; where that fails, by the next one."""
+    if model.kind == "tables":
+        return best_of_tables(model, question, run)
+    name, _ = choose(model, question, run, "best")
+    try:
+        found: Best = get_engine(name, model.kind).best(model, question, run)
+    except IllConditioned:
+        found = get_engine("strong_tree", model.kind).best(model, question, run)
+    except ModelError:  # a variable without noise, or a density without an inner mode
+        if model.kind != "general":
+            raise
+        found = get_engine("likelihood_weighting", model.kind).best(model, question, run)
+    return found
+
+
+def automatic_draw(model: GraphicalModel, question: Question, n: int, run: Run) -> Drawn:
+    """n draws given one case, exact where that is possible.
+
+    Forward draws serve where there are many of them and nothing is observed, and where the tree does not fit.
+    """
+    if model.kind == "tables":
+        from gramgraph.engines.sampling.importance import can_forward, forward_rows
+
+        free = can_forward(model, question)
+        if free and n >= MANY_DRAWS:
+            return Drawn(forward_rows(model, n, run.generator), 0.0)
+        try:
+            return JunctionTree().draw(model, question, n, run)
+        except BudgetError:
+            if not free or run.memory is not None:
+                raise
+            return Drawn(forward_rows(model, n, run.generator), 0.0)
+    name, _ = choose(model, question, run, "draw")
+    try:
+        found: Drawn = get_engine(name, model.kind).draw(model, question, n, run)
+    except IllConditioned:
+        found = get_engine("strong_tree", model.kind).draw(model, question, n, run)
+    except (BudgetError, ModelError):  # too large, or without noise
+        if model.kind != "mixed":
+            raise
+        found = get_engine("likelihood_weighting", model.kind).draw(model, question, n, run)
+    return found
 
 
 def approximate_answer(
     model: GraphicalModel,
     question: Question,
     over: BudgetError,
+    run: Run = PLAIN,
     *,
-    budget: Any = None,
     error: Any = None,
-    random_state: RandomState = None,
     draw: bool = True,
 ) -> Answer:
     """An answer to a question whose exact plan does not fit.
@@ -59,22 +167,22 @@ def approximate_answer(
     """
     from gramgraph.engines.propagation.belief_propagation import BeliefPropagation
 
-    goal, time = parse_error(error), _Time(budget)
-    answer = BeliefPropagation().answer(model, question, budget=time.share("bp"))
+    goal, time = parse_error(error), _Time(run)
+    answer = BeliefPropagation().answer(model, question, time.share("bp"))
     settled = bool(np.all(answer.details["converged"]))
     tried = {"bp": _word(answer)}
     impossible = bool(np.any(np.isneginf(answer.log_evidence))) and not question.batched
     go_on = not impossible and answer.details.get("stopped") != "interrupt"
-    if go_on and (found := _clustered(model, question, time, random_state, tried)) is not None:
+    if go_on and (found := _clustered(model, question, time, tried)) is not None:
         answer, settled = found, settled or bool(np.all(found.details["converged"]))
         go_on = found.details.get("stopped") != "interrupt"
     estimate = answer.log_evidence
     if draw and go_on and (goal is not None or not settled):
-        drawn = _sampled(model, question, time.share("sampler") or budget, goal, random_state, tried)
+        drawn = _sampled(model, question, time.share("sampler"), goal, tried)
         answer = answer if drawn is None else drawn
     details: dict[str, Any] = {**answer.details, "exact_bytes": over.bytes, "tried": tried}
     if go_on and not time.over and len(lower(model).values) * question.n_cases <= BOUND_CELLS:
-        low, high = log_evidence_interval(model, question, budget=time.share(""))
+        low, high = log_evidence_interval(model, question, seconds=time.share("").seconds)
         details["log_evidence_interval"] = (low, high) if question.batched else (float(low[0]), float(high[0]))
         estimate = np.clip(estimate, low, high) if question.batched else float(np.clip(estimate, low[0], high[0]))
     warnings.warn(
@@ -82,7 +190,7 @@ def approximate_answer(
         f"{_between(details)}. "
         'engine="junction_tree" insists on the exact one',
         ApproximateWarning,
-        stacklevel=4,
+        stacklevel=6,
     )
     return answer.replace(log_evidence=estimate, details=details)
 
@@ -90,20 +198,22 @@ def approximate_answer(
 class _Time:
     """A time budget and what is left of it; without one there is no end."""
 
-    def __init__(self, budget: Any) -> None:
-        self.seconds, self.begun = parse_budget(budget, 1)[1], monotonic()
+    def __init__(self, run: Run) -> None:
+        self.run, self.begun = run, monotonic()
 
     @property
     def left(self) -> float:
-        return np.inf if self.seconds is None else max(self.seconds - (monotonic() - self.begun), 0.0)
+        return np.inf if self.run.seconds is None else max(self.run.seconds - (monotonic() - self.begun), 0.0)
 
     @property
     def over(self) -> bool:
         return self.left <= 0.0
 
-    def share(self, step: str) -> str | None:
-        """The budget of a step, None for no end."""
-        return None if self.seconds is None else f"{max(SHARES.get(step, 1.0) * self.left, 0.05):.3f}s"
+    def share(self, step: str) -> Run:
+        """The run of a step, which has a part of the time that is left."""
+        if self.run.seconds is None:
+            return self.run
+        return replace(self.run, seconds=max(SHARES.get(step, 1.0) * self.left, 0.05))
 
 
 def _word(answer: Answer) -> str:
@@ -111,16 +221,14 @@ def _word(answer: Answer) -> str:
     return "converged" if np.all(answer.details["converged"]) else "NOT converged"
 
 
-def _clustered(
-    model: GraphicalModel, question: Question, time: _Time, seed: RandomState, tried: dict[str, str]
-) -> Answer | None:
+def _clustered(model: GraphicalModel, question: Question, time: _Time, tried: dict[str, str]) -> Answer | None:
     """The answer of join graphs, None where they are too large, or nothing is left of the time."""
     from gramgraph.engines.propagation.join_graph import JoinGraph
 
     if time.over or len(lower(model).scope_idx) * question.n_cases > CLUSTER_EDGES:
         return None
     try:
-        answer = JoinGraph().answer(model, question, random_state=seed, budget=time.share("join_graph"))
+        answer = JoinGraph().answer(model, question, time.share("join_graph"))
     except (BudgetError, MemoryError):
         tried["join_graph"] = "too large"
         return None
@@ -147,23 +255,19 @@ def _told(engine: str, tried: dict[str, str]) -> str:
 
 
 def _sampled(
-    model: GraphicalModel, question: Question, budget: Any, goal: float | None, seed: RandomState, tried: dict[str, str]
+    model: GraphicalModel, question: Question, run: Run, goal: float | None, tried: dict[str, str]
 ) -> Answer | None:
     """The answer of a sampler that can be trusted, or None."""
-    from gramgraph.engines.registry import get_engine
-
     options: dict[str, Any] = {} if goal is None else {"error": goal}
     for name in _samplers(model, question):
-        if budget is None:
+        if run.draws is None and run.seconds is None:
             n = max(len(model.vars) * question.n_cases, 1)
             updates = FEWER_UPDATES if "join_graph" in tried and goal is None else UPDATES
-            draws: Any = int(np.clip(updates // n, FEWEST, MOST))
-        else:
-            draws = budget
+            run = replace(run, draws=int(np.clip(updates // n, FEWEST, MOST)))
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # what they say is told by `tried`
-                answer: Answer = get_engine(name).answer(model, question, random_state=seed, budget=draws, **options)
+                answer: Answer = get_engine(name, **options).answer(model, question, run)
         except KeyboardInterrupt:
             tried[name] = "interrupted"
             return None
@@ -202,17 +306,19 @@ def _samplers(model: GraphicalModel, question: Question) -> tuple[str, ...]:
     return ("gibbs", "tempering")
 
 
-def log_evidence_interval(model: GraphicalModel, question: Question, *, budget: Any = None) -> tuple[Any, Any]:
+def log_evidence_interval(
+    model: GraphicalModel, question: Question, *, seconds: float | None = None
+) -> tuple[Any, Any]:
     """(lower, upper) bounds of log p(evidence) of every case: structured mean field, tree-reweighted propagation."""
     from gramgraph.engines.anytime import anytime
     from gramgraph.engines.propagation.structured_mean_field import structured_lower_bound
     from gramgraph.engines.propagation.tree_reweighted import upper_bound
 
     asked = replace(question, targets=(), joints=())  # what is not observed and above no evidence sums to one
-    cells, seconds = len(lower(model).values) * question.n_cases, parse_budget(budget, 1)[1]
+    cells = len(lower(model).values) * question.n_cases
     if seconds is None and cells > LONG_BOUND_CELLS:
         seconds = BOUND_SECONDS
-    half = None if seconds is None else f"{max(seconds / 2, 0.05):.3f}s"
+    half = None if seconds is None else max(seconds / 2, 0.05)
 
     def below(stop: Array) -> Any:
         return structured_lower_bound(model, asked, stop=stop)

@@ -1,53 +1,150 @@
-"""Engines by name. One new engine = one file + one line."""
+"""Engines by name and by kind of model, and the policy of "auto". One new engine = one file + one line."""
 
 from __future__ import annotations
 
 import importlib
 from typing import Any
 
-from gramgraph.exceptions import GramGraphError, did_you_mean
+from gramgraph.engines.base import PLAIN, Engine, EngineError, Run, check_options
+from gramgraph.exceptions import OptionError, did_you_mean
+from gramgraph.models.base import GraphicalModel
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Question
 
-__all__ = ["ENGINES", "EngineError", "get_engine"]
+__all__ = ["AUTO", "ENGINES", "EngineError", "choose", "engine_names", "get_engine"]
 
-#: Name → module and class, loaded on first use.
-ENGINES: dict[str, str] = {
-    "bp": "gramgraph.engines.propagation.belief_propagation:BeliefPropagation",
-    "annealed": "gramgraph.engines.sampling.annealed:Annealed",
-    "block_gibbs": "gramgraph.engines.sampling.block_gibbs:BlockGibbs",
-    "colored_gibbs": "gramgraph.engines.sampling.gibbs:ColoredGibbs",
-    "elimination": "gramgraph.engines.exact.elimination:Elimination",
-    "enumeration": "gramgraph.engines.exact.enumeration:Enumeration",
-    "factor_tree": "gramgraph.engines.exact.factor_tree:FactorTree",
-    "gibbs": "gramgraph.engines.sampling.gibbs:Gibbs",
-    "importance": "gramgraph.engines.sampling.adaptive:AdaptiveImportance",
-    "join_graph": "gramgraph.engines.propagation.join_graph:JoinGraph",
-    "junction_tree": "gramgraph.engines.exact.junction_tree:JunctionTree",
-    "likelihood_weighting": "gramgraph.engines.sampling.importance:DiscreteWeighting",
-    "mean_field": "gramgraph.engines.propagation.mean_field:MeanField",
-    "metropolis": "gramgraph.engines.sampling.metropolis:Metropolis",
-    "rejection": "gramgraph.engines.sampling.importance:Rejection",
-    "structured_mean_field": "gramgraph.engines.propagation.structured_mean_field:StructuredMeanField",
-    "swendsen_wang": "gramgraph.engines.sampling.swendsen_wang:SwendsenWang",
-    "tempering": "gramgraph.engines.sampling.tempering:Tempering",
-    "trw": "gramgraph.engines.propagation.tree_reweighted:TreeReweighted",
+#: The name of the policy that chooses an engine.
+AUTO = "auto"
+_WEIGHTING = "mixed.weighting:LikelihoodWeighting"
+_GIBBS, _LAPLACE, _STRONG = "mixed.gibbs:RealGibbs", "mixed.laplace:Laplace", "mixed.mixture:StrongEngine"
+
+#: Name → kind of model → module and class under `gramgraph.engines`, loaded on first use.
+ENGINES: dict[str, dict[str, str]] = {
+    "annealed": {"tables": "sampling.annealed:Annealed"},
+    "block_gibbs": {"tables": "sampling.block_gibbs:BlockGibbs"},
+    "bp": {
+        "tables": "propagation.belief_propagation:BeliefPropagation",
+        "gaussian": "gaussian.propagation:GaussianBP",
+    },
+    "closed": {"general": "mixed.closing:Closed"},
+    "colored_gibbs": {"tables": "sampling.gibbs:ColoredGibbs"},
+    "dense": {"gaussian": "gaussian.dense:DenseGaussian"},
+    "elimination": {"tables": "exact.elimination:Elimination"},
+    "enumeration": {"tables": "exact.enumeration:Enumeration", "mixed": "mixed.mixture:MixtureEngine"},
+    "factor_tree": {"tables": "exact.factor_tree:FactorTree"},
+    "gibbs": {"tables": "sampling.gibbs:Gibbs", "gaussian": _GIBBS, "mixed": _GIBBS, "general": _GIBBS},
+    "graph_cut": {"tables": "best.graph_cut:GraphCut"},
+    "icm": {"tables": "best.search:IteratedModes"},
+    "importance": {"tables": "sampling.adaptive:AdaptiveImportance"},
+    "join_graph": {"tables": "propagation.join_graph:JoinGraph"},
+    "junction_tree": {
+        "tables": "exact.junction_tree:JunctionTree",
+        "gaussian": "gaussian.tree:GaussianTree",
+        "mixed": _STRONG,  # mixed models need a strong one
+    },
+    "laplace": {"gaussian": _LAPLACE, "mixed": _LAPLACE, "general": _LAPLACE},
+    "likelihood_weighting": {
+        "tables": "sampling.importance:DiscreteWeighting",
+        "gaussian": _WEIGHTING,
+        "mixed": _WEIGHTING,
+        "general": _WEIGHTING,
+    },
+    "mean_field": {"tables": "propagation.mean_field:MeanField"},
+    "metropolis": {"tables": "sampling.metropolis:Metropolis"},
+    "mixture": {"mixed": "mixed.mixture:MixtureEngine"},
+    "rao_blackwell": {"mixed": "mixed.rao_blackwell:RaoBlackwell"},
+    "rejection": {"tables": "sampling.importance:Rejection"},
+    "search": {"tables": "best.search:MapSearch"},
+    "sparse": {"gaussian": "gaussian.sparse:SparseGaussian"},
+    "strong_tree": {"gaussian": _STRONG, "mixed": _STRONG},
+    "structured_mean_field": {"tables": "propagation.structured_mean_field:StructuredMeanField"},
+    "swendsen_wang": {"tables": "sampling.swendsen_wang:SwendsenWang"},
+    "tempering": {"tables": "sampling.tempering:Tempering"},
+    "trw": {"tables": "propagation.tree_reweighted:TreeReweighted"},
+    "trws": {"tables": "best.search:TreeReweightedSequential"},
 }
-_made: dict[str, Any] = {}
+_KINDS = {"tables": "discrete", "gaussian": "all-Gaussian", "mixed": "conditional-Gaussian", "general": "general mixed"}
 
 
-class EngineError(GramGraphError, ValueError):
-    """A name that is no engine."""
+def engine_class(name: str, kind: str = "tables") -> type[Engine]:
+    """The class of an engine; `EngineError` for a name that is not one of this kind of models."""
+    known = ENGINES.get(name, {}) if isinstance(name, str) else {}
+    if kind not in known:
+        names = engine_names(kind)
+        raise EngineError(
+            f"{name!r} is not an engine for {_KINDS.get(kind, kind)} models. Engines: {AUTO}, {', '.join(names)}."
+            f"{did_you_mean(name, names)}"
+        )
+    module, _, cls = known[kind].partition(":")
+    return getattr(importlib.import_module(f"gramgraph.engines.{module}"), cls)  # type: ignore[no-any-return]
 
 
-def get_engine(name: str) -> Any:
-    """The engine of this name; "auto" is the compiled junction tree."""
-    if name == "auto":
-        name = "junction_tree"
-    found = _made.get(name)
-    if found is None:
-        if name not in ENGINES:
-            raise EngineError(
-                f"{name!r} is no engine. Engines: auto, {', '.join(ENGINES)}.{did_you_mean(name, ENGINES)}"
+def get_engine(name: str, kind: str = "tables", **options: Any) -> Any:
+    """The engine of this name for a kind of model, made with its options.
+
+    >>> get_engine("bp", damping=0.5).name
+    'bp'
+    """
+    made = engine_class(name, kind)
+    if options:
+        if made.exact and not made.options:
+            raise OptionError(
+                f"engine {name!r} takes no option {next(iter(options))!r}: it is exact. Options such as damping or "
+                'max_iter belong to approximate engines, e.g. engine="bp"'
             )
-        module, _, cls = ENGINES[name].partition(":")
-        found = _made[name] = getattr(importlib.import_module(module), cls)()
-    return found
+        check_options(name, list(options), made.options)
+    return made(**options)
+
+
+def engine_names(kind: str = "tables", able: str = "", exact: bool | None = None) -> tuple[str, ...]:
+    """Names of the engines for a kind of model; those with a method (`able`), exact ones or others.
+
+    >>> engine_names("gaussian", "draw")
+    ('dense', 'likelihood_weighting', 'sparse', 'strong_tree')
+    """
+    names = [name for name, kinds in ENGINES.items() if kind in kinds]
+    if able or exact is not None:
+        classes = {name: engine_class(name, kind) for name in names}
+        answers = Engine.answer
+        names = [
+            name
+            for name, made in classes.items()
+            if (exact is None or made.exact == exact)
+            and (not able or (made.answer is not answers if able == "answer" else hasattr(made, able)))
+        ]
+    return tuple(names)
+
+
+def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: str = "answer") -> tuple[str, str]:
+    """The policy of "auto": (name of the engine that is tried first, the reason in words).
+
+    `task` is "answer", "best" (the most probable assignment) or "draw". What comes next, where the first choice turns
+    out too large or too inaccurate, stands in `fallback`.
+    """
+    if model.kind == "tables":
+        return "junction_tree", "all variables are discrete: exact messages on a compiled junction tree"
+    if model.kind == "gaussian":
+        from gramgraph.engines.gaussian.lower import DENSE_LIMIT
+
+        size = layout_of(model).size
+        if size <= DENSE_LIMIT:
+            return (
+                "dense",
+                f"linear-Gaussian with {size} components, at most {DENSE_LIMIT}: a dense covariance, exact",
+            )
+        return "sparse", f"linear-Gaussian with {size} components, more than {DENSE_LIMIT}: a sparse precision, exact"
+    if model.kind == "mixed":
+        from gramgraph.engines.mixed.mixture import MixtureEngine
+
+        if task == "draw" and not question.seen:
+            return "likelihood_weighting", "nothing is observed: draws forward through the network are exact"
+        if task == "answer" and MixtureEngine().is_small(model, question):
+            return "mixture", "discrete variables choose linear Gaussians, few configurations: all of them, exact"
+        return "strong_tree", "discrete variables choose linear Gaussians: a strong junction tree, exact"
+    from gramgraph.engines.mixed.closing import closes
+
+    if task == "best":
+        return "laplace", "no closed form: the highest mode that Newton's method finds"
+    if task == "answer" and closes(model, question):
+        return "closed", "the evidence leaves a conditional-Gaussian network: exact"
+    return "likelihood_weighting", "no closed form: weighted draws, or Gibbs sampling where few of them count"

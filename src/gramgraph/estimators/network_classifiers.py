@@ -17,17 +17,17 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from gramgraph.compile.question import Question
 from gramgraph.data.columns import CodedTable, code_table, distinct_values, smallest_integer
 from gramgraph.data.describe import column_kinds
 from gramgraph.data.discretize import Discretizer
 from gramgraph.data.frames import read_frame
-from gramgraph.engines.registry import get_engine
+from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean
 from gramgraph.learn.methods import method_name
 from gramgraph.learn.structure import METHODS, learn_structure
 from gramgraph.models import BayesianNetwork
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import discrete
 
@@ -142,7 +142,7 @@ class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  
         check_is_fitted(self)
         codes = self._codes(self._frame(X, reset=False))
         observed = tuple(range(1, 1 + codes.shape[1]))
-        answer = get_engine("junction_tree").answer(self.network_, Question((0,), (), observed, codes, (), True))
+        answer = JunctionTree().answer(self.network_, Question((0,), (), observed, codes, (), True))
         p = np.array(answer[TARGET].probabilities)
         lost = ~np.isfinite(p).all(axis=1)
         if lost.any():

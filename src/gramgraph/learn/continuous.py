@@ -18,13 +18,14 @@ from gramgraph.conditionals import (
     Softmax,
     Table,
 )
-from gramgraph.engines.continuous.door import RealQuestion
 from gramgraph.exceptions import OptionError, VariableError
 from gramgraph.learn.em import EMReport
 from gramgraph.learn.linear import LinearGaussianPrior, Reference, at_least, moments, regress
 from gramgraph.learn.matching import owner_of
 from gramgraph.learn.real_rows import as_frame, read_real, take_weights
 from gramgraph.models import BayesianNetwork
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray, RandomState
 from gramgraph.variables import Var
 
@@ -70,11 +71,11 @@ class Learner:
     """The families of a network, and how each is estimated."""
 
     def __init__(
-        self, net: BayesianNetwork, question: RealQuestion, w: FloatArray, prior: Any, ess: float, frame: Any
+        self, net: BayesianNetwork, question: Question, w: FloatArray, prior: Any, ess: float, frame: Any
     ) -> None:
         self.net, self.question, self.w, self.frame = net, question, w, frame
-        self.layout = question.layout
-        self.place = {v: j for j, v in enumerate(question.labelled)}
+        self.layout = layout_of(net)
+        self.place = {v: j for j, v in enumerate(question.observed)}
         self.prior, self.ess = prior, ess
         self._check_prior()
         self.complete = not np.isnan(question.X).any() and not (question.codes < 0).any()

@@ -130,8 +130,8 @@ def expected_statistics(learner: Learner, net: BayesianNetwork) -> tuple[list[St
 
 def _expected_gaussian(learner: Learner, net: BayesianNetwork) -> tuple[list[Statistics], float]:
     """One matrix of second moments serves all families: Σ w (E[x|e] E[x|e]ᵀ + Cov[x|e]), pattern by pattern."""
+    from gramgraph.engines.gaussian.dense import Observed
     from gramgraph.engines.gaussian.lower import joint_moments
-    from gramgraph.engines.gaussian.posterior import Observed
 
     mu, S, _ = joint_moments(net)
     size = len(mu)
@@ -165,6 +165,7 @@ def _expected_gaussian(learner: Learner, net: BayesianNetwork) -> tuple[list[Sta
 
 
 def _expected_mixed(learner: Learner, net: BayesianNetwork) -> tuple[list[Statistics], float]:
+    from gramgraph.engines.base import PLAIN
     from gramgraph.engines.mixed.mixture import MixtureEngine, StrongEngine
 
     engine: Any = MixtureEngine() if MixtureEngine().is_small(net, learner.question) else StrongEngine()
@@ -175,7 +176,7 @@ def _expected_mixed(learner: Learner, net: BayesianNetwork) -> tuple[list[Statis
     sums = [_Sums(net, *learner.family(v), v, learner.layout) for v in range(len(net.vars))]
     log_likelihood = 0.0
     for group in learner.question.groups():
-        cells, log_p, _ = engine.beliefs(net, group, scopes)
+        cells, log_p, _ = engine.beliefs(net, group, scopes, PLAIN)
         w = learner.w[group.rows]
         if not np.isfinite(log_p[w > 0]).all():
             raise ModelError("a row of the data is impossible under the network: give a prior, such as prior='bdeu'")

@@ -9,13 +9,13 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, reporting
-from gramgraph.compile.question import Question
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
-from gramgraph.engines.registry import get_engine
+from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.learn.parameters import tables_from
 from gramgraph.models import BayesianNetwork
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
 __all__ = ["EMReport", "expected_counts", "fit_em"]
@@ -85,7 +85,7 @@ def expected_counts(net: BayesianNetwork, codes: IntArray, weights: FloatArray) 
     names = [tuple(net.vars[u].name for u in family) for family in families]
     totals = [np.zeros(tuple(net.vars[u].size for u in family)) for family in families]
     log_likelihood = 0.0
-    engine = get_engine("junction_tree")
+    engine = JunctionTree()
     for start in range(0, len(codes), ROWS):
         part, weight = codes[start : start + ROWS], weights[start : start + ROWS]
         answer = engine.answer(net, Question((), families, tuple(range(n)), part, (), True))

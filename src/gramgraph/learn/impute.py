@@ -8,12 +8,13 @@ import numpy as np
 
 from gramgraph._numerics.counts.rows import distinct_rows
 from gramgraph._validation import generator
-from gramgraph.compile.question import Question
 from gramgraph.data.columns import code_table
 from gramgraph.data.frames import read_frame
-from gramgraph.engines.registry import get_engine
+from gramgraph.engines.base import Run
+from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import ImpossibleEvidenceError, OptionError
 from gramgraph.models import BayesianNetwork
+from gramgraph.questions.question import Question
 from gramgraph.typing import IntArray, RandomState
 
 __all__ = ["impute"]
@@ -70,20 +71,20 @@ def _filled(column: Any, missing: Any, labels: list[str]) -> Any:
 
 def _most_probable(net: BayesianNetwork, codes: IntArray) -> IntArray:
     question = Question((), (), tuple(range(codes.shape[1])), codes, (), True)
-    states, log_p = get_engine("junction_tree").mpe(net, question)
+    states, log_p, *_ = JunctionTree().best(net, question)
     return np.where(np.isfinite(log_p)[:, np.newaxis], states, -1)
 
 
 def _draws(net: BayesianNetwork, codes: IntArray, random_state: RandomState) -> IntArray:
     """One draw of p(gaps | rest) for each row; rows with the same cells are drawn together."""
     rng = generator(random_state)
-    engine = get_engine("junction_tree")
+    engine = JunctionTree()
     first, kind = distinct_rows(codes)
     members = np.split(np.argsort(kind, kind="stable"), np.bincount(kind).cumsum()[:-1])
     out = codes.copy()
     every = tuple(range(codes.shape[1]))
     for at, rows in zip(first, members, strict=True):
         question = Question((), (), every, codes[at : at + 1], (), False)
-        states, log_z = engine.sample(net, question, len(rows), rng)
+        states, log_z, *_ = engine.draw(net, question, len(rows), Run(random_state=rng))
         out[rows] = states if np.isfinite(log_z) else -1
     return out

@@ -13,7 +13,8 @@ from gramgraph._progress import Progress, Report, reporting
 from gramgraph._validation import check_choice, check_positive, generator
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
-from gramgraph.engines.approximate import between, check_options, whole
+from gramgraph.engines.approximate import between, whole
+from gramgraph.engines.base import check_options
 from gramgraph.exceptions import ModelError, ModelWarning, OptionError, listing
 from gramgraph.learn.ascent import Climb, UndirectedReport, climb
 from gramgraph.learn.expectations import ExactExpectations, Expectations, LoopyExpectations

@@ -10,11 +10,13 @@ import numpy as np
 from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import is_real
 from gramgraph.data.stream import is_stream, read_table, stream_names
-from gramgraph.engines.continuous.door import RealQuestion, layout_of, read_question
 from gramgraph.exceptions import OptionError, StateError, VariableError, did_you_mean
 from gramgraph.learn.matching import owner_of
 from gramgraph.learn.parameters import is_open, states_from
 from gramgraph.models import BayesianNetwork
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Question
+from gramgraph.questions.reading import read
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Real, Var
 
@@ -109,7 +111,7 @@ def _sound(w: FloatArray, n: int) -> FloatArray:
     return w
 
 
-def read_real(net: BayesianNetwork, frame: Any) -> RealQuestion:
+def read_real(net: BayesianNetwork, frame: Any) -> Question:
     """All variables as columns, those without a column missing in every row; other columns are left alone."""
 
     known = [c for c in frame.columns if owner_of(net, c) in net]
@@ -117,14 +119,15 @@ def read_real(net: BayesianNetwork, frame: Any) -> RealQuestion:
         names = list(map(str, frame.columns))
         hint = did_you_mean(names[0], net.variables) if names else ""
         raise VariableError(f"no column of the frame is a variable of the network.{hint}")
-    found = read_question(net, [], frame[known])
+    found = read(net, [], frame[known])
     layout = layout_of(net)
     X = np.full((len(frame), layout.size), np.nan)
     X[:, found.columns] = found.X
     labelled = tuple(v for v, var in enumerate(net.vars) if var.is_discrete)
     codes = np.full((len(frame), len(labelled)), -1, np.int64)
-    for v, column in zip(found.labelled, found.codes.T, strict=True):
+    for v, column in zip(found.observed, found.codes.T, strict=True):
         codes[:, labelled.index(v)] = column
-    return RealQuestion(
-        layout, (), (), False, np.arange(layout.size), X, labelled, codes, batched=True, index=frame.index
-    )
+    every = np.arange(layout.size)
+    return Question(
+        (), (), labelled, codes, batched=True, columns=every, owners=layout.owner, X=X, index=frame.index
+    )  # fmt: skip

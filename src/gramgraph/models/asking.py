@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gramgraph._progress import Progress
-from gramgraph.typing import FloatArray, RandomState, TargetSpec
+from gramgraph.typing import FloatArray, TargetSpec
 
 if TYPE_CHECKING:
     from gramgraph.answers import Answer
@@ -19,17 +18,9 @@ __all__ = ["Asking"]
 
 
 @cache
-def _engines() -> Any:
+def _ask() -> Any:
     """The functions behind the methods, imported once."""
-    from gramgraph.engines import ask
-
-    return ask
-
-
-@cache
-def _continuous() -> Any:
-    """The same functions for models with real-valued variables."""
-    from gramgraph.engines.continuous import ask
+    from gramgraph.questions import ask
 
     return ask
 
@@ -37,21 +28,7 @@ def _continuous() -> Any:
 class Asking:
     """Methods `query`, `map_query`, `log_evidence`, `sample`, … for a model that offers `factors`."""
 
-    def query(
-        self,
-        targets: TargetSpec = None,
-        evidence: Any = None,
-        *,
-        virtual_evidence: Any = None,
-        soft_evidence: Any = None,
-        engine: str = "auto",
-        random_state: RandomState = None,
-        budget: float | str | None = None,
-        memory: float | None = None,
-        n_jobs: int = 1,
-        progress: Progress = False,
-        **options: Any,
-    ) -> Answer:
+    def query(self, targets: TargetSpec = None, evidence: Any = None, **how: Any) -> Answer:
         """p(targets | evidence), exactly; the answer says where that was not possible (`exact`, `engine`).
 
         Parameters
@@ -85,50 +62,9 @@ class Asking:
         >>> round(answer["lung"].prob("yes"), 4)
         0.646
         """
-        if not self.is_discrete:  # type: ignore[attr-defined]
-            return _continuous().query(
-                self,
-                targets,
-                evidence,
-                virtual_evidence=virtual_evidence,
-                soft_evidence=soft_evidence,
-                engine=engine,
-                random_state=random_state,
-                budget=budget,
-                memory=memory,
-                n_jobs=n_jobs,
-                progress=progress,
-                **options,
-            )
-        return _engines().query(
-            self,  # type: ignore[arg-type]
-            targets,
-            evidence,
-            virtual_evidence=virtual_evidence,
-            soft_evidence=soft_evidence,
-            engine=engine,
-            memory=memory,
-            n_jobs=n_jobs,
-            progress=progress,
-            random_state=random_state,
-            budget=budget,
-            **options,
-        )
+        return _ask().query(self, targets, evidence, **how)  # type: ignore[no-any-return]
 
-    def map_query(
-        self,
-        evidence: Any = None,
-        *,
-        targets: str | Sequence[str] | None = None,
-        k: int | None = None,
-        virtual_evidence: Any = None,
-        engine: str = "auto",
-        memory: float | None = None,
-        n_jobs: int = 1,
-        progress: Progress = False,
-        gap: float = 0.0,
-        time_limit: float | None = None,
-    ) -> Any:
+    def map_query(self, evidence: Any = None, **how: Any) -> Any:
         """The most probable states of all unobserved variables, with `log_prob` = log p(states, evidence).
 
         With `targets`, the most probable states of these when the others are summed out (marginal MAP, which may stop
@@ -145,37 +81,9 @@ class Asking:
         >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
         'yes'
         """
-        if not self.is_discrete:  # type: ignore[attr-defined]
-            return _continuous().map_query(
-                self,
-                evidence,
-                targets=targets,
-                k=k,
-                virtual_evidence=virtual_evidence,
-                engine=engine,
-                memory=memory,
-                n_jobs=n_jobs,
-                progress=progress,
-                gap=gap,
-                time_limit=time_limit,
-            )
-        return _engines().map_query(
-            self,  # type: ignore[arg-type]
-            evidence,
-            targets=targets,
-            k=k,
-            virtual_evidence=virtual_evidence,
-            engine=engine,
-            memory=memory,
-            n_jobs=n_jobs,
-            progress=progress,
-            gap=gap,
-            time_limit=time_limit,
-        )
+        return _ask().map_query(self, evidence, **how)
 
-    def log_evidence(
-        self, evidence: Any = None, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
-    ) -> float | FloatArray:
+    def log_evidence(self, evidence: Any = None, **how: Any) -> float | FloatArray:
         """log p(evidence), a number or one per case; for a Markov network, log of the sum of products (log Z).
 
         Where an exact answer does not fit into memory (and none is given), an estimate within bounds that the warning
@@ -188,17 +96,7 @@ class Asking:
         >>> round(gg.datasets.asia().log_evidence({"smoke": "yes"}), 4)
         -0.6931
         """
-        if not self.is_discrete:  # type: ignore[attr-defined]
-            return _continuous().log_evidence(
-                self, evidence, virtual_evidence=virtual_evidence, memory=memory, n_jobs=n_jobs
-            )
-        return _engines().log_evidence(
-            self,  # type: ignore[arg-type]
-            evidence,
-            virtual_evidence=virtual_evidence,
-            memory=memory,
-            n_jobs=n_jobs,
-        )
+        return _ask().log_evidence(self, evidence, **how)  # type: ignore[no-any-return]
 
     def to_gaussian(self) -> Any:
         """The joint distribution of a linear-Gaussian model as a `Gaussian`, components in the order of `variables`.
@@ -208,7 +106,9 @@ class Asking:
         >>> gg.BayesianNetwork("x{real} -> y{real}", cpds=cpds).to_gaussian().cov.tolist()
         [[1.0, 2.0], [2.0, 5.0]]
         """
-        return _continuous().to_gaussian(self)
+        from gramgraph.analysis.gaussian import to_gaussian
+
+        return to_gaussian(self)  # type: ignore[arg-type]
 
     def partial_correlations(self) -> Any:
         """Correlation of each pair given all other variables, −P_ij / √(P_ii P_jj): a data frame; zeros are not edges.
@@ -218,7 +118,9 @@ class Asking:
         >>> net.partial_correlations().loc["x0"].round(3).tolist()
         [1.0, 0.5, 0.0]
         """
-        return _continuous().partial_correlations(self)
+        from gramgraph.analysis.gaussian import partial_correlations
+
+        return partial_correlations(self)  # type: ignore[arg-type]
 
     def log_likelihood(self, data: Any, *, memory: float | None = None) -> FloatArray:
         """log p(row) for every row of a table of cases; gaps are summed (integrated) out.
@@ -232,15 +134,7 @@ class Asking:
 
         return atleast_1d(self.log_evidence(data, memory=memory))
 
-    def sample(
-        self,
-        n: int = 1,
-        evidence: Any = None,
-        *,
-        virtual_evidence: Any = None,
-        random_state: RandomState = None,
-        memory: float | None = None,
-    ) -> Any:
+    def sample(self, n: int = 1, evidence: Any = None, **how: Any) -> Any:
         """n exact, independent draws from p(all variables | evidence), as a data frame of categories.
 
         >>> import gramgraph as gg
@@ -248,24 +142,11 @@ class Asking:
         >>> draws.shape, set(draws["smoke"])
         ((1000, 8), {'yes'})
         """
-        if not self.is_discrete:  # type: ignore[attr-defined]
-            return _continuous().sample(
-                self, n, evidence, virtual_evidence=virtual_evidence, random_state=random_state, memory=memory
-            )
-        return _engines().sample(
-            self,  # type: ignore[arg-type]
-            n,
-            evidence,
-            virtual_evidence=virtual_evidence,
-            random_state=random_state,
-            memory=memory,
-        )
+        return _ask().sample(self, n, evidence, **how)
 
     def session(self, *, memory: float | None = None) -> Any:
         """A case whose observations come and go; each answer reuses what the change did not touch."""
-        from gramgraph.engines.exact.session import Session
-
-        return Session(self, memory=memory)  # type: ignore[arg-type]
+        return _ask().session(self, memory=memory)
 
     def entropy(self, targets: str | Sequence[str], evidence: Any = None, *, base: float | None = None) -> float:
         """H(targets | evidence) of the joint posterior, in nats (`base=2`: bits)."""

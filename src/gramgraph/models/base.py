@@ -13,6 +13,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors import TableFactor
 from gramgraph.models.asking import Asking
+from gramgraph.models.mixed import joint_log_density, kind_of_real
 from gramgraph.variables import Discrete, Var
 
 __all__ = ["GraphicalModel", "scopes_of"]
@@ -48,6 +49,17 @@ class GraphicalModel(Asking, ABC):
     def variables(self) -> tuple[str, ...]:
         """Names of the variables, in the order in which they were written."""
         return tuple(self.positions)
+
+    @property
+    def kind(self) -> str:
+        """What decides about engines: "tables" (all discrete), "gaussian" (all real, linear), "mixed" (discrete
+        variables choose linear Gaussians) or "general"."""
+        if self.is_discrete:
+            return "tables"
+        found: str | None = self.plans.get(("lowered", "kind"))
+        if found is None:
+            found = self.plans[("lowered", "kind")] = kind_of_real(self)
+        return found
 
     def __len__(self) -> int:
         return len(self.vars)
@@ -92,8 +104,6 @@ class GraphicalModel(Asking, ABC):
     def joint_log_prob(self, assignment: Mapping[str, Any]) -> float:
         """log of the product of all factors at a full assignment, not normalized (for a Bayesian network: log p(x))."""
         if not self.is_discrete:
-            from gramgraph.models.mixed import joint_log_density
-
             return joint_log_density(self, assignment)
         at = self._full(assignment)
         total = 0.0

@@ -10,6 +10,7 @@ import numpy as np
 from gramgraph.conditionals import Conditional, ConditionalLinearGaussian, LinearGaussian
 from gramgraph.conditionals.continuous import log_density
 from gramgraph.exceptions import ModelError, listing
+from gramgraph.factors.gaussian import GaussianFactor
 from gramgraph.models.contexts import find_context
 from gramgraph.typing import Array
 from gramgraph.variables import Real, Var
@@ -17,7 +18,7 @@ from gramgraph.variables import Real, Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["is_linear", "joint_log_density", "make_mixed", "point_of"]
+__all__ = ["is_linear", "joint_log_density", "kind_of_real", "make_mixed", "point_of"]
 
 _KEYS = frozenset(("intercept", "coefficients", "sd", "covariance"))
 
@@ -109,3 +110,22 @@ def joint_log_density(model: GraphicalModel, assignment: Mapping[str, Any]) -> f
                 else float(np.log(factor.values[tuple(point.values())])) + factor.log_scale
             )
     return total
+
+
+def kind_of_real(model: Any) -> str:
+    """The kind of a model with real-valued variables: "gaussian", "mixed" or "general"."""
+    conditionals = getattr(model, "conditionals", None)
+    if conditionals is None:
+        if all(isinstance(f, GaussianFactor) for f in model.factors()):
+            return "gaussian"
+        raise ModelError(
+            "an undirected model has either discrete variables with tables or real ones with Gaussian factors"
+        )
+    for name, c in zip(model.variables, conditionals, strict=True):
+        if c is None:
+            model.conditional(name)  # raises
+    if all(type(c) is LinearGaussian for c in conditionals):
+        return "gaussian"
+    if all(c.tabular or isinstance(c, (LinearGaussian, ConditionalLinearGaussian)) for c in conditionals):
+        return "mixed"
+    return "general"

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.conditionals import Conditional, Table
-from gramgraph.engines.door import parse_evidence
 from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.models import BayesianNetwork
+from gramgraph.questions.question import Question
+from gramgraph.questions.reading import read
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var, discrete
 
@@ -129,9 +129,10 @@ class Chain:
 
     def codes(self, rows: Any) -> IntArray:
         """State indices (T, variables) of a frame or a list of dicts, -1 where nothing was observed."""
-        observed, codes, weights, *_ = parse_evidence(self.first.net, rows)
+        question = read(self.first.net, [], rows)
+        observed, codes = question.observed, question.codes
         position = {v: i for i, v in enumerate(self.first.own)}
-        if weights or any(v not in position for v in observed):
+        if question.likelihoods or question.soft or any(v not in position for v in observed):
             raise ModelError("rows hold states of the variables of a slice; nothing else can be evidence here.")
         out = np.full((len(codes), len(self.names)), -1, np.int64)
         for j, v in enumerate(observed):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from gramgraph.answers import Answer
-from gramgraph.compile.question import Question
 from gramgraph.engines.base import Engine
 from gramgraph.engines.exact.enumeration import Enumeration
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
 
 __all__ = ["check_engine", "compare_answers", "compare_mpe"]
@@ -41,7 +41,7 @@ def check_engine(engine: Engine, *, rounds: int = 20, random_state: int = 0, ato
         question = random_question(rng, model, cases=None if number % 4 == 0 else 4)
         where = f"round {number} of random_state={random_state}"
         compare_answers(engine, model, question, atol=atol, where=where)
-        if engine.exact and hasattr(engine, "mpe"):
+        if engine.exact and hasattr(engine, "best"):
             compare_mpe(engine, model, question, atol=atol, where=where)
 
 
@@ -61,8 +61,8 @@ def compare_answers(
 
 def compare_mpe(engine: Any, model: GraphicalModel, question: Question, *, atol: float = 1e-9, where: str = "") -> None:
     """Assert that the best value is that of the joint table, and that the assignment attains it."""
-    _, truth = Enumeration().mpe(model, question)
-    codes, found = engine.mpe(model, question)
+    truth = Enumeration().best(model, question).log_prob
+    codes, found, *_ = engine.best(model, question)
     assert codes.shape == (question.n_cases, len(model)), f"{where}: one row of states for each case"
     _close(found, truth, atol, f"{where}: log probability of the best assignment")
     for case in range(question.n_cases):

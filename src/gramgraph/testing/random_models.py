@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.conditionals import Conditional, NoisyMax, Table
 from gramgraph.factors import TableFactor
 from gramgraph.models import BayesianNetwork, MarkovNetwork
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, discrete
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Belief, RealAnswer
-from gramgraph.compile.question import Question
 from gramgraph.embeddings.network.axes import LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.beliefs import LineBelief, StateBelief
@@ -17,6 +16,7 @@ from gramgraph.embeddings.network.joint import JointBelief, joint_masses, likeli
 from gramgraph.embeddings.network.messages import propagate, upward
 from gramgraph.embeddings.network.points import PointAxis, PointBelief
 from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, ModelError, OptionError, listing
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
 from gramgraph.exceptions import ModelError, VariableError
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, discrete
 
@@ -19,7 +19,7 @@ __all__ = ["CellModel"]
 class CellModel:
     """Variables by name, their domains and cells.
 
-        >>> from gramgraph.compile.question import Question
+        >>> from gramgraph.questions.question import Question
     from gramgraph.embeddings.network.axes import StateAxis
         >>> model = CellModel([StateAxis.of("a", ["x", "y"])])
         >>> model.variables, model.domains, model.states("a")

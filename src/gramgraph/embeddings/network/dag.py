@@ -179,7 +179,7 @@ class KernelNetwork(CellModel):
             if height is not None
         }
         question = self._cell_question(placed, cases, weights=heights)
-        states, _ = get_engine("junction_tree").mpe(self.cells, question)
+        states = get_engine("junction_tree").best(self.cells, question).states
         values = [_cell_values(axis) for axis in self.axes]
         return [
             {axis.name: values[v][row[v]] for v, axis in enumerate(self.axes)} for row in np.asarray(states).tolist()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gramgraph.compile.question import Question
+from gramgraph.engines.base import PLAIN, Best, Engine, Run
 from gramgraph.engines.best.problem import Found, MapProblem, all_cases
 from gramgraph.exceptions import ModelError
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ __all__ = ["GraphCut", "minimum_cut"]
 CAPACITY = 2**29
 
 
-class GraphCut:
+class GraphCut(Engine):
     """E(x) of a binary pair model with θ(0,0) + θ(1,1) ≥ θ(0,1) + θ(1,0) is least at a minimum cut.
 
     Models in which flipping the labels of some variables makes all pairs attractive are taken as well. Cost: one
@@ -29,15 +30,7 @@ class GraphCut:
 
     name = "graph_cut"
 
-    def best(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        time_limit: float | None = None,
-        gap: float = 0.0,
-        random_state: Any = 0,
-    ) -> tuple[IntArray, FloatArray, FloatArray]:
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """(states, log p, bounds) of every case; the bound is the flow, above the value by rounding only."""
 
         def solve(problem: MapProblem) -> Found:
@@ -51,7 +44,7 @@ class GraphCut:
             state, slack = found
             return problem.found(state, problem.value(state) + slack)
 
-        return all_cases(model, question, solve)
+        return Best(*all_cases(model, question, solve))
 
 
 def minimum_cut(problem: MapProblem) -> tuple[IntArray, float] | None:

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from gramgraph.answers import Assignment
-from gramgraph.compile.question import Question
 from gramgraph.engines.exact.impossible import raise_impossible
-from gramgraph.engines.exact.one_case import Case, ExactEngine, exact_engine, one_case
+from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.engines.exact.one_case import Case, one_case
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["k_best", "k_best_codes"]
@@ -35,7 +36,7 @@ def k_best(
     k: int = 5,
     *,
     virtual_evidence: Mapping[str, Any] | None = None,
-    engine: ExactEngine | None = None,
+    engine: Any | None = None,
 ) -> list[Assignment]:
     """The k most probable assignments of all unobserved variables, best first; fewer when no more are possible.
 
@@ -61,18 +62,18 @@ def k_best(
 
 
 def k_best_codes(
-    model: GraphicalModel, question: Question, *, engine: ExactEngine | None = None
+    model: GraphicalModel, question: Question, *, engine: Any | None = None
 ) -> Iterator[tuple[IntArray, float]]:
     """All possible assignments (state indices of all variables) with log p(x, e), the most probable first.
 
     Lawler's partition: what is left of a part after its best assignment x is taken out falls into the sets "as x up
     to variable i, different there"; the best of each is found by one maximization, all of them in one batch.
     """
-    solve = engine or exact_engine()
+    solve = engine or JunctionTree()
     question = one_case(model, question)
     seen = question.hard_evidence(0)
     free = [i for i, var in enumerate(model.vars) if i not in seen and var.size > 1]
-    codes, values = solve.mpe(model, question)
+    codes, values, *_ = solve.best(model, question)
     heap: list[tuple[float, int, _Found]] = []
     if values[0] > -np.inf:
         heap.append((-float(values[0]), 0, _Found(codes[0], 0, ())))
@@ -83,7 +84,7 @@ def k_best_codes(
         parts = list(_split(model, free, best))
         if not parts:
             continue
-        codes, values = solve.mpe(model, _batch(model, question, free, best, parts))
+        codes, values, *_ = solve.best(model, _batch(model, question, free, best, parts))
         for (place, excluded), row, log_prob in zip(parts, codes, values, strict=True):
             if log_prob > -np.inf:
                 heapq.heappush(heap, (-float(log_prob), made, _Found(row, place, excluded)))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.engines.approximate import Cases
 from gramgraph.engines.best.problem import lost_weight
 from gramgraph.engines.propagation.belief_propagation import RESIDUAL, SEQUENTIAL
 from gramgraph.engines.propagation.mean_field import Sliced, slice_case
 from gramgraph.exceptions import ModelError
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

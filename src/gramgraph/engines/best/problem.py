@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.engines.approximate import Cases
 from gramgraph.engines.propagation.mean_field import Sliced, slice_case
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
-from gramgraph.compile.question import Question
+from gramgraph.engines.base import PLAIN, Best, Engine, Run
 from gramgraph.engines.best.blocks import block_move, whole_order
 from gramgraph.engines.best.feasible import allowed_state
 from gramgraph.engines.best.moves import Climber, Dual, Walker
 from gramgraph.engines.best.problem import Found, MapProblem, all_cases
 from gramgraph.engines.best.reduction import reduced
 from gramgraph.exceptions import ModelError
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -210,7 +211,7 @@ def _checked(model: GraphicalModel, question: Question, solve: Any) -> tuple[Int
     return codes, best, bound
 
 
-class MapSearch:
+class MapSearch(Engine):
     """Sequential reweighted messages for the bound; their assignments, kicks, forests and wide blocks for the value.
 
     Ends when value and bound meet (the assignment is then proved best), when nothing got better for more than half of
@@ -222,18 +223,9 @@ class MapSearch:
     name = "search"
 
     @interruptible()
-    def best(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        time_limit: float | None = None,
-        gap: float = 0.0,
-        random_state: Any = 0,
-    ) -> tuple[IntArray, FloatArray, FloatArray]:
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """(states, log p, bounds) of every case."""
-        limit = TIME_LIMIT if time_limit is None else float(time_limit)
-        rng = np.random.default_rng(random_state)
+        limit, rng, gap = run.seconds or TIME_LIMIT, np.random.default_rng(run.random_state or 0), run.gap
 
         def solve(problem: MapProblem) -> Found:
             nonlocal limit
@@ -244,27 +236,18 @@ class MapSearch:
             limit = HURRY if found.stopped else limit  # the other cases are answered as well, but at once
             return found
 
-        return _checked(model, question, solve)
+        return Best(*_checked(model, question, solve))
 
 
-class TreeReweightedSequential:
+class TreeReweightedSequential(Engine):
     """TRW-S: sweeps until the bound stands still; the assignment that its messages give, improved by single changes."""
 
     name = "trws"
 
     @interruptible()
-    def best(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        time_limit: float | None = None,
-        gap: float = 0.0,
-        random_state: Any = 0,
-    ) -> tuple[IntArray, FloatArray, FloatArray]:
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """(states, log p, bounds) of every case."""
-        limit = TIME_LIMIT if time_limit is None else float(time_limit)
-        rng = np.random.default_rng(random_state)
+        limit, rng, gap = run.seconds or TIME_LIMIT, np.random.default_rng(run.random_state or 0), run.gap
 
         def solve(problem: MapProblem) -> Found:
             dual, climber = Dual(problem), Climber(problem, rng)
@@ -281,26 +264,20 @@ class TreeReweightedSequential:
                 _lower(dual, climber, offer, closed, time.monotonic() + limit)
             return problem.found(climber.kicks(found[0], 0, 1), dual.bound)
 
-        return _checked(model, question, solve)
+        return Best(*_checked(model, question, solve))
 
 
-class IteratedModes:
+class IteratedModes(Engine):
     """Iterated conditional modes from the best states of the single terms: the baseline. It has no bound."""
 
     name = "icm"
 
-    def best(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        time_limit: float | None = None,
-        gap: float = 0.0,
-        random_state: Any = 0,
-    ) -> tuple[IntArray, FloatArray, FloatArray]:
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """(states, log p, bounds) of every case."""
 
-        return _checked(model, question, lambda problem: _modes(problem, np.random.default_rng(random_state)))
+        return Best(
+            *_checked(model, question, lambda problem: _modes(problem, np.random.default_rng(run.random_state or 0)))
+        )
 
 
 def _modes(problem: MapProblem, rng: np.random.Generator) -> Found:

@@ -11,15 +11,16 @@ import numpy as np
 
 from gramgraph.answers import Answer
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
 from gramgraph.compile.range import needs_logs
+from gramgraph.engines.base import PLAIN, Best, Engine, Run
 from gramgraph.engines.exact.contraction import Contraction, components, contract, table_size
 from gramgraph.engines.exact.sheet import Observed, Sheet, check_tables, model_factors
 from gramgraph.factors import Factor, TableFactor
 from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.questions.question import Question
+from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, join
 
 __all__ = ["Elimination", "EliminationPlan"]
@@ -156,7 +157,7 @@ class Reduced:
         return self._made[k]
 
 
-class Elimination:
+class Elimination(Engine):
     """Exact answers by summing one variable after the other out of the factors that hold it.
 
     Left out before the run: barren nodes (no target and no evidence below them), everything that the evidence
@@ -189,21 +190,19 @@ class Elimination:
         plans = [plan for plan, _ in self._patterns(model, sources, question)]
         return max(plans, key=lambda plan: plan.bytes, default=EliminationPlan((), ()))
 
-    def answer(self, model: GraphicalModel, question: Question, *, memory: float | None = None) -> Answer:
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Beliefs and log p(evidence) of every case; cases with the same variables observed share one plan."""
         sheet = Sheet(model, question)
         sources = Sources.of(model)
         logs = self.log_space or needs_logs(lower(model), question)
         for plan, cases in self._patterns(model, sources, question):
-            check_tables(plan.bytes, memory, plan.largest_scope)
+            check_tables(plan.bytes, run.memory, plan.largest_scope)
             for case in cases:
                 observed = Observed.of(model, question, case)
                 _run(plan, Reduced(sources, observed, log_space=logs), observed, sheet, case)
         return sheet.answer(engine=self.name)
 
-    def mpe(
-        self, model: GraphicalModel, question: Question, *, memory: float | None = None
-    ) -> tuple[IntArray, FloatArray]:
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """Most probable full assignment of every case, (cases, variables), and its log probability with the evidence.
 
         Max-sum in log space with back-tracking. A case of probability zero has codes -1 and -inf.
@@ -223,13 +222,13 @@ class Elimination:
                     plans = _parts([factor.scope for factor in factors], tuple(range(len(factors))), ())
                     top = max((part.contraction for part in plans), key=lambda c: c.bytes, default=None)
                     if top is not None:
-                        check_tables(top.bytes, memory, top.largest)
+                        check_tables(top.bytes, run.memory, top.largest)
                 at, value = maximize(plans, factors)
                 best[case] = value
                 if value > -np.inf:
                     at |= observed.hard
                     codes[case] = [at[var] for var in model.vars]
-        return codes, best
+        return Best(codes, best, best)
 
     def _patterns(
         self, model: GraphicalModel, sources: Sources, question: Question

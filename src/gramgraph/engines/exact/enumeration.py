@@ -8,12 +8,13 @@ from math import prod
 import numpy as np
 
 from gramgraph.answers import Answer
-from gramgraph.compile.question import Question
+from gramgraph.engines.base import PLAIN, Best, Engine, Run
 from gramgraph.engines.exact.sheet import Observed, Sheet, check_tables, model_factors
 from gramgraph.exceptions import BudgetError
 from gramgraph.factors.log_table import LogTable, log_sum_exp
 from gramgraph.models.base import GraphicalModel
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.questions.question import Question
+from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
 __all__ = ["Enumeration", "EnumerationPlan"]
@@ -45,7 +46,7 @@ class EnumerationPlan:
     __repr__ = __str__
 
 
-class Enumeration:
+class Enumeration(Engine):
     """Exact answers from the joint table in log space. Cost: the product of all numbers of states.
 
     Nothing is pruned or reordered, so that it can serve as the reference of the other engines.
@@ -71,11 +72,11 @@ class Enumeration:
         free = [var for i, var in enumerate(model.vars) if i not in gone]
         return EnumerationPlan(tuple(var.name for var in free), prod(var.size for var in free))
 
-    def answer(self, model: GraphicalModel, question: Question, *, memory: float | None = None) -> Answer:
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Beliefs and log p(evidence) of every case."""
         sheet = Sheet(model, question)
         for case in range(question.n_cases):
-            observed, joint = self._joint(model, question, case, memory)
+            observed, joint = self._joint(model, question, case, run.memory)
             log_z = float(log_sum_exp(joint.logs, tuple(range(joint.logs.ndim))))
             if log_z == -np.inf:
                 continue
@@ -86,9 +87,7 @@ class Enumeration:
             sheet.fill(case, log_z, observed.hard, belief)
         return sheet.answer(engine=self.name)
 
-    def mpe(
-        self, model: GraphicalModel, question: Question, *, memory: float | None = None
-    ) -> tuple[IntArray, FloatArray]:
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """Most probable full assignment of every case, (cases, variables), and its log probability with the evidence.
 
         A case of probability zero has codes -1 and -inf.
@@ -96,12 +95,12 @@ class Enumeration:
         codes = np.full((question.n_cases, len(model)), -1, dtype=np.int64)
         best = np.full(question.n_cases, -np.inf)
         for case in range(question.n_cases):
-            observed, joint = self._joint(model, question, case, memory)
+            observed, joint = self._joint(model, question, case, run.memory)
             best[case] = joint.logs.max()
             if best[case] > -np.inf:
                 at = joint.argmax() | observed.hard
                 codes[case] = [at.get(var, 0) for var in model.vars]
-        return codes, best
+        return Best(codes, best, best)
 
     def _joint(
         self, model: GraphicalModel, question: Question, case: int, memory: float | None

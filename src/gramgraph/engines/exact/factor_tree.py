@@ -10,14 +10,15 @@ import numpy as np
 
 from gramgraph.answers import Answer
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
 from gramgraph.compile.range import needs_logs
+from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.exact.contraction import elimination_cliques, table_size
 from gramgraph.engines.exact.elimination import Sources
 from gramgraph.engines.exact.sheet import Observed, Sheet, check_tables, model_factors
 from gramgraph.factors import Factor, TableFactor
 from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
@@ -186,7 +187,7 @@ def _times(a: F, b: F, unit: F) -> F:
     return a if b is unit else a.product(b)
 
 
-class FactorTree:
+class FactorTree(Engine):
     """Exact answers by messages on a tree of cliques, through nothing but the factor algebra.
 
     One tree serves all cases: observed variables leave the factors, hence the messages. Cost: two passes of
@@ -214,11 +215,11 @@ class FactorTree:
         """The tree, which does not depend on the evidence."""
         return CliqueTree.build([factor.scope for factor in model_factors(model)])
 
-    def answer(self, model: GraphicalModel, question: Question, *, memory: float | None = None) -> Answer:
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Beliefs and log p(evidence) of every case."""
         factors = model_factors(model)
         tree = CliqueTree.build([factor.scope for factor in factors])
-        check_tables(tree.bytes, memory, max(tree.cliques, key=table_size))
+        check_tables(tree.bytes, run.memory, max(tree.cliques, key=table_size))
         sheet = Sheet(model, question)
         logs = self.log_space or needs_logs(lower(model), question)
         for case in range(question.n_cases):
@@ -240,9 +241,7 @@ class FactorTree:
             sheet.fill(case, log_z, observed.hard, belief)
         return sheet.answer(engine=self.name)
 
-    def mpe(
-        self, model: GraphicalModel, question: Question, *, memory: float | None = None
-    ) -> tuple[IntArray, FloatArray]:
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """Most probable full assignment of every case, (cases, variables), and its log probability with the evidence.
 
         Max-sum toward the root in log space, then each clique picks its best states given those of its parent. A
@@ -250,7 +249,7 @@ class FactorTree:
         """
         factors = Sources.of(model, maximum=True).factors
         tree = CliqueTree.build([factor.scope for factor in factors])
-        check_tables(tree.bytes, memory, max(tree.cliques, key=table_size))
+        check_tables(tree.bytes, run.memory, max(tree.cliques, key=table_size))
         codes = np.full((question.n_cases, len(model)), -1, dtype=np.int64)
         best = np.full(question.n_cases, -np.inf)
         for case in range(question.n_cases):
@@ -260,22 +259,20 @@ class FactorTree:
             if best[case] > -np.inf:
                 at = observed.hard | best_states(calibrated)
                 codes[case] = [at[var] for var in model.vars]
-        return codes, best
+        return Best(codes, best, best)
 
-    def sample(
-        self, model: GraphicalModel, question: Question, n: int, rng: np.random.Generator, memory: float | None = None
-    ) -> tuple[IntArray, float]:
-        """n exact draws of all variables given one case of evidence, (n, variables), and log p(e); in logarithms."""
+    def draw(self, model: GraphicalModel, question: Question, n: int, run: Run = PLAIN) -> Drawn:
+        """n exact draws of all variables given one case of evidence; in logarithms."""
         factors = model_factors(model)
         tree = CliqueTree.build([factor.scope for factor in factors])
-        check_tables(tree.bytes, memory, max(tree.cliques, key=table_size))
+        check_tables(tree.bytes, run.memory, max(tree.cliques, key=table_size))
         observed = Observed.of(model, question, 0)
         calibrated = Calibrated(tree, _reduced_logs(factors, observed), LogTable.unit(), _sum_out)
         log_z = calibrated.up[0].normalize()[1]
         if log_z == -np.inf:
-            return np.zeros((n, len(model)), np.int64), log_z
-        at = {var: np.full(n, code) for var, code in observed.hard.items()} | _drawn(calibrated, n, rng)
-        return np.stack([at[var] for var in model.vars], axis=1), log_z
+            return Drawn(np.zeros((n, len(model)), np.int64), log_z)
+        at = {var: np.full(n, code) for var, code in observed.hard.items()} | _drawn(calibrated, n, run.generator)
+        return Drawn(np.stack([at[var] for var in model.vars], axis=1), log_z)
 
 
 def _drawn(calibrated: Calibrated[LogTable], n: int, rng: np.random.Generator) -> dict[Var, IntArray]:

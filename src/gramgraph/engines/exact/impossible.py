@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
 from gramgraph.exceptions import ImpossibleEvidenceError
+from gramgraph.questions.question import Question
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import prod
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from gramgraph.answers import Answer, Key
-from gramgraph.compile.question import Question
-from gramgraph.engines.door import LEAST
 from gramgraph.engines.exact.margins import ALLOWED, MET, Fit, MarginConflict, fit_margins
 from gramgraph.exceptions import BudgetError, ConvergenceWarning, ImpossibleEvidenceError
+from gramgraph.questions.question import Question
+from gramgraph.questions.reading import LEAST
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -25,10 +25,11 @@ __all__ = ["with_soft_evidence"]
 MAX_SWEEPS = 1000
 #: Up to this many joint states the table of all soft variables is made, on which the fit is quick and conflicts show.
 JOINT_CELLS = 20_000
+Solve = Callable[[Question], Answer]
 
 
 def with_soft_evidence(
-    engine: Any, model: GraphicalModel, question: Question, wanted: dict[int, FloatArray], *, memory: float | None
+    solve: Solve, model: GraphicalModel, question: Question, wanted: dict[int, FloatArray]
 ) -> Answer:
     """The model nearest to p(· | hard and virtual evidence) whose marginals of `wanted` are as given.
 
@@ -39,22 +40,22 @@ def with_soft_evidence(
     largest difference of a marginal from what was asked.
     """
     soft = tuple(wanted)
-    if prod(model.vars[v].size for v in soft) * question.n_cases > JOINT_CELLS:
-        return _by_sweeps(engine, model, question, wanted, memory)
+    if not model.is_discrete or prod(model.vars[v].size for v in soft) * question.n_cases > JOINT_CELLS:
+        return _by_sweeps(solve, model, question, wanted)
     try:
-        base = engine.answer(model, replace(question, targets=(), joints=(soft,)), memory=memory)
+        base = solve(replace(question, targets=(), joints=(soft,)))
     except BudgetError:
-        return _by_sweeps(engine, model, question, wanted, memory)
+        return _by_sweeps(solve, model, question, wanted)
     names = tuple(model.vars[v].name for v in soft)
     tables = np.asarray(base[names].probabilities).reshape(question.n_cases, *(model.vars[v].size for v in soft))
     where = [f" in case {case}" if question.batched else "" for case in range(question.n_cases)]
     fits = [_fit(model, soft, table, wanted, place) for table, place in zip(tables, where, strict=True)]
-    answer: Answer = engine.answer(model, _weighted(question, soft, tables.shape[1:], fits), memory=memory)
+    answer: Answer = solve(_weighted(question, soft, tables.shape[1:], fits))
     apart = {case: fit for case, fit in enumerate(fits) if fit is not None and not fit.whole}
     if apart:
         found = {key: table.copy() for key, table in answer.tables().items()}
         for case, fit in apart.items():
-            for key, mixed in _mixed(engine, model, question, soft, fit, case, memory).items():
+            for key, mixed in _mixed(solve, question, soft, fit, case).items():
                 found[key][case if question.batched else ...] = mixed
         answer = answer.with_tables(found)
     done = [fit for fit in fits if fit is not None]
@@ -111,10 +112,7 @@ def _weighted(question: Question, soft: tuple[int, ...], sizes: Sequence[int], f
     return replace(question, likelihoods=tuple(weights.items()), log_likelihoods=tuple(logs.items()))
 
 
-def _mixed(
-    engine: Any, model: GraphicalModel, question: Question, soft: tuple[int, ...], fit: Fit, case: int,
-    memory: float | None,
-) -> dict[Key, FloatArray]:  # fmt: skip
+def _mixed(solve: Solve, question: Question, soft: tuple[int, ...], fit: Fit, case: int) -> dict[Key, FloatArray]:
     """Σ r(s) p(· | s, evidence) of one case, where no weights of single variables give r."""
     at = np.nonzero(fit.table > 0.0)
     share = fit.table[at]
@@ -124,7 +122,7 @@ def _mixed(
     asked = replace(
         own, observed=(*(own.observed[j] for j in kept), *soft), codes=np.column_stack([seen, *at]), batched=True
     )
-    parts: Answer = engine.answer(model, asked, memory=memory)
+    parts: Answer = solve(asked)
     out = {}
     for key, table in parts.tables().items():
         mixed = np.tensordot(share, np.nan_to_num(table), axes=1)
@@ -132,12 +130,10 @@ def _mixed(
     return out
 
 
-def _by_sweeps(
-    engine: Any, model: GraphicalModel, question: Question, wanted: dict[int, FloatArray], memory: float | None
-) -> Answer:
+def _by_sweeps(solve: Solve, model: GraphicalModel, question: Question, wanted: dict[int, FloatArray]) -> Answer:
     """Iterative proportional fitting with exact answers: a sweep multiplies q / p onto one variable after the other."""
     names = {v: model.vars[v].name for v in wanted}
-    base = engine.answer(model, replace(question, targets=tuple(wanted), joints=()), memory=memory)
+    base = solve(replace(question, targets=tuple(wanted), joints=()))
     if not question.batched and base.log_evidence == -np.inf:
         return base  # type: ignore[no-any-return]
     weights: dict[int, FloatArray] = {v: np.array(w) for v, w in question.likelihoods}
@@ -146,7 +142,7 @@ def _by_sweeps(
     for sweep in range(1, MAX_SWEEPS + 1):
         for v, q in wanted.items():
             asked = replace(question, targets=(v,), joints=(), likelihoods=tuple(weights.items()), log_likelihoods=())
-            now = np.asarray(engine.answer(model, asked, memory=memory)[names[v]].probabilities)
+            now = np.asarray(solve(asked)[names[v]].probabilities)
             now = np.where(possible, now, q)  # cases whose hard evidence is impossible stay so
             if ((now <= 0) & (q > 0)).any() or np.isnan(now).any():
                 _refuse(model, wanted if sweep > 1 else {v: q}, "")
@@ -160,7 +156,7 @@ def _by_sweeps(
     if gap > ALLOWED:
         _refuse(model, {v: wanted[v] for v in wanted if gaps[v] > ALLOWED}, "")
     asked = replace(question, likelihoods=tuple(weights.items()), log_likelihoods=())
-    answer: Answer = engine.answer(model, asked, memory=memory)
+    answer: Answer = solve(asked)
     return _finished(answer, base.log_evidence, gap, sweep, tuple(names.values()))
 
 
@@ -170,7 +166,7 @@ def _finished(answer: Answer, log_evidence: Any, gap: float, steps: int, names: 
         warnings.warn(
             f"the soft evidence of {', '.join(names)} was met up to {gap:.2g} only, when its fit stood still",
             ConvergenceWarning,
-            stacklevel=5,
+            stacklevel=7,
         )
     details = {**answer.details, "soft_evidence_sweeps": steps, "soft_evidence_gap": gap}
     return answer.replace(log_evidence=log_evidence, details=details, exact=answer.exact and gap <= MET)

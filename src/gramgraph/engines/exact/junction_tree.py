@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,13 +12,14 @@ from gramgraph._progress import Report
 from gramgraph.answers import Answer
 from gramgraph.compile.cache import forget_large, memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
-from gramgraph.compile.question import Question
 from gramgraph.compile.range import may_underflow, needs_logs
 from gramgraph.compile.tree import TreePlan, plan_tree
+from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.tree_runner import NO_WEIGHTS, TreeRunner
 from gramgraph.exceptions import BudgetError
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -67,7 +68,7 @@ class Kept:
         return self.plan.cells + NUMBERS_PER_CLIQUE * self.plan.n_cliques
 
 
-class JunctionTree:
+class JunctionTree(Engine):
     """Exact inference by messages on a junction tree, compiled to flat table operations.
 
     Cost: proportional to the number of table cells (`plan.cells`) per case; memory likewise.
@@ -83,27 +84,15 @@ class JunctionTree:
         outputs = Outputs.of(model, question.targets, question.joints, sliced)
         return _kept_tree(model, low, outputs, sliced, masked, question.n_cases).plan
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        n_jobs: int = 1,
-        report: Report | None = None,
-        hidden: frozenset[str] = frozenset(),
-        details: dict[str, Any] | None = None,
-    ) -> Answer:
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
         low = lower(model)
         if needs_logs(low, question):
             try:
-                answer = FactorTree(log_space=True).answer(model, question, memory=memory)
+                found = FactorTree(log_space=True).answer(model, question, run)
+                return found.replace(engine=self.name, details={**found.details, "in_logarithms": True})
             except BudgetError:  # the tree without the observed variables may fit, and it notices most of what is lost
                 pass
-            else:
-                told = {**answer.details, **(details or {}), "in_logarithms": True}
-                return answer.replace(engine=self.name, hidden=hidden, details=told)
         question, constant = _without_constants(low, question)
         cases = question.n_cases
         shared = Outputs.of(model, question.targets, question.joints, ()) if question.joints else None
@@ -112,13 +101,14 @@ class JunctionTree:
         blocks: dict[int, FloatArray] = {}
         outputs: Outputs | None = None
         done = 0
-        for job in _jobs(model, low, question, memory):
+        for job in _jobs(model, low, question, run.memory):
             outputs = job.outputs
             n = len(job.codes)
             part, part_z = np.empty((n, outputs.width)), np.empty(n) if job.rows is not None else log_z
             job.runner.sums(
                 job.codes, job.mask_columns, part, part_z,
-                weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs, report=_after(report, done),
+                weights=job.weights, weight_column=job.weight_column,
+                n_jobs=run.n_jobs, report=_after(run.report, done),
             )  # fmt: skip
             done += n
             rescued = _rescue(model, question, job, part, part_z) if not np.isfinite(part_z).all() else None
@@ -149,24 +139,14 @@ class JunctionTree:
             log_z += constant
             for table in (out, *blocks.values()):
                 table[constant == -np.inf] = np.nan
-        return outputs.answer(
-            model, out, log_z, blocks, batched=question.batched, engine=self.name, hidden=hidden, details=details
-        )
+        return outputs.answer(model, question, out, log_z, blocks, engine=self.name)
 
-    def mpe(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        n_jobs: int = 1,
-        report: Report | None = None,
-    ) -> tuple[IntArray, FloatArray]:
-        """The most probable states of all variables, (cases, variables), and log p(states, evidence)."""
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
+        """The most probable states of all variables."""
         low = lower(model, maximum=True)
         if needs_logs(low, question):
             try:
-                return FactorTree().mpe(model, question, memory=memory)
+                return FactorTree().best(model, question, run)
             except BudgetError:
                 pass
         question, constant = _without_constants(low, question)
@@ -175,10 +155,11 @@ class JunctionTree:
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
         log_p = np.empty(question.n_cases)
         done = 0
-        for job in _jobs(model, low, wanted, memory, complete=True):
+        for job in _jobs(model, low, wanted, run.memory, complete=True):
             found, value = job.runner.best(
                 job.codes, job.mask_columns,
-                weights=job.weights, weight_column=job.weight_column, n_jobs=n_jobs, report=_after(report, done),
+                weights=job.weights, weight_column=job.weight_column,
+                n_jobs=run.n_jobs, report=_after(run.report, done),
             )  # fmt: skip
             done += len(job.codes)
             if check and not np.isfinite(value).all():
@@ -187,23 +168,22 @@ class JunctionTree:
             states[rows], log_p[rows] = found[:, : low.n_visible], value
         vague = np.flatnonzero(np.isnan(log_p))
         if len(vague):
-            states[vague], log_p[vague] = FactorTree().mpe(model, wanted.of_rows(vague), memory=memory)
-        return states, log_p if constant is None else log_p + constant
+            states[vague], log_p[vague], *_ = FactorTree().best(model, wanted.of_rows(vague), run)
+        log_p = log_p if constant is None else log_p + constant
+        return Best(states, log_p, log_p)
 
-    def sample(
-        self, model: GraphicalModel, question: Question, n: int, rng: np.random.Generator, memory: float | None = None
-    ) -> tuple[IntArray, float]:
-        """n exact draws of all variables given one case of evidence, (n, variables), and log p(e)."""
+    def draw(self, model: GraphicalModel, question: Question, n: int, run: Run = PLAIN) -> Drawn:
+        """n exact draws of all variables given one case of evidence."""
         low = lower(model)
         if needs_logs(low, question):
-            return FactorTree().sample(model, question, n, rng, memory)
-        job = next(_jobs(model, low, replace(question, targets=(), joints=()), memory, complete=True))
+            return FactorTree().draw(model, question, n, run)
+        job = next(_jobs(model, low, replace(question, targets=(), joints=()), run.memory, complete=True))
         states, log_z = job.runner.draw(
-            n, job.codes, job.mask_columns, rng, weights=job.weights, weight_column=job.weight_column
+            n, job.codes, job.mask_columns, run.generator, weights=job.weights, weight_column=job.weight_column
         )
         if not np.isfinite(log_z) and may_underflow(low, question):  # lost on the way, or really impossible
-            return FactorTree().sample(model, question, n, rng, memory)
-        return states[:, : low.n_visible], log_z
+            return FactorTree().draw(model, question, n, run)
+        return Drawn(states[:, : low.n_visible], log_z)
 
 
 def _after(report: Report | None, before: int) -> Report | None:

@@ -1,52 +1,31 @@
-"""What the analyses ask with: one case of evidence as a question, and the exact engine that answers it."""
+"""What the analyses of tables ask with: one case of evidence as a question, and the exact answer to it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.answers import Answer
-from gramgraph.compile.question import Question
-from gramgraph.engines.door import build_question, parse_evidence, refuse_soft
-from gramgraph.engines.registry import get_engine
+from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import VariableError
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.questions.question import Question
+from gramgraph.questions.reading import read, refuse_soft
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Case", "ExactEngine", "ask", "exact_engine", "free_positions", "one_case", "with_cases"]
+__all__ = ["Case", "ask", "free_positions", "one_case", "with_cases"]
 
 #: Evidence of an analysis: names with their states, or a question of one case that was made from it.
 Case = Mapping[str, Any] | Question | None
 
 
-class ExactEngine(Protocol):
-    """An engine for beliefs and for the most probable assignment."""
-
-    def answer(self, model: GraphicalModel, question: Question, *, memory: float | None = None) -> Answer:
-        """Beliefs and log p(evidence)."""
-        ...
-
-    def mpe(
-        self, model: GraphicalModel, question: Question, *, memory: float | None = None
-    ) -> tuple[IntArray, FloatArray]:
-        """Most probable full assignments, (cases, variables), and their log probabilities."""
-        ...
-
-
-def exact_engine() -> ExactEngine:
-    """The fastest exact engine."""
-    engine: ExactEngine = get_engine("junction_tree")
-    return engine
-
-
 def ask(model: GraphicalModel, question: Question) -> Answer:
     """The exact answer."""
-    return exact_engine().answer(model, question)
+    return JunctionTree().answer(model, question)
 
 
 def one_case(model: GraphicalModel, evidence: Case, virtual_evidence: Mapping[str, Any] | None = None) -> Question:
@@ -59,11 +38,10 @@ def one_case(model: GraphicalModel, evidence: Case, virtual_evidence: Mapping[st
             for given in (evidence.likelihoods, evidence.log_likelihoods)
         )
         return replace(evidence, targets=(), joints=(), likelihoods=weights, log_likelihoods=logs, batched=False)
-    parsed = parse_evidence(model, evidence, virtual_evidence)
-    if parsed[4]:
+    question = refuse_soft(model, read(model, [], evidence, virtual_evidence))
+    if question.batched:
         raise VariableError("evidence of one case is needed here: a dict, not a table of cases")
-    refuse_soft(model, parsed)
-    return build_question(model, (), (), parsed)
+    return question
 
 
 def with_cases(question: Question, extra: Sequence[tuple[int, int]]) -> Question:

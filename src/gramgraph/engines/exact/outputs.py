@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Answer, Belief
-from gramgraph.compile.question import Singles
+from gramgraph.questions.question import Question, Singles
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
@@ -110,17 +110,15 @@ class Outputs:
     def answer(
         self,
         model: GraphicalModel,
+        question: Question,
         out: FloatArray,  # (cases, width)
         log_z: FloatArray,
         blocks: dict[int, FloatArray],  # joint number → (cases, *sizes)
         *,
-        batched: bool,
         engine: str,
-        hidden: frozenset[str] = frozenset(),
-        details: dict[str, Any] | None = None,
     ) -> Answer:
         """The beliefs as views into the output, which the answer owns."""
-        joints = None
+        joints, batched = None, question.batched
         if self.joints:
             joints = {}
             for number, (members, _, _) in enumerate(self.joints):
@@ -133,8 +131,8 @@ class Outputs:
             log_z if batched else float(log_z[0]),
             engine=engine,
             joints=joints,
-            hidden=hidden,
-            details=details,
+            hidden=question.hidden(model),
+            details=question.details,
         )
 
     def joint_table(

@@ -13,10 +13,10 @@ from gramgraph.compile.cache import MemoryPool
 from gramgraph.compile.lower import lower
 from gramgraph.compile.range import needs_logs
 from gramgraph.compile.tree import plan_tree
-from gramgraph.engines.door import build_question, parse_evidence, parse_targets
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.tree_runner import TreeRunner
-from gramgraph.exceptions import StateError, VariableError, listing
+from gramgraph.exceptions import VariableError, listing
+from gramgraph.questions.reading import read, read_targets, refuse_soft
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -79,17 +79,17 @@ class Session:
         if evidence is not None and not isinstance(evidence, Mapping):
             raise VariableError(f"a session observes one case: a dict, or name=state, not {type(evidence).__name__}")
         news = {**(evidence or {}), **named}
-        parsed = parse_evidence(self._model, news)
-        if parsed.soft:
-            raise StateError("a session takes hard or likelihood evidence; soft evidence is answered by query alone")
-        kept = {self._model.vars[v].name for v in (*parsed.observed, *parsed.weights)}
-        self._given.update((name, value) for name, value in news.items() if name in kept)
-        for name in [name for name in news if name not in kept and name in self._given]:
-            self.retract(name)
-        for v, code in zip(parsed.observed, parsed.codes[0].tolist(), strict=True):
-            self._change(v, code, None)
-        for v, weight in parsed.weights.items():
-            self._change(v, -1, weight, parsed.scales[v])
+        asked = {name: refuse_soft(self._model, read(self._model, [], {name: value})) for name, value in news.items()}
+        for name, part in asked.items():
+            if not part.observed and not part.likelihoods:  # not observed
+                if name in self._given:
+                    self.retract(name)
+                continue
+            self._given[name] = news[name]
+            for v in part.observed:
+                self._change(v, int(part.codes[0, 0]), None)
+            for v, weight in part.likelihoods:
+                self._change(v, -1, weight, part.log_scale)
 
     def __repr__(self) -> str:
         seen = listing((f"{name}={value}" for name, value in self._given.items()), 8)
@@ -131,7 +131,7 @@ class Session:
 
     def query(self, targets: Any = None) -> Answer:
         """Beliefs in the targets (default: everything that is not observed) given what is observed now."""
-        singles, joints = parse_targets(self._model, targets)
+        singles, joints = read_targets(self._model, targets)
         if joints:
             raise VariableError("a session answers single variables; for joint tables use query(…) of the model")
         wanted = range(len(self._model.vars)) if singles is None else singles
@@ -156,8 +156,7 @@ class Session:
         """Whether the numbers of the model, or of the likelihoods observed now, are to be multiplied in logarithms."""
         if self._in_logs or not (self._weighted >= 0).any():
             return self._in_logs
-        question = build_question(self._model, (), (), parse_evidence(self._model, self._given))
-        return needs_logs(self._plan.lowered, question)
+        return needs_logs(self._plan.lowered, read(self._model, [], self._given))
 
     def _run(self, rows: list[int]) -> None:
         from gramgraph._numerics.tree.runner import again

@@ -11,10 +11,10 @@ import numpy as np
 
 from gramgraph.answers import Answer, Belief
 from gramgraph.compile.budget import check_budget
-from gramgraph.compile.question import Question
 from gramgraph.factors import TableFactor
 from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
@@ -59,7 +59,7 @@ class Sheet:
 
     def __init__(self, model: GraphicalModel, question: Question) -> None:
         cases = question.n_cases
-        self.question = question
+        self.model, self.question = model, question
         self.targets = tuple(model.vars[i] for i in question.targets)
         self.joints = tuple(tuple(model.vars[i] for i in joint) for joint in question.joints)
         stops = np.cumsum([0, *(var.size for var in self.targets)])
@@ -78,7 +78,7 @@ class Sheet:
         for joint, table in zip(self.joints, self._joints, strict=True):
             table[case] = _with_observed(joint, hard, belief)
 
-    def answer(self, *, engine: str, exact: bool = True) -> Answer:
+    def answer(self, *, engine: str) -> Answer:
         """The filled sheet, as one case or as many, as the question asked."""
         batched = self.question.batched
         columns = {var.name: (var, *span) for var, span in zip(self.targets, self._spans, strict=True)}
@@ -91,8 +91,9 @@ class Sheet:
             self._marginals if batched else self._marginals[0],
             self._log_evidence if batched else float(self._log_evidence[0]),
             engine=engine,
-            exact=exact,
             joints=joints,
+            hidden=self.question.hidden(self.model),
+            details=self.question.details,
         )
 
 

@@ -14,13 +14,13 @@ import numpy as np
 from gramgraph.answers import Answer
 from gramgraph.compile.cache import remember
 from gramgraph.compile.lower import Lowered, lower
-from gramgraph.compile.question import Question
 from gramgraph.compile.range import may_underflow, needs_logs
-from gramgraph.engines.door import parse_targets
 from gramgraph.engines.exact.junction_tree import _general
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.tree_runner import NO_WEIGHTS
 from gramgraph.exceptions import BudgetError
+from gramgraph.questions.question import Question
+from gramgraph.questions.reading import read_targets
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -130,7 +130,7 @@ def quick_query(model: GraphicalModel, targets: Any, evidence: dict[str, Any]) -
 
 
 def _prepare(model: GraphicalModel, targets: Any) -> _Tree | _Joint | None:
-    singles, joints = parse_targets(model, targets)
+    singles, joints = read_targets(model, targets)
     if joints:
         return None
     everything = singles is None

@@ -1,213 +1,315 @@
-"""Answers about all-Gaussian models, whichever engine finds the moments."""
+"""All-Gaussian models through their joint covariance, or its inverse."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Key, MixtureBelief, RealAnswer
-from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
-from gramgraph.engines.gaussian.posterior import Posterior
+from gramgraph.compile.plan import Plan, plan_of
+from gramgraph.engines.base import Drawn, Run
+from gramgraph.engines.gaussian.engine import GaussianEngine, IllConditioned, Posterior
+from gramgraph.engines.gaussian.lower import joint_moments
+from gramgraph.factors.gaussian import LOG_2PI
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["answer", "log_evidence", "means_of_all"]
+__all__ = ["ILL_CONDITIONED", "DenseGaussian", "Observed"]
+
+#: Of a covariance scaled to a unit diagonal, directions with less than this share of variance count as fixed.
+SINGULAR = 1e-13
+#: Below this the covariance of what was observed has lost half its digits: a strong tree is then more accurate.
+ILL_CONDITIONED = 1e-8
+_WORTH_KEEPING = 8  # cases of one pattern from which on its solution is kept with the model
 
 
-_MANY = 32  # patterns from which on rows are worked on one by one
-_FEW = 64  # gaps of a row up to which that is quick
+class Observed:
+    """Σ_EE of the observed components, ready to be solved with; singular matrices are handled by their eigenvectors."""
+
+    def __init__(self, S: FloatArray) -> None:
+        k = len(S)
+        scale = np.sqrt(np.maximum(np.diagonal(S), 0.0))
+        self.scale = np.where(scale > 0, scale, 1.0)
+        R = S / np.outer(self.scale, self.scale)
+        self.fixed: FloatArray | None = None  # directions without variance
+        self.pivot = 0.0  # share of the variance of some component that the others leave open, at least
+        try:
+            L = np.linalg.cholesky(R) if k else np.zeros((0, 0))
+            self.pivot = float(np.diagonal(L).min()) ** 2 if k else 1.0
+            if self.pivot < SINGULAR:
+                raise np.linalg.LinAlgError
+            from scipy.linalg import solve_triangular
+
+            self.half = solve_triangular(L, np.eye(k), lower=True, check_finite=False) if k else L
+            self.log_det = 2.0 * float(np.log(np.diagonal(L)).sum() + np.log(self.scale).sum())
+        except np.linalg.LinAlgError:
+            values, vectors = np.linalg.eigh(R)
+            live = values > SINGULAR * max(float(values.max()), SINGULAR)
+            self.half = (vectors[:, live] / np.sqrt(values[live])).T
+            self.fixed = vectors[:, ~live].T
+            self.log_det = float(np.log(values[live]).sum()) + 2.0 * float(np.log(self.scale).sum())
+
+    def whiten(self, off: FloatArray) -> FloatArray:
+        """(cases, k) deviations as independent unit normals."""
+        return np.asarray((off / self.scale) @ self.half.T)
+
+    def whiten_columns(self, C: FloatArray) -> FloatArray:
+        """The same for a matrix with a row an observed component."""
+        return np.asarray(self.half @ (C / self.scale[:, None]))
+
+    def log_density(self, off: FloatArray, z: FloatArray) -> FloatArray:
+        """log N(off; 0, Σ_EE); on the support where Σ_EE is singular, −inf off it."""
+        out = -0.5 * ((z**2).sum(axis=1) + self.log_det + z.shape[1] * LOG_2PI)
+        if self.fixed is not None and len(self.fixed):
+            astray = np.abs((off / self.scale) @ self.fixed.T).max(axis=1)
+            size = np.abs(off / self.scale).max(axis=1, initial=0.0)
+            out = np.where(astray <= 1e-8 * (1.0 + size), out, -np.inf)
+        return np.asarray(out)
 
 
-def answer(model: GraphicalModel, question: RealQuestion, engine: Any) -> RealAnswer:
-    """Beliefs of all cases: cases with the same observed variables share one factorization."""
-    layout = question.layout
-    sets = _sets(model, question)
-    parts = question.wanted
-    if sets:
-        parts = tuple(dict.fromkeys([*parts, *(v for members in sets.values() for v in members)]))
-    found = _Found(question.n_cases, layout.of(parts), [layout.of(members) for members in sets.values()])
-    singly = _row_by_row(model, question, engine) if not sets else None
-    if singly is not None:
-        mean, var, log_p = singly
-        found.var = var[:, found.want]
-        found.add(
-            np.arange(len(mean)),
-            Posterior(lambda: mean[:, found.want], found.var, [], lambda: log_p, sure=True, again=True),
-        )
-    else:
-        groups = list(question.groups())
-        parts_of = question.work.each(
-            lambda group: _moments(model, group, found.want, found.blocks, engine),
-            groups,
-            lambda group: len(group.rows),
-        )
-        for group, part in zip(groups, parts_of, strict=True):
-            found.add(group.rows, part)
-    found.mark_impossible()
-    place = np.full(layout.size, -1, np.int64)
-    place[found.want] = np.arange(len(found.want))
-    ones = np.ones((question.n_cases, 1))
+#: A gain with at least so many cells is applied block by block, where that takes at most this share of the work.
+BLOCK_CELLS = 256
+BLOCK_SHARE = 0.7
 
-    def belief(key: Key) -> MixtureBelief:
-        if key not in sets:
-            v = model.positions[key]  # type: ignore[index]
-            j = place[layout.first[v]]
-            mean, S = found.mean[:, j, None, None], found.var[:, j, None, None, None]
-            return MixtureBelief((model.vars[v],), ones, mean, S, batched=question.batched, diagnostics=found.details)
-        members = sets[key]
-        at = place[layout.of(members)]
-        S = found.cov[list(sets).index(key)][:, None]
-        scope = tuple(model.vars[v] for v in members)
-        mean = found.mean[:, at][:, None]
-        return MixtureBelief(scope, ones, mean, S, batched=question.batched, diagnostics=found.details)
+#: Ends of the blocks' rows, wanted components; ends of their columns, observed components; numbers.
+Blocks = tuple[IntArray, IntArray, IntArray, IntArray, FloatArray]
 
-    return RealAnswer(
-        question.keys,
-        belief,
-        found.log_p if question.batched else lambda: float(found.log_p()[0]),
-        engine=engine.name,
-        exact=found.exact,
-        batched=question.batched,
-        details={**found.details, "index": question.index},
-        table=(lambda: (_names(model, found.want), found.own_mean(), found.var)) if not sets else None,
+
+@dataclass(frozen=True, eq=False)
+class _Solved:
+    """What all cases with the same observed components share: means are `mu + deviations @ gain`."""
+
+    gain: FloatArray  # (observed, wanted)
+    var: FloatArray  # (wanted,)
+    blocks: list[FloatArray]
+    log_density: Callable[[FloatArray], FloatArray]
+    sure: bool  # whether no evidence can be impossible
+    #: What cases add to, where the prior means of the observed are so small (a thousand standard deviations) that
+    #: nothing is lost without centering each case.
+    start: FloatArray | None = None
+    parts: Blocks | None = None  # the gain, where much of it is zero
+
+    @cached_property
+    def gain_across(self) -> FloatArray:
+        """The gain with a row a wanted component: means then lie together, case by case."""
+        return np.ascontiguousarray(self.gain.T)
+
+    @cached_property
+    def with_start(self) -> FloatArray:
+        """The gain, and the start as its last column."""
+        assert self.start is not None
+        return np.column_stack([self.gain_across, self.start])
+
+    @property
+    def cells(self) -> float:
+        """Numbers that it holds, roughly."""
+        return float(2 * self.gain.size + sum(block.size for block in self.blocks) + len(self.gain) ** 2)
+
+
+def _blocks_of(gain: FloatArray, variance: FloatArray, seen: IntArray, want: IntArray) -> Blocks | None:
+    """The gain as dense blocks, where the graph separates many pairs: hidden variables that hang together see the same
+    observed ones. None where one dense product is as quick. Left out is what rounding would lose."""
+    if gain.size < BLOCK_CELLS:
+        return None
+    kept = np.abs(gain.T) * np.sqrt(variance[seen]) > 1e-15 * np.sqrt(variance[want])[:, None]
+    groups: dict[bytes, list[int]] = {}
+    for row, key in enumerate(np.packbits(kept, axis=1)):
+        groups.setdefault(key.tobytes(), []).append(row)
+    members = list(groups.values())
+    sources = [np.flatnonzero(kept[rows[0]]) for rows in members]
+    work = sum(len(rows) * len(at) * (1 if len(rows) >= 4 else 3) for rows, at in zip(members, sources, strict=True))
+    if work > BLOCK_SHARE * gain.size:
+        return None
+    pairs = zip(members, sources, strict=True)
+    return (
+        np.cumsum([0, *map(len, members)]),
+        np.concatenate(members),
+        np.cumsum([0, *map(len, sources)]),
+        np.concatenate(sources),
+        np.concatenate([gain.T[np.asarray(rows)[:, None], at].ravel() for rows, at in pairs]),
     )
 
 
-def _names(model: GraphicalModel, want: IntArray) -> Any:
-    """The labels of a frame with a column for each of these components, made once."""
-    key = ("labels", want.tobytes())
-    found = model.plans.get(key)
-    if found is None:
-        import pandas as pd
+class DenseGaussian(GaussianEngine):
+    """Posterior means and variances from the joint covariance or its inverse, whichever has the smaller block to
+    factorize: Σ_EE of the observed components, or P_UU of the others.
 
-        from gramgraph.compile.cache import remember
+    O(n²) memory, made once per model; O(min(|E|, |U|)³ + n min²) for each set of observed variables, and a matrix
+    product for all its cases. Works for degenerate distributions too (through Σ_EE).
 
-        owner = layout_of(model).owner
-        found = remember(model, key, pd.Index([model.vars[owner[c]].name for c in want.tolist()]))
-    return found
+    >>> import gramgraph as gg
+    >>> net = gg.BayesianNetwork("x{real} -> y{real}", cpds={"x": (0.0, 1.0), "y": {"coefficients": 2.0, "sd": 1.0}})
+    >>> answer = net.query("x", {"y": 2.0}, engine="dense")
+    >>> round(answer["x"].mean(), 6), answer.exact
+    (0.8, True)
+    """
 
+    name = "dense"
+    exact = True
 
-def _sets(model: GraphicalModel, question: RealQuestion) -> dict[Key, tuple[int, ...]]:
-    """Keys whose belief needs a covariance matrix: joints, and vectors."""
-    out: dict[Key, tuple[int, ...]] = {}
-    if question.joints or not question.layout.scalar:
-        for key in question.keys:
-            members = tuple(model.positions[name] for name in ((key,) if isinstance(key, str) else key))
-            if isinstance(key, tuple) or model.vars[members[0]].dimension > 1:
-                out[key] = members
-    return out
+    def __init__(self, *, strict: bool = False) -> None:
+        self.strict = strict  # whether to refuse (`IllConditioned`) what the strong tree does more accurately
 
+    def plan(self, model: GraphicalModel, question: Question) -> Plan:
+        """One covariance matrix of all components."""
+        size = layout_of(model).size
+        return plan_of(self, size, size * size, size)
 
-class _Found:
-    """Moments of all cases, filled group by group; one group of all cases is taken as it is."""
+    def posterior(
+        self, model: GraphicalModel, seen: IntArray, X: FloatArray, want: IntArray, blocks: list[IntArray]
+    ) -> Posterior:
+        """Moments of the components `want`, covariances of the sets `blocks`, log p(e) of every case."""
+        mu = joint_moments(model)[0]
+        key = ("solved", self.strict, seen.tobytes(), want.tobytes(), tuple(at.tobytes() for at in blocks))
+        found: _Solved | None = model.plans.get(key)
+        if found is None:
+            found = self._solve(model, seen, want, blocks)
+            mu, S, _ = joint_moments(model)
+            if (mu[seen] ** 2 <= 1e6 * np.diagonal(S)[seen]).all():
+                start = mu[want] - mu[seen] @ found.gain
+                found = replace(found, start=start, parts=_blocks_of(found.gain, np.diagonal(S), seen, want))
+            if len(X) >= _WORTH_KEEPING:
+                from gramgraph.compile.cache import remember
 
-    def __init__(self, n: int, want: IntArray, blocks: list[IntArray]) -> None:
-        self.n, self.want, self.blocks = n, want, blocks
-        self.var = np.empty((0, len(want)))
-        self.cov: list[FloatArray] = [np.empty((0, len(at), len(at))) for at in blocks]
-        self.parts: list[tuple[IntArray, Posterior]] = []
-        self.details: dict[str, Any] = {}
-        self.exact = True
+                remember(model, key, found, cells=found.cells)
+        made, center = found, mu[seen]
+        return Posterior(
+            lambda: _means(made, mu, seen, want, X),
+            made.var,
+            made.blocks,
+            lambda: made.log_density(X - center),
+            sure=made.sure,
+            again=True,
+        )
 
-    def add(self, rows: IntArray, found: Posterior) -> None:
-        """The moments of some cases."""
-        self.details, self.exact = self.details | found.details, self.exact and found.exact
-        self.parts.append((rows, found))
-        if len(rows) == self.n:
-            self.var = np.atleast_2d(found.var)
-            self.cov = [block[None] for block in found.blocks]
-            return
-        if not len(self.var):
-            self.mean, self.var = np.empty((self.n, len(self.want))), np.empty((self.n, len(self.want)))
-            self.cov = [np.empty((self.n, len(at), len(at))) for at in self.blocks]
-        self.mean[rows], self.var[rows] = found.mean, found.var
-        for whole, block in zip(self.cov, found.blocks, strict=True):
-            whole[rows] = block
+    def _solve(self, model: GraphicalModel, seen: IntArray, want: IntArray, blocks: list[IntArray]) -> _Solved:
+        from gramgraph.engines.gaussian.lower import has_noise, joint_precision
 
-    @cached_property
-    def mean(self) -> FloatArray:
-        """(cases, wanted), those of one group found when they are first asked for."""
-        return self.parts[0][1].mean if self.parts else np.empty((0, len(self.want)))
+        mu, S, log_z = joint_moments(model)
+        inverse = joint_precision(model) if len(mu) // 2 < len(seen) < len(mu) else None
+        if inverse is not None:
+            return _through_precision(*inverse, log_z, seen, want, blocks)
+        found, pivot = _through_covariance(S, log_z, seen, want, blocks)
+        if self.strict and pivot < ILL_CONDITIONED and hasattr(model, "conditionals") and has_noise(model):
+            raise IllConditioned
+        return found
 
-    def own_mean(self) -> FloatArray:
-        """The means as an array that nobody else holds: one array in memory instead of two, where they were not yet
-        asked for."""
-        only = self.parts[0][1] if len(self.parts) == 1 else None
-        again = only is not None and only.again and only.sure
-        return only.find_mean() if only is not None and again else self.mean.copy(order="K")
+    def rows(self, model: GraphicalModel, columns: IntArray, X: FloatArray) -> Any:
+        """(means, variances, log p(e)) of all components, row by row in compiled code: for tables in which nearly
+        every row has gaps of its own, and not many. None where the model has no precision matrix."""
+        from gramgraph.engines.gaussian.lower import joint_precision
 
-    def mark_impossible(self) -> None:
-        """Cases of probability zero have no means."""
-        for rows, found in self.parts:
-            if not found.sure and (found.log_p == -np.inf).any():
-                self.mean[rows[found.log_p == -np.inf]] = np.nan
+        inverse = joint_precision(model)
+        if inverse is None:
+            return None
+        from gramgraph._numerics.gaussian.rows import condition_rows
 
-    def log_p(self) -> FloatArray:
-        """log p(e) of every case."""
-        out = np.empty(self.n)
-        for rows, found in self.parts:
-            out[rows] = found.log_p
-        return out
+        mu, _, log_z = joint_moments(model)
+        full = np.full((len(X), len(mu)), np.nan)
+        full[:, columns] = X - mu[columns]
+        mean, var, log_p = np.empty_like(full), np.empty_like(full), np.empty(len(X))
+        condition_rows(*inverse, full, mean, var, log_p)
+        mean += mu
+        mean[:, columns] = np.where(np.isnan(X), mean[:, columns], X)
+        return mean, var, log_p + log_z
 
-
-def _row_by_row(model: GraphicalModel, question: RealQuestion, engine: Any) -> Any:
-    """Means, variances and log p(e) by compiled code, where there are many patterns and few gaps; else None."""
-    n = question.n_cases
-    if engine.name != "dense" or question.complete or n < _MANY or not len(question.columns):
-        return None
-    missing = question.layout.size - question.X.shape[1] + question.gaps.sum(axis=1)
-    if missing.max() > _FEW or not missing.max():
-        return None
-    packed = np.packbits(question.gaps, axis=1)
-    if len(np.unique(packed, axis=0)) < _MANY:
-        return None
-    return engine.rows(model, question.columns, question.X)
-
-
-def _moments(model: GraphicalModel, group: Group, want: IntArray, blocks: list[IntArray], engine: Any) -> Posterior:
-    """The engine's moments; components that are observed have their value and no variance."""
-    seen, X = group.seen, group.X
-    place = np.full(layout_of(model).size, -1, np.int64)
-    place[seen] = np.arange(len(seen))
-    known = place[want] >= 0
-    if not known.any():
-        return engine.posterior(model, seen, X, want, blocks)
-    found = engine.posterior(model, seen, X, want[~known], blocks)
-    mean, var = np.empty((len(X), len(want))), np.zeros(len(want))
-    mean[:, ~known], var[~known] = found.mean, found.var
-    mean[:, known] = X[:, place[want[known]]]
-    return Posterior(lambda: mean, var, found.blocks, found.find_log_p, found.details, found.exact, found.sure)
+    def draw(self, model: GraphicalModel, question: Question, n: int, run: Run) -> Drawn:
+        """n draws of all components given one case."""
+        seen, x = question.columns, question.X[0]
+        size = len(joint_moments(model)[0])
+        hidden = np.ones(size, bool)
+        hidden[seen] = False
+        free = np.flatnonzero(hidden)
+        found = self.posterior(model, seen, x[None], free, [free])
+        values, vectors = np.linalg.eigh(found.blocks[0])
+        roots = vectors * np.sqrt(np.maximum(values, 0.0))
+        out = np.empty((n, size))
+        out[:, seen] = x
+        out[:, free] = found.mean[0] + run.generator.standard_normal((n, len(free))) @ roots.T
+        return Drawn(np.zeros((n, 0), np.int64), float(found.log_p[0]), out)
 
 
-def log_evidence(model: GraphicalModel, question: RealQuestion, engine: Any) -> FloatArray:
-    """log p(e) of every case."""
-    singly = _row_by_row(model, question, engine)
-    if singly is not None:
-        return singly[2]
-    out = np.empty(question.n_cases)
-    none = np.zeros(0, np.int64)
+def _means(made: _Solved, mu: FloatArray, seen: IntArray, want: IntArray, X: FloatArray) -> FloatArray:
+    """(cases, wanted) posterior means, of which those of a component lie together."""
+    if made.start is None:
+        mean = made.gain_across @ (X - mu[seen]).T
+        mean += mu[want][:, None]
+    elif made.parts is not None and len(X) >= _WORTH_KEEPING:
+        from gramgraph._numerics.gaussian.rows import block_affine
 
-    def work(group: Group) -> None:
-        out[group.rows] = engine.posterior(model, group.seen, group.X, none, []).log_p
+        flat = np.empty(len(want) * len(X))
+        block_affine(*made.parts, made.start, np.ascontiguousarray(X.T).reshape(-1), flat)
+        mean = flat.reshape(len(want), len(X))
+    elif len(seen) >= len(want):
+        mean = made.gain_across @ X.T
+        mean += made.start[:, None]
+    else:  # the start rides along as one more column: the cases are the smaller thing to write
+        longer = np.empty((len(seen) + 1, len(X)))
+        longer[:-1], longer[-1] = X.T, 1.0
+        mean = made.with_start @ longer
+    return np.asarray(mean.T)
 
-    question.work.each(work, question.groups(), lambda group: len(group.rows))
-    return out
+
+def _through_covariance(
+    S: FloatArray, log_z: float, seen: IntArray, want: IntArray, blocks: list[IntArray]
+) -> tuple[_Solved, float]:
+    """x_Q | x_E by a Cholesky factor of Σ_EE, and its smallest pivot."""
+    observed = Observed(S[np.ix_(seen, seen)])
+    A = observed.whiten_columns(S[np.ix_(seen, want)])
+    gain = (observed.half.T @ A) / observed.scale[:, None]
+    diagonal = np.diagonal(S)[want]
+    var = np.maximum(diagonal - np.einsum("ij,ij->j", A, A), 0.0)
+    var[var <= 1e-15 * diagonal] = 0.0
+    made = []
+    for at in blocks:
+        B = observed.whiten_columns(S[np.ix_(seen, at)])
+        cov = S[np.ix_(at, at)] - B.T @ B
+        known = np.isin(at, seen)
+        cov[known], cov[:, known] = 0.0, 0.0
+        made.append(cov)
+
+    def log_density(off: FloatArray) -> FloatArray:
+        return log_z + observed.log_density(off, observed.whiten(off))
+
+    return _Solved(gain, var, made, log_density, observed.fixed is None), observed.pivot
 
 
-def means_of_all(model: GraphicalModel, question: RealQuestion, engine: Any) -> tuple[FloatArray, Any]:
-    """Posterior means of all components, observed ones at their value, and whether a case is possible at all."""
-    size = question.layout.size
-    out, possible = np.empty((question.n_cases, size)), np.ones(question.n_cases, bool)
+def _through_precision(
+    P: FloatArray, log_det: float, log_z: float, seen: IntArray, want: IntArray, blocks: list[IntArray]
+) -> _Solved:
+    """x_U | x_E by a Cholesky factor of P_UU: cheaper where few components are not observed."""
+    from scipy.linalg.lapack import dpotrf, dpotri
 
-    def work(group: Group) -> None:
-        found = _moments(model, group, np.arange(size), [], engine)
-        out[group.rows] = found.mean
-        if not found.sure:
-            possible[group.rows] = found.log_p > -np.inf
+    hidden = np.ones(len(P), bool)
+    hidden[seen] = False
+    free = np.flatnonzero(hidden)
+    place = np.full(len(P), -1, np.int64)
+    place[free] = np.arange(len(free))
+    L, _ = dpotrf(P[free[:, None], free], lower=1)
+    lower, _ = dpotri(L, lower=1)
+    C = lower + lower.T  # the upper triangle holds zeros
+    C[np.diag_indices(len(C))] *= 0.5
+    P_eu = P[seen[:, None], free]
+    gain = -P_eu @ C[:, place[want]]
+    rest = log_det - 2.0 * float(np.log(np.diagonal(L)).sum())  # log |P| − log |P_UU| = −log |Σ_EE|
+    made = []
+    for at in blocks:
+        cov = np.zeros((len(at), len(at)))
+        inside = np.flatnonzero(place[at] >= 0)
+        where = place[at[inside]]
+        cov[np.ix_(inside, inside)] = C[np.ix_(where, where)]
+        made.append(cov)
 
-    question.work.each(work, question.groups(), lambda group: len(group.rows))
-    return out, possible
+    def log_density(off: FloatArray) -> FloatArray:
+        inner = off @ P_eu
+        quadratic = np.einsum("ij,ij->i", off @ P[np.ix_(seen, seen)], off) - np.einsum("ij,ij->i", inner @ C, inner)
+        return np.asarray(log_z - 0.5 * (quadratic - rest + len(seen) * LOG_2PI))
+
+    return _Solved(gain, np.diagonal(C)[place[want]], made, log_density, True)

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.compile.budget import check_budget
-from gramgraph.conditionals import ConditionalLinearGaussian, LinearGaussian
-from gramgraph.engines.continuous.door import Layout, layout_of
+from gramgraph.conditionals.continuous import log_density
 from gramgraph.exceptions import ModelError
-from gramgraph.factors.gaussian import LOG_2PI, GaussianFactor
+from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.graphs import Digraph, topological_order
+from gramgraph.models.layout import Layout, layout_of
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -25,9 +24,7 @@ __all__ = [
     "has_noise",
     "joint_moments",
     "joint_precision",
-    "kind_of",
-    "log_joint_of_scalars",
-    "relevant_part",
+    "log_joint",
     "sparse_precision",
 ]
 
@@ -35,61 +32,6 @@ __all__ = [
 DENSE_LIMIT = 1500
 _CANCELS = 1e-8  # smallest share of a component's precision that the others may leave, for numbers to be trusted
 _ONE_SYSTEM = 300  # networks of so many scalars are solved as one linear system
-
-
-def kind_of(model: GraphicalModel) -> str:
-    """ "gaussian" (all real, linear), "mixed" (discrete variables choose linear Gaussians), or "general"."""
-    found: str | None = model.plans.get(("lowered", "kind"))
-    if found is None:
-        found = model.plans[("lowered", "kind")] = _kind(model)
-    return found
-
-
-def _kind(model: GraphicalModel) -> str:
-    conditionals = getattr(model, "conditionals", None)
-    if conditionals is None:
-        factors = model.factors()
-        if all(isinstance(f, GaussianFactor) for f in factors):
-            return "gaussian"
-        raise ModelError(
-            "an undirected model has either discrete variables with tables or real ones with Gaussian factors"
-        )
-    for name, c in zip(model.variables, conditionals, strict=True):
-        if c is None:
-            model.conditional(name)  # type: ignore[attr-defined]  # raises
-    if all(type(c) is LinearGaussian for c in conditionals):
-        return "gaussian"
-    if all(c.tabular or isinstance(c, (LinearGaussian, ConditionalLinearGaussian)) for c in conditionals):
-        return "mixed"
-    return "general"
-
-
-def relevant_part(model: GraphicalModel, positions: Iterable[int]) -> GraphicalModel:
-    """The network of some variables and all their ancestors; the others say nothing about them."""
-    parents = getattr(model, "parent_positions", None)
-    if parents is None:
-        return model
-    seen = np.zeros(len(model.vars), bool)
-    stack = list(positions)
-    while stack:
-        v = stack.pop()
-        if not seen[v]:
-            seen[v] = True
-            stack.extend(parents[v])
-    if seen.all():
-        return model
-    keep = np.flatnonzero(seen)
-    key = ("part", keep.tobytes())
-    found: GraphicalModel | None = model.plans.get(key)
-    if found is None:
-        conditionals = model.conditionals  # type: ignore[attr-defined]
-        found = type(model).from_parts(  # type: ignore[attr-defined]
-            [model.vars[v] for v in keep], [conditionals[v] for v in keep], check=False
-        )
-        from gramgraph.compile.cache import remember
-
-        remember(model, key, found)
-    return found
 
 
 # ---------------------------------------------------------------------------------------------- moments
@@ -184,9 +126,24 @@ def _linear_system(model: Any) -> tuple[Any, FloatArray, FloatArray]:
     return csr_array((values, columns, ptr), shape=(n, n)), b, d
 
 
-def log_joint_of_scalars(model: Any, X: FloatArray) -> FloatArray | None:
+def log_joint(model: GraphicalModel, X: FloatArray, codes: dict[int, IntArray]) -> FloatArray:
+    """log of the joint density at full assignments: values of all components, state codes by discrete variable."""
+    conditionals = getattr(model, "conditionals", None)
+    if conditionals is None:
+        low = sparse_precision(model)
+        off = X - low.mean
+        return np.asarray(low.log_norm - 0.5 * np.einsum("ij,ji->i", off, low.P @ off.T))
+    quick = _log_joint_of_scalars(model, X)
+    if quick is not None:
+        return quick
+    layout = layout_of(model)
+    values = {var: codes[v] if v in codes else X[:, layout.components(v)] for v, var in enumerate(model.vars)}
+    return np.asarray(np.sum([log_density(c, values) for c in conditionals], axis=0))
+
+
+def _log_joint_of_scalars(model: Any, X: FloatArray) -> FloatArray | None:
     """log p(x) of full rows of a linear-Gaussian network of scalars with noise, all nodes at once; else None."""
-    if kind_of(model) != "gaussian" or not layout_of(model).scalar:
+    if model.kind != "gaussian" or not layout_of(model).scalar:
         return None
     A, b, d = _system(model)
     if not (d > 0.0).all():

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.engines.gaussian.posterior import Posterior
+from gramgraph.engines.base import EngineError
+from gramgraph.engines.gaussian.engine import GaussianEngine, Posterior
 from gramgraph.engines.gaussian.sparse import SparseGaussian
 from gramgraph.exceptions import ConvergenceWarning, OptionError
 from gramgraph.factors.gaussian import LOG_2PI
@@ -23,7 +24,7 @@ _HOPELESS = 1e100
 _DIVERGED = 1e6  # messages this many times larger than the evidence do not come back
 
 
-class GaussianBP:
+class GaussianBP(GaussianEngine):
     """Gaussian belief propagation on the graph of the precision matrix of what is not observed.
 
     A message from i to j is a precision −P_ij² / α and a shift −P_ij β / α, where α and β are what i knows from all
@@ -41,6 +42,7 @@ class GaussianBP:
 
     name = "bp"
     exact = False
+    options = ("max_iter", "tol", "damping")
 
     def __init__(self, *, max_iter: int = 2000, tol: float = 1e-13, damping: float = 0.0) -> None:
         if not isinstance(max_iter, (int, np.integer)) or max_iter < 1 or not tol >= 0 or not 0 <= damping < 1:
@@ -55,8 +57,6 @@ class GaussianBP:
     ) -> Posterior:
         """Moments of the components `want`; joint covariances of more than one component are not available."""
         if any(len(set_) > 1 for set_ in blocks):
-            from gramgraph.engines.registry import EngineError
-
             raise EngineError(
                 "belief propagation gives beliefs of single scalar variables; ask a joint with engine='sparse'"
             )
@@ -89,8 +89,6 @@ class GaussianBP:
 
 def _heed(report: dict[str, Any], alpha: FloatArray, beta: FloatArray) -> None:
     """An error where the messages grew without bound, a warning where they did not come to rest."""
-    from gramgraph.engines.registry import EngineError
-
     helps = "What helps: engine='sparse' (exact), damping=0.5, or a larger max_iter"
     steps, residual = report["iterations"], report["residual"]
     if not np.isfinite(beta).all() or not (alpha > 0).all() or residual > _DIVERGED:

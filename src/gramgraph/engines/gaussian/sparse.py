@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.engines.base import Drawn, Run
+from gramgraph.engines.gaussian.engine import GaussianEngine, Posterior
 from gramgraph.engines.gaussian.lower import sparse_precision
-from gramgraph.engines.gaussian.posterior import Posterior
 from gramgraph.exceptions import ModelError
 from gramgraph.factors.gaussian import LOG_2PI
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -102,7 +104,7 @@ class Factorized:
         return self.l_idx.nbytes + self.l_val.nbytes + self.D.nbytes
 
 
-class SparseGaussian:
+class SparseGaussian(GaussianEngine):
     """Posterior means and variances of all-Gaussian models through P_UU = L D Lᵀ (U: what is not observed).
 
     Means are solutions with one right-hand side a case, variances come from Takahashi's recursion, and
@@ -156,16 +158,16 @@ class SparseGaussian:
         hidden[seen] = False
         return low, np.flatnonzero(hidden), seen, X, impossible
 
-    def sample(self, model: GraphicalModel, seen: IntArray, x: FloatArray, n: int, rng: np.random.Generator) -> Any:
-        """n draws of all components given x, and log p(e)."""
-        low, free, seen, X, impossible = self._split(model, seen, x[None])
+    def draw(self, model: GraphicalModel, question: Question, n: int, run: Run) -> Drawn:
+        """n draws of all components given one case."""
+        low, free, seen, X, impossible = self._split(model, question.columns, question.X)
         log_p = self.posterior(model, seen, X, np.zeros(0, np.int64), []).log_p[0]
         made = Factorized.of(low.P[free][:, free])
         shift = -np.asarray(low.P[free][:, seen] @ (X[0] - low.mean[seen]))[:, None]
         out = np.empty((n, len(low.mean)))
         out[:, seen] = X
-        out[:, free] = low.mean[free] + made.solve(shift)[:, 0] + made.sample(n, rng)
-        return out, (-np.inf if impossible[0] else float(log_p))
+        out[:, free] = low.mean[free] + made.solve(shift)[:, 0] + made.sample(n, run.generator)
+        return Drawn(np.zeros((n, 0), np.int64), -np.inf if impossible[0] else float(log_p), out)
 
 
 def _block(made: Factorized, at: IntArray) -> FloatArray:

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.engines.continuous.door import layout_of
 from gramgraph.engines.exact.factor_tree import Calibrated, CliqueTree
-from gramgraph.engines.gaussian.posterior import Posterior
+from gramgraph.engines.gaussian.engine import GaussianEngine, Posterior
 from gramgraph.factors.gaussian import GaussianFactor
+from gramgraph.models.layout import layout_of
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["GaussianTree"]
 
 
-class GaussianTree:
+class GaussianTree(GaussianEngine):
     """Messages on a tree of cliques with Gaussian factors: the same code as for tables, one case at a time.
 
     O(Σ clique³) a case. The readable reference of the dense and sparse engines; nodes without noise are refused.

@@ -4,7 +4,7 @@ a regressor a Gaussian with a known mean. What is left may be conditional-Gaussi
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,12 +17,19 @@ from gramgraph.conditionals import (
     Softmax,
     Table,
 )
-from gramgraph.engines.continuous.case_loop import ONE_BY_ONE
-from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
+from gramgraph.engines.base import PLAIN, Engine, Run
+from gramgraph.engines.mixed.mixture import MixtureEngine, StrongEngine
+from gramgraph.engines.mixed.strong_tree import StrongPlan
+from gramgraph.exceptions import ModelError
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Group, Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["MOST_CASES", "closed_answer", "closed_network"]
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["MOST_CASES", "Closed", "closed_network", "closes"]
 
 #: Each case of a table has a network of its own: beyond this many, draws are made instead.
 MOST_CASES = 2000
@@ -32,11 +39,11 @@ def closed_network(model: Any, group: Group) -> Any:
     """The conditional-Gaussian network that the observations of one case leave, or None if there is none.
 
     >>> import gramgraph as gg
-    >>> from gramgraph.engines.continuous.door import read_question
+    >>> from gramgraph.questions.reading import read
     >>> from gramgraph.variables import binary, real
     >>> x, s = real("x"), binary("s")
     >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.conditionals.Softmax.logistic(s, (x,), [2.0])])
-    >>> case = next(read_question(net, None, {"x": 1.0}).groups())
+    >>> case = next(read(net, None, {"x": 1.0}).groups())
     >>> closed_network(net, case).conditional("s").table().round(4).tolist()
     [0.1192, 0.8808]
     """
@@ -81,42 +88,66 @@ def _closed(c: Softmax | Predictor, known: dict[Var, FloatArray]) -> Conditional
     return LinearGaussian(c.child, (), nothing, mean, noise)
 
 
-def closed_answer(model: Any, question: RealQuestion, memory: float | None) -> RealAnswer | None:
-    """The exact answer where every case closes its network; else None."""
-    from gramgraph.engines.mixed.dispatch import answer
-
+def closes(model: Any, question: Question) -> bool:
+    """Whether the observations of every case leave a conditional-Gaussian network."""
     if question.n_cases > MOST_CASES:
-        return None
-    tasks: list[tuple[int, Group]] = []
-    for group in question.groups():
-        one = replace(group, rows=np.zeros(1, np.int64), X=group.X[:1])
-        if closed_network(model, one) is None:  # it depends on what is observed, not on the values
-            return None
-        for i, row in enumerate(group.rows.tolist()):
-            tasks.append((row, replace(group, rows=np.zeros(1, np.int64), X=group.X[i : i + 1])))
-
-    def work(task: tuple[int, Group]) -> RealAnswer:
-        asked = _one_case(question, task[1])
-        return answer(closed_network(model, task[1]), asked, "mixed", "auto", memory=memory)
-
-    found_all = question.work.each(work, tasks)
-    cases = {row: found for (row, _), found in zip(tasks, found_all, strict=True)}
-    if not question.batched:
-        return cases[0]
-    log_p = np.array([float(cases[row].log_evidence) for row in range(question.n_cases)])
-
-    def belief(key: Key) -> Any:
-        return _stacked([cases[row][key] for row in range(question.n_cases)])
-
-    engines = sorted({found.engine for found in cases.values()}) or ["mixture"]
-    exact = all(found.exact for found in cases.values())
-    details = {"index": question.index}
-    return RealAnswer(
-        question.keys, belief, log_p, engine=", ".join(engines), exact=exact, batched=True, details=details
-    )
+        return False
+    # It depends on what is observed, not on the values.
+    return all(closed_network(model, replace(group, X=group.X[:1])) is not None for group in question.groups())
 
 
-def _one_case(question: RealQuestion, group: Group) -> RealQuestion:
+class Closed(Engine):
+    """Each case has a network of its own, in which what is observed closed the conditionals without a closed form.
+
+    >>> import gramgraph as gg
+    >>> from gramgraph.variables import binary, real
+    >>> x, s = real("x"), binary("s")
+    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.Softmax.logistic(s, (x,), [2.0])])
+    >>> answer = net.query("s", {"x": 1.0})
+    >>> round(answer["s"].prob("yes"), 4), answer.exact
+    (0.8808, True)
+    """
+
+    name = "closed"
+    exact = True
+    kinds = ("general",)
+
+    def plan(self, model: Any, question: Question) -> StrongPlan:
+        """What a strong tree of the network takes that the evidence leaves."""
+        return StrongEngine().plan(model, question)
+
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> RealAnswer:
+        """The exact answer; a `ModelError` where the observations do not close the network."""
+        if not closes(model, question):
+            raise ModelError(
+                "the evidence does not close this network: real-valued parents of a softmax or a predictor are not "
+                "observed in every case. Use engine='likelihood_weighting' or 'gibbs' instead"
+            )
+        tasks: list[tuple[int, Group]] = []
+        for group in question.groups():
+            for i, row in enumerate(group.rows.tolist()):
+                tasks.append((row, replace(group, rows=np.zeros(1, np.int64), X=group.X[i : i + 1])))
+
+        def work(task: tuple[int, Group]) -> RealAnswer:
+            net, asked = closed_network(model, task[1]), _one_case(model, question, task[1])
+            worker = MixtureEngine() if MixtureEngine().is_small(net, asked) else StrongEngine()
+            return worker.answer(net, asked, replace(run, n_jobs=1, report=None))
+
+        cases = {row: found for (row, _), found in zip(tasks, run.each(work, tasks), strict=True)}
+        if not question.batched:
+            return cases[0]
+        log_p = np.array([float(cases[row].log_evidence) for row in range(question.n_cases)])
+
+        def belief(key: Key) -> Any:
+            return _stacked([cases[row][key] for row in range(question.n_cases)])
+
+        engines = sorted({found.engine for found in cases.values()}) or ["mixture"]
+        details = {"index": question.index}
+        keys = question.keys(model)
+        return RealAnswer(keys, belief, log_p, engine=", ".join(engines), batched=True, details=details)
+
+
+def _one_case(model: Any, question: Question, group: Group) -> Question:
     """The question about one case, with its gaps left out."""
     labelled = tuple(group.states)
     return replace(
@@ -125,12 +156,12 @@ def _one_case(question: RealQuestion, group: Group) -> RealQuestion:
         everything=False,
         columns=group.seen,
         X=group.X,
-        labelled=labelled,
+        observed=labelled,
+        owners=layout_of(model).owner[group.seen],
         codes=np.array([[group.states[v] for v in labelled]], np.int64).reshape(1, -1),
         batched=False,
         complete=False,
         index=None,
-        work=ONE_BY_ONE,
     )
 
 

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.engines.continuous.door import layout_of
-from gramgraph.engines.gaussian.posterior import ILL_CONDITIONED, SINGULAR, IllConditioned, Observed
+from gramgraph.engines.gaussian.dense import ILL_CONDITIONED, SINGULAR, Observed
+from gramgraph.engines.gaussian.engine import IllConditioned
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.graphs import Digraph, topological_order
+from gramgraph.models.layout import layout_of
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:

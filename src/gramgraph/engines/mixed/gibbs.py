@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Key, RealAnswer
-from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
+from gramgraph.engines.base import PLAIN, Run
 from gramgraph.engines.mixed.blankets import PrecisionStep, States, steps_of
 from gramgraph.engines.mixed.weighting import CaseByCase, LikelihoodWeighting, known_values
 from gramgraph.engines.sampling.chains import HIGH_R_HAT, MixingWarning
 from gramgraph.exceptions import OptionError
-from gramgraph.typing import Array, FloatArray, RandomState
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Group, Question
+from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ class RealGibbs(CaseByCase):
     """
 
     name = "gibbs"
-    exact = False
+    options = ("n_chains", "burn_in")
     default_draws = (DRAWS, BATCH_DRAWS)
 
     def __init__(self, *, n_chains: int = CHAINS, burn_in: int | None = None) -> None:
@@ -58,16 +60,9 @@ class RealGibbs(CaseByCase):
             raise OptionError(f"burn_in is the number of sweeps that are thrown away, from 0 on, not {burn_in!r}")
         self.n_chains, self.burn_in = int(n_chains), burn_in
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: RealQuestion,
-        *,
-        random_state: RandomState = None,
-        budget: float | None = None,
-    ) -> RealAnswer:
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> RealAnswer:
         """Beliefs from chains; one warning where those of some case disagree."""
-        found = super().answer(model, question, random_state=random_state, budget=budget)
+        found = super().answer(model, question, run)
         worst = float(np.max(found.details.get("max_r_hat", 1.0), initial=1.0))
         if worst > HIGH_R_HAT:
             warnings.warn(
@@ -79,7 +74,7 @@ class RealGibbs(CaseByCase):
         return found
 
     def one_case(
-        self, model: GraphicalModel, question: RealQuestion, group: Group, n: int, rng: np.random.Generator
+        self, model: GraphicalModel, question: Question, group: Group, n: int, rng: np.random.Generator
     ) -> tuple[dict[Key, Any], float, dict[str, Any]]:
         """Beliefs, log p(e) and details of one case."""
         kept = -(-n // self.n_chains)
@@ -121,7 +116,7 @@ class RealGibbs(CaseByCase):
         known = known_values(model, group, self.n_chains)
         hidden = [v for v, var in enumerate(model.vars) if var not in known]
         steps = steps_of(model, hidden)
-        values, logs = LikelihoodWeighting().run(model, group, FIRST_DRAWS, rng)
+        values, logs = LikelihoodWeighting().weigh(model, group, FIRST_DRAWS, rng)
         top = float(logs.max())
         if top == -np.inf:
             return None, -np.inf

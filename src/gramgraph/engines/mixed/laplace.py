@@ -10,16 +10,20 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gramgraph.answers import Key
+from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.conditionals.continuous import draw, log_density
-from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
+from gramgraph.engines.base import PLAIN, Best, Run
+from gramgraph.engines.gaussian.lower import log_joint
+from gramgraph.engines.mixed.cells import CellEngine, Cells, Found
 from gramgraph.engines.mixed.curvature import Curve, curve_of
-from gramgraph.engines.mixed.dispatch import Cells
-from gramgraph.engines.mixed.weighting import LikelihoodWeighting, known_values, n_draws
+from gramgraph.engines.mixed.weighting import LikelihoodWeighting, known_values
 from gramgraph.exceptions import ModelError, OptionError, listing
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.factors.log_table import log_sum_exp
 from gramgraph.graphs import Digraph, topological_order
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Group, Question
+from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
 
 __all__ = ["Laplace", "Modes", "hidden_variables"]
@@ -43,7 +47,7 @@ class Modes(NamedTuple):
     steps: int
 
 
-class Laplace:
+class Laplace(CellEngine):
     """p(real | discrete, e) as the Gaussian at its mode: precision = −Hessian of the log density there, mass
     p(mode, e) √(2π)ᵈ / √|precision|. All configurations of the unobserved discrete variables are looked at together
     (up to `max_configurations`, then those that weighted draws find most probable).
@@ -64,26 +68,25 @@ class Laplace:
 
     name = "laplace"
     exact = False
+    kinds = ("gaussian", "mixed", "general")
+    options = ("max_configurations",)
 
     def __init__(self, *, max_configurations: int = 4096) -> None:
         if not isinstance(max_configurations, (int, np.integer)) or max_configurations < 1:
             raise OptionError(f"max_configurations is a whole number from 1 on, not {max_configurations!r}")
         self.most = int(max_configurations)
 
-    def beliefs(
-        self,
-        model: Any,
-        group: Group,
-        scopes: dict[Key, tuple[Var, ...]],
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: float | None = None,
-    ) -> tuple[dict[Key, Cells], FloatArray, dict[str, Any]]:
+    def plan(self, model: Any, question: Question) -> Plan:
+        """One Hessian for each configuration."""
+        hidden = [var for v, var in enumerate(model.vars) if v not in set(question.seen)]
+        d = sum(var.dimension for var in hidden if not var.is_discrete)
+        count = min(prod(float(var.size) for var in hidden if var.is_discrete), float(self.most))
+        return plan_of(self, layout_of(model).size, int(count * d * (d + 1)), d)
+
+    def beliefs(self, model: Any, group: Group, scopes: dict[Key, tuple[Var, ...]], run: Run) -> Found:
         """Cells of every scope, log p(e) of every case."""
-        rng = np.random.default_rng(random_state)
-        n = len(group.rows)
-        checks = n_draws(budget, CHECK if n == 1 else BATCH_CHECK)
+        rng, n = run.generator, len(group.rows)
+        checks = run.draws or (CHECK if n == 1 else BATCH_CHECK)
         codes = self.configurations(model, group, rng)
         log_p, notes = np.empty(n), []
         each: list[list[Cells]] = [[] for _ in scopes]
@@ -141,7 +144,7 @@ class Laplace:
             return np.indices(sizes).reshape(len(sizes), -1).T if labelled else np.zeros((1, 0), np.int64)
         rows, weights = [], []
         for one in _singly(group):
-            values, logs = LikelihoodWeighting().run(model, one, POOL, rng)
+            values, logs = LikelihoodWeighting().weigh(model, one, POOL, rng)
             rows.append(np.stack([values[model.vars[v]] for v in labelled], axis=1))
             with np.errstate(invalid="ignore"):
                 weights.append(np.nan_to_num(np.exp(logs - logs.max())))
@@ -149,9 +152,9 @@ class Laplace:
         weight = np.bincount(inverse.reshape(-1), np.concatenate(weights), len(found))
         return np.asarray(found[np.argsort(-weight, kind="stable")[:most]])
 
-    def best(self, model: Any, question: RealQuestion) -> tuple[FloatArray, IntArray, FloatArray]:
-        """The joint mode of every case: components, state codes, log density (−inf where there is none)."""
-        layout, n = question.layout, question.n_cases
+    def best(self, model: Any, question: Question, run: Run = PLAIN) -> Best:
+        """The joint mode of every case that is found; −inf where there is none."""
+        layout, n = layout_of(model), question.n_cases
         X, codes = np.zeros((n, layout.size)), np.zeros((n, len(model.vars)), np.int64)
         logs = np.full(n, -np.inf)
 
@@ -167,8 +170,8 @@ class Laplace:
                 for v, states in found.codes.items():
                     codes[row, v] = states[k]
 
-        question.work.each(work, question.groups(), lambda group: len(group.rows))
-        return X, codes, logs
+        run.each(work, question.groups(), lambda group: len(group.rows))
+        return Best(codes, logs, np.full(n, np.inf), X)
 
 
 def _singly(group: Group) -> list[Group]:
@@ -307,8 +310,6 @@ def _stacked(parts: list[Cells]) -> Cells:
 
 def _check(model: Any, group: Group, found: Modes, log_p: float, n: int, rng: np.random.Generator) -> dict[str, Any]:
     """How good the approximation is: draws from it, weighted by the true density."""
-    from gramgraph.engines.continuous.ask import log_joint
-
     nothing = {"configurations": len(found.top), "newton_steps": found.steps, "draws": n, "effective_draws": 0.0}
     nothing |= {"log_evidence_check": -np.inf, "log_evidence_error": np.nan}
     if log_p == -np.inf:

@@ -9,12 +9,15 @@ import numpy as np
 
 from gramgraph.answers import Key
 from gramgraph.compile.budget import check_budget
-from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
+from gramgraph.engines.base import PLAIN, Best, Drawn, Run
+from gramgraph.engines.gaussian.lower import log_joint
+from gramgraph.engines.mixed.cells import CellEngine, Cells, Found
 from gramgraph.engines.mixed.configurations import choosers, gaussians_given
-from gramgraph.engines.mixed.dispatch import Cells
-from gramgraph.engines.mixed.strong_tree import StrongTree, potentials_of, reference_point, strong_plan
+from gramgraph.engines.mixed.strong_tree import StrongPlan, StrongTree, potentials_of, reference_point, strong_plan
 from gramgraph.exceptions import ImpossibleEvidenceError
 from gramgraph.factors.log_table import log_sum_exp
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Group, Question
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
@@ -43,7 +46,7 @@ def _labels(model: Any, states: dict[int, int]) -> dict[str, str]:
     return {model.vars[v].name: model.vars[v].states[code] for v, code in states.items()}
 
 
-class MixtureEngine:
+class MixtureEngine(CellEngine):
     """A Gaussian for every configuration of the discrete variables that real ones depend on.
 
     The belief of a real variable is the exact mixture, so that its density and quantiles are exact too. Cost: number
@@ -63,22 +66,28 @@ class MixtureEngine:
     def __init__(self, *, strict: bool = False) -> None:
         self.strict = strict  # whether to refuse (`IllConditioned`) what the strong tree does more accurately
 
-    def is_small(self, model: GraphicalModel, question: RealQuestion) -> bool:
-        """Whether listing all configurations is cheap."""
-        seen = set(question.labelled)
-        count = prod(float(model.vars[v].size) for v in choosers(model) if v not in seen)
-        return count * max(question.layout.size, 1) ** 2 <= SMALL and count <= 4096
+    def plan(self, model: GraphicalModel, question: Question) -> StrongPlan:
+        """What the strong tree would take; listing all configurations is preferred where they are few."""
+        return StrongEngine().plan(model, question)
 
-    def beliefs(
-        self, model: Any, group: Group, scopes: dict[Key, tuple[Var, ...]], *, memory: float | None = None
-    ) -> tuple[dict[Key, Cells], FloatArray, dict[str, Any]]:
+    def best(self, model: Any, question: Question, run: Run = PLAIN) -> Best:
+        """The best assignment of every case, by a strong tree."""
+        return StrongEngine().best(model, question, run)
+
+    def is_small(self, model: GraphicalModel, question: Question) -> bool:
+        """Whether listing all configurations is cheap."""
+        seen = set(question.observed)
+        count = prod(float(model.vars[v].size) for v in choosers(model) if v not in seen)
+        return count * max(layout_of(model).size, 1) ** 2 <= SMALL and count <= 4096
+
+    def beliefs(self, model: Any, group: Group, scopes: dict[Key, tuple[Var, ...]], run: Run) -> Found:
         """Cells of every scope, log p(e) of every case."""
         layout = layout_of(model)
         which = [v for v in choosers(model) if v not in group.states]
         sizes = tuple(model.vars[v].size for v in which)
         count = prod(map(float, sizes))
         needed = 8.0 * count * (4.0 * layout.size + len(group.rows) * (1 + layout.size))
-        check_budget(needed, memory, [model.vars[v].name for v in which], count)
+        check_budget(needed, run.memory, [model.vars[v].name for v in which], count)
         codes = np.indices(sizes).reshape(len(sizes), -1) if which else np.zeros((0, 1), np.int64)
         n = codes.shape[1]
         states = {v: codes[i] for i, v in enumerate(which)}
@@ -181,7 +190,7 @@ def _impossible(scopes: dict[Key, tuple[Var, ...]], cases: int) -> dict[Key, Cel
     return out
 
 
-class StrongEngine:
+class StrongEngine(CellEngine):
     """Probabilities, means and variances exactly by a strong junction tree; see `strong_tree`.
 
     The belief of a real variable is a mixture over the discrete variables of its clique: its moments are exact,
@@ -197,19 +206,19 @@ class StrongEngine:
 
     name = "strong_tree"
     exact = True
+    kinds = ("gaussian", "mixed")
 
-    def plan(self, model: GraphicalModel, group: Group, scopes: Any = ()) -> Any:
-        """The tree and its cost."""
-        return strong_plan(model, group.states, group.seen, scopes, len(group.rows))
+    def plan(self, model: GraphicalModel, question: Question) -> StrongPlan:
+        """The tree and its cost, where all observed variables are observed."""
+        joints = [tuple(model.vars[v] for v in members) for members in question.joints]
+        return strong_plan(model, dict.fromkeys(question.observed, 0), question.columns, joints, question.n_cases)
 
-    def beliefs(
-        self, model: Any, group: Group, scopes: dict[Key, tuple[Var, ...]], *, memory: float | None = None
-    ) -> tuple[dict[Key, Cells], FloatArray, dict[str, Any]]:
+    def beliefs(self, model: Any, group: Group, scopes: dict[Key, tuple[Var, ...]], run: Run) -> Found:
         """Cells of every scope, log p(e) of every case; many cases go through the tree in portions."""
         hidden = {model.vars[v] for v in (*group.states, *layout_of(model).owner[group.seen].tolist())}
         joints = [tuple(v for v in scope if v not in hidden) for scope in scopes.values() if len(scope) > 1]
         plan = strong_plan(model, group.states, group.seen, joints)
-        plan.check_budget(memory)
+        plan.check_budget(run.memory)
         step = int(max(1, _CHUNK * 8 // max(plan.bytes, 1)))
         parts = [
             self._portion(model, group, slice(a, a + step), scopes, joints) for a in range(0, len(group.rows), step)
@@ -278,25 +287,35 @@ class StrongEngine:
             mean[:, :, place[var]] = fixed[var][:, None] if var in fixed else mean[:, :, place[var]] + base
         return Cells(scope, weights, codes, mean, cov)
 
-    def best(self, model: Any, group: Group, memory: float | None) -> tuple[FloatArray, IntArray, FloatArray]:
-        """(components, state codes, log density) of the best assignment of every case."""
-        strong_plan(model, group.states, group.seen).check_budget(memory)
-        parts, scale = potentials_of(model, group.states, group.seen, group.X)
-        tree = StrongTree(parts, scale, best=True)
-        return (*self._values(model, group, group.X, tree.decode(None, len(group.X))), tree.log_z)
+    def best(self, model: Any, question: Question, run: Run = PLAIN) -> Best:
+        """The best assignment of every case."""
+        n = question.n_cases
+        X, states = np.zeros((n, layout_of(model).size)), np.zeros((n, len(model.vars)), np.int64)
+        possible = np.ones(n, bool)
 
-    def sample(
-        self, model: Any, group: Group, n: int, rng: np.random.Generator, memory: float | None
-    ) -> tuple[FloatArray, IntArray, float]:
-        """(components, state codes) of n draws, and log p(e)."""
-        strong_plan(model, group.states, group.seen).check_budget(memory)
+        def work(group: Group) -> None:
+            strong_plan(model, group.states, group.seen).check_budget(run.memory)
+            parts, scale = potentials_of(model, group.states, group.seen, group.X)
+            tree = StrongTree(parts, scale, best=True)
+            X[group.rows], states[group.rows] = self._values(model, group, group.X, tree.decode(None, len(group.X)))
+            possible[group.rows] = tree.log_z > -np.inf
+
+        run.each(work, question.groups(), lambda group: len(group.rows))
+        codes = {v: states[:, v] for v, var in enumerate(model.vars) if var.is_discrete}
+        log_prob = np.where(possible, log_joint(model, X, codes), -np.inf)
+        return Best(states, log_prob, log_prob, X)
+
+    def draw(self, model: Any, question: Question, n: int, run: Run = PLAIN) -> Drawn:
+        """n draws of all variables given one case."""
+        group = next(iter(question.groups()))
+        strong_plan(model, group.states, group.seen).check_budget(run.memory)
         parts, scale = potentials_of(model, group.states, group.seen, group.X)
         tree = StrongTree(parts, scale)
         log_p = float(tree.log_z[0])
         if log_p == -np.inf:
-            return np.zeros((0, 0)), np.zeros((0, 0), np.int64), log_p
-        X, codes = self._values(model, group, np.repeat(group.X, n, axis=0), tree.decode(rng, n))
-        return X, codes, log_p
+            return Drawn(np.zeros((0, 0), np.int64), log_p, np.zeros((0, 0)))
+        X, codes = self._values(model, group, np.repeat(group.X, n, axis=0), tree.decode(run.generator, n))
+        return Drawn(codes, log_p, X)
 
     @staticmethod
     def _values(model: Any, group: Group, X: FloatArray, at: dict[Var, Any]) -> tuple[FloatArray, IntArray]:

@@ -7,14 +7,16 @@ from typing import Any
 import numpy as np
 
 from gramgraph.answers import Key
-from gramgraph.engines.continuous.door import Group, layout_of
+from gramgraph.compile.plan import Plan, plan_of
+from gramgraph.engines.base import Run
+from gramgraph.engines.mixed.cells import CellEngine, Cells, Found
 from gramgraph.engines.mixed.configurations import choosers, gaussians_given
-from gramgraph.engines.mixed.dispatch import Cells
 from gramgraph.engines.mixed.mixture import _impossible, _labels, discrete_part
-from gramgraph.engines.mixed.weighting import n_draws
 from gramgraph.exceptions import ImpossibleEvidenceError
 from gramgraph.factors.log_table import log_sum_exp
-from gramgraph.typing import FloatArray, RandomState
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Group, Question
+from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
 __all__ = ["RaoBlackwell"]
@@ -22,7 +24,7 @@ __all__ = ["RaoBlackwell"]
 DRAWS = 10_000
 
 
-class RaoBlackwell:
+class RaoBlackwell(CellEngine):
     """Draws d ~ p(discrete | discrete evidence) by the exact discrete engine, weighted by p(real evidence | d).
 
     Given d everything is one Gaussian, so that only the discrete variables carry a Monte Carlo error. Equal
@@ -40,22 +42,17 @@ class RaoBlackwell:
     name = "rao_blackwell"
     exact = False
 
-    def beliefs(
-        self,
-        model: Any,
-        group: Group,
-        scopes: dict[Key, tuple[Var, ...]],
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: float | None = None,
-    ) -> tuple[dict[Key, Cells], FloatArray, dict[str, Any]]:
+    def plan(self, model: Any, question: Question) -> Plan:
+        """Draws of the discrete variables, with a Gaussian for each."""
+        return plan_of(self, layout_of(model).size, DRAWS * len(model.vars), layout_of(model).size)
+
+    def beliefs(self, model: Any, group: Group, scopes: dict[Key, tuple[Var, ...]], run: Run) -> Found:
         """Cells of every scope, log p(e) of every case."""
         layout, net = layout_of(model), discrete_part(model)
-        n = n_draws(budget, DRAWS)
+        n = run.draws or DRAWS
         evidence = _labels(model, group.states)
         try:
-            drawn = net.sample(n, evidence, random_state=random_state, memory=memory)
+            drawn = net.sample(n, evidence, random_state=run.random_state, memory=run.memory)
             log_d = float(net.log_evidence(evidence))
         except ImpossibleEvidenceError:
             return _impossible(scopes, len(group.rows)), np.full(len(group.rows), -np.inf), {}

@@ -19,13 +19,13 @@ import numpy as np
 from gramgraph.compile.budget import check_budget, readable
 from gramgraph.conditionals import Conditional
 from gramgraph.conditionals.continuous import draw_states
-from gramgraph.engines.continuous.door import layout_of
 from gramgraph.engines.exact.factor_tree import CliqueTree
 from gramgraph.engines.gaussian.potential import Moments, Potential, components, product
 from gramgraph.exceptions import ModelError
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.factors.log_table import log_sum_exp
 from gramgraph.graphs import Digraph, topological_order
+from gramgraph.models.layout import layout_of
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 

@@ -8,29 +8,25 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Belief, Key, MixtureBelief, RealAnswer, SampledBelief
+from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.conditionals.continuous import draw, log_density
-from gramgraph.engines.continuous.door import Group, RealQuestion, layout_of
+from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
+from gramgraph.engines.gaussian.lower import log_joint
+from gramgraph.engines.prepare import relevant_question
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.graphs import Digraph, topological_order
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Group, Question
+from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["CaseByCase", "LikelihoodWeighting", "known_values", "n_draws"]
+__all__ = ["CaseByCase", "LikelihoodWeighting", "known_values"]
 
 DRAWS = 100_000
 BATCH_DRAWS = 10_000  # for each case of a table
-
-
-def n_draws(budget: float | None, default: int) -> int:
-    """How many draws are to be made."""
-    if budget is None:
-        return default
-    if not isinstance(budget, (int, float, np.number)) or not 1 <= budget <= 1e10:
-        raise OptionError(f"budget is the number of draws, from 1 on, not {budget!r}")
-    return int(budget)
 
 
 def known_values(model: GraphicalModel, group: Group, n: int) -> dict[Var, Array]:
@@ -44,37 +40,34 @@ def known_values(model: GraphicalModel, group: Group, n: int) -> dict[Var, Array
     return known
 
 
-class CaseByCase:
+class CaseByCase(Engine):
     """What engines have in common that draw for each case of a table anew."""
 
-    name: str
-    exact = False
+    kinds = ("gaussian", "mixed", "general")
     default_draws = (DRAWS, BATCH_DRAWS)
 
     def one_case(
-        self, model: GraphicalModel, question: RealQuestion, group: Group, n: int, rng: np.random.Generator
+        self, model: GraphicalModel, question: Question, group: Group, n: int, rng: np.random.Generator
     ) -> tuple[dict[Key, Any], float, dict[str, Any]]:
         """Beliefs, log p(e) and details of one case."""
         raise NotImplementedError
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: RealQuestion,
-        *,
-        random_state: RandomState = None,
-        budget: float | None = None,
-    ) -> RealAnswer:
+    def plan(self, model: GraphicalModel, question: Question) -> Plan:
+        """Draws of all variables."""
+        return plan_of(self, layout_of(model).size, self.default_draws[question.batched] * len(model.vars), 0)
+
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> RealAnswer:
         """Beliefs from draws; every case of a table has its own."""
-        rng = np.random.default_rng(random_state)
-        n = n_draws(budget, self.default_draws[question.batched])
+        model, question = relevant_question(model, question)
+        rng = run.generator
+        n = run.draws or self.default_draws[question.batched]
         tasks = []
         for group in question.groups():
             for i, row in enumerate(group.rows.tolist()):
                 tasks.append((row, replace(group, rows=group.rows[i : i + 1], X=group.X[i : i + 1])))
         streams = rng.spawn(len(tasks)) if question.batched else [rng]  # a stream a case, whichever thread has it
         jobs = [(*task, stream) for task, stream in zip(tasks, streams, strict=True)]
-        done = question.work.each(lambda job: self.one_case(model, question, job[1], n, job[2]), jobs)
+        done = run.each(lambda job: self.one_case(model, question, job[1], n, job[2]), jobs)
         cases: dict[int, dict[Key, Any]] = {}
         log_p = np.empty(question.n_cases)
         each: dict[int, dict[str, Any]] = {}
@@ -84,7 +77,7 @@ class CaseByCase:
         details["index"] = question.index
         maker = (lambda key: cases[0][key]) if not question.batched else _Stacked(cases, question.n_cases)
         return RealAnswer(
-            question.keys,
+            question.keys(model),
             maker,
             log_p if question.batched else float(log_p[0]),
             engine=self.name,
@@ -109,10 +102,11 @@ class CaseByCase:
         return out
 
     @staticmethod
-    def scopes(model: GraphicalModel, question: RealQuestion) -> dict[Key, tuple[Var, ...]]:
+    def scopes(model: GraphicalModel, question: Question) -> dict[Key, tuple[Var, ...]]:
         """The variables of every key."""
         return {
-            key: tuple(model.var(name) for name in ((key,) if isinstance(key, str) else key)) for key in question.keys
+            key: tuple(model.var(name) for name in ((key,) if isinstance(key, str) else key))
+            for key in question.keys(model)
         }
 
     @classmethod
@@ -195,7 +189,7 @@ class LikelihoodWeighting(CaseByCase):
 
     name = "likelihood_weighting"
 
-    def run(
+    def weigh(
         self, model: GraphicalModel, group: Group, n: int, rng: np.random.Generator
     ) -> tuple[dict[Var, Array], FloatArray]:
         """Values of all variables in n draws, and their log weights, for one case."""
@@ -215,10 +209,10 @@ class LikelihoodWeighting(CaseByCase):
         return values, weights
 
     def one_case(
-        self, model: GraphicalModel, question: RealQuestion, group: Group, n: int, rng: np.random.Generator
+        self, model: GraphicalModel, question: Question, group: Group, n: int, rng: np.random.Generator
     ) -> tuple[dict[Key, Any], float, dict[str, Any]]:
         """Beliefs, log p(e) and details of one case."""
-        values, logs = self.run(model, group, n, rng)
+        values, logs = self.weigh(model, group, n, rng)
         top = float(logs.max())
         if top == -np.inf:
             w, log_p, relative = np.full(n, np.nan), -np.inf, np.nan
@@ -233,19 +227,17 @@ class LikelihoodWeighting(CaseByCase):
 
     # ------------------------------------------------------------------------------------------ other questions
 
-    def draws(
-        self, model: GraphicalModel, question: RealQuestion, n: int, rng: np.random.Generator
-    ) -> tuple[FloatArray, IntArray, float]:
+    def draw(self, model: GraphicalModel, question: Question, n: int, run: Run = PLAIN) -> Drawn:
         """n draws of all variables: exact without evidence, else resampled from weighted ones."""
-        group = next(iter(question.groups()))
+        group, rng = next(iter(question.groups())), run.generator
         nothing = not len(group.seen) and not group.states
         m = n if nothing else max(DRAWS, 10 * n)
-        values, logs = self.run(model, group, m, rng)
+        values, logs = self.weigh(model, group, m, rng)
         log_p = 0.0
         if not nothing:
             top = float(logs.max())
             if top == -np.inf:
-                return np.zeros((0, 0)), np.zeros((0, 0), np.int64), -np.inf
+                return Drawn(np.zeros((0, 0), np.int64), -np.inf, np.zeros((0, 0)), nothing)
             w = np.exp(logs - top)
             pick = rng.choice(m, size=n, p=w / w.sum())
             values = {var: x[pick] for var, x in values.items()}
@@ -257,21 +249,20 @@ class LikelihoodWeighting(CaseByCase):
                 codes[:, v] = values[var]
             else:
                 X[:, layout.components(v)] = values[var]
-        return X, codes, log_p
+        return Drawn(codes, log_p, X, nothing)
 
-    def best(self, model: GraphicalModel, question: RealQuestion) -> Any:
-        """The best of many draws, marked as not exact."""
-        from gramgraph.engines.continuous.ask import assignments, log_joint
-
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
+        """The best of many draws."""
         if question.batched:
             raise OptionError("the best of many draws is found for one case (a dict), not for a table of cases")
-        X, codes, log_p = self.draws(model, question, 20_000, np.random.default_rng(0))
-        if log_p == -np.inf:
-            return assignments(model, question, X, codes, np.array([-np.inf]))
-        labelled = {v: codes[:, v] for v, var in enumerate(model.vars) if var.is_discrete}
-        logs = log_joint(model, X, labelled)
+        drawn = self.draw(model, question, 20_000, replace(run, random_state=0))
+        assert drawn.X is not None
+        if drawn.log_evidence == -np.inf:
+            nobody = np.zeros((1, len(model.vars)), np.int64), np.zeros((1, layout_of(model).size))
+            return Best(nobody[0], np.array([-np.inf]), np.array([np.inf]), nobody[1])
+        logs = log_joint(model, drawn.X, {v: drawn.states[:, v] for v, var in enumerate(model.vars) if var.is_discrete})
         i = int(np.argmax(logs))
-        return assignments(model, question, X[i : i + 1], codes[i : i + 1], logs[i : i + 1], exact=False)
+        return Best(drawn.states[i : i + 1], logs[i : i + 1], np.array([np.inf]), drawn.X[i : i + 1])
 
 
 class _Stacked:

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramgraph.compile.budget import check_memory
-from gramgraph.compile.question import Question
 from gramgraph.engines.anytime import Found, How, SweepEngine, never
-from gramgraph.engines.approximate import Cases, between, check_options, one_of, whole
+from gramgraph.engines.approximate import Cases, between, one_of, whole
+from gramgraph.engines.base import PLAIN, Best, Run
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Settings(NamedTuple):
     temperature: float
 
 
-class Run(NamedTuple):
+class Propagated(NamedTuple):
     """What propagation gave, one row a case; `residuals` are those of the last case."""
 
     beliefs: FloatArray
@@ -82,29 +83,28 @@ class BeliefPropagation(SweepEngine):
     """
 
     name = "bp"
+    options = OPTIONS
 
-    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+    def settings(self, model: GraphicalModel) -> tuple[Any, int]:
         """The options after a check, and how many sweeps there are at most."""
-        made = _settings(options)
+        made = _settings(self.given)
         return made, made.max_iter
 
     def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
         """Beliefs and log p(evidence), or a bound of it, for every case."""
         return _run(model, question, how.settings, how.stop)
 
-    def mpe(
-        self, model: GraphicalModel, question: Question, *, memory: float | None = None
-    ) -> tuple[IntArray, FloatArray]:
+    def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """A good assignment of every case by max-product messages, the best one on a tree, and its log probability."""
         from gramgraph.engines.best.max_product import max_product
 
-        check_memory(memory)
-        return max_product(model, question)
+        check_memory(run.memory)
+        states, log_p = max_product(model, question)
+        return Best(states, log_p, np.full(len(log_p), np.inf))
 
 
 def _settings(options: dict[str, Any]) -> Settings:
     """The options after a check."""
-    check_options("bp", list(options), OPTIONS)
     schedule = SCHEDULES.index(one_of("schedule", options.get("schedule", "auto"), SCHEDULES))
     damping = options.get("damping")
     damping = -1.0 if damping is None else between("damping", damping, 0.0, 1.0)
@@ -153,7 +153,7 @@ def _cases(model: GraphicalModel, question: Question, temperature: float) -> Cas
     return cases_of(model, question)
 
 
-def _propagate(cases: Cases, rows: Array, settings: Settings, stop: Array) -> Run:
+def _propagate(cases: Cases, rows: Array, settings: Settings, stop: Array) -> Propagated:
     """One schedule for these cases."""
     from gramgraph._numerics.messages.loopy_run import run_cases
 
@@ -170,10 +170,10 @@ def _propagate(cases: Cases, rows: Array, settings: Settings, stop: Array) -> Ru
         scope_ptr, scope_idx, value_ptr, values, sizes, cases.unary_ptr, cases.keep, cases.active, cases.states[rows],
         unaries, *settings[:5], T == 0.0, beliefs, log_z, sweeps, converged, last, residuals, stop,
     )  # fmt: skip
-    return Run(beliefs, log_z, sweeps, converged, last, residuals, np.full(n, settings.schedule))
+    return Propagated(beliefs, log_z, sweeps, converged, last, residuals, np.full(n, settings.schedule))
 
 
-def _better(first: Run, second: Run, rows: Array) -> Run:
+def _better(first: Propagated, second: Propagated, rows: Array) -> Propagated:
     """`first` with those of its `rows` replaced in which `second` is to be preferred.
 
     A converged run is; of two fixed points, that with the larger log Z, which is the lower Bethe free energy; of two

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramgraph.compile.budget import check_budget
-from gramgraph.compile.question import Question
 from gramgraph.engines.anytime import Found, How, SweepEngine
-from gramgraph.engines.approximate import ApproximatePlan, Cases, between, check_options, whole
+from gramgraph.engines.approximate import ApproximatePlan, Cases, between, whole
 from gramgraph.engines.propagation.join_clusters import (
     LADDER,
     Clusters,
@@ -22,6 +21,7 @@ from gramgraph.engines.propagation.join_clusters import (
 from gramgraph.engines.propagation.mean_field import Sliced, show_observed, slice_case
 from gramgraph.engines.propagation.tree_reweighted import merged
 from gramgraph.exceptions import BudgetError
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ class JoinGraph(SweepEngine):
     """
 
     name = "join_graph"
-    exact = False
+    options = OPTIONS
 
     def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
         """The clusters and their cells."""
@@ -78,9 +78,9 @@ class JoinGraph(SweepEngine):
         names = tuple(cases.low.variables[v].name for v in largest)
         return ApproximatePlan(self.name, len(made.scopes), made.cells, names)
 
-    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+    def settings(self, model: GraphicalModel) -> tuple[Any, int]:
         """The options after a check, and how many sweeps there are at most."""
-        made = _settings(options)
+        made = _settings(self.given)
         return made, made.max_iter
 
     def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
@@ -89,7 +89,6 @@ class JoinGraph(SweepEngine):
 
 
 def _settings(options: dict[str, Any]) -> Settings:
-    check_options("join_graph", list(options), OPTIONS)
     cells, damping = options.get("cells"), options.get("damping")
     return Settings(
         0 if cells is None else whole("cells", cells, 2),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.engines.anytime import Found, How, SweepEngine
-from gramgraph.engines.approximate import Cases, between, check_options, whole
+from gramgraph.engines.approximate import Cases, between, whole
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -94,10 +94,11 @@ class MeanField(SweepEngine):
     """
 
     name = "mean_field"
+    options = OPTIONS
 
-    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+    def settings(self, model: GraphicalModel) -> tuple[Any, int]:
         """The options after a check, and how many sweeps there are at most."""
-        made = _settings(options)
+        made = _settings(self.given)
         return made, made[0]
 
     def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
@@ -106,7 +107,6 @@ class MeanField(SweepEngine):
 
 
 def _settings(options: dict[str, Any]) -> tuple[int, float, int]:
-    check_options("mean_field", list(options), OPTIONS)
     return (
         whole("max_iter", options.get("max_iter", MAX_ITER)),
         between("tol", options.get("tol", TOL), 0.0, 1.0),

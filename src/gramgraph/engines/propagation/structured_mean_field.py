@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.engines.anytime import Found, How, SweepEngine, never
-from gramgraph.engines.approximate import Cases, between, check_options, whole
+from gramgraph.engines.approximate import Cases, between, whole
 from gramgraph.engines.propagation.mean_field import (
     MAX_ITER,
     STARTS,
@@ -23,6 +22,7 @@ from gramgraph.engines.propagation.mean_field import (
 )
 from gramgraph.engines.propagation.tree_reweighted import merged
 from gramgraph.exceptions import OptionError
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
 if TYPE_CHECKING:
@@ -59,10 +59,11 @@ class StructuredMeanField(SweepEngine):
     """
 
     name = "structured_mean_field"
+    options = OPTIONS
 
-    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+    def settings(self, model: GraphicalModel) -> tuple[Any, int]:
         """The options after a check, and how many sweeps there are at most."""
-        made = _settings(model, options)
+        made = _settings(model, self.given)
         return made, made.max_iter
 
     def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
@@ -80,7 +81,6 @@ def structured_lower_bound(
 
 
 def _settings(model: GraphicalModel, options: dict[str, Any]) -> Settings:
-    check_options("structured_mean_field", list(options), OPTIONS)
     blocks, groups = options.get("blocks"), None
     if blocks is not None:
         if isinstance(blocks, str) or not isinstance(blocks, Sequence) or any(isinstance(b, str) for b in blocks):

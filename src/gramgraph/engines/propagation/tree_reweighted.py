@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.engines.anytime import Found, How, SweepEngine, never
-from gramgraph.engines.approximate import Cases, between, check_options, whole
+from gramgraph.engines.approximate import Cases, between, whole
 from gramgraph.engines.propagation.mean_field import Sliced, show_observed, slice_case
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, RandomState
 
 if TYPE_CHECKING:
@@ -40,10 +40,11 @@ class TreeReweighted(SweepEngine):
     """
 
     name = "trw"
+    options = OPTIONS
 
-    def settings(self, model: GraphicalModel, options: dict[str, Any]) -> tuple[Any, int]:
+    def settings(self, model: GraphicalModel) -> tuple[Any, int]:
         """The options after a check, and how many sweeps there are at most."""
-        made = _settings(options)
+        made = _settings(self.given)
         return made, made[1]
 
     def run(self, model: GraphicalModel, question: Question, how: How) -> Found:
@@ -60,7 +61,6 @@ def upper_bound(
 
 
 def _settings(options: dict[str, Any]) -> tuple[float, int, float, int]:
-    check_options("trw", list(options), OPTIONS)
     return (
         between("damping", options.get("damping", DAMPING), 0.0, 1.0),
         whole("max_iter", options.get("max_iter", MAX_ITER)),

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from gramgraph.compile.question import Question
 from gramgraph.engines.approximate import Cases, one_of
 from gramgraph.engines.sampling.importance import Drawer, WeightedEngine
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ class AdaptiveImportance(WeightedEngine):
     """
 
     name = "importance"
-    options: ClassVar[tuple[str, ...]] = ("proposal",)
+    options: ClassVar[tuple[str, ...]] = ("error", "proposal")
 
     def drawer(
         self, model: GraphicalModel, cases: Cases, case: int, options: dict[str, Any], rng: np.random.Generator

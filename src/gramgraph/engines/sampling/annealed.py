@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,15 +11,16 @@ from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, check_options, parse_budget, whole
+from gramgraph.engines.approximate import ApproximatePlan, Cases, whole
+from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.propagation.mean_field import Sliced, slice_case
 from gramgraph.engines.sampling.blankets import Compiled, compile_case, compile_rows
 from gramgraph.engines.sampling.chains import impossible_case
 from gramgraph.engines.sampling.importance import sampler
 from gramgraph.engines.sampling.sampled import Total, Wants, sampled_answer
 from gramgraph.exceptions import OptionError
-from gramgraph.typing import Array, FloatArray, RandomState
+from gramgraph.questions.question import Question
+from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -41,7 +42,7 @@ class Bridge(NamedTuple):
     log_base: float  # log of the sum of products at the first level
 
 
-class Annealed:
+class Annealed(Engine):
     """Particles start from an easy distribution and are led to the posterior through `n_levels` powers of the factors.
 
     The easy distribution is the network without what was observed (its evidence is raised to the powers), and for
@@ -59,32 +60,22 @@ class Annealed:
     """
 
     name = "annealed"
-    exact = False
+    options = ("n_levels",)
 
     def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
         """The tables that are read."""
         return ApproximatePlan.of(self.name, lower(model, structured=False))
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Estimates for every case, with their errors in `details`."""
-        check_memory(memory)
-        check_options(self.name, list(options), ("n_levels",))
-        n_levels = whole("n_levels", options.get("n_levels", LEVELS))
-        rng = np.random.default_rng(random_state)
+        check_memory(run.memory)
+        n_levels = whole("n_levels", self.given.get("n_levels", LEVELS))
+        rng = run.generator
         cases = Cases.of(model, question, structured=False)
         wants = Wants.of(cases.low.sizes, (*((v,) for v in question.targets), *question.joints))
         n, each = question.n_cases, max(int(cases.active.sum()) * n_levels, 1)
         default = int(np.clip(UPDATES // each, FEW_PARTICLES, PARTICLES // (10 if question.batched else 1)))
-        draws, seconds = parse_budget(budget, default)
+        draws, seconds = run.draws or default, run.seconds
         p, error = np.full((n, wants.cells), np.nan), np.full((n, wants.cells), np.nan)
         log_z, log_error, effective, made = np.full(n, -np.inf), np.full(n, np.nan), np.zeros(n), np.zeros(n, np.int64)
         for case in range(n):

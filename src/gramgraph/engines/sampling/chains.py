@@ -9,23 +9,24 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gramgraph.answers import Answer
-from gramgraph.compile.budget import check_jobs, check_memory
+from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, check_options, parse_budget, parse_error, whole
+from gramgraph.engines.approximate import ApproximatePlan, Cases, parse_error, whole
+from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.propagation.mean_field import Sliced, slice_case
 from gramgraph.engines.sampling.blankets import Compiled, compile_case, first_state, log_weight
 from gramgraph.engines.sampling.chain_run import HIGH_R_HAT, Chains, Effort, diagnose, run_chains
 from gramgraph.engines.sampling.sampled import ByTarget, Wants, sampled_answer, target_keys
 from gramgraph.exceptions import ModelError, OptionError, listing
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.questions.question import Question
+from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
 __all__ = ["HIGH_R_HAT", "ChainEngine", "Chains", "MixingWarning", "Moves", "Setting", "diagnose", "impossible_case"]
 
-OPTIONS = ("n_chains", "burn_in", "start", "error", "keep", "n_jobs")
+OPTIONS = ("n_chains", "burn_in", "start", "error", "keep")
 DRAWS, BATCH_DRAWS, CHAINS = 40_000, 4_000, 4
 
 
@@ -123,13 +124,10 @@ class Moves:
         return {}
 
 
-class ChainEngine:
+class ChainEngine(Engine):
     """The engine of one kind of moves; see the classes that inherit it for what they do."""
 
-    name = ""
-    exact = False
-    threaded = True
-    options: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[tuple[str, ...]] = OPTIONS
     #: Whether zeros in tables can lock these moves into a part of the states.
     locks = True
 
@@ -141,21 +139,11 @@ class ChainEngine:
         """The moves for one case."""
         raise NotImplementedError
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Estimates for every case, with errors and diagnostics in `details`."""
-        check_memory(memory)
-        check_options(self.name, list(options), (*OPTIONS, *self.options))
-        effort = _effort(model, options, budget, question)
-        rng = np.random.default_rng(random_state)
+        check_memory(run.memory)
+        effort = _effort(model, self.given, question, run)
+        rng = run.generator
         cases = Cases.of(model, question, structured=False)
         wants = Wants.of(cases.low.sizes, (*((v,) for v in question.targets), *question.joints))
         gathered = _Gathered(question, wants)
@@ -167,7 +155,7 @@ class ChainEngine:
                 continue
             gathered.zeros.update(_zeros(cases, part) if self.locks else {})
             setting = Setting(model, cases, part, case, wants, compile_case(cases, part))
-            moves = self.moves(setting, options)  # an error where they do not suit the model, also in a table of cases
+            moves = self.moves(setting, self.given)  # an error where they do not suit the model, also for many cases
             try:
                 chains = run_chains(moves, wants.cells, effort, rng)
             except ModelError:  # no state to begin with was found
@@ -180,7 +168,7 @@ class ChainEngine:
         return gathered.answer(model, self.name, effort)
 
 
-def _effort(model: GraphicalModel, options: dict[str, Any], budget: Any, question: Question) -> Effort:
+def _effort(model: GraphicalModel, options: dict[str, Any], question: Question, run: Run) -> Effort:
     """The common options after a check."""
     burn_in = options.get("burn_in")
     keep = options.get("keep", False)
@@ -188,8 +176,6 @@ def _effort(model: GraphicalModel, options: dict[str, Any], budget: Any, questio
         raise OptionError(f"keep is True or False, not {keep!r}")
     if keep and question.batched:
         raise OptionError("keep=True keeps the draws of one case; ask about the cases one by one")
-    jobs = options.get("n_jobs", 1)
-    check_jobs(jobs)
     start = options.get("start") or {}
     if not isinstance(start, Mapping):
         raise OptionError(f"start is a dict from names to states, not {start!r}")
@@ -198,9 +184,10 @@ def _effort(model: GraphicalModel, options: dict[str, Any], budget: Any, questio
         None if burn_in is None else whole("burn_in", burn_in, 0),
         parse_error(options.get("error")),
         keep,
-        jobs,
+        run.n_jobs,
         {model.index(name): model.var(name).index(state) for name, state in start.items()},
-        *parse_budget(budget, BATCH_DRAWS if question.batched else DRAWS),
+        run.draws or (BATCH_DRAWS if question.batched else DRAWS),
+        run.seconds,
     )
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.answers.rows import frame_of
 from gramgraph.engines.approximate import Cases, whole
 from gramgraph.engines.exact.one_case import one_case
-from gramgraph.engines.frames import state_frame
 from gramgraph.engines.propagation.mean_field import slice_case
 from gramgraph.engines.sampling.blankets import compile_case
 from gramgraph.exceptions import ModelError, OptionError
@@ -80,4 +80,4 @@ def gibbs_rows(
     for first in range(0, n, chains):
         sweep(thin)
         out[:, first : first + chains] = states[: len(out), : n - first]
-    return state_frame(model, out.T)
+    return frame_of(model, out.T)

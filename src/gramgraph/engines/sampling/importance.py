@@ -11,12 +11,13 @@ from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import Lowered, lower
-from gramgraph.compile.question import Question
-from gramgraph.engines.approximate import ApproximatePlan, Cases, check_options, parse_budget, parse_error
+from gramgraph.engines.approximate import ApproximatePlan, Cases, parse_error
+from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.sampling.sampled import Total, Wants, sampled_answer
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.graphs import Digraph, topological_order
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.questions.question import Question
+from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -145,12 +146,10 @@ class Drawer:
         )  # fmt: skip
 
 
-class WeightedEngine:
+class WeightedEngine(Engine):
     """The engine of one kind of weighted draws; see the classes that inherit it."""
 
-    name = ""
-    exact = False
-    options: ClassVar[tuple[str, ...]] = ()
+    options: ClassVar[tuple[str, ...]] = ("error",)
 
     def plan(self, model: GraphicalModel, question: Question) -> ApproximatePlan:
         """The tables that are drawn from."""
@@ -162,26 +161,16 @@ class WeightedEngine:
         """What draws for one case."""
         return Drawer(model, cases, case)
 
-    def answer(
-        self,
-        model: GraphicalModel,
-        question: Question,
-        *,
-        memory: float | None = None,
-        random_state: RandomState = None,
-        budget: Any = None,
-        **options: Any,
-    ) -> Answer:
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Estimates for every case, with their errors in `details`."""
-        check_memory(memory)
-        check_options(self.name, list(options), ("error", *self.options))
+        check_memory(run.memory)
         if getattr(model, "parent_positions", None) is None:
             raise ModelError(
                 f'{self.name.replace("_", " ")} needs directed edges; ask an undirected model with engine="gibbs"'
             )
-        draws, seconds = parse_budget(budget, BATCH_DRAWS if question.batched else DRAWS)
-        goal = parse_error(options.pop("error", None))
-        rng = np.random.default_rng(random_state)
+        draws, seconds = run.draws or (BATCH_DRAWS if question.batched else DRAWS), run.seconds
+        goal = parse_error(self.given.get("error"))
+        rng = run.generator
         cases = Cases.of(model, question, structured=has_large_tables(model))
         wants = Wants.of(cases.low.sizes, (*((v,) for v in question.targets), *question.joints))
         n = question.n_cases
@@ -190,7 +179,7 @@ class WeightedEngine:
         end = None if seconds is None else monotonic() + seconds
         for case in range(n):
             share = None if end is None else monotonic() + (end - monotonic()) / (n - case)
-            drawer = self.drawer(model, cases, case, options, rng)
+            drawer = self.drawer(model, cases, case, self.given, rng)
             total = _weigh(drawer, wants, draws, share, goal, rng)
             made[case] = total.draws
             if total.weight > 0:

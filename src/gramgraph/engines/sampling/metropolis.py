@@ -8,7 +8,7 @@ import numpy as np
 
 from gramgraph.engines.approximate import whole
 from gramgraph.engines.sampling.blankets import log_weight
-from gramgraph.engines.sampling.chains import ChainEngine, Moves, Setting
+from gramgraph.engines.sampling.chains import OPTIONS, ChainEngine, Moves, Setting
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array
 
@@ -102,7 +102,7 @@ class Metropolis(ChainEngine):
     """
 
     name = "metropolis"
-    options: ClassVar[tuple[str, ...]] = ("proposal", "steps")
+    options: ClassVar[tuple[str, ...]] = (*OPTIONS, "proposal", "steps")
 
     def moves(self, setting: Setting, options: dict[str, Any]) -> Moves:
         """The user's proposals, or single sites."""

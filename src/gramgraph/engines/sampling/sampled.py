@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramgraph.answers import Answer, Belief
-from gramgraph.compile.question import Question
 from gramgraph.engines.exact.outputs import Columns
+from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -181,5 +181,6 @@ def sampled_answer(
         engine=engine,
         exact=False,
         joints=joints,
-        details={**details, "standard_error": ByTarget(keys, wants, error, question.batched)},
+        hidden=question.hidden(model),
+        details={**question.details, **details, "standard_error": ByTarget(keys, wants, error, question.batched)},
     )

@@ -8,7 +8,7 @@ import numpy as np
 
 from gramgraph.engines.approximate import between, whole
 from gramgraph.engines.sampling.blankets import compile_rows, log_weight, softened
-from gramgraph.engines.sampling.chains import ChainEngine, Moves, Setting
+from gramgraph.engines.sampling.chains import OPTIONS, ChainEngine, Moves, Setting
 from gramgraph.typing import Array
 
 __all__ = ["Tempering"]
@@ -76,7 +76,7 @@ class Tempering(ChainEngine):
     """
 
     name = "tempering"
-    options: ClassVar[tuple[str, ...]] = ("n_temperatures", "hottest")
+    options: ClassVar[tuple[str, ...]] = (*OPTIONS, "n_temperatures", "hottest")
     locks = False
 
     def moves(self, setting: Setting, options: dict[str, Any]) -> Moves:

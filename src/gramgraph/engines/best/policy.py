@@ -1,60 +1,29 @@
-"""Searches for best assignments by name, and which one `map_query` takes."""
+"""Best assignments of discrete models: the exact ones, or what a search finds where those do not fit."""
 
 from __future__ import annotations
 
-import importlib
 import warnings
 from dataclasses import replace
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from gramgraph.compile.budget import readable
 from gramgraph.compile.lower import lower
-from gramgraph.compile.question import Question
+from gramgraph.engines.base import ApproximateWarning, Best, Run
+from gramgraph.engines.best.search import MapSearch
+from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import BudgetError, OptionError
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.questions.question import Question
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = [
-    "MAP_ENGINES",
-    "advised",
-    "best_assignments",
-    "check_limits",
-    "no_bounds",
-    "proved",
-    "searched",
-    "too_slow",
-    "too_wide",
-]
+__all__ = ["advised", "best_of_tables", "check_limits", "proved"]
 
-#: Name → module and class with `best(model, question, time_limit=, gap=)`.
-MAP_ENGINES: dict[str, str] = {
-    "graph_cut": "gramgraph.engines.best.graph_cut:GraphCut",
-    "icm": "gramgraph.engines.best.search:IteratedModes",
-    "search": "gramgraph.engines.best.search:MapSearch",
-    "trws": "gramgraph.engines.best.search:TreeReweightedSequential",
-}
 #: An assignment within this part of its bound is taken as proved best.
 PROOF = 1e-8
 #: An exact run that is expected to take more than this part of the time limit is not begun.
 SHARE = 0.25
-
-Best = tuple[IntArray, FloatArray, FloatArray]  # states (cases, variables), log p, bounds
-
-
-def best_assignments(
-    name: str, model: GraphicalModel, question: Question, *, time_limit: float | None = None, gap: float = 0.0
-) -> Best:
-    """States, log p and bounds of every case by one of MAP_ENGINES."""
-    check_limits(gap, time_limit)
-    module, _, cls = MAP_ENGINES[name].partition(":")
-    worker = getattr(importlib.import_module(module), cls)()
-    found: Best = worker.best(model, question, time_limit=time_limit, gap=gap)
-    return found
 
 
 def check_limits(gap: Any, time_limit: Any) -> None:
@@ -74,36 +43,42 @@ def proved(log_prob: float, bound: float) -> bool:
     return bool(bound - log_prob <= PROOF * max(1.0, abs(log_prob)))
 
 
-def too_slow(model: GraphicalModel, question: Question, worker: Any, time_limit: float) -> str:
+def best_of_tables(model: GraphicalModel, question: Question, run: Run) -> Best:
+    """The exact best assignments where they fit into memory and time, else what a search finds.
+
+    Who gives `memory` gets the exact ones or an error.
+    """
+    if run.memory is None and run.seconds is not None and (why := _too_slow(model, question, run.seconds)):
+        return _searched(why, model, question, run)
+    try:
+        return JunctionTree().best(model, question, run)
+    except BudgetError as error:
+        if run.memory is not None:
+            raise
+        return _searched(f"the exact best assignment needs {readable(error.bytes)}", model, question, run)
+
+
+def _too_slow(model: GraphicalModel, question: Question, time_limit: float) -> str:
     """Why an exact answer fits neither into memory nor into the time limit, in words; nothing where it does."""
     everything = replace(question, targets=tuple(range(len(model))), joints=())  # a maximum needs barren variables too
     try:
-        plan = worker.plan(model, everything, maximum=True)
+        plan = JunctionTree().plan(model, everything, maximum=True)
         plan.check_budget(None)
     except BudgetError as error:
-        return too_wide(error)
+        return f"the exact best assignment needs {readable(error.bytes)}"
     seconds = plan.seconds * question.n_cases
     return f"the exact best assignment would take about {seconds:.0f} s" if seconds > SHARE * time_limit else ""
 
 
-def too_wide(error: BudgetError) -> str:
-    """Why an exact answer does not fit into memory, in words."""
-    return f"the exact best assignment needs {readable(error.bytes)}"
-
-
-def searched(
-    why: str, model: GraphicalModel, question: Question, *, time_limit: float | None = None, gap: float = 0.0
-) -> Best:
+def _searched(why: str, model: GraphicalModel, question: Question, run: Run) -> Best:
     """What a search finds in place of the exact answer, with a warning that says why."""
-    from gramgraph.engines.fallback import ApproximateWarning
-
-    found = best_assignments("search", model, question, time_limit=time_limit, gap=gap)
-    if not all(proved(float(value), float(bound)) for value, bound in zip(*found[1:], strict=True)):
+    found = MapSearch().best(model, question, run)
+    if not all(proved(float(p), float(bound)) for p, bound in zip(found.log_prob, found.bound, strict=True)):
         warnings.warn(
             f"{why}: this one was searched for, and `bound` says how much better any other can be. A longer "
             'time_limit=… (in seconds) may find a better one; engine="junction_tree" insists on the exact one',
             ApproximateWarning,
-            stacklevel=5,
+            stacklevel=6,
         )
     return found
 
@@ -133,8 +108,3 @@ def advised(error: BudgetError, model: GraphicalModel, engine: str) -> BudgetErr
         del others["junction_tree"]
     helps += [f'{why}: engine="{name}"' for name, why in others.items() if name != ran]
     return BudgetError(str(error._message), clique=error.clique, bytes=error.bytes, remedies=helps)
-
-
-def no_bounds(log_prob: FloatArray, exact: bool) -> FloatArray:
-    """Bounds of an engine that has none: the value where it is exact, else infinity."""
-    return log_prob if exact else np.full(len(log_prob), np.inf)

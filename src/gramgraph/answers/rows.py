@@ -1,0 +1,96 @@
+"""Full assignments as data frames: a column of categories for each discrete variable, of numbers for real ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph.compile.cache import remember
+from gramgraph.models.layout import layout_of
+from gramgraph.typing import FloatArray
+from gramgraph.variables import Var
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["frame_of", "split"]
+
+#: pandas keeps each column of categories apart, at a quarter of a millisecond and a kilobyte each.
+MANY_COLUMNS = 20_000
+
+
+def frame_of(
+    model: GraphicalModel,
+    states: Any,  # (rows, variables) of state numbers; negative = missing
+    X: FloatArray | None = None,  # (rows, components) of real-valued variables
+    *,
+    index: Any = None,
+    log_prob: FloatArray | None = None,
+) -> Any:
+    """A data frame with a column for each variable (of a vector: for each component), and one `log_prob` if given.
+
+    Making categories takes longer than drawing thousands of rows, so they are kept with the model. Beyond
+    `MANY_COLUMNS` variables the columns hold the labels themselves.
+    """
+    import pandas as pd
+
+    if X is None:
+        frame = _wide_frame(model, states, index) if len(model.vars) > MANY_COLUMNS else _states(model, states, index)
+        if log_prob is not None:
+            frame["log_prob"] = log_prob
+        return frame
+    layout = layout_of(model)
+    if layout.scalar and layout.size == len(model.vars):  # one block of numbers
+        names = list(layout.names)
+        if log_prob is not None:
+            names, X = [*names, "log_prob"], np.vstack([X.T, log_prob]).T
+        return pd.DataFrame(X, columns=names, index=index)
+    columns: dict[str, Any] = {}
+    for v, var in enumerate(model.vars):
+        if var.is_discrete:
+            columns[var.name] = pd.Categorical.from_codes(np.asarray(states)[:, v].astype(int), list(var.states))
+            continue
+        at = layout.components(v)
+        columns |= {var.name if len(at) == 1 else f"{var.name}[{i}]": X[:, c] for i, c in enumerate(at)}
+    if log_prob is not None:
+        columns["log_prob"] = log_prob
+    return pd.DataFrame(columns, index=index)
+
+
+def _states(model: GraphicalModel, states: Any, index: Any) -> Any:
+    import pandas as pd
+
+    kinds = model.plans.get(("lowered", "categories"))
+    if kinds is None:
+        made = {var.states: pd.CategoricalDtype(list(var.states)) for var in model.vars}
+        kinds = remember(model, ("lowered", "categories"), tuple(made[var.states] for var in model.vars))
+    columns = {
+        var.name: pd.Categorical.from_codes(states[:, v], dtype=kind)
+        for v, (var, kind) in enumerate(zip(model.vars, kinds, strict=True))
+    }
+    return pd.DataFrame(columns, index=index, copy=False)
+
+
+def _wide_frame(model: GraphicalModel, states: Any, index: Any) -> Any:
+    """The same with labels in one block of objects: None where the state is missing."""
+    import pandas as pd
+
+    values = np.empty(states.shape, dtype=object)
+    shared: dict[tuple[str, ...], list[int]] = {}
+    for v, var in enumerate(model.vars):
+        shared.setdefault(var.states, []).append(v)
+    for labels, members in shared.items():
+        words = np.array([*labels, None], dtype=object)  # state -1 is the last one
+        values[:, members] = words[states[:, members]]
+    return pd.DataFrame(values, columns=list(model.positions), index=index, dtype=object, copy=False)
+
+
+def split(values: Any, scope: tuple[Var, ...]) -> list[Any]:
+    """A long vector as one number or vector for each variable."""
+    flat, out, at = np.atleast_1d(values), [], 0
+    for var in scope:
+        part = flat[at : at + var.dimension]
+        out.append(float(part[0]) if var.dimension == 1 else part)
+        at += var.dimension
+    return out

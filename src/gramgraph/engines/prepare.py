@@ -1,0 +1,118 @@
+"""What is done to a question about real-valued variables before an engine sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph.compile.cache import remember
+from gramgraph.conditionals import LinearGaussian, Table
+from gramgraph.exceptions import OptionError
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Question
+from gramgraph.variables import Var, binary, real
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["relevant_part", "relevant_question", "with_readings"]
+
+
+def relevant_part(model: GraphicalModel, positions: Iterable[int]) -> GraphicalModel:
+    """The network of some variables and all their ancestors; the others say nothing about them."""
+    parents = getattr(model, "parent_positions", None)
+    if parents is None:
+        return model
+    seen = np.zeros(len(model.vars), bool)
+    stack = list(positions)
+    while stack:
+        v = stack.pop()
+        if not seen[v]:
+            seen[v] = True
+            stack.extend(parents[v])
+    if seen.all():
+        return model
+    keep = np.flatnonzero(seen)
+    key = ("part", keep.tobytes())
+    found: GraphicalModel | None = model.plans.get(key)
+    if found is None:
+        conditionals = model.conditionals  # type: ignore[attr-defined]
+        found = type(model).from_parts(  # type: ignore[attr-defined]
+            [model.vars[v] for v in keep], [conditionals[v] for v in keep], check=False
+        )
+        remember(model, key, found)
+    return found
+
+
+def relevant_question(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
+    """The relevant part of a network, and the question in its positions."""
+    wanted = [*question.wanted, *(v for members in question.joints for v in members), *question.seen]
+    part = relevant_part(model, wanted)
+    if part is model:
+        return model, question
+    old, new, at = layout_of(model), layout_of(part), part.positions
+    place = {v: at[var.name] for v, var in enumerate(model.vars) if var.name in at}
+    move = np.full(old.size, -1, np.int64)
+    for v, to in place.items():
+        if not model.vars[v].is_discrete:
+            move[old.components(v)] = new.components(to)
+    columns = move[question.columns]
+    return part, replace(
+        question,
+        targets=tuple(place[v] for v in question.wanted),
+        joints=tuple(tuple(place[v] for v in members) for members in question.joints),
+        everything=False,
+        columns=columns,
+        owners=new.owner[columns],
+        observed=tuple(place[v] for v in question.observed),
+    )
+
+
+def with_readings(model: Any, question: Question) -> tuple[Any, Question]:
+    """(larger network, question in which the readings are observed): a reading is a new child of its variable."""
+    conditionals = getattr(model, "conditionals", None)
+    if conditionals is None:
+        raise OptionError(
+            "virtual evidence on real-valued variables needs a Bayesian network. Use a Bayesian network with a child "
+            "for the reading instead"
+        )
+    variables: list[Var] = list(model.vars)
+    made = list(conditionals)
+    observed, codes = list(question.observed), [question.codes]
+    readings: list[np.ndarray[Any, Any]] = []
+    for v, weights in question.likelihoods:
+        var = model.vars[v]
+        seen = binary(f"{var.name}·seen")
+        p = weights  # the largest is one
+        made.append(Table(seen, (var,), np.stack([1 - p, p], axis=1)))
+        observed.append(len(variables))
+        codes.append(np.ones((question.n_cases, 1), np.int64))
+        variables.append(seen)
+    for v, (value, noise) in question.noisy.items():
+        var = model.vars[v]
+        reading = real(f"{var.name}·read", var.dimension)
+        made.append(LinearGaussian(reading, (var,), np.eye(var.dimension), np.zeros(var.dimension), noise))
+        variables.append(reading)
+        readings.append(value)
+    larger = type(model).from_parts(variables, made, check=False)
+    layout = layout_of(larger)
+    new = np.arange(layout_of(model).size, layout.size)
+    x = np.concatenate(readings) if readings else np.zeros(0)
+    asked = replace(
+        question,
+        targets=question.wanted,
+        everything=False,
+        complete=False,
+        columns=np.concatenate([question.columns, new]),
+        owners=np.concatenate([question.owners, layout.owner[new]]),
+        X=np.hstack([question.X, np.broadcast_to(x, (question.n_cases, len(x)))]),
+        observed=tuple(observed),
+        codes=np.hstack(codes),
+        likelihoods=(),
+        log_likelihoods=(),
+        noisy={},
+    )
+    return larger, asked

@@ -1,0 +1,72 @@
+"""What a question would cost, and which engine would answer it, before it is asked."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from gramgraph.compile.budget import readable
+from gramgraph.compile.plan import Plan
+from gramgraph.engines.gaussian.lower import DENSE_LIMIT
+from gramgraph.engines.prepare import relevant_question
+from gramgraph.engines.registry import AUTO, choose, get_engine
+from gramgraph.exceptions import BudgetError, OptionError
+from gramgraph.models.base import GraphicalModel
+from gramgraph.models.layout import layout_of
+from gramgraph.questions.question import Question
+from gramgraph.questions.reading import read_targets
+
+__all__ = ["plan"]
+
+
+def plan(
+    model: GraphicalModel, targets: Any = None, given: Any = (), *, engine: str = AUTO, memory: float | None = None
+) -> Plan:
+    """What a query would cost, and which engine would answer it, for every kind of model. Nothing is allocated.
+
+    With `memory` (bytes), a plan that would not fit raises `BudgetError`, as the query would.
+
+    >>> import gramgraph as gg
+    >>> plan = gg.plan(gg.datasets.asia(), given=["smoke"])
+    >>> plan.width, plan.engine, plan.reason
+    (2, 'junction_tree', 'all variables are discrete: exact messages on a compiled junction tree')
+    """
+    if not isinstance(model, GraphicalModel):
+        raise OptionError(f"plan takes a model, such as gg.datasets.asia(), not {model!r}")
+    question = _question(model, targets, given)
+    if not model.is_discrete and (model.kind != "gaussian" or layout_of(model).size > DENSE_LIMIT):
+        model, question = relevant_question(model, question)
+    name, reason = choose(model, question) if engine == AUTO else (engine, "asked for by name")
+    worker = get_engine(name, model.kind)
+    if not hasattr(worker, "plan"):
+        raise OptionError(f"engine {name!r} makes no plan")
+    made: Any = worker.plan(model, question)
+    found = made if isinstance(made, Plan) else Plan.of(name, worker.exact, reason, made)
+    found = replace(found, reason=reason)
+    if memory is not None:
+        found.check_budget(memory)
+    elif engine == AUTO and model.is_discrete:
+        try:
+            found.check_budget(None)
+        except BudgetError as error:
+            needs = f"an exact answer needs {readable(error.bytes)}, more than is free: "
+            reason = needs + "propagation with bounds of log p(evidence), or sampling, would answer instead"
+            found = replace(found, exact=False, reason=reason)
+    return found
+
+
+def _question(model: GraphicalModel, targets: Any, given: Any) -> Question:
+    """The question of one case in which these variables are observed, whatever their values."""
+    singles, joints = read_targets(model, targets)
+    names = [given] if isinstance(given, str) else list(() if given is None else given)
+    seen = [model.index(name) for name in names]
+    labelled = tuple(v for v in seen if model.vars[v].is_discrete)
+    layout = layout_of(model)
+    columns = layout.of([v for v in seen if not model.vars[v].is_discrete])
+    return Question(
+        range(len(model.vars)) if singles is None else singles, joints, labelled,
+        np.zeros((1, len(labelled)), np.int64), everything=singles is None and not model.is_discrete,
+        columns=columns, owners=layout.owner[columns], X=np.zeros((1, len(columns))),
+    )  # fmt: skip
