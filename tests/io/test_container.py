@@ -44,8 +44,6 @@ WITHOUT = {
     "JointBelief": "an answer",
     "KernelTest": "an answer",
     "LineBelief": "an answer",
-    "PointBelief": "an answer",
-    "StateBelief": "an answer",
 }
 
 

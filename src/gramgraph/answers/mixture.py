@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.answers._gaussians import highest_peak, log_mixture, square_roots
+from gramgraph._validation import generator
+from gramgraph.answers._gaussians import entropy_of, highest_peak, log_mixture, square_roots
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.real_belief import RealBelief
-from gramgraph.exceptions import OptionError, StateError, VariableError, listing
+from gramgraph.answers.words import shares, values_of
+from gramgraph.exceptions import StateError, VariableError, listing
 from gramgraph.typing import FloatArray, IntArray, RandomState
 from gramgraph.variables import Var
 
@@ -65,7 +67,7 @@ class MixtureBelief(RealBelief):
 
     def cdf(self, x: Any) -> Any:
         """P(X ≤ x) = Σ w_k Φ((x − m_k) / s_k)."""
-        self._need_scalar("a distribution function")
+        self._need_scalar("cdf()")
         at = np.asarray(x, dtype=np.float64)
         if self.batched:
             return self._cdf(np.broadcast_to(at, (len(self.means),))[:, None])[:, 0]
@@ -86,16 +88,14 @@ class MixtureBelief(RealBelief):
         """The value below which a share q lies."""
         from scipy.special import ndtri
 
-        self._need_scalar("a quantile")
-        share = np.asarray(q, dtype=np.float64)
-        if (share <= 0).any() or (share >= 1).any():
-            raise OptionError(f"a quantile's share lies between 0 and 1, not {q!r}")
+        self._need_scalar("quantile()")
+        share = shares(q)
         flat = share.reshape(1, -1)
         m, s = self.means[:, :, :1], np.sqrt(np.maximum(self.covariances[:, :, 0, :1], 0.0))
         ends = m + s * ndtri(flat)[:, None, :]
         low, high = ends.min(axis=1), ends.max(axis=1)  # the mixture's quantile lies between those of its parts
         if self.weights.shape[1] > 1:
-            for _ in range(200):
+            for _ in range(200 if np.isfinite([low, high]).all() else 0):
                 middle = 0.5 * (low + high)
                 below = self._cdf(middle) < flat
                 low, high = np.where(below, middle, low), np.where(below, high, middle)
@@ -111,7 +111,7 @@ class MixtureBelief(RealBelief):
         """log of the density at x."""
         at = np.asarray(x, dtype=np.float64)
         d = self.dimension
-        self._need_one_case("a density") if not self._scalar else None
+        self._need_one_case("density()") if not self._scalar else None
         if self._scalar:
             points = at.reshape(-1, 1) if not self.batched else np.broadcast_to(at, (len(self.means),))[:, None]
         else:
@@ -135,8 +135,8 @@ class MixtureBelief(RealBelief):
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """Independent draws."""
-        self._need_one_case("sampling")
-        rng = np.random.default_rng(random_state)
+        self._need_one_case("sample()")
+        rng = generator(random_state)
         w, m, S = self._case(0)
         pick = rng.choice(len(w), size=n, p=w / w.sum())
         roots = square_roots(S)
@@ -145,13 +145,13 @@ class MixtureBelief(RealBelief):
 
     def expect(self, f: Callable[[FloatArray], Any]) -> Any:
         """E[f(X)]: Gauss–Hermite quadrature with 96 nodes a component; 20,000 draws where d > 1."""
-        self._need_one_case("an expectation")
+        self._need_one_case("expect()")
         if not self._scalar:
-            return float(np.mean(np.asarray(f(self.sample(20_000, 0)), dtype=np.float64)))
+            return float(np.mean(values_of(f, self.sample(20_000, 0))))
         nodes, weights = np.polynomial.hermite_e.hermegauss(96)
         w, m, S = self._case(0)
         x = m[:, :1] + np.sqrt(np.maximum(S[:, 0, :1], 0.0)) * nodes
-        values = np.asarray(f(x.reshape(-1)), dtype=np.float64).reshape(x.shape)
+        values = values_of(f, x.reshape(-1)).reshape(x.shape)
         return float(w @ (values @ weights)) / float(np.sqrt(2 * np.pi))
 
     def mode(self) -> Any:
@@ -160,6 +160,18 @@ class MixtureBelief(RealBelief):
             return self.mean()
         found = np.array([highest_peak(*self._case(c)) for c in range(len(self.means))])
         return self._shaped(found)
+
+    def _entropies(self) -> FloatArray:
+        labels = np.zeros((self.weights.shape[1], 0), np.int64) if self.codes is None else self.codes
+        out = np.zeros(len(self.means))
+        for c in range(len(out)):
+            w, m, S = self._case(c)
+            for at in np.unique(labels, axis=0):
+                own = np.flatnonzero((labels == at).all(axis=1) & (w > 0))
+                p = float(w[own].sum())
+                if p > 0.0:  # the entropy of the states, and that of the numbers in each of them
+                    out[c] += p * (entropy_of(w[own] / p, m[own], S[own]) - np.log(p))
+        return out
 
     @property
     def discrete(self) -> Belief:

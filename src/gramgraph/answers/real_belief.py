@@ -12,7 +12,7 @@ import numpy as np
 from gramgraph import _show
 from gramgraph.answers.configurations import configuration_frame, configuration_text, is_mixed
 from gramgraph.answers.frozen import Frozen
-from gramgraph.exceptions import OptionError, VariableError, listing
+from gramgraph.answers.words import need_one_case, need_scalar, tails, unit
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
@@ -65,6 +65,10 @@ class RealBelief(Frozen, ABC):
     def mode(self) -> Any:
         """Where the density is largest."""
 
+    @abstractmethod
+    def _entropies(self) -> FloatArray:
+        """−∫ p log p of every case, in nats."""
+
     # ------------------------------------------------------------------------------------------ derived
 
     @property
@@ -102,21 +106,46 @@ class RealBelief(Frozen, ABC):
         found = self._moments()[1]
         return found if self.batched else found[0]
 
+    def prob(self, low: Any = -np.inf, high: Any = np.inf) -> Any:
+        """P(low < X ≤ high) of a scalar variable; `prob(high=x)` is the distribution function.
+
+        >>> import gramgraph as gg
+        >>> belief = gg.BayesianNetwork("x{real}", cpds={"x": (0.0, 1.0)}).query("x")["x"]
+        >>> round(belief.prob(-1.0, 1.0), 4), belief.prob(0.0)
+        (0.6827, 0.5)
+        """
+        self._need_scalar("prob()")
+        return self._below(high) - self._below(low)
+
+    def _below(self, x: Any) -> Any:
+        """P(X ≤ x), also at ±inf."""
+        at = np.asarray(x, dtype=np.float64)
+        if at.ndim == 0 and np.isinf(at):
+            return float(at > 0)
+        return self.cdf(x)
+
+    def entropy(self, *, base: float | None = None) -> Any:
+        """−∫ p log p, in nats (`base=2`: bits): below 0 for a narrow density, −inf where a value is certain.
+
+        >>> import gramgraph as gg
+        >>> belief = gg.BayesianNetwork("x{real}", cpds={"x": (0.0, 1.0)}).query("x")["x"]
+        >>> round(belief.entropy(), 4)
+        1.4189
+        """
+        found = self._entropies() / unit(base)
+        return found if self.batched else float(found[0])
+
     def interval(self, level: float = 0.9) -> Any:
         """(lower, upper) of a scalar variable, with equal tails outside; for many cases an array (cases, 2)."""
-        if not 0.0 < level < 1.0:
-            raise OptionError(f"the level of an interval lies between 0 and 1, not {level!r}")
-        found = self.quantile(np.array([0.5 - level / 2, 0.5 + level / 2]))
+        self._need_scalar("interval()")
+        found = self.quantile(tails(level))
         return found if self.batched else (float(found[0]), float(found[1]))
 
     def _need_scalar(self, what: str) -> None:
-        if not self._scalar:
-            names = listing(var.name for var in self.scope)
-            raise VariableError(f"{what} is one of a scalar variable; this is a belief of ({names})")
+        need_scalar(what, self.scope, self._scalar)
 
     def _need_one_case(self, what: str) -> None:
-        if self.batched:
-            raise VariableError(f"{what} is one of a single case; ask with evidence as a dict, or take one row")
+        need_one_case(what, self.batched)
 
     def _components(self) -> list[str]:
         """Names of the components: x, or x[0], x[1], … of a vector."""

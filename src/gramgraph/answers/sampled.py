@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import generator
 from gramgraph.answers._gaussians import log_mixture
 from gramgraph.answers.real_belief import RealBelief
+from gramgraph.answers.words import shares, values_of
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
@@ -54,7 +56,7 @@ class SampledBelief(RealBelief):
 
     def cdf(self, x: Any) -> Any:
         """Weight of the draws at or below x."""
-        self._need_scalar("a distribution function")
+        self._need_scalar("cdf()")
         at = np.asarray(x, dtype=np.float64)
         order = np.argsort(self.values[:, 0], kind="stable")
         total = np.concatenate([[0.0], np.cumsum(self.weights[order])])
@@ -63,8 +65,8 @@ class SampledBelief(RealBelief):
 
     def quantile(self, q: Any) -> Any:
         """The smallest draw at or below which a share q lies."""
-        self._need_scalar("a quantile")
-        share = np.asarray(q, dtype=np.float64)
+        self._need_scalar("quantile()")
+        share = shares(q)
         order = np.argsort(self.values[:, 0], kind="stable")
         at = np.searchsorted(np.cumsum(self.weights[order]), share * (1 - 1e-15), side="left")
         found = self.values[order, 0][np.minimum(at, len(order) - 1)]
@@ -84,23 +86,34 @@ class SampledBelief(RealBelief):
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draws of the draws, by their weights."""
-        rng = np.random.default_rng(random_state)
+        rng = generator(random_state)
         found = self.values[rng.choice(len(self.weights), size=n, p=self.weights)]
         return found[:, 0] if self._scalar else found
 
     def expect(self, f: Callable[[FloatArray], Any]) -> Any:
         """Σ w_i f(x_i)."""
         values = self.values[:, 0] if self._scalar else self.values
-        return float(self.weights @ np.asarray(f(values), dtype=np.float64))
+        return float(self.weights @ values_of(f, values))
+
+    def _thinned(self, n: int) -> SampledBelief:
+        """At most about n draws that stand for all."""
+        if len(self.weights) <= n or not np.isfinite(self.weights).all():
+            return self
+        at = np.searchsorted(np.cumsum(self.weights), (np.arange(n) + 0.5) / n)
+        return SampledBelief(self.scope, self.values[np.minimum(at, len(self.weights) - 1)], np.full(n, 1 / n))
+
+    def _entropies(self) -> FloatArray:
+        """−Σ w log of the density estimate, over draws that stand for all."""
+        thin = self._thinned(2000)
+        with np.errstate(divide="ignore"):
+            logs = np.log(thin.density(thin.values[:, 0] if self._scalar else thin.values))
+        return np.array([-float(thin.weights @ np.where(thin.weights > 0, logs, 0.0))])
 
     def mode(self) -> Any:
         """The draw at which the density estimate is largest; of many draws, some thousand speak for all."""
-        values, weights = self.values, self.weights
-        if len(weights) > 4000 and np.isfinite(weights).all():
-            at = np.searchsorted(np.cumsum(weights), (np.arange(4000) + 0.5) / 4000)
-            values, weights = values[np.minimum(at, len(weights) - 1)], np.full(4000, 1 / 4000)
+        thin = self._thinned(4000)
+        values, weights = thin.values, thin.weights
         few = np.argsort(-weights, kind="stable")[:: max(1, len(weights) // 800)]
         points = values[few]
-        thin = SampledBelief(self.scope, values, weights)
         best = points[int(np.argmax(thin.density(points[:, 0] if self._scalar else points)))]
         return self._shaped(best[None])

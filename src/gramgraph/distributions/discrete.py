@@ -233,6 +233,20 @@ class Categorical(_Probabilities):
         return np.minimum(np.searchsorted(edges, u, side="right"), self._last)
 
     @property
+    def mean(self) -> float:
+        """Σ k p_k: the mean of the codes.
+
+        >>> Categorical([0.5, 0.3, 0.2]).mean, round(Categorical([0.5, 0.3, 0.2]).var, 2)
+        (0.7, 0.61)
+        """
+        return float(np.arange(self.n_states) @ self.probabilities)
+
+    @property
+    def var(self) -> float:
+        """Σ (k − mean)² p_k."""
+        return float((np.arange(self.n_states) - self.mean) ** 2 @ self.probabilities)
+
+    @property
     def _last(self) -> int:
         return int(np.flatnonzero(self.probabilities)[-1])
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,8 @@ import numpy as np
 
 from gramgraph._progress import Progress, reporting
 from gramgraph._validation import check_fraction, generator
-from gramgraph.answers import Answer, Belief, Key
+from gramgraph.answers import Key
+from gramgraph.answers.credible import CredibleAnswer, tail_of
 from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream
 from gramgraph.exceptions import ModelError, OptionError, VariableError
@@ -19,7 +20,7 @@ from gramgraph.learn.parameters import add_up, count_cases, family_counts, pseud
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["CredibleAnswer", "CredibleBelief", "ParameterPosterior", "fit_posterior"]
+__all__ = ["ParameterPosterior", "fit_posterior"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class ParameterPosterior:
         from scipy.stats import beta
 
         a = self.alpha(name)
-        tail = _level(level)
+        tail = tail_of(level)
         rest = a.sum(axis=-1, keepdims=True) - a
         with np.errstate(invalid="ignore"):
             low, high = beta.ppf(tail, a, rest), beta.ppf(1.0 - tail, a, rest)
@@ -90,7 +91,7 @@ class ParameterPosterior:
         """
         if not isinstance(draws, (int, np.integer)) or draws < 2:
             raise OptionError(f"draws is a count from 2, not {draws!r}")
-        _level(level)
+        tail_of(level)
         best = self.mean().query(targets, evidence, **options)
         rng = generator(random_state)
         alpha = self._alpha
@@ -190,11 +191,6 @@ def _frozen(arrays: Iterable[Any]) -> tuple[FloatArray, ...]:
     return out
 
 
-def _level(level: float) -> float:
-    """The probability of each tail."""
-    return (1.0 - check_fraction("level", level)) / 2.0
-
-
 def _drawn(net: BayesianNetwork, alpha: list[FloatArray], rng: np.random.Generator) -> BayesianNetwork:
     return tables_from(net, net.vars, [_dirichlet(a, rng) for a in alpha])
 
@@ -209,95 +205,3 @@ def _dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
     log_g[alpha == 0] = -np.inf
     g = np.exp(log_g - log_g.max(axis=-1, keepdims=True))
     return g / g.sum(axis=-1, keepdims=True)
-
-
-class CredibleBelief:
-    """How well p(X | evidence) is known: `samples` has one belief per draw, (draws, …, *states).
-
-    `predictive` is the belief under the mean tables, p(X | evidence, data) where the evidence tells about this case
-    only; `mean` the average of the draws.
-    """
-
-    def __init__(self, predictive: Belief, samples: FloatArray, level: float) -> None:
-        self.predictive, self.samples, self.level = predictive, samples, level
-
-    @property
-    def mean(self) -> FloatArray:
-        """Average of the draws."""
-        return np.asarray(self.samples.mean(axis=0))
-
-    @property
-    def sd(self) -> FloatArray:
-        """Standard deviation of the draws."""
-        return np.asarray(self.samples.std(axis=0))
-
-    def interval(self, level: float | None = None) -> tuple[FloatArray, FloatArray]:
-        """Quantiles of the draws between which each probability lies with this probability."""
-        tail = _level(self.level if level is None else level)
-        low, high = np.quantile(self.samples, [tail, 1.0 - tail], axis=0)
-        return low, high
-
-    def prob(self, *states: Any) -> tuple[Any, Any, Any]:
-        """(mean, low, high) for a state (for one state per variable, of a joint)."""
-        belief, (low, high) = self.predictive, self.interval()
-        parts = (Belief(belief.scope, x, batched=belief.batched).prob(*states) for x in (self.mean, low, high))
-        mean, below, above = parts
-        return mean, below, above
-
-    def to_frame(self) -> Any:
-        """One row per state (a case and state): predictive, mean, sd, low, high."""
-        import pandas as pd
-
-        low, high = self.interval()
-        belief = self.predictive
-        labels = belief._labels()
-        names = [var.name for var in belief.scope]
-        if belief.batched:
-            index = range(len(self.mean)) if belief.index is None else belief.index
-            keys = [(case, *(label if isinstance(label, tuple) else (label,))) for case in index for label in labels]
-            frame = pd.DataFrame(keys, columns=["case", *names])
-        else:
-            frame = pd.DataFrame(labels, columns=names)
-        numbers = {"predictive": belief.probabilities, "mean": self.mean, "sd": self.sd, "low": low, "high": high}
-        return frame.assign(**{name: value.ravel() for name, value in numbers.items()})
-
-    def __repr__(self) -> str:
-        return (
-            f"{100 * self.level:g} % intervals from {len(self.samples)} draws\n{self.to_frame().to_string(index=False)}"
-        )
-
-
-class CredibleAnswer(Mapping[Key, CredibleBelief]):
-    """Answers with their uncertainty, by variable; `predictive` is the answer of the mean network."""
-
-    def __init__(self, predictive: Answer, samples: Mapping[Key, FloatArray], level: float) -> None:
-        self.predictive, self.level = predictive, level
-        self._samples = dict(samples)
-
-    def __getitem__(self, key: Key) -> CredibleBelief:
-        belief = self.predictive[key]
-        return CredibleBelief(belief, self._samples[tuple(key) if isinstance(key, list) else key], self.level)
-
-    def __iter__(self) -> Iterator[Key]:
-        return iter(self._samples)
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def to_frame(self) -> Any:
-        """All beliefs below each other, with a column for the variable."""
-        import pandas as pd
-
-        parts = []
-        for key, belief in self.items():
-            names = list(key) if isinstance(key, tuple) else [key]
-            frame = belief.to_frame()
-            states = frame[names].astype(str).agg(", ".join, axis=1)
-            frame = frame.drop(columns=names)
-            frame.insert(0, "variable", ", ".join(names))
-            frame.insert(1, "state", states)
-            parts.append(frame)
-        return pd.concat(parts, ignore_index=True)
-
-    def __repr__(self) -> str:
-        return "\n\n".join(f"{key}: {belief!r}" for key, belief in self.items())

@@ -15,7 +15,7 @@ from gramgraph.sequences._square_root import lower_root, moves_of, stacked
 from gramgraph.sequences._state_space import Model, even
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Belief", "Head", "backward", "open_start"]
+__all__ = ["FlatGaussian", "Head", "backward", "open_start"]
 
 _CHUNK = 64
 _RANK = 1e-13  # share of the largest singular value below which there is none
@@ -23,7 +23,7 @@ _OPEN = 1e-9  # share of a row of open directions that counts as none
 
 
 @dataclass(frozen=True)
-class Belief:
+class FlatGaussian:
     """N(mean, covariance), and any multiple of the columns of `flat` on top of it."""
 
     mean: FloatArray  # (s,)
@@ -46,8 +46,8 @@ class Belief:
 class Head:
     """What was known after and before the observation of every step so far, and log p(y_t | y before t)."""
 
-    after: tuple[Belief, ...]
-    before: tuple[Belief, ...]
+    after: tuple[FlatGaussian, ...]
+    before: tuple[FlatGaussian, ...]
     logs: FloatArray
 
     def moments(self) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
@@ -68,8 +68,8 @@ def open_start(model: Model, y: FloatArray, shift: FloatArray | None) -> tuple[H
     q = model.flat.shape[1]
     B[:, :q] = model.flat
     size = np.sqrt((B**2).sum(axis=1))
-    after: list[Belief] = []
-    before: list[Belief] = []
+    after: list[FlatGaussian] = []
+    before: list[FlatGaussian] = []
     logs: list[FloatArray] = []
     done = 0
     while q and done < T:
@@ -95,9 +95,9 @@ def open_start(model: Model, y: FloatArray, shift: FloatArray | None) -> tuple[H
     return head, _rest(model, head, done, shift) if done < T else None
 
 
-def _beliefs(stacks: list[FloatArray], counts: IntArray, n: int) -> list[Belief]:
+def _beliefs(stacks: list[FloatArray], counts: IntArray, n: int) -> list[FlatGaussian]:
     means, roots, flats = stacks
-    return [Belief(means[t], even(roots[t] @ roots[t].T), flats[t, :, : int(counts[t])]) for t in range(n)]
+    return [FlatGaussian(means[t], even(roots[t] @ roots[t].T), flats[t, :, : int(counts[t])]) for t in range(n)]
 
 
 def _rest(model: Model, head: Head, n: int, shift: FloatArray | None) -> Model:
@@ -109,7 +109,9 @@ def _rest(model: Model, head: Head, n: int, shift: FloatArray | None) -> Model:
     return replace(model, m0=m0, P0=even(A @ last.covariance @ A.T + Q), flat=None, **cut)
 
 
-def backward(model: Model, head: Head, rest: Model | None, later: Belief | None) -> tuple[list[Belief], FloatArray]:
+def backward(
+    model: Model, head: Head, rest: Model | None, later: FlatGaussian | None
+) -> tuple[list[FlatGaussian], FloatArray]:
     """Beliefs of these steps given all observations, and Cov(x_t, x_{t+1}).
 
     `later` is the belief of the step after them, where `rest` starts.
@@ -117,14 +119,14 @@ def backward(model: Model, head: Head, rest: Model | None, later: Belief | None)
     n = len(head.after)
     A, at = stacked(model.A, n if rest is None else n + 1)
     Q, qt = stacked(model.Q, n if rest is None else n + 1)
-    found: list[Belief] = []
+    found: list[FlatGaussian] = []
     cross: list[FloatArray] = []
     after, ahead = later, None if rest is None else rest.m0
     for t in range(n - 1, -1, -1):
         here = head.after[t]
         if after is not None and ahead is not None:
             gain, spread, lost = _back(here, A[at[t + 1]], lower_root(Q[qt[t + 1]]))
-            here = Belief(
+            here = FlatGaussian(
                 here.mean + gain @ (after.mean - ahead),
                 even(spread + gain @ after.covariance @ gain.T),
                 np.concatenate([gain @ after.flat, lost], axis=1),
@@ -135,7 +137,7 @@ def backward(model: Model, head: Head, rest: Model | None, later: Belief | None)
     return found[::-1], np.array(cross[::-1]).reshape(-1, model.n_states, model.n_states)
 
 
-def _back(belief: Belief, A: FloatArray, G: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _back(belief: FlatGaussian, A: FloatArray, G: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """(gain, covariance, directions that A forgets) of x_t given x_{t+1}, which is A x_t + G w.
 
     With x_t = m + L e + B c and z = x_{t+1} less its prediction = A L e + G w + A B c, the part of z that A B does not

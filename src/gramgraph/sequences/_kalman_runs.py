@@ -8,7 +8,7 @@ import numpy as np
 
 from gramgraph._numerics.state_space.kalman import kalman_filter, rts_smoother
 from gramgraph.exceptions import ModelError
-from gramgraph.sequences._diffuse import Belief, Head, backward, open_start
+from gramgraph.sequences._diffuse import FlatGaussian, Head, backward, open_start
 from gramgraph.sequences._information import information_filter, information_smoother
 from gramgraph.sequences._kalman_states import FilteredStates, SettledFiltered, SettledSmoothed, SmoothedStates
 from gramgraph.sequences._settled import Settled
@@ -110,7 +110,7 @@ def _after_head(head: Head, tail: FilteredStates | None) -> FilteredStates:
 def _before_rest(model: Model, head: Head, rest: Model | None, later: SmoothedStates | None) -> SmoothedStates:
     """The first steps given what came after them, and that."""
     s = model.n_states
-    last = None if later is None else Belief(later.means[0], later.covariances[0], np.zeros((s, 0)))
+    last = None if later is None else FlatGaussian(later.means[0], later.covariances[0], np.zeros((s, 0)))
     beliefs, cross = backward(model, head, rest, last)
     moments = [belief.moments() for belief in beliefs]
     means, covs = np.array([m for m, _ in moments]), np.array([P for _, P in moments])

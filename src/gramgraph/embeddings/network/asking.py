@@ -11,10 +11,10 @@ import numpy as np
 from gramgraph.answers import Belief, RealAnswer
 from gramgraph.embeddings.network.axes import LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.base import CellModel
-from gramgraph.embeddings.network.beliefs import LineBelief, StateBelief
+from gramgraph.embeddings.network.beliefs import LineBelief, effective_size
 from gramgraph.embeddings.network.joint import JointBelief, joint_masses, likelihoods, with_likelihoods
 from gramgraph.embeddings.network.messages import propagate, upward
-from gramgraph.embeddings.network.points import PointAxis, PointBelief
+from gramgraph.embeddings.network.points import PointAxis
 from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, ModelError, OptionError, listing
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
@@ -252,8 +252,8 @@ def _answer(
         shown = probabilities if cases.batched else probabilities[0]
         how: dict[str, Any] = {"batched": cases.batched, "index": cases.index, "diagnostics": tell}
         if isinstance(axis, PointAxis):
-            return PointBelief(axis, shown, **how)
-        return StateBelief((axis.var,), shown, shares=axis.q, **how)
+            how |= {"points": axis.points, "directions": axis.domain == "sphere"}
+        return Belief((axis.var,), shown, **how)
 
     def observed(key: Any) -> Any:
         """What every case observed can be asked for too."""
@@ -272,7 +272,8 @@ def _answer(
         axes, P = [net.axis(name) for name in key], groups[key]
         if all(isinstance(axis, StateAxis) for axis in axes):
             scope = tuple(axis.var for axis in axes)
-            return Belief(scope, P if cases.batched else P[0], batched=cases.batched, index=cases.index)
+            shown = P if cases.batched else P[0]
+            return Belief(scope, shown, batched=cases.batched, index=cases.index, diagnostics=tell)
         return JointBelief(axes, P, batched=cases.batched, diagnostics=tell)
 
     return RealAnswer(
@@ -289,7 +290,8 @@ def _answer(
 
 def _diagnostics(net: CellModel, belief: Any, placed: Mapping[int, Placed], log_p: FloatArray) -> dict[str, Any]:
     support = {net.axes[v].name: np.where(p.known, p.near, np.nan) for v, p in placed.items()}
-    size = belief.effective_size(net.rows)
+    weights = belief._table if isinstance(belief, Belief) else belief.weights
+    size = effective_size([net.axis(var.name) for var in belief.scope], weights, net.rows)
     negative = net.negative_mass
     if belief.batched:
         outside: Any = [tuple(k for k, s in support.items() if s[i] < 0.5) for i in range(len(log_p))]

@@ -2,68 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gramgraph.answers import Belief, RealBelief
-from gramgraph.embeddings.network.axes import LineAxis
-from gramgraph.exceptions import OptionError, VariableError
+from gramgraph.answers import RealBelief
+from gramgraph.answers.words import shares, tails, values_of
+from gramgraph.embeddings.network.axes import Axis, LineAxis
+from gramgraph.exceptions import VariableError
 from gramgraph.typing import Array, FloatArray, RandomState
-from gramgraph.variables import Var
 
-__all__ = ["LineBelief", "StateBelief"]
-
-
-class StateBelief(Belief):
-    """p(X | e) of a category in a model on cells: a `Belief` with `diagnostics`, those of `LineBelief`.
-
-    >>> import gramgraph as gg
-    >>> net = gg.learn_tree({"a": list("xxyy") * 20, "b": list("uuvv") * 20})
-    >>> net.query("b", {"a": "x"})["b"].diagnostics["outside"]
-    ()
-    """
-
-    _shares: FloatArray
-    _tell: Callable[[Any], Mapping[str, Any]] | None
-
-    def __init__(
-        self,
-        scope: tuple[Var, ...],
-        probabilities: FloatArray,
-        *,
-        shares: FloatArray,  # of the states without evidence
-        batched: bool = False,
-        index: Any = None,
-        diagnostics: Callable[[Any], Mapping[str, Any]] | None = None,
-    ) -> None:
-        super().__init__(scope, probabilities, batched=batched, index=index)
-        self._hold(_shares=shares, _tell=diagnostics)
-
-    @property
-    def diagnostics(self) -> Mapping[str, Any]:
-        """How far this belief can be trusted."""
-        return {} if self._tell is None else self._tell(self)
-
-    def effective_size(self, n: int) -> FloatArray:
-        """n / E[w²]: how many of n rows the belief rests on, one number a case."""
-        p = np.atleast_2d(self.probabilities)
-        return np.asarray(n / np.maximum((p**2 / np.maximum(self._shares, 1e-300)).sum(axis=1), 1e-300))
-
-    def expect(self, f: Callable[[str], float]) -> Any:
-        """E[f(X)], f of the label of one state."""
-        values = np.array([float(f(state)) for state in self.scope[0].states])
-        out = np.atleast_2d(self.probabilities) @ values
-        return out if self.batched else float(out[0])
-
-    def sample(self, n: int = 1, random_state: RandomState = None) -> Any:
-        """n draws of the states' labels, of one case: an array."""
-        if self.batched:
-            raise VariableError("draws are made for one case; ask with evidence as a dict, or take one row.")
-        drawn = np.random.default_rng(random_state).choice(len(self.probabilities), size=n, p=self.probabilities)
-        return np.array(self.scope[0].states, dtype=object)[drawn]
+__all__ = ["LineBelief", "effective_size"]
 
 
 class LineBelief(RealBelief):
@@ -108,11 +59,6 @@ class LineBelief(RealBelief):
     def _seen(self) -> Array:
         """Whether each case observed this variable."""
         return np.zeros(len(self.weights), dtype=bool) if self._observed is None else ~np.isnan(self._observed)
-
-    def effective_size(self, n: int) -> FloatArray:
-        """n / E[w²]: how many of n rows the belief rests on, one number a case."""
-        w = np.asarray(self.weights, dtype=np.float64)
-        return np.asarray(n / np.maximum((w**2 / self.axis.q).sum(axis=1), 1e-300))
 
     @cached_property
     def _parts(self) -> tuple[FloatArray, FloatArray]:
@@ -231,9 +177,7 @@ class LineBelief(RealBelief):
 
     def quantile(self, q: Any) -> Any:
         """The value below which a share q lies; an array of q gives an array (last axis). On the circle from −π on."""
-        levels = np.atleast_1d(np.asarray(q, dtype=np.float64))
-        if ((levels < 0.0) | (levels > 1.0)).any():
-            raise OptionError(f"a share lies between 0 and 1, not {q!r}")
+        levels = np.atleast_1d(shares(q))
         out = _inverse(self._cumulative, levels, self._edges)
         if self._observed is not None:
             out[self._seen] = self._observed[self._seen, None]
@@ -247,8 +191,7 @@ class LineBelief(RealBelief):
         that has equal parts on both sides, upper above lower (and perhaps above π)."""
         if not self.axis.circle:
             return super().interval(level)
-        if not 0.0 < level < 1.0:
-            raise OptionError(f"the level of an interval lies between 0 and 1, not {level!r}")
+        tails(level)
         center = self._moments()[0][:, 0]
         out = np.empty((len(self.weights), 2))
         size = len(self.axis.density.values)
@@ -276,33 +219,40 @@ class LineBelief(RealBelief):
 
     def expect(self, f: Callable[[FloatArray], Any]) -> Any:
         """E[f(X)], f at the grid points; of all cases at once. f takes an array, or else one number at a time."""
-        values = _values(f, self.axis.grid_values)
+        values = values_of(f, self.axis.grid_values)
         out = self._masses @ values
         if self._observed is not None and self._seen.any():
-            out[self._seen] = _values(f, self._observed[self._seen])
+            out[self._seen] = values_of(f, self._observed[self._seen])
         return out if self.batched else float(out[0])
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """n draws of one case."""
-        self._need_one_case("sample")
+        self._need_one_case("sample()")
         rng = np.random.default_rng(random_state)
         if self._seen[0]:
             assert self._observed is not None
             return np.full(n, self._observed[0])
         return np.asarray(_inverse(self._cumulative, rng.random(n), self._edges)[0])
 
+    def _entropies(self) -> FloatArray:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            ratio = np.log(self._ratio / (self._ratio @ self.axis.density.masses)[:, None])
+            logs = ratio + self.axis.log_base(self.axis.grid_values)
+            found = 0.0 - np.where(self._masses > 0.0, self._masses * logs, 0.0).sum(axis=1)
+        return np.where(self._seen, -np.inf, found)
+
     def to_dict(self) -> dict[str, Any]:
         """`mean` and `sd` as plain numbers, or as lists with one entry a case."""
         return {"mean": np.asarray(self.mean()).tolist(), "sd": np.asarray(self.sd()).tolist()}
 
 
-def _values(f: Callable[[Any], Any], x: FloatArray) -> FloatArray:
-    """f at every point, also where f knows no arrays."""
-    try:
-        found = np.asarray(f(x), dtype=np.float64)
-    except (TypeError, ValueError):  # written for one number
-        found = np.array([f(float(v)) for v in x], dtype=np.float64)
-    return np.broadcast_to(found, x.shape)
+def effective_size(axes: Sequence[Axis], weights: Array, n: int) -> FloatArray:
+    """n / E[w²]: how many of n rows a belief with these masses rests on, one number per case."""
+    q = np.ones(())
+    for axis in axes:
+        q = np.multiply.outer(q, np.maximum(axis.q, 1e-300))
+    w = np.asarray(weights, dtype=np.float64)
+    return np.asarray(n / np.maximum((w**2 / q).reshape(len(w), -1).sum(axis=1), 1e-300))
 
 
 def _inverse(cumulative: FloatArray, levels: FloatArray, ends: FloatArray) -> FloatArray:

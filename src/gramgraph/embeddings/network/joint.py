@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import RealBelief
+from gramgraph.answers.words import values_of
 from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.base import CellModel
+from gramgraph.embeddings.network.beliefs import LineBelief
 from gramgraph.embeddings.network.messages import Branches, branches_of, propagate
 from gramgraph.exceptions import BudgetError, OptionError, StateError, VariableError, listing
 from gramgraph.typing import Array, FloatArray, RandomState
@@ -60,11 +62,6 @@ class JointBelief(RealBelief):
         """How far this belief can be trusted."""
         return {} if self._tell is None else self._tell(self)
 
-    def effective_size(self, n: int) -> FloatArray:
-        """n / E[w²]: how many of n rows the belief rests on, one number a case."""
-        q = _outer([axis.q for axis in self.axes])
-        return np.asarray(n / np.maximum((self.weights**2 / q).reshape(len(self.weights), -1).sum(axis=1), 1e-300))
-
     def marginal(self, k: int) -> FloatArray:
         """Masses of the cells of the k-th variable, (cases, m_k)."""
         return np.asarray(self.weights.sum(axis=tuple(i + 1 for i in range(len(self.axes)) if i != k)))
@@ -97,7 +94,7 @@ class JointBelief(RealBelief):
         """Covariance of the numbers, (d, d) or (cases, d, d)."""
         turning = [axis.name for axis in self.axes if isinstance(axis, LineAxis) and axis.circle]
         if turning:
-            raise VariableError(f"{turning[0]} is an angle and has no covariance. What helps: expect(f), sample(n).")
+            raise VariableError(f"{turning[0]} is an angle and has no covariance. Use expect(f) or sample(n) instead.")
         return super().cov()
 
     def density(self, x: Any) -> Any:
@@ -147,7 +144,7 @@ class JointBelief(RealBelief):
 
         from gramgraph.embeddings.network.drawing import _inside
 
-        self._need_one_case("sample")
+        self._need_one_case("sample()")
         rng = np.random.default_rng(random_state)
         P = self.weights[0].ravel() / self.weights[0].sum()
         cells = np.unravel_index(rng.choice(len(P), size=n, p=P), self.weights.shape[1:])
@@ -156,11 +153,23 @@ class JointBelief(RealBelief):
 
     def cdf(self, x: Any) -> Any:
         """Not defined for several variables."""
-        raise VariableError("cdf is one of a scalar variable; ask for its name alone.")
+        self._need_scalar("cdf()")
 
     def quantile(self, q: Any) -> Any:
         """Not defined for several variables."""
-        raise VariableError("quantile is one of a scalar variable; ask for its name alone.")
+        self._need_scalar("quantile()")
+
+    def _entropies(self) -> FloatArray:
+        P = self.weights / self.weights.reshape(len(self.weights), -1).sum(axis=1).reshape(-1, *[1] * len(self.axes))
+        with np.errstate(divide="ignore", invalid="ignore"):
+            terms = np.where(P > 0.0, P * np.log(P / _outer([axis.q for axis in self.axes])), 0.0)
+        out = 0.0 - terms.reshape(len(P), -1).sum(axis=1)
+        for k, axis in enumerate(self.axes):  # the density is that ratio times the marginals
+            if isinstance(axis, LineAxis):
+                out -= LineBelief(axis, self.marginal(k), batched=True).expect(axis.log_base)
+            else:
+                out -= self.marginal(k) @ np.log(axis.q)
+        return np.asarray(out)
 
     @property
     def _scalar(self) -> bool:  # type: ignore[override]
@@ -261,14 +270,12 @@ def likelihoods(net: CellModel, given: Mapping[str, Any] | None) -> dict[int, Li
 
 
 def _line_weights(axis: LineAxis, how: Any) -> FloatArray:
-    from gramgraph.embeddings.network.beliefs import _values
-
     if not callable(how):
         raise OptionError(
             f"the likelihood of {axis.name!r}, a number, is a function of x: "
             f"virtual_evidence={{{axis.name!r}: lambda x: np.exp(-0.5 * (x - 1.0) ** 2)}}."
         )
-    return axis.average(_values(how, axis.grid_values))[1] / axis.q
+    return axis.average(values_of(how, axis.grid_values))[1] / axis.q
 
 
 def _state_weights(axis: Axis, how: Any) -> FloatArray:

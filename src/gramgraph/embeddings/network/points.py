@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -11,14 +11,13 @@ import numpy as np
 
 from gramgraph.embeddings.domains import default_kernel, median_distance
 from gramgraph.embeddings.network.axes import Axis, Placed, _missing
-from gramgraph.embeddings.network.beliefs import StateBelief
-from gramgraph.exceptions import ModelError, StateError, VariableError
+from gramgraph.exceptions import ModelError, StateError
 from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import KernelError
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["POINT_KINDS", "PointAxis", "PointBelief"]
+__all__ = ["POINT_KINDS", "PointAxis"]
 
 #: Domains whose values are points of a space with a kernel.
 POINT_KINDS = ("set", "sphere", "string", "vector")
@@ -137,69 +136,6 @@ class PointAxis(Axis):
                        for p in fields["points"])  # fmt: skip
         q = np.asarray(arrays["q"], dtype=np.float64)
         return cls(str(fields["name"]), domain, points, q, float(fields["scale"]), float(fields["reach"]))
-
-
-class PointBelief(StateBelief):
-    """p(X | e) of vectors, directions, sets or strings: probabilities of the points that stand for cells.
-
-    >>> import gramgraph as gg
-    >>> words = ["aaab", "aaba", "abaa", "zzyz", "yzzz", "zyzz"] * 20
-    >>> net = gg.learn_tree({"word": words, "kind": list("aaazzz") * 20}, domains={"word": "string"})
-    >>> belief = net.query("word", {"kind": "z"})["word"]
-    >>> "z" in belief.mode(), round(belief.expect(lambda w: w.count("z")), 1)
-    (True, 3.0)
-    """
-
-    axis: PointAxis
-
-    def __init__(
-        self,
-        axis: PointAxis,
-        probabilities: FloatArray,
-        *,
-        batched: bool = False,
-        index: Any = None,
-        diagnostics: Callable[[Any], Mapping[str, Any]] | None = None,
-    ) -> None:
-        super().__init__(
-            (axis.var,), probabilities, shares=axis.q, batched=batched, index=index, diagnostics=diagnostics
-        )
-        self._hold(axis=axis)
-
-    @property
-    def points(self) -> tuple[Any, ...]:
-        """The points, in the order of the probabilities."""
-        return self.axis.points
-
-    def mode(self) -> Any:
-        """The most probable point (a list for a table of cases)."""
-        best = np.atleast_2d(self.probabilities).argmax(axis=1)
-        found = [self.axis.points[int(i)] for i in best]
-        return found if self.batched else found[0]
-
-    def expect(self, f: Callable[[Any], float]) -> Any:
-        """E[f(X)], f of one point."""
-        values = np.array([float(f(p)) for p in self.axis.points])
-        out = np.atleast_2d(self.probabilities) @ values
-        return out if self.batched else float(out[0])
-
-    def mean(self) -> Any:
-        """E[X] of vectors; of directions the mean direction, of length one."""
-        if self.axis.domain not in ("vector", "sphere"):
-            raise VariableError(
-                f"{self.axis.name} has no mean: it holds {self.axis.domain}s. What helps: mode, expect."
-            )
-        out = np.atleast_2d(self.probabilities) @ np.array(self.axis.points, dtype=np.float64)
-        if self.axis.domain == "sphere":
-            out /= np.maximum(np.linalg.norm(out, axis=1, keepdims=True), 1e-12)
-        return out if self.batched else out[0]
-
-    def sample(self, n: int = 1, random_state: RandomState = None) -> list[Any]:
-        """n draws of the points, of one case."""
-        if self.batched:
-            raise VariableError("draws are made for one case; ask with evidence as a dict, or take one row.")
-        drawn = np.random.default_rng(random_state).choice(len(self.axis.points), size=n, p=self.probabilities)
-        return [self.axis.points[int(i)] for i in drawn]
 
 
 def _absent(value: Any) -> bool:
