@@ -11,6 +11,7 @@ import numpy as np
 from gramgraph import _show
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.quality import Quality, judge
+from gramgraph.answers.rows import with_kept
 from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
@@ -187,7 +188,8 @@ class Answer(Mapping[Key, Belief]):
         columns = pd.MultiIndex.from_arrays([names, states], names=["variable", "state"])
         parts = [belief.probabilities.reshape(n_cases, len(belief._labels())) for belief in beliefs]
         table = np.concatenate([np.zeros((n_cases, 0)), *parts], axis=1)
-        return pd.DataFrame(table, columns=columns, index=self._details.get("index"))
+        frame = pd.DataFrame(table, columns=columns, index=self._details.get("index"))
+        return with_kept(frame, self._details.get("keep"))
 
     def plot(self, ax: Any = None) -> Any:
         """Bars of every belief; the axes are returned."""

@@ -12,6 +12,7 @@ from gramgraph.answers.answer import Answer, Key, unsettled
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.configurations import is_mixed
 from gramgraph.answers.real_belief import RealBelief
+from gramgraph.answers.rows import with_kept
 from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import FloatArray
 
@@ -139,7 +140,7 @@ class RealAnswer(Answer):
         import pandas as pd
 
         if self.batched and self._table is not None and all(isinstance(key, str) for key in self):
-            return self._quick_frame()
+            return with_kept(self._quick_frame(), self.details.get("keep"))
         parts = []
         for key in self:
             belief = self[key]
@@ -157,11 +158,12 @@ class RealAnswer(Answer):
                 )
             parts.append(frame)
         if self.batched:
-            out = pd.concat(parts, axis=1)
-            out.columns.names = ["variable", "value"]
+            out = pd.concat(parts, axis=1) if parts else pd.DataFrame(index=range(len(self.log_evidence)))
+            if parts:
+                out.columns.names = ["variable", "value"]
             if self.details.get("index") is not None:
                 out.index = self.details["index"]
-            return out
+            return with_kept(out, self.details.get("keep"))
         if not parts:
             return pd.DataFrame({"variable": [], "mean": [], "sd": []})
         order = [c for c in ("variable", "state", "probability", "mean", "sd") if any(c in part for part in parts)]

@@ -14,7 +14,7 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["frame_of", "split"]
+__all__ = ["frame_of", "split", "with_kept"]
 
 #: pandas keeps each column of categories apart, at a quarter of a millisecond and a kilobyte each.
 MANY_COLUMNS = 20_000
@@ -84,6 +84,16 @@ def _wide_frame(model: GraphicalModel, states: Any, index: Any) -> Any:
         words = np.array([*labels, None], dtype=object)  # state -1 is the last one
         values[:, members] = words[states[:, members]]
     return pd.DataFrame(values, columns=list(model.positions), index=index, dtype=object, copy=False)
+
+
+def with_kept(frame: Any, keep: Any) -> Any:
+    """A frame with one row per case, and in front the columns of the table of cases that were to be kept."""
+    if keep is None:
+        return frame
+    deep = frame.columns.nlevels > 1
+    for at, name in enumerate(name for name in keep.columns if deep or name not in frame):
+        frame.insert(at, (name, "") if deep else name, keep[name].to_numpy())
+    return frame
 
 
 def split(values: Any, scope: tuple[Var, ...]) -> list[Any]:

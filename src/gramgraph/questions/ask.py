@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,12 @@ import numpy as np
 from gramgraph._progress import Progress, reporting
 from gramgraph.answers import Answer, Assignment, Belief, MixtureBelief, RealAnswer
 from gramgraph.answers.answer import unsettled
-from gramgraph.answers.rows import frame_of, split
+from gramgraph.answers.rows import frame_of, split, with_kept
 from gramgraph.compile.budget import check_jobs, check_memory
 from gramgraph.compile.lower import lower
 from gramgraph.compile.range import needs_logs
 from gramgraph.engines.approximate import parse_error
-from gramgraph.engines.base import ApproximateWarning, Best, Engine, Run, parse_budget
+from gramgraph.engines.base import PLAIN, ApproximateWarning, Best, Engine, Run, parse_budget
 from gramgraph.engines.best.policy import advised, check_limits, proved
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.single_case import quick_query
@@ -44,7 +45,7 @@ from gramgraph.questions.reading import read, refuse_soft
 from gramgraph.questions.session import PlainSession
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["log_evidence", "map_query", "plan", "query", "sample", "session"]
+__all__ = ["answer", "log_evidence", "map_query", "plan", "query", "sample", "session"]
 
 
 def query(
@@ -80,8 +81,8 @@ def query(
     question = read(model, targets, evidence, virtual_evidence, soft_evidence, keep)
     with _running(question, n_jobs, progress) as report:
         run = Run(memory, seconds, draws, random_state, n_jobs, report)
-        answer = _answer(model, question, engine, run, options)
-    return _checked(model, question, answer)
+        found = answer(model, question, engine, run, options)
+    return _checked(model, question, found)
 
 
 @contextmanager
@@ -95,7 +96,13 @@ def _running(question: Question, n_jobs: int, progress: Progress) -> Iterator[An
         yield report
 
 
-def _answer(model: GraphicalModel, question: Question, engine: str, run: Run, options: dict[str, Any]) -> Answer:
+def answer(
+    model: GraphicalModel,
+    question: Question,
+    engine: str = AUTO,
+    run: Run = PLAIN,
+    options: Mapping[str, Any] = MappingProxyType({}),
+) -> Answer:
     """The answer of the named engine, or of those that "auto" tries."""
     if question.soft:
         return _with_soft_evidence(model, question, engine, run, options)
@@ -112,11 +119,11 @@ def _answer(model: GraphicalModel, question: Question, engine: str, run: Run, op
     worker = get_engine(engine, kind, **options)
     if type(worker).answer is Engine.answer:
         raise OptionError(f"engine {engine!r} looks for best assignments only. Use map_query(…, engine={engine!r})")
-    answer: Answer = worker.answer(model, question, run)
-    if not answer.exact and model.is_discrete:
-        _warn_unsettled(answer)
-        answer = _with_raised(model, question, answer)
-    return answer
+    found: Answer = worker.answer(model, question, run)
+    if not found.exact and model.is_discrete:
+        _warn_unsettled(found)
+        found = _with_raised(model, question, found)
+    return found
 
 
 def _prepared(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
@@ -131,7 +138,7 @@ def _prepared(model: GraphicalModel, question: Question) -> tuple[GraphicalModel
 
 
 def _with_soft_evidence(
-    model: GraphicalModel, question: Question, engine: str, run: Run, options: dict[str, Any]
+    model: GraphicalModel, question: Question, engine: str, run: Run, options: Mapping[str, Any]
 ) -> Answer:
     from gramgraph.engines.exact.jeffrey import with_soft_evidence
 
@@ -144,9 +151,7 @@ def _with_soft_evidence(
         raise OptionError("soft evidence about a model with real-valued variables takes one case at a time (a dict)")
     plain = replace(question, soft={})
     name = choose(model, plain, run)[0] if engine == AUTO else engine
-    return with_soft_evidence(
-        lambda asked: _answer(model, asked, name, run, options), model, plain, dict(question.soft)
-    )
+    return with_soft_evidence(lambda asked: answer(model, asked, name, run, options), model, plain, dict(question.soft))
 
 
 def _warn_unsettled(answer: Answer) -> None:
@@ -317,7 +322,7 @@ def _best_of_some(model: GraphicalModel, question: Question, wanted: tuple[int, 
 
     seeded = replace(run, random_state=0)
     asked = replace(question, targets=wanted, everything=False)
-    return best_of_some(model, asked, lambda m, q: _checked(m, q, _answer(m, q, AUTO, seeded, {})))
+    return best_of_some(model, asked, lambda m, q: _checked(m, q, answer(m, q, AUTO, seeded, {})))
 
 
 def _k_best(model: GraphicalModel, question: Question, k: int, run: Run) -> list[Assignment]:
@@ -355,10 +360,7 @@ def _assignments(model: GraphicalModel, question: Question, found: Best) -> Any:
     states = np.where(np.isfinite(found.log_prob)[:, None], found.states[:, : len(model.vars)], -1)
     X = None if found.X is None else found.X[:, : layout_of(model).size]
     frame = frame_of(model, states, X, index=question.index, log_prob=found.log_prob)
-    if question.keep is not None:
-        for at, name in enumerate(name for name in question.keep.columns if name not in frame):
-            frame.insert(at, name, question.keep[name].to_numpy())
-    return frame
+    return with_kept(frame, question.keep)
 
 
 def _assignment(model: GraphicalModel, question: Question, found: Best, row: int) -> Assignment:

@@ -168,17 +168,13 @@ def answer_on_cells(
     cells: Any, question: Question, engine: str = "auto", options: Mapping[str, Any] | None = None
 ) -> Any:
     """The answer of an engine for discrete models; "auto" approximates where the exact one does not fit."""
-    from gramgraph.engines.registry import get_engine
+    from gramgraph.engines.base import Run, parse_budget
+    from gramgraph.questions.ask import answer
 
-    worker = get_engine(engine)
-    try:
-        return worker.answer(cells, question, **(options or {}))
-    except BudgetError as error:
-        if engine != "auto" or (options or {}).get("memory") is not None:
-            raise
-        from gramgraph.engines.fallback import approximate_answer
-
-        return approximate_answer(cells, question, error)
+    how = dict(options or {})
+    draws, seconds = parse_budget(how.pop("budget", None))
+    run = Run(how.pop("memory", None), seconds, draws, how.pop("random_state", None), how.pop("n_jobs", 1))
+    return answer(cells, question, engine, run, how)
 
 
 def query_cells(

@@ -198,7 +198,7 @@ class KernelNetwork(CellModel):
         import pandas as pd
 
         from gramgraph.embeddings.network.drawing import _inside
-        from gramgraph.engines.registry import get_engine
+        from gramgraph.engines import Run, get_engine
 
         cases = _read(self, evidence)
         if cases.batched:
@@ -206,7 +206,7 @@ class KernelNetwork(CellModel):
         placed = self._placed(cases.columns)
         rng = np.random.default_rng(random_state)
         question = replace(self._cell_question(placed, 1), batched=False)
-        drawn, _ = get_engine("junction_tree").sample(self.cells, question, n, rng)
+        drawn = get_engine("junction_tree").draw(self.cells, question, n, Run(random_state=rng)).states
         columns: dict[str, Any] = {}
         for v, axis in enumerate(self.axes):
             if v in placed and placed[v].known[0]:
