@@ -65,7 +65,7 @@ def add_evidence(parser: argparse.ArgumentParser) -> None:
 
 
 def add_targets(parser: argparse.ArgumentParser, *, joint: bool = False) -> None:
-    """What is asked for."""
+    """The options that name targets."""
     parser.add_argument(
         "-t", "--target", action="append", default=[], metavar="VAR", help="a variable to ask for (default: all)"
     )
@@ -175,7 +175,7 @@ def _weight(word: str, number: str) -> float:
 
 
 def parse_targets(model: GraphicalModel, names: Sequence[str], joints: Sequence[str] = ()) -> list[Any] | None:
-    """Names (also parted by commas) and joints as the targets that `query` takes; None for all."""
+    """Names (also separated by commas) and joints as the targets that `query` takes; None for all."""
     targets: list[Any] = []
     for word in names:
         targets += [word] if word in model else [_name(model, part) for part in word.split(",")]

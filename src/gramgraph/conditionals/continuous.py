@@ -1,4 +1,4 @@
-"""What conditionals have in common that real-valued variables take part in."""
+"""Shared base of conditionals that involve real-valued variables."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class RealConditional(Conditional):
         """A value of the child for each of n cases; `values` holds the parents."""
 
     def table(self) -> NoReturn:
-        """There is none: a real-valued variable takes part."""
+        """Not available: a real-valued variable is involved."""
         raise ModelError(f"{self.child.name} or one of its parents is real-valued: its conditional has no table")
 
     def factors(self) -> Any:

@@ -143,7 +143,7 @@ class _Reader:
         self.position = {var.name: i for i, var in enumerate(parents)}
 
     def read(self, tree: Any, at: dict[str, str]) -> Node:
-        """The node that a piece of the written tree stands for; `at` is the context above it."""
+        """The node for one piece of the specified tree; `at` is the context above it."""
         if isinstance(tree, Mapping) and len(tree) == 1:
             (name, branches), *_ = tree.items()
             if isinstance(branches, Mapping):

@@ -65,7 +65,7 @@ class CodedTable:
         return float(len(self)) if self.weights is None else float(self.weights.sum())
 
     def position(self, name: str) -> int:
-        """Where a column stands."""
+        """Position of a column."""
         try:
             return self.names.index(name)
         except ValueError:

@@ -95,7 +95,7 @@ class Counts:
         self._kept_cells = 0
 
     def position(self, name: str) -> int:
-        """Where a column stands."""
+        """Position of a column."""
         try:
             return self.names.index(name)
         except ValueError:
@@ -139,7 +139,7 @@ class Counts:
         return found.hexdigest()[:32]
 
     def prefetch(self, families: Sequence[Sequence[int]]) -> None:
-        """Announce tables that will be asked for; where each one costs a round trip they are counted together."""
+        """Announce tables that will be needed, so that they are counted together where each costs a round trip."""
 
     @property
     def rows(self) -> int:

@@ -105,13 +105,13 @@ def read_frame(data: Any, *, what: str = "data") -> Frame:
 
 
 def is_frame(data: Any) -> bool:
-    """Whether data has named columns of its own, as the frames of pandas, polars and Arrow have."""
+    """Whether data has named columns, as frames of pandas, polars and Arrow do."""
     described = hasattr(data, "dtypes") or hasattr(data, "column_names")
     return described and hasattr(data, "columns") and hasattr(data, "shape")
 
 
 def is_missing(value: Any) -> bool:
-    """Whether one value stands for "not observed": None, NaN, pandas' NA and NaT.
+    """Whether a value means "not observed": None, NaN, pandas' NA and NaT.
 
     >>> [is_missing(value) for value in (None, float("nan"), 0.0, "", np.datetime64("NaT"))]
     [True, True, False, False, True]

@@ -163,7 +163,7 @@ class Labels:
         self.ordered: tuple[bool, ...] = ()
 
     def add(self, labels: Sequence[Sequence[Any]], ordered: Sequence[bool]) -> list[list[int]]:
-        """Where each label of a block stands among all."""
+        """Position of each label of a block among all labels."""
         self.ordered = (
             tuple(ordered) if not self.ordered else tuple(a and b for a, b in zip(self.ordered, ordered, strict=True))
         )

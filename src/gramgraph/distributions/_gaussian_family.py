@@ -1,4 +1,4 @@
-"""The Gaussian on R^d as an exponential family; its algebra stands in `gaussian.py`."""
+"""The Gaussian on R^d as an exponential family; its algebra is in `gaussian.py`."""
 
 from __future__ import annotations
 

@@ -301,5 +301,5 @@ def bounded_dot(phi: FloatArray, theta: FloatArray) -> Any:
 
 
 def count_of_draws(n: Any) -> int:
-    """The number of draws asked for."""
+    """The requested number of draws."""
     return int(number("n", n, low=0, closed=True, whole=True))

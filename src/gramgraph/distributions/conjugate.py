@@ -70,7 +70,7 @@ class ConjugateModel(ABC):
     # --- what follows ---------------------------------------------------------------------------------------------
 
     def update(self, data: Any, *, weights: Any = None, forget: float = 1.0) -> Self:
-        """The model after more data; with forget < 1 what was known before counts that much less.
+        """The model updated with more data; forget < 1 discounts what was known before.
 
         In any number of batches and any order the result is the same (without forgetting). Weights count like
         repetitions. O(n).

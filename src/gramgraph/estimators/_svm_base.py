@@ -43,7 +43,7 @@ def refuse_nu(machine: Any) -> None:
 
 
 def learns_in_blocks(machine: Any) -> bool:
-    """Whether `partial_fit` is there."""
+    """Whether `partial_fit` is available."""
     if machine.approx is None:
         raise AttributeError(
             "partial_fit needs approx='nystrom' or 'features': without it the machine keeps every point and is solved "

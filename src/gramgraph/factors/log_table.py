@@ -92,7 +92,7 @@ class LogTable:
         return type(self)(tuple(var for var in self.scope if var not in evidence), self.logs[index])
 
     def normalize(self) -> tuple[Self, float]:
-        """(f / Z, log Z); a table of zeros stays as it is, with log Z = -inf."""
+        """(f / Z, log Z); a table of zeros is returned unchanged, with log Z = -inf."""
         log_z = float(log_sum_exp(self.logs, tuple(range(self.logs.ndim))))
         if log_z == -np.inf:
             return self, log_z

@@ -92,7 +92,7 @@ class TableFactor:
         return type(self)(keep, self.values[index], self.log_scale)._rescaled()
 
     def normalize(self) -> tuple[Self, float]:
-        """(f / Z, log Z); a table of zeros stays as it is, with log Z = -inf."""
+        """(f / Z, log Z); a table of zeros is returned unchanged, with log Z = -inf."""
         scaled = self._rescaled()  # a sum of large entries must not overflow
         total = float(scaled.values.sum())
         if total <= 0.0:

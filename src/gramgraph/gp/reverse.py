@@ -36,7 +36,7 @@ def _noisy(kernel: Any) -> bool:
 
 
 def cotangent_rows(A: FloatArray, U: FloatArray, w: FloatArray, q: int, start: int, stop: int) -> FloatArray:
-    """Rows of bar_K up to the diagonal: twice what stands left of it, since its mirror image is left out."""
+    """Rows of bar_K up to the diagonal; entries left of it are doubled, as their mirror images are left out."""
     bar = np.multiply(A[start:stop, :stop], -float(q))
     bar += (U[start:stop] * (2.0 * w)) @ U[:stop].T
     corner = bar[:, start:]

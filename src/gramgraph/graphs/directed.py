@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Digraph:
-    """A directed graph, given by the parents of each node; cycles are allowed until an order is asked for.
+    """A directed graph, given by the parents of each node; cycles are allowed until an order is needed.
 
     >>> graph = Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)])
     >>> graph.parents

@@ -18,7 +18,7 @@ __all__ = ["dump", "get", "load", "number", "numbers", "strings"]
 
 
 def load(data: bytes, source: str) -> dict[str, Any]:
-    """The object in the bytes of a JSON file; a key that stands twice in one object is a fault."""
+    """The object in the bytes of a JSON file; a repeated key in one object is a fault."""
     text = decode(data)
     try:
         value = json.loads(text, object_pairs_hook=_pairs, parse_float=number_of)

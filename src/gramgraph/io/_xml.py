@@ -163,7 +163,7 @@ def parse(data: bytes, *, source: str, root: str) -> Element:
 
 
 def numbers(element: Element, *, source: str) -> FloatArray:
-    """The numbers in an element's text, parted by white space."""
+    """The numbers in an element's text, separated by white space."""
     text = element.text
     try:
         return numbers_of(text.split())

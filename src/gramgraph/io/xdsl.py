@@ -59,7 +59,7 @@ class _Node:
 
     @property
     def at(self) -> tuple[int, int]:
-        """Where the node stands in the file."""
+        """Position of the node in the file."""
         return self.element.at
 
     @property

@@ -1,4 +1,4 @@
-"""The kernel protocol: what a kernel is asked for, and what every kernel gets for free.
+"""The kernel protocol: what a kernel must provide, and what every kernel gets for free.
 
 A new kernel is a frozen dataclass (`@dataclass(frozen=True, eq=False, repr=False)`) under `Kernel` that writes `_diag`
 and `_pullback` (and `_gram` where that is cheaper alone), and `prepare` when its inputs are not vectors.

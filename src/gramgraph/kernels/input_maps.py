@@ -138,7 +138,7 @@ class OnColumns(Kernel):
             object.__setattr__(self, "columns", tuple(self.columns))
 
     def prepare(self, X: Any) -> Any:
-        """Left as it is: only the wanted columns are looked at."""
+        """Unchanged: only the selected columns are read."""
         return X
 
     def _diag(self, X: Any) -> FloatArray:

@@ -87,7 +87,7 @@ class FunctionMap(Map):
 
 
 def as_map(phi: Map | Callable[[Any], Any]) -> Map:
-    """A map as it is, a plain function as a `FunctionMap`."""
+    """A map unchanged, or a plain function wrapped as a `FunctionMap`."""
     if isinstance(phi, Map):
         return phi
     if not callable(phi):

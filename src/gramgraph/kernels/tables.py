@@ -32,7 +32,7 @@ class _Rows:
 
 @dataclass(frozen=True, eq=False)
 class Table:
-    """Columns by name, as NumPy arrays of any kind; rows are points. A name may have no array: nobody asked for it.
+    """Columns by name, as NumPy arrays of any kind; rows are points. A name without an array was not requested.
 
     >>> table = Table.of({"a": [1.0, 2.0], "b": ["x", "y"]})
     >>> table.column("b").tolist(), table.iloc[1:].column("a").tolist()

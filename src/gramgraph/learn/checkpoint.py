@@ -27,7 +27,7 @@ def digest(value: Any) -> str:
 
 
 class Checkpoint:
-    """Where a work of some kind, about some data and options, stands; JSON, replaced in one step.
+    """The progress of one task on given data and options, kept as JSON and replaced atomically.
 
     `begin` reads what is noted (None: nothing yet) and makes sure that the file can be written; a file about another
     work is an error that says what differs. `save` writes at most every five seconds; where that fails (a full disk)

@@ -129,7 +129,7 @@ class Learner:
         return np.maximum(self.reference(v).rows_needed - rows, 0.0) * (float(self.w.sum()) / len(seen))
 
     def reference(self, v: int) -> Reference:
-        """The regression that groups are held against, from the cells that are there; it does not change during EM."""
+        """The pooled regression that groups are compared with, from the observed cells; fixed during EM."""
         found = self._references.get(v)
         if found is None:
             found = self._references[v] = self._reference(v)

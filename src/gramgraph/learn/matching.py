@@ -1,4 +1,4 @@
-"""Which variables of a network have a column, which are hidden, and which columns nobody asked for."""
+"""Which variables of a network have a column, which are hidden, and which columns are unused."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def owner_of(net: BayesianNetwork, column: Any) -> Any:
 def check_columns(
     net: BayesianNetwork, data: Any, *, hidden: Iterable[str] = (), weights: Any = None, stacklevel: int = 3
 ) -> None:
-    """`VariableError` where a variable has no column, and a column that nobody uses looks like its name; a warning
+    """`VariableError` where a variable has no column, and an unused column looks like its name; a warning
     names the columns that are not used. `hidden` are variables that are meant to have no column."""
     columns = _names(data)
     own = weights if isinstance(weights, str) else None

@@ -231,7 +231,7 @@ ALIASES = {
 
 
 def method_name(given: Any) -> Any:
-    """The name of a method: "hc", "hill-climbing" and "HillClimb" are "hill_climb"; what is none stays as it is."""
+    """The name of a method: "hc", "hill-climbing" and "HillClimb" are "hill_climb"; others are kept."""
     if not isinstance(given, str):
         return given
     plain = given.strip().lower().replace("-", "_").replace(" ", "_")

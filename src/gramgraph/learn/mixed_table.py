@@ -69,7 +69,7 @@ class MixedTable:
         return out
 
     def position(self, name: str) -> int:
-        """Where a column stands."""
+        """Position of a column."""
         try:
             return self.names.index(name)
         except ValueError:

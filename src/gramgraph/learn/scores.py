@@ -145,7 +145,7 @@ class FamilyScores:
         return False
 
     def prefetch(self, child: int, sets: Sequence[Sequence[int]]) -> None:
-        """Announce sets of parents whose scores will be asked for: a cluster counts their tables together."""
+        """Announce parent sets whose scores will be needed, so that a cluster can count their tables together."""
         room = MAX_CELLS // self._sizes[child]
         self.counts.prefetch([(*s, child) for s in sets if math.prod(self._sizes[p] for p in s) <= room])
 

@@ -191,7 +191,7 @@ def blocked_cholesky(A: FloatArray, *, well_conditioned: bool = False) -> int | 
 
 
 def blocked_inverse(L: FloatArray) -> bool:
-    """Turn the Cholesky factor in the lower triangle of L into (L Lᵀ)⁻¹ there; what stands above it is not touched.
+    """Turn the Cholesky factor in the lower triangle of L into (L Lᵀ)⁻¹ in place; the upper triangle is not touched.
 
     False, and nothing done, when L is too small or not of the right kind. 2n³/3 operations.
     """

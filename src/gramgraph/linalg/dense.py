@@ -189,7 +189,7 @@ def _restore_lower(A: FloatArray, block: int = 256) -> None:
 
 @dataclass(frozen=True, eq=False)
 class DenseFactor:
-    """A + jitter·I = L Lᵀ; the lower triangle of `L` counts, what stands above it is undefined.
+    """A + jitter·I = L Lᵀ; only the lower triangle of `L` is defined.
 
     Appending or deleting a point and adding or removing x xᵀ take n² operations and return a new factor.
 

@@ -62,7 +62,7 @@ def pivoted_cholesky(kernel: Kernel, X: Any, *, tol: float = 1e-6, max_rank: int
 
 
 def pivoted_cholesky_matrix(A: Array, *, tol: float = 1e-6, max_rank: int | None = None) -> PivotedCholesky:
-    """The same for a matrix that is there: reads its diagonal and the columns of the pivots only."""
+    """The same for a given matrix; only its diagonal and the pivot columns are read."""
     A = np.asarray(A, dtype=float)
     check_square(A, "A Gram matrix")
     return _run(A.diagonal().copy(), lambda i: A[:, i].copy(), tol, len(A) if max_rank is None else max_rank)

@@ -185,7 +185,7 @@ class BayesianNetwork(DirectedModel):
 
     @property
     def cpt(self) -> Cpts:
-        """Tables to read, by name and context: `net.cpt["W"][{"S": "yes"}]`; `draft()` is there to change them."""
+        """Tables to read, by name and context: `net.cpt["W"][{"S": "yes"}]`; use `draft()` to change them."""
         return Cpts(self)
 
     def factors(self, *, structured: bool = True) -> tuple[TableFactor, ...]:

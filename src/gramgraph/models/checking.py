@@ -15,7 +15,7 @@ __all__ = ["cycle_faults", "describe", "domain_faults", "family_faults", "number
 
 
 def domain_faults(variables: Iterable[Var]) -> list[str]:
-    """Variables without states, and states that stand twice."""
+    """Variables without states, and repeated states."""
     found = []
     for var in variables:
         domain = var.domain
@@ -52,7 +52,7 @@ def cycle_faults(parents: Sequence[Sequence[int]], names: Sequence[str]) -> list
 def family_faults(
     variables: Sequence[Var], parents: Sequence[Sequence[int]], conditionals: Sequence[Conditional | None]
 ) -> list[str]:
-    """Conditionals that stand at another node, or whose parents or states are not those of the network."""
+    """Conditionals of another node, or whose parents or states are not those of the network."""
     found = []
     if len(conditionals) != len(variables):
         found.append(f"{len(variables)} variables, but {len(conditionals)} conditionals")

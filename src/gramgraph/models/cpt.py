@@ -24,7 +24,7 @@ _SHOWN_ROWS = 40
 
 
 class CptView:
-    """One conditional as a table with labels; cells are read by context, the child's label may stand in it too.
+    """One conditional as a table with labels; entries are read by context, which may include the child's label.
 
     >>> import gramgraph as gg
     >>> net = gg.datasets.sprinkler()

@@ -18,7 +18,7 @@ __all__ = ["DirectedModel"]
 
 
 class DirectedModel(GraphStatements):
-    """A model whose variables form a directed acyclic graph; results stand in the order of `variables`."""
+    """A model whose variables form a directed acyclic graph; results follow the order of `variables`."""
 
     parent_positions: tuple[tuple[int, ...], ...]
 

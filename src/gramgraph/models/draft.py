@@ -109,7 +109,7 @@ class Draft:
         return self
 
     def set_states(self, name: str, states: Any) -> Self:
-        """New labels; as many as before rename the states, another number forgets the tables they stand in."""
+        """New labels; as many as before rename the states, another number drops the tables that use them."""
         before, after = self._var(name), discrete(name, as_states(states))
         self.vars[name] = after
         for child, row in self._parents.items():
@@ -247,7 +247,7 @@ class DraftTables(MutableMapping[str, "DraftTable"]):
 
 
 class DraftTable:
-    """One table of a draft; rows that nobody wrote yet are NaN."""
+    """One table of a draft; rows that are not written yet are NaN."""
 
     __slots__ = ("_draft", "_name")
 

@@ -33,7 +33,7 @@ def is_linear(spec: Any, *, alone: bool = False) -> bool:
 
 
 def make_mixed(child: Var, parents: tuple[Var, ...], spec: Any) -> Conditional:
-    """The conditional of a family in which a real-valued variable takes part, from what was written for it."""
+    """The conditional of a family with a real-valued variable, from the user's specification."""
     what = f"the conditional of {child.name}"
     if hasattr(spec, "predict"):
         from gramgraph.conditionals.predictor import Predictor

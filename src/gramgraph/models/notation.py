@@ -154,7 +154,7 @@ class _Text:
 
     @staticmethod
     def explain(character: str) -> str:
-        """Why a character cannot stand where it does."""
+        """Why a character is not allowed here."""
         known = {
             "{": "'{' is not closed on this line: states are written {a|b|c}",
             "[": "'[' is not closed on this line: a number of states is written [3]",

@@ -210,7 +210,7 @@ def _labels_in(written: Structure, specs: Mapping[str, Any], known: Mapping[str,
 
 
 def make_conditional(child: Var, parents: Sequence[Var], spec: Any) -> Conditional:
-    """A conditional from what was written for it: itself, a function, rows by context, or numbers."""
+    """A conditional from its specification: itself, a function, rows by context, or numbers."""
     if isinstance(spec, Conditional):
         return spec
     if not all(var.is_discrete for var in (child, *parents)):

@@ -10,7 +10,7 @@ __all__ = ["axes", "plain"]
 
 
 def axes(ax: Any, *, size: tuple[float, float] = (5.5, 3.6), instead: str = "") -> Any:
-    """`ax` as it is, or axes of a new figure of this size in inches; `instead` says what works without matplotlib."""
+    """`ax` itself, or the axes of a new figure of this size in inches; `instead` says what works without matplotlib."""
     if ax is not None:
         return ax
     try:

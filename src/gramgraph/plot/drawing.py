@@ -42,7 +42,7 @@ class Box:
 
 @dataclass(frozen=True)
 class Drawing:
-    """Boxes, edges between them (by position) with labels, and where all of it stands."""
+    """Boxes, edges between them (by position) with labels, and their positions."""
 
     boxes: tuple[Box, ...]
     edges: tuple[tuple[int, int], ...]
@@ -67,7 +67,7 @@ def text_length(text: str, size: float) -> float:
 
 
 def percent_text(p: float) -> str:
-    """A probability as it stands beside its bar.
+    """A probability as printed beside its bar.
 
     >>> percent_text(1.0), percent_text(0.1234), percent_text(0.0), percent_text(2e-5)
     ('100%', '12.3%', '0%', '<0.1%')

@@ -1,4 +1,4 @@
-"""Where the nodes of a drawing stand: layers from top to bottom, few crossings, straight edges.
+"""Positions of the nodes of a drawing: layers from top to bottom, few crossings, straight edges.
 
 Four steps on integers: (1) longest-path layers, where sources move down to their nearest child; (2) edges that span
 several layers become chains of dummy nodes; (3) median sweeps order each layer, the order with the fewest crossings

@@ -53,7 +53,7 @@ def network_svg(
 
 
 def junction_tree_svg(cliques: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]) -> str:
-    """A tree of cliques as an SVG picture; separators stand on the edges.
+    """A tree of cliques as an SVG picture, with separators on the edges.
 
     >>> "B, C" in junction_tree_svg([("A", "B", "C"), ("B", "C", "D")], [(0, 1)])
     True

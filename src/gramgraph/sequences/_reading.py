@@ -66,7 +66,7 @@ def is_list_of_sequences(X: Any) -> bool:
 
 
 def joined(X: Any, lengths: Any) -> tuple[Any, Any]:
-    """(one array, lengths): a list of arrays is put together, everything else comes back as it is."""
+    """(one array, lengths): a list of arrays is concatenated, everything else is returned unchanged."""
     if not is_list_of_sequences(X):
         return X, lengths
     if lengths is not None:

@@ -32,7 +32,7 @@ class Emission(Protocol):
         """Free numbers."""
 
     def likelihoods(self, data: Any, /) -> tuple[FloatArray, FloatArray | None]:
-        """p(x_t | state) / exp(shift_t), a new array (N, K), and shift (N,); None stands for zeros."""
+        """p(x_t | state) / exp(shift_t), a new array (N, K), and shift (N,); None means zeros."""
 
     def logs(self, data: Any, /) -> FloatArray:
         """log p(x_t | state), a new array (N, K); 0 where nothing was observed."""

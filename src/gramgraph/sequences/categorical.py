@@ -54,7 +54,7 @@ class CategoricalEmission:
             return np.log(np.concatenate((self.table.T, np.ones((1, len(self.table))))))
 
     def finder(self) -> Callable[[Any], FloatArray | None]:
-        """z → log p(z | state), (1, K), by a look into a table; None where z is not a symbol as it stands there."""
+        """z → log p(z | state), (1, K), looked up in a table; None where z is not one of its symbols."""
         columns = self.log_columns()
         rows = {symbol: columns[i : i + 1] for i, symbol in enumerate(self.symbols.tolist()) if symbol != -1}
 
@@ -294,7 +294,7 @@ def labels_of(values: Array) -> tuple[Array, Array]:
 
 
 def positions_of(values: Array, missing: Array, symbols: Array) -> IntArray:
-    """Where every label stands in symbols; −1 where missing."""
+    """Position of every label in `symbols`; −1 where missing."""
     if values.dtype.kind == "i" and symbols.dtype.kind in "iu" and (symbols == np.arange(len(symbols))).all():
         if len(values) and values.min() >= -1 and values.max() < len(symbols):
             return np.where(missing, -1, values) if missing.any() else np.ascontiguousarray(values)

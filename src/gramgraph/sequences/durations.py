@@ -1,4 +1,4 @@
-"""Hidden semi-Markov models: how long a state lasts has a distribution of its own."""
+"""Hidden semi-Markov models: the duration of each state has its own distribution."""
 
 from __future__ import annotations
 

@@ -212,7 +212,7 @@ class DynamicBayesianNetwork:
         return frame, float(best.log_prob)
 
     def stream(self, *, state: dict[str, Any] | None = None) -> DynamicStream:
-        """Take rows one at a time, in constant memory; `state` goes on where a stream was."""
+        """Take rows one at a time, in constant memory; `state` continues an earlier stream."""
         from gramgraph.sequences._dynamic_stream import DynamicStream
 
         return DynamicStream(self, state)

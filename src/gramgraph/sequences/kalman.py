@@ -139,7 +139,7 @@ class KalmanFilter(BaseEstimator):
         return gradient_of(model, moments_of(model, parts, _all_smoothed(model, parts)))
 
     def stream(self, *, state: dict[str, Any] | None = None) -> Any:
-        """Take observations one at a time, in constant memory; `state` goes on where a stream was.
+        """Take observations one at a time, in constant memory; `state` continues an earlier stream.
 
         >>> walk = KalmanFilter(1.0, 1.0, 1.0, 1.0, m0=0.0, P0=1.0)
         >>> stream = walk.stream()

@@ -80,7 +80,7 @@ class GaussianFilter(BaseEstimator):
         return SmoothedStates(means, covs, cross, seen.log_likelihood)
 
     def stream(self, *, state: dict[str, Any] | None = None) -> GaussianStream:
-        """Take observations one at a time, in constant memory; `state` goes on where a stream was.
+        """Take observations one at a time, in constant memory; `state` continues an earlier stream.
 
         >>> ukf = UnscentedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
         >>> stream = ukf.stream()

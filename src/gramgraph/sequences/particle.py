@@ -176,7 +176,7 @@ class ParticleFilter:
         return made
 
     def stream(self, *, state: dict[str, Any] | None = None) -> ParticleStream:
-        """Take observations one at a time, in constant memory; `state` goes on where a stream was."""
+        """Take observations one at a time, in constant memory; `state` continues an earlier stream."""
         return ParticleStream(self, state)
 
     def filter(self, y: Any, *, controls: Any = None, keep: bool = False) -> ParticleStates:

@@ -120,7 +120,7 @@ class SwitchingKalmanFilter(BaseEstimator):
         return SwitchedStates(modes, means, covs, logs)
 
     def stream(self, *, state: dict[str, Any] | None = None) -> SwitchingStream:
-        """Take observations one at a time, in constant memory; `state` goes on where a stream was.
+        """Take observations one at a time, in constant memory; `state` continues an earlier stream.
 
         >>> model = SwitchingKalmanFilter([[0.95, 0.05], [0.05, 0.95]], A=1.0, Q=[0.01, 4.0], R=0.1, m0=0.0, P0=1.0)
         >>> stream = model.stream()

@@ -71,7 +71,7 @@ class Grid:
 
     @cached_property
     def grams(self) -> Grams:
-        """Gram matrices, made when they are asked for."""
+        """Gram matrices, made on demand."""
         return Grams(self.X, count(self.X), self.settings.tol, float(self.costs[-1]))
 
     @cached_property

@@ -103,7 +103,7 @@ def solve_paths(
 
 
 def fit_together(matrix: GramRows, problems: Problems, weight: FloatArray, settings: Settings) -> Machines:
-    """All machines from one matrix that is there, without leaving compiled code: C-SVC with a finite C."""
+    """All machines from one precomputed matrix, without leaving compiled code: C-SVC with a finite C."""
     beta, told = solve_paths(matrix, problems, weight[problems.points], np.array([settings.C]), settings)
     W = np.zeros((matrix.n, len(problems)))
     W[problems.points, problems.number] = beta[0]

@@ -1,4 +1,4 @@
-"""Where a support vector machine gets its kernel rows: a matrix that is there, or blocks computed when asked for.
+"""Where a support vector machine gets its kernel rows: a precomputed matrix, or blocks computed on demand.
 
 `source.block(rows, columns)` is K[rows, columns]; `source.full(dtype)` the whole matrix;
 `source.times(rows, columns, v)` is K[rows, columns] @ v in blocks. Rows and columns are index arrays into the
@@ -92,7 +92,7 @@ class Source(ABC):
 
 
 class GramRows(Source):
-    """A Gram matrix that is there."""
+    """A precomputed Gram matrix."""
 
     def __init__(self, K: Array) -> None:
         self.K = np.ascontiguousarray(K)

@@ -24,7 +24,7 @@ class Estimator:
         return {p.name: p.default for p in parameters if p.kind is not p.VAR_KEYWORD}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """All parameters by name; `deep` is there for scikit-learn: no parameter is an estimator."""
+        """All parameters by name; `deep` is accepted for scikit-learn, but no parameter is an estimator."""
         return {name: getattr(self, name) for name in sorted(self._defaults())}
 
     def set_params(self, **params: Any) -> Self:
