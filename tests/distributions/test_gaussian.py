@@ -262,7 +262,7 @@ def test_shapes_of_results() -> None:
         (lambda g: g / Gaussian([0, 0], [1.0, 0.0]), "singular"),
         (lambda g: g.log_density([1.0, 2.0, 3.0]), r"one point of shape \(2,\)"),
         (lambda g: g.log_density([np.nan, 0.0]), "X holds NaN"),
-        (lambda g: g.sample(-1), "n must be an integer of at least 0"),
+        (lambda g: g.sample(-1), "n must be a whole number of at least 0"),
         (lambda g: g.sample(1, method="eigne"), "Did you mean 'eigen'"),
         (lambda g: g.sample(1, random_state="x"), "random_state must be"),
         (lambda g: g.bayes(np.eye(2), None, 1.0, [1.0]), r"observed must have shape \(2,\)"),

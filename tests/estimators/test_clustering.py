@@ -53,7 +53,7 @@ def test_more_rounds_never_raise_the_inertia(rng: np.random.Generator) -> None:
 def test_bad_and_degenerate_input() -> None:
     with pytest.raises(ModelError, match="only n_samples=2"):
         KernelKMeans(3).fit([[0.0], [1.0]])
-    with pytest.raises(ModelError, match="n_clusters must be an integer"):
+    with pytest.raises(ModelError, match="n_clusters must be a whole number"):
         KernelKMeans(0).fit([[0.0], [1.0]])
     with pytest.raises(ValueError, match="NaN"):
         KernelKMeans(1).fit([[np.nan], [1.0]])

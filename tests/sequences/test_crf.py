@@ -197,7 +197,7 @@ def test_parameters_are_checked():
     for options, text in [
         ({"algorithm": "lbfsg"}, "Did you mean 'lbfgs'"),
         ({"c2": -1.0}, "c2 must be a finite number"),
-        ({"max_iterations": 0}, "max_iterations must be an integer"),
+        ({"max_iterations": 0}, "max_iterations must be a whole number"),
         ({"constraints": "BOI"}, "constraints must be None"),
         ({"constraints": [("p", "zz")]}, "'zz' is not a state of the labels"),
     ]:

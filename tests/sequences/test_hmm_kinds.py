@@ -68,7 +68,7 @@ def test_best_paths_are_those_of_all_paths(k: int) -> None:
 
 def test_best_paths_want_a_count() -> None:
     model = CategoricalHMM.from_parameters([1.0], [[1.0]], [[0.5, 0.5]])
-    with pytest.raises(ModelError, match="k must be an integer"):
+    with pytest.raises(ModelError, match="k must be a whole number"):
         model.decode([0, 1], k=0)
     with pytest.raises(ModelError, match="viterbi"):
         model.decode([0, 1], k=2, algorithm="posterior")

@@ -156,16 +156,23 @@ def _columns(data: Mapping[Any, Any], what: str) -> Any:
 def _records(data: Sequence[Any], what: str) -> Any:
     import pandas as pd
 
-    for row, case in enumerate(data):
-        if not isinstance(case, (Mapping, pd.Series)):
-            raise VariableError(f"{what} must be a data frame, a dict or a list of dicts; item {row} is {case!r}")
-        if isinstance(case, pd.Series) and not case.index.is_unique:
-            twice = case.index[case.index.duplicated()][0]
-            raise VariableError(f"{what} has more than one column {twice!r}: rename or drop one of them")
-    rows = [dict(case) for case in data]
+    rows = list(data)
+    if not all(type(case) is dict for case in rows):  # the usual case, without a copy
+        rows = [_record(case, row, what) for row, case in enumerate(rows)]
     index = range(len(rows))
     # Rows in which nothing is observed have no column that pandas 2 could begin with.
     return pd.DataFrame.from_records(rows, index=index) if any(rows) else pd.DataFrame(index=index)
+
+
+def _record(case: Any, row: int, what: str) -> dict[Any, Any]:
+    import pandas as pd
+
+    if not isinstance(case, (Mapping, pd.Series)):
+        raise VariableError(f"{what} must be a data frame, a dict or a list of dicts; item {row} is {case!r}")
+    if isinstance(case, pd.Series) and not case.index.is_unique:
+        twice = case.index[case.index.duplicated()][0]
+        raise VariableError(f"{what} has more than one column {twice!r}: rename or drop one of them")
+    return dict(case)
 
 
 def _other(data: Any, what: str) -> Any:

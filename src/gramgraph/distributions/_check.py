@@ -32,12 +32,12 @@ def number(
     ok = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, (bool, np.bool_))
     ok = ok and bool(np.isfinite(value)) and (low <= value <= high if closed else low < value < high)
     if not ok or (whole and float(value) != int(value)):
-        kind = "an integer" if whole else "a number"
+        kind = "a whole number" if whole else "a number"
         if np.isfinite(low) and np.isfinite(high):
             kind += f" from {low:g} to {high:g}" if closed else f" between {low:g} and {high:g}"
         elif np.isfinite(low):
             kind += f" of at least {low:g}" if closed else f" above {low:g}"
-        raise ModelError(f"{name} must be {kind}; it is {_short(value)}.")
+        raise ModelError(f"{name} must be {kind}, not {_short(value)}")
     return float(value)
 
 

@@ -146,7 +146,7 @@ class Dirichlet(ExponentialFamily):
         """
         K = len(self.alpha)
         if not isinstance(k, (int, np.integer)) or not -K <= k < K:
-            raise ModelError(f"k must be an integer from 0 to {K - 1}; it is {k!r}.")
+            raise ModelError(f"k must be a whole number from 0 to {K - 1}, not {k!r}")
         return Beta(float(self.alpha[k]), float(np.delete(self.alpha, k).sum()))
 
     @property
