@@ -9,6 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.analysis.real_information import (
+    Estimate,
+    free_names,
+    real_entropy,
+    real_mutual_information,
+    real_ranking,
+)
 from gramgraph.answers import Answer
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.one_case import Case, ask, free_positions, one_case, with_cases
@@ -29,11 +36,17 @@ Names = str | Sequence[str]
 def entropy(model: GraphicalModel, targets: Names, evidence: Case = None, *, base: float | None = None) -> float:
     """H(targets | e) = -Σ p log p of the joint posterior, in nats (`base=2`: bits). Cost: one joint query.
 
+    Where real-valued variables take part it is the differential entropy: a closed form for Gaussians, an estimate from
+    draws for mixtures (the number's `exact` and `error` tell).
+
     >>> from gramgraph.testing import random_bayesian_network
     >>> net = random_bayesian_network(np.random.default_rng(0), 4)
     >>> bool(0.0 <= entropy(net, "v0", base=2) <= np.log2(net.var("v0").size))
     True
     """
+    if not model.is_discrete:
+        found = real_entropy(model, free_names(model, targets, evidence), evidence)
+        return Estimate(found / _unit(base), found.error / _unit(base), found.exact)
     question = one_case(model, evidence)
     table = _joint(model, question, free_positions(model, targets, question))
     return float(_entropy(table.reshape(1, -1))[0]) / _unit(base)
@@ -43,13 +56,21 @@ def mutual_information(
     model: GraphicalModel, a: Names, b: Names, evidence: Case = None, *, base: float | None = None
 ) -> float:
     """I(a; b | e) = H(a) + H(b) - H(a, b) under p(· | e), in nats (`base=2`: bits); zero when independent given e."""
-    question = one_case(model, evidence)
-    left, right = free_positions(model, a, question), free_positions(model, b, question)
+    question = one_case(model, evidence) if model.is_discrete else None
+    left, right = (
+        model.positions_of(free_names(model, names, evidence))
+        if question is None
+        else free_positions(model, names, question)
+        for names in (a, b)
+    )
     both = [model.vars[i].name for i in left if i in right]
     if both:
         raise VariableError(
             f"{', '.join(both)} stands on both sides: the information of a variable about itself is entropy"
         )
+    if question is None:
+        found = real_mutual_information(model, model.names_of(left), model.names_of(right), evidence)
+        return Estimate(found / _unit(base), found.error / _unit(base), found.exact)
     table = _joint(model, question, (*left, *right))
     p = table.reshape(int(np.prod(table.shape[: len(left)], dtype=np.int64)), -1)
     row, column = np.broadcast_arrays(p.sum(axis=1, keepdims=True), p.sum(axis=0, keepdims=True))
@@ -76,6 +97,8 @@ def most_informative(
     """
     import pandas as pd
 
+    if not model.is_discrete:
+        return real_ranking(model, free_names(model, target, evidence), candidates, evidence, _unit(base))
     question = one_case(model, evidence)
     wanted = free_positions(model, target, question)
     names = candidates

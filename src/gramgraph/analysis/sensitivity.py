@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.analysis.real_sensitivity import real_sensitivity
 from gramgraph.answers import Answer
 from gramgraph.conditionals import Conditional, Table
 from gramgraph.engines.exact.impossible import raise_impossible
@@ -85,6 +86,8 @@ def sensitivity(
     """
     import pandas as pd
 
+    if not model.is_discrete:
+        return real_sensitivity(model, target, state, evidence, parameters)
     ctx = _Context.make(model, target, state, evidence)
     names = model.variables if parameters is None else [model.var(name).name for name in parameters]
     parts = [_frame_columns(ctx.model.conditional(name), ctx.derivatives(name)) for name in names]

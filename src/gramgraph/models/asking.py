@@ -181,9 +181,10 @@ class Asking:
         return most_informative(self, target, evidence, candidates=candidates, base=base)  # type: ignore[arg-type]
 
     def sensitivity(
-        self, target: str, state: Any, evidence: Any = None, *, parameters: Sequence[str] | None = None
+        self, target: str, state: Any = None, evidence: Any = None, *, parameters: Sequence[str] | None = None
     ) -> Any:
-        """Derivative of p(target = state | evidence) by every parameter: a data frame, the strongest first."""
+        """Derivative of p(target = state | evidence), or of the mean of a real-valued target, by every parameter: a
+        data frame, the strongest first."""
         from gramgraph.analysis.sensitivity import sensitivity
 
         return sensitivity(self, target, state, evidence, parameters=parameters)  # type: ignore[arg-type]

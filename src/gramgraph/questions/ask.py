@@ -236,7 +236,7 @@ def log_evidence(
     check_jobs(n_jobs)
     question = refuse_soft(model, read(model, [], evidence, virtual_evidence))
     part, asked = _prepared(model, question)
-    if not model.is_discrete and part.kind != "gaussian" and len(asked.always) == len(part.vars):
+    if not model.is_discrete and part.kind != "gaussian" and 0 < len(part.vars) == len(asked.always):
         found: Any = _log_density(part, asked)  # nothing to integrate
         return found + question.log_scale if question.batched else float(found[0]) + question.log_scale
     run = Run(memory, random_state=None if model.is_discrete else 0, n_jobs=n_jobs)
