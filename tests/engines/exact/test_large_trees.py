@@ -11,7 +11,7 @@ import pytest
 import gramgraph as gg
 from gramgraph.variables import binary
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 N = 21_000
 
 

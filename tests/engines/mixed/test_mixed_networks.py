@@ -9,7 +9,7 @@ import pytest
 import gramgraph as gg
 from gramgraph.engines.mixed.strong_tree import strong_plan
 from gramgraph.questions.reading import read
-from tests.continuous.drawing import brute_force, compare, evidence_from, mixed_network
+from tests.engines.mixed.drawing import brute_force, compare, evidence_from, mixed_network
 
 BODY = {
     "sex": 0.4,

@@ -14,7 +14,7 @@ import gramgraph as gg
 from gramgraph.engines import Run, get_engine
 from gramgraph.io import native
 from gramgraph.questions.reading import read
-from tests.continuous.drawing import brute_force, compare, evidence_from, gaussian_network
+from tests.engines.mixed.drawing import brute_force, compare, evidence_from, gaussian_network
 
 
 @pytest.mark.parametrize("engine", ["dense", "sparse", "junction_tree"])

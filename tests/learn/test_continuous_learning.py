@@ -9,7 +9,7 @@ import pytest
 import gramgraph as gg
 from gramgraph.learn.continuous_em import expected_statistics
 from gramgraph.learn.linear import LinearGaussianPrior, moments, regress
-from tests.continuous.drawing import gaussian_network, mixed_network
+from tests.engines.mixed.drawing import gaussian_network, mixed_network
 
 
 def _blank(net):

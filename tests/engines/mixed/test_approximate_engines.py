@@ -15,7 +15,7 @@ from gramgraph.conditionals import GaussianCopula, LinearGaussian, Margin, Predi
 from gramgraph.engines.mixed.blankets import slice_move
 from gramgraph.engines.sampling.gibbs import MixingWarning
 from gramgraph.variables import binary, real
-from tests.continuous.drawing import brute_force, compare, evidence_from, mixed_network
+from tests.engines.mixed.drawing import brute_force, compare, evidence_from, mixed_network
 
 
 def normal(x, m=0.0, s=1.0):
