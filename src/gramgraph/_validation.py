@@ -70,12 +70,12 @@ def check_fraction(name: str, value: Any, *, ends: bool = False) -> float:
 
 
 def check_jobs(n_jobs: Any, *, error: type[GramGraphError] = OptionError) -> int:
-    """How many threads to run: `n_jobs`, one where it is None, one for each processor where it is -1."""
-    if n_jobs is None or (isinstance(n_jobs, Integral) and n_jobs == -1):
-        return 1 if n_jobs is None else os.cpu_count() or 1
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or n_jobs < 1:
+    """How many threads to run: `n_jobs`, or one for each processor where it is -1."""
+    if type(n_jobs) is int and n_jobs >= 1:  # nearly always: questions about a single case pass here too
+        return n_jobs
+    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or not (n_jobs >= 1 or n_jobs == -1):
         raise error(f"n_jobs is a number of threads: a whole number of at least 1, or -1 for all, not {n_jobs!r}")
-    return int(n_jobs)
+    return int(n_jobs) if n_jobs >= 1 else os.cpu_count() or 1
 
 
 def generator(random_state: Any) -> np.random.Generator:

@@ -171,7 +171,7 @@ def test_bad_templates_and_rows_are_named() -> None:
     assert stream.update({"x": "no"})["x"].prob("no") == 1.0
     with pytest.raises(ModelError, match="there are no rows"):
         net.filter(pd.DataFrame({"x": []}))
-    with pytest.raises(ModelError, match="single row"):
+    with pytest.raises(ModelError, match="one row"):
         net.filter({"x": "no"})
     with pytest.raises(gg.exceptions.StateError):
         net.filter([{"x": "perhaps"}])

@@ -32,6 +32,8 @@ from gramgraph._validation import check_choice, check_count, check_fraction, che
         (lambda: check_jobs(0), "n_jobs is a number of threads: a whole number of at least 1, or -1 for all, not 0"),
         (lambda: check_jobs(-2), "not -2"),
         (lambda: check_jobs(1.5), "not 1.5"),
+        (lambda: check_jobs(True), "not True"),
+        (lambda: check_jobs(None), "not None"),
         (lambda: generator("seed"), "random_state must be None, a whole number of at least 0 or a generator of NumPy"),
         (lambda: generator(-1), "not -1"),
     ],
@@ -48,7 +50,7 @@ def test_what_an_option_can_be():
     assert check_fraction("level", 0.5) == 0.5 and check_fraction("level", 1, ends=True) == 1.0
     check_choice("way", np.str_("a"), ("a", "b"))
     check_choice("way", None, (None, True))
-    assert check_jobs(None) == 1 and check_jobs(3) == 3 and check_jobs(-1) == (os.cpu_count() or 1)
+    assert check_jobs(1) == 1 and check_jobs(np.int64(3)) == 3 and check_jobs(-1) == (os.cpu_count() or 1)
 
 
 def test_seeds_and_generators_give_the_same_numbers():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from numbers import Real
-from operator import index
 
 from gramgraph.compile.free_memory import available_memory
 from gramgraph.exceptions import BudgetError, OptionError, listing
@@ -34,16 +33,6 @@ def check_memory(memory: object) -> None:
     """`OptionError` unless `memory` is None or a positive number of bytes."""
     if memory is not None and not (isinstance(memory, Real) and float(memory) > 0):
         raise OptionError(f"memory must be a positive number of bytes (2e9 for 2 GB), not {memory!r}")
-
-
-def check_jobs(n_jobs: object) -> None:
-    """`OptionError` unless `n_jobs` is a number of threads, or -1 for all."""
-    try:
-        jobs = index(n_jobs)  # type: ignore[arg-type]
-    except TypeError:
-        jobs = 0
-    if jobs != -1 and jobs < 1:
-        raise OptionError(f"n_jobs is a number of threads from 1, or -1 for all, not {n_jobs!r}")
 
 
 def check_planning(n: int, needed: float, memory: float | None) -> None:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
+from gramgraph._validation import check_jobs
 from gramgraph.answers import Answer, Assignment, Belief, MixtureBelief, RealAnswer
 from gramgraph.answers.answer import unsettled
 from gramgraph.answers.rows import frame_of, split, with_kept
-from gramgraph.compile.budget import check_jobs, check_memory
+from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
 from gramgraph.compile.range import needs_logs
 from gramgraph.engines.approximate import parse_error

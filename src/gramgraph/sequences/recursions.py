@@ -329,7 +329,7 @@ def _totals(scale: FloatArray, shift: FloatArray | None, offsets: IntArray) -> F
 
 def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], object]) -> None:
     """work(lo, hi) over ranges of sequences of about equal length, one a thread."""
-    jobs = check_jobs(n_jobs)
+    jobs = check_jobs(1 if n_jobs is None else n_jobs)
     count = len(offsets) - 1
     if jobs <= 1 or count < 2:
         work(0, count)

@@ -134,7 +134,9 @@ class LinearChainCRF(Estimator):
             )
             self.converged_, self.n_iter_ = history[-1] < self.epsilon, len(history)
         else:
-            objective = ChainObjective(tokens, layout, c2=float(self.c2), n_jobs=check_jobs(self.n_jobs))
+            objective = ChainObjective(
+                tokens, layout, c2=float(self.c2), n_jobs=check_jobs(1 if self.n_jobs is None else self.n_jobs)
+            )
             del tokens  # the objective has them in a shorter form
             found = minimize(
                 objective, np.zeros(layout.size), c1=float(self.c1), memory=self.num_memories,
