@@ -66,7 +66,7 @@ def test_wrong_parts():
         (lambda: stream_covariance([]), ModelError, "no part"),
         (lambda: sums.update(x, y[:5]), ModelError, "row by row"),
         (lambda: sums.update(x, np.full(100, np.nan)), ModelError, "finite"),
-        (lambda: sums.merge(stream_covariance([(x, y)])), SpaceError, "What helps"),
+        (lambda: sums.merge(stream_covariance([(x, y)])), SpaceError, "Try:"),
         (lambda: sums.empty().covariance(), ModelError, "no rows"),
         (lambda: sums.predict(x, reg=0.0), OptionError, "positive"),
     ):

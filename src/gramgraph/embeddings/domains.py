@@ -30,7 +30,7 @@ def median_distance(X: Any, *, scale_columns: bool = False) -> float | FloatArra
     """
     points = as_points(X)
     if np.abs(points).max(initial=0.0) > 1e150:
-        raise ModelError("squares of numbers beyond 1e150 overflow. What helps: scale the columns to moderate numbers.")
+        raise ModelError("squares of numbers beyond 1e150 overflow. Try: scale the columns to moderate numbers.")
     if len(points) > _SUBSET:
         points = points[np.linspace(0, len(points) - 1, _SUBSET).astype(np.int64)]
     spread = np.ones(points.shape[1])

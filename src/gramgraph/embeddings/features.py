@@ -40,7 +40,7 @@ def feature_map(
     check_count("n_components", n_components)
     if approx == "features":
         if not isinstance(X, np.ndarray) or X.ndim != 2:
-            raise OptionError("approx='features' needs points that are vectors. What helps: approx='nystrom'.")
+            raise OptionError("approx='features' needs points that are vectors. Try: approx='nystrom'.")
         return kernel.spectral_sample(int(n_components), X.shape[1], random_state)
     if approx == "nystrom":
         return nystrom(kernel, X, int(n_components), method="uniform", random_state=random_state)

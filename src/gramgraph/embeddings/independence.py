@@ -68,7 +68,7 @@ def hsic_test(
     value = pair.value()
     if method == "gamma":
         if n < 4:
-            raise ModelError(f"method='gamma' needs at least 4 points; there are {n}. What helps: permutations.")
+            raise ModelError(f"method='gamma' needs at least 4 points; there are {n}. Try: permutations.")
         mean, variance = permutation_moments(pair.spread(0), pair.spread(1))
         return KernelTest(value / n**2, gamma_tail(value, mean, variance), method, np.zeros(0))
     from gramgraph._numerics.gram.permutations import random_orders

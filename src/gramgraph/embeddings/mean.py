@@ -78,7 +78,7 @@ class MeanEmbedding:
         """⟨μ, ν⟩, or E[f(X)] for a function f of the space."""
         if self.kernel != other.kernel:
             raise SpaceError(
-                f"These live in different spaces: {self.kernel!r} and {other.kernel!r}. What helps: give both samples "
+                f"These live in different spaces: {self.kernel!r} and {other.kernel!r}. Try: give both samples "
                 f"the same kernel, MeanEmbedding.of(Y, kernel=first.kernel)."
             )
         return float(self.weights @ other(self.points))
@@ -171,7 +171,7 @@ class MeanEmbedding:
     def _numbers(self, what: str) -> FloatArray:
         X = self.points
         if not isinstance(X, np.ndarray) or X.dtype.kind not in "fiu":
-            raise ModelError(f"{what} needs points that are numbers. What helps: expect(f) with f of the points.")
+            raise ModelError(f"{what} needs points that are numbers. Try: expect(f) with f of the points.")
         return X.astype(np.float64).reshape(len(X), -1)
 
     def _best(self, values: FloatArray, refine: bool, *, density: bool) -> Any:

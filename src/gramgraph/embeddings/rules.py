@@ -25,7 +25,7 @@ def _prior_weights(conditional: ConditionalOperator, prior: MeanEmbedding) -> Fl
     if prior.kernel != conditional.kernel_x:
         raise SpaceError(
             f"The prior lives in the space of {prior.kernel!r}, the conditional takes points of "
-            f"{conditional.kernel_x!r}. What helps: MeanEmbedding.of(X, kernel=conditional.kernel_x)."
+            f"{conditional.kernel_x!r}. Try: MeanEmbedding.of(X, kernel=conditional.kernel_x)."
         )
     found = conditional._coordinates(prior.points)
     out = conditional.spectrum.U @ (prior.weights @ found)
@@ -127,7 +127,7 @@ def kernel_filter(
     """
     if transition.kernel_x != transition.kernel_y or transition.kernel_x != likelihood.kernel_x:
         raise SpaceError(
-            "transition and likelihood must speak of x with one kernel. What helps: pass the same kernel value as "
+            "transition and likelihood must speak of x with one kernel. Try: pass the same kernel value as "
             "kernel_x and kernel_y of the transition and as kernel_x of the likelihood."
         )
     delta = likelihood.reg if reg is None else reg

@@ -78,9 +78,7 @@ class FeatureCovariance:
     def merge(self, other: FeatureCovariance) -> Self:
         """The sums of both, which must have the same features (as after `empty`)."""
         if other.x is not self.x or other.y is not self.y:
-            raise SpaceError(
-                "sums of different features cannot be added. What helps: begin all parts with one.empty()."
-            )
+            raise SpaceError("sums of different features cannot be added. Try: begin all parts with one.empty().")
         return replace(
             self,
             n=self.n + other.n,

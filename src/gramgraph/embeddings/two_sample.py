@@ -58,7 +58,7 @@ def mmd_test(
     B = check_count("n_permutations", n_permutations)
     (kernel_, _, n), m = sample_of(X, kernel, domain, name="X"), sample_of(Y, kernel, domain, name="Y")[2]
     if kernel is None and domain is None and (domain_of(X) == "category") != (domain_of(Y) == "category"):
-        raise ModelError("X and Y are of different kinds, one holds numbers and the other labels. What helps: domain=…")
+        raise ModelError("X and Y are of different kinds, one holds numbers and the other labels. Try: domain=…")
     if kernel is None:
         kernel_, pooled, _ = sample_of(joined(X, Y), None, domain, name="X and Y")
     else:
@@ -114,7 +114,7 @@ def _by_gamma(
 ) -> KernelTest:
     """MMD² is Σ K_ij sᵢsⱼ with s = 1/n or −1/m: permuting s, its first two moments have closed forms."""
     if estimator == "unbiased":
-        raise ModelError("method='gamma' describes the biased estimator. What helps: estimator='biased'.")
+        raise ModelError("method='gamma' describes the biased estimator. Try: estimator='biased'.")
     if n + m < 4:
         raise ModelError(f"method='gamma' needs at least 4 points; there are {n + m}.")
     s = np.concatenate([np.full(n, 1.0 / n), np.full(m, -1.0 / m)])[:, None]

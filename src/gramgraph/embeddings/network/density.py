@@ -50,12 +50,12 @@ class Coordinate:
             return cls(domain)
         if np.abs(x).max(initial=0.0) > 1e300:
             raise ModelError(
-                f"numbers reach {np.abs(x).max():.3g}, and axes beyond 1e300 overflow. What helps: scale "
+                f"numbers reach {np.abs(x).max():.3g}, and axes beyond 1e300 overflow. Try: scale "
                 "the columns to moderate numbers."
             )
         if x.size and 0.0 < x.max() - x.min() < 1e-250:
             raise ModelError(
-                f"numbers differ by {x.max() - x.min():.3g} at most, too little for an axis. What helps: scale the "
+                f"numbers differ by {x.max() - x.min():.3g} at most, too little for an axis. Try: scale the "
                 "columns to moderate numbers."
             )
         low, middle, high = np.quantile(x, [0.25, 0.5, 0.75])

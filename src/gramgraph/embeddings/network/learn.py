@@ -212,7 +212,7 @@ def _kinds(columns: Mapping[str, Any], domains: Mapping[str, str] | None) -> dic
     for name, values in columns.items():
         if values.dtype.kind in "mM" and name not in given:
             raise ModelError(
-                f"column {name!r} holds dates or times ({values.dtype}). What helps: make it a number, as days since a "
+                f"column {name!r} holds dates or times ({values.dtype}). Try: make it a number, as days since a "
                 "first day, or an angle of the day or the year (domain 'circle')."
             )
     return {name: given.get(name) or _guess(values) for name, values in columns.items()}

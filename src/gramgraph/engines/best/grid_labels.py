@@ -1,4 +1,4 @@
-"""Images as grids, on arrays: binary denoising by propagation of one number a message, and labellings with a bound."""
+"""Images as grids, on arrays: binary denoising by propagation of one number per message, and bounded labellings."""
 
 from __future__ import annotations
 

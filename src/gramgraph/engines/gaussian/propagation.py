@@ -89,7 +89,7 @@ class GaussianBP(GaussianEngine):
 
 def _heed(report: dict[str, Any], alpha: FloatArray, beta: FloatArray) -> None:
     """An error where the messages grew without bound, a warning where they did not come to rest."""
-    helps = "What helps: engine='sparse' (exact), damping=0.5, or a larger max_iter"
+    helps = "Try: engine='sparse' (exact), damping=0.5, or a larger max_iter"
     steps, residual = report["iterations"], report["residual"]
     if not np.isfinite(beta).all() or not (alpha > 0).all() or residual > _DIVERGED:
         raise EngineError(

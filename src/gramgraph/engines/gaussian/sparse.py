@@ -89,7 +89,7 @@ class Factorized:
         return out
 
     def sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        """n draws from N(0, P⁻¹), one a row."""
+        """n draws from N(0, P⁻¹), one per row."""
         from gramgraph._numerics.gaussian import sparse_cholesky as kernels
 
         z = rng.standard_normal((len(self.D), n))
@@ -107,7 +107,7 @@ class Factorized:
 class SparseGaussian(GaussianEngine):
     """Posterior means and variances of all-Gaussian models through P_UU = L D Lᵀ (U: what is not observed).
 
-    Means are solutions with one right-hand side a case, variances come from Takahashi's recursion, and
+    Means are solutions with one right-hand side per case, variances come from Takahashi's recursion, and
     log p(e) from the determinant. One factorization serves all cases with the same observed variables.
 
     >>> import gramgraph as gg

@@ -127,7 +127,7 @@ class Laplace(CellEngine):
                 names = listing(var.name for var in places)
                 raise ModelError(
                     f"the density of ({names}) has no mode that curves down in every direction: Laplace's "
-                    "approximation does not fit. What helps: engine='gibbs' or 'likelihood_weighting'"
+                    "approximation does not fit. Try: engine='gibbs' or 'likelihood_weighting'"
                 )
             log_mass[flat], P[flat] = -np.inf, np.eye(d)
         return Modes({v: codes[:, i] for i, v in enumerate(labelled)}, layout.of(free), X, P, top, log_mass, steps)

@@ -44,7 +44,7 @@ class Settings(NamedTuple):
 
 
 class Propagated(NamedTuple):
-    """What propagation gave, one row a case; `residuals` are those of the last case."""
+    """What propagation gave, one row per case; `residuals` are those of the last case."""
 
     beliefs: FloatArray
     log_z: FloatArray
