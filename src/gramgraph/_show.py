@@ -13,6 +13,8 @@ from typing import NamedTuple
 
 __all__ = [
     "BeliefRows",
+    "Listing",
+    "Shown",
     "bar",
     "clean",
     "count_text",
@@ -37,6 +39,44 @@ class BeliefRows(NamedTuple):
     name: str
     labels: Sequence[str]
     probabilities: Sequence[float]
+
+
+class Listing(NamedTuple):
+    """A value as it is shown: a title, and a table below it."""
+
+    title: str
+    header: Sequence[object] = ()
+    rows: Sequence[Sequence[object]] = ()
+    more: int = 0  # rows that are left out
+
+
+class Shown:
+    """A value that prints itself as text and as HTML, from what `_shown` lists.
+
+    >>> class Pair(Shown):
+    ...     def _shown(self):
+    ...         return Listing("a pair", ("name", "value"), [("a", 1), ("b", 2)])
+    >>> Pair()
+    a pair
+    name  value
+    a     1
+    b     2
+    """
+
+    __slots__ = ()
+
+    def _shown(self) -> Listing:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        shown = self._shown()
+        lines = [clean(shown.title), text_table(shown.header, shown.rows) if shown.header else ""]
+        return "\n".join([line for line in lines if line] + ([f"… and {shown.more:,} more"] if shown.more else []))
+
+    def _repr_html_(self) -> str:
+        shown = self._shown()
+        left = [(f"… and {shown.more:,} more", *[""] * (len(shown.header) - 1))] if shown.more else []
+        return html_table(shown.header, [*shown.rows, *left], caption=shown.title)
 
 
 # ---------------------------------------------------------------------------------------------- small texts

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
 
+from gramgraph._show import Listing, Shown, shorten
 from gramgraph.answers import Assignment, Belief
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.one_case import Case, one_case
@@ -28,6 +29,10 @@ __all__ = ["MaxMessages", "Messages", "max_sum", "sum_product"]
 
 F = TypeVar("F", bound=Factor)
 Edge = tuple[int, int]  # sender, receiver: nodes 0 … n-1 are variables, the following ones factors
+
+
+#: Messages that are printed; `to_frame` has all.
+SHOWN_MESSAGES = 40
 
 
 @dataclass(frozen=True)
@@ -158,7 +163,7 @@ class _Passed(Generic[F]):
         return made
 
 
-class _MessageTable(Generic[F]):
+class _MessageTable(Shown, Generic[F]):
     """Messages by name. Factors are called by name or by position."""
 
     def __init__(self, model: GraphicalModel, passed: _Passed[F], observed: Observed, *, normalized: bool) -> None:
@@ -203,12 +208,16 @@ class _MessageTable(Generic[F]):
                 rows.append((step, graph.label(a), graph.label(b), var.name, state, float(value)))
         return pd.DataFrame(rows, columns=["step", "sender", "receiver", "variable", "state", "value"])
 
-    def __repr__(self) -> str:
-        graph = self._passed.graph
-        return (
-            f"{type(self).__name__}: {len(graph.schedule)} messages between {len(graph.variables)} variables and "
-            f"{len(graph.names)} factors: .to_frame() shows them"
-        )
+    def _shown(self) -> Listing:
+        graph, n = self._passed.graph, len(self._passed.graph.variables)
+        rows = []
+        for a, b in graph.schedule[:SHOWN_MESSAGES]:
+            states = graph.variables[a if a < n else b].states
+            numbers = zip(states, self._read(a, b), strict=True)
+            rows.append((graph.label(a), graph.label(b), shorten(", ".join(f"{s}: {x:.6g}" for s, x in numbers), 80)))
+        between = f"between {n} variables and {len(graph.names)} factors"
+        title = f"{type(self).__name__}: {len(graph.schedule)} messages {between}"
+        return Listing(title, ("from", "to", "message"), rows, len(graph.schedule) - len(rows))
 
     def _variable(self, name: str) -> int:
         var = self._model.var(name)

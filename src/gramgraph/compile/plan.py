@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from html import escape
 from typing import Any
 
+from gramgraph._show import clean
 from gramgraph.compile.budget import check_budget, readable
 
 __all__ = ["Plan", "plan_of"]
@@ -60,6 +62,11 @@ class Plan:
         return f"{self.engine} ({how}, {readable(self.bytes)}): {self.reason}{shown}"
 
     __repr__ = __str__
+
+    def _repr_html_(self) -> str:
+        """The same text, as it stands."""
+        lines = "\n".join(map(clean, str(self).splitlines()))
+        return f"<pre>{escape(lines)}</pre>"
 
 
 def plan_of(engine: Any, components: int, entries: int, width: int) -> Plan:

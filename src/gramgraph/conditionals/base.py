@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import fields
 from math import prod
 from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gramgraph._show import Listing, Shown
+from gramgraph.conditionals.showing import context_rows, value_text
 from gramgraph.exceptions import BudgetError, ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.typing import FloatArray
@@ -22,7 +25,7 @@ ROW_TOLERANCE = 1e-6
 MOST_CELLS = 1 << 26
 
 
-class Conditional(ABC):
+class Conditional(Shown, ABC):
     """p(child | parents) as a frozen value.
 
     A kind of conditional says how its table is made (`table`), and, where a product of smaller factors with
@@ -36,6 +39,15 @@ class Conditional(ABC):
     functional: ClassVar[bool] = False
     child: Var
     parents: tuple[Var, ...]
+
+    def _shown(self) -> Listing:
+        given = f" | {', '.join(var.name for var in self.parents)}" if self.parents else ""
+        title = f"p({self.child.name}{given}), {type(self).__name__}"
+        if self.kind == "table":
+            header, rows, left = context_rows(self.parents, self.child, self.table())
+            return Listing(title, header, rows, left)
+        own = [f.name for f in fields(self) if f.init and f.name not in ("child", "parents")]  # type: ignore[arg-type]
+        return Listing(title, ("parameter", "value"), [(name, value_text(getattr(self, name))) for name in own])
 
     @property
     def scope(self) -> tuple[Var, ...]:

@@ -111,7 +111,7 @@ class Margin:
         return {"name": self.name, "parameters": dict(self.parameters)}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GaussianCopula(RealConditional):
     """p(y | x) where the normal scores of y and of its real, scalar parents x are jointly Gaussian.
 

@@ -17,7 +17,7 @@ from gramgraph.variables import Var
 __all__ = ["Deterministic"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Deterministic(Conditional):
     """p(child | parents) = 1 where child = f(parents), else 0.
 

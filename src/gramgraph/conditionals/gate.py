@@ -25,7 +25,7 @@ RULES: dict[str, Callable[[int, int], int]] = {
 }
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Gate(Conditional):
     """The child is a function of how many parents are in their last state: "xor", "or", "and", or "count".
 

@@ -180,7 +180,7 @@ class _Linear(RealConditional):
         return all(np.array_equal(getattr(self, name), getattr(other, name)) for name in names)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearGaussian(_Linear):
     """p(y | x) = N(y; intercept + coefficients · x, covariance) for real parents x, scalars or vectors.
 
@@ -218,7 +218,7 @@ class LinearGaussian(_Linear):
         )
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ConditionalLinearGaussian(_Linear):
     """p(y | x, d) = N(y; intercept_d + coefficients_d · x, covariance_d): discrete parents d choose the numbers.
 

@@ -24,7 +24,7 @@ def _frozen(values: Any) -> FloatArray:
     return array
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NoisyMax(Conditional):
     """The child is the largest of independent effects: y = max(Z_0, Z_1, …, Z_m), Z_i ~ p_i(z | x_i).
 

@@ -23,7 +23,7 @@ from gramgraph.variables import Real, Var, discrete
 __all__ = ["Predictor"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Predictor(RealConditional):
     """p(child | parents) from a fitted estimator.
 

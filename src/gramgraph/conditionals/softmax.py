@@ -17,7 +17,7 @@ from gramgraph.variables import Var
 __all__ = ["Softmax"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Softmax(RealConditional):
     """p(child = s | x, d) ∝ exp(bias_d[s] + weights_d[s] · x): real parents x; discrete parents d choose the numbers.
 

@@ -16,7 +16,7 @@ from gramgraph.variables import Var
 __all__ = ["ROW_TOLERANCE", "Table"]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Table(Conditional):
     """p(child | parents) as numbers, shape (*parent sizes, child size).
 

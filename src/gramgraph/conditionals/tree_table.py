@@ -34,7 +34,7 @@ class Split:
 Node: TypeAlias = Leaf | Split
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeTable(Conditional):
     """p(child | parents) by a decision tree: parents that a context makes irrelevant are not asked.
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Report
+from gramgraph._show import Listing, Shown
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray
 
@@ -34,8 +35,12 @@ class Climb(NamedTuple):
     interrupted: bool = False  # whether Ctrl-C ended it
 
 
-@dataclass(frozen=True)
-class UndirectedReport:
+#: Weights that are printed, the largest ones; `to_frame` has all.
+SHOWN_WEIGHTS = 20
+
+
+@dataclass(frozen=True, repr=False)
+class UndirectedReport(Shown):
     """How an undirected model was fitted; `trace` is the penalized objective, a row's average, at every step."""
 
     method: str
@@ -77,12 +82,15 @@ class UndirectedReport:
         ax.set_ylabel(self.objective)
         return ax
 
-    def __repr__(self) -> str:
+    def _shown(self) -> Listing:
         end = "converged" if self.converged else "not converged"
-        return (
-            f"UndirectedReport({self.method}: {self.objective} {self.value:.6g}, {self.n_iter} steps, {end}, "
-            f"{self.n_active} of {len(self.weights)} weights not zero)"
+        title = (
+            f"{self.method}: {self.objective} {self.value:.6g}, {self.n_iter} steps, {end}, "
+            f"{self.n_active} of {len(self.weights)} weights not zero"
         )
+        order = np.argsort(-np.abs(self.weights), kind="stable")[:SHOWN_WEIGHTS]
+        rows = [(self.names[i], f"{self.weights[i]:.6g}") for i in order.tolist() if i < len(self.names)]
+        return Listing(title, ("feature", "weight") if rows else (), rows, len(self.names) - len(rows))
 
 
 def subgradient(weights: FloatArray, gradient: FloatArray, l1: FloatArray, l2: FloatArray) -> FloatArray:

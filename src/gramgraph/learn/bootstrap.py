@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
+from gramgraph._show import Listing, Shown
 from gramgraph._validation import check_count, check_fraction, generator
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
@@ -27,9 +28,12 @@ from gramgraph.typing import FloatArray, RandomState
 
 __all__ = ["EdgeStrengths", "bootstrap_edges"]
 
+#: Pairs that are printed, the surest ones; `to_frame` has all.
+SHOWN_PAIRS = 20
 
-@dataclass(frozen=True, eq=False)
-class EdgeStrengths:
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EdgeStrengths(Shown):
     """`forward[a, b]`: the share of graphs with a -> b, links without direction counted half each way.
 
     After `calibrated` the sum of both directions is the probability that the pair is joined; `calibration` is the map.
@@ -42,19 +46,25 @@ class EdgeStrengths:
     _options: dict[str, Any] = field(default_factory=dict)
     calibration: StrengthMap | None = None
 
-    def __repr__(self) -> str:
+    def _shown(self) -> Listing:
         joined = self.forward + self.forward.T
         sure = int((np.triu(joined, 1) >= 0.5).sum())
-        return (
+        title = (
             f"EdgeStrengths({len(self.names)} variables, {self.n_graphs} graphs, {sure} edges in half of them or more)"
             if self.calibration is None
             else f"EdgeStrengths({len(self.names)} variables, calibrated, {sure} edges with probability 0.5 or more)"
         )
+        found = self._pairs()
+        rows = [(a, b, f"{strength:.3g}", f"{way:.3g}") for a, b, strength, way in found[:SHOWN_PAIRS]]
+        return Listing(title, ("from", "to", "strength", "direction"), rows, len(found) - len(rows))
 
     def to_frame(self) -> Any:
         """One row per pair that was ever joined, the surest first: strength (joined) and direction (from → to)."""
         import pandas as pd
 
+        return pd.DataFrame(self._pairs(), columns=["from", "to", "strength", "direction"])
+
+    def _pairs(self) -> list[tuple[str, str, float, float]]:
         rows = []
         for i, a in enumerate(self.names):
             for j in range(i + 1, len(self.names)):
@@ -62,8 +72,7 @@ class EdgeStrengths:
                 if strength > 0:
                     ends = (a, self.names[j]) if self.forward[i, j] >= self.forward[j, i] else (self.names[j], a)
                     rows.append((*ends, float(strength), float(max(self.forward[i, j], self.forward[j, i]) / strength)))
-        rows.sort(key=lambda row: (-row[2], row[0], row[1]))
-        return pd.DataFrame(rows, columns=["from", "to", "strength", "direction"])
+        return sorted(rows, key=lambda row: (-row[2], row[0], row[1]))
 
     def calibrated(
         self,

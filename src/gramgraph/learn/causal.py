@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._show import Listing, Shown, probability_text
 from gramgraph.data.columns import code_table
 from gramgraph.data.counts import Counts
 from gramgraph.data.stream import is_stream, stream_counts
@@ -20,14 +21,23 @@ from gramgraph.variables import discrete
 __all__ = ["Effect", "Identification", "average_effect", "identify"]
 
 
-@dataclass(frozen=True, eq=False)
-class Effect:
+@dataclass(frozen=True, eq=False, repr=False)
+class Effect(Shown):
     """p(outcome | do(treatment)) for every treatment: `probabilities` (treatments, outcomes)."""
 
     identification: Identification
     treatments: tuple[str, ...]
     outcomes: tuple[str, ...]
     probabilities: FloatArray
+
+    def _shown(self) -> Listing:
+        told = self.identification
+        rows = [
+            (done, *map(probability_text, row))
+            for done, row in zip(self.treatments, self.probabilities.tolist(), strict=True)
+        ]
+        title = f"p({told.outcome} | do({told.treatment})), {told.kind}: {told.formula}"
+        return Listing(title, (f"do({told.treatment})", *self.outcomes), rows)
 
     def to_frame(self) -> Any:
         """Rows: what is done; columns: what comes out."""

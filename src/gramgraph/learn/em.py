@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, reporting
+from gramgraph._show import Listing, Shown
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.engines.exact.junction_tree import JunctionTree
@@ -26,8 +27,8 @@ ROWS = 2048
 OBJECTIVES = ("log-likelihood", "log-likelihood + log prior")
 
 
-@dataclass(frozen=True)
-class EMReport:
+@dataclass(frozen=True, repr=False)
+class EMReport(Shown):
     """How EM went: `trace[i]` is the objective before step i + 1; it never falls.
 
     `objective` says what that is: "log-likelihood", or "log-likelihood + log prior" (up to a constant) where a prior
@@ -44,6 +45,17 @@ class EMReport:
     def n_iter(self) -> int:
         """Number of steps taken."""
         return len(self.trace)
+
+    def _shown(self) -> Listing:
+        rows = [
+            ("log-likelihood", f"{self.log_likelihood:.8g}"),
+            ("steps", self.n_iter),
+            ("converged", "yes" if self.converged else "NO"),
+            ("starts", self.restarts),
+            ("objective", self.objective),
+        ]
+        rows += [("first and last value", f"{self.trace[0]:.8g}, {self.trace[-1]:.8g}")] if self.trace else []
+        return Listing("expectation-maximization", ("", "value"), rows)
 
     def plot(self, ax: Any = None) -> Any:
         """The objective at every step."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
+from gramgraph._show import Listing, Shown
 from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.counts import Counts
 from gramgraph.data.frames import read_frame
@@ -31,10 +32,12 @@ from gramgraph.variables import discrete
 __all__ = ["METHODS", "LearnedNetwork", "StructureReport", "learn_structure", "score"]
 
 METHODS = (*FINDERS, "structural_em")
+#: Steps of a search that are printed; `to_frame` has all.
+SHOWN_STEPS = 30
 
 
-@dataclass(frozen=True)
-class StructureReport:
+@dataclass(frozen=True, repr=False)
+class StructureReport(Shown):
     """How a graph was found: its score, and the steps of the search as (kind, parent, child, gain, score after).
 
     `equivalence_class` are the graphs that the data cannot tell from it (with a score that is equal for equivalent
@@ -58,6 +61,13 @@ class StructureReport:
     def trace(self) -> tuple[float, ...]:
         """The score after every step."""
         return tuple(move[4] for move in self.moves)
+
+    def _shown(self) -> Listing:
+        ended = ", interrupted" if self.interrupted else ""
+        best = "" if self.gap is None else f", no graph scores more than {self.gap:.4g} better"
+        title = f"{self.method}: {self.score_name} {self.score:.8g} after {len(self.moves)} steps{ended}{best}"
+        rows = [(*move[:3], f"{move[3]:.6g}", f"{move[4]:.8g}") for move in self.moves[:SHOWN_STEPS]]
+        return Listing(title, ("step", "parent", "child", "gain", "score"), rows, len(self.moves) - len(rows))
 
     def to_frame(self) -> Any:
         """One row per step."""

@@ -13,13 +13,14 @@ import numpy as np
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors import TableFactor
 from gramgraph.models.asking import Asking
+from gramgraph.models.drawn import Drawn
 from gramgraph.models.mixed import joint_log_density, kind_of_real
 from gramgraph.variables import Discrete, Var
 
 __all__ = ["GraphicalModel", "scopes_of"]
 
 
-class GraphicalModel(Asking, ABC):
+class GraphicalModel(Drawn, Asking, ABC):
     """A set of variables and a product of factors over them; a value that never changes once built."""
 
     vars: tuple[Var, ...]

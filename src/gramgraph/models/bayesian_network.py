@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from math import prod
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from gramgraph._progress import Progress
-from gramgraph._show import html_table
+from gramgraph._show import shorten
 from gramgraph.conditionals import Conditional
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.factors import TableFactor
@@ -67,6 +68,7 @@ class BayesianNetwork(DirectedModel):
 
     conditionals: tuple[Conditional | None, ...]
     _writing_faults: tuple[tuple[str, str], ...] = ()  # (variable or "", sentence): faults that the parts do not show
+    interventions: Mapping[str, Any] = MappingProxyType({})  # what `do` set
     fit_report: Any = None  # how EM went, after a fit to data with missing cells
 
     draft = _DraftDoor()
@@ -410,13 +412,6 @@ class BayesianNetwork(DirectedModel):
         title = f"{self.name!r}, " if self.name else ""
         numbers = f"{self.n_parameters} parameters" if self.has_tables else "structure without tables"
         n_edges = sum(map(len, self.parent_positions))
-        return f"BayesianNetwork({title}{len(self)} variables, {n_edges} edges, {numbers})"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (var.name, listing(var.states, 8) if var.is_discrete else repr(var.domain), listing(self.names_of(row), 8))
-            for var, row in zip(self.vars[:60], self.parent_positions, strict=False)
-        ]
-        if len(self) > 60:
-            rows.append((f"… {len(self) - 60} more", "", ""))
-        return html_table(("variable", "states", "parents"), rows, caption=repr(self))
+        done = ", ".join(f"{name}={value}" for name, value in self.interventions.items())
+        after = f", after do({shorten(done, 60)})" if done else ""
+        return f"BayesianNetwork({title}{len(self)} variables, {n_edges} edges, {numbers}{after})"

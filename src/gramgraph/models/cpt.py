@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from gramgraph._show import html_table, probability_text, text_table
 from gramgraph.conditionals import Conditional
+from gramgraph.conditionals.showing import html_rows, text_rows
 from gramgraph.exceptions import ModelError
 from gramgraph.models.contexts import find_context
 from gramgraph.typing import FloatArray
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = ["CptView", "Cpts", "html_rows", "text_rows"]
 
 _FROZEN = "a network is a value and does not change: take draft = net.draft(), set draft.cpt[…], then draft.build()"
-_SHOWN_ROWS = 40
 
 
 class CptView:
@@ -119,32 +118,3 @@ class Cpts(Mapping[str, CptView]):
 
     def __repr__(self) -> str:
         return f"<tables of {self._net!r}>"
-
-
-def _rows(parents: Sequence[Var], child: Var, values: FloatArray) -> tuple[list[str], list[list[str]], int]:
-    """Header, shown rows as text, and how many rows are left out."""
-    flat = values.reshape(-1, child.size)
-    shape = tuple(var.size for var in parents)
-    shown = range(min(len(flat), _SHOWN_ROWS))
-    rows = []
-    for i in shown:
-        at = np.unravel_index(i, shape) if shape else ()
-        labels = [var.states[k] for var, k in zip(parents, at, strict=True)]
-        rows.append([*labels, *("?" if np.isnan(p) else probability_text(float(p)) for p in flat[i])])
-    header = [*(var.name for var in parents), *(f"{child.name}={state}" for state in child.states)]
-    return header, rows, len(flat) - len(rows)
-
-
-def text_rows(parents: Sequence[Var], child: Var, values: FloatArray) -> str:
-    """A table as text, one line per context; cells without a number show as ?."""
-    header, rows, left = _rows(parents, child, values)
-    table = text_table(header, rows, right=range(len(parents), len(header)))
-    return table + (f"\n… and {left} more rows" if left else "")
-
-
-def html_rows(parents: Sequence[Var], child: Var, values: FloatArray) -> str:
-    """A table as HTML, one row per context."""
-    header, rows, left = _rows(parents, child, values)
-    given = f" | {', '.join(var.name for var in parents)}" if parents else ""
-    caption = f"p({child.name}{given})" + (f", first {len(rows)} rows of {len(rows) + left}" if left else "")
-    return html_table(header, rows, caption=caption, right=range(len(parents), len(header)))

@@ -9,9 +9,9 @@ import numpy as np
 
 from gramgraph.conditionals import Conditional, Table
 from gramgraph.conditionals.base import row_name
+from gramgraph.conditionals.showing import html_rows, text_rows
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.models.contexts import find_context, row_values
-from gramgraph.models.cpt import html_rows, text_rows
 from gramgraph.models.notation import read_structure
 from gramgraph.models.writing import as_states, as_var, make_conditional
 from gramgraph.typing import FloatArray

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gramgraph._show import Listing, Shown
 from gramgraph.exceptions import OptionError
 from gramgraph.graphs import Digraph, adjustment_set, descendants, front_door_set
 
@@ -16,7 +17,7 @@ __all__ = ["CausalQuestion", "Identification", "causal_question", "identify"]
 
 
 @dataclass(frozen=True)
-class Identification:
+class Identification(Shown):
     """How p(outcome | do(treatment)) follows from observations.
 
     `kind` is "none" (no effect), "back door", "front door" or "unknown"; `through` are the variables that the formula
@@ -31,6 +32,10 @@ class Identification:
 
     def __repr__(self) -> str:
         return f"Identification({self.kind}: {self.formula})"
+
+    def _shown(self) -> Listing:
+        rows = [("way", self.kind), ("through", ", ".join(self.through) or "nothing"), ("formula", self.formula)]
+        return Listing(f"p({self.outcome} | do({self.treatment}))", ("", "value"), rows)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from gramgraph._show import Listing, Shown
 from gramgraph.exceptions import VariableError, listing
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ __all__ = ["NamedGraph", "NamedJunctionTree", "name_tree"]
 
 
 @dataclass(frozen=True)
-class NamedGraph:
+class NamedGraph(Shown):
     """A graph on names: `arrows` (a, b) with direction, `links` (a, b) without.
 
     >>> g = NamedGraph(("a", "b", "c"), links=(("a", "b"), ("b", "c")))
@@ -62,9 +63,14 @@ class NamedGraph:
         shown = "; ".join(pieces[:12]) + ("; …" if len(pieces) > 12 else "")
         return f"NamedGraph({shown!r})"
 
+    def _shown(self) -> Listing:
+        rows = [(a, "->", b) for a, b in self.arrows] + [(a, "-", b) for a, b in self.links]
+        title = f"{len(self.nodes)} variables, {len(self.arrows)} arrows, {len(self.links)} links without direction"
+        return Listing(title, ("from", "", "to"), rows[:200], max(len(rows) - 200, 0))
+
 
 @dataclass(frozen=True)
-class NamedJunctionTree:
+class NamedJunctionTree(Shown):
     """Cliques of variables joined as a tree (a forest, if the model falls apart) with running intersection.
 
     `edges` are pairs of positions in `cliques`; `separators[i]` is what the two cliques of `edges[i]` share.
@@ -109,6 +115,10 @@ class NamedJunctionTree:
 
     def __repr__(self) -> str:
         return f"NamedJunctionTree({len(self.cliques)} cliques, width {self.width})"
+
+    def _shown(self) -> Listing:
+        rows = [(i, ", ".join(clique)) for i, clique in enumerate(self.cliques[:200])]
+        return Listing(repr(self), ("", "clique"), rows, max(len(self.cliques) - 200, 0))
 
 
 def name_tree(tree: JunctionTree, names: tuple[str, ...]) -> NamedJunctionTree:

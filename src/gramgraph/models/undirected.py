@@ -8,8 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph._show import html_table
-from gramgraph.exceptions import listing
 from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
 from gramgraph.models.checking import domain_faults
 from gramgraph.models.named import NamedJunctionTree, name_tree
@@ -144,19 +142,6 @@ class FactorModel(GraphStatements):
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""
         return f"{type(self).__name__}({title}{len(self)} variables, {self._n_factors} factors)"
-
-    def _repr_html_(self) -> str:
-        rows = [
-            (
-                var.name,
-                listing(var.states, 8) if var.is_discrete else repr(var.domain),
-                listing(self.markov_blanket(var.name), 8),
-            )
-            for var in self.vars[:60]
-        ]
-        if len(self) > 60:
-            rows.append((f"… {len(self) - 60} more", "", ""))
-        return html_table(("variable", "states", "neighbors"), rows, caption=repr(self))
 
 
 def _same_numbers(a: Any, b: Any) -> bool:

@@ -38,7 +38,9 @@ def intervene(net: Net, interventions: Mapping[str, Any]) -> Net:
             raise ModelError([f"do({name}): {fault}" for fault in wrong])
         conditionals[i], parents[i] = made, ()
     metadata = dict(net.metadata)
-    return type(net).from_parts(net.vars, conditionals, parents=parents, name=net.name, metadata=metadata, check=False)
+    cut = type(net).from_parts(net.vars, conditionals, parents=parents, name=net.name, metadata=metadata, check=False)
+    cut.interventions = {**net.interventions, **interventions}
+    return cut
 
 
 def _distribution(var: Var, value: Any) -> FloatArray:

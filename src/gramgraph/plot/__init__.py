@@ -3,6 +3,7 @@
 from gramgraph.plot.chains import plot_chains
 from gramgraph.plot.convergence import plot_convergence
 from gramgraph.plot.decision import plot_decision_regions
+from gramgraph.plot.drawing import network_dot
 from gramgraph.plot.gaussian import plot_densities, plot_gaussian, plot_precision_graph
 from gramgraph.plot.gp import plot_components, plot_evidence, plot_process
 from gramgraph.plot.grids import plot_bound, plot_images
@@ -17,6 +18,7 @@ from gramgraph.plot.svg import junction_tree_svg, network_svg
 
 __all__ = [
     "junction_tree_svg",
+    "network_dot",
     "network_svg",
     "plot_beliefs",
     "plot_bound",

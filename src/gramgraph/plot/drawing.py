@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._show import shorten
+from gramgraph._show import clean, shorten
 from gramgraph.answers import Answer
 from gramgraph.evidence import Likelihood, Not, OneOf, Soft
 from gramgraph.exceptions import GramGraphError
@@ -96,6 +96,29 @@ def draw_model(
     return _place(boxes, edges, [""] * len(edges), directed=directed)
 
 
+def network_dot(model: GraphicalModel) -> str:
+    """The graph of a model in the language of Graphviz; factors are boxes, variables set by `do` have two rims."""
+    directed = isinstance(model, BayesianNetwork)
+    names = list(map(_quoted, model.variables))
+    done = getattr(model, "interventions", {})
+    lines = [
+        f"{name} [peripheries=2];" if own in done else f"{name};"
+        for name, own in zip(names, model.variables, strict=True)
+    ]
+    if isinstance(model, FactorGraph):
+        factors = [_quoted(name) for name in model.factor_names]
+        lines += [f"{name} [shape=box];" for name in factors]
+        names += factors
+    arrow = "->" if directed else "--"
+    lines += [f"{names[a]} {arrow} {names[b]};" for a, b in _model_edges(model)]
+    return "\n".join(["digraph {" if directed else "graph {", *(f"  {line}" for line in lines), "}"])
+
+
+def _quoted(name: str) -> str:
+    text = clean(name).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{text}"'
+
+
 def draw_junction_tree(cliques: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]) -> Drawing:
     """Boxes for cliques; each edge carries the separator."""
     boxes = [_lines_box(", ".join(c), _wrap([shorten(name, MAX_NAME) for name in c])) for c in cliques]
@@ -138,6 +161,8 @@ def _model_edges(model: GraphicalModel) -> list[tuple[int, int]]:
     if isinstance(model, FactorGraph):
         scopes = [factor.scope for factor in model.factors(structured=False)]
         return [(model.index(var.name), len(model) + k) for k, scope in enumerate(scopes) for var in scope]
+    if getattr(model, "kind", "") == "cells":
+        return [(model.index(a), model.index(b)) for a, b in model.edges]  # type: ignore[attr-defined]
     pairs: dict[tuple[int, int], None] = {}  # a dict keeps first-seen order
     for factor in model.factors(structured=False):
         scope = sorted(model.index(var.name) for var in factor.scope)

@@ -14,6 +14,7 @@ from gramgraph.conditionals import Table, from_fields
 from gramgraph.data.frames import read_frame
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.models import BayesianNetwork
+from gramgraph.models.drawn import Drawn
 from gramgraph.models.notation import read_structure
 from gramgraph.sequences._interface import Chain
 from gramgraph.typing import FloatArray, RandomState
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 __all__ = ["DynamicBayesianNetwork"]
 
 
-class DynamicBayesianNetwork:
+class DynamicBayesianNetwork(Drawn):
     """p(first slice) Π_t p(slice_t | slice_{t−1}): a network whose variables repeat at every step of time.
 
     The structure is that of one slice; `x'` stands for x one step before: `"rain' -> rain -> umbrella"`.
@@ -267,6 +268,10 @@ class DynamicBayesianNetwork:
         return self.first == other.first and self.step == other.step
 
     __hash__ = None  # type: ignore[assignment]
+
+    def _picture(self) -> BayesianNetwork:
+        """A slice, with what it depends on in the slice before."""
+        return self.step
 
     def __repr__(self) -> str:
         return (
