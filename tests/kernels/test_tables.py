@@ -63,3 +63,10 @@ def test_what_kernels_read() -> None:
     assert columns_read(Tensor((RBF(), Spectrum(1)), columns=(["a", "n"], "b"))) == ("a", "n", "b")
     assert columns_read((2 * RBF().on("a").normalized()) ** 2) == ("a",)
     assert columns_read(RBF()) == () and reads_everything(RBF().exp())
+
+
+def test_kernels_read_arrow_tables_as_other_frames():
+    pa = pytest.importorskip("pyarrow")
+    kernel = RBF().on("age") * Delta().on("town")
+    columns = {"age": [1.0, 2.5, 4.0], "town": ["Ulm", "Bern", "Ulm"]}
+    np.testing.assert_array_equal(kernel.gram(pa.table(columns)), kernel.gram(pd.DataFrame(columns)))

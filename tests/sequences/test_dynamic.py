@@ -177,3 +177,15 @@ def test_bad_templates_and_rows_are_named() -> None:
         net.filter([{"x": "perhaps"}])
     with pytest.raises(ModelError, match="no column 'id'"):
         net.fit(pd.DataFrame({"x": ["no"]}), by="id")
+
+
+def test_every_kind_of_table_of_sequences_gives_the_same_fit():
+    pl = pytest.importorskip("polars")
+    truth = DynamicBayesianNetwork("x' -> x", {"x": [[0.9, 0.1], [0.4, 0.6]]})
+    rows = truth.sample(6, 4, random_state=0)
+    net = DynamicBayesianNetwork("x' -> x{no|yes}")
+    wanted = net.fit(rows, by="sequence")
+    for data in (pl.from_dict(rows.to_dict("list")), rows.to_dict("list"), rows.to_dict("records")):
+        assert net.fit(data, by="sequence") == wanted
+    with pytest.raises(gg.VariableError, match="'xx' is not a variable.*Did you mean 'x'"):
+        net.fit(rows.rename(columns={"x": "xx"}), by="sequence")
