@@ -140,7 +140,7 @@ def table_tree(X: Any, edges: Sequence[tuple[int, int]], bins: int) -> Any:
 
 def discretized(data: dict[str, Any], bins: int) -> tuple[Any, Any]:
     """Posterior means and log scores of the discretized tree."""
-    from gramgraph.embeddings.network.axes import Placed
+    from gramgraph.embeddings.network.cell_axes import Placed
     from gramgraph.embeddings.network.messages import propagate
 
     made, Q, seen = data["world"], data["Q"], data["seen"]

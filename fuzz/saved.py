@@ -217,7 +217,7 @@ def _ask_network(model: Any) -> Any:
 
     if type(model).__name__ == "DynamicBayesianNetwork":
         return [*_ask_network(model.first), *_ask_network(model.step)]
-    if not hasattr(model, "check_model"):
+    if not hasattr(model, "check_model") or getattr(model, "kind", "") == "cells":
         return None
     return _numbers(json.loads(native.dumps(model)))
 

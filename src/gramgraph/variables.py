@@ -13,7 +13,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError, StateError
 from gramgraph.typing import FloatArray
 
-__all__ = ["Discrete", "Domain", "Real", "Var", "binary", "discrete", "join", "real"]
+__all__ = ["Circle", "Discrete", "Domain", "Points", "Positive", "Real", "Var", "binary", "discrete", "join", "real"]
 
 #: Domains of up to so many states are shared between variables.
 FEW_STATES = 16
@@ -108,6 +108,51 @@ class Real(Domain):
 
     def __repr__(self) -> str:
         return "real" if self.dimension == 1 else f"real^{self.dimension}"
+
+
+@dataclass(frozen=True, slots=True)
+class Positive(Real):
+    """Numbers above 0, whose noise multiplies.
+
+    >>> Var("income", Positive())
+    income{positive}
+    """
+
+    def read(self, value: Any, name: str) -> FloatArray:
+        """As `Real.read`, and above 0."""
+        found = Real.read(self, value, name)
+        if (found <= 0.0).any():
+            raise StateError(f"{name} takes numbers above 0 (domain 'positive'); it was given {value!r}.")
+        return found
+
+    def __repr__(self) -> str:
+        return "positive"
+
+
+@dataclass(frozen=True, slots=True)
+class Circle(Real):
+    """Angles in radians: the ends of a turn are one value.
+
+    >>> Var("direction", Circle())
+    direction{circle}
+    """
+
+    def __repr__(self) -> str:
+        return "circle"
+
+
+@dataclass(frozen=True, slots=True)
+class Points(Domain):
+    """Points of a space with a kernel, which says how alike they are: `kind` is vector, sphere, set or string.
+
+    >>> Var("word", Points("string"))
+    word{string}
+    """
+
+    kind: str
+
+    def __repr__(self) -> str:
+        return self.kind
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
-from gramgraph.embeddings.network.axes import StateAxis
+from gramgraph.embeddings.network.cell_axes import StateAxis
 from gramgraph.exceptions import ModelError, OptionError, StateError, VariableError
 
 RNG = np.random.default_rng
@@ -144,8 +144,8 @@ def test_a_field_of_one_row_is_a_chain():
     answer = model.query(row[None, :], damping=0.0, max_iter=5)
     likelihood = model._likelihood(row[None, :])[0]
     names = [f"p{i}" for i in range(6)]
-    m = model.axis.m
-    factors = {(names[i],): model.axis.q * likelihood[i] for i in range(6)}
+    m = model.pixel.m
+    factors = {(names[i],): model.pixel.q * likelihood[i] for i in range(6)}
     factors.update({(names[i], names[i + 1]): np.asarray(model.edge.R) for i in range(5)})
     exact = gg.MarkovNetwork(factors, states={name: [str(k) for k in range(m)] for name in names}).query()
     for i, name in enumerate(names):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph.embeddings.network.density import line_density
-from gramgraph.embeddings.network.mixing import mixture_weights
+from gramgraph.embeddings.network.mixture_weights import mixture_weights
 from gramgraph.embeddings.network.torus import TorusMixture, binned, crossed
 
 RNG = np.random.default_rng

@@ -35,7 +35,7 @@ def test_json(name: str) -> None:
     ],
 )
 def test_archives(name: str, cls: str) -> None:
-    model = getattr(gg, cls).load(FOLDER / f"{name}.npz")
+    model = getattr(gg if cls in gg.__all__ else gg.embeddings, cls).load(FOLDER / f"{name}.npz")
     np.testing.assert_allclose(probe(model), ANSWERS[name], rtol=1e-9)
 
 

@@ -74,6 +74,8 @@ def holds(model: Any) -> bool:
     """Whether a model has a JSON form of its own (kernel models have one too, beside their arrays)."""
     from gramgraph.io import sequence_files
 
+    if getattr(model, "kind", None) == "cells":
+        return False
     if isinstance(model, tuple(_KINDS.values())) or distribution_files.is_distribution(model):
         return True
     return type(model).__module__.startswith("gramgraph.sequences") and sequence_files.holds(model)
@@ -381,12 +383,12 @@ _READERS: dict[str, Any] = {
 
 def dumps(model: Any) -> bytes:
     """The bytes of a file, one variable, conditional or factor a line."""
-    kinds = {cls: kind for kind, cls in _KINDS.items()}
-    kind = next((kinds[cls] for cls in type(model).__mro__ if cls in kinds), None)  # a learned network is a network
-    if kind is None and type(model).__module__.startswith("gramgraph.embeddings.network."):
+    if type(model).__module__.startswith("gramgraph.embeddings.network."):
         from gramgraph.embeddings.network.files import to_object
 
         return f"{_json.dump(to_object(model))}\n".encode()
+    kinds = {cls: kind for kind, cls in _KINDS.items()}
+    kind = next((kinds[cls] for cls in type(model).__mro__ if cls in kinds), None)  # a learned network is a network
     if kind is None and type(model).__module__.startswith("gramgraph.sequences"):
         from gramgraph.io import sequence_files
 

@@ -35,6 +35,8 @@ def plan(
     """
     if not isinstance(model, GraphicalModel):
         raise OptionError(f"plan takes a model, such as gg.datasets.asia(), not {model!r}")
+    if model.kind == "cells":
+        model = model.cells  # type: ignore[attr-defined]
     question = _question(model, targets, given)
     if not model.is_discrete and (model.kind != "gaussian" or layout_of(model).size > DENSE_LIMIT):
         model, question = relevant_question(model, question)

@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph.answers import RealBelief
 from gramgraph.answers.words import shares, tails, values_of
-from gramgraph.embeddings.network.axes import Axis, LineAxis
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import Array, FloatArray, RandomState
 

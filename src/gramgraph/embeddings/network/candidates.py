@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed, StateAxis
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, StateAxis
 from gramgraph.embeddings.network.density import line_density
-from gramgraph.embeddings.network.ends import End
+from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.torus import TorusMixture, binned, crossed
 from gramgraph.typing import FloatArray
 
@@ -50,7 +50,7 @@ class Candidate:
 class Pair:
     """Two ends with the rows that both know, and the joint mass of their cells.
 
-    >>> from gramgraph.embeddings.network.axes import StateAxis
+    >>> from gramgraph.embeddings.network.cell_axes import StateAxis
     >>> x, y = list("aabb"), list("uuuv")
     >>> pair = Pair(End(StateAxis.of("x", x), x), End(StateAxis.of("y", y), y))
     >>> pair.P.tolist(), pair.n

@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
-from itertools import product
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from gramgraph._validation import check_choice
-from gramgraph.embeddings.network.asking import _blocks, _log_base, _read, answer_on_cells, columns_of, read_cases
-from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
+from gramgraph.conditionals import Table
+from gramgraph.embeddings.network.answering import ask_engine, blocks, full_rows
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.candidates import Pair
-from gramgraph.embeddings.network.conditional import Conditioned, fit_conditional
-from gramgraph.embeddings.network.ends import End
-from gramgraph.embeddings.network.learn import EDGES, _axis, _check_numbers, _checked, _kinds, _orders
-from gramgraph.embeddings.network.stack import fit_edge
-from gramgraph.exceptions import ModelError, OptionError, VariableError
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, StateAxis
+from gramgraph.embeddings.network.conditional import KernelConditional, fit_conditional
+from gramgraph.embeddings.network.edge_ends import End
+from gramgraph.embeddings.network.edge_mixture import fit_edge
+from gramgraph.embeddings.network.learn import EDGES, _axis, _check_numbers, _checked, _kinds, _orders, columns_of
+from gramgraph.embeddings.network.reading import Given
+from gramgraph.evidence import weights_of
+from gramgraph.exceptions import ModelError, VariableError
+from gramgraph.models.bayesian_network import BayesianNetwork
+from gramgraph.models.checking import cycle_faults
+from gramgraph.models.cpt import Cpts
 from gramgraph.typing import FloatArray, RandomState
+from gramgraph.variables import Var
 
 __all__ = ["KernelNetwork", "learn_dag"]
 
@@ -30,7 +35,7 @@ _CELLS = 64
 _MOST = 4  # parents
 
 
-class KernelNetwork(CellModel):
+class KernelNetwork(CellModel, BayesianNetwork):
     """A directed graph with p(x_v | parents) on cells for every variable; `learn_dag` makes it from samples.
 
     `cells` is the same network as a discrete `BayesianNetwork`, on which the library's engines answer.
@@ -43,177 +48,102 @@ class KernelNetwork(CellModel):
     (1.0, ('a', 'b'))
     """
 
-    def __init__(
-        self,
-        axes: list[Axis],
-        parents: Mapping[str, tuple[str, ...]],
-        conditionals: Mapping[str, Conditioned],
-        *,
-        rows: int,
-    ) -> None:
-        super().__init__(axes)
-        self._parents = dict(parents)
-        self.conditionals = dict(conditionals)
+    conditionals: tuple[KernelConditional, ...]  # type: ignore[assignment]
+
+    def __init__(self, conditionals: Sequence[KernelConditional], *, rows: int = 0, name: str = "") -> None:
+        self._fill((), conditionals, None, name, None)
         self.rows = rows
+        self._check(missing=False)
+
+    def _fill(
+        self,
+        variables: Iterable[Var],
+        conditionals: Sequence[Any],
+        parents: Any,
+        name: str,
+        metadata: dict[str, Any] | None,
+    ) -> None:
+        wrong = [c for c in conditionals if not isinstance(c, KernelConditional)]
+        if wrong:
+            raise ModelError(f"a KernelNetwork holds conditionals that `learn_dag` made, not {wrong[0]!r:.60}")
+        self.cell_axes = tuple(c.axes[-1] for c in conditionals)
+        super()._fill([axis.var for axis in self.cell_axes], conditionals, parents, name, metadata)
+        self.is_discrete = False  # beliefs are on cells, also where all variables are categories
 
     def __repr__(self) -> str:
-        number = sum(len(p) for p in self._parents.values())
-        return f"KernelNetwork({self._kinds()}; {number} edges, {self.rows} rows)"
-
-    def parents(self, name: str) -> tuple[str, ...]:
-        """Parents of a variable."""
-        self.index(name)
-        return self._parents[name]
-
-    @property
-    def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs (parent, child)."""
-        return tuple((p, child) for child in self.variables for p in self._parents[child])
+        return f"KernelNetwork({self._kinds()}; {len(self.edges)} edges, {self.rows} rows)"
 
     @cached_property
-    def cells(self) -> Any:
-        """The network on cells, a discrete `BayesianNetwork`."""
-        from gramgraph.conditionals import Table
-        from gramgraph.models import BayesianNetwork
-
-        variables = self._cell_variables()
-        by = dict(zip(self.variables, variables, strict=True))
+    def cells(self) -> BayesianNetwork:  # type: ignore[override]
+        """The network on cells, a discrete `BayesianNetwork`; states of numbers are anchors as text."""
+        variables = [axis.cell_var for axis in self.cell_axes]
         tables = [
-            Table(by[v], tuple(by[p] for p in self._parents[v]), self.conditionals[v].table) for v in self.variables
+            Table(var, tuple(variables[p] for p in row), c.on_cells)
+            for var, row, c in zip(variables, self.parent_positions, self.conditionals, strict=True)
         ]
         return BayesianNetwork.from_parts(variables, tables, check=False)
 
-    def query(
-        self,
-        targets: Any = None,
-        evidence: Any = None,
-        *,
-        virtual_evidence: Any = None,
-        engine: str = "auto",
-        **options: Any,
-    ) -> Any:
-        """p(x_v | evidence) of each target; arguments as those of `KernelTree.query`, engines those of discrete models.
+    @property
+    def cpt(self) -> Cpts:
+        """Tables on cells to read, by name and context."""
+        return Cpts(self.cells)
 
-        Observations enter as likelihoods of the two cells around them; far from all data they count for nothing.
-        """
-        from gramgraph.embeddings.network.asking import query_cells
+    def to_markov_network(self) -> Any:
+        """The tables on cells without directions."""
+        return self.cells.to_markov_network()
 
-        return query_cells(self, self.cells, targets, evidence, engine, options, "kernel_network", virtual_evidence)
+    def fit(self, data: Any, **options: Any) -> KernelNetwork:  # type: ignore[override]
+        """The same graph learned from other rows; options are those of `learn_dag`."""
+        parents = {name: list(self.parents(name)) for name in self.variables}
+        return learn_dag(data, parents, domains=self.domains, **options)
 
-    def log_evidence(self, evidence: Any = None) -> float | FloatArray:
-        """log p(evidence), the density of what was observed: a number, or one per case.
+    def do(self, interventions: Mapping[str, Any] | str, state: Any = None) -> KernelNetwork:  # type: ignore[override]
+        """The network after an intervention: edges into the set variables are cut, and they take their new value.
 
-        >>> import gramgraph as gg
-        >>> net = gg.learn_dag({"a": list("xxyy") * 20, "b": list("uvuv") * 20, "c": list("mnnm") * 20}, "a -> c <- b")
-        >>> round(net.log_evidence({"a": "x", "b": "u"}), 2)
-        -1.39
-        """
-        cases = _read(self, evidence)
-        found = self.log_likelihood(cases)
-        return found if cases.batched else float(found[0])
-
-    def log_likelihood(self, frame: Any) -> FloatArray:
-        """log p(row) of every row, in nats; gaps are integrated out. Rows without gaps need no engine.
+        A category is set to a state or at random (`{state: p}`), a number to a value or at random (mean, sd).
 
         >>> import gramgraph as gg
-        >>> net = gg.learn_dag({"a": list("xxyy") * 20, "b": list("uvuv") * 20, "c": list("mnnm") * 20}, "a -> c <- b")
-        >>> net.log_likelihood([{"a": "x", "b": "u", "c": "m"}]).round(2)
-        array([-1.39])
+        >>> rng = np.random.default_rng(0)
+        >>> a = rng.normal(size=2000)
+        >>> net = gg.learn_dag({"a": a, "b": a + 0.3 * rng.normal(size=2000)}, "a -> b").do("b", 2.0)
+        >>> net.query("b")["b"].mean(), abs(net.query("a")["a"].mean()) < 0.1, net.parents("b")
+        (2.0, True, ())
         """
-        cases = read_cases(self, frame)
-        placed = self._placed(cases.columns)
-        out = _log_base(self, cases.columns, cases.number)
-        full = np.ones(cases.number, dtype=bool)
-        for v in range(len(self)):
-            full &= placed[v].known & (placed[v].near >= 0.5) if v in placed else False
-        for v, name in enumerate(self.variables):
-            if full.any():
-                family = [placed[self.index(p)] for p in self._parents[name]] + [placed[v]]
-                out[full] += np.log(
-                    _between(self.conditionals[name].table, self.axes[v].q, [p.take(full) for p in family])
-                )
+        given = {interventions: state} if isinstance(interventions, str) else interventions
+        if not isinstance(given, Mapping):
+            raise ModelError(f"do takes {{name: state}}, or a name and a state; got {given!r}")
+        made = dict(zip(self.variables, self.conditionals, strict=True))
+        for name, value in given.items():
+            axis = self.axis(name)
+            if value is None:
+                raise ModelError(f'do needs a value: do({{"{name}": …}})')
+            random = _random_masses(axis, value)
+            after, share = (axis, random) if random is not None else axis.fixed_at(value)
+            made[name] = KernelConditional((after,), share if after is axis else np.ones(1))
+            for child in self.children(name):
+                if any(own is axis for own in made[child].axes[:-1]):
+                    made[child] = made[child].fixed(after, share)
+        return type(self)(list(made.values()), rows=self.rows, name=self.name)
+
+    def _log_p(self, given: Given) -> FloatArray:
+        """Rows without gaps need no engine."""
+        out = given.log_base + given.log_scale
+        full = full_rows(given, 0.5)
+        if full.any():
+            placed = {v: p.take(full) for v, p in given.placed.items()}
+            for v, (row, c) in enumerate(zip(self.parent_positions, self.conditionals, strict=True)):
+                out[full] += np.log(c.ratio([placed[u] for u in (*row, v)]))
         rest = np.flatnonzero(~full)
-        for block in _blocks(self, len(rest)):
-            rows = rest[block]
-            question = self._cell_question({v: p.take(rows) for v, p in placed.items()}, len(rows))
+        for block in blocks(self, len(rest)):
+            question = self.cell_question(given, rest[block])
             if question.likelihoods:
-                out[rows] += answer_on_cells(self.cells, question).log_evidence
+                out[rest[block]] += ask_engine(self.cells, question).log_evidence
         return out
 
-    def map_query(self, evidence: Any = None) -> Any:
-        """The anchors (states) of all unobserved variables with the largest joint density, with its logarithm.
+    def _best(self, given: Given) -> list[dict[str, Any]]:
+        from gramgraph.embeddings.network.best import cells_of_cases
 
-        By the discrete engines on the cells; a table of cases gives a data frame.
-
-        >>> import gramgraph as gg
-        >>> x = np.random.default_rng(0).normal(size=1000)
-        >>> net = gg.learn_dag({"x": x, "y": x**2}, "x -> y")
-        >>> abs(net.map_query({"x": 1.5}).assignment["y"] - 2.25) < 0.2
-        True
-        """
-        from gramgraph.answers import Assignment
-
-        cases = _read(self, evidence)
-        placed = self._placed(cases.columns)
-        rows = self._best(placed, cases.number)
-        given = [
-            {name: column[i] for name, column in cases.columns.items() if placed[self.index(name)].known[i]}
-            for i in range(cases.number)
-        ]
-        scores = self.log_likelihood([{**best, **seen} for best, seen in zip(rows, given, strict=True)])
-        if not cases.batched:
-            free = {name: value for name, value in rows[0].items() if name not in given[0]}
-            return Assignment(free, float(scores[0]), exact=False)
-        import pandas as pd
-
-        full = [{**best, **seen} for best, seen in zip(rows, given, strict=True)]
-        return pd.DataFrame(full, columns=list(self.variables), index=cases.index).assign(log_prob=scores)
-
-    def _best(self, placed: Mapping[int, Placed], cases: int) -> list[dict[str, Any]]:
-        """Values at the best combination of cells, one dict per case; cells of numbers count by their density."""
-        from gramgraph.engines.registry import get_engine
-
-        heights = {
-            v: np.where(placed[v].known[:, None], 1.0, height) if v in placed else height
-            for v, height in enumerate(self._heights)
-            if height is not None
-        }
-        question = self._cell_question(placed, cases, weights=heights)
-        states = get_engine("junction_tree").best(self.cells, question).states
-        values = [_cell_values(axis) for axis in self.axes]
-        return [
-            {axis.name: values[v][row[v]] for v, axis in enumerate(self.axes)} for row in np.asarray(states).tolist()
-        ]
-
-    @cached_property
-    def _heights(self) -> list[FloatArray | None]:
-        """p(anchor) / q of the cells of numbers, by which a best combination counts their density, not their mass."""
-        return [
-            np.exp(axis.log_base(axis.grid_values[axis.anchors])) / axis.q if isinstance(axis, LineAxis) else None
-            for axis in self.axes
-        ]
-
-    def sample(self, n: int = 1, evidence: Any = None, *, random_state: RandomState = None) -> Any:
-        """n independent draws of all variables given the evidence (a dict), as a data frame."""
-        import pandas as pd
-
-        from gramgraph.embeddings.network.drawing import _inside
-        from gramgraph.engines import Run, get_engine
-
-        cases = _read(self, evidence)
-        if cases.batched:
-            raise OptionError("draws are made for one case: give the evidence as a dict.")
-        placed = self._placed(cases.columns)
-        rng = np.random.default_rng(random_state)
-        question = replace(self._cell_question(placed, 1), batched=False)
-        drawn = get_engine("junction_tree").draw(self.cells, question, n, Run(random_state=rng)).states
-        columns: dict[str, Any] = {}
-        for v, axis in enumerate(self.axes):
-            if v in placed and placed[v].known[0]:
-                columns[axis.name] = [cases.columns[axis.name][0]] * n
-            else:
-                columns[axis.name] = _inside(axis, drawn[:, v], rng)[0]
-        return pd.DataFrame(columns)
+        return cells_of_cases(self, given)
 
     def save(self, path: Any) -> None:
         """Write a container with a checksum, as `gg.write(model, "model.gg")` does.
@@ -238,26 +168,20 @@ class KernelNetwork(CellModel):
         return load(path, "kernel_network")  # type: ignore[no-any-return]
 
 
-def _cell_values(axis: Axis) -> list[Any]:
-    """The anchor, the state or the point that each cell stands for."""
+def _random_masses(axis: Axis, value: Any) -> FloatArray | None:
+    """Masses of the cells of a random intervention; None for a value."""
     if isinstance(axis, LineAxis):
-        return axis.grid_values[axis.anchors].tolist()
-    return [axis.value(cell) for cell in range(axis.m)]
-
-
-def _between(table: FloatArray, q: FloatArray, family: list[Placed]) -> FloatArray:
-    """p(child | parents) / p(child) at rows, linear between the cells of all of them."""
-    total = np.zeros(len(family[0].a))
-    near = np.ones(len(total))
-    for p in family:
-        near = near * p.near
-    for corner in product((0, 1), repeat=len(family)):
-        index, weight = [], np.ones(len(total))
-        for p, side in zip(family, corner, strict=True):
-            index.append(p.b if side else p.a)
-            weight = weight * (p.f if side else 1.0 - p.f)
-        total += weight * table[tuple(index)] / np.maximum(q[index[-1]], 1e-300)
-    return np.maximum(1.0 + near * (total - 1.0), 1e-300)
+        if not (isinstance(value, tuple) and len(value) == 2):
+            return None
+        mean, sd = float(axis.read([value[0]])[0]), float(value[1])
+        x = axis.grid_values
+        logs = -0.5 * ((x - mean) / sd) ** 2 - axis.log_base(x)
+        masses = axis.average(np.exp(logs - logs.max()))[1]
+    elif isinstance(value, Mapping) or (isinstance(axis, StateAxis) and isinstance(value, (list, tuple, np.ndarray))):
+        masses = weights_of(axis.cell_var, value, what=f"do({axis.name})")
+    else:
+        return None
+    return np.asarray(masses / masses.sum())
 
 
 def learn_dag(
@@ -296,7 +220,9 @@ def learn_dag(
             raise VariableError.unknown(name, tuple(columns))
     used = {name: columns[name] for name in columns if name in graph.names}
     parents = {name: tuple(graph.parents.get(name, ())) for name in used}
-    _check_acyclic(parents)
+    wrong = cycle_faults([[list(used).index(p) for p in above] for above in parents.values()], list(used))
+    if wrong:
+        raise ModelError(wrong)
     most = max(len(p) for p in parents.values())
     if most > _MOST:
         raise ModelError(f"conditionals on cells take at most {_MOST} parents; one variable has {most}.")
@@ -304,19 +230,20 @@ def learn_dag(
     size = _fitting(used, kinds, parents) if cells is None else int(cells)
     axes = [_axis(name, used[name], kinds[name], size, edge, None, orders.get(name)) for name in used]
     ends = {axis.name: End(axis, used[axis.name]) for axis in axes}
-    made = {}
+    made = []
     seed = int(np.random.default_rng(random_state).integers(2**31))
     for name, above in parents.items():
         axis = ends[name].axis
         if not above:
-            made[name] = Conditioned(np.asarray(axis.q), 0.0, {})
+            made.append(KernelConditional((axis,), np.asarray(axis.q)))
         elif len(above) == 1:
             found = fit_edge(Pair(ends[above[0]], ends[name]), edge, floor=floor)
             table = np.asarray(found.R, dtype=np.float64) * axis.q
-            made[name] = Conditioned(table / table.sum(axis=1, keepdims=True), found.gain, dict(found.parts))
+            table = table / table.sum(axis=1, keepdims=True)
+            made.append(KernelConditional((ends[above[0]].axis, axis), table, found.gain, dict(found.parts)))
         else:
-            made[name] = fit_conditional([ends[p] for p in above], ends[name], floor=floor, seed=seed)
-    return KernelNetwork(axes, parents, made, rows=len(next(iter(used.values()))))
+            made.append(fit_conditional([ends[p] for p in above], ends[name], floor=floor, seed=seed))
+    return KernelNetwork(made, rows=len(next(iter(used.values()))))
 
 
 def _fitting(columns: Mapping[str, Any], kinds: Mapping[str, str], parents: Mapping[str, tuple[str, ...]]) -> int:
@@ -329,19 +256,3 @@ def _fitting(columns: Mapping[str, Any], kinds: Mapping[str, str], parents: Mapp
         if lines:
             size = min(size, int((_LARGEST / max(states, 1)) ** (1.0 / lines)))
     return max(size, 4)
-
-
-def _check_acyclic(parents: Mapping[str, tuple[str, ...]]) -> None:
-    done: dict[str, bool] = {}
-
-    def visit(name: str) -> None:
-        if done.get(name) is False:
-            raise ModelError(f"the arrows form a cycle through {name!r}.")
-        if name not in done:
-            done[name] = False
-            for above in parents[name]:
-                visit(above)
-            done[name] = True
-
-    for name in parents:
-        visit(name)

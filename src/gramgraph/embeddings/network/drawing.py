@@ -2,58 +2,53 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.asking import _read
-from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
-from gramgraph.embeddings.network.messages import upward
-from gramgraph.exceptions import OptionError
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed
+from gramgraph.embeddings.network.joint import with_likelihoods
+from gramgraph.embeddings.network.messages import Branches, upward
+from gramgraph.embeddings.network.reading import Given
+from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.embeddings.network.tree import KernelTree
 
-__all__ = ["sample"]
+__all__ = ["draw"]
 
 _BLOCK = 20_000
 
 
-def sample(net: KernelTree, n: int, evidence: Any, random_state: RandomState) -> Any:
-    """A data frame with n rows; observed columns repeat their value."""
-    import pandas as pd
-
-    if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
-        raise OptionError(f"n must be a whole number from 0; it is {n!r}.")
-    cases = _read(net, evidence)
-    if cases.batched:
-        raise OptionError("draws are made for one case: give the evidence as a dict.")
-    given = {v: p for v, p in net._placed(cases.columns).items() if p.known[0]}
-    placed = {v: p for v, p in given.items() if p.near[0] >= 0.5}  # farther away an observation counts for nothing
-    rng = np.random.default_rng(random_state)
-    up = {v: M[:, 0].astype(np.float64) for v, M in upward(net._branches, placed, 1).up.items()}
-    parts = [_block(net, placed, up, min(_BLOCK, n - i), rng) for i in range(0, n, _BLOCK)]
-    columns: dict[str, Any] = {}
-    for v, axis in enumerate(net.axes):
-        if v in given:
-            columns[axis.name] = [cases.columns[axis.name][0]] * n
-        else:
-            columns[axis.name] = np.concatenate([part[v] for part in parts]) if parts else []
-    return pd.DataFrame(columns)
+def draw(net: KernelTree, n: int, given: Given, rng: np.random.Generator) -> dict[int, Any]:
+    """n values of every variable that was not observed."""
+    seen = {v: p for v, p in given.placed.items() if p.known[0]}
+    placed = {v: p for v, p in seen.items() if p.near[0] >= 0.5}  # farther away an observation counts for nothing
+    tree, heard, _ = with_likelihoods(net, replace(given, values={v: given.values[v] for v in placed}))
+    up = {v: M[:, 0].astype(np.float64) for v, M in upward(tree, heard, 1).up.items()}
+    parts = [_block(net, tree, placed, up, min(_BLOCK, n - i), rng) for i in range(0, n, _BLOCK)]
+    free = [v for v in range(len(net)) if v not in seen]
+    return {v: np.concatenate([part[v] for part in parts]) if parts else [] for v in free}
 
 
 def _block(
-    net: KernelTree, placed: dict[int, Placed], up: dict[int, FloatArray], n: int, rng: np.random.Generator
+    net: KernelTree,
+    tree: Branches,
+    placed: dict[int, Placed],
+    up: dict[int, FloatArray],
+    n: int,
+    rng: np.random.Generator,
 ) -> dict[int, Array]:
-    tree = net._branches
     at: dict[int, Placed] = {}
     out: dict[int, Array] = {}
     for v in tree.order:
+        if v >= len(net):  # a leaf that stands for a likelihood
+            continue
         if v in placed:
             at[v] = placed[v].take(np.zeros(n, dtype=np.int64))
             continue
-        axis = net.axes[v]
+        axis = net.cell_axes[v]
         own = np.asarray(axis.q, dtype=np.float64).copy()
         for c in tree.children[v]:
             if c in up:
@@ -78,8 +73,8 @@ def _cells(own: FloatArray, above: Any, n: int, rng: np.random.Generator) -> Int
 
 def _inside(axis: Axis, cells: IntArray, rng: np.random.Generator) -> tuple[Array, Placed]:
     """Values in the cells, from the marginal density times the hat."""
-    if not isinstance(axis, LineAxis):
-        labels = np.empty(len(cells), dtype=object)
+    if not isinstance(axis, LineAxis) or axis.fixed is not None:
+        labels = np.empty(len(cells), dtype=object if not isinstance(axis, LineAxis) else np.float64)
         labels[:] = [axis.value(int(c)) for c in cells]
         zero = np.zeros(len(cells))
         return labels, Placed(cells, cells, zero, np.ones(len(cells)), np.ones(len(cells), dtype=bool))

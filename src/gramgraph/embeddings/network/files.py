@@ -13,18 +13,20 @@ import numpy as np
 from gramgraph._archive import read_archive
 from gramgraph._container import is_container, pack, unpack
 from gramgraph._replace import write_whole
-from gramgraph.embeddings.network.axes import Axis, LineAxis, StateAxis
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, StateAxis
+from gramgraph.embeddings.network.edge_mixture import Edge
 from gramgraph.embeddings.network.points import PointAxis
-from gramgraph.embeddings.network.stack import Edge
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, listing
 from gramgraph.typing import Array
 
 __all__ = [
-    "CLASSES", "KINDS", "from_arrays", "from_object", "from_parts", "holds", "load", "save", "to_object", "to_parts",
+    "AXES", "CLASSES", "KINDS", "from_arrays", "from_object", "from_parts", "holds", "load", "save", "to_object",
+    "to_parts",
 ]  # fmt: skip
 
 _VERSION = 1
-_AXES: dict[str, Any] = {"line": LineAxis, "point": PointAxis, "state": StateAxis}
+AXES: dict[str, Any] = {"line": LineAxis, "point": PointAxis, "state": StateAxis}
+_LONGEST = 1 << 16  # pixels along a side of an image
 _DTYPES = ("<f4", "<f8", "<i8")
 _UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
@@ -47,7 +49,7 @@ def _axes_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> list[Axis]:
     axes: list[Axis] = []
     for i, fields in enumerate(top["axes"]):
         own = {key.partition(".")[2]: value for key, value in arrays.items() if key.startswith(f"axis{i}.")}
-        axes.append(_sound_axis(_AXES[fields["kind"]].from_fields(fields, own)))
+        axes.append(_sound_axis(AXES[fields["kind"]].from_fields(fields, own)))
     return axes
 
 
@@ -74,7 +76,7 @@ def _parts(fields: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _tree_out(net: Any) -> tuple[Fields, Arrays]:
-    axes, arrays = _axes_out(net.axes)
+    axes, arrays = _axes_out(net.cell_axes)
     edges, tables = _edges_out(net.edge_list)
     return {"name": net.name, "rows": net.rows, "axes": axes, "edges": edges}, {**arrays, **tables}
 
@@ -89,39 +91,32 @@ def _tree_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
 
 
 def _network_out(net: Any) -> tuple[Fields, Arrays]:
-    axes, arrays = _axes_out(net.axes)
+    axes, arrays = _axes_out(net.cell_axes)
     families = []
-    for i, name in enumerate(net.variables):
-        found = net.conditionals[name]
-        families.append({"parents": list(net.parents(name)), "gain": found.gain, "parts": dict(found.parts)})
-        arrays[f"family{i}.table"] = np.asarray(found.table)
-    return {"rows": net.rows, "axes": axes, "families": families}, arrays
+    for i, found in enumerate(net.conditionals):
+        parents = [var.name for var in found.parents]
+        families.append({"parents": parents, "gain": found.gain, "parts": dict(found.parts)})
+        arrays[f"family{i}.table"] = np.asarray(found.on_cells)
+    return {"name": net.name, "rows": net.rows, "axes": axes, "families": families}, arrays
 
 
 def _network_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
-    from gramgraph.embeddings.network.conditional import Conditioned
-    from gramgraph.embeddings.network.dag import KernelNetwork, _check_acyclic
+    from gramgraph.embeddings.network.conditional import KernelConditional
+    from gramgraph.embeddings.network.dag import KernelNetwork
 
-    axes = _axes_in(top, arrays)
-    size = {axis.name: axis.m for axis in axes}
-    parents, made = {}, {}
-    for i, (axis, fields) in enumerate(zip(axes, top["families"], strict=True)):
-        above = tuple(map(str, fields["parents"]))
-        table = arrays[f"family{i}.table"]
-        shape = (*(size[p] for p in above), axis.m)
-        if table.shape != shape or not np.isfinite(table).all() or (table < 0).any():
-            raise ValueError(f"the table of {axis.name!r} does not fit its family")
-        if np.abs(table.sum(axis=-1) - 1.0).max() > 1e-6:
-            raise ValueError(f"the table of {axis.name!r} does not sum to one")
-        parents[axis.name], made[axis.name] = above, Conditioned(table, float(fields["gain"]), _parts(fields))
-    _check_acyclic(parents)
-    return KernelNetwork(axes, parents, made, rows=int(top["rows"]))
+    axes = {axis.name: axis for axis in _axes_in(top, arrays)}
+    made = []
+    for i, (axis, fields) in enumerate(zip(axes.values(), top["families"], strict=True)):
+        family = (*(axes[str(p)] for p in fields["parents"]), axis)
+        table = np.asarray(arrays[f"family{i}.table"], dtype=np.float64)
+        made.append(KernelConditional(family, table, float(fields["gain"]), _parts(fields)))
+    return KernelNetwork(made, rows=int(top["rows"]), name=str(top.get("name", "")))
 
 
 def _grid_out(net: Any) -> tuple[Fields, Arrays]:
-    axes, arrays = _axes_out([net.axis, net.observed])
+    axes, arrays = _axes_out([net.pixel, net.observed])
     edges, tables = _edges_out([net.edge, net.noise])
-    return {"power": net.power, "axes": axes, "edges": edges}, {**arrays, **tables}
+    return {"power": net.power, "shape": list(net.shape), "axes": axes, "edges": edges}, {**arrays, **tables}
 
 
 def _grid_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
@@ -133,7 +128,10 @@ def _grid_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     if not (isinstance(axis, LineAxis) and isinstance(observed, LineAxis) and 0.0 < power <= 1.0):
         raise ValueError("pixels and observations are numbers, and the power lies above 0 up to 1")
     edge = _edge_in(0, between, arrays, (axis.m, axis.m))
-    return KernelGrid(axis, observed, edge, _edge_in(1, noise, arrays, (axis.m, observed.m)), power)
+    height, width = (int(n) for n in top.get("shape", (1, 1)))
+    if not (0 < height <= _LONGEST and 0 < width <= _LONGEST):
+        raise ValueError(f"an image of {height} × {width} pixels")
+    return KernelGrid(axis, observed, edge, _edge_in(1, noise, arrays, (axis.m, observed.m)), power, (height, width))
 
 
 def _spectral_out(model: Any) -> tuple[Fields, Arrays]:
@@ -196,7 +194,7 @@ def _sound_axis(axis: Axis) -> Axis:
         sound = sound and np.isfinite(numbers).all() and min(numbers[1:]) > 0.0
         sound = sound and axis.domain in ("real", "positive", "circle")
     else:
-        sound = axis.q.shape == (len(axis.var.states),) and np.isfinite(axis.q).all() and (axis.q >= 0.0).all()
+        sound = axis.q.shape == (len(axis.cell_var.states),) and np.isfinite(axis.q).all() and (axis.q >= 0.0).all()
     if not sound:
         raise ValueError(f"the cells of {axis.name!r} are not sound")
     return axis

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from threading import RLock
 from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.axes import LineAxis, Placed, numbers_of
+from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.candidates import Pair
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, numbers_of
 from gramgraph.embeddings.network.density import line_density
-from gramgraph.embeddings.network.ends import End
-from gramgraph.embeddings.network.stack import Edge, fit_edge
+from gramgraph.embeddings.network.edge_ends import End
+from gramgraph.embeddings.network.edge_mixture import Edge, fit_edge
+from gramgraph.embeddings.network.reading import Given
 from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.factors import TableFactor
+from gramgraph.graphs import UndirectedGraph
+from gramgraph.models.markov_network import MarkovNetwork
 from gramgraph.typing import Array, FloatArray
+from gramgraph.variables import Var
 
 __all__ = ["GridAnswer", "KernelGrid", "learn_grid"]
 
@@ -57,12 +65,14 @@ class GridAnswer:
         return np.asarray(self.axis.grid_values[self.axis.anchors[height.argmax(axis=2)]])
 
 
-@dataclass(frozen=True, eq=False)
-class KernelGrid:
+class KernelGrid(CellModel, MarkovNetwork):
     """p(x) ∝ Π_v p(x_v) Π_(s,t) r(x_s, x_t)^power on the pixels of an image, and p(y_v | x_v) of what is observed.
 
     All pixels share their tables, so that a model is a few kilobytes, and the cost of a sweep of belief propagation,
     8 m² operations a pixel with m cells, does not depend on how many levels of gray there are. `learn_grid` makes it.
+
+    As a Markov network its variables are the pixels `x0_0`, `x0_1`, … of an image of this `shape`, row by row, then
+    their observations `y0_0`, …; `on(height, width)` is the same field of another size.
 
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
@@ -71,30 +81,139 @@ class KernelGrid:
     >>> answer = model.query(clean + 0.3 * rng.normal(size=clean.shape))
     >>> bool(np.abs(answer.mean() - clean).mean() < 0.12)
     True
+    >>> small = model.on(2, 2)
+    >>> small.variables[:5], small.markov_blanket("x0_0"), small.is_separated("x0_0", "x1_1", given=["x0_1", "x1_0"])
+    (('x0_0', 'x0_1', 'x1_0', 'x1_1', 'y0_0'), ('x0_1', 'x1_0', 'y0_0'), True)
     """
 
-    axis: LineAxis
-    observed: LineAxis
-    edge: Edge  # between neighbors, symmetric
-    noise: Edge  # between a pixel and its observation
-    power: float  # of the ratio between neighbors
+    def __init__(
+        self,
+        pixel: LineAxis,
+        observed: LineAxis,
+        edge: Edge,  # between neighbors, symmetric
+        noise: Edge,  # between a pixel and its observation
+        power: float,  # of the ratio between neighbors
+        shape: tuple[int, int] = (1, 1),
+    ) -> None:
+        self.pixel, self.observed, self.edge, self.noise, self.power = pixel, observed, edge, noise, power
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.is_discrete, self.name, self.metadata = False, "", {}
 
-    def query(
-        self, image: Any, *, max_iter: int = 30, tol: float = 1e-2, damping: float = 0.2, power: float | None = None
-    ) -> GridAnswer:
-        """Beliefs about all pixels given a noisy image; NaN pixels were not observed.
+    def __repr__(self) -> str:
+        h, w = self.shape
+        return f"KernelGrid({h} × {w} pixels, {self.pixel.m} cells, power {self.power:g})"
 
-        Loopy belief propagation by scans: right, left, down and up make a sweep, until no mass of a belief moves by
-        more than `tol`, or `max_iter` sweeps.
+    def on(self, height: int, width: int) -> KernelGrid:
+        """The same field on an image of another size."""
+        return KernelGrid(self.pixel, self.observed, self.edge, self.noise, self.power, (height, width))
+
+    # Variables are made when the first question about them comes: an image has many.
+
+    @cached_property
+    def cell_axes(self) -> tuple[Axis, ...]:  # type: ignore[override]
+        """The axes of all pixels, then of their observations."""
+        places = list(np.ndindex(*self.shape))
+        return (
+            *(self.pixel.renamed(f"x{i}_{j}") for i, j in places),
+            *(self.observed.renamed(f"y{i}_{j}") for i, j in places),
+        )
+
+    @cached_property
+    def vars(self) -> tuple[Var, ...]:  # type: ignore[override]
+        """All variables."""
+        return tuple(axis.var for axis in self.cell_axes)
+
+    @cached_property
+    def positions(self) -> dict[str, int]:  # type: ignore[override]
+        """Name → position."""
+        return {axis.name: v for v, axis in enumerate(self.cell_axes)}
+
+    @cached_property
+    def plans(self) -> dict[Any, Any]:  # type: ignore[override]
+        """What engines keep between questions."""
+        return {}
+
+    @cached_property
+    def lock(self) -> Any:
+        """Guards the plans."""
+        return RLock()
+
+    @cached_property
+    def graph(self) -> UndirectedGraph:
+        """Neighbors, and every pixel with its observation."""
+        return UndirectedGraph.from_edges(2 * self.shape[0] * self.shape[1], self._pairs)
+
+    @cached_property
+    def _pairs(self) -> list[tuple[int, int]]:
+        at = np.arange(self.shape[0] * self.shape[1]).reshape(self.shape)
+        pairs = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:]), (at, at + at.size)]
+        return [(int(a), int(b)) for left, right in pairs for a, b in zip(left.ravel(), right.ravel(), strict=True)]
+
+    @cached_property
+    def cells(self) -> MarkovNetwork:  # type: ignore[override]
+        """The same field on its cells, a discrete `MarkovNetwork`."""
+        variables = [axis.cell_var for axis in self.cell_axes]
+        n = self.shape[0] * self.shape[1]
+        between = np.asarray(self.edge.R, dtype=np.float64) ** self.power
+        noise = np.asarray(self.noise.R, dtype=np.float64)
+        factors = [TableFactor((var,), np.asarray(axis.q)) for var, axis in zip(variables, self.cell_axes, strict=True)]
+        for a, b in self._pairs:
+            factors.append(TableFactor((variables[a], variables[b]), between if b < n else noise))
+        return MarkovNetwork.from_parts(variables, factors)
+
+    @cached_property
+    def stored_factors(self) -> Any:  # type: ignore[override]
+        """The tables on cells."""
+        return self.cells.stored_factors
+
+    def faults(self) -> list[str]:
+        """Everything that is wrong with the tables on cells."""
+        return self.cells.faults()
+
+    def to_markov_network(self) -> Any:
+        """The same field on its cells, a discrete `MarkovNetwork` for which every engine works."""
+        return self.cells
+
+    def fit(self, clean: Any, noisy: Any, **options: Any) -> KernelGrid:  # type: ignore[override]
+        """A field learned from other images; options are those of `learn_grid`."""
+        return learn_grid(clean, noisy, **options)
+
+    def query(  # type: ignore[override]
+        self,
+        targets: Any = None,
+        evidence: Any = None,
+        *,
+        max_iter: int = 30,
+        tol: float = 1e-2,
+        damping: float = 0.2,
+        power: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Beliefs about all pixels given a noisy image, or, as of every model, about targets given evidence.
+
+        Of an image (NaN pixels were not observed) loopy belief propagation by scans: right, left, down and up make a
+        sweep, until no mass of a belief moves by more than `tol`, or `max_iter` sweeps.
         """
-        y = np.asarray(image, dtype=np.float64)
+        if not _is_image(targets):
+            return super().query(targets, evidence, **options)
+        y = np.asarray(targets, dtype=np.float64)
         if y.ndim != 2 or min(y.shape) < 1:
             raise ModelError(f"an image has two axes; this has shape {y.shape}.")
         if not 0.0 <= damping < 1.0 or max_iter < 1:
             raise OptionError(f"damping lies from 0 to below 1, max_iter from 1; they are {damping!r}, {max_iter!r}.")
-        likelihood = self._likelihood(y)
         R = _tempered(self.edge.R, self.power if power is None else power)
-        return _scans(self.axis, R, likelihood, max_iter, tol, damping)
+        return _scans(self.pixel, R, self._likelihood(y), max_iter, tol, damping)
+
+    def _log_p(self, given: Given) -> FloatArray:
+        from gramgraph.embeddings.network.answering import ask_engine
+
+        found = ask_engine(self.cells, self.cell_question(given))
+        return given.log_base + given.log_scale + np.asarray(found.log_evidence)
+
+    def _best(self, given: Given) -> list[dict[str, Any]]:
+        from gramgraph.embeddings.network.best import cells_of_cases
+
+        return cells_of_cases(self, given)
 
     def _likelihood(self, y: FloatArray) -> Array:
         """r(x, y) on the cells of x for every pixel, (height, width, m)."""
@@ -102,7 +221,7 @@ class KernelGrid:
         R = np.asarray(self.noise.R, dtype=np.float32).T
         found = R[at.a] * (1.0 - at.f).astype(np.float32)[:, None] + R[at.b] * at.f.astype(np.float32)[:, None]
         near = (at.near * at.known).astype(np.float32)[:, None]
-        return np.asarray(1.0 + near * (found - 1.0), dtype=np.float32).reshape(*y.shape, self.axis.m)
+        return np.asarray(1.0 + near * (found - 1.0), dtype=np.float32).reshape(*y.shape, self.pixel.m)
 
     def save(self, path: Any) -> None:
         """Write a container with a checksum, as `gg.write(model, "model.gg")` does.
@@ -126,6 +245,16 @@ class KernelGrid:
         from gramgraph.embeddings.network.files import load
 
         return load(path, "kernel_grid")  # type: ignore[no-any-return]
+
+
+def _is_image(value: Any) -> bool:
+    """Whether numbers were given, not names."""
+    if value is None or isinstance(value, (str, tuple)) or not np.size(value):
+        return False
+    try:
+        return np.asarray(value).dtype.kind in "fiub"
+    except ValueError:  # names and tuples of names
+        return False
 
 
 def _tempered(R: Any, power: float) -> Array:
@@ -194,16 +323,16 @@ def learn_grid(
     R = np.asarray(between.R, dtype=np.float64)
     between = Edge("pixel", "neighbor", 0.5 * (R + R.T), between.gain, between.parts, between.negative_mass)
     noise = fit_edge(Pair(End(axis, x), End(seen, y)), edge)
-    model = KernelGrid(axis, seen, between, noise, 1.0)
+    model = KernelGrid(axis, seen, between, noise, 1.0, first[0].shape)
     if power != "auto":
         if isinstance(power, (str, bool)) or not 0.0 < power <= 1.0:
             raise OptionError(f"power must be 'auto' or a number above 0 up to 1; it is {power!r}.")
-        return KernelGrid(axis, seen, between, noise, float(power))
+        return KernelGrid(axis, seen, between, noise, float(power), first[0].shape)
     errors = []
     for trial in _POWERS:
         found = [model.query(b, power=trial, max_iter=10).mean() for b in second[:1]]
         errors.append(float(np.mean([((m - a) ** 2).mean() for m, a in zip(found, first, strict=False)])))
-    return KernelGrid(axis, seen, between, noise, _POWERS[int(np.argmin(errors))])
+    return KernelGrid(axis, seen, between, noise, _POWERS[int(np.argmin(errors))], first[0].shape)
 
 
 def _images(images: Any, name: str) -> list[FloatArray]:

@@ -1,4 +1,4 @@
-"""Beliefs about two or three variables jointly, and observations that are likelihoods."""
+"""Beliefs about several variables jointly, and observations that are likelihoods."""
 
 from __future__ import annotations
 
@@ -10,18 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import RealBelief
-from gramgraph.answers.words import values_of
-from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed, StateAxis
-from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.beliefs import LineBelief
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed
 from gramgraph.embeddings.network.messages import Branches, branches_of, propagate
-from gramgraph.exceptions import BudgetError, OptionError, StateError, VariableError, listing
+from gramgraph.exceptions import BudgetError, OptionError, VariableError, listing
 from gramgraph.typing import Array, FloatArray, RandomState
 
 if TYPE_CHECKING:
+    from gramgraph.embeddings.network.reading import Given
     from gramgraph.embeddings.network.tree import KernelTree
 
-__all__ = ["JointBelief", "Likelihood", "joint_masses", "likelihoods", "with_likelihoods"]
+__all__ = ["JointBelief", "joint_masses", "shares", "with_likelihoods"]
 
 _MEMORY = 2e9
 _CASES = 20_000  # configurations that are propagated at a time
@@ -44,6 +43,7 @@ class JointBelief(RealBelief):
 
     axes: tuple[Axis, ...]
     weights: FloatArray
+    _observed: dict[int, FloatArray]
     _tell: Callable[[Any], Mapping[str, Any]] | None
 
     def __init__(
@@ -52,10 +52,12 @@ class JointBelief(RealBelief):
         weights: FloatArray,  # (cases, m_1, …, m_k)
         *,
         batched: bool,
+        observed: Mapping[int, FloatArray] | None = None,  # number in the joint → (cases,), NaN where it was not
         diagnostics: Callable[[Any], Mapping[str, Any]] | None = None,
     ) -> None:
-        self._hold(axes=tuple(axes), scope=tuple(axis.var for axis in axes), weights=weights)
-        self._hold(batched=batched, _tell=diagnostics)
+        scope = tuple(axis.var if isinstance(axis, LineAxis) else axis.cell_var for axis in axes)
+        self._hold(axes=tuple(axes), scope=scope, weights=weights, batched=batched)
+        self._hold(_observed=dict(observed or {}), _tell=diagnostics)
 
     @cached_property
     def diagnostics(self) -> Mapping[str, Any]:  # type: ignore[override]
@@ -78,6 +80,11 @@ class JointBelief(RealBelief):
             for j, (other, its) in enumerate(lines[:i]):
                 if not axis.circle and not its.circle:
                     cov[:, i, j] = cov[:, j, i] = self._product(other, k)
+        for i, (k, _) in enumerate(lines):
+            if k in self._observed:
+                seen = ~np.isnan(self._observed[k])
+                mean[seen, i] = self._observed[k][seen]
+                cov[seen, i] = cov[seen, :, i] = 0.0
         return mean, cov
 
     def _product(self, i: int, k: int) -> FloatArray:
@@ -208,109 +215,84 @@ def _anchor(axis: Axis, cell: int) -> Any:
     return float(axis.grid_values[axis.anchors[cell]]) if isinstance(axis, LineAxis) else axis.value(cell)
 
 
+def shares(axis: Axis, p: Placed) -> FloatArray:
+    """How each case is shared among the cells, (cases, m)."""
+    out = np.zeros((len(p.a), axis.m))
+    rows = np.arange(len(p.a))
+    out[rows, p.a] += 1.0 - p.f
+    out[rows, p.b] += p.f
+    return out
+
+
 def joint_masses(
-    net: KernelTree, tree: Branches, placed: Mapping[int, Placed], cases: int, targets: Sequence[int]
+    net: KernelTree,
+    tree: Branches,
+    placed: Mapping[int, Placed],
+    cases: int,
+    targets: Sequence[int],
+    memory: float | None = None,
 ) -> FloatArray:
     """p(cells of the targets | e), (cases, m_1, …, m_k): all but the last are set to each of their combinations.
 
-    Cost: one propagation of Π m_i cases, over all targets but the last, for every case.
+    Cost: one propagation of Π m_i cases, over all targets but the last that are not observed, for every case.
     """
-    sizes = [net.axes[v].m for v in targets]
-    given, last = targets[:-1], targets[-1]
-    every = np.indices(sizes[:-1]).reshape(len(given), -1)  # (k − 1, combinations)
+    sizes = [net.cell_axes[v].m for v in targets]
     need = 8.0 * cases * float(np.prod(sizes, dtype=float))
-    if need > _MEMORY:
+    limit = _MEMORY if memory is None else float(memory)
+    if need > limit:
         raise BudgetError(
-            f"the joint of {len(targets)} variables takes {need / 1e9:.3g} GB; allowed are {_MEMORY / 1e9:.3g}.",
+            f"the joint of {len(targets)} variables takes {need / 1e9:.3g} GB; allowed are {limit / 1e9:.3g}.",
             bytes=need,
             remedies=["fewer variables or cases at a time", "learn_tree(…, cells=…)", "net.sample(n, evidence)"],
         )
-    out = np.empty((cases, every.shape[1], sizes[-1]))
-    prior = _outer([net.axes[v].q for v in given]).ravel()
+    out = np.empty((cases, *sizes))
     for i in range(cases):
-        logs = np.empty(every.shape[1])
-        for start in range(0, every.shape[1], _CASES):
-            block = every[:, start : start + _CASES]
-            n = block.shape[1]
-            here = {v: p.take(np.full(n, i)) for v, p in placed.items()}
-            for v, cells in zip(given, block, strict=True):
-                here[v] = Placed(cells, cells, np.zeros(n), np.ones(n), np.ones(n, dtype=bool))
-            found, logs[start : start + n] = propagate(tree, here, n, [last])
-            out[i, start : start + n] = np.nan_to_num(found[last])
-        scale = np.exp(logs - logs.max()) * prior
-        out[i] *= scale[:, None]
-        out[i] /= max(float(out[i].sum()), 1e-300)
-    return out.reshape(cases, *sizes)
+        here = {v: p.take([i]) for v, p in placed.items()}
+        free = [v for v in targets if v not in here or not here[v].known[0]]
+        own = _free_masses(net, tree, here, free) if free else np.ones(())
+        parts = [np.ones(m) if v in free else shares(net.cell_axes[v], here[v])[0]
+                 for v, m in zip(targets, sizes, strict=True)]  # fmt: skip
+        out[i] = _outer(parts) * own.reshape([m if v in free else 1 for v, m in zip(targets, sizes, strict=True)])
+    return out
+
+
+def _free_masses(net: KernelTree, tree: Branches, placed: Mapping[int, Placed], targets: Sequence[int]) -> FloatArray:
+    """The joint masses of one case, of targets that it does not observe."""
+    sizes = [net.cell_axes[v].m for v in targets]
+    given, last = targets[:-1], targets[-1]
+    every = np.indices(sizes[:-1]).reshape(len(given), -1) if given else np.zeros((0, 1), dtype=np.int64)
+    out, logs = np.empty((every.shape[1], sizes[-1])), np.empty(every.shape[1])
+    for start in range(0, every.shape[1], _CASES):
+        block = every[:, start : start + _CASES]
+        n = block.shape[1]
+        here = {v: p.take(np.zeros(n, dtype=np.int64)) for v, p in placed.items()}
+        for v, cells in zip(given, block, strict=True):
+            here[v] = Placed(cells, cells, np.zeros(n), np.ones(n), np.ones(n, dtype=bool))
+        found, logs[start : start + n] = propagate(tree, here, n, [last])
+        out[start : start + n] = np.nan_to_num(found[last])
+    out *= (np.exp(logs - logs.max()) * _outer([net.cell_axes[v].q for v in given]).ravel())[:, None]
+    return np.asarray(out / max(float(out.sum()), 1e-300)).reshape(sizes)
 
 
 # ------------------------------------------------------------------------------------------ likelihoods
 
 
-class Likelihood:
-    """p(observation | x) on the cells of one variable, largest value one, and the logarithm of that value."""
-
-    def __init__(self, values: FloatArray, log_scale: float) -> None:
-        self.values, self.log_scale = values, log_scale
-
-
-def likelihoods(net: CellModel, given: Mapping[str, Any] | None) -> dict[int, Likelihood]:
-    """Virtual evidence by position: of numbers a function, of categories weights by label or in order."""
-    if given is None:
-        return {}
-    if not isinstance(given, Mapping):
-        raise OptionError(f"virtual_evidence is a dict, name → likelihood; it is a {type(given).__name__}.")
-    out = {}
-    for name, how in given.items():
-        axis = net.axis(name)
-        values = _line_weights(axis, how) if isinstance(axis, LineAxis) else _state_weights(axis, how)
-        if values.shape != (axis.m,) or not np.isfinite(values).all() or (values < 0.0).any() or not values.any():
-            raise OptionError(f"the likelihood of {name!r} must be finite, not negative, and above 0 somewhere.")
-        out[net.index(name)] = Likelihood(values / values.max(), float(np.log(values.max())))
-    return out
-
-
-def _line_weights(axis: LineAxis, how: Any) -> FloatArray:
-    if not callable(how):
-        raise OptionError(
-            f"the likelihood of {axis.name!r}, a number, is a function of x: "
-            f"virtual_evidence={{{axis.name!r}: lambda x: np.exp(-0.5 * (x - 1.0) ** 2)}}."
-        )
-    return axis.average(values_of(how, axis.grid_values))[1] / axis.q
-
-
-def _state_weights(axis: Axis, how: Any) -> FloatArray:
-    if callable(how):
-        return np.array([float(how(axis.value(i))) for i in range(axis.m)])
-    if isinstance(how, Mapping):
-        out = np.zeros(axis.m)
-        for state, weight in how.items():
-            out[axis.var.index(state)] = float(weight)
-        return out
-    weights = np.asarray(how, dtype=np.float64)
-    if weights.shape != (axis.m,):
-        shown = f" States: {listing(axis.states)}." if isinstance(axis, StateAxis) else ""
-        raise StateError(f"the likelihood of {axis.name!r} has shape {weights.shape}, expected ({axis.m},).{shown}")
-    return weights
-
-
-def with_likelihoods(
-    net: KernelTree, found: Mapping[int, Likelihood], placed: Mapping[int, Placed], cases: int
-) -> tuple[Branches, dict[int, Placed], float]:
-    """The tree with one observed leaf a likelihood, its evidence, and the log probability of the leaves by themselves.
+def with_likelihoods(net: KernelTree, given: Given) -> tuple[Branches, dict[int, Placed], float]:
+    """The tree with one observed leaf for each likelihood, its evidence, and the log probability of the leaves alone.
 
     A leaf has two cells, heard and not heard; p(heard | x) is the likelihood, so that all messages stay the same.
     """
-    if not found:
-        return net._branches, dict(placed), 0.0
-    q = [np.asarray(axis.q) for axis in net.axes]
-    links = [(net._index[e.x], net._index[e.y], e.R) for e in net.edge_list]
-    observed, log_p = dict(placed), 0.0
-    zero = np.zeros(cases, dtype=np.int64)
-    for v, likelihood in found.items():
-        p = float(q[v] @ likelihood.values)
-        heard = np.stack([likelihood.values / p, np.zeros(len(q[v]))], axis=1)  # the second cell is never asked for
+    if not given.weights:
+        return net._branches, given.placed, given.log_scale
+    q = [np.asarray(axis.q) for axis in net.cell_axes]
+    links = [(net.positions[e.x], net.positions[e.y], e.R) for e in net.edge_list]
+    observed, log_p, n = dict(given.placed), given.log_scale, given.n_cases
+    zero = np.zeros(n, dtype=np.int64)
+    for v, weights in given.weights.items():
+        p = float(q[v] @ weights)
+        heard = np.stack([weights / p, np.zeros(len(q[v]))], axis=1)  # the second cell is never asked for
         links.append((v, len(q), heard))
-        observed[len(q)] = Placed(zero, zero, np.zeros(cases), np.ones(cases), np.ones(cases, dtype=bool))
+        observed[len(q)] = Placed(zero, zero, np.zeros(n), np.ones(n), np.ones(n, dtype=bool))
         q.append(np.array([p, 1.0 - p]))
-        log_p += float(np.log(p)) + likelihood.log_scale
+        log_p += float(np.log(p))
     return branches_of(q, links), observed, log_p

@@ -8,13 +8,12 @@ from typing import Any
 import numpy as np
 
 from gramgraph._validation import check_choice
-from gramgraph.embeddings.network.asking import columns_of
-from gramgraph.embeddings.network.axes import Axis, LineAxis, StateAxis, _label, _missing, numbers_of
 from gramgraph.embeddings.network.candidates import Pair
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, StateAxis, _label, _missing, numbers_of
 from gramgraph.embeddings.network.density import Coordinate, LineDensity
-from gramgraph.embeddings.network.ends import End
+from gramgraph.embeddings.network.edge_ends import End
+from gramgraph.embeddings.network.edge_mixture import Edge, fit_edge
 from gramgraph.embeddings.network.points import POINT_KINDS, PointAxis
-from gramgraph.embeddings.network.stack import Edge, fit_edge
 from gramgraph.embeddings.network.structure import best_tree
 from gramgraph.embeddings.network.tree import KernelTree, check_forest
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean, listing
@@ -95,6 +94,30 @@ def learn_tree(
         links = _links(edges, names)
     fitted = _in_threads(lambda ij: fit_edge(Pair(ends[ij[0]], ends[ij[1]]), edge, floor=floor), links, n_jobs)
     return KernelTree(axes, fitted, rows=len(ends[0].placed.a))
+
+
+def columns_of(frame: Any) -> dict[str, Any]:
+    """Columns by name, of a frame or a mapping."""
+    if isinstance(frame, Mapping):
+        return {str(name): values for name, values in frame.items()}
+    if hasattr(frame, "columns") and hasattr(frame, "__getitem__"):
+        names = [str(name) for name in frame.columns]
+        twice = sorted({name for name in names if names.count(name) > 1}) if len(set(names)) < len(names) else []
+        if twice:
+            raise ModelError(f"every column needs a name of its own; these occur twice: {listing(twice)}.")
+        return {name: _plain_column(frame[key]) for name, key in zip(names, frame.columns, strict=True)}
+    raise ModelError(f"expected a data frame or a mapping from names to columns; got {type(frame).__name__}.")
+
+
+def _plain_column(column: Any) -> Any:
+    """An array; integers with gaps stay integers."""
+    dtype: Any = getattr(column, "dtype", None)
+    if hasattr(column, "null_count"):
+        gaps = dtype.is_integer() and column.null_count() > 0
+        return np.array(column.to_list(), dtype=object) if gaps else column.to_numpy()
+    if getattr(dtype, "kind", "") in "iu" and getattr(column, "hasnans", False):
+        return column.astype(object).to_numpy()
+    return column.to_numpy()
 
 
 def _in_threads(work: Any, items: Sequence[Any], n_jobs: int) -> list[Edge]:

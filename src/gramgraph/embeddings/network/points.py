@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from gramgraph.embeddings.domains import default_kernel, median_distance
-from gramgraph.embeddings.network.axes import Axis, Placed, _missing
+from gramgraph.embeddings.network.cell_axes import Axis, Placed, _missing
 from gramgraph.exceptions import ModelError, StateError
 from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import KernelError
 from gramgraph.typing import Array, FloatArray, IntArray
-from gramgraph.variables import Var, discrete
+from gramgraph.variables import Points, Var, discrete
 
 __all__ = ["POINT_KINDS", "PointAxis"]
 
@@ -63,7 +63,12 @@ class PointAxis(Axis):
 
     @cached_property
     def var(self) -> Var:  # type: ignore[override]
-        """A discrete variable whose states are the points as text."""
+        """A variable whose values are points."""
+        return Var(self.name, Points(self.domain))
+
+    @cached_property
+    def cell_var(self) -> Var:  # type: ignore[override]
+        """States are the points as text."""
         return discrete(self.name, [f"{i}: {_text(p)}" for i, p in enumerate(self.points)])
 
     @property

@@ -10,8 +10,8 @@ import numpy as np
 
 from gramgraph._validation import check_choice
 from gramgraph.answers import Belief
-from gramgraph.embeddings.network.axes import Axis, LineAxis, Placed
 from gramgraph.embeddings.network.beliefs import LineBelief
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed
 from gramgraph.embeddings.network.learn import KINDS, _axis, _guess
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import Array, FloatArray
@@ -86,7 +86,7 @@ class SpectralHMM:
         masses = self.filter(values)[-1:]
         if isinstance(self.axis, LineAxis):
             return LineBelief(self.axis, masses, batched=False)
-        return Belief((self.axis.var,), masses[0])
+        return Belief((self.axis.cell_var,), masses[0])
 
     def log_likelihood(self, values: Any) -> float:
         """Σ log p(x_t | x_1 … x_{t−1}), of numbers with their density."""

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from gramgraph.embeddings.network.axes import StateAxis
 from gramgraph.embeddings.network.candidates import Pair
-from gramgraph.embeddings.network.ends import End
-from gramgraph.embeddings.network.stack import fit_edge
+from gramgraph.embeddings.network.cell_axes import StateAxis
+from gramgraph.embeddings.network.edge_ends import End
+from gramgraph.embeddings.network.edge_mixture import fit_edge
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["best_tree", "informations", "screen_features"]

@@ -8,17 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.axes import Axis
 from gramgraph.embeddings.network.base import CellModel
+from gramgraph.embeddings.network.cell_axes import Axis
+from gramgraph.embeddings.network.edge_mixture import Edge
 from gramgraph.embeddings.network.messages import Branches, branches_of
-from gramgraph.embeddings.network.stack import Edge
-from gramgraph.exceptions import ModelError, OptionError, VariableError
-from gramgraph.typing import FloatArray, RandomState
+from gramgraph.embeddings.network.reading import Given
+from gramgraph.exceptions import ModelError, VariableError
+from gramgraph.factors import TableFactor
+from gramgraph.models.markov_network import MarkovNetwork
+from gramgraph.typing import FloatArray
 
 __all__ = ["KernelTree"]
 
 
-class KernelTree(CellModel):
+class KernelTree(CellModel, MarkovNetwork):
     """p(x) = Π_v p(x_v) Π_(s,t) r_st(x_s, x_t): marginals and pairwise density ratios along the edges of a forest.
 
     Variables are numbers, positive numbers, angles or categories, as `domains` says. `learn_tree` makes it from
@@ -38,9 +41,10 @@ class KernelTree(CellModel):
     """
 
     def __init__(self, axes: Sequence[Axis], edges: Sequence[Edge], *, rows: int = 0, name: str = "") -> None:
-        super().__init__(axes)
-        self.edge_list = tuple(edges)
-        self.rows, self.name = rows, name
+        self.cell_axes, self.edge_list = tuple(axes), tuple(edges)
+        self._set_variables(axis.var for axis in axes)
+        self.is_discrete = False  # beliefs are on cells, also where all variables are categories
+        self.rows, self.name, self.metadata = rows, name, {}
         check_forest(self.edges, self.variables)
 
     @property
@@ -57,7 +61,7 @@ class KernelTree(CellModel):
     def nbytes(self) -> int:
         """Bytes of all arrays that the model holds."""
         tables = sum(edge.R.nbytes for edge in self.edge_list)
-        return tables + sum(a.nbytes for axis in self.axes for a in axis.to_fields()[1].values())
+        return tables + sum(a.nbytes for axis in self.cell_axes for a in axis.to_fields()[1].values())
 
     def __repr__(self) -> str:
         size = f"{self.nbytes / 1e6:.2g} MB"
@@ -72,113 +76,66 @@ class KernelTree(CellModel):
                 return edge
         raise VariableError(f"there is no edge between {a!r} and {b!r}. Neighbors of {a!r}: {self.neighbors(a)}.")
 
-    def neighbors(self, name: str) -> tuple[str, ...]:
-        """Variables that share an edge with this one: its Markov blanket."""
-        self.index(name)
-        return tuple(edge.y if edge.x == name else edge.x for edge in self.edge_list if name in (edge.x, edge.y))
-
-    markov_blanket = neighbors
-
     @cached_property
     def _branches(self) -> Branches:
-        links = [(self._index[e.x], self._index[e.y], e.R) for e in self.edge_list]
-        return branches_of([axis.q for axis in self.axes], links)
+        links = [(self.positions[e.x], self.positions[e.y], e.R) for e in self.edge_list]
+        return branches_of([axis.q for axis in self.cell_axes], links)
 
-    # ------------------------------------------------------------------------------------------ questions
+    @cached_property
+    def cells(self) -> MarkovNetwork:  # type: ignore[override]
+        """The same model on its cells, a discrete `MarkovNetwork`; states of numbers are anchors as text."""
+        variables = [axis.cell_var for axis in self.cell_axes]
+        factors = [TableFactor((var,), np.asarray(axis.q)) for var, axis in zip(variables, self.cell_axes, strict=True)]
+        for edge in self.edge_list:
+            scope = (variables[self.positions[edge.x]], variables[self.positions[edge.y]])
+            factors.append(TableFactor(scope, np.asarray(edge.R, dtype=np.float64)))
+        return MarkovNetwork.from_parts(variables, factors, name=self.name)
 
-    def query(
-        self,
-        targets: Any = None,
-        evidence: Any = None,
-        *,
-        virtual_evidence: Any = None,
-        engine: str = "auto",
-        memory: float | None = None,
-        **options: Any,
-    ) -> Any:
-        """p(x_v | evidence) of each target, as beliefs with `mean`, `density`, `quantile`, `interval`, `mode`, ….
+    @cached_property
+    def stored_factors(self) -> Any:  # type: ignore[override]
+        """The tables on cells: the masses of every variable, and the ratio of every edge."""
+        return self.cells.stored_factors
 
-        Parameters
-        ----------
-        targets : a name, a list of names, or None for every variable that is not observed. A tuple of two or three
-            names, alone or inside the list, asks for their joint.
-        evidence : a dict for one case; a data frame (or a list of dicts) for many, where missing cells are not observed
-            and every row may observe other variables. Numbers need not be near those of the sample: far from all of
-            them an observation counts for nothing, and `diagnostics` says so.
-        virtual_evidence : name → p(observation | x): a function of x for numbers and angles, weights by label or in the
-            order of the states for categories; the same for all cases.
-        engine : "auto" (sum-product for all cases at once), or an engine for discrete models with its options, which
-            then answers on the cells, one case after the other.
-        memory : bytes that the beliefs may take (default 2 GB); a `BudgetError` comes before allocation.
+    def faults(self) -> list[str]:
+        """Everything that is wrong with the tables on cells."""
+        return self.cells.faults()
+
+    def to_markov_network(self) -> Any:
+        """The same model on its cells, a discrete `MarkovNetwork` for which every engine works.
 
         >>> import gramgraph as gg
         >>> net = gg.learn_tree({"a": list("xxyy") * 20, "b": list("uuvv") * 20})
-        >>> answer = net.query("b", [{"a": "x"}, {"a": None}])
-        >>> answer["b"].probabilities.round(2)
-        array([[1. , 0. ],
-               [0.5, 0.5]])
-        >>> round(net.query("b", virtual_evidence={"a": {"x": 0.8, "y": 0.2}})["b"].prob("u"), 2)
-        0.8
-        >>> net.query([("a", "b")])["a", "b"].probabilities.round(1)
-        array([[0.5, 0. ],
-               [0. , 0.5]])
+        >>> cells = net.to_markov_network()
+        >>> round(cells.query("b", {"a": "x"}, engine="bp")["b"].prob("u"), 2), round(cells.log_evidence(), 9) + 0.0
+        (1.0, 0.0)
         """
-        from gramgraph.embeddings.network.asking import query, query_cells
+        return self.cells
 
-        if engine != "auto":
-            cells = self.to_markov_network()
-            return query_cells(self, cells, targets, evidence, engine, options, engine, virtual_evidence)
-        if options:
-            raise OptionError(f"options of other engines: {', '.join(options)}. What helps: name one with engine=….")
-        return query(self, targets, evidence, virtual_evidence=virtual_evidence, memory=memory)
+    def fit(self, data: Any, **options: Any) -> KernelTree:  # type: ignore[override]
+        """The same edges learned from other rows; options are those of `learn_tree`."""
+        from gramgraph.embeddings.network.learn import learn_tree
 
-    def log_evidence(self, evidence: Any = None) -> float | FloatArray:
-        """log p(evidence), the density of what was observed: a number, or one per case."""
-        from gramgraph.embeddings.network.asking import log_evidence
+        return learn_tree(data, edges=self.edges, domains=self.domains, **options)
 
-        return log_evidence(self, evidence)
+    def _masses(self, given: Given, wanted: Any, groups: Any, *, memory: float | None, n_jobs: int) -> Any:
+        from gramgraph.embeddings.network.answering import by_messages
 
-    def log_likelihood(self, frame: Any) -> FloatArray:
-        """log p(row) of every row of a table of cases, in nats; cells that are missing are integrated out.
+        return by_messages(self, given, wanted, groups, memory)
 
-        >>> import gramgraph as gg
-        >>> net = gg.learn_tree({"a": list("xxyy") * 20, "b": list("uuvv") * 20})
-        >>> net.log_likelihood({"a": ["x", "x"], "b": ["u", None]}).round(2)
-        array([-0.69, -0.69])
-        """
-        from gramgraph.embeddings.network.asking import log_evidence, read_cases
+    def _log_p(self, given: Given) -> FloatArray:
+        from gramgraph.embeddings.network.answering import log_p_by_messages
 
-        return np.atleast_1d(log_evidence(self, read_cases(self, frame)))
+        return log_p_by_messages(self, given)
 
-    def map_query(self, evidence: Any = None) -> Any:
-        """The values of all unobserved variables with the largest joint density, with its logarithm.
+    def _best(self, given: Given) -> list[dict[str, Any]]:
+        from gramgraph.embeddings.network.best import by_max_product, cells_of_cases
 
-        Max-product on the cells, then every variable in turn moves to the best point of its grid given its neighbors
-        until nothing changes. A table of cases gives a data frame.
+        return cells_of_cases(self, given) if given.weights else by_max_product(self, given)
 
-        >>> import gramgraph as gg
-        >>> x = np.random.default_rng(0).normal(size=1000)
-        >>> net = gg.learn_tree({"x": x, "y": x**2})
-        >>> abs(net.map_query({"x": 1.5}).assignment["y"] - 2.25) < 0.1
-        True
-        """
-        from gramgraph.embeddings.network.best import map_query
+    def _draw(self, n: int, given: Given, rng: np.random.Generator) -> dict[int, Any]:
+        from gramgraph.embeddings.network.drawing import draw
 
-        return map_query(self, evidence)
-
-    def sample(self, n: int = 1, evidence: Any = None, *, random_state: RandomState = None) -> Any:
-        """n independent draws of all variables given the evidence (a dict), as a data frame.
-
-        >>> import gramgraph as gg
-        >>> x = np.random.default_rng(0).normal(size=1000)
-        >>> net = gg.learn_tree({"x": x, "y": x**2})
-        >>> draws = net.sample(500, {"y": 1.0}, random_state=0)
-        >>> bool((np.abs(np.abs(draws["x"]) - 1.0) < 0.2).mean() > 0.9), draws.shape
-        (True, (500, 2))
-        """
-        from gramgraph.embeddings.network.drawing import sample
-
-        return sample(self, n, evidence, random_state)
+        return draw(self, n, given, rng)
 
     def save(self, path: Any) -> None:
         """Write a container with a checksum, as `gg.write(net, "tree.gg")` does.
@@ -201,27 +158,6 @@ class KernelTree(CellModel):
         from gramgraph.embeddings.network.files import load
 
         return load(path, "kernel_tree")  # type: ignore[no-any-return]
-
-    def to_markov_network(self) -> Any:
-        """The same model on its cells, a discrete `MarkovNetwork` for which every engine works.
-
-        States of numbers are the cells' anchors as text, in increasing order.
-
-        >>> import gramgraph as gg
-        >>> net = gg.learn_tree({"a": list("xxyy") * 20, "b": list("uuvv") * 20})
-        >>> cells = net.to_markov_network()
-        >>> round(cells.query("b", {"a": "x"}, engine="bp")["b"].prob("u"), 2), round(cells.log_evidence(), 9) + 0.0
-        (1.0, 0.0)
-        """
-        from gramgraph.factors import TableFactor
-        from gramgraph.models import MarkovNetwork
-
-        variables = self._cell_variables()
-        factors = [TableFactor((var,), np.asarray(axis.q)) for var, axis in zip(variables, self.axes, strict=True)]
-        for edge in self.edge_list:
-            scope = (variables[self._index[edge.x]], variables[self._index[edge.y]])
-            factors.append(TableFactor(scope, np.asarray(edge.R, dtype=np.float64)))
-        return MarkovNetwork.from_parts(variables, factors, name=self.name)
 
 
 def check_forest(edges: Sequence[tuple[str, str]], names: Sequence[str]) -> None:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from gramgraph.embeddings.network.density import Coordinate, LineDensity, line_density
 from gramgraph.exceptions import ModelError, StateError
 from gramgraph.typing import Array, FloatArray, IntArray
-from gramgraph.variables import Var, discrete, real
+from gramgraph.variables import Circle, Positive, Real, Var, discrete
 
 __all__ = ["Axis", "LineAxis", "Placed", "StateAxis", "numbers_of"]
 
+_DOMAINS = {"real": Real(), "positive": Positive(), "circle": Circle()}
 _REACH = 0.25  # of the spread of the data: how far an observation may lie from them until it stops to count
 
 
@@ -59,6 +61,11 @@ class Axis:
         """The variable as models name it."""
         raise NotImplementedError
 
+    @property
+    def cell_var(self) -> Var:
+        """The discrete variable whose states are the cells."""
+        return self.var
+
     def place(self, values: Any) -> Placed:
         """The cells of values; a `StateError` for what cannot be one, missing values are not known."""
         raise NotImplementedError
@@ -72,8 +79,25 @@ class Axis:
         raise NotImplementedError
 
     def value(self, cell: int) -> Any:
-        """What a cell stands for, of axes without a density inside: the label of a state, or a point."""
+        """What a cell stands for: the label of a state, an anchor, or a point."""
         return self.var.states[cell]
+
+    def renamed(self, name: str) -> Self:
+        """The axis of another variable on the same cells; what was computed of it is shared."""
+        own = copy(self)
+        variables = {"var": Var(name, self.var.domain), "cell_var": Var(name, self.cell_var.domain)}
+        own.__dict__.update(variables, name=name)
+        return own
+
+    def fixed_at(self, value: Any) -> tuple[Axis, FloatArray]:
+        """The axis after an intervention, and how a value is shared among the cells of this one, (m,)."""
+        at = self.place(_single(value))
+        if not at.known[0]:
+            raise StateError(f"do({self.name}) needs a value, not {value!r}")
+        share = np.zeros(self.m)
+        share[at.a[0]] += 1.0 - at.f[0]
+        share[at.b[0]] += at.f[0]
+        return self, share
 
     def to_fields(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Plain values and arrays, as a file holds them."""
@@ -154,6 +178,7 @@ class LineAxis(Axis):
     anchors: IntArray  # (m,) grid points, increasing
     near: FloatArray  # (G,) 1 among the data, falling to 0 away from them
     reach: float  # in t
+    fixed: float | None = None  # the value that an intervention has set
 
     @classmethod
     def of(cls, name: str, x: FloatArray, domain: str, m: int, *, others: Any = None) -> LineAxis:
@@ -184,7 +209,22 @@ class LineAxis(Axis):
     @cached_property
     def var(self) -> Var:  # type: ignore[override]
         """A real-valued variable."""
-        return real(self.name)
+        return Var(self.name, _DOMAINS[self.domain])
+
+    @cached_property
+    def cell_var(self) -> Var:  # type: ignore[override]
+        """States are the anchors as text, in increasing order."""
+        return discrete(self.name, _labels(self.grid_values[self.anchors]))
+
+    def value(self, cell: int) -> float:
+        """The anchor."""
+        return float(self.grid_values[self.anchors[cell]]) if self.fixed is None else self.fixed
+
+    def fixed_at(self, value: Any) -> tuple[Axis, FloatArray]:
+        """One cell at the value; the value is shared between two cells of this axis."""
+        _, share = super().fixed_at(value)
+        x = float(self.read(_single(value))[0])
+        return replace(self, anchors=self.anchors[[int(share.argmax())]], fixed=x), share
 
     @cached_property
     def widths(self) -> tuple[float, ...]:  # type: ignore[override]
@@ -267,6 +307,9 @@ class LineAxis(Axis):
         """Two cells a value, by its place between their anchors."""
         x = self.read(values)
         known = ~np.isnan(x)
+        if self.fixed is not None:
+            zero = np.zeros(len(x), dtype=np.int64)
+            return Placed(zero, zero, np.zeros(len(x)), np.ones(len(x)), known)
         u = self.density.position(self.density.coordinate.forward(np.where(known, x, self.grid_values[0])))
         low, high, share = self._between(u)
         top = len(self.density.values) - 1
@@ -281,6 +324,8 @@ class LineAxis(Axis):
         """log p(x) by itself."""
         x = self.read(values)
         known = ~np.isnan(x)
+        if self.fixed is not None:
+            return np.where(known & (x != self.fixed), -np.inf, 0.0)
         return np.where(known, self.density.log_density(np.where(known, x, self.grid_values[0])), 0.0)
 
     def gram(self, width: float, *, by_cell: bool = False) -> FloatArray:
@@ -313,6 +358,8 @@ class LineAxis(Axis):
             "tail": d.tail,
             "reach": self.reach,
         }
+        if self.fixed is not None:
+            fields["fixed"] = self.fixed
         return fields, {"density": d.values, "anchors": self.anchors, "near": self.near}
 
     @classmethod
@@ -323,7 +370,25 @@ class LineAxis(Axis):
         density = LineDensity(c, float(fields["first"]), float(fields["step"]), values, float(fields["tail"]))
         anchors = np.asarray(arrays["anchors"], dtype=np.int64)
         near = np.asarray(arrays["near"], dtype=np.float64)
-        return cls(str(fields["name"]), density, anchors, near, float(fields["reach"]))
+        fixed = fields.get("fixed")
+        reach = float(fields["reach"])
+        return cls(str(fields["name"]), density, anchors, near, reach, None if fixed is None else float(fixed))
+
+
+def _single(value: Any) -> Array:
+    """A column of one value, which may be a vector."""
+    column: Array = np.empty(1, dtype=object)
+    column[0] = value
+    return column
+
+
+def _labels(values: FloatArray) -> list[str]:
+    """Different texts for different numbers, as short as that allows."""
+    for digits in range(4, 18):
+        found = [f"{v:.{digits}g}" for v in values]
+        if len(set(found)) == len(found):
+            return found
+    return [f"{v!r} ({i})" for i, v in enumerate(values)]
 
 
 def numbers_of(values: Any, name: str, *, positive: bool = False) -> FloatArray:
