@@ -367,15 +367,17 @@ def _assignments(model: GraphicalModel, question: Question, found: Best) -> Any:
 def _assignment(model: GraphicalModel, question: Question, found: Best, row: int) -> Assignment:
     """What one row says about the variables that were not observed."""
     seen = {*question.hard_evidence(0), *question.owners.tolist()}
-    out: dict[str, Any] = {}
-    layout = None if found.X is None else layout_of(model)
-    for v, (var, state) in enumerate(zip(model.vars, found.states[row].tolist(), strict=False)):
-        if v in seen:
-            continue
-        if layout is None or found.X is None or var.is_discrete:
-            out[var.name] = var.states[state]
-        else:
-            out[var.name] = split(found.X[row, layout.components(v)], (var,))[0]
+    chosen = enumerate(zip(model.vars, found.states[row].tolist(), strict=False))
+    out: dict[str, Any]
+    if found.X is None:
+        out = {var.name: var.states[state] for v, (var, state) in chosen if v not in seen}
+    else:
+        X, layout = found.X[row], layout_of(model)
+        out = {
+            var.name: var.states[state] if var.is_discrete else split(X[layout.components(v)], (var,))[0]
+            for v, (var, state) in chosen
+            if v not in seen
+        }
     value, above = float(found.log_prob[row]), float(found.bound[row])
     return Assignment(out, value, exact=proved(value, above), bound=above)
 

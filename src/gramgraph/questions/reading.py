@@ -63,7 +63,7 @@ def read(
     >>> import gramgraph as gg
     >>> question = read(gg.datasets.asia(), "lung", {"smoke": "yes", "xray": None})
     >>> question.targets, question.observed, question.codes.tolist()
-    ((3,), (2,), [[1]])
+    ((4,), (3,), [[1]])
     """
     singles, joints = read_targets(model, targets)
     given = Given()

@@ -237,7 +237,7 @@ class _Found:
 def _row_by_row(model: GraphicalModel, question: Question, engine: Any) -> Any:
     """Means, variances and log p(e) by compiled code, where there are many patterns and few gaps; else None."""
     n = question.n_cases
-    if engine.name != "dense" or question.complete or n < _MANY or not len(question.columns):
+    if not hasattr(engine, "rows") or question.complete or n < _MANY or not len(question.columns):
         return None
     missing = layout_of(model).size - question.X.shape[1] + question.gaps.sum(axis=1)
     if missing.max() > _FEW or not missing.max():
