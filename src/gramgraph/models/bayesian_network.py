@@ -412,6 +412,9 @@ class BayesianNetwork(DirectedModel):
         title = f"{self.name!r}, " if self.name else ""
         numbers = f"{self.n_parameters} parameters" if self.has_tables else "structure without tables"
         n_edges = sum(map(len, self.parent_positions))
+        return f"BayesianNetwork({title}{len(self)} variables, {n_edges} edges, {numbers}{self._after_do()})"
+
+    def _after_do(self) -> str:
+        """What was set by `do`, in words."""
         done = ", ".join(f"{name}={value}" for name, value in self.interventions.items())
-        after = f", after do({shorten(done, 60)})" if done else ""
-        return f"BayesianNetwork({title}{len(self)} variables, {n_edges} edges, {numbers}{after})"
+        return f", after do({shorten(done, 60)})" if done else ""

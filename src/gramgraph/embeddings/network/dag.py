@@ -71,7 +71,7 @@ class KernelNetwork(CellModel, BayesianNetwork):
         self.is_discrete = False  # beliefs are on cells, also where all variables are categories
 
     def __repr__(self) -> str:
-        return f"KernelNetwork({self._kinds()}; {len(self.edges)} edges, {self.rows} rows)"
+        return f"KernelNetwork({self._kinds()}; {len(self.edges)} edges, {self.rows} rows{self._after_do()})"
 
     @cached_property
     def cells(self) -> BayesianNetwork:  # type: ignore[override]
@@ -123,7 +123,9 @@ class KernelNetwork(CellModel, BayesianNetwork):
             for child in self.children(name):
                 if any(own is axis for own in made[child].axes[:-1]):
                     made[child] = made[child].fixed(after, share)
-        return type(self)(list(made.values()), rows=self.rows, name=self.name)
+        cut = type(self)(list(made.values()), rows=self.rows, name=self.name)
+        cut.interventions = {**self.interventions, **given}
+        return cut
 
     def _log_p(self, given: Given) -> FloatArray:
         """Rows without gaps need no engine."""

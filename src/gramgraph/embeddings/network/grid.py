@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.answers.quality import Quality, judge
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.candidates import Pair
 from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, numbers_of
@@ -50,6 +51,11 @@ class GridAnswer:
         h, w, m = self.weights.shape
         state = "converged" if self.converged else f"not converged, residual {self.residual:.2g}"
         return f"GridAnswer({h} × {w} pixels, {m} cells, {self.sweeps} sweeps, {state})"
+
+    @property
+    def quality(self) -> Quality:
+        """ "checked" where propagation settled, else "unreliable"; with a `reason`."""
+        return judge("loopy propagation by scans", False, {"converged": self.converged}, None)
 
     def mean(self) -> FloatArray:
         """Posterior mean of every pixel, (height, width)."""
