@@ -412,7 +412,7 @@ def test_errors_say_what_helps(net):
         (lambda: net.query("b", {"a": "x"}), StateError, "a number expected"),
         (lambda: net.query("b", {"size": -1.0}), StateError, "above 0"),
         (lambda: net.query("b", {"a": np.inf}), StateError, "finite"),
-        (lambda: net.query("b", {"a": [1.0, 2.0]}), OptionError, "data frame"),
+        (lambda: net.query("b", {"a": [1.0, 2.0]}), StateError, "takes a number"),
         (lambda: net.query([("a", "a")]), VariableError, "each variable once"),
         (lambda: net.query(None, pd.DataFrame({"a": [0.0] * 100}), memory=1e3), BudgetError, "Try:"),
         (lambda: net.sample(-1), OptionError, "whole number"),

@@ -98,7 +98,7 @@ class Belief(Frozen):
         for var in self.scope:
             try:
                 found = np.array(var.states if self.points is None else self.points, dtype=np.float64)
-            except ValueError:
+            except (TypeError, ValueError):  # texts, or sets
                 found = np.array([np.nan])
             labels = list(var.states if self.points is None else self.points)
             out.append(found if np.isfinite(found).all() else labels)

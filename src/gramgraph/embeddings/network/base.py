@@ -204,7 +204,10 @@ class CellModel(GraphicalModel):
         array([-0.69, -0.69])
         """
         from gramgraph.data.frames import read_frame
+        from gramgraph.embeddings.network.learn import _array
 
+        if isinstance(data, Mapping):  # columns; those of vectors may have two axes
+            data = {name: _array(values) for name, values in data.items()}
         return np.atleast_1d(self.log_evidence(read_frame(data), memory=memory))
 
     def joint_log_prob(self, assignment: Mapping[str, Any]) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -12,8 +12,11 @@ import numpy as np
 from gramgraph.answers.words import values_of
 from gramgraph.data.frames import is_missing, read_frame
 from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, StateAxis, _single
-from gramgraph.evidence import Likelihood, Soft, _States, allowed_weights, weights_of
+from gramgraph.embeddings.network.points import PointAxis
+from gramgraph.evidence import Likelihood, Soft, weights_of
 from gramgraph.exceptions import OptionError, StateError, VariableError
+from gramgraph.questions import reading
+from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -68,83 +71,61 @@ class Given:
 
 
 def read(model: CellModel, evidence: Any, virtual: Any = None, soft: Any = None, keep: Any = None) -> Given:
-    """Evidence by name: a dict or a row of a frame is one case; a frame, or a list of dicts, is a table of cases."""
+    """Evidence by name, as for every model; beside that, points are values, and likelihoods may be functions."""
     if isinstance(evidence, Given):
         return evidence
-    kept = () if keep is None else (keep,) if isinstance(keep, str) else tuple(keep)
-    if type(evidence).__name__ == "Series" and hasattr(evidence, "to_dict"):  # a row of a frame is one case
-        evidence = evidence.to_dict()
+    own = {axis.name: axis for axis in model.cell_axes if not isinstance(axis, StateAxis)}
     values: dict[int, Any] = {}
     heard: dict[int, list[FloatArray]] = {}
-    jeffrey: dict[int, FloatArray] = {}
-    batched = not (evidence is None or isinstance(evidence, Mapping))
-    number, index, carried = 1, None, None
-    if batched:
-        frame = read_frame(evidence, what="evidence")
-        number, index = frame.n_rows, frame.index
-        carried = frame.table[[frame.column(name).name for name in kept]] if kept else None
-        for name in frame.names:
-            if name in model.positions or name not in kept:
-                values[model.index(name)] = _plain_column(frame.column(name))
-    else:
-        for name, value in (evidence or {}).items():
-            if name in model.positions or name not in kept:
-                _one_value(model, model.index(name), value, values, heard, jeffrey)
-    for more, what in ((virtual, "virtual_evidence"), (soft, "soft_evidence")):
-        if more is not None and not isinstance(more, Mapping):
-            raise VariableError(f"{what} is a dict from names to numbers, not {type(more).__name__}")
-    for name, how in (virtual or {}).items():
-        heard.setdefault(model.index(name), []).append(cell_weights(model.axis(name), how))
-    for name, how in (soft or {}).items():
-        jeffrey[model.index(name)] = _distribution(model.axis(name), how)
-    for v in jeffrey:
-        if v in values:
-            raise StateError(f"{model.vars[v].name} has both an observed state and soft evidence: give one of them")
-    weights, scale = _scaled(model.cell_axes, heard)
-    return Given(model.cell_axes, values, number, batched, weights, scale, jeffrey, index, carried)
+    if type(evidence).__name__ == "Series" and hasattr(evidence, "to_dict"):  # a row of a frame is one case
+        evidence = evidence.to_dict()
+    if isinstance(evidence, Mapping):
+        evidence = _split(model, evidence, own, heard, values)
+    elif evidence is not None and any(isinstance(axis, PointAxis) for axis in own.values()):
+        table = read_frame(evidence, what="evidence").table
+        points = [name for name in table.columns if isinstance(own.get(name), PointAxis)]
+        values = {model.index(name): table[name].to_numpy() for name in points}
+        evidence = table.drop(columns=points)
+    if isinstance(virtual, Mapping):
+        virtual = _split(model, virtual, own, heard, None)
+    question = reading.read(model, [], evidence, virtual, soft, keep)
+    return _given(model, question, values, heard)
 
 
-def _one_value(
+def _split(
     model: CellModel,
-    v: int,
-    value: Any,
-    values: dict[int, Any],
+    given: Mapping[str, Any],
+    own: Mapping[str, Axis],
     heard: dict[int, list[FloatArray]],
-    jeffrey: dict[int, FloatArray],
-) -> None:
-    axis = model.cell_axes[v]
-    if is_missing(value):
-        return
-    if isinstance(value, Likelihood):
-        heard.setdefault(v, []).append(cell_weights(axis, value.weights))
-    elif isinstance(value, Soft):
-        jeffrey[v] = _distribution(axis, value.weights)
-    elif isinstance(axis, StateAxis) and isinstance(value, (_States, set, frozenset, list, tuple)):
-        heard.setdefault(v, []).append(allowed_weights(axis.var, value))
-    elif isinstance(axis, StateAxis) and isinstance(value, (Mapping, np.ndarray)):
-        raise StateError(
-            f"the evidence of {axis.name} is a state, not {value!r}. "
-            "Weights are written gg.Likelihood(…), probabilities that the belief shall become gg.Soft(…)"
-        )
-    elif isinstance(axis, LineAxis) and isinstance(value, (_States, Mapping, set, frozenset)):
-        raise StateError(
-            f"{axis.name} is real-valued: its evidence is a number, not {value!r}. Write a noisy reading as "
-            "gg.Likelihood((value, sd))"
-        )
-    elif isinstance(axis, LineAxis) and isinstance(value, (list, tuple, np.ndarray)):
-        raise OptionError(
-            f"the evidence of {axis.name!r} is a {type(value).__name__}: a dict is one case with one value per "
-            "variable. For many cases pass a data frame or a list of dicts."
-        )
-    else:
-        values[v] = _single(value)
+    values: dict[int, Any] | None,
+) -> dict[str, Any]:
+    """What the common reader reads; likelihoods of cells join `heard`, points the values (None: all are weights)."""
+    rest = {}
+    for name, value in given.items():
+        if name not in own or is_missing(value) or isinstance(value, Soft):
+            rest[name] = value
+        elif values is None or isinstance(value, Likelihood):
+            heard.setdefault(model.index(name), []).append(cell_weights(own[name], value))
+        elif isinstance(own[name], PointAxis):
+            values[model.index(name)] = _single(value)
+        else:
+            rest[name] = value
+    return rest
 
 
-def _plain_column(column: Any) -> Any:
-    """An array; integers with gaps stay integers."""
-    if getattr(column.dtype, "kind", "") in "iu" and column.hasnans:
-        return column.astype(object).to_numpy()
-    return column.to_numpy()
+def _given(model: CellModel, question: Question, values: dict[int, Any], heard: dict[int, list[FloatArray]]) -> Given:
+    for v, codes in zip(question.observed, question.codes.T, strict=True):
+        labels = np.array([*model.vars[v].states, None], dtype=object)
+        values[v] = labels[codes]
+    for v, column in zip(question.owners.tolist(), question.X.T, strict=True):
+        values[v] = column
+    for v, weights in question.likelihoods:
+        heard.setdefault(v, []).append(weights)
+    weights, scale = _scaled(model.cell_axes, heard)
+    return Given(
+        model.cell_axes, values, question.n_cases, question.batched, weights, scale + question.log_scale,
+        dict(question.soft), question.index, question.keep,
+    )  # fmt: skip
 
 
 def cell_weights(axis: Axis, how: Any) -> FloatArray:
@@ -180,20 +161,6 @@ def _line_weights(axis: LineAxis, how: Any) -> FloatArray:
     return axis.average(values_of(how, axis.grid_values))[1] / axis.q
 
 
-def _distribution(axis: Axis, how: Any) -> FloatArray:
-    if isinstance(axis, LineAxis):
-        raise StateError(
-            f"{axis.name} is real-valued, and soft evidence gives probabilities of states. "
-            "Use a noisy reading instead: gg.Likelihood((value, sd))"
-        )
-    p = weights_of(axis.cell_var, how, what="soft evidence")
-    if abs(p.sum() - 1.0) > 1e-6:
-        raise StateError(
-            f"soft evidence of {axis.name} must sum to one, got {p.sum():.6g}; for weights use Likelihood(…)"
-        )
-    return p / p.sum()
-
-
 def _scaled(axes: Sequence[Axis], heard: Mapping[int, list[FloatArray]]) -> tuple[dict[int, FloatArray], float]:
     """The product of all likelihoods of each variable, the largest weight one, and the log of what that took out."""
     weights, scale = {}, 0.0
@@ -208,18 +175,7 @@ def _scaled(axes: Sequence[Axis], heard: Mapping[int, list[FloatArray]]) -> tupl
 
 def read_targets(model: CellModel, targets: Any, given: Given) -> tuple[list[int], list[tuple[int, ...]]]:
     """Variables wanted alone, and sets wanted jointly; None asks for everything that is not observed in every case."""
-    if targets is None:
-        return [v for v in range(len(model)) if not given.n_cases or not given.known(v).all()], []
-    if not isinstance(targets, Iterable):
-        raise VariableError(f"targets are a name, a list of names, or a tuple for a joint, not {targets!r}")
-    names = [targets] if isinstance(targets, (str, tuple)) else list(targets)
-    single, joint = [], []
-    for name in names:
-        if isinstance(name, str) or not isinstance(name, Iterable):
-            single.append(model.index(name))
-            continue
-        members = tuple(model.index(member) for member in name)
-        if not members or len(set(members)) < len(members):
-            raise VariableError(f"a joint target names each variable once and at least one, got {tuple(name)!r}")
-        joint.append(members)
-    return list(dict.fromkeys(single)), list(dict.fromkeys(joint))
+    singles, joints = reading.read_targets(model, targets)
+    if singles is None:
+        singles = tuple(v for v in range(len(model)) if not given.n_cases or not given.known(v).all())
+    return list(singles), list(joints)
