@@ -171,7 +171,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         _X, _Y
     ),
     "estimator-nadaraya_watson": lambda: gg.NadarayaWatson().fit(_X, _Y),
-    "estimator-naive_bayes": lambda: gg.NaiveBayesClassifier().fit(_X, _C),
+    "estimator-naive_bayes": lambda: gg.estimators.NaiveBayesClassifier().fit(_X, _C),
     "estimator-network_classifier": lambda: gg.estimators.BayesianNetworkClassifier().fit(_X, _C),
     "estimator-one_class": lambda: gg.estimators.OneClassSVM().fit(_X),
     "estimator-pca": lambda: gg.estimators.PCA(1).fit(_X),

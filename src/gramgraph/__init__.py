@@ -42,7 +42,6 @@ _FLAT: dict[str, str] = {
     "ModelError": "exceptions",
     "ModelWarning": "exceptions",
     "NadarayaWatson": "estimators",
-    "NaiveBayesClassifier": "estimators",
     "NoisyMax": "conditionals",
     "NoisyOr": "conditionals",
     "Not": "evidence",
@@ -70,6 +69,7 @@ _FLAT: dict[str, str] = {
     "plan": "questions.planning",
     "read": "io",
     "real": "variables",
+    "warmup": "questions.warmup",
     "write": "io",
 }
 #: Packages that hold the rest.
@@ -113,7 +113,7 @@ _MOVED: dict[str, str] = {
     "engines": "gibbs_rows",
     "estimators": (
         "BayesianNetworkClassifier GaussianProcessCounts KernelDensity KernelKMeans KernelNeighborsClassifier "
-        "KernelNeighborsRegressor OneClassSVM PCA SVCPath TANClassifier graphical_lasso_path "
+        "KernelNeighborsRegressor NaiveBayesClassifier OneClassSVM PCA SVCPath TANClassifier graphical_lasso_path "
         "partial_correlations svc_path"
     ),
     "factors": "GaussianFactor TableFactor",

@@ -21,7 +21,7 @@ def cases() -> pd.DataFrame:
 @pytest.mark.parametrize("kind", ["naive Bayes", "TAN", "network"])
 def test_a_category_that_was_never_seen(kind) -> None:
     made = {
-        "naive Bayes": gg.NaiveBayesClassifier,
+        "naive Bayes": gg.estimators.NaiveBayesClassifier,
         "TAN": gg.estimators.TANClassifier,
         "network": gg.estimators.BayesianNetworkClassifier,
     }
@@ -69,9 +69,8 @@ def test_a_constant_column_is_an_isolated_variable() -> None:
     assert "place" not in strengths[["from", "to"]].to_numpy()
     for method in ("tabu", "chow_liu", "pc"):
         gg.learn_structure(frame, method=method)
-    assert (
-        gg.NaiveBayesClassifier().fit(frame.drop(columns="dysp"), frame["dysp"]).predict(frame.drop(columns="dysp"))[0]
-    )
+    X = frame.drop(columns="dysp")
+    assert gg.estimators.NaiveBayesClassifier().fit(X, frame["dysp"]).predict(X)[0]
 
 
 def test_an_all_missing_column() -> None:

@@ -53,7 +53,7 @@ def test_a_graph_that_cannot_be(structure: object, error: type[Exception], text:
 
 
 @pytest.mark.parametrize(
-    "kind", [gg.NaiveBayesClassifier, gg.estimators.TANClassifier, gg.estimators.BayesianNetworkClassifier]
+    "kind", [gg.estimators.NaiveBayesClassifier, gg.estimators.TANClassifier, gg.estimators.BayesianNetworkClassifier]
 )
 def test_names_twice_and_classes_missing(kind: type) -> None:
     with pytest.raises(gg.VariableError, match="more than one column 'smoke'"):

@@ -14,10 +14,14 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramgraph as gg
 
-KINDS = [gg.NaiveBayesClassifier, gg.estimators.TANClassifier, gg.estimators.BayesianNetworkClassifier]
+KINDS = [gg.estimators.NaiveBayesClassifier, gg.estimators.TANClassifier, gg.estimators.BayesianNetworkClassifier]
 
 
-CONTRACT = [gg.NaiveBayesClassifier(), gg.estimators.TANClassifier(), gg.estimators.BayesianNetworkClassifier(bins=3)]
+CONTRACT = [
+    gg.estimators.NaiveBayesClassifier(),
+    gg.estimators.TANClassifier(),
+    gg.estimators.BayesianNetworkClassifier(bins=3),
+]
 
 
 @parametrize_with_checks(CONTRACT)
@@ -34,7 +38,7 @@ def test_naive_bayes_equals_scikit_learn() -> None:
     X, y = labels()
     codes = OrdinalEncoder().fit_transform(X).astype(int)
     theirs = CategoricalNB(alpha=1.0).fit(codes, y)
-    ours = gg.NaiveBayesClassifier().fit(X, y)
+    ours = gg.estimators.NaiveBayesClassifier().fit(X, y)
     prior = (np.unique(y, return_counts=True)[1] + 1) / (len(y) + 2)  # ours smooths the classes too
     expected = theirs.predict_proba(codes) / np.exp(theirs.class_log_prior_) * prior
     np.testing.assert_allclose(ours.predict_proba(X), expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
@@ -98,7 +102,7 @@ def test_searches_and_grids() -> None:
     [
         (gg.estimators.BayesianNetworkClassifier("tann"), "structure is one of"),
         (gg.estimators.BayesianNetworkClassifier(criterion="bicc"), "Did you mean 'bic'"),
-        (gg.NaiveBayesClassifier(pseudo_count=-1), "pseudo_count"),
+        (gg.estimators.NaiveBayesClassifier(pseudo_count=-1), "pseudo_count"),
     ],
 )
 def test_wrong_options(model, words) -> None:
@@ -109,4 +113,4 @@ def test_wrong_options(model, words) -> None:
 
 def test_one_class_is_named() -> None:
     with pytest.raises(ValueError, match="one class"):
-        gg.NaiveBayesClassifier().fit([[1.0], [2.0]], ["a", "a"])
+        gg.estimators.NaiveBayesClassifier().fit([[1.0], [2.0]], ["a", "a"])

@@ -172,7 +172,7 @@ class Answer(Mapping[Key, Belief]):
         return len(self._columns) - len(self._hidden) + len(self._joints or ())
 
     def to_frame(self) -> Any:
-        """A DataFrame: columns variable, state, probability; for a table of cases one row a case.
+        """A DataFrame: columns variable, state, probability; for a table of cases one row per case.
 
         The columns of a table of cases are pairs (variable, state). A joint and its states read `A, B`.
         """
@@ -211,7 +211,7 @@ class Answer(Mapping[Key, Belief]):
         if self._batched:
             shown = [_show.shorten(_show.joined(key), 24) for _, key in zip(range(8), self, strict=False)]
             more = f", … {len(self) - len(shown)} more" if len(self) > len(shown) else ""
-            hint = "ans[name].probabilities has one row a case; ans.to_frame() shows them"
+            hint = "ans[name].probabilities has one row per case; ans.to_frame() shows them"
             return f"{self._title()}: {', '.join(shown)}{more}\n{hint}"
         return f"{self._title()}\n{_show.text_beliefs((self[key]._rows() for key in self), total=len(self))}"
 

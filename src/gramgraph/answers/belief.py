@@ -277,7 +277,7 @@ class Belief(Frozen):
         )
 
     def to_frame(self) -> Any:
-        """A DataFrame: one row a state, with its probability; for a table of cases one row a case."""
+        """A DataFrame: one row per state, with its probability; for a table of cases one row per case."""
         import pandas as pd
 
         names = [var.name for var in self.scope]

@@ -87,7 +87,7 @@ class RealAnswer(Answer):
         return len(self._keys)
 
     def means(self) -> Any:
-        """Posterior means of the real variables as a DataFrame: one row a case, one column a component.
+        """Posterior means of the real variables as a DataFrame: one row per case, one column per component.
 
         For a table of cases this is the quick way to all of them; the rows keep the labels of the table.
 
@@ -135,7 +135,7 @@ class RealAnswer(Answer):
     def to_frame(self) -> Any:
         """A DataFrame: columns variable, mean, sd (and state, probability where there are discrete variables).
 
-        For a table of cases one row a case; the columns are pairs (variable, mean or sd or state).
+        For a table of cases one row per case; the columns are pairs (variable, mean or sd or state).
         """
         import pandas as pd
 
@@ -189,7 +189,7 @@ class RealAnswer(Answer):
         if self.batched:
             shown = [_show.shorten(_show.joined(key), 24) for _, key in zip(range(8), self, strict=False)]
             more = f", … {len(self) - len(shown)} more" if len(self) > len(shown) else ""
-            hint = "ans[name].mean() has one row a case; ans.to_frame() shows them"
+            hint = "ans[name].mean() has one row per case; ans.to_frame() shows them"
             return f"{self._title()}: {', '.join(shown)}{more}\n{hint}"
         keys = list(self)[:40]
         mixed = [key for key in keys if is_mixed(self[key])]

@@ -22,7 +22,7 @@ __all__ = ["RealBelief"]
 class RealBelief(Frozen, ABC):
     """p(X | evidence) of a real-valued variable, or of several jointly; of one case, or of many (first axis).
 
-    `mean()` and `var()` are numbers for a scalar variable, arrays with one entry a component for vectors and joints;
+    `mean()` and `var()` are numbers for a scalar variable, arrays with one entry per component for vectors and joints;
     for a table of cases they have the cases in front.
 
     >>> import gramgraph as gg
@@ -43,7 +43,7 @@ class RealBelief(Frozen, ABC):
 
     @abstractmethod
     def cdf(self, x: Any) -> Any:
-        """P(X ≤ x) of a scalar variable; x is a number or an array (for many cases: one entry a case)."""
+        """P(X ≤ x) of a scalar variable; x is a number or an array (for many cases: one entry per case)."""
 
     @abstractmethod
     def density(self, x: Any) -> Any:
@@ -157,7 +157,7 @@ class RealBelief(Frozen, ABC):
         return out
 
     def to_frame(self) -> Any:
-        """A DataFrame: one row a component with mean and sd; for a table of cases pairs of columns.
+        """A DataFrame: one row per component with mean and sd; for a table of cases pairs of columns.
 
         A joint with discrete variables has a row for each of their configurations too, with state and probability.
         """
@@ -175,7 +175,7 @@ class RealBelief(Frozen, ABC):
         return pd.DataFrame(table, columns=columns)
 
     def to_dict(self) -> dict[str, Any]:
-        """`mean` and `sd` as plain numbers, or as lists with one entry a component (or a case)."""
+        """`mean` and `sd` as plain numbers, or as lists with one entry per component (or a case)."""
         mean, sd = self.mean(), self.sd()
         return {"mean": np.asarray(mean).tolist(), "sd": np.asarray(sd).tolist()}
 

@@ -176,7 +176,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         noise = np.asarray(alpha, dtype=float)
         if noise.ndim > 1 or (noise.ndim == 1 and noise.shape != (n,) and noise.size != 1):
             raise ModelError(
-                f"alpha must be a scalar or an array with same number of entries as y, one entry a "
+                f"alpha must be a scalar or an array with same number of entries as y, one entry per "
                 f"point, {n}; its shape is {noise.shape}."
             )
         if not np.isfinite(noise).all() or (noise < 0).any():

@@ -227,7 +227,7 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
     Parameters as in `BayesianNetworkClassifier`.
 
     >>> import gramgraph as gg
-    >>> model = gg.NaiveBayesClassifier().fit([["a", 1.5], ["b", None], ["a", 0.5]], ["yes", "no", "yes"])
+    >>> model = gg.estimators.NaiveBayesClassifier().fit([["a", 1.5], ["b", None], ["a", 0.5]], ["yes", "no", "yes"])
     >>> model.predict([["b", 1.0], ["never seen", None]]).tolist()
     ['no', 'yes']
     """

@@ -102,7 +102,7 @@ class Closed(Engine):
     >>> import gramgraph as gg
     >>> from gramgraph.variables import binary, real
     >>> x, s = real("x"), binary("s")
-    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.Softmax.logistic(s, (x,), [2.0])])
+    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.conditionals.Softmax.logistic(s, (x,), [2.0])])
     >>> answer = net.query("s", {"x": 1.0})
     >>> round(answer["s"].prob("yes"), 4), answer.exact
     (0.8808, True)
