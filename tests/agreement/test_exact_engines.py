@@ -150,10 +150,9 @@ class Wrong:
     def plan(self, model: Any, question: Any) -> None:
         return None
 
-    def answer(self, model: Any, question: Any, *, memory: float | None = None) -> Any:
+    def answer(self, model: Any, question: Any, run: Any = None) -> Any:
         found = Enumeration().answer(model, question)
-        found.log_evidence = found.log_evidence + 1e-6
-        return found
+        return found.replace(log_evidence=found.log_evidence + 1e-6)
 
 
 def test_the_check_finds_a_wrong_engine() -> None:

@@ -7,7 +7,7 @@ import math
 import sys
 from typing import Any
 
-from gramgraph.answers import Answer
+from gramgraph.answers import Answer, Belief
 from gramgraph.cli import common
 from gramgraph.exceptions import GramGraphError, ImpossibleEvidenceError
 
@@ -169,7 +169,7 @@ def answer_record(answer: Answer) -> dict[str, Any]:
     beliefs, joints = {}, []
     for key in answer:
         belief = answer[key]
-        if isinstance(key, str) or hasattr(belief, "mean"):  # real-valued: mean and sd of every component
+        if isinstance(key, str) or not isinstance(belief, Belief):  # real-valued: mean and sd of every component
             beliefs[key if isinstance(key, str) else ", ".join(key)] = belief.to_dict()
         else:
             rows = belief.to_dict().items()

@@ -17,7 +17,7 @@ import numpy as np
 from gramgraph._progress import progress_bar
 from gramgraph._replace import replacing
 from gramgraph._show import joined
-from gramgraph.answers import Answer
+from gramgraph.answers import Answer, Belief
 from gramgraph.cli.asking import sampling_options
 from gramgraph.cli.cells import understood, write_csv
 from gramgraph.evidence import Not
@@ -88,9 +88,9 @@ def posterior_frame(answer: Answer) -> Any:
     import pandas as pd
 
     log_evidence = np.asarray(answer.log_evidence)
-    if any(hasattr(answer[key], "mean") for key in answer):  # real-valued: columns "x mean", "x sd"
+    if not all(isinstance(answer[key], Belief) for key in answer):  # real-valued: columns "x mean", "x sd"
         table = answer.to_frame().reset_index(drop=True)
-        discrete = [key for key in answer if not hasattr(answer[key], "mean")]
+        discrete = [key for key in answer if isinstance(answer[key], Belief)]
         table.columns = [
             f"{name}={value}" if name in map(joined, discrete) else f"{name} {value}" for name, value in table.columns
         ]
