@@ -40,7 +40,17 @@ class Plan:
         parts = next(
             (getattr(made, name) for name in ("n_cliques", "n_factors", "components") if hasattr(made, name)), 1
         )
-        return cls(engine, exact, reason, made.width, tuple(largest), made.bytes, flops or 0.0, int(parts), made)
+        return cls(
+            engine,
+            exact,
+            reason,
+            made.width,
+            largest_clique=tuple(largest),
+            bytes=made.bytes,
+            flops=flops or 0.0,
+            parts=int(parts),
+            structure=made,
+        )
 
     def check_budget(self, memory: float | None = None) -> None:
         """`BudgetError` when this does not fit into `memory` bytes (default: 60 % of what is free)."""

@@ -102,8 +102,9 @@ def _question(
         n = len(given.values)
     codes = np.asarray(given.codes, np.int64).reshape(n, len(given.observed))
     return Question(
-        wanted, joints, tuple(given.observed), codes, weights, given.batched, logs, scale, everything,
-        soft=given.soft, index=given.index, keep=given.keep, **real,
+        wanted, joints, tuple(given.observed), codes, likelihoods=weights, batched=given.batched,
+        log_likelihoods=logs, log_scale=scale, everything=everything, soft=given.soft,
+        index=given.index, keep=given.keep, **real,
     )  # fmt: skip
 
 

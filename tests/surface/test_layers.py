@@ -1,0 +1,29 @@
+"""The layers contract covers what import-linter cannot see: packages whose modules stand in lines of their own."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import gramgraph
+
+SOURCE = Path(gramgraph.__file__).parent
+PROJECT = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text(encoding="utf-8"))
+[CONTRACT] = PROJECT["tool"]["importlinter"]["contracts"]
+LAYERS = {name for line in CONTRACT["layers"] for name in re.findall(r"[\w.]+", line)}
+
+
+def test_no_module_stands_outside() -> None:
+    assert CONTRACT["exhaustive"] and CONTRACT["unmatched_ignore_imports_alerting"] == "error"
+    for package in CONTRACT.get("exhaustive_ignores", []):
+        modules = {f"{package}.{path.stem}" for path in (SOURCE / package).glob("*.py") if path.stem != "__init__"}
+        assert modules <= LAYERS, f"in no layer: {modules - LAYERS}"
+
+
+def test_there_are_two_doors_upward() -> None:
+    """Models ask and learn; values draw themselves."""
+    doors = {tuple(end.split(".")[1] for end in line.split(" -> ")) for line in CONTRACT["ignore_imports"]}
+    asking = {door for door in doors if door[0] == "models" and door[1] != "plot"}
+    drawing = {door for door in doors if door[1] == "plot"}
+    assert doors == asking | drawing, f"another door: {doors - asking - drawing}"
