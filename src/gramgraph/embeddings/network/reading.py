@@ -123,8 +123,8 @@ def _given(model: CellModel, question: Question, values: dict[int, Any], heard: 
         heard.setdefault(v, []).append(weights)
     weights, scale = _scaled(model.cell_axes, heard)
     return Given(
-        model.cell_axes, values, question.n_cases, question.batched, weights, scale + question.log_scale,
-        dict(question.soft), question.index, question.keep,
+        model.cell_axes, values, question.n_cases, question.batched, weights=weights,
+        log_scale=scale + question.log_scale, soft=dict(question.soft), index=question.index, keep=question.keep,
     )  # fmt: skip
 
 
