@@ -227,3 +227,15 @@ def test_fields_are_markov_networks():
     answer = field.query(["x0_0", "x0_2"], {f"y0_{j}": y for j, y in enumerate(noisy[0])})
     assert answer["x0_2"].mean() == pytest.approx(scans.mean()[0, 2], abs=1e-3)
     assert answer["x0_0"].sd() == pytest.approx(scans.sd()[0, 0], abs=1e-3)
+
+
+def test_gaps_are_filled_from_the_rest(dag):
+    frame = rows(6, seed=4)
+    holes = frame.copy()
+    holes.loc[1, "c"], holes.loc[2, "kind"] = np.nan, None
+    filled = dag.impute(holes)
+    assert filled.drop(index=[1, 2]).equals(frame.drop(index=[1, 2]))
+    assert filled["c"][1] == pytest.approx(dag.map_query(holes.loc[1].dropna().to_dict()).assignment["c"])
+    drawn = dag.impute(holes, method="draw", random_state=0)
+    assert drawn["kind"][2] in ("x", "y", "z") and np.isfinite(drawn["c"][1])
+    assert drawn.equals(dag.impute(holes, method="draw", random_state=0))

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._validation import check_choice
+from gramgraph._validation import check_choice, generator
 from gramgraph.conditionals import Table
+from gramgraph.data.frames import read_frame
 from gramgraph.embeddings.network.answering import ask_engine, blocks, full_rows
 from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.candidates import Pair
@@ -126,6 +127,35 @@ class KernelNetwork(CellModel, BayesianNetwork):
         cut = type(self)(list(made.values()), rows=self.rows, name=self.name)
         cut.interventions = {**self.interventions, **given}
         return cut
+
+    def impute(self, data: Any, *, method: str = "mpe", random_state: RandomState = None) -> Any:
+        """A frame with its missing cells filled: by the best values of each row together ("mpe"), or by a draw of what
+        is missing given the rest ("draw").
+
+        >>> import gramgraph as gg
+        >>> net = gg.learn_dag({"a": list("xxyy") * 20, "b": list("uuvv") * 20}, "a -> b")
+        >>> net.impute({"a": ["x", None], "b": [None, "v"]}).values.tolist()
+        [['x', 'u'], ['y', 'v']]
+        """
+        check_choice("method", method, ("mpe", "draw"))
+        frame = read_frame(data).table
+        seen = [name for name in self.variables if name in frame.columns]
+        gaps = frame[seen].isna()
+        rows = np.flatnonzero(gaps.any(axis=1))
+        out, known = frame.copy(), frame[seen].iloc[rows]
+        if method == "mpe":
+            found = self.map_query(known).to_dict("records")
+        else:
+            rng = generator(random_state)
+            found = [self.sample(1, row, random_state=rng).iloc[0].to_dict() for row in known.to_dict("records")]
+        for name in seen:
+            column = frame[name].to_numpy(dtype=object, copy=True)
+            for row, values in zip(rows, found, strict=True):
+                if gaps[name].iat[row]:
+                    column[row] = values[name]
+            out[name] = column
+            out[name] = out[name].infer_objects()
+        return out
 
     def _log_p(self, given: Given) -> FloatArray:
         """Rows without gaps need no engine."""
