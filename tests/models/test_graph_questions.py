@@ -240,3 +240,21 @@ def test_undirected_models_know_the_words_of_directed_ones(seed):
     if trail:
         assert len(trail) == len(nx.shortest_path(rest, "v0", "v1"))
         assert nx.is_path(rest, list(trail))
+
+
+@pytest.mark.parametrize("suffix", ["bif", "xmlbif", "json", "net", "xdsl"])
+def test_files_keep_unobserved_common_causes(tmp_path, suffix):
+    net = gg.BayesianNetwork("x -> m -> y; x <-> y").random_tables(0)
+    gg.write(net, tmp_path / f"net.{suffix}")
+    again = gg.read(tmp_path / f"net.{suffix}")
+    assert again.hidden_causes == ("x <-> y",)
+    assert again.identify("y", do="x").kind == "front door"
+
+
+def test_hidden_lists_names_when_a_structure_is_learned():
+    frame = gg.BayesianNetwork("h -> a; h -> b; h -> c").random_tables(0).sample(200, random_state=0)
+    frame = frame.drop(columns="h")
+    names = gg.learn_structure(frame, method="structural_em", hidden=["h"], random_state=0)
+    labels = gg.learn_structure(frame, method="structural_em", hidden={"h": ("no", "yes")}, random_state=0)
+    assert names == labels
+    assert names.states("h") == ("no", "yes")
