@@ -35,8 +35,8 @@ def _tables() -> dict[str, Any]:
 def _reals() -> dict[str, Any]:
     x, pair = (real("x"),), (real("x"), real("y"))
     w, m = np.array([[0.3, 0.7]]), np.array([[[-1.0], [2.0]]])
-    draws = np.random.default_rng(0).normal(1.0, 2.0, size=(4000, 2))
-    even = np.full(4000, 1 / 4000)
+    draws = np.random.default_rng(0).normal(1.0, 2.0, size=(1500, 2))
+    even = np.full(1500, 1 / 1500)
     mixed = (discrete("s", ["no", "yes"]), real("x"))
     return {
         "gaussian": MixtureBelief(x, np.ones((1, 1)), np.ones((1, 1, 1)), np.full((1, 1, 1, 1), 4.0)),
@@ -154,7 +154,7 @@ def test_entropies_are_those_of_the_definition(beliefs: dict[str, Any]) -> None:
     assert beliefs["labels"].entropy(base=2) == pytest.approx(-(0.25 * np.log2(0.25) + 0.75 * np.log2(0.75)))
     for name, tight in (("gaussian", 1e-6), ("mixture", 1e-3), ("line", 2e-2), ("draws", 0.1)):
         belief = beliefs[name]
-        x = np.linspace(belief.mean() - 12 * belief.sd(), belief.mean() + 12 * belief.sd(), 20_001)
+        x = np.linspace(belief.mean() - 12 * belief.sd(), belief.mean() + 12 * belief.sd(), 2_001)
         y = np.maximum(belief.density(x), 1e-300)
         assert belief.entropy() == pytest.approx(-np.trapezoid(y * np.log(y), x), abs=tight), name
     two = beliefs["states and numbers"]  # the states, and a unit Gaussian in each of them
