@@ -139,6 +139,9 @@ def test_best_assignments(net):
     assert alone.log_prob == pytest.approx(net.log_evidence({**given, **alone.assignment}))
     cells = [{**given, "c": net.axis("c").value(i)} for i in range(net.axis("c").m)]
     assert alone.log_prob == pytest.approx(max(net.log_evidence(one) for one in cells), abs=1e-6)
+    heard = net.map_query(given, targets="c", virtual_evidence={"a": (0.5, 0.3)})
+    said = {**given, **heard.assignment, "a": gg.Likelihood((0.5, 0.3))}
+    assert heard.log_prob == pytest.approx(net.log_evidence(said), abs=1e-9)
     with pytest.raises(OptionError, match="k is"):
         net.map_query(given, k=0)
 

@@ -361,11 +361,13 @@ class CellModel(GraphicalModel):
         return found.assign(expected_entropy=before - found["reduction"], share=share)
 
     def sensitivity(
-        self, target: str, state: Any, evidence: Any = None, *, parameters: Sequence[str] | None = None
+        self, target: str, state: Any = None, evidence: Any = None, *, parameters: Sequence[str] | None = None
     ) -> Any:
         """Derivative of p(target in the cell of a value | evidence) by every entry of the tables on cells."""
         from gramgraph.analysis.sensitivity import sensitivity
 
+        if state is None:
+            raise VariableError(f"give a value: the sensitivity is that of p({target} in the cell of the value)")
         question = self._one_question(evidence, target)
         return sensitivity(self.cells, target, self._state(target, state), question, parameters=parameters)
 

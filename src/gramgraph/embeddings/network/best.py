@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.answers import Assignment
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed
+from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, _single
 from gramgraph.embeddings.network.joint import _column as column_of
 from gramgraph.embeddings.network.reading import Given
-from gramgraph.evidence import Likelihood
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:
@@ -90,10 +90,9 @@ def marginal_best(net: CellModel, given: Given, names: Sequence[str], **options:
     found = marginal_map(net.cells, net.names_of(wanted), question, **options)
     cells = {v: net.cells.vars[v].index(found.assignment[net.vars[v].name]) for v in wanted}
     values = {net.vars[v].name: net.cell_axes[v].value(cell) for v, cell in cells.items()}
-    seen = {net.vars[v].name: column[0] for v, column in given.values.items() if given.known(v)[0]}
-    heard = {net.vars[v].name: Likelihood(weights) for v, weights in given.weights.items() if v not in wanted}
-    log_p = net.log_evidence({**heard, **seen, **values})
-    return Assignment(values, float(log_p) + given.log_scale, exact=False)
+    chosen = {v: _single(net.cell_axes[v].value(cell)) for v, cell in cells.items()}
+    log_p = net._log_p(replace(given, values={**given.values, **chosen}))
+    return Assignment(values, float(log_p[0]), exact=False)
 
 
 def by_max_product(net: KernelTree, given: Given) -> list[dict[str, Any]]:

@@ -104,6 +104,7 @@ class KernelGrid(CellModel, MarkovNetwork):
         self.pixel, self.observed, self.edge, self.noise, self.power = pixel, observed, edge, noise, power
         self.shape = (int(shape[0]), int(shape[1]))
         self.is_discrete, self.name, self.metadata = False, "", {}
+        self.plans, self.lock = {}, RLock()
 
     def __repr__(self) -> str:
         h, w = self.shape
@@ -133,16 +134,6 @@ class KernelGrid(CellModel, MarkovNetwork):
     def positions(self) -> dict[str, int]:  # type: ignore[override]
         """Name → position."""
         return {axis.name: v for v, axis in enumerate(self.cell_axes)}
-
-    @cached_property
-    def plans(self) -> dict[Any, Any]:  # type: ignore[override]
-        """What engines keep between questions."""
-        return {}
-
-    @cached_property
-    def lock(self) -> Any:
-        """Guards the plans."""
-        return RLock()
 
     @cached_property
     def graph(self) -> UndirectedGraph:

@@ -119,8 +119,8 @@ def _given(model: CellModel, question: Question, values: dict[int, Any], heard: 
         values[v] = labels[codes]
     for v, column in zip(question.owners.tolist(), question.X.T, strict=True):
         values[v] = column
-    for v, weights in question.likelihoods:
-        heard.setdefault(v, []).append(weights)
+    for v, own in question.likelihoods:
+        heard.setdefault(v, []).append(own)
     weights, scale = _scaled(model.cell_axes, heard)
     return Given(
         model.cell_axes, values, question.n_cases, question.batched, weights=weights,
@@ -145,9 +145,10 @@ def cell_weights(axis: Axis, how: Any) -> FloatArray:
 
 def _line_weights(axis: LineAxis, how: Any) -> FloatArray:
     if isinstance(how, (tuple, list)) and len(how) == 2:
-        center, sd = float(axis.read(_single(how[0]))[0]), how[1]
-        if not (np.isscalar(sd) and np.isfinite(sd) and sd > 0.0):
-            raise StateError(f"the noise of the virtual evidence of {axis.name} must be positive, got {sd!r}")
+        center = float(axis.read(_single(how[0]))[0])
+        sd = float(how[1]) if isinstance(how[1], (int, float, np.number)) else 0.0
+        if not 0.0 < sd < np.inf:
+            raise StateError(f"the noise of the virtual evidence of {axis.name} must be positive, got {how[1]!r}")
 
         def how(x: FloatArray) -> FloatArray:
             away = np.angle(np.exp(1j * (x - center))) if axis.circle else x - center
