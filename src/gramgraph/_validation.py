@@ -73,7 +73,7 @@ def check_jobs(n_jobs: Any, *, error: type[GramGraphError] = OptionError) -> int
     """How many threads to run: `n_jobs`, or one for each processor where it is -1."""
     if type(n_jobs) is int and n_jobs >= 1:  # nearly always: questions about a single case pass here too
         return n_jobs
-    if not isinstance(n_jobs, Integral) or isinstance(n_jobs, bool) or not (n_jobs >= 1 or n_jobs == -1):
+    if not isinstance(n_jobs, (int, np.integer)) or isinstance(n_jobs, bool) or not (n_jobs >= 1 or n_jobs == -1):
         raise error(f"n_jobs is a number of threads: a whole number of at least 1, or -1 for all, not {n_jobs!r}")
     return int(n_jobs) if n_jobs >= 1 else os.cpu_count() or 1
 

@@ -64,7 +64,7 @@ def test_errors_of_the_work_come_through():
         raise TimeoutError("mine")
 
     with pytest.raises(TimeoutError, match="mine"):
-        anytime(fails, "5s", 10**9)
+        anytime(fails, 5.0, 10**9)
 
     def slow(stop):
         while not stop[0]:
@@ -72,4 +72,4 @@ def test_errors_of_the_work_come_through():
         raise ValueError("late")
 
     with pytest.raises(ValueError, match="late"):
-        anytime(slow, "10ms", 10**9)
+        anytime(slow, 0.01, 10**9)

@@ -156,7 +156,8 @@ def test_regressions_are_those_of_scikit_learn(penalty, n_columns) -> None:
     beta = np.zeros(n_columns + 1)
     loss = node_fit(spins, 0, np.arange(1, n_columns + 1), np.ones(1), penalty, 0.0, beta)
     C = np.inf if penalty == 0 else 1 / (n * penalty)
-    solver = {"solver": "lbfgs"} if penalty == 0 else {"solver": "saga", "l1_ratio": 1.0}
+    lasso = {"penalty": "l1"} if "deprecated" not in str(LogisticRegression().penalty) else {"l1_ratio": 1.0}
+    solver = {"solver": "lbfgs"} if penalty == 0 else {"solver": "saga", **lasso}
     peer = LogisticRegression(C=C, tol=1e-9, max_iter=20_000, random_state=0, **solver).fit(X, y)
     np.testing.assert_allclose(beta[0], peer.intercept_[0], atol=2e-4)
     np.testing.assert_allclose(beta[1:], peer.coef_[0], atol=2e-4)

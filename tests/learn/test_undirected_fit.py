@@ -456,7 +456,7 @@ def test_bad_input_is_told_clearly() -> None:
         net.fit({"a": [], "b": []})
     with pytest.raises(gg.OptionError, match="Did you mean 'exact'"):
         net.fit(good, method="exakt")
-    with pytest.raises(gg.OptionError, match="l1 is a finite number"):
+    with pytest.raises(gg.OptionError, match="l1 must be a finite number"):
         net.fit(good, l1=-1)
     with pytest.raises(gg.OptionError, match="'sweeps' is not an option of engine 'exact'"):
         net.fit(good, method="exact", l2=1, sweeps=3)

@@ -77,8 +77,9 @@ def test_evidence_that_is_none(net):
         net.query("g", virtual_evidence={"x": 1.0})
     with pytest.raises(gg.StateError, match="must be positive"):
         net.query("g", virtual_evidence={"x": (1.0, 0.0)})
+    assert net.query("g", soft_evidence={"g": [0.2, 0.8]})["g"].probabilities == pytest.approx([0.2, 0.8])
     with pytest.raises(gg.StateError, match="soft evidence"):
-        net.query("g", soft_evidence={"g": [0.5, 0.5]})
+        net.query("g", soft_evidence={"x": [0.5, 0.5]})
     assert net.query("g", {"x": None})["g"].prob("yes") == pytest.approx(0.5)
 
 

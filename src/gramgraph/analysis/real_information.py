@@ -59,8 +59,8 @@ def real_entropy(model: GraphicalModel, names: tuple[str, ...], evidence: Any) -
 
 def _entropy(belief: Any) -> Estimate:
     if isinstance(belief, Belief):
-        p = belief.probabilities.ravel()
-        return Estimate(float(-(p[p > 0] * np.log(p[p > 0])).sum()))
+        table = belief.probabilities[belief.probabilities > 0.0]
+        return Estimate(float(-(table * np.log(table)).sum()))
     if not isinstance(belief, MixtureBelief):  # draws: as of the Gaussian with their covariance
         return Estimate(float(_gaussian_entropies(belief._moments()[1])[0]), exact=False)
     keep = belief.weights[0] > 0.0

@@ -206,7 +206,7 @@ def _series_cells(column: Any) -> Any:
     import pandas as pd
 
     if isinstance(column.dtype, nw.Enum):
-        return pd.Categorical(column.to_list(), list(column.dtype.categories), ordered=True)
+        return pd.Categorical(column.to_list(), list(column.to_native().dtype.categories), ordered=True)
     kind: Any = getattr(column.to_native(), "type", None)
     if type(kind).__name__ == "DictionaryType":
         chunks = column.to_native().unify_dictionaries().chunks

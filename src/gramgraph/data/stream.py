@@ -257,9 +257,11 @@ def _lazy_batches(lazy: Any) -> Iterator[Any]:
 
 
 def _categories(schema: Any) -> frozenset[str]:
-    """Columns that were pandas categories: their states keep their order, as they do in memory."""
+    """Columns that were categories of pandas or enumerations of polars: their states keep their order."""
     noted = (schema.pandas_metadata or {}).get("columns", ())
-    return frozenset(str(note["field_name"]) for note in noted if note.get("pandas_type") == "categorical")
+    enumerated = [field.name for field in schema if b"_PL_ENUM_VALUES" in (field.metadata or {})]
+    pandas = [str(note["field_name"]) for note in noted if note.get("pandas_type") == "categorical"]
+    return frozenset([*pandas, *enumerated])
 
 
 def _open_parquet(path: Path) -> Source:

@@ -97,7 +97,7 @@ class EdgeStrengths(Shown):
         >>> import gramgraph as gg
         >>> frame = gg.datasets.asia().sample(500, random_state=0)
         >>> strengths = gg.learn.bootstrap_edges(frame, 20, score="aic", random_state=0)
-        >>> strengths.calibrated(3, random_state=0)
+        >>> print(str(strengths.calibrated(3, random_state=0)).splitlines()[0])
         EdgeStrengths(8 variables, calibrated, 6 edges with probability 0.5 or more)
         """
         from gramgraph.learn.calibration import calibrate

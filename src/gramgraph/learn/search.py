@@ -53,6 +53,13 @@ class Move:
     score: float
 
 
+def _ranked(gain: Any) -> Any:
+    """Gains to nine digits. Arrows of equal score differ by rounding, which depends on how the data were added up:
+    position decides between them instead."""
+    part, power = np.frexp(gain)
+    return np.ldexp(np.round(np.ldexp(part, 30)), power - 30)
+
+
 @dataclass
 class Search:
     """A graph on its way: parents of every node, gains of every toggled edge, ancestors as bit masks."""
@@ -135,7 +142,7 @@ class Search:
                             out.append((g + float(back), "reverse", p, child))
                 elif g > -np.inf and not above[p] >> child & 1:
                     out.append((g, "add", p, child))
-        out.sort(key=lambda step: (-step[0], step[2], step[3], step[1]))
+        out.sort(key=lambda step: (-_ranked(step[0]), step[2], step[3], step[1]))
         return out
 
     def best(self, allowed: Callable[[str, int, int], bool] | None = None) -> tuple[float, str, int, int] | None:
@@ -154,17 +161,21 @@ class Search:
         above = np.array([[mask >> a & 1 for a in range(n)] for mask in self._ancestors], bool)  # [node, ancestor]
         adds = np.where(present | above, -np.inf, self.gain)
         best: tuple[float, str, int, int] = (-np.inf, "", -1, -1)
-        top = int(adds.argmax())
+        top = int(_ranked(adds).argmax())
         if adds.flat[top] > -np.inf:
             best = (float(adds.flat[top]), "add", top // n, top % n)
         for p, c in np.argwhere(present).tolist():
             g = float(self.gain[p, c])
             if g == -np.inf:
                 continue
-            if g > best[0]:
+            if _ranked(g) > _ranked(best[0]):
                 best = (g, "remove", p, c)
             back = float(self.gain[c, p])
-            if back > -np.inf and g + back > best[0] and not any(x != p and above[x, p] for x in self.parents[c]):
+            if (
+                back > -np.inf
+                and _ranked(g + back) > _ranked(best[0])
+                and not any(x != p and above[x, p] for x in self.parents[c])
+            ):
                 best = (g + back, "reverse", p, c)
         return best if best[1] else None
 

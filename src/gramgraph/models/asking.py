@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from gramgraph.typing import FloatArray, TargetSpec
+from gramgraph._progress import Progress
+from gramgraph.typing import FloatArray, RandomState, TargetSpec
 
 if TYPE_CHECKING:
     from gramgraph.answers import Answer
@@ -28,7 +29,22 @@ def _ask() -> Any:
 class Asking:
     """Methods `query`, `map_query`, `log_evidence`, `sample`, … for a model that offers `factors`."""
 
-    def query(self, targets: TargetSpec = None, evidence: Any = None, **how: Any) -> Answer:
+    def query(
+        self,
+        targets: TargetSpec = None,
+        evidence: Any = None,
+        *,
+        virtual_evidence: Any = None,
+        soft_evidence: Any = None,
+        engine: str = "auto",
+        random_state: RandomState = None,
+        budget: float | str | None = None,
+        memory: float | None = None,
+        n_jobs: int = 1,
+        progress: Progress = False,
+        keep: Any = None,
+        **options: Any,
+    ) -> Answer:
         """p(targets | evidence), exactly; the answer says where that was not possible (`exact`, `engine`).
 
         Parameters
@@ -52,6 +68,8 @@ class Asking:
             Giving it insists on the exact answer, as `engine="junction_tree"` does.
         n_jobs : threads for a table of cases; -1 for all.
         progress : True shows a bar on a terminal; a function is called with (done, total).
+        keep : names of columns of the table of cases that are not variables, such as an id: they stand in the answer's
+            frame again.
         options : of the approximate engines, such as `damping`, `max_iter`, `n_chains`, `error` (the standard error
             that a sampler goes on for); each engine names its own.
             Models with real-valued variables are asked exactly where that is possible, else by weighted draws or Gibbs
@@ -62,9 +80,37 @@ class Asking:
         >>> round(answer["lung"].prob("yes"), 4)
         0.646
         """
-        return _ask().query(self, targets, evidence, **how)  # type: ignore[no-any-return]
+        return _ask().query(  # type: ignore[no-any-return]
+            self,
+            targets,
+            evidence,
+            virtual_evidence=virtual_evidence,
+            soft_evidence=soft_evidence,
+            engine=engine,
+            random_state=random_state,
+            budget=budget,
+            memory=memory,
+            n_jobs=n_jobs,
+            progress=progress,
+            keep=keep,
+            **options,
+        )
 
-    def map_query(self, evidence: Any = None, **how: Any) -> Any:
+    def map_query(
+        self,
+        evidence: Any = None,
+        *,
+        targets: str | Sequence[str] | None = None,
+        k: int | None = None,
+        virtual_evidence: Any = None,
+        engine: str = "auto",
+        memory: float | None = None,
+        n_jobs: int = 1,
+        progress: Progress = False,
+        gap: float = 0.0,
+        time_limit: float | None = None,
+        keep: Any = None,
+    ) -> Any:
         """The most probable states of all unobserved variables, with `log_prob` = log p(states, evidence).
 
         With `targets`, the most probable states of these when the others are summed out (marginal MAP, which may stop
@@ -81,9 +127,24 @@ class Asking:
         >>> gg.datasets.asia().map_query({"xray": "yes"}).assignment["smoke"]
         'yes'
         """
-        return _ask().map_query(self, evidence, **how)
+        return _ask().map_query(
+            self,
+            evidence,
+            targets=targets,
+            k=k,
+            virtual_evidence=virtual_evidence,
+            engine=engine,
+            memory=memory,
+            n_jobs=n_jobs,
+            progress=progress,
+            gap=gap,
+            time_limit=time_limit,
+            keep=keep,
+        )
 
-    def log_evidence(self, evidence: Any = None, **how: Any) -> float | FloatArray:
+    def log_evidence(
+        self, evidence: Any = None, *, virtual_evidence: Any = None, memory: float | None = None, n_jobs: int = 1
+    ) -> float | FloatArray:
         """log p(evidence), a number or one per case; for a Markov network, log of the sum of products (log Z).
 
         Where an exact answer does not fit into memory (and none is given), an estimate within bounds that the warning
@@ -96,7 +157,9 @@ class Asking:
         >>> round(gg.datasets.asia().log_evidence({"smoke": "yes"}), 4)
         -0.6931
         """
-        return _ask().log_evidence(self, evidence, **how)  # type: ignore[no-any-return]
+        return _ask().log_evidence(  # type: ignore[no-any-return]
+            self, evidence, virtual_evidence=virtual_evidence, memory=memory, n_jobs=n_jobs
+        )
 
     def to_gaussian(self) -> Any:
         """The joint distribution of a linear-Gaussian model as a `Gaussian`, components in the order of `variables`.
@@ -134,7 +197,16 @@ class Asking:
 
         return atleast_1d(self.log_evidence(data, memory=memory))
 
-    def sample(self, n: int = 1, evidence: Any = None, **how: Any) -> Any:
+    def sample(
+        self,
+        n: int = 1,
+        evidence: Any = None,
+        *,
+        virtual_evidence: Any = None,
+        random_state: RandomState = None,
+        memory: float | None = None,
+        n_jobs: int = 1,
+    ) -> Any:
         """n exact, independent draws from p(all variables | evidence), as a data frame of categories.
 
         >>> import gramgraph as gg
@@ -142,7 +214,15 @@ class Asking:
         >>> draws.shape, set(draws["smoke"])
         ((1000, 8), {'yes'})
         """
-        return _ask().sample(self, n, evidence, **how)
+        return _ask().sample(
+            self,
+            n,
+            evidence,
+            virtual_evidence=virtual_evidence,
+            random_state=random_state,
+            memory=memory,
+            n_jobs=n_jobs,
+        )
 
     def session(self, *, memory: float | None = None) -> Any:
         """A case whose observations come and go; each answer reuses what the change did not touch."""

@@ -60,11 +60,7 @@ def test_trees_are_exact(schedule, seed, zeros):
     model = random_tree(rng, int(rng.integers(1, 8)), zeros=zeros, max_states=3)
     question = random_question(rng, model, cases=3)
 
-    class Engine(BeliefPropagation):
-        def answer(self, model, question, **options):
-            return super().answer(model, question, schedule=schedule, **options)
-
-    compare_answers(Engine(), model, question, atol=1e-10)
+    compare_answers(BeliefPropagation(schedule=schedule), model, question, atol=1e-10)
 
 
 @settings(max_examples=25, deadline=None, derandomize=True)

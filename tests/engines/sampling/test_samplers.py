@@ -359,7 +359,7 @@ def test_kept_draws_in_arviz_itself():
     ("engine", "options", "message"),
     [
         ("gibbs", {"error": 0}, "error is a standard error"),
-        ("gibbs", {"keep": 1}, "keep is True or False"),
+        ("gibbs", {"keep": 1}, "keep is a list of columns"),
         ("gibbs", {"start": "no"}, "start is a dict"),
         ("gibbs", {"start": {"lung": "yes", "either": "no"}}, "start is a state of probability zero"),
         ("tempering", {"hottest": 1.0}, "hottest is a number from 0 to below 1"),

@@ -113,7 +113,8 @@ def _cut(free: IntArray, field: FloatArray, a: IntArray, b: IntArray, weight: Fl
     cols = np.concatenate([b, a, up, np.full(len(down), sink)])
     true = np.concatenate([weight, weight, field[up], -field[down]])
     whole = np.floor(true * scale).astype(np.int32)
-    capacity = csr_array((whole, (rows, cols)), shape=(n + 2, n + 2))
+    ends = rows.astype(np.int32), cols.astype(np.int32)  # SciPy 1.13 takes no flow through wider indices
+    capacity = csr_array((whole, ends), shape=(n + 2, n + 2))
     result = maximum_flow(capacity, source, sink)
     residual = capacity - result.flow
     residual.data = np.maximum(residual.data, 0)

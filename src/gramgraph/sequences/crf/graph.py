@@ -147,7 +147,7 @@ class GraphCRF(BaseEstimator):
     def _is_small(self, net: MarkovNetwork) -> bool:
         if self.inference != "auto":
             return self.inference == "exact"
-        from gramgraph.engines import plan
+        from gramgraph.questions.ask import plan
 
         return bool(plan(net).bytes <= _EXACT_BYTES)
 
