@@ -53,6 +53,7 @@ _FLAT: dict[str, str] = {
     "SVC": "estimators",
     "SVR": "estimators",
     "Soft": "evidence",
+    "Softmax": "conditionals",
     "StateError": "exceptions",
     "Table": "conditionals",
     "Var": "variables",
@@ -90,18 +91,17 @@ _PACKAGES = (
     "io",
     "kernels",
     "learn",
-    "linalg",
     "models",
     "plot",
     "sequences",
 )
 #: Packages for those who extend the library: reachable, not listed.
-_UNLISTED = ("rkhs", "testing", "variables")
+_UNLISTED = ("linalg", "rkhs", "testing", "variables")
 #: Place → names that stood at the top level in 0.1. They work until 0.4, with a warning that tells the place.
 _MOVED: dict[str, str] = {
     "analysis": "kl_divergence",
     "answers": "RealAnswer RealBelief",
-    "conditionals": "Gate GaussianCopula Margin Predictor Softmax TreeTable",
+    "conditionals": "Gate GaussianCopula Margin Predictor TreeTable",
     "data": "Discretizer",
     "distributions": (
         "Bernoulli Beta Boltzmann Categorical ChiSquared ConjugatePrior DirichletCategorical Exponential "

@@ -228,6 +228,7 @@ class CellModel(GraphicalModel):
         progress: Progress = False,
         gap: float = 0.0,
         time_limit: float | None = None,
+        keep: Any = None,
     ) -> Any:
         """The values of all unobserved variables with the largest joint density, with its logarithm.
 
@@ -243,7 +244,7 @@ class CellModel(GraphicalModel):
         from gramgraph.embeddings.network import best
 
         check_jobs(n_jobs)
-        given = read(self, evidence, virtual_evidence).refuse_soft()
+        given = read(self, evidence, virtual_evidence, None, keep).refuse_soft()
         names = self.names_of(range(len(self)) if targets is None else self.positions_of(targets))
         rest = [v for v in range(len(self)) if self.vars[v].name not in names and not given.known(v).any()]
         if k is not None and (isinstance(k, bool) or not isinstance(k, (int, np.integer)) or k < 1):
@@ -267,6 +268,7 @@ class CellModel(GraphicalModel):
         virtual_evidence: Any = None,
         random_state: RandomState = None,
         memory: float | None = None,
+        n_jobs: int = 1,
     ) -> Any:
         """n independent draws of all variables given the evidence (a dict), as a data frame.
 
@@ -279,6 +281,7 @@ class CellModel(GraphicalModel):
         """
         import pandas as pd
 
+        check_jobs(n_jobs)
         if isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 0:
             raise OptionError(f"n is how many draws are wanted, a whole number from 0, not {n!r}")
         given = read(self, evidence, virtual_evidence).refuse_soft()

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Assignment
+from gramgraph.answers.rows import with_kept
 from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, _single
 from gramgraph.embeddings.network.joint import _column as column_of
 from gramgraph.embeddings.network.reading import Given
@@ -35,7 +36,8 @@ def best_frame(net: CellModel, given: Given, found: list[dict[str, Any]]) -> Any
     ]
     scores = net.log_likelihood(pd.DataFrame(full, columns=list(net.variables))) + _log_weights(net, given, full)
     if given.batched:
-        return pd.DataFrame(full, columns=list(net.variables), index=given.index).assign(log_prob=scores)
+        frame = pd.DataFrame(full, columns=list(net.variables), index=given.index).assign(log_prob=scores)
+        return with_kept(frame, given.keep)
     free = {name: value for name, value in found[0].items() if net.index(name) not in seen[0]}
     return Assignment(free, float(scores[0]), exact=False)
 
