@@ -258,3 +258,9 @@ def test_hidden_lists_names_when_a_structure_is_learned():
     labels = gg.learn_structure(frame, method="structural_em", hidden={"h": ("no", "yes")}, random_state=0)
     assert names == labels
     assert names.states("h") == ("no", "yes")
+
+
+def test_an_undirected_model_says_why_it_takes_no_intervention():
+    net = gg.datasets.asia().to_markov_network()
+    with pytest.raises(gg.ModelError, match=r"needs arrows.*gg\.BayesianNetwork"):
+        net.do({"smoke": "yes"})

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.exceptions import ModelError
 from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
 from gramgraph.models.checking import domain_faults
 from gramgraph.models.named import NamedJunctionTree, name_tree
@@ -79,6 +80,13 @@ class FactorModel(GraphStatements):
         return separated(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
 
     is_dseparated = is_separated  # the word of directed models, so that any model can be asked
+
+    def do(self, interventions: Any) -> Any:
+        """Refused: an undirected model does not say which variable acts on which."""
+        raise ModelError(
+            "do() needs arrows, and this model has none: it says what goes together, not what acts on what. "
+            "Use a gg.BayesianNetwork (of kernels: gg.learn_dag) instead; query(…, evidence=…) conditions on values"
+        )
 
     def is_dconnected(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether some path between `a` and `b` goes around `given`."""
