@@ -366,11 +366,13 @@ def _assignments(model: GraphicalModel, question: Question, found: Best) -> Any:
 
 def _assignment(model: GraphicalModel, question: Question, found: Best, row: int) -> Assignment:
     """What one row says about the variables that were not observed."""
-    seen = {*question.hard_evidence(0), *question.owners.tolist()}
+    seen: Any = question.hard_evidence(0)
+    if found.X is not None:
+        seen = {*seen, *question.owners.tolist()}
     chosen = enumerate(zip(model.vars, found.states[row].tolist(), strict=False))
     out: dict[str, Any]
     if found.X is None:
-        out = {var.name: var.states[state] for v, (var, state) in chosen if v not in seen}
+        out = {var.name: var.domain.states[state] for v, (var, state) in chosen if v not in seen}  # type: ignore[attr-defined]
     else:
         X, layout = found.X[row], layout_of(model)
         out = {
