@@ -3,6 +3,7 @@
 #   make test       lint, format, types, layers, tests (what .ci/run calls)
 #   make test-all   the same with the slow tests
 #   make test-lowest  the tests with the oldest versions that pyproject.toml allows
+#   make test-browser  the explorer in a real browser; tells what to install where something is missing
 #   make bench      ratios against other libraries, as Markdown
 #   make fuzz       ten minutes of broken files for every parser, and of random models against the truth
 # PYTHON=python3.12 make demo   chooses the interpreter; VENV=/elsewhere the folder of the environment.
@@ -14,7 +15,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test test-all test-lowest bench lint fuzz format warmup clean
+.PHONY: help demo test test-all test-lowest test-browser bench lint fuzz format warmup clean
 .DEFAULT_GOAL := help
 
 help:
@@ -78,6 +79,11 @@ $(LOWEST)/.stamp: pyproject.toml .ci/lowest.py
 
 test-lowest: $(LOWEST)/.stamp
 	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 NUMBA_CACHE_DIR=$(abspath $(LOWEST))/compiled $(LOWEST)/bin/python -m pytest -q -n 2 --dist loadfile -m "not slow"
+
+# It installs nothing: it says what is missing.
+test-browser: $(VENV)/.stamp-dev
+	@$(BIN)/python tests/explorer/needs.py
+	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/explorer
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks

@@ -3,11 +3,14 @@
 from gramgraph.plot.chains import plot_chains
 from gramgraph.plot.convergence import plot_convergence
 from gramgraph.plot.decision import plot_decision_regions
+from gramgraph.plot.detections import plot_detections, plot_features
 from gramgraph.plot.drawing import network_dot
 from gramgraph.plot.gaussian import plot_densities, plot_gaussian, plot_precision_graph
 from gramgraph.plot.gp import plot_components, plot_evidence, plot_process
 from gramgraph.plot.grids import plot_bound, plot_images
 from gramgraph.plot.kernels import plot_kernel, plot_kernel_draws, plot_kernel_pca
+from gramgraph.plot.losses import plot_losses
+from gramgraph.plot.mixtures import plot_mixture
 from gramgraph.plot.pag import plot_pag
 from gramgraph.plot.pictures import plot_beliefs, plot_junction_tree, plot_network
 from gramgraph.plot.real import plot_density
@@ -29,7 +32,9 @@ __all__ = [
     "plot_decision_regions",
     "plot_densities",
     "plot_density",
+    "plot_detections",
     "plot_evidence",
+    "plot_features",
     "plot_forecast",
     "plot_gaussian",
     "plot_images",
@@ -37,6 +42,8 @@ __all__ = [
     "plot_kernel",
     "plot_kernel_draws",
     "plot_kernel_pca",
+    "plot_losses",
+    "plot_mixture",
     "plot_network",
     "plot_pag",
     "plot_particles",

@@ -57,7 +57,8 @@ def plot_process(
         ax.plot(x, paths, color=_BLUE, lw=0.6, alpha=0.6)
     ax.plot(x, mean, color=_BLUE, label="mean")
     if data and hasattr(model, "X_train_"):
-        y = np.asarray(model.y_train_) * model._y_scale[0] + model._y_mean[0]
+        center, scale = model.target_scale
+        y = np.asarray(model.y_train_) * scale[0] + center[0]
         ax.scatter(model.X_train_[:, 0], y, s=9, color=_GRAY, zorder=3, label="data")
     ax.legend(fontsize=8, frameon=False)
     return ax
@@ -83,7 +84,7 @@ def plot_components(
     figure = first.figure
     first.remove()
     panels = figure.subplots(len(found), 1, sharex=True, squeeze=False)
-    scale, x = float(model._y_scale[0]), grid[:, 0]
+    scale, x = float(model.target_scale[1][0]), grid[:, 0]
     for ax, part in zip(panels[:, 0], found, strict=True):
         mean, wide = scale * part.mean[:, 0], deviations * scale * np.sqrt(part.var)
         ax.fill_between(x, mean - wide, mean + wide, color=_BLUE, alpha=0.18, lw=0)

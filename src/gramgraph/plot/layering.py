@@ -6,6 +6,8 @@ from bisect import bisect_right, insort
 from collections.abc import Sequence
 from itertools import pairwise
 
+from gramgraph.plot.spans import least_span_layers
+
 __all__ = ["Component"]
 
 Point = tuple[float, float]
@@ -248,13 +250,12 @@ def _acyclic(n: int, edges: Sequence[Edge]) -> list[Edge]:
 
 
 def _layers(n: int, edges: Sequence[Edge]) -> list[int]:
-    """Longest path from the sources; then nodes with more children than parents move down to the nearest child."""
+    """Layers of least total span, found from the longest paths from the sources."""
     below: list[list[int]] = [[] for _ in range(n)]
-    n_above = [0] * n
+    waiting = [0] * n
     for u, v in edges:
         below[u].append(v)
-        n_above[v] += 1
-    waiting = list(n_above)
+        waiting[v] += 1
     order = [v for v in range(n) if not waiting[v]]
     layer = [0] * n
     for u in order:
@@ -263,10 +264,7 @@ def _layers(n: int, edges: Sequence[Edge]) -> list[int]:
             waiting[v] -= 1
             if not waiting[v]:
                 order.append(v)
-    for u in reversed(order):
-        if len(below[u]) > n_above[u]:
-            layer[u] = min(layer[v] for v in below[u]) - 1
-    return layer
+    return least_span_layers(layer, edges)
 
 
 def _median(at: list[int], default: int) -> float:

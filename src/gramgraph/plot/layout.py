@@ -1,6 +1,6 @@
 """Positions of the nodes of a drawing: layers from top to bottom, few crossings, straight edges.
 
-Four steps on integers: (1) longest-path layers, where sources move down to their nearest child; (2) edges that span
+Four steps on integers: (1) layers for which the edges together are as short as possible; (2) edges that span
 several layers become chains of dummy nodes; (3) median sweeps order each layer, the order with the fewest crossings
 is kept; (4) positions by least squares: in each layer Σ w (x − wanted)² is minimized under the order and the minimal
 distances, which is isotonic regression and takes linear time. Components are drawn apart and packed on shelves.

@@ -31,7 +31,7 @@ def plot_density(belief: RealBelief, *, ax: Any = None, level: float = 0.9) -> A
         return _plot_many(belief, name, ax, level)
     if belief.dimension == 2:
         return _plot_pair(belief, ax, level)
-    if not belief._scalar:
+    if not belief.is_scalar:
         raise VariableError("a picture is made of one scalar variable or of two components; ask for fewer together")
     ax = _axes(ax, size=(4.5, 2.6))
     sd = float(belief.sd())
@@ -55,7 +55,7 @@ def plot_density(belief: RealBelief, *, ax: Any = None, level: float = 0.9) -> A
 
 
 def _plot_many(belief: RealBelief, name: str, ax: Any, level: float) -> Any:
-    if not belief._scalar:
+    if not belief.is_scalar:
         raise VariableError("a picture of many cases is made of one scalar variable")
     ax = _axes(ax, size=(6.0, 3.0))
     mean, ends = belief.mean(), belief.interval(level)

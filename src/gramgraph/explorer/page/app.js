@@ -1,0 +1,800 @@
+// The explorer: what is shown, what was asked, and what the hands do. Everything that is computed comes from the backend.
+import { button, iconBox, logText, make, number, percent, shape } from "./base.js";
+import { clicked, findingOf, readFragment, saidOf, withFinding, writeFragment } from "./case.js";
+import { closePopup, exportDialog, keysDialog, likelihoodDialog, nameDialog, nodeMenu, planDialog, searchDialog, statesDialog, valueDialog } from "./dialogs.js";
+import { Graph } from "./graph.js";
+import { learnActions } from "./learn.js";
+import { drawPanel } from "./panel.js";
+import { mountOther } from "./others.js";
+import { drawMessages, drawTree, messagePanel, treePanel } from "./views.js";
+
+const MODES = [["observe", "Observe"], ["do", "Intervene"], ["separation", "Separation"], ["compare", "Compare"]];
+const VIEWS = [["graph", "Graph"], ["tree", "Junction tree"], ["messages", "Messages"]];
+
+export class App {
+  constructor(root, backend, options) {
+    const kept = backend.keepsFragment ? readFragment(location.hash).kept : {};
+    this.modelKey = kept.model || null;
+    const ask = (name, body, signal) => backend.ask(name, { ...body, model: this.modelKey }, signal);
+    Object.assign(this, { root, backend: { ...backend, ask }, token: options.token || "", kept });
+    this.findings = Array.isArray(kept.ev) ? kept.ev : [];
+    this.findingsA = Array.isArray(kept.a) ? kept.a : null;
+    this.cases = kept.cases && typeof kept.cases === "object" ? kept.cases : {};
+    this.target = kept.target || null;
+    this.targetState = kept.state || null;
+    this.mode = MODES.some(([m]) => m === kept.mode) ? kept.mode : "observe";
+    this.view = VIEWS.some(([v]) => v === kept.view) ? kept.view : "graph";
+    this.source = kept.source || null;
+    this.dark = kept.theme ? kept.theme === "dark" : Boolean(options.dark);
+    this.past = [];
+    this.future = [];
+    this.beliefs = {};
+    this.prior = {};
+    this.panels = {};
+    this.sep = null;
+    this.beliefsA = null;
+    this.conflict = 0;
+    this.against = null;
+    this.asked = 0;
+    this.step = 1;
+    this.method = "sum_product";
+    this.wanted = null;
+    this.hands = this.makeHands();
+  }
+
+  // ------------------------------------------------------------------------------------------ frame
+
+  async start() {
+    this.root.textContent = "";
+    this.root.classList.add("gg");
+    this.root.classList.toggle("dark", this.dark);
+    this.frame();
+    let info;
+    try {
+      info = await this.backend.ask("model", { center: this.target });
+    } catch (error) {
+      return this.failed(error, () => this.start());
+    }
+    if (info.error) return this.toast(info.error, true);
+    this.open(info);
+  }
+
+  // Another model in this tab: a new case.
+  async openModel(key, learned) {
+    this.modelKey = key;
+    Object.assign(this, { findings: [], past: [], future: [], findingsA: null, beliefsA: null, sep: null, panels: {}, target: null, source: null, mode: "observe", view: "graph", ready: false, learned: Boolean(learned) });
+    this.graph.closePeek();
+    const info = await this.quietly("model", {});
+    if (!info) return;
+    if (info.error) return this.toast(info.error);
+    this.open(info);
+  }
+
+  open(info) {
+    if (info.key) this.modelKey = info.key;
+    for (const part of [this.modeButtons, this.viewButtons, this.pill, this.exportButton, this.graph.zoomBox]) part.hidden = false;
+    if (this.openButton) {
+      this.openButton.hidden = !info.learns;
+      this.learnedButton.hidden = !this.learned;
+    }
+    if (info.kind !== "network") return mountOther(this, info);
+    this.info = info;
+    this.scene = info.scene;
+    this.prior = info.scene.prior;
+    const known = new Set(info.names);
+    this.findings = this.findings.filter((f) => known.has(f.name));
+    if (!known.has(this.target)) {
+      this.target = info.target;
+      this.targetState = null;
+    }
+    if (!known.has(this.source)) this.source = null;
+    this.pickState();
+    this.beliefs = this.prior;
+    if (this.backend.keepsFragment) document.title = info.title + " · gramgraph explorer";
+    this.title.textContent = info.title;
+    this.sizeText.textContent = `${info.size[0].toLocaleString("en-US")} variables, ${info.size[1].toLocaleString("en-US")} ${info.directed ? "arcs" : "edges"}`;
+    this.graph.draw();
+    this.chrome();
+    this.refresh();
+    this.ready = true;
+  }
+
+  frame() {
+    const top = make("header", "top", this.root);
+    const mark = make("span", "mark", top);
+    const logo = shape("svg", { width: 22, height: 22, viewBox: "0 0 22 22", "aria-hidden": "true" }, mark);
+    shape("path", { d: "M6 6 16 11 6 16", class: "curve" }, logo);
+    for (const [x, y, c] of [[5.5, 5.5, "part p0"], [5.5, 16.5, "part p0"], [16.5, 11, "dot"]]) shape("circle", { cx: x, cy: y, r: 3.5, class: c }, logo);
+    this.title = make("h1", "", mark);
+    this.sizeText = make("span", "quiet wide", mark);
+    const facts = make("span", "facts", top);
+    this.logText = make("span", "", facts);
+    this.pill = button("", "pill", facts, () => planDialog(this, this.pill));
+    this.pill.setAttribute("aria-haspopup", "dialog");
+    this.warn = make("span", "pill warn", facts, "Findings disagree");
+    make("span", "grow", top);
+    this.pythonButton = button("Copy as Python", "line wide", top, () => this.copyPython());
+    this.exportButton = button("Export", "line", top, () => exportDialog(this, this.exportButton));
+    const theme = button("", "", top, () => this.setTheme(!this.dark), "Light or dark");
+    iconBox("theme", theme);
+    this.busy = make("div", "busy", top);
+    this.busy.hidden = true;
+    const tools = make("div", "tools", this.root);
+    tools.setAttribute("role", "toolbar");
+    tools.setAttribute("aria-label", "Tools");
+    this.undoButton = button("", "", tools, () => this.undo(), "Undo");
+    iconBox("undo", this.undoButton);
+    this.redoButton = button("", "", tools, () => this.redo(), "Redo");
+    iconBox("redo", this.redoButton);
+    make("span", "gap", tools);
+    this.modeButtons = make("div", "seg", tools);
+    this.modeButtons.setAttribute("role", "group");
+    this.modeButtons.setAttribute("aria-label", "What a click does");
+    const search = this.searchButton = button("", "", tools, () => this.search("Go to", (name) => this.goTo(name)), "Search");
+    iconBox("search", search);
+    this.extra = make("span", "pair", tools);
+    this.extra.style.margin = "0";
+    make("span", "grow", tools);
+    this.viewButtons = make("div", "seg", tools);
+    this.viewButtons.setAttribute("role", "group");
+    this.viewButtons.setAttribute("aria-label", "View");
+    this.stage = make("main", "", this.root);
+    this.graph = new Graph(this, this.stage);
+    this.legend = make("div", "legend", this.stage);
+    this.side = make("aside", "", this.root);
+    this.side.setAttribute("aria-label", "Case and explanation");
+    this.side.tabIndex = 0;
+    this.said = make("div", "said", this.root);
+    this.said.setAttribute("role", "status");
+    this.said.setAttribute("aria-live", "polite");
+    this.root.addEventListener("keydown", (e) => this.key(e));
+    this.root.addEventListener("pointerdown", (e) => this.popup && !this.popup.box.contains(e.target) && closePopup(this), true);
+    let width = 0;
+    new ResizeObserver(() => {
+      const box = this.root.getBoundingClientRect();
+      this.root.classList.toggle("narrow", box.width < 1100);
+      if (this.ready && Math.abs(box.width - width) > 1) this.redraw();
+      width = box.width;
+    }).observe(this.root);
+    learnActions(this);
+  }
+
+  can(name) {
+    return this.info.can.includes(name) || (name === "table" && this.info.can.includes("python"));
+  }
+
+  nodeOf(name) {
+    return this.scene.nodes.find((node) => node.name === name) || { name, kind: "other" };
+  }
+
+  redraw() {
+    if (this.view === "graph") this.graph.draw();
+    else this.drawView();
+  }
+
+  chrome() {
+    const set = this.findings.some((f) => f.type === "do");
+    this.logText.textContent = set ? "log p(e | do) " : "log p(e) ";
+    make("b", "", this.logText, this.logEvidence === undefined ? "" : logText(this.logEvidence));
+    if (this.logEvidence !== undefined) {
+      const text = this.info.density ? " (density)" : ` (p = ${percent(Math.abs(this.logEvidence) < 1e-12 ? 1 : Math.exp(this.logEvidence))})`;
+      make("span", "wide quiet", this.logText, text);
+    }
+    this.pill.textContent = "";
+    make("i", "", this.pill);
+    this.pill.append((this.exact === false ? "Approximate · " : "Exact · ") + (this.engine || "").replace(/_/g, " "));
+    this.pill.classList.toggle("rough", this.exact === false);
+    this.pill.title = this.reason || "";
+    this.warn.hidden = !(this.conflict > 0.5);
+    this.undoButton.disabled = !this.past.length;
+    this.redoButton.disabled = !this.future.length;
+    this.pythonButton.hidden = !this.can("python");
+    this.segment(this.modeButtons, MODES, this.mode, (m) => this.setMode(m));
+    this.segment(this.viewButtons, VIEWS, this.view, (v) => this.setView(v));
+    this.modeButtons.style.visibility = this.view === "graph" ? "" : "hidden";
+    this.drawLegend();
+  }
+
+  segment(holder, items, current, run) {
+    if (!holder.childElementCount) for (const [key, text] of items) button(text, "", holder, () => holder.run(key)).dataset.key = key;
+    holder.run = (key) => !this.info.cannot[key] && run(key);
+    for (const b of holder.children) {
+      const reason = this.info.cannot[b.dataset.key];
+      b.setAttribute("aria-pressed", String(b.dataset.key === current));
+      b.disabled = Boolean(reason);
+      b.title = reason || "";
+    }
+  }
+
+  drawLegend() {
+    const list = this.legend;
+    list.textContent = "";
+    list.hidden = this.view !== "graph";
+    const entry = (kind, text) => {
+      const s = make("span", "", list);
+      make("i", kind, s);
+      s.append(text);
+    };
+    if (this.mode === "separation") for (const e of [["open", "active trail"], ["seen", "observed"], ["dash", "tells nothing more"], ["stop", "trail stops here"]]) entry(...e);
+    else if (this.mode === "compare") for (const e of [["open", "more in B"], ["less", "less in B"], ["tick", "case A"]]) entry(...e);
+    else {
+      entry("belief", "belief");
+      entry("seen", "observed");
+      if (this.findings.some((f) => f.type === "do")) entry("set", "set");
+      if (this.graph.level === "full") entry(this.scene.nodes.some((n) => n.kind !== "discrete") ? "dash" : "tick", "before evidence");
+    }
+  }
+
+  // ------------------------------------------------------------------------------------------ asking
+
+  // One click, one question with the whole case. Answers carry a number; late ones are dropped.
+  async commit(findings, { history = true } = {}) {
+    const n = ++this.asked;
+    const before = this.wanted || this.findings;
+    this.wanted = findings;
+    if (this.waiting) this.waiting.abort();
+    this.waiting = new AbortController();
+    this.stopPanels();
+    let found;
+    try {
+      found = await this.question("ask", { case: findings, show: this.info.large ? this.shown() : null, n }, this.waiting.signal);
+    } catch (error) {
+      if (error.name === "AbortError" || n !== this.asked) return false;
+      this.wanted = null;
+      return this.failed(error, () => this.commit(findings));
+    }
+    if (n !== this.asked) return false;
+    if (found.impossible || found.error || found.budget) {
+      this.wanted = null;
+      this.toast(found.text || found.error || "Too large for an exact answer: " + found.budget);
+      if (before !== this.findings && before !== findings) return this.commit(before);
+      this.graph.update();
+      this.painted();
+      return false;
+    }
+    if (history && JSON.stringify(findings) !== JSON.stringify(this.findings)) {
+      this.past.push(this.findings);
+      this.future = [];
+    }
+    this.adopt(findings, found);
+    return true;
+  }
+
+  shown() {
+    return [...new Set([...this.scene.nodes.map((node) => node.name), this.target])];
+  }
+
+  adopt(findings, found) {
+    const news = findings.find((f) => JSON.stringify(findingOf(this.findings, f.name)) !== JSON.stringify(f));
+    const was = this.beliefs[this.target];
+    this.findings = findings;
+    this.wanted = null;
+    this.beliefs = found.beliefs;
+    this.logEvidence = found.log_evidence;
+    this.engine = found.engine;
+    this.exact = found.exact;
+    this.reason = found.reason;
+    this.conflict = found.conflict || 0;
+    this.against = found.against || null;
+    this.answered = found.n;
+    if (this.view === "graph") this.graph.update();
+    this.chrome();
+    drawPanel(this, this.side);
+    this.keep();
+    this.say(news, was);
+    this.painted();
+    this.askPanels();
+  }
+
+  // Which question was answered last, and which one is on the screen: for those who measure.
+  painted() {
+    this.root.dataset.answered = this.asked;
+    requestAnimationFrame(() => requestAnimationFrame(() => (this.root.dataset.painted = this.asked)));
+  }
+
+  say(news, was) {
+    const now = this.beliefs[this.target];
+    const node = this.nodeOf(this.target);
+    let text = news ? news.name + saidOf(news, this.nodeOf(news.name)) + ". " : "";
+    if (Array.isArray(now) && node.states) {
+      const k = Math.max(0, node.states.indexOf(this.targetState));
+      text += `${this.target} = ${node.states[k]} now ${percent(now[k])}` + (Array.isArray(was) ? `, was ${percent(was[k])}` : "");
+    } else if (now && now.mean !== undefined) text += `${this.target} now ${number(now.mean)}` + (was && was.mean !== undefined ? `, was ${number(was.mean)}` : "");
+    this.said.textContent = text;
+  }
+
+  async question(name, body, signal) {
+    const slow = setTimeout(() => (this.busy.hidden = false), 150);
+    const slower = setTimeout(() => this.stage.classList.add("slow"), 1000);
+    try {
+      const found = await this.backend.ask(name, body, signal);
+      if (this.goneNote) this.goneNote.remove();
+      return found;
+    } finally {
+      clearTimeout(slow);
+      clearTimeout(slower);
+      this.busy.hidden = true;
+      this.stage.classList.remove("slow");
+    }
+  }
+
+  // A question whose failure is told in a line.
+  async quietly(name, body) {
+    try {
+      return await this.question(name, body);
+    } catch (error) {
+      this.failed(error, () => {});
+      return null;
+    }
+  }
+
+  failed(error, again) {
+    if (error.status === 403) return this.toast(error.message, true) || false;
+    if (this.goneNote) this.goneNote.remove();
+    this.goneNote = make("div", "gone", this.stage);
+    this.goneNote.setAttribute("role", "alert");
+    const text = error.status ? "This question failed." : "The Python process has ended. What you see is its last answer.";
+    make("span", "", this.goneNote, text);
+    button("Try again", "line", this.goneNote, () => {
+      this.goneNote.remove();
+      again();
+    });
+    return false;
+  }
+
+  stopPanels() {
+    if (this.panelAbort) this.panelAbort.abort();
+    this.panelAbort = null;
+  }
+
+  // Panels come after the beliefs, each when it is ready; the next click cancels them.
+  async askPanels() {
+    this.stopPanels();
+    const abort = (this.panelAbort = new AbortController());
+    const body = { case: this.findings, target: this.target, state: this.targetState, log_evidence: this.logEvidence };
+    const ask = async (name, extra) => {
+      try {
+        const found = await this.backend.ask(name, { ...body, ...extra }, abort.signal);
+        return abort.signal.aborted ? null : found;
+      } catch {
+        return null;
+      }
+    };
+    const fill = (key, found) => {
+      if (!found) return;
+      this.panels[key] = found;
+      if (key === "explain" && found.conflict !== undefined) {
+        this.conflict = found.conflict;
+        this.against = found.against;
+        this.chrome();
+        if (this.view === "graph") this.graph.update();
+      }
+      if (this.view === "graph") drawPanel(this, this.side);
+    };
+    if (this.mode === "separation") await this.askSeparation(abort.signal);
+    else if (this.mode === "compare") await this.askCompare(abort.signal);
+    else {
+      fill("explain", await ask("explain"));
+      if (!abort.signal.aborted && this.can("next")) fill("next", await ask("next"));
+      if (!abort.signal.aborted && this.can("story")) fill("story", await ask("story"));
+    }
+    if (!abort.signal.aborted) this.root.dataset.panels = this.asked;
+    if (this.view !== "graph" && !abort.signal.aborted) this.drawView();
+  }
+
+  async lookOn() {
+    const left = this.panels.next.left;
+    const found = await this.quietly("next", { case: this.findings, target: this.target, candidates: left, seconds: 3 });
+    if (!found || found.error) return;
+    this.panels.next.rows = [...this.panels.next.rows, ...found.rows].sort((a, b) => b[2] - a[2]);
+    this.panels.next.left = found.left;
+    drawPanel(this, this.side);
+  }
+
+  async askSeparation(signal) {
+    this.source = this.source || this.target;
+    const found = await this.backend.ask("separation", { case: this.findings, source: this.source }, signal).catch(() => null);
+    if (!found || found.error) return;
+    this.sep = found;
+    this.graph.update();
+    drawPanel(this, this.side);
+  }
+
+  async askCompare(signal) {
+    this.findingsA = this.findingsA || [];
+    const found = await this.backend.ask("ask", { case: this.findingsA, show: this.info.large ? this.shown() : null }, signal).catch(() => null);
+    if (!found || !found.beliefs) return;
+    this.beliefsA = found.beliefs;
+    this.logA = found.log_evidence;
+    this.graph.update();
+    drawPanel(this, this.side);
+  }
+
+  refresh() {
+    return this.commit(this.findings, { history: false });
+  }
+
+  // ------------------------------------------------------------------------------------------ hands
+
+  makeHands() {
+    const type = (e) => (e.shiftKey ? "not" : e.altKey || this.mode === "do" ? "do" : "see");
+    return {
+      state: (node, state, e) => (this.mode === "separation" && !e.ctrlKey ? this.setSource(node.name) : this.observe(node, state, type(e))),
+      header: (node) => (this.mode === "separation" ? this.setSource(node.name) : this.setTarget(node.name)),
+      value: (node, value, e) => {
+        const finding = findingOf(this.current(), node.name);
+        const same = finding && finding.value === value;
+        if (same) this.takeBack(node.name);
+        else this.put({ name: node.name, type: type(e) === "do" ? "do" : "see", value });
+      },
+      menu: (node, state, e) => {
+        e.preventDefault();
+        nodeMenu(this, node, state, e.clientX, e.clientY);
+      },
+      more: (node, e) => statesDialog(this, node, e.clientX, e.clientY),
+      open: (node) => (this.mode === "separation" ? this.setSource(node.name) : this.graph.openPeek(node.name)),
+    };
+  }
+
+  current() {
+    return this.wanted || this.findings;
+  }
+
+  observe(node, state, type) {
+    if (type === "do" && this.info.cannot.do) return this.toast(this.info.cannot.do);
+    return this.commit(clicked(this.current(), node, state, type));
+  }
+
+  put(finding) {
+    if (finding.type === "do" && this.info.cannot.do) return this.toast(this.info.cannot.do);
+    return this.commit(withFinding(this.current(), finding.name, finding));
+  }
+
+  takeBack(name) {
+    return this.commit(withFinding(this.current(), name, null));
+  }
+
+  async undo() {
+    if (!this.past.length) return;
+    const back = this.past.pop();
+    const now = this.findings;
+    if (await this.commit(back, { history: false })) this.future.push(now);
+    this.chrome();
+  }
+
+  async redo() {
+    if (!this.future.length) return;
+    const next = this.future.pop();
+    const now = this.findings;
+    if (await this.commit(next, { history: false })) this.past.push(now);
+    this.chrome();
+  }
+
+  saveCase() {
+    nameDialog(this, "Name of this case", (name) => {
+      this.cases = { ...this.cases, [name]: this.findings };
+      this.keep();
+      drawPanel(this, this.side);
+    });
+  }
+
+  keep() {
+    if (this.onCase) this.onCase(this.findings);
+    if (!this.backend.keepsFragment) return;
+    const kept = { ev: this.findings, target: this.target, state: this.targetState, mode: this.mode, view: this.view, theme: this.dark ? "dark" : "light", source: this.source };
+    if (this.modelKey) kept.model = this.modelKey;
+    if (this.findingsA) kept.a = this.findingsA;
+    if (Object.keys(this.cases).length) kept.cases = this.cases;
+    history.replaceState(null, "", writeFragment(this.token, kept));
+  }
+
+  pickState() {
+    const node = this.nodeOf(this.target);
+    if (!node.states) this.targetState = null;
+    else if (!node.states.includes(this.targetState)) this.targetState = node.states[node.states.length - 1];
+  }
+
+  async setTarget(name, state) {
+    this.target = name;
+    this.targetState = state || this.targetState;
+    if (!this.scene.nodes.some((node) => node.name === name)) await this.loadScene(name);
+    this.pickState();
+    this.panels = {};
+    this.keep();
+    this.graph.update();
+    drawPanel(this, this.side);
+    if (this.beliefs[name] === undefined) return this.refresh();
+    return this.askPanels();
+  }
+
+  async loadScene(center) {
+    const scene = await this.quietly("scene", { center });
+    if (!scene || scene.error) return;
+    this.scene = scene;
+    this.prior = scene.prior;
+    this.focus = center;
+    this.graph.closePeek();
+    this.graph.draw();
+    await this.refresh();
+  }
+
+  setSource(name) {
+    this.source = name;
+    this.keep();
+    return this.askPanels();
+  }
+
+  setMode(mode) {
+    this.mode = mode;
+    this.sep = null;
+    if (mode === "compare" && !this.findingsA) this.startCompare();
+    if (mode !== "compare") this.beliefsA = null;
+    this.keep();
+    this.chrome();
+    this.graph.update();
+    drawPanel(this, this.side);
+    this.askPanels();
+  }
+
+  startCompare() {
+    this.findingsA = this.findings;
+    this.keep();
+    if (this.ready && this.mode === "compare") this.askPanels();
+  }
+
+  setView(view) {
+    this.view = view;
+    this.step = 1;
+    this.viewData = null;
+    this.graph.closePeek();
+    this.keep();
+    this.chrome();
+    if (view === "graph") {
+      this.graph.draw();
+      drawPanel(this, this.side);
+    } else this.drawView();
+  }
+
+  async drawView() {
+    const view = this.view;
+    const body = { case: this.findings, method: this.method };
+    const key = JSON.stringify([view, body]);
+    if (!this.viewData || this.viewKey !== key) {
+      const found = await this.quietly(view, body);
+      if (!found || this.view !== view) return;
+      if (found.error) {
+        this.toast(found.error);
+        return this.setView("graph");
+      }
+      this.viewData = found;
+      this.viewKey = key;
+    }
+    this.side.textContent = "";
+    this.graph.mini.style.display = "none";
+    if (view === "tree") {
+      drawTree(this, this.graph, this.viewData);
+      treePanel(this, this.side, this.viewData);
+    } else {
+      drawMessages(this, this.graph, this.viewData);
+      messagePanel(this, this.side, this.viewData);
+    }
+    this.root.dataset.view = view + this.step + this.method;
+  }
+
+  setStep(step) {
+    this.step = Math.min(Math.max(step, 1), this.viewData.steps.length);
+    this.drawView();
+  }
+
+  setMethod(method) {
+    this.method = method;
+    this.step = 1;
+    this.drawView();
+  }
+
+  play() {
+    if (this.playing) {
+      clearInterval(this.playing);
+      this.playing = null;
+      return this.drawView();
+    }
+    this.playing = setInterval(() => {
+      if (this.view !== "messages" || this.step >= this.viewData.steps.length) {
+        clearInterval(this.playing);
+        this.playing = null;
+        if (this.view === "messages") this.drawView();
+      } else this.setStep(this.step + 1);
+    }, 900);
+    this.drawView();
+  }
+
+  showBlanket(node) {
+    this.blanket = this.blanket && this.blanketOf === node.name ? null : node.blanket;
+    this.blanketOf = node.name;
+    this.graph.update();
+    if (this.blanket) this.toast(`Given ${node.blanket.join(", ") || "nothing"}, nothing else tells about ${node.name}.`);
+  }
+
+  setTheme(dark) {
+    this.dark = dark;
+    this.root.classList.toggle("dark", dark);
+    this.keep();
+  }
+
+  search(title, run) {
+    searchDialog(this, title, run);
+  }
+
+  async goTo(name) {
+    if (!this.scene.nodes.some((node) => node.name === name)) await this.setTarget(name);
+    if (this.view !== "graph") this.setView("graph");
+    this.focusNode(name);
+  }
+
+  async copyPython() {
+    const found = await this.quietly("python", { case: this.findings, target: this.target });
+    if (!found) return;
+    this.copied = found.text;
+    try {
+      await navigator.clipboard.writeText(found.text);
+    } catch {
+      /* no clipboard without permission: the text is kept for the test and the toast tells */
+    }
+    this.toast("Copied.");
+  }
+
+  toast(text, stay) {
+    if (this.toastNote) this.toastNote.remove();
+    this.toastNote = make("div", "toast", this.stage, text);
+    this.toastNote.setAttribute("role", "alert");
+    clearTimeout(this.toastTimer);
+    if (!stay) this.toastTimer = setTimeout(() => this.toastNote && this.toastNote.remove(), 6000);
+  }
+
+  closePeek() {
+    const had = this.graph.peek && this.graph.peek.node.name;
+    if (!this.graph.closePeek()) return false;
+    this.focusNode(had);
+    return true;
+  }
+
+  // ------------------------------------------------------------------------------------------ keys
+
+  setFocus(name) {
+    const old = this.graph.parts.get(this.focus);
+    if (old) old.g.setAttribute("tabindex", -1);
+    this.focus = name;
+    const parts = this.graph.parts.get(name);
+    if (parts) parts.g.setAttribute("tabindex", 0);
+  }
+
+  focusNode(name) {
+    const parts = this.graph.parts.get(name);
+    if (!parts) return;
+    this.setFocus(name);
+    this.graph.show(name);
+    parts.g.focus({ preventScroll: true });
+  }
+
+  key(e) {
+    if (!this.info || e.defaultPrevented) return;
+    const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(e.target.tagName);
+    if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "z") {
+      e.preventDefault();
+      if (e.shiftKey) this.redo();
+      else this.undo();
+      return;
+    }
+    if (typing || e.ctrlKey || e.metaKey) return;
+    if (this.popup && this.popup.box.contains(e.target)) return this.menuKey(e);
+    if (e.key === "Escape" && (closePopup(this) || this.closePeek())) return;
+    const at = e.target.closest ? e.target.closest(".node") : null;
+    if (at && this.nodeKey(e, at)) {
+      e.preventDefault();
+      return;
+    }
+    const run = {
+      "/": () => this.search("Go to", (name) => this.goTo(name)), "?": () => keysDialog(this), f: () => this.graph.fit(true),
+      "+": () => this.graph.zoom(1.25), "-": () => this.graph.zoom(0.8), p: () => planDialog(this, this.pill), c: () => this.copyPython(),
+      e: () => exportDialog(this, this.exportButton), b: () => this.panels.next && this.panels.next.rows.length && this.goTo(this.panels.next.rows[0][0]),
+    }[e.key.length === 1 ? e.key.toLowerCase() : e.key];
+    if (run) {
+      e.preventDefault();
+      run();
+    } else if (/^[1-4]$/.test(e.key)) this.modeButtons.run(MODES[Number(e.key) - 1][0]);
+  }
+
+  menuKey(e) {
+    if (!["ArrowDown", "ArrowUp"].includes(e.key)) return;
+    const all = [...this.popup.box.querySelectorAll("button:not(:disabled), input")];
+    const next = all[(all.indexOf(e.target) + (e.key === "ArrowDown" ? 1 : -1) + all.length) % all.length];
+    if (next) next.focus();
+    e.preventDefault();
+  }
+
+  nodeKey(e, g) {
+    const peek = this.graph.peek && this.graph.peek.g === g ? this.graph.peek : null;
+    const parts = peek || [...this.graph.parts.values()].find((p) => p.g === g);
+    if (!parts) return false;
+    const row = parts.rows.find((r) => r.g === e.target);
+    if (row || parts.plot === e.target) return this.stateKey(e, parts, row);
+    const node = parts.node;
+    if (e.key.startsWith("Arrow")) return this.walk(e, node.name);
+    if (e.key === "Enter" || (e.key === " " && parts.level === "compact")) {
+      if (parts.level === "compact") this.graph.openPeek(node.name);
+      else if (parts.rows.length) parts.rows[Math.max(0, parts.rows.findIndex((r) => r.g.classList.contains("on")))].g.focus();
+      else if (parts.plot) parts.plot.focus();
+      return true;
+    }
+    if (e.key === "ContextMenu" || (e.key === "F10" && e.shiftKey)) {
+      const box = g.getBoundingClientRect();
+      nodeMenu(this, node, null, box.left + 20, box.top + 30);
+      return true;
+    }
+    return this.commonKey(e, node, null);
+  }
+
+  commonKey(e, node, state) {
+    const key = e.key.toLowerCase();
+    const box = e.target.getBoundingClientRect();
+    if (key === "t") this.mode === "separation" ? this.setSource(node.name) : this.setTarget(node.name, state);
+    else if (key === "u" && node.kind === "discrete") likelihoodDialog(this, node, box.left, box.bottom);
+    else if (e.key === "Delete" || e.key === "Backspace") this.takeBack(node.name);
+    else return false;
+    return true;
+  }
+
+  stateKey(e, parts, row) {
+    const node = parts.node;
+    const state = row && row.state >= 0 ? node.states[row.state] : null;
+    if (e.key === "Escape") parts.g.focus();
+    else if (row && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
+      const rows = parts.rows.filter((r) => r.state >= 0);
+      rows[(rows.indexOf(row) + (e.key === "ArrowDown" ? 1 : -1) + rows.length) % rows.length].g.focus();
+    } else if (state && (e.key === " " || e.key === "Enter")) this.observe(node, state, this.mode === "do" ? "do" : "see");
+    else if (state && e.key.toLowerCase() === "n") this.observe(node, state, "not");
+    else if (state && e.key.toLowerCase() === "d") this.observe(node, state, "do");
+    else if (!row) return this.plotKey(e, parts);
+    else return this.commonKey(e, node, state);
+    return true;
+  }
+
+  // On a curve or ring: arrows move the observed value by 1/200 of the range (1°), Space or Enter types one.
+  plotKey(e, parts) {
+    const node = parts.node;
+    const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[e.key];
+    const box = parts.g.getBoundingClientRect();
+    if (e.key === " " || e.key === "Enter") valueDialog(this, node, box.left, box.bottom);
+    else if (way) {
+      const now = this.beliefs[node.name];
+      const from = now.value !== undefined ? now.value : now.mean !== undefined ? now.mean : now.dir;
+      const step = node.kind === "circle" ? Math.PI / 180 : (node.range[1] - node.range[0]) / 200;
+      let value = from + way * step;
+      if (node.kind === "circle") value = Math.atan2(Math.sin(value), Math.cos(value));
+      const old = findingOf(this.findings, node.name);
+      this.put({ name: node.name, type: old && old.type === "do" ? "do" : "see", value });
+    } else return this.commonKey(e, node, null);
+    return true;
+  }
+
+  walk(e, name) {
+    const { nodes, edges, order } = this.scene;
+    const at = nodes.findIndex((node) => node.name === name);
+    if (e.altKey) {
+      const up = e.key === "ArrowUp" || e.key === "ArrowLeft";
+      const next = edges.filter(([a, b]) => (up ? b : a) === at).map(([a, b]) => (up ? a : b));
+      if (next.length) this.focusNode(nodes[next[0]].name);
+      return true;
+    }
+    const step = e.key === "ArrowRight" || e.key === "ArrowDown" ? 1 : -1;
+    this.focusNode(nodes[order[(order.indexOf(at) + step + order.length) % order.length]].name);
+    return true;
+  }
+}
+
+export function mount(root, backend, options = {}) {
+  const app = new App(root, backend, options);
+  root.explorer = app;
+  app.start();
+  return app;
+}

@@ -1,0 +1,22 @@
+"""Which view answers the page's questions about a model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["view_of"]
+
+
+def view_of(model: Any, **options: Any) -> Any:
+    """What answers the page's questions about this model; an object that is one already is taken as it is."""
+    if hasattr(model, "request") and hasattr(model, "actions"):
+        return model
+    from gramgraph.models import GraphicalModel
+
+    if isinstance(model, GraphicalModel):
+        from gramgraph.explorer.network import NetworkView
+
+        return NetworkView(model, options.get("title"), options.get("source"))
+    from gramgraph.explorer.others import other_view
+
+    return other_view(model, **options)
