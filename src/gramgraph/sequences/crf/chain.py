@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from dataclasses import KW_ONLY, dataclass, field
 from itertools import chain, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -34,6 +35,7 @@ _MOST_PASSES = 100
 _MUCH_TEXT = 20_000  # positions: who learns from as many will tag many
 
 
+@dataclass(eq=False, repr=False)
 class LinearChainCRF(Estimator):
     """p(y | x) = exp(Σ_t Σ_f w[f, y_t] f(x, t) + Σ_t w[y_{t−1}, y_t]) / Z(x): labels of sequences from sparse features.
 
@@ -60,40 +62,23 @@ class LinearChainCRF(Estimator):
     ((2, 3), 1.0)
     """
 
-    _ruled: tuple[Chain, Any, Chain] | None = None  # the free chain, constraints, the chain that keeps them
-
-    def __init__(
-        self,
-        algorithm: str = "lbfgs",
-        *,
-        c1: float = 0.0,
-        c2: float = 1.0,
-        min_freq: float = 0,
-        all_possible_states: bool = False,
-        all_possible_transitions: bool = False,
-        max_iterations: int | None = None,
-        num_memories: int = 6,
-        epsilon: float = 1e-5,
-        period: int = 10,
-        delta: float = 1e-5,
-        constraints: Any = None,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.algorithm = algorithm
-        self.c1 = c1
-        self.c2 = c2
-        self.min_freq = min_freq
-        self.all_possible_states = all_possible_states
-        self.all_possible_transitions = all_possible_transitions
-        self.max_iterations = max_iterations
-        self.num_memories = num_memories
-        self.epsilon = epsilon
-        self.period = period
-        self.delta = delta
-        self.constraints = constraints
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    #: The free chain, constraints, the chain that keeps them.
+    _ruled: tuple[Chain, Any, Chain] | None = field(init=False, default=None)
+    algorithm: str = "lbfgs"
+    _: KW_ONLY
+    c1: float = 0.0
+    c2: float = 1.0
+    min_freq: float = 0
+    all_possible_states: bool = False
+    all_possible_transitions: bool = False
+    max_iterations: int | None = None
+    num_memories: int = 6
+    epsilon: float = 1e-5
+    period: int = 10
+    delta: float = 1e-5
+    constraints: Any = None
+    n_jobs: int | None = None
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -117,7 +102,7 @@ class LinearChainCRF(Estimator):
         self._labels = classes
         if len(codes) >= _MUCH_TEXT:
             _give_back()  # what learning took, before the library of compiled lookups comes
-            self._table.prepare()
+            self._table.prepare(len(codes))
         return self
 
     def _learn(self, X: list[Any], classes: list[Any], codes: Array, callback: Any) -> None:

@@ -27,6 +27,7 @@ _STRETCH = 256  # tokens at a time: their dicts stay in the cache between the lo
 _UNKNOWN, _NOTHING = -2, -1  # not in the table; in the table, and without weight
 _ONES: FloatArray = np.empty(0)  # values that are all 1
 _Found: TypeAlias = tuple[Array, Array, FloatArray]
+_TOKEN = 1e-5  # seconds that a token costs without compiled lookups
 _ZERO = -3  # −3 − i: attribute i with the value 0, which says that it can stand there
 
 
@@ -69,9 +70,9 @@ class FeatureTable:
 
     def encode(self, X: Sequence[Any], *, grow: bool = False) -> Tokens:
         """The numbers of all features of X (of `read_sequences`); unknown attributes get new ones (`grow`) or < 0."""
-        if not grow:
-            self.prepare()
         lengths = np.fromiter(map(len, X), np.int64, len(X))
+        if not grow:
+            self.prepare(int(lengths.sum()))
         offsets = np.concatenate(([0], np.cumsum(lengths)))
         ids = np.empty(max(1024, 16 * int(offsets[-1])), dtype=np.int32)
         counts: list[Array] = []
@@ -164,21 +165,24 @@ class FeatureTable:
     def compiled(self, x: list[Any]) -> tuple[Array, ...] | None:
         """(addresses of the tokens of one sequence, table) for compiled code; None where Python code has to look."""
         if self._quick is None:
-            self.prepare()
+            self.prepare(len(x))
         if self._quick is None or set(map(type, x)) != {list if self.plain else dict}:
             return None
         return (_addresses(x), *self._quick)
 
-    def prepare(self) -> None:
+    def prepare(self, tokens: int) -> None:
         """Make the table of compiled lookups, once: every name, and every name with a value, by their hashes.
 
-        Where features are strings, it holds these. There is none where two ways of writing a feature overlap.
+        That is left for later while so few tokens have been looked up that compiling costs more. Where features are
+        strings, it holds these. There is none where two ways of writing a feature overlap.
         """
         if self._quick is not None or self._twins:
             return
+        from gramgraph._numerics.compiling import pays
         from gramgraph._numerics.crf import feature_dicts as _loops
 
-        if not _loops.usable():
+        loop = _loops.look_up_words if self.plain else _loops.look_up
+        if not _loops.usable() or not pays(loop, tokens * _TOKEN):
             return
         if self.plain:
             names = np.fromiter(map(hash, self.plain), np.int64, len(self.plain))

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -10,10 +13,11 @@ from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._validation import check_choice
-from gramgraph.exceptions import ModelError
+from gramgraph.exceptions import ModelError, ModelWarning, OptionError
 from gramgraph.sequences.crf.field_objective import FieldObjective
 from gramgraph.sequences.crf.fields import Cliques, Field, joined_fields, loopy_beliefs, network_of, read_field
 from gramgraph.sequences.crf.optimize import minimize
+from gramgraph.sequences.crf.penalty import best_penalty, calibrated
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -23,9 +27,11 @@ __all__ = ["GraphCRF", "GridCRF"]
 
 _METHODS, _INFERENCE = ("pseudo", "exact", "loopy"), ("auto", "exact", "loopy")
 _EXACT_BYTES = 2e7  # tables of a junction tree that "auto" will still build
+_FEW = 8  # nodes of which it is no wonder that they all have one label
 _LEAST_LOG = -20.0  # log-probabilities of a classifier below this count as this
 
 
+@dataclass(eq=False, repr=False)
 class GraphCRF(BaseEstimator):
     """p(y | x) ∝ exp(Σ_i w·f_i(x, y_i) + Σ_c w·f_c(x, y_c)): labels of the nodes of graphs, with features per clique.
 
@@ -35,7 +41,10 @@ class GraphCRF(BaseEstimator):
 
     `method` "pseudo" maximizes the pseudo-likelihood (fast; too trusting where neighbors nearly always agree), "exact"
     the likelihood through the junction tree, "loopy" with beliefs of loopy propagation (exact on trees); all with the
-    penalty c2 ‖w‖², which is a Gaussian prior of variance 1/(2 c2). `inference` "auto" answers exactly where the
+    penalty c2 ‖w‖², which is a Gaussian prior of variance 1/(2 c2); c2="auto" takes the one whose weights make
+    the labels of held-out graphs most probable. With `calibrate`, couplings are scaled down (to `scale_` of them) over
+    a classifier of single nodes, wherever that makes held-out labels more probable. `inference` "auto" answers exactly
+    where the
     junction tree is small, else by propagation. With `node_classifier`, any scikit-learn classifier with probabilities
     learns the labels from the node features alone, and its log-probabilities (held out by `cv` folds while learning)
     take the place of them.
@@ -50,28 +59,17 @@ class GraphCRF(BaseEstimator):
     True
     """
 
-    def __init__(
-        self,
-        *,
-        method: str = "pseudo",
-        inference: str = "auto",
-        c2: float = 1.0,
-        symmetric: bool = True,
-        node_classifier: Any = None,
-        cv: int | None = 3,
-        max_iterations: int | None = 200,
-        epsilon: float = 1e-5,
-        random_state: Any = None,
-    ) -> None:
-        self.method = method
-        self.inference = inference
-        self.c2 = c2
-        self.symmetric = symmetric
-        self.node_classifier = node_classifier
-        self.cv = cv
-        self.max_iterations = max_iterations
-        self.epsilon = epsilon
-        self.random_state = random_state
+    _: KW_ONLY
+    method: str = "pseudo"
+    inference: str = "auto"
+    c2: float | str = 1.0
+    symmetric: bool = True
+    node_classifier: Any = None
+    cv: int | None = 3
+    max_iterations: int | None = 200
+    epsilon: float = 1e-5
+    calibrate: bool = False
+    random_state: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -89,20 +87,39 @@ class GraphCRF(BaseEstimator):
         """Learn the weights (after the classifier of nodes, where there is one)."""
         for name, known in (("method", _METHODS), ("inference", _INFERENCE)):
             check_choice(name, getattr(self, name), known)
+        if isinstance(self.c2, str) and self.c2 != "auto":
+            raise OptionError(f"c2 must be a number of at least 0 or 'auto', not {self.c2!r}")
         fields, labels = self._fields(X), self._vectors(y)
         if not fields or len(fields) != len(labels):
             raise ModelError(f"X has {len(fields)} graphs, but y has {len(labels)}; at least 1 is needed.")
         for s, (one, vector) in enumerate(zip(fields, labels, strict=True)):
             if len(vector) != len(one.nodes):
                 raise ModelError(f"X[{s}] has {len(one.nodes)} nodes, but y[{s}] has {len(vector)} labels.")
-        field, _ = joined_fields(fields)
+        field, starts = joined_fields(fields)
         self.classes_, codes = np.unique(np.concatenate(labels), return_inverse=True)
         if self.node_classifier is not None:
-            field = Field(self._learn_nodes(field.nodes, codes), field.cliques)
-        objective = FieldObjective(
-            field, codes, len(self.classes_), method=self.method, c2=float(self.c2), symmetric=self.symmetric,
-            states=[str(c) for c in self.classes_],
+            nodes = self._learn_nodes(field.nodes, codes)
+            ends = zip(fields, starts[:-1], starts[1:], strict=True)
+            fields = [Field(nodes[a:b], one.cliques) for one, a, b in ends]
+        parts = [codes[a:b] for a, b in pairwise(starts.tolist())]
+        self.c2_ = best_penalty(fields, parts, self._learned) if self.c2 == "auto" else float(self.c2)
+        self.weights_ = self._learned(fields, parts, self.c2_, keep=True)
+        self.scale_ = 1.0
+        if self.calibrate and len(self.classes_) > 1:
+            self.weights_, self.scale_ = calibrated(
+                self.weights_, fields, parts, self._objective, trusted=self.method != "pseudo"
+            )
+        return self
+
+    def _objective(self, field: Field, codes: IntArray, method: str, c2: float | None = None) -> FieldObjective:
+        return FieldObjective(
+            field, codes, len(self.classes_), method=method, c2=self.c2_ if c2 is None else c2,
+            symmetric=self.symmetric, states=[str(c) for c in self.classes_],
         )  # fmt: skip
+
+    def _learned(self, fields: Sequence[Field], labels: Sequence[IntArray], c2: float, keep: bool = False) -> Any:
+        """Weights for one penalty; with `keep` the descent is reported in attributes."""
+        objective = self._objective(joined_fields(fields)[0], np.concatenate(labels), self.method, c2)
         found = minimize(
             objective,
             np.zeros(objective.size),
@@ -111,9 +128,9 @@ class GraphCRF(BaseEstimator):
             epsilon=self.epsilon,
             delta=1e-7,
         )
-        self.weights_ = objective.weights(found.w)
-        self.objective_, self.n_iter_, self.converged_ = found.value, len(found.history) - 1, found.converged
-        return self
+        if keep:
+            self.objective_, self.n_iter_, self.converged_ = found.value, len(found.history) - 1, found.converged
+        return objective.weights(found.w)
 
     def _learn_nodes(self, nodes: FloatArray, codes: IntArray) -> FloatArray:
         from sklearn.model_selection import cross_val_predict
@@ -155,10 +172,24 @@ class GraphCRF(BaseEstimator):
         """A most probable labeling of every graph: exact, or by max-product messages."""
         found = []
         for s, x in enumerate(X):
-            net = network_of(*self._tables(x, s), [str(i) for i in range(len(self.classes_))])
+            field, local, tables = self._tables(x, s)
+            net = network_of(field, local, tables, [str(i) for i in range(len(self.classes_))])
             best = net.map_query() if self._is_small(net) else net.map_query(engine="bp")
-            found.append(self.classes_[[int(best.assignment[name]) for name in net.variables]])
+            labels = np.array([int(best.assignment[name]) for name in net.variables])
+            self._warn_if_constant(labels, s)
+            found.append(self.classes_[labels])
         return found
+
+    def _warn_if_constant(self, labels: IntArray, s: int) -> None:
+        """One label everywhere: most often couplings that are too strong."""
+        if len(labels) > _FEW and len(self.classes_) > 1 and (labels == labels[0]).all():
+            warnings.warn(
+                f"the best labeling of X[{s}] is {self.classes_[labels[0]]} everywhere: where that "
+                'is not so, the couplings are too strong. Use a larger c2, c2="auto", calibrate=True or '
+                'method="loopy" instead',
+                ModelWarning,
+                stacklevel=4,
+            )
 
     def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
         """p(label | x) of every node, (n, K) a graph."""
@@ -179,42 +210,29 @@ class GraphCRF(BaseEstimator):
         return float((np.concatenate(found) == np.concatenate(wanted)).mean())
 
 
+@dataclass(eq=False, repr=False)
 class GridCRF(GraphCRF):
     """A field on the pixels of images: each linked to its right and lower neighbor, with the contrast as a feature.
 
     An element of X is an image (h, w) or (h, w, d), one of y its labels (h, w). Node features are the channels and 1;
     pairs have the features 1 and exp(−contrast · ‖difference of channels‖²), with weights of their own across and down.
-    Other parameters are those of `GraphCRF`; predictions are images. `method` is "loopy" here: where neighbors nearly
-    always agree, pseudo-likelihood makes the pairs too strong.
+    Other parameters are those of `GraphCRF`; predictions are images. Here `method` is "loopy", and
+    couplings are calibrated: where neighbors nearly always agree, pseudo-likelihood makes the pairs too strong, and the
+    best labeling would be constant (`predict` warns where it is).
 
     >>> rng = np.random.default_rng(0)
     >>> truth = np.zeros((8, 8), dtype=int)
     >>> truth[2:6, 2:6] = 1
     >>> X = [truth + rng.normal(scale=0.7, size=truth.shape) for _ in range(4)]
-    >>> crf = GridCRF(c2=0.1).fit(X[:3], [truth] * 3)
+    >>> crf = GridCRF().fit(X[:3], [truth] * 3)
     >>> bool(crf.score(X[3:], [truth]) > ((X[3] > 0.5) == truth).mean())
     True
     """
 
-    def __init__(
-        self,
-        *,
-        contrast: float = 1.0,
-        method: str = "loopy",
-        inference: str = "auto",
-        c2: float = 1.0,
-        symmetric: bool = True,
-        node_classifier: Any = None,
-        cv: int | None = 3,
-        max_iterations: int | None = 200,
-        epsilon: float = 1e-5,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            method=method, inference=inference, c2=c2, symmetric=symmetric, node_classifier=node_classifier, cv=cv,
-            max_iterations=max_iterations, epsilon=epsilon, random_state=random_state,
-        )  # fmt: skip
-        self.contrast = contrast
+    _: KW_ONLY
+    contrast: float = 1.0
+    method: str = "loopy"
+    calibrate: bool = True
 
     def _fields(self, X: Sequence[Any]) -> list[Field]:
         return [self._grid(image, s) for s, image in enumerate(X)]

@@ -1,0 +1,1 @@
+"""Boosting: rounds of weak learners, sorted or binned columns, trees of our own."""
