@@ -21,6 +21,8 @@ MEMBERS = [
     D.Bernoulli(0.3),
     D.Bernoulli(0.0),
     D.Bernoulli(1.0),
+    D.Binomial(0.3, 7),
+    D.Binomial(0.9, 1),
     D.Categorical([0.5, 0.2, 0.3]),
     D.Categorical([0.5, 0.0, 0.5]),
     D.Multinomial([0.5, 0.2, 0.3], 6),
@@ -68,6 +70,7 @@ def test_the_contract_finds_every_family() -> None:
 
 PEERS = [
     (D.Poisson(3.5), stats.poisson(3.5)),
+    (D.Binomial(0.3, 7), stats.binom(7, 0.3)),
     (D.Geometric(0.3), stats.geom(0.3)),
     (D.Exponential(2.5), stats.expon(scale=1 / 2.5)),
     (D.Laplace(1.5, center=-2.0), stats.laplace(-2.0, 1.5)),
@@ -96,7 +99,7 @@ def test_densities_and_entropies_are_scipys(ours: Any, peer: Any) -> None:
     else:
         wanted = (
             peer.logpmf
-            if hasattr(peer, "logpmf") and ours.support in ("counts", "positive_integers", "composition")
+            if hasattr(peer, "logpmf") and ours.support in ("counts", "trials", "positive_integers", "composition")
             else peer.logpdf
         )(x)
     assert np.allclose(ours.log_density(x), wanted, rtol=1e-9, atol=1e-9)

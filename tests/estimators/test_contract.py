@@ -19,9 +19,12 @@ from tests.embeddings import test_conditional_embedding
 from tests.estimators import (
     test_bayesian_linear,
     test_contract_kernel_machines,
+    test_discriminant,
     test_gp_classifier,
     test_gp_regressor,
     test_graphical_lasso,
+    test_logistic,
+    test_mixture,
     test_network_classifiers,
     test_rvm,
     test_svm,
@@ -31,14 +34,28 @@ LISTS = (
     test_bayesian_linear,
     test_conditional_embedding,
     test_contract_kernel_machines,
+    test_discriminant,
     test_gp_classifier,
     test_gp_regressor,
     test_graphical_lasso,
+    test_logistic,
+    test_mixture,
     test_network_classifiers,
     test_rvm,
     test_svm,
 )
-BASES = {"KernelEstimator", "LatentEstimator", "ProcessPoints", "RelevanceMachine", "SupportVectors"}
+BASES = {
+    "BoostedClassifier",
+    "BoostedEstimator",
+    "KernelEstimator",
+    "LatentEstimator",
+    "MixtureEstimator",
+    "NamedKernelEstimator",
+    "ProcessPoints",
+    "RelevanceMachine",
+    "_ColumnMixture",
+    "SupportVectors",
+}
 
 
 def found() -> set[type]:

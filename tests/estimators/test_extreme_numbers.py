@@ -14,6 +14,15 @@ from gramgraph import estimators, kernels
 from gramgraph.exceptions import ModelError
 
 DISCRETE = ("BayesianNetworkClassifier", "NaiveBayesClassifier", "TANClassifier")  # they read columns as states
+LABELS = ("BernoulliMixture", "CategoricalMixture")  # so do mixtures of labels
+#: Trees look at the order of the numbers alone.
+ORDERED = (
+    "AdaBoostClassifier",
+    "GentleBoostClassifier",
+    "GradientBoostingClassifier",
+    "GradientBoostingRegressor",
+    "LogitBoostClassifier",
+)
 
 
 def points(scale: float) -> tuple[Any, Any]:
@@ -37,6 +46,14 @@ def test_every_estimator_says_scale_the_columns(kind: type, scale: float) -> Non
         warnings.simplefilter("error", RuntimeWarning)
         if kind.__name__ in DISCRETE:
             assert np.isfinite(machine.fit(X, target(machine, y)).predict_proba(X)).all()
+            return
+        if kind.__name__ in LABELS:
+            assert np.isfinite(machine.fit(X).score_samples(X)).all()
+            return
+        if kind.__name__ in ORDERED:
+            small, _ = points(1.0)
+            t = target(machine, y)
+            np.testing.assert_allclose(kind().fit(X, t).predict(X), kind().fit(small, t).predict(small))
             return
         with pytest.raises(ModelError, match="scale the columns"):
             machine.fit(X, target(machine, y))

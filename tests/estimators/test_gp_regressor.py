@@ -353,3 +353,44 @@ def test_the_default_kernel_is_learned_as_scikit_learn_does() -> None:
 def test_fractional_powers_are_refused(exponent) -> None:
     with pytest.raises(ValueError, match="whole number"):
         gg.GaussianProcessRegressor(sk.RBF() ** exponent).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_row_f7_the_noise_may_have_a_full_covariance() -> None:
+    """Λ = diag equals the vector form; a block Λ equals the dense formulas of mean, variance and evidence."""
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.uniform(0, 6, 20))[:, None]
+    y = np.sin(X[:, 0]) + 0.2 * rng.normal(size=20)
+    at = np.linspace(0, 6, 7)[:, None]
+    own = rng.uniform(0.01, 0.1, 20)
+    for optimizer in (None, "fmin_l_bfgs_b"):
+        a, b = (GP(alpha=alpha, optimizer=optimizer).fit(X, y) for alpha in (own, np.diag(own)))
+        for one, two in zip(a.predict(at, return_std=True), b.predict(at, return_std=True), strict=True):
+            np.testing.assert_allclose(one, two, rtol=1e-12)
+    A = rng.normal(size=(20, 20)) * np.kron(np.eye(4), np.ones((5, 5)))
+    Lam = 0.02 * A @ A.T + 0.01 * np.eye(20)
+    model = GP(alpha=Lam).fit(X, y)
+    k = model.kernel_
+    S = k.gram(X) + Lam
+    mean, std = model.predict(at, return_std=True)
+    cross = k.gram(at, X)
+    np.testing.assert_allclose(mean, cross @ np.linalg.solve(S, y), rtol=1e-8)
+    np.testing.assert_allclose(
+        std**2, k.diag(at) - np.einsum("ij,ji->i", cross, np.linalg.solve(S, cross.T)), rtol=1e-6
+    )
+    evidence = -0.5 * (y @ np.linalg.solve(S, y) + np.linalg.slogdet(S)[1] + 20 * np.log(2 * np.pi))
+    assert model.log_marginal_likelihood_value_ == pytest.approx(evidence, rel=1e-9)
+    value, slope = model.log_marginal_likelihood(k.theta, eval_gradient=True)
+    step = np.array([1e-5, 0.0])
+    higher, lower = model.log_marginal_likelihood(k.theta + step), model.log_marginal_likelihood(k.theta - step)
+    assert slope[0] == pytest.approx((higher - lower) / 2e-5, abs=1e-5)
+    more = GP(alpha=Lam, optimizer=None).fit(X, y)
+    more.partial_fit(at, np.sin(at[:, 0]), alpha=0.05)
+    whole = np.block([[Lam, np.zeros((20, 7))], [np.zeros((7, 20)), 0.05 * np.eye(7)]])
+    both = np.concatenate([X, at]), np.concatenate([y, np.sin(at[:, 0])])
+    again = GP(alpha=whole, optimizer=None).fit(*both)
+    np.testing.assert_allclose(more.predict(at), again.predict(at), rtol=1e-8)
+    for bad, word in ((-Lam, "smallest eigenvalue"), (np.triu(Lam), "symmetric"), (Lam[:5], "alpha must be")):
+        with pytest.raises(gg.ModelError, match=word):
+            GP(alpha=bad).fit(X, y)
+    with pytest.raises(gg.ModelError, match="has one way"):
+        GP(alpha=Lam, approx="titsias").fit(X, y)

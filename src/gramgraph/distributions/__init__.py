@@ -8,7 +8,7 @@ from gramgraph.distributions.conjugate_numeric import ConjugatePrior
 from gramgraph.distributions.conjugate_real import NormalGamma, NormalInverseWishart, NormalNormal, VonMisesMean
 from gramgraph.distributions.counts import Geometric, Poisson
 from gramgraph.distributions.directional import VonMises, VonMisesFisher
-from gramgraph.distributions.discrete import Bernoulli, Categorical, Multinomial
+from gramgraph.distributions.discrete import Bernoulli, Binomial, Categorical, Multinomial
 from gramgraph.distributions.files import load, save
 from gramgraph.distributions.gaussian import Gaussian
 from gramgraph.distributions.line import Laplace, Normal
@@ -36,6 +36,7 @@ __all__ = [
     "Beta",
     "BetaBernoulli",
     "BetaBinomial",
+    "Binomial",
     "Boltzmann",
     "Categorical",
     "ChiSquared",

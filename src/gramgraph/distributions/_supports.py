@@ -14,7 +14,7 @@ __all__ = ["DISCRETE", "anchor", "inside", "spread"]
 _NEAR = 1e-6  # how far the sum of a simplex point, the length of a unit vector, a mirror entry may be off
 
 #: Supports on which probabilities are sums.
-DISCRETE = ("binary", "codes", "counts", "positive_integers", "composition", "binary_vector")
+DISCRETE = ("binary", "codes", "counts", "positive_integers", "composition", "binary_vector", "trials")
 
 
 def _whole(x: FloatArray) -> Any:
@@ -49,6 +49,7 @@ _INSIDE: dict[str, Callable[[FloatArray, dict[str, Any]], Any]] = {
     "binary": lambda x, known: (x == 0.0) | (x == 1.0),
     "codes": _codes,
     "counts": lambda x, known: _whole(x) & (x >= 0.0),
+    "trials": lambda x, known: _whole(x) & (x >= 0.0) & (x <= known["n_trials"]),
     "positive_integers": lambda x, known: _whole(x) & (x >= 1.0),
     "real": lambda x, known: np.isfinite(x),
     "non_negative": lambda x, known: np.isfinite(x) & (x >= 0.0),

@@ -34,8 +34,8 @@ class ExponentialFamily(ABC):
     (-0.8028, -0.8028)
     """
 
-    #: Where x lives: "binary", "codes", "counts", "positive_integers", "real", "non_negative", "positive", "unit",
-    #: "angle", "composition", "binary_vector", "vector", "simplex", "sphere" or "positive_definite".
+    #: Where x lives: "binary", "codes", "counts", "trials", "positive_integers", "real", "non_negative", "positive",
+    #: "unit", "angle", "composition", "binary_vector", "vector", "simplex", "sphere" or "positive_definite".
     support: ClassVar[str]
     #: Number of axes of one point x: 0 for numbers, 1 for vectors, 2 for matrices.
     event_ndim: ClassVar[int] = 0
@@ -86,6 +86,10 @@ class ExponentialFamily(ABC):
     @abstractmethod
     def _phi(cls, x: FloatArray, **known: Any) -> FloatArray:
         """φ of checked points, (…, k)."""
+
+    def checked_statistics(self, points: FloatArray) -> FloatArray:
+        """φ of points that are known to lie in the support, (…, k): `statistics` without its checks."""
+        return self._phi(points, **self.known)
 
     @property
     def known(self) -> dict[str, Any]:
@@ -298,6 +302,34 @@ def bounded_dot(phi: FloatArray, theta: FloatArray) -> Any:
     with np.errstate(invalid="ignore"):
         terms = phi * theta
     return np.where((phi == 0.0) | (theta == 0.0), 0.0, terms).sum(axis=-1)
+
+
+class FamilyOfItself(ExponentialFamily):
+    """Families of numbers with φ(x) = x: the moments of x are those of φ."""
+
+    @property
+    @abstractmethod
+    def mean(self) -> float:
+        """E x."""
+
+    @property
+    @abstractmethod
+    def var(self) -> float:
+        """Var x."""
+
+    @property
+    def mean_parameters(self) -> FloatArray:
+        """[E x]."""
+        return np.array([self.mean])
+
+    @property
+    def log_partition_hessian(self) -> FloatArray:
+        """[[var x]]."""
+        return np.array([[self.var]])
+
+    @classmethod
+    def _phi(cls, x: FloatArray, **known: Any) -> FloatArray:
+        return x[..., None]
 
 
 def count_of_draws(n: Any) -> int:

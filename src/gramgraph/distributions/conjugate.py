@@ -21,7 +21,8 @@ class ConjugateModel(ABC):
     Data add to the hyper-parameters: α ← α + Σ φ(xᵢ), ν ← ν + n. From F alone come the predictive
     p(x) = h(x) F(α + φ(x), ν + 1) / F(α, ν) and the evidence Π h(xᵢ) · F(α + Σφ, ν + n) / F(α, ν).
 
-    A model gives: `log_normalizer` (log F), `posterior`, `predictive`, `_read`, `_absorb`, `_log_base`, `_scaled`.
+    A model gives: `posterior`, `predictive`, `_read`, `_absorb`, `_log_base`, `_scaled`; and
+    `log_normalizer` (log F) where that is not the log partition of the posterior.
 
     >>> from gramgraph.distributions import BetaBernoulli
     >>> coin = BetaBernoulli(1.0, 1.0).update([1, 1, 0])
@@ -35,11 +36,6 @@ class ConjugateModel(ABC):
     event_ndim = 0
 
     # --- what a model gives ---------------------------------------------------------------------------------------
-
-    @property
-    @abstractmethod
-    def log_normalizer(self) -> float:
-        """log F of the hyper-parameters."""
 
     @property
     @abstractmethod
@@ -68,6 +64,11 @@ class ConjugateModel(ABC):
         """Data as a checked array (n, …); a single point is a data set of one."""
 
     # --- what follows ---------------------------------------------------------------------------------------------
+
+    @property
+    def log_normalizer(self) -> float:
+        """log F of the hyper-parameters."""
+        return float(self.posterior.log_partition)
 
     def update(self, data: Any, *, weights: Any = None, forget: float = 1.0) -> Self:
         """The model updated with more data; forget < 1 discounts what was known before.

@@ -38,11 +38,6 @@ class BetaBernoulli(ConjugateModel):
         object.__setattr__(self, "b", number("b", self.b, low=0.0))
 
     @property
-    def log_normalizer(self) -> float:
-        """log B(a, b)."""
-        return self.posterior.log_partition
-
-    @property
     def posterior(self) -> Beta:
         """The chance of success."""
         return Beta(self.a, self.b)
@@ -98,11 +93,6 @@ class DirichletCategorical(ConjugateModel):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "alpha", Dirichlet(self.alpha).alpha)
-
-    @property
-    def log_normalizer(self) -> float:
-        """Σ log Γ(α_k) − log Γ(Σα)."""
-        return self.posterior.log_partition
 
     @property
     def posterior(self) -> Dirichlet:
@@ -166,11 +156,6 @@ class GammaPoisson(ConjugateModel):
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", number("shape", self.shape, low=0.0))
         object.__setattr__(self, "rate", number("rate", self.rate, low=0.0))
-
-    @property
-    def log_normalizer(self) -> float:
-        """log Γ(a) − a log b."""
-        return self.posterior.log_partition
 
     @property
     def posterior(self) -> Gamma:

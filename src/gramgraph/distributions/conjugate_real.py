@@ -43,11 +43,6 @@ class NormalNormal(ConjugateModel):
         object.__setattr__(self, "noise", number("noise", self.noise, low=0.0))
 
     @property
-    def log_normalizer(self) -> float:
-        """mean²/(2 variance) + ½ log(2π variance)."""
-        return self.posterior.log_partition
-
-    @property
     def posterior(self) -> Normal:
         """The unknown mean m."""
         return Normal(self.mean, self.variance)
@@ -262,11 +257,6 @@ class VonMisesMean(ConjugateModel):
         object.__setattr__(self, "mean", prior.mean)
         object.__setattr__(self, "concentration", prior.concentration)
         object.__setattr__(self, "noise", number("noise", self.noise, low=0.0))
-
-    @property
-    def log_normalizer(self) -> float:
-        """log 2π I₀(concentration)."""
-        return self.posterior.log_partition
 
     @property
     def posterior(self) -> VonMises:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph._validation import generator
 from gramgraph.distributions._check import number, single, vector
-from gramgraph.distributions.base import ExponentialFamily, count_of_draws
+from gramgraph.distributions.base import ExponentialFamily, FamilyOfItself, count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
@@ -17,7 +17,7 @@ __all__ = ["Geometric", "Poisson"]
 
 
 @dataclass(frozen=True)
-class Poisson(ExponentialFamily):
+class Poisson(FamilyOfItself):
     """Counts: p(x) = λ^x e^−λ / x!. φ = x, h = 1/x!, θ = log λ, A = λ.
 
     >>> Poisson(2.0).mean, Poisson(2.0).var
@@ -53,16 +53,6 @@ class Poisson(ExponentialFamily):
         """λ."""
         return self.rate
 
-    @property
-    def mean_parameters(self) -> FloatArray:
-        """[λ]."""
-        return np.array([self.rate])
-
-    @property
-    def log_partition_hessian(self) -> FloatArray:
-        """[[λ]]."""
-        return np.array([[self.rate]])
-
     @classmethod
     def from_natural(cls, theta: Any, /, **known: Any) -> Self:
         """λ = e^θ."""
@@ -72,10 +62,6 @@ class Poisson(ExponentialFamily):
     def from_mean(cls, mu: Any, /, **known: Any) -> Self:
         """λ = μ."""
         return cls(float(vector("mu", mu, 1)[0]))
-
-    @classmethod
-    def _phi(cls, x: FloatArray, **known: Any) -> FloatArray:
-        return x[..., None]
 
     def _log_base(self, x: FloatArray) -> Any:
         from scipy.special import gammaln

@@ -9,15 +9,15 @@ import numpy as np
 
 from gramgraph._validation import generator
 from gramgraph.distributions._check import array, frozen, number, single, vector
-from gramgraph.distributions.base import ExponentialFamily, count_of_draws
+from gramgraph.distributions.base import ExponentialFamily, FamilyOfItself, count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["Bernoulli", "Categorical", "Multinomial"]
+__all__ = ["Bernoulli", "Binomial", "Categorical", "Multinomial"]
 
 
 @dataclass(frozen=True)
-class Bernoulli(ExponentialFamily):
+class Bernoulli(FamilyOfItself):
     """A coin: p(x) = p^x (1 − p)^(1−x) for x ∈ {0, 1}. φ = x, θ = log p/(1 − p), A = log(1 + e^θ).
 
     >>> coin = Bernoulli(0.25)
@@ -54,16 +54,6 @@ class Bernoulli(ExponentialFamily):
         with np.errstate(divide="ignore"):
             return float(-np.log1p(-self.p))
 
-    @property
-    def mean_parameters(self) -> FloatArray:
-        """[p]."""
-        return np.array([self.p])
-
-    @property
-    def log_partition_hessian(self) -> FloatArray:
-        """[[p (1 − p)]]."""
-        return np.array([[self.var]])
-
     @classmethod
     def from_natural(cls, theta: Any, /, **known: Any) -> Self:
         """p = 1 / (1 + e^−θ)."""
@@ -75,10 +65,6 @@ class Bernoulli(ExponentialFamily):
     def from_mean(cls, mu: Any, /, **known: Any) -> Self:
         """p = μ."""
         return cls(float(vector("mu", mu, 1)[0]))
-
-    @classmethod
-    def _phi(cls, x: FloatArray, **known: Any) -> FloatArray:
-        return x[..., None]
 
     def log_density(self, x: Any, /) -> Any:
         """log p(x), also where p is 0 or 1.
@@ -118,6 +104,106 @@ class Bernoulli(ExponentialFamily):
     def sample(self, n: int = 1, random_state: RandomState = None) -> IntArray:
         """n draws of 0 and 1, (n,)."""
         return (generator(random_state).random(count_of_draws(n)) < self.p).astype(np.int64)
+
+
+@dataclass(frozen=True)
+class Binomial(FamilyOfItself):
+    """Successes of n trials: p(x) = C(n, x) p^x (1 − p)^(n−x).
+
+    φ = x, h = C(n, x), θ = log p/(1 − p), A = n log(1 + e^θ).
+
+    >>> Binomial(0.25, 4).mean, Binomial(0.25, 4).var
+    (1.0, 0.75)
+    >>> Binomial.fit([1, 3, 2], n_trials=4).p
+    0.5
+    """
+
+    p: float
+    n_trials: int
+    support = "trials"
+    natural_interval = (-float("inf"), float("inf"))
+    flat_base = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "p", number("p", self.p, low=0.0, high=1.0, closed=True))
+        trials = number("n_trials", self.n_trials, low=0, closed=True, whole=True)
+        object.__setattr__(self, "n_trials", int(trials))
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """The number of trials."""
+        return {"n_trials": self.n_trials}
+
+    @property
+    def mean(self) -> float:
+        """n p."""
+        return self.n_trials * self.p
+
+    @property
+    def var(self) -> float:
+        """n p (1 − p)."""
+        return self.n_trials * self.p * (1.0 - self.p)
+
+    @property
+    def natural_parameters(self) -> FloatArray:
+        """[log p/(1 − p)]."""
+        with np.errstate(divide="ignore"):
+            return np.array([np.log(self.p) - np.log1p(-self.p)])
+
+    @property
+    def log_partition(self) -> float:
+        """−n log(1 − p)."""
+        with np.errstate(divide="ignore"):
+            return float(-self.n_trials * np.log1p(-self.p)) if self.n_trials else 0.0
+
+    @classmethod
+    def from_natural(cls, theta: Any, /, **known: Any) -> Self:
+        """p = 1 / (1 + e^−θ)."""
+        from scipy.special import expit
+
+        return cls(float(expit(single("theta", theta))), known["n_trials"])
+
+    @classmethod
+    def from_mean(cls, mu: Any, /, **known: Any) -> Self:
+        """p = μ / n."""
+        if not known.get("n_trials"):
+            raise ModelError("n_trials must be given, and at least 1, to learn the probability.")
+        return cls(float(vector("mu", mu, 1)[0]) / known["n_trials"], known["n_trials"])
+
+    @classmethod
+    def fit(cls, x: Any, *, weights: Any = None, n_trials: int | None = None, **known: Any) -> Self:
+        """The share of successes in counts of `n_trials` trials each."""
+        if n_trials is None:
+            raise ModelError("how many trials every count is of must be known: Binomial.fit(x, n_trials=…).")
+        return super().fit(x, weights=weights, n_trials=n_trials)
+
+    def log_density(self, x: Any, /) -> Any:
+        """log p(x), also where p is 0 or 1."""
+        from scipy.special import xlog1py, xlogy
+
+        points = self._read(x, ())
+        inside = (points == np.floor(points)) & (points >= 0.0) & (points <= self.n_trials)
+        at = np.where(inside, points, 0.0)
+        found = self._log_base(at) + xlogy(at, self.p) + xlog1py(self.n_trials - at, -self.p)
+        out = np.where(inside, found, -np.inf)
+        return float(out) if out.ndim == 0 else out
+
+    def _log_base(self, x: FloatArray) -> Any:
+        from scipy.special import gammaln
+
+        n = float(self.n_trials)
+        return gammaln(n + 1.0) - gammaln(x + 1.0) - gammaln(n - x + 1.0)
+
+    def _mean_log_base(self) -> float:
+        from scipy.special import xlog1py, xlogy
+
+        x = np.arange(self.n_trials + 1.0)
+        log_base = self._log_base(x)
+        return float(np.exp(log_base + xlogy(x, self.p) + xlog1py(self.n_trials - x, -self.p)) @ log_base)
+
+    def sample(self, n: int = 1, random_state: RandomState = None) -> IntArray:
+        """n counts, (n,)."""
+        return generator(random_state).binomial(self.n_trials, self.p, size=count_of_draws(n))
 
 
 class _Probabilities(ExponentialFamily):

@@ -20,6 +20,7 @@ from gramgraph.typing import FloatArray, RandomState
 __all__ = ["InverseWishart", "Wishart"]
 
 
+@dataclass(frozen=True, eq=False)
 class _OnMatrices(ExponentialFamily):
     """What both families share: degrees of freedom ν > d − 1 and a positive definite scale (d, d)."""
 
@@ -28,7 +29,7 @@ class _OnMatrices(ExponentialFamily):
     dof: float
     scale: FloatArray
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         scale = np.asarray(self.scale)
         d = 1 if scale.ndim == 0 else len(scale)
         C = covariance_like("scale", self.scale, d)
@@ -73,12 +74,6 @@ class Wishart(_OnMatrices):
     >>> Wishart(5.0, [[2.0, 0.0], [0.0, 1.0]]).mean.tolist()
     [[10.0, 0.0], [0.0, 5.0]]
     """
-
-    dof: float
-    scale: FloatArray
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @property
     def mean(self) -> FloatArray:
@@ -162,12 +157,6 @@ class InverseWishart(_OnMatrices):
     >>> InverseWishart(6.0, [[3.0, 0.0], [0.0, 6.0]]).mean.tolist()
     [[1.0, 0.0], [0.0, 2.0]]
     """
-
-    dof: float
-    scale: FloatArray
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @property
     def mean(self) -> FloatArray:

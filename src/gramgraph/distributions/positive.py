@@ -10,14 +10,14 @@ import numpy as np
 from gramgraph._validation import generator
 from gramgraph.distributions._check import number, vector
 from gramgraph.distributions._moments import gamma_entropy, inverse_digamma, shape_from_gap
-from gramgraph.distributions.base import ExponentialFamily, count_of_draws
+from gramgraph.distributions.base import ExponentialFamily, FamilyOfItself, count_of_draws
 from gramgraph.typing import FloatArray, RandomState
 
 __all__ = ["ChiSquared", "Exponential", "Gamma", "InverseGamma"]
 
 
 @dataclass(frozen=True)
-class Exponential(ExponentialFamily):
+class Exponential(FamilyOfItself):
     """p(x) = r e^(−r x) for x ≥ 0. φ = x, θ = −r, A = −log r.
 
     >>> Exponential(2.0).mean, Exponential(2.0).var
@@ -51,16 +51,6 @@ class Exponential(ExponentialFamily):
         """−log r."""
         return float(-np.log(self.rate))
 
-    @property
-    def mean_parameters(self) -> FloatArray:
-        """[1 / r]."""
-        return np.array([self.mean])
-
-    @property
-    def log_partition_hessian(self) -> FloatArray:
-        """[[1 / r²]]."""
-        return np.array([[self.var]])
-
     @classmethod
     def from_natural(cls, theta: Any, /, **known: Any) -> Self:
         """r = −θ."""
@@ -70,10 +60,6 @@ class Exponential(ExponentialFamily):
     def from_mean(cls, mu: Any, /, **known: Any) -> Self:
         """r = 1 / μ."""
         return cls(1.0 / number("mu", float(vector("mu", mu, 1)[0]), low=0.0))
-
-    @classmethod
-    def _phi(cls, x: FloatArray, **known: Any) -> FloatArray:
-        return x[..., None]
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """n draws, (n,)."""

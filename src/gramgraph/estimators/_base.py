@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,11 @@ from gramgraph.kernels.fields import with_kernel_parameters
 from gramgraph.kernels.inputs import count
 from gramgraph.kernels.tables import own_copy
 from gramgraph.machines.checks import LARGEST
-from gramgraph.machines.kernels import ResolvedKernel, check_gram, is_kernel, resolve_kernel
+from gramgraph.machines.kernels import KernelSpec, ResolvedKernel, check_gram, is_kernel, resolve_kernel
 from gramgraph.machines.sparse import dense
 from gramgraph.typing import FloatArray
 
-__all__ = ["KernelEstimator"]
+__all__ = ["KernelEstimator", "NamedKernelEstimator"]
 
 
 class KernelEstimator(SoundNumbers, BaseEstimator):
@@ -125,3 +126,14 @@ class KernelEstimator(SoundNumbers, BaseEstimator):
                 f"numbers of samples."
             )
         return y
+
+
+@dataclass(eq=False, repr=False)
+class NamedKernelEstimator(KernelEstimator):
+    """Base of estimators whose kernel may be a name, with the parameters of the kernels that have one."""
+
+    _: KW_ONLY
+    kernel: KernelSpec = "rbf"
+    gamma: float | str | None = "scale"
+    degree: int = 3
+    coef0: float = 1.0

@@ -97,7 +97,7 @@ def _value_bounds(kernel: Kernel) -> list[tuple[float, float]]:
         if part.declared is None:
             found.extend(_value_bounds(part.value))
         elif part.name not in kernel.fixed:
-            found.extend((float(low), float(high)) for low, high in kernel._own_ends(part))
+            found.extend((float(low), float(high)) for low, high in kernel.own_ends(part))
     return found
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -19,15 +21,18 @@ from gramgraph.typing import FloatArray
 __all__ = ["LatentEstimator"]
 
 
+@dataclass(eq=False, repr=False)
 class LatentEstimator(ProcessPoints):
     """Base of classifiers and count models."""
 
-    optimizer: Any
-    n_restarts_optimizer: int
-    max_iter_predict: int
-    warm_start: bool
-    copy_X_train: bool
-    random_state: Any
+    kernel: Any = None
+    _: KW_ONLY
+    optimizer: str | Callable[..., Any] | None = "fmin_l_bfgs_b"
+    n_restarts_optimizer: int = 0
+    max_iter_predict: int = 100
+    warm_start: bool = False
+    copy_X_train: bool = True
+    random_state: Any = None
 
     def _check_options(self) -> None:
         if isinstance(self.optimizer, str):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from gramgraph._validation import check_choice, check_count, check_positive
-from gramgraph.estimators._base import KernelEstimator
+from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
 from gramgraph.machines.kernels import KernelSpec
@@ -22,33 +23,19 @@ from gramgraph.typing import FloatArray, IntArray
 __all__ = ["RelevanceMachine"]
 
 
-class RelevanceMachine(KernelEstimator):
+@dataclass(eq=False, repr=False)
+class RelevanceMachine(NamedKernelEstimator):
     """Base of `RVR` and `RVC`."""
 
     _sparse_rows = "dense"
 
-    def __init__(
-        self,
-        kernel: KernelSpec = "rbf",
-        *,
-        gamma: float | str | None = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        bias: bool = True,
-        basis: str | int = "all",
-        tol: float = 1e-4,
-        max_iter: int = 5000,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.bias = bias
-        self.basis = basis
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
+    kernel: KernelSpec = "rbf"
+    _: KW_ONLY
+    bias: bool = True
+    basis: str | int = "all"
+    tol: float = 1e-4
+    max_iter: int = 5000
+    random_state: Any = None
 
     def _check_parameters(self) -> None:
         check_positive("tol", self.tol)

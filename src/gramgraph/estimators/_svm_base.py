@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
+from gramgraph.machines.checks import scale_the_columns
 from gramgraph.machines.points import take_points
 from gramgraph.machines.sparse import dense
 from gramgraph.machines.svm import dual as duals
@@ -26,7 +28,7 @@ from gramgraph.machines.svm.approx import (
 from gramgraph.machines.svm.kernel import ChosenKernel, choose_kernel, gram_of_matrix
 from gramgraph.machines.svm.machine import Settings, warn_about
 from gramgraph.machines.svm.rows import Source
-from gramgraph.typing import Array, FloatArray, IntArray
+from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
 __all__ = ["SupportVectors", "learns_in_blocks", "refuse_nu"]
 
@@ -52,25 +54,27 @@ def learns_in_blocks(machine: Any) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class SupportVectors(KernelEstimator):
     """What the three machines share: reading the data, keeping support vectors, evaluating expansions."""
 
-    kernel: Any
-    gamma: float | str
-    degree: int
-    coef0: float
-    tol: float
-    cache_size: float
-    max_iter: int
-    shrinking: bool
-    approx: str | None
-    n_components: int
-    landmarks: str
-    random_state: Any
-    support_: IntArray
+    kernel: Any = None
+    _: KW_ONLY
+    gamma: float | str = "scale"
+    degree: int = 3
+    coef0: float = 0.0
+    tol: float = 1e-3
+    cache_size: float = 200
+    max_iter: int = -1
+    shrinking: bool = True
+    approx: str | None = None
+    n_components: int = 200
+    landmarks: str = "uniform"
+    random_state: RandomState = None
+    support_: IntArray = field(init=False)
+    n_iter_: Any = field(init=False)  # one number, or one a two-class problem
+    dual_objective_: Any = field(init=False)
     _overflow_means = "The dual coefficients or intercepts are not finite then."
-    n_iter_: Any  # one number, or one a two-class problem
-    dual_objective_: Any
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -109,7 +113,11 @@ class SupportVectors(KernelEstimator):
             return kept, weight, FeatureRows(features_of(self.features_, points))
         if self.kernel_.kind == "precomputed":
             points = gram_of_matrix(X)[np.ix_(kept, kept)] if len(kept) < n else gram_of_matrix(X)
-        return kept, weight, self.kernel_.source(points, len(kept))
+        source = self.kernel_.source(points, len(kept))
+        if not np.isfinite(source.diag).all():
+            what = f"{type(self).__name__}.fit: the kernel is not finite on these points."
+            raise scale_the_columns(what, X, self._overflow_means)
+        return kept, weight, source
 
     def _choose(self, points: Any, everyone: Any) -> None:
         """Settle the kernel, by all points, and its features, by those of positive weight, where they are asked for."""

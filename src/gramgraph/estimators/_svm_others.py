@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,12 @@ from gramgraph.machines.sparse import dense
 from gramgraph.machines.svm import dual as duals
 from gramgraph.machines.svm.machine import Settings
 from gramgraph.machines.svm.rows import Source
-from gramgraph.typing import FloatArray, IntArray, RandomState
+from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["SVR", "OneClassSVM"]
 
 
+@dataclass(eq=False, repr=False)
 class SVR(RegressorMixin, SupportVectors):
     """Support vector regression: min ½ ‖w‖² + C Σ wᵢ max(0, |yᵢ − f(xᵢ)| − ε).
 
@@ -38,40 +40,10 @@ class SVR(RegressorMixin, SupportVectors):
     True
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        C: float = 1.0,
-        epsilon: float = 0.1,
-        nu: float | None = None,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        max_iter: int = -1,
-        shrinking: bool = True,
-        approx: str | None = None,
-        n_components: int = 200,
-        landmarks: str = "uniform",
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.epsilon = epsilon
-        self.nu = nu
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.shrinking = shrinking
-        self.approx = approx
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.random_state = random_state
+    _: KW_ONLY
+    C: float = 1.0
+    epsilon: float = 0.1
+    nu: float | None = None
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SVR:
         """Learn from points X and numbers y; a sample weight multiplies C."""
@@ -122,6 +94,7 @@ class SVR(RegressorMixin, SupportVectors):
         return self._expansions(X)[:, 0]
 
 
+@dataclass(eq=False, repr=False)
 class OneClassSVM(OutlierMixin, SupportVectors):
     """The support of a distribution: a half-space away from the origin in feature space that holds most points.
 
@@ -135,36 +108,8 @@ class OneClassSVM(OutlierMixin, SupportVectors):
     array([ 1, -1])
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        nu: float = 0.5,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        max_iter: int = -1,
-        shrinking: bool = True,
-        approx: str | None = None,
-        n_components: int = 200,
-        landmarks: str = "uniform",
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.nu = nu
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.shrinking = shrinking
-        self.approx = approx
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.random_state = random_state
+    _: KW_ONLY
+    nu: float = 0.5
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> OneClassSVM:
         """Learn the region of the points X; y is not looked at."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,15 @@ from sklearn.utils.validation import _check_sample_weight, check_array, check_is
 from gramgraph._validation import check_choice, check_positive, generator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
+from gramgraph.gp.linear import learn_features, maximize_evidence, spectrum
+from gramgraph.gp.linear_weights import WeightPosterior, least_squares, weights_from_rows, weights_from_sums
+from gramgraph.gp.posterior import gaussian, half_of
 from gramgraph.typing import FloatArray
 
 __all__ = ["BayesianLinearRegression"]
 
 
+@dataclass(eq=False, repr=False)
 class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, BaseEstimator):
     """y = wᵀφ(x) + ε, w ~ N(0, I/alpha) or a given Gaussian, ε ~ N(0, 1/beta): the whole posterior of w.
 
@@ -24,7 +29,8 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
     basis : None (1 and x), a name ("polynomial", "gaussian", "sigmoid", "fourier", "pixel", "switch", "v", "legendre",
         "laguerre", "laplace", "bell"), a `Basis` of gramgraph.gp.bases, or a function X ↦ (n, k).
     n_basis : number of functions (or the degree) when a basis is named.
-    alpha, beta : precisions of the weights and of the noise; where learning starts, or what is kept.
+    alpha, beta : precisions of the weights and of the noise; where learning starts, or what is kept. alpha=0 with
+        learn=None: no prior; the weights are those of the pseudo-inverse (SVD), of minimum norm where there are many.
     learn : "mackay" or "em" (evidence maximization), "features" (the parameters of the basis too, by type-II maximum
         likelihood), or None (alpha and beta are kept).
     max_iter, tol : evidence maximization stops when the logarithms of alpha and beta move by less than tol.
@@ -44,26 +50,15 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
     array([-0.3,  0.5])
     """
 
-    def __init__(
-        self,
-        basis: Any = None,
-        *,
-        n_basis: int = 10,
-        alpha: float = 1.0,
-        beta: float = 1.0,
-        learn: str | None = "mackay",
-        prior: Any = None,
-        max_iter: int = 1000,
-        tol: float = 1e-11,
-    ) -> None:
-        self.basis = basis
-        self.n_basis = n_basis
-        self.alpha = alpha
-        self.beta = beta
-        self.learn = learn
-        self.prior = prior
-        self.max_iter = max_iter
-        self.tol = tol
+    basis: Any = None
+    _: KW_ONLY
+    n_basis: int = 10
+    alpha: float = 1.0
+    beta: float = 1.0
+    learn: str | None = "mackay"
+    prior: Any = None
+    max_iter: int = 1000
+    tol: float = 1e-11
 
     # -- learning -----------------------------------------------------------------------------------------------
 
@@ -72,18 +67,24 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
         X, Y, weights = self._data(X, y, sample_weight, reset=True)
         self._begin(X, Y, weights)
         Phi = self.basis_.transform(X)
+        if self.alpha_ == 0.0:
+            return self._keep(least_squares(self.beta_, Phi, Y, weights))
         self._absorb(Phi, Y, weights)
-        return self._solve_whole(Phi, Y, weights)
+        return self._keep(weights_from_rows(*self._prior_parts, self.beta_, Phi, Y, weights))
 
     def partial_fit(self, X: Any, y: Any, sample_weight: Any = None) -> BayesianLinearRegression:
         """Learn from more points: the posterior so far is the prior. alpha and beta are those of the first call."""
         if not hasattr(self, "_precision"):
             return self.fit(X, y, sample_weight)
+        if self.alpha_ == 0.0:
+            raise ModelError("partial_fit needs a prior, alpha > 0: the posterior of a block is the prior of the next")
         X, Y, weights = self._data(X, y, sample_weight, reset=False)
         if Y.shape[1] != self._shift.shape[1]:
             raise ModelError(f"y must have {self._shift.shape[1]} columns as before; it has {Y.shape[1]}.")
         self._absorb(self.basis_.transform(X), Y, weights)
-        return self._solve()
+        return self._keep(
+            weights_from_sums(*self._prior_parts, self.beta_, self._precision, self._shift, self._yy, self._n)
+        )
 
     def _data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[FloatArray, FloatArray, FloatArray]:
         if y is None:
@@ -100,10 +101,10 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
     def _begin(self, X: FloatArray, Y: FloatArray, weights: FloatArray) -> None:
         """Basis, precisions, and the prior in canonical form."""
         from gramgraph.gp.bases import as_basis
-        from gramgraph.gp.linear import learn_features, maximize_evidence, spectrum
 
         check_choice("learn", self.learn, (None, "mackay", "em", "features"))
-        self.alpha_, self.beta_ = check_positive("alpha", self.alpha), check_positive("beta", self.beta)
+        flat = self.learn is None and self.prior is None
+        self.alpha_, self.beta_ = check_positive("alpha", self.alpha, zero=flat), check_positive("beta", self.beta)
         self.basis_ = as_basis(self.basis, X, self.n_basis)
         self.n_iter_ = 1
         if self.prior is not None and self.learn is not None:
@@ -146,39 +147,10 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
         self._yy = self._yy + (weights[:, None] * Y**2).sum(0)
         self._n += float(weights.sum())
 
-    def _solve_whole(self, Phi: FloatArray, Y: FloatArray, weights: FloatArray) -> BayesianLinearRegression:
-        """By the SVD of the whitened features: no squared condition number, as the sums of `_solve` have it."""
-        from gramgraph.gp.linear import LinearEvidence, spectrum
-
-        m0, P0 = self._prior_parts
-        root = np.linalg.inv(np.linalg.cholesky(P0)).T  # w = m0 + root u with u ~ N(0, I)
-        s = spectrum(Phi @ root, Y - (Phi @ m0)[:, None], weights)
-        precision = 1.0 + self.beta_ * s.lam
-        V = root @ s.V
-        self._mean = m0[:, None] + V @ (self.beta_ * np.sqrt(s.lam)[:, None] * s.c / precision[:, None])
-        shrink = 1.0 / precision - 1.0
-        self.sigma_ = root @ root.T + (V * shrink) @ V.T
-        self.log_evidence_ = LinearEvidence.at(s, 1.0, self.beta_).log_evidence
-        self.gamma_ = float((self.beta_ * s.lam / precision).sum())
+    def _keep(self, found: WeightPosterior) -> BayesianLinearRegression:
+        self._mean, self.sigma_ = found.mean, found.cov
+        self.log_evidence_, self.gamma_ = found.log_evidence, found.gamma
         self.coef_ = self._mean[:, 0] if self._flat else self._mean.T
-        return self
-
-    def _solve(self) -> BayesianLinearRegression:
-        from gramgraph.linalg.dense import Dense, DenseFactor
-
-        factor = Dense(self._precision).factor()
-        assert isinstance(factor, DenseFactor)
-        mean = factor.solve(self._shift)
-        self.sigma_ = factor.inverse()
-        m0, P0 = self._prior_parts
-        prior_logdet = float(np.linalg.slogdet(P0)[1])
-        # |y|² β + m0ᵀP0m0 − mᵀ A m is the misfit at the best weights and the prior's pull together
-        fit = self.beta_ * self._yy + float(m0 @ P0 @ m0) - (mean * self._shift).sum(0)
-        logs = prior_logdet - factor.logdet + self._n * np.log(self.beta_ / (2.0 * np.pi)) - fit
-        self.log_evidence_ = 0.5 * float(logs.sum())
-        self.gamma_ = float(len(P0) - np.trace(P0 @ self.sigma_))
-        self.coef_ = mean[:, 0] if self._flat else mean.T
-        self._mean = mean
         return self
 
     # -- answers ------------------------------------------------------------------------------------------------
@@ -206,8 +178,6 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
         check_is_fitted(self, "coef_")
         if not self._flat:
             raise ModelError("sample_y draws one output; y had several columns.")
-        from gramgraph.gp.posterior import half_of
-
         rng = generator(random_state)
         W = self._mean + half_of(self.sigma_) @ rng.standard_normal((len(self.sigma_), n_samples))
         return self._transform(X) @ W
@@ -215,8 +185,6 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
     def weights(self) -> Any:
         """The posterior of the weights as a `Gaussian`; one output."""
         check_is_fitted(self, "coef_")
-        from gramgraph.gp.posterior import gaussian
-
         if not self._flat:
             raise ModelError("weights() is for one output; y had several columns.")
         return gaussian(self._mean[:, 0], self.sigma_)
@@ -225,6 +193,8 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
     def kernel_(self) -> Any:
         """The function view: k(x, x′) = φ(x)ᵀ S0 φ(x′). A Gaussian process with it and noise 1/beta_ is the same."""
         check_is_fitted(self, "coef_")
+        if self.alpha_ == 0.0:
+            raise ModelError("without a prior of the weights there is no kernel: alpha > 0")
         from gramgraph.kernels import QuadraticForm
 
         return QuadraticForm(np.linalg.cholesky(np.linalg.inv(self._prior_parts[1]))).fix().warp(self.basis_.transform)

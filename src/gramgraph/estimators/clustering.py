@@ -2,28 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClusterMixin
+from sklearn.base import BaseEstimator, ClusterMixin, TransformerMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._validation import check_choice, check_count
-from gramgraph.estimators._base import KernelEstimator
+from gramgraph.estimators._base import NamedKernelEstimator
+from gramgraph.estimators._sound import SoundNumbers
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count, take
-from gramgraph.machines.kernels import KernelSpec
+from gramgraph.machines.kmeans import FeatureSpace, GramSpace, kmeans, shares_of, squared_norms
 from gramgraph.machines.ridge_features import make_features, row_blocks
 from gramgraph.machines.sparse import dense
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.typing import IntArray
 
-__all__ = ["KernelKMeans"]
+__all__ = ["KMeans", "KernelKMeans"]
 
 _ROWS = 2048
 
 
-class KernelKMeans(ClusterMixin, KernelEstimator):
+@dataclass(eq=False, repr=False)
+class KernelKMeans(ClusterMixin, NamedKernelEstimator):
     """Clusters around means μ_c of features.
 
     |φ(x) − μ_c|² = k(x, x) − (2/|c|) Σ_{i∈c} k(x, xᵢ) + (1/|c|²) Σ_{i,j∈c} k(xᵢ, xⱼ).
@@ -51,32 +54,14 @@ class KernelKMeans(ClusterMixin, KernelEstimator):
     True
     """
 
-    def __init__(
-        self,
-        n_clusters: int = 8,
-        *,
-        kernel: KernelSpec = "rbf",
-        gamma: float | str | None = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        n_init: int = 4,
-        max_iter: int = 300,
-        approx: str | None = None,
-        n_components: int = 200,
-        landmarks: Any = "uniform",
-        random_state: Any = None,
-    ) -> None:
-        self.n_clusters = n_clusters
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.approx = approx
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.random_state = random_state
+    n_clusters: int = 8
+    _: KW_ONLY
+    n_init: int = 4
+    max_iter: int = 300
+    approx: str | None = None
+    n_components: int = 200
+    landmarks: Any = "uniform"
+    random_state: Any = None
 
     _sparse_rows = "keep"
 
@@ -94,24 +79,24 @@ class KernelKMeans(ClusterMixin, KernelEstimator):
             self.__dict__.pop(name, None)
         space = self._space(X)
         rng = check_random_state(self.random_state)
-        runs = [_run(space, _starts(space, self.n_clusters, rng), self.max_iter) for _ in range(self.n_init)]
-        self.labels_, self.inertia_, self.n_iter_ = min(runs, key=lambda run: run[1])
-        shares = _shares(self.labels_, self.n_clusters)
-        self._norms = _norms(shares, space.products(shares))
-        if isinstance(space, _FeatureSpace):
+        found = kmeans(space, self.n_clusters, rng, n_init=self.n_init, max_iter=self.max_iter)
+        self.labels_, self.inertia_, self.n_iter_ = found
+        shares = shares_of(self.labels_, self.n_clusters)
+        self._norms = squared_norms(shares, space.products(shares))
+        if isinstance(space, FeatureSpace):
             self.cluster_centers_ = shares.T @ space.Phi
         else:
             self.X_fit_, self._shares = X, shares
         return self
 
-    def _space(self, X: Any) -> _GramSpace | _FeatureSpace:
+    def _space(self, X: Any) -> GramSpace | FeatureSpace:
         if self.approx is None:
-            return _GramSpace(self.kernel_.gram(X))
+            return GramSpace(self.kernel_.gram(X))
         X = dense(X)
         self.features_ = make_features(
             self.kernel_, X, self.approx, self.n_components, self.landmarks, self.random_state, self.kernel
         )
-        return _FeatureSpace(np.concatenate([self.features_.transform(take(X, rows)) for rows in row_blocks(count(X))]))
+        return FeatureSpace(np.concatenate([self.features_.transform(take(X, rows)) for rows in row_blocks(count(X))]))
 
     def predict(self, X: Any) -> IntArray:
         """The cluster with the nearest mean."""
@@ -128,80 +113,82 @@ class KernelKMeans(ClusterMixin, KernelEstimator):
         return out
 
 
-class _GramSpace:
-    """Points by their Gram matrix."""
+@dataclass(eq=False, repr=False)
+class KMeans(ClusterMixin, TransformerMixin, SoundNumbers, BaseEstimator):  # type: ignore[misc]
+    """k-means by scikit-learn's solver: s_n = argmin_k |x_n − m_k|², m_k the mean of its rows; the cost never rises.
 
-    def __init__(self, K: FloatArray) -> None:
-        self.K, self.diag = K, np.diagonal(K)
+    Parameters
+    ----------
+    n_clusters : how many.
+    init : "k-means++", or "subset": the centers of a random tenth of the rows, clustered first; or centers (k, d).
+    n_init, max_iter, tol : as scikit-learn has them.
 
-    def row(self, i: int) -> FloatArray:
-        """k(xᵢ, ·), (n,)."""
-        return self.K[i]
+    As a model: a mixture of Gaussians with one common variance σ² for all columns, as σ → 0, by hard EM.
 
-    def products(self, shares: FloatArray) -> FloatArray:
-        """⟨φ(xᵢ), Σⱼ shares[j, c] φ(xⱼ)⟩, (n, k)."""
-        return self.K @ shares
+    Attributes
+    ----------
+    cluster_centers_ (k, d), labels_ (n,), inertia_, n_iter_.
 
+    >>> from gramgraph.estimators import KMeans
+    >>> KMeans(2, init="subset", random_state=0).fit([[0.0], [0.2], [9.0], [9.2]]).cluster_centers_.round(
+    ...     1
+    ... ).tolist() in (
+    ...     [[0.1], [9.1]],
+    ...     [[9.1], [0.1]],
+    ... )
+    True
+    """
 
-class _FeatureSpace:
-    """Points by their features, with ΦΦᵀ near the Gram matrix."""
+    n_clusters: int = 8
+    _: KW_ONLY
+    init: Any = "k-means++"
+    n_init: int = 1
+    max_iter: int = 300
+    tol: float = 1e-4
+    random_state: Any = None
 
-    def __init__(self, Phi: FloatArray) -> None:
-        self.Phi, self.diag = Phi, np.einsum("ij,ij->i", Phi, Phi)
+    def fit(self, X: Any, y: Any = None) -> KMeans:
+        """Find the centers."""
+        from gramgraph.estimators._numbers import read_numbers
+        from gramgraph.machines.mixtures.starts import cluster, subset_centers
 
-    def row(self, i: int) -> FloatArray:
-        """φ(xᵢ)ᵀφ(·), (n,)."""
-        return self.Phi @ self.Phi[i]
+        for name in ("n_clusters", "n_init", "max_iter"):
+            check_count(name, getattr(self, name))
+        if isinstance(self.init, str):
+            check_choice("init", self.init, ("k-means++", "subset"))
+        X = read_numbers(self, X, reset=True, gaps=False)
+        if len(X) < self.n_clusters:
+            raise ModelError(f"n_clusters is {self.n_clusters}, but there are only n_samples={len(X)} points.")
+        rng = check_random_state(self.random_state)
+        options: dict[str, Any] = {"max_iter": int(self.max_iter), "tol": float(self.tol)}
+        if isinstance(self.init, str) and self.init == "subset":
+            starts = [subset_centers(X, self.n_clusters, rng) for _ in range(self.n_init)]
+            runs = [cluster(X, self.n_clusters, start, rng, **options) for start in starts]
+            best = min(runs, key=lambda run: run.inertia_)
+        else:
+            init = self.init if isinstance(self.init, str) else np.asarray(self.init, dtype=np.float64)
+            tries = self.n_init if isinstance(self.init, str) else 1
+            best = cluster(X, self.n_clusters, init, rng, n_init=tries, **options)
+        self.cluster_centers_, self.labels_ = best.cluster_centers_, best.labels_
+        self.inertia_, self.n_iter_ = float(best.inertia_), int(best.n_iter_)
+        return self
 
-    def products(self, shares: FloatArray) -> FloatArray:
-        """⟨φ(xᵢ), Σⱼ shares[j, c] φ(xⱼ)⟩, (n, k)."""
-        return self.Phi @ (self.Phi.T @ shares)
+    def _new(self, X: Any) -> Any:
+        from gramgraph.estimators._numbers import read_numbers
 
+        check_is_fitted(self, "cluster_centers_")
+        return read_numbers(self, X, reset=False, gaps=False)
 
-def _shares(labels: IntArray, k: int) -> FloatArray:
-    """Shares (n, k) with μ_c = Σᵢ shares[i, c] φ(xᵢ)."""
-    shares = np.zeros((len(labels), k))
-    shares[np.arange(len(labels)), labels] = 1.0
-    return shares / np.maximum(shares.sum(axis=0), 1.0)
+    def predict(self, X: Any) -> IntArray:
+        """The nearest center of each row."""
+        from gramgraph.machines.mixtures.starts import nearest
 
+        X = self._new(X)
+        return nearest(X, self.cluster_centers_)
 
-def _norms(shares: FloatArray, P: FloatArray) -> FloatArray:
-    """|μ_c|² from P = products(shares); an empty cluster is infinitely far."""
-    return np.where(shares.sum(axis=0) > 0.0, np.einsum("ic,ic->c", shares, P), np.inf)
+    def transform(self, X: Any) -> Any:
+        """Distances to the centers, (n, k)."""
+        from sklearn.metrics.pairwise import euclidean_distances
 
-
-def _starts(space: _GramSpace | _FeatureSpace, k: int, rng: Any) -> IntArray:
-    """Labels by k-means++: every next center is drawn with chances by its squared distance to those before."""
-    diag, n = space.diag, len(space.diag)
-    chosen = [int(rng.randint(n))]
-    rows = [space.row(chosen[0])]
-    nearest = np.maximum(diag + diag[chosen[0]] - 2.0 * rows[0], 0.0)
-    while len(chosen) < k:
-        total = nearest.sum()
-        fresh = int(rng.choice(n, p=nearest / total)) if total > 0.0 else int(rng.randint(n))
-        chosen.append(fresh)
-        rows.append(space.row(fresh))
-        nearest = np.minimum(nearest, np.maximum(diag + diag[fresh] - 2.0 * rows[-1], 0.0))
-    return (diag[chosen][:, None] - 2.0 * np.array(rows)).argmin(axis=0)
-
-
-def _run(space: _GramSpace | _FeatureSpace, labels: IntArray, max_iter: int) -> tuple[IntArray, float, int]:
-    k = int(labels.max()) + 1
-    diag = space.diag
-    rows = np.arange(len(diag))
-    rounds = 0
-    while True:
-        shares = _shares(labels, k)
-        P = space.products(shares)
-        D = diag[:, None] - 2.0 * P + _norms(shares, P)
-        inertia = float(np.maximum(D[rows, labels], 0.0).sum())
-        if rounds == max_iter:
-            return labels, inertia, rounds
-        rounds += 1
-        new = D.argmin(axis=1)
-        # A point moves only to a mean that is really nearer: equal distances would let points wander for ever.
-        slack = 1e-12 * max(float(np.abs(diag).max()), 1e-300)
-        new = np.where(D[rows, new] < D[rows, labels] - slack, new, labels)
-        if (new == labels).all():
-            return labels, inertia, rounds
-        labels = new
+        X = self._new(X)
+        return euclidean_distances(X, self.cluster_centers_)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph.data.frames import is_frame
@@ -25,7 +26,8 @@ from gramgraph.typing import FloatArray
 __all__ = ["ConditionalEmbedding"]
 
 
-class ConditionalEmbedding(RegressorMixin, KernelEstimator):
+@dataclass(eq=False, repr=False)
+class ConditionalEmbedding(RegressorMixin, MultiOutputMixin, KernelEstimator):
     """E[ψ(Y) | x] = Σ βᵢ(x) ψ(yᵢ): after one fit, the expectation of every function of Y given x.
 
     The weights β(x) sum to one (centered form) and are the marginal's, 1/n, far from the data. Without `kernel_x` it is
@@ -70,35 +72,17 @@ class ConditionalEmbedding(RegressorMixin, KernelEstimator):
     array([0.5, 0. ])
     """
 
-    kernel: Any = None  # the base class asks for it; this estimator has two
-
-    def __init__(
-        self,
-        kernel_x: Any = None,
-        kernel_y: Any = None,
-        reg: float | str = "loo",
-        *,
-        domain_x: str | None = None,
-        domain_y: str | None = None,
-        centered: bool = True,
-        approx: str = "auto",
-        n_components: int = 300,
-        random_state: int | None = None,
-    ) -> None:
-        self.kernel_x = kernel_x
-        self.kernel_y = kernel_y
-        self.reg = reg
-        self.domain_x = domain_x
-        self.domain_y = domain_y
-        self.centered = centered
-        self.approx = approx
-        self.n_components = n_components
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+    kernel = None  # the base class asks for it; this estimator has two
+    kernel_x: Any = None
+    kernel_y: Any = None
+    reg: float | str = "loo"
+    _: KW_ONLY
+    domain_x: str | None = None
+    domain_y: str | None = None
+    centered: bool = True
+    approx: str = "auto"
+    n_components: int = 300
+    random_state: int | None = None
 
     def fit(self, X: Any, y: Any) -> ConditionalEmbedding:
         """Learn from points X and Y, paired row by row; O(n r²) with r features, for each of up to five bandwidths."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ __all__ = ["GaussianProcessClassifier"]
 _LINKS: dict[str, Likelihood] = {"logistic": Logistic(), "probit": Probit()}
 
 
+@dataclass(eq=False, repr=False)
 class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     """p(class | x) from a latent Gaussian process, by Laplace's approximation or expectation propagation.
 
@@ -72,36 +74,13 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     (array([[0.5, 0.5]]), (1, 2))
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        optimizer: str | Callable[..., Any] | None = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
-        max_iter_predict: int = 100,
-        warm_start: bool = False,
-        copy_X_train: bool = True,
-        random_state: Any = None,
-        multi_class: str = "one_vs_rest",
-        n_jobs: int | None = None,
-        inference: str = "laplace",
-        link: str = "logistic",
-        integrate: str | None = None,
-        n_hyper: int | None = None,
-    ) -> None:
-        self.kernel = kernel
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.max_iter_predict = max_iter_predict
-        self.warm_start = warm_start
-        self.copy_X_train = copy_X_train
-        self.random_state = random_state
-        self.multi_class = multi_class
-        self.n_jobs = n_jobs
-        self.inference = inference
-        self.link = link
-        self.integrate = integrate
-        self.n_hyper = n_hyper
+    _: KW_ONLY
+    multi_class: str = "one_vs_rest"
+    n_jobs: int | None = None
+    inference: str = "laplace"
+    link: str = "logistic"
+    integrate: str | None = None
+    n_hyper: int | None = None
 
     # -- learning -----------------------------------------------------------------------------------------------
 

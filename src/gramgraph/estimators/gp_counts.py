@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,6 +21,7 @@ from gramgraph.typing import FloatArray
 __all__ = ["GaussianProcessCounts"]
 
 
+@dataclass(eq=False, repr=False)
 class GaussianProcessCounts(RegressorMixin, LatentEstimator):
     """y ~ Poisson(exposure · exp(m + f(x))) with f a Gaussian process, by Laplace's approximation.
 
@@ -50,30 +51,10 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
     (True, True)
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        likelihood: str | Likelihood = "poisson",
-        dispersion: float = 1.0,
-        center: bool = True,
-        optimizer: str | Callable[..., Any] | None = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
-        max_iter_predict: int = 100,
-        warm_start: bool = False,
-        copy_X_train: bool = True,
-        random_state: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.likelihood = likelihood
-        self.dispersion = dispersion
-        self.center = center
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.max_iter_predict = max_iter_predict
-        self.warm_start = warm_start
-        self.copy_X_train = copy_X_train
-        self.random_state = random_state
+    _: KW_ONLY
+    likelihood: str | Likelihood = "poisson"
+    dispersion: float = 1.0
+    center: bool = True
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

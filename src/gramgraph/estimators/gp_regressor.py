@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -10,15 +11,24 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from gramgraph._validation import check_choice, check_count, generator
+from gramgraph.conditionals import LinearGaussian, Predictor
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts, warn_at_bounds, warn_of_noise
 from gramgraph.estimators._gp_points import ProcessPoints
 from gramgraph.exceptions import ModelError
+from gramgraph.gp.choose import APPROXIMATIONS, choose
+from gramgraph.gp.means import as_mean
+from gramgraph.gp.methods import Data
+from gramgraph.gp.mixture import PriorProcess, integrate_over
+from gramgraph.gp.posterior import LeaveOneOut, gaussian, half_of
+from gramgraph.kernels.inputs import count
+from gramgraph.models.drawn import Explored
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessRegressor"]
 
 
-class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
+@dataclass(eq=False, repr=False)
+class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, ProcessPoints):
     """y = m(x) + f(x) + ε with f a Gaussian process of the given kernel; hyper-parameters by evidence.
 
     Takes the parameters and answers the methods of scikit-learn's class of this name, and its kernels too.
@@ -27,7 +37,8 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
     ----------
     kernel : a kernel value; `White` terms are noise that is learned, and part of predicted deviations. None:
         `1.0 * RBF(1.0)`, learned. Kernels of scikit-learn are translated.
-    alpha : variance added to the diagonal at training points: one number, or (n,) for noise that differs.
+    alpha : variance of the noise at training points: one number, (n,) for noise that differs, or its whole covariance Λ
+        (n, n) where the noise of points is correlated (exact way only).
     optimizer : "fmin_l_bfgs_b", None (parameters stay), or a function (objective, theta, bounds) ↦ (theta, value).
     n_restarts_optimizer : further starts; with many points they are followed on a subset first.
     normalize_y : center and scale y before learning.
@@ -60,44 +71,24 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
     (True, 'exact', 0.0)
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        alpha: float | FloatArray = 1e-10,
-        optimizer: str | Callable[..., Any] | None = "fmin_l_bfgs_b",
-        n_restarts_optimizer: int = 0,
-        normalize_y: bool = False,
-        copy_X_train: bool = True,
-        n_targets: int | None = None,
-        random_state: Any = None,
-        mean: Any = None,
-        approx: str = "auto",
-        n_inducing: int = 500,
-        hyper_prior: Any = None,
-        integrate: str | None = None,
-        n_hyper: int | None = None,
-        coregionalization: int | None = None,
-        optimize_inducing: bool = False,
-        noise: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.alpha = alpha
-        self.optimizer = optimizer
-        self.n_restarts_optimizer = n_restarts_optimizer
-        self.normalize_y = normalize_y
-        self.copy_X_train = copy_X_train
-        self.n_targets = n_targets
-        self.random_state = random_state
-        self.mean = mean
-        self.approx = approx
-        self.n_inducing = n_inducing
-        self.hyper_prior = hyper_prior
-        self.integrate = integrate
-        self.n_hyper = n_hyper
-        self.coregionalization = coregionalization
-        self.optimize_inducing = optimize_inducing
-        self.noise = noise
+    kernel: Any = None
+    _: KW_ONLY
+    alpha: float | FloatArray = 1e-10
+    optimizer: str | Callable[..., Any] | None = "fmin_l_bfgs_b"
+    n_restarts_optimizer: int = 0
+    normalize_y: bool = False
+    copy_X_train: bool = True
+    n_targets: int | None = None
+    random_state: Any = None
+    mean: Any = None
+    approx: str = "auto"
+    n_inducing: int = 500
+    hyper_prior: Any = None
+    integrate: str | None = None
+    n_hyper: int | None = None
+    coregionalization: int | None = None
+    optimize_inducing: bool = False
+    noise: Any = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -109,7 +100,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
     def fit(self, X: Any, y: Any) -> GaussianProcessRegressor:
         """Learn hyper-parameters and condition the process on the data."""
         from gramgraph.estimators._gp_search import KernelSearch
-        from gramgraph.gp.choose import choose
 
         self._check_options()
         data, kernel = self._read(X, y)
@@ -139,8 +129,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         return self
 
     def _check_options(self) -> None:
-        from gramgraph.gp.choose import APPROXIMATIONS
-
         check_choice("approx", self.approx, APPROXIMATIONS)
         check_choice("integrate", self.integrate, (None, "slice", "quadrature"))
         check_choice("optimize_inducing", self.optimize_inducing, (True, False))
@@ -152,10 +140,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         check_count("n_inducing", self.n_inducing)
 
     def _read(self, X: Any, y: Any) -> tuple[Any, Any]:
-        from gramgraph.gp.means import as_mean
-        from gramgraph.gp.methods import Data
-        from gramgraph.kernels.inputs import count
-
         X = self._points(X, reset=True, keep=bool(self.copy_X_train))
         n = count(X)
         y = self._targets(y, n)
@@ -170,10 +154,14 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         else:
             self._y_mean, self._y_scale = np.zeros(Y.shape[1]), np.ones(Y.shape[1])
         kernel, self._bounds = as_process_kernel(self.kernel, X, fixed=False)
-        return Data(X, Y, self._noise(self.alpha, n), as_mean(self.mean)), kernel
+        noise, cross = self._noise(self.alpha, n)
+        return Data(X, Y, noise, as_mean(self.mean), cross), kernel
 
-    def _noise(self, alpha: Any, n: int) -> FloatArray:
+    def _noise(self, alpha: Any, n: int) -> tuple[FloatArray, FloatArray | None]:
+        """Variances (n,), and covariances between points where there are some."""
         noise = np.asarray(alpha, dtype=float)
+        if noise.shape == (n, n) and noise.ndim == 2:
+            return _covariance(noise)
         if noise.ndim > 1 or (noise.ndim == 1 and noise.shape != (n,) and noise.size != 1):
             raise ModelError(
                 f"alpha must be a scalar or an array with same number of entries as y, one entry per "
@@ -181,7 +169,7 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
             )
         if not np.isfinite(noise).all() or (noise < 0).any():
             raise ModelError(f"alpha must not be negative; it is {alpha!r}.")
-        return np.broadcast_to(noise, (n,)).copy()
+        return np.broadcast_to(noise, (n,)).copy(), None
 
     def _condition(self, posterior: Any) -> None:
         self.posterior_ = posterior
@@ -206,8 +194,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         return factor.lower()
 
     def _integrate(self, search: Any, rng: np.random.Generator) -> None:
-        from gramgraph.gp.mixture import integrate_over
-
         kernel = self.kernel_
         objective = search.objective(self._method, kernel)
         self.mixture_ = integrate_over(
@@ -226,16 +212,13 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
             if alpha is not None:
                 raise ModelError("the first call is a fit: its noise is the parameter alpha.")
             return self.fit(X, y)
-        from gramgraph.gp.methods import Data
-        from gramgraph.kernels.inputs import count
-
         X = self._points(X, reset=False)
         n = count(X)
         Y = (self._targets(y, n).reshape(n, -1) - self._y_mean) / self._y_scale
-        noise = self._noise(self.alpha if alpha is None else alpha, n)
+        noise, cross = self._noise(self.alpha if alpha is None else alpha, n)
         old = self._method.data
-        self._method = self._method.with_data(old.joined(Data(X, Y, noise, old.mean)))
-        if hasattr(self.posterior_, "condition"):
+        self._method = self._method.with_data(old.joined(Data(X, Y, noise, old.mean, cross)))
+        if hasattr(self.posterior_, "condition") and self._method.data.cross is None:
             self._condition(self.posterior_.condition(X, Y, noise=noise))
         else:
             self._condition(self._method.posterior(self.kernel_))
@@ -244,6 +227,12 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         return self
 
     # -- answers ------------------------------------------------------------------------------------------------
+
+    @property
+    def target_scale(self) -> tuple[FloatArray, FloatArray]:
+        """(center, scale) of every output: y = center + scale · the process (0 and 1 without `normalize_y`)."""
+        self._process()
+        return self._y_mean, self._y_scale
 
     def predict(self, X: Any, return_std: bool = False, return_cov: bool = False) -> Any:
         """Mean at X, with standard deviations or the covariance; before `fit`, those of the prior."""
@@ -271,9 +260,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
             return self.mixture_
         if hasattr(self, "posterior_"):
             return self.posterior_
-        from gramgraph.gp.means import as_mean
-        from gramgraph.gp.mixture import PriorProcess
-
         q = self.n_targets or 1
         self._flat, self._y_mean, self._y_scale = self.n_targets in (None, 1), np.zeros(q), np.ones(q)
         return PriorProcess(as_process_kernel(self.kernel, fixed=False)[0], as_mean(self.mean), q)
@@ -285,8 +271,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
 
     def posterior(self, X: Any, *, latent: bool = False) -> Any:
         """The values at X as a `Gaussian` of m numbers, which can be a factor of a network; one output."""
-        from gramgraph.gp.posterior import gaussian
-
         process = self._process()
         X = self._test_points(X)
         if not self._flat:
@@ -305,8 +289,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         >>> gp.predict([[0.2], [0.8]]).round(2), net.query("f", {"total": 2.0}).means().to_numpy().round(2)
         (array([0.21, 0.84]), array([[0.62, 1.25]]))
         """
-        from gramgraph.conditionals import LinearGaussian
-        from gramgraph.gp.posterior import half_of
         from gramgraph.variables import Real, Var
 
         found = self.posterior(X, latent=latent)
@@ -316,8 +298,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
 
     def conditional(self, child: Any, parents: Any) -> Any:
         """p(child | parents) for networks: N(mean(x), std(x)²) at the values x of the parents, a `Predictor`."""
-        from gramgraph.conditionals import Predictor
-
         return Predictor(child, parents, self, noise="predictive")
 
     def sample_y(self, X: Any, n_samples: int = 1, random_state: Any = 0, *, method: str = "auto") -> FloatArray:
@@ -381,8 +361,6 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
     @property
     def loo_(self) -> Any:
         """Leave-one-out means, variances and log densities, closed form, in the units of y; exact way only."""
-        from gramgraph.gp.posterior import LeaveOneOut
-
         if not hasattr(self.posterior_, "loo"):
             raise AttributeError(f"approx_={self.approx_!r} has no closed form for leaving one point out.")
         found = self.posterior_.loo()
@@ -390,3 +368,16 @@ class GaussianProcessRegressor(RegressorMixin, MultiOutputMixin, ProcessPoints):
         var = found.var[:, None] * self._y_scale**2
         logs = found.log_density - np.log(self._y_scale).sum()
         return LeaveOneOut(mean[:, 0], var[:, 0], logs) if self._flat else LeaveOneOut(mean, var, logs)
+
+
+def _covariance(noise: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+    """Variances and covariances of Λ; a diagonal one is its vector."""
+    if not np.isfinite(noise).all() or not np.allclose(noise, noise.T, rtol=1e-10, atol=0.0):
+        raise ModelError("alpha as a matrix is the covariance of the noise: finite and symmetric.")
+    noise = 0.5 * (noise + noise.T)
+    least = float(np.linalg.eigvalsh(noise)[0])
+    if least < -1e-10 * max(float(np.trace(noise)), 1e-300):
+        raise ModelError(f"alpha as a matrix is a covariance; its smallest eigenvalue is {least:.3g}.")
+    variances = np.diag(noise).copy()
+    cross = noise - np.diag(variances)
+    return variances, cross if cross.any() else None

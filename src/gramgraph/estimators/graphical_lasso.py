@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,6 +36,7 @@ __all__ = ["GraphicalLasso", "GraphicalLassoPath", "graphical_lasso_path", "part
 _SOFT = 0.1  # partial correlation at which an adaptive penalty is half
 
 
+@dataclass(eq=False, repr=False)
 class GraphicalLasso(SoundNumbers, BaseEstimator):
     """A Gaussian with few edges: Θ minimizes −log |Θ| + tr(SΘ) + α Σ_{i≠j} w_ij |Θ_ij|, zeros of Θ are missing edges.
 
@@ -74,32 +76,18 @@ class GraphicalLasso(SoundNumbers, BaseEstimator):
     [[0, 1, 0], [1, 0, 1], [0, 1, 0]]
     """
 
-    def __init__(
-        self,
-        alpha: float | str = "ebic",
-        *,
-        alphas: Any = None,
-        n_alphas: int = 20,
-        alpha_min_ratio: float | None = None,
-        gamma: float = 0.5,
-        cv: Any = 5,
-        adaptive: bool | float = False,
-        refit: bool = False,
-        standardize: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 200,
-    ) -> None:
-        self.alpha = alpha
-        self.alphas = alphas
-        self.n_alphas = n_alphas
-        self.alpha_min_ratio = alpha_min_ratio
-        self.gamma = gamma
-        self.cv = cv
-        self.adaptive = adaptive
-        self.refit = refit
-        self.standardize = standardize
-        self.tol = tol
-        self.max_iter = max_iter
+    alpha: float | str = "ebic"
+    _: KW_ONLY
+    alphas: Any = None
+    n_alphas: int = 20
+    alpha_min_ratio: float | None = None
+    gamma: float = 0.5
+    cv: Any = 5
+    adaptive: bool | float = False
+    refit: bool = False
+    standardize: bool = True
+    tol: float = 1e-4
+    max_iter: int = 200
 
     def fit(self, X: Any, y: Any = None) -> GraphicalLasso:
         """Estimate the precision from rows of X (n, p), n ≥ 2. O(p² · edges per variable) for a penalty and sweep."""

@@ -2,47 +2,34 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
+from math import lgamma
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from gramgraph._validation import check_choice, check_count
-from gramgraph.estimators._base import KernelEstimator
+from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.exceptions import ModelError
-from gramgraph.machines.kernels import KernelSpec
+from gramgraph.kernels.inputs import count
+from gramgraph.machines.neighbors import inverse_distances, nearest
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["KernelNeighborsClassifier", "KernelNeighborsRegressor"]
 
-_ROWS = 1024
 
-
-class _KernelNeighbors(KernelEstimator):
+@dataclass(eq=False, repr=False)
+class _KernelNeighbors(NamedKernelEstimator):
     _sparse_rows = "keep"
 
-    def __init__(
-        self,
-        n_neighbors: int = 5,
-        *,
-        kernel: KernelSpec = "rbf",
-        gamma: float | str | None = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        weights: str = "uniform",
-    ) -> None:
-        self.n_neighbors = n_neighbors
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.weights = weights
+    n_neighbors: int = 5
+    _: KW_ONLY
+    weights: str = "uniform"
 
     def _store(self, X: Any) -> int:
-        from gramgraph.kernels.inputs import count
-
         check_choice("weights", self.weights, ("uniform", "distance"))
         check_count("n_neighbors", self.n_neighbors)
         X = self._points(X, reset=True, keep=True)
@@ -56,24 +43,9 @@ class _KernelNeighbors(KernelEstimator):
         k is n_neighbors, or the number of training points where that is smaller. With a precomputed matrix k(x, x) of
         new points is unknown: distances are then relative to it and only their order has a meaning.
         """
-        from gramgraph.kernels.inputs import count, take
-
         check_is_fitted(self, "X_fit_")
         X = self._points(X, reset=False)
-        k = min(int(self.n_neighbors), len(self._diag))
-        distances, numbers = np.empty((count(X), k)), np.empty((count(X), k), dtype=np.int64)
-        for start in range(0, count(X), _ROWS):
-            rows = slice(start, min(count(X), start + _ROWS))
-            part = take(X, rows)
-            D = self._diag - 2.0 * self.kernel_.gram(part, self.X_fit_)
-            if self.kernel_.precomputed:
-                D -= D.min(axis=1, keepdims=True)
-            else:
-                D += self.kernel_.diag(part)[:, None]
-            near = np.argsort(D, axis=1, kind="stable")[:, :k]  # equal distances: the earlier point first
-            numbers[rows] = near
-            distances[rows] = np.sqrt(np.maximum(np.take_along_axis(D, near, axis=1), 0.0))
-        return distances, numbers
+        return nearest(self.kernel_, self.X_fit_, self._diag, X, min(int(self.n_neighbors), len(self._diag)))
 
     def _shares(self, X: Any) -> tuple[FloatArray, IntArray]:
         """Weights (n, k) whose rows sum to one, and neighbors."""
@@ -84,11 +56,7 @@ class _KernelNeighbors(KernelEstimator):
         distances, numbers = self.kneighbors(X)
         if self.weights == "uniform":
             return np.full(distances.shape, 1.0 / distances.shape[1]), numbers
-        scale = np.sqrt(np.abs(self._diag).max(initial=1e-300))
-        exact = distances <= 1e-7 * scale  # √ of rounding in a difference of kernel values
-        with np.errstate(divide="ignore"):
-            W = np.where(exact.any(axis=1, keepdims=True), exact.astype(float), 1.0 / distances)
-        return W / W.sum(axis=1, keepdims=True), numbers
+        return inverse_distances(distances, self._diag), numbers
 
 
 class KernelNeighborsClassifier(ClassifierMixin, _KernelNeighbors):
@@ -123,13 +91,32 @@ class KernelNeighborsClassifier(ClassifierMixin, _KernelNeighbors):
         np.add.at(out, (np.arange(len(shares))[:, None], self._codes[numbers]), shares)
         return out
 
+    def class_density(self, X: Any) -> FloatArray:
+        """p(x | class) = K_c / (N_c V), (n, classes): K_c of the k nearest points are of a class of N_c.
+
+        V is the volume of the ball that reaches to the farthest of them, in the space of the columns; for kernels under
+        which the nearest points are those of the smallest Euclidean distance.
+        """
+        check_is_fitted(self, "classes_")
+        points = np.asarray(self.X_fit_, dtype=np.float64)
+        _, numbers = self.kneighbors(X)
+        X = np.asarray(self._points(X, reset=False), dtype=np.float64)
+        d = X.shape[1]
+        radius = np.sqrt(((points[numbers] - X[:, None]) ** 2).sum(axis=2)).max(axis=1)
+        log_unit = 0.5 * d * np.log(np.pi) - lgamma(0.5 * d + 1.0)
+        K = np.zeros((len(X), len(self.classes_)))
+        np.add.at(K, (np.arange(len(X))[:, None], self._codes[numbers]), 1.0)
+        with np.errstate(divide="ignore"):
+            volume = np.exp(log_unit + d * np.log(radius))
+        return K / (np.bincount(self._codes) * volume[:, None])
+
     def predict(self, X: Any) -> Array:
         """The class with the largest share; the first in sorted order at a tie."""
         best = self.predict_proba(X).argmax(axis=1)
         return self.classes_[best]
 
 
-class KernelNeighborsRegressor(RegressorMixin, _KernelNeighbors):
+class KernelNeighborsRegressor(RegressorMixin, MultiOutputMixin, _KernelNeighbors):
     """Mean of the targets of the k nearest training points, near in the space of the kernel.
 
     Parameters as in `KernelNeighborsClassifier`.
@@ -138,11 +125,6 @@ class KernelNeighborsRegressor(RegressorMixin, _KernelNeighbors):
     >>> KernelNeighborsRegressor(2, kernel="linear").fit([[0.0], [1.0], [5.0]], [0.0, 2.0, 9.0]).predict([[0.4]])
     array([1.])
     """
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
 
     def fit(self, X: Any, y: Any) -> KernelNeighborsRegressor:
         """Keep the training points and their targets, (n,) or (n, t)."""

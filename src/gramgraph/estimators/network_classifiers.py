@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -36,6 +37,7 @@ __all__ = ["BayesianNetworkClassifier", "NaiveBayesClassifier", "TANClassifier"]
 TARGET = "class"
 
 
+@dataclass(eq=False, repr=False)
 class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type: ignore[misc]
     """Classify by p(class | features) of a Bayesian network that is learned from the training data.
 
@@ -59,18 +61,11 @@ class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  
     True
     """
 
-    def __init__(
-        self,
-        structure: Any = "hill_climb",
-        *,
-        criterion: str = "bic",
-        pseudo_count: float = 1.0,
-        bins: int = 5,
-    ) -> None:
-        self.structure = structure
-        self.criterion = criterion
-        self.pseudo_count = pseudo_count
-        self.bins = bins
+    structure: Any = "hill_climb"
+    _: KW_ONLY
+    criterion: str = "bic"
+    pseudo_count: float = 1.0
+    bins: int = 5
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,27 +11,18 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramgraph._validation import check_choice, check_positive
-from gramgraph.estimators._base import KernelEstimator
+from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix, sound
 from gramgraph.exceptions import ModelError
-from gramgraph.machines.kernels import KernelSpec
+from gramgraph.kernels.inputs import count, take
+from gramgraph.machines.components import feature_components, fixed_points, kernel_components, linear_components
 from gramgraph.machines.ridge_features import FeatureModel, expansion, make_features, row_blocks
 from gramgraph.machines.sparse import dense
-from gramgraph.machines.spectrum import HalfGram, WholeGram, smallest_ritz_value, top_eigenpairs
 from gramgraph.typing import FloatArray
 
-__all__ = ["PCA", "KernelPCA", "top_eigenpairs"]
+__all__ = ["PCA", "KernelPCA"]
 
-_DENSE = 600  # up to this size all eigenvectors cost less than the search for some of them
 _ROWS = 2048
-
-
-def _signs(vectors: FloatArray) -> FloatArray:
-    """±1 for every column, so that its largest entry becomes positive: eigenvectors have no sign of their own."""
-    sizes = np.abs(vectors)
-    first = (sizes >= (1.0 - 1e-9) * sizes.max(axis=0, initial=0.0)).argmax(axis=0)  # rounding decides no tie
-    signs = np.sign(vectors[first, np.arange(vectors.shape[1])])
-    return np.where(signs == 0.0, 1.0, signs)
 
 
 class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoundNumbers, BaseEstimator):
@@ -62,17 +53,14 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoundNumbers, BaseE
 
     def fit(self, X: Any, y: Any = None) -> PCA:
         """Find the components; O(n d min(n, d))."""
-        from scipy.linalg import svd
-
         X = dense(read_matrix(self, X, dtype=np.float64, accept_sparse="csr", ensure_min_samples=2))
         n, d = X.shape
-        self.mean_ = X.mean(axis=0)
-        _, s, components = svd(X - self.mean_, full_matrices=False, check_finite=False, overwrite_a=True)
+        self.mean_, s, components = linear_components(X)
         variance = s**2 / (n - 1)
         total = float(variance.sum())
         ratio = variance / total if total > 0.0 else np.zeros_like(variance)
         k = self._count(ratio, min(n, d))
-        self.components_ = components[:k] * _signs(components[:k].T)[:, None]
+        self.components_ = components[:k].copy()
         self.explained_variance_, self.explained_variance_ratio_ = variance[:k], ratio[:k]
         self.singular_values_ = s[:k]
         self.noise_variance_ = float(variance[k:].mean()) if k < min(n, d) else 0.0
@@ -121,7 +109,8 @@ def _has_blocks(model: Any) -> bool:
     return True
 
 
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimator):
+@dataclass(eq=False, repr=False)
+class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
     """Principal components of the features φ(x) of a kernel, centered on the training points.
 
     With K̃ = (I − 1/n) K (I − 1/n) = V Λ Vᵀ the projection of x on component a is Σᵢ k̃(x, xᵢ) vᵢₐ / √λₐ, where
@@ -154,38 +143,17 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
     array([-2.75, -1.75,  0.25,  4.25])
     """
 
-    def __init__(
-        self,
-        n_components: int | None = None,
-        *,
-        kernel: KernelSpec = "rbf",
-        gamma: float | str | None = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        solver: str = "auto",
-        tol: float = 0.0,
-        pre_image: str | None = None,
-        alpha: float = 1e-3,
-        approx: str | None = None,
-        n_features: int = 500,
-        landmarks: Any = "uniform",
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        self.n_components = n_components
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.solver = solver
-        self.tol = tol
-        self.pre_image = pre_image
-        self.alpha = alpha
-        self.approx = approx
-        self.n_features = n_features
-        self.landmarks = landmarks
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    n_components: int | None = None
+    _: KW_ONLY
+    solver: str = "auto"
+    tol: float = 0.0
+    pre_image: str | None = None
+    alpha: float = 0.001
+    approx: str | None = None
+    n_features: int = 500
+    landmarks: Any = "uniform"
+    n_jobs: int | None = None
+    random_state: Any = None
 
     _sparse_rows = "keep"
 
@@ -228,20 +196,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
 
     def _add(self, X: Any) -> None:
         """Add rows to the sums ΦᵀΦ and Φᵀ1; components are eigenvectors of ΦᵀΦ − n φ̄ φ̄ᵀ."""
-        from gramgraph.kernels.inputs import count
-
         ones = np.ones(count(X))
         self._model = self._model.with_rows(X, ones[:, None], ones, n_jobs=self.n_jobs)
         sums = self._model.sums
         assert sums is not None
         center = sums.c[:, 0] / sums.n
-        values, vectors = np.linalg.eigh(sums.G - sums.n * np.outer(center, center))
-        trace = float(values.sum())
-        kept = values > 1e-12 * sums.n * max(float(values[-1]), float(center @ center), 1e-300)
-        values, V = (values * kept)[::-1], vectors[:, ::-1]
-        k = min(self._count(len(values)), int(kept.sum()) if self.n_components is None else len(values))
-        self.features_, self.eigenvalues_ = self._model.features, values[:k]
-        self.components_ = V[:, :k] * _signs(V[:, :k])
+        values, V, trace, rank = feature_components(sums, center)
+        k = min(self._count(len(values)), rank if self.n_components is None else len(values))
+        self.features_, self.eigenvalues_, self.components_ = self._model.features, values[:k], V[:, :k].copy()
         self.explained_variance_ = self.eigenvalues_ / max(sums.n - 1, 1)
         self.explained_variance_ratio_ = self.eigenvalues_ / trace if trace > 0.0 else np.zeros(k)
         scale = float(np.sqrt(self.explained_variance_[:1].sum()))
@@ -249,8 +211,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         self._shift = center @ self.components_
 
     def _fit(self, X: Any) -> None:
-        from gramgraph.kernels.inputs import count
-
         self._check_options()
         X = self._points(X, reset=True, least=2, keep=self.approx is None)
         X = X if self.approx is None and self.pre_image is None else dense(X)
@@ -261,29 +221,14 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
         n = count(X)
         k = self._count(n)
         self.X_fit_ = X
-        some = k < n and (self.solver == "lanczos" or (self.solver == "auto" and n > _DENSE and k <= n // 20))
-        gram: HalfGram | WholeGram
-        if some and not self.kernel_.precomputed:
-            gram = HalfGram.of(self.kernel_, X)
-        else:
-            gram = WholeGram(self.kernel_.gram(X))
-        self._column_means = gram.matvec(np.full(n, 1.0 / n))
-        self._mean = float(self._column_means.mean())
-        trace = gram.trace() - n * self._mean
-        found = self._lanczos(gram, k) if some else None
-        values, vectors = self._dense(gram) if found is None else found
-        self._check_spectrum(values, trace, n)
-        value = self.kernel_.value
-        if found is not None and (value is None or not value.positive_definite):  # the largest ones show no negative
-            low = smallest_ritz_value(self._centered(gram), n, random_state=self.random_state)
-            self._check_spectrum(np.append(values, low), trace, n)
-        kept = values > 1e-12 * n * max(float(values[0]), abs(self._mean), 1e-300)
+        found = kernel_components(self.kernel_, X, k, solver=self.solver, tol=self.tol, random_state=self.random_state)
         if self.n_components is None:
-            values, vectors, kept = values[kept], vectors[:, kept], kept[kept]
-        values, vectors = values[:k] * kept[:k], vectors[:, :k]
-        self.eigenvalues_, self.eigenvectors_ = values, vectors * _signs(vectors)
+            found = found.positive()
+        self._column_means, self._mean = found.column_means, found.mean
+        values = found.values
+        self.eigenvalues_, self.eigenvectors_ = values, found.vectors
         self.explained_variance_ = values / (n - 1)
-        self.explained_variance_ratio_ = values / trace if trace > 0.0 else np.zeros_like(values)
+        self.explained_variance_ratio_ = values / found.trace if found.trace > 0.0 else np.zeros_like(values)
         roots = np.sqrt(np.where(values > 0.0, values, 1.0))
         self._weights = self.eigenvectors_ * np.where(values > 0.0, 1.0 / roots, 0.0)  # (n, k) expansion of components
         if self.pre_image == "ridge":
@@ -299,45 +244,10 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             raise ModelError(f"n_components must be an integer of at least 1, or None; it is {k!r}.")
         return min(int(k), n)
 
-    def _lanczos(self, gram: HalfGram | WholeGram, k: int) -> tuple[FloatArray, FloatArray] | None:
-        """Centering happens in the products: the matrix itself is only read."""
-        return top_eigenpairs(self._centered(gram), gram.n, k, tol=self.tol, random_state=self.random_state)
-
-    @staticmethod
-    def _centered(gram: HalfGram | WholeGram) -> Callable[[FloatArray], FloatArray]:
-        return lambda v: _center(gram.matvec(_center(v.ravel())))
-
-    def _dense(self, gram: HalfGram | WholeGram) -> tuple[FloatArray, FloatArray]:
-        from scipy.linalg import eigh
-
-        K = gram.K if isinstance(gram, WholeGram) else self.kernel_.gram(self.X_fit_)
-        if self.kernel_.precomputed:
-            K = K.copy()
-        K -= self._column_means
-        K -= self._column_means[:, None]
-        K += self._mean
-        values, vectors = eigh(K, overwrite_a=True, check_finite=False, driver="evd" if len(K) > 1 else "ev")
-        return values[::-1], vectors[:, ::-1]
-
-    @staticmethod
-    def _check_spectrum(values: FloatArray, trace: float, n: int) -> None:
-        largest, smallest = max(float(values[0]), 1e-300), float(values[-1])
-        if (
-            not np.isfinite(values).all()
-            or smallest < -1e-9 * n * largest - 1e-12
-            or trace < -1e-9 * n * largest - 1e-9
-        ):
-            raise ModelError(
-                f"The centered kernel matrix is not positive semidefinite: its eigenvalues reach from {smallest:.3g} "
-                f"to {largest:.3g} (trace {trace:.3g}). Try: check the kernel or the precomputed matrix."
-            )
-
     # -- new points ---------------------------------------------------------------------------------------------
 
     def transform(self, X: Any) -> FloatArray:
         """Coordinates of points, (n, k); new points are centered with the means of the training points."""
-        from gramgraph.kernels.inputs import count, take
-
         check_is_fitted(self, "eigenvalues_")
         X = self._points(X, reset=False)
         out = np.empty((count(X), len(self.eigenvalues_)))
@@ -392,30 +302,6 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, KernelEstimat
             raise ModelError("inverse_transform needs pre_image='ridge' or 'fixed_point', chosen before fit.")
         if self.pre_image == "ridge":
             return self._ridge.predict(Z) + self._center_of_points
-        return self._fixed_point(Z)
-
-    def _fixed_point(self, Z: FloatArray, *, iterations: int = 200) -> FloatArray:
-        """z ← Σ γᵢ k(z, xᵢ) xᵢ / Σ γᵢ k(z, xᵢ), γ the expansion of P φ; steps that divide by nothing are not taken."""
-        n = len(self.X_fit_)
-        G = Z @ self._weights.T
-        G += (1.0 - G.sum(axis=1, keepdims=True)) / n  # the mean that projections leave out
-        points = self.X_fit_[self._nearest(Z)]
-        for _ in range(iterations):
-            W = G * self.kernel_.gram(points, self.X_fit_)
-            total = W.sum(axis=1, keepdims=True)
-            safe = np.abs(total) > 1e-12
-            moved = np.where(safe, (W @ self.X_fit_) / np.where(safe, total, 1.0), points)
-            step = np.abs(moved - points).max()
-            points = moved
-            if step <= 1e-10 * (1.0 + np.abs(points).max()):
-                break
-        return points
-
-    def _nearest(self, Z: FloatArray) -> Any:
-        """Numbers of the training points whose projections are nearest: where the fixed-point search starts."""
         T = self.eigenvectors_ * np.sqrt(self.eigenvalues_)
-        return ((T * T).sum(axis=1) - 2.0 * Z @ T.T).argmin(axis=1)
-
-
-def _center(V: FloatArray) -> FloatArray:
-    return V - V.mean(axis=0)
+        near = ((T * T).sum(axis=1) - 2.0 * Z @ T.T).argmin(axis=1)  # training points to start from
+        return fixed_points(self.kernel_, self.X_fit_, Z @ self._weights.T, near)

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
-from sklearn.base import RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
 from gramgraph._validation import check_choice, check_positive
-from gramgraph.estimators._base import KernelEstimator
+from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.estimators._sound import sound
 from gramgraph.exceptions import ModelError
+from gramgraph.kernels.inputs import count, take
 from gramgraph.machines import ridge_features as _features
-from gramgraph.machines.kernels import KernelSpec
 from gramgraph.machines.ridge import RidgePath, loo_residuals, ridge_path, solve_dual
 from gramgraph.machines.ridge_features import FeatureModel
 from gramgraph.machines.sparse import dense
@@ -39,7 +40,8 @@ def _has_blocks(model: Any) -> bool:
     return True
 
 
-class KernelRidge(RegressorMixin, KernelEstimator):
+@dataclass(eq=False, repr=False)
+class KernelRidge(RegressorMixin, MultiOutputMixin, NamedKernelEstimator):
     """f(x) = Σ cᵢ k(xᵢ, x) with c = (K + α W⁻¹)⁻¹ y: least squares with the penalty α |f|² of the kernel's space.
 
     Parameters
@@ -73,40 +75,17 @@ class KernelRidge(RegressorMixin, KernelEstimator):
     True
     """
 
-    alpha_: Any
+    alpha_: Any = field(init=False)
     _sparse_rows = "keep"
 
-    def __init__(
-        self,
-        alpha: float | str | FloatArray = 1.0,
-        *,
-        kernel: KernelSpec = "rbf",
-        gamma: float | str | None = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        alphas: FloatArray | None = None,
-        approx: str | None = None,
-        n_components: int = 200,
-        landmarks: Any = "uniform",
-        n_jobs: int | None = None,
-        random_state: int | None = None,
-    ) -> None:
-        self.alpha = alpha
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.alphas = alphas
-        self.approx = approx
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.n_jobs = n_jobs
-        self.random_state = random_state
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+    alpha: float | str | FloatArray = 1.0
+    _: KW_ONLY
+    alphas: FloatArray | None = None
+    approx: str | None = None
+    n_components: int = 200
+    landmarks: Any = "uniform"
+    n_jobs: int | None = None
+    random_state: int | None = None
 
     # -- learning -----------------------------------------------------------------------------------------------
 
@@ -162,8 +141,6 @@ class KernelRidge(RegressorMixin, KernelEstimator):
             raise ModelError(f"n_components must be an integer of at least 1; it is {self.n_components!r}.")
 
     def _data(self, X: Any, y: Any, sample_weight: Any, *, reset: bool) -> tuple[Any, FloatArray, FloatArray]:
-        from gramgraph.kernels.inputs import count
-
         kept = self.approx is None
         X = self._points(X, reset=reset, keep=kept)
         X = X if self.approx is None else dense(X)
@@ -247,8 +224,6 @@ class KernelRidge(RegressorMixin, KernelEstimator):
 
     def predict(self, X: Any) -> FloatArray:
         """f at new points, (n,) or (n, t); in blocks of rows, O(m) memory a row."""
-        from gramgraph.kernels.inputs import count, take
-
         check_is_fitted(self, "kernel_")
         X = self._points(X, reset=False)
         if self.approx is None:

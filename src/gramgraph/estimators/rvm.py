@@ -7,10 +7,11 @@ vector machine" (2001); Tipping and Faul, "Fast marginal likelihood maximisation
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.base import ClassifierMixin, MultiOutputMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -18,14 +19,15 @@ from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._rvm_base import RelevanceMachine
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
-from gramgraph.machines.kernels import KernelSpec, ResolvedKernel
+from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.machines.rvm import Columns, fit_classes, fit_output
 from gramgraph.typing import FloatArray
 
 __all__ = ["RVC", "RVR"]
 
 
-class RVR(RegressorMixin, RelevanceMachine):
+@dataclass(eq=False, repr=False)
+class RVR(RegressorMixin, MultiOutputMixin, RelevanceMachine):
     """Relevance vector regression: few kernel columns, chosen by the evidence, with predictive standard deviations.
 
     p(y | x) = N(μᵀφ(x), σ² + φ(x)ᵀ Σ φ(x)) with Σ = (diag(α) + ΦᵀΦ/σ²)⁻¹ and μ = ΣΦᵀy/σ², α and σ² at the maximum of
@@ -77,32 +79,9 @@ class RVR(RegressorMixin, RelevanceMachine):
     True
     """
 
-    def __init__(
-        self,
-        kernel: KernelSpec = "rbf",
-        *,
-        gamma: float | str | None = "scale",
-        degree: int = 3,
-        coef0: float = 1.0,
-        bias: bool = True,
-        basis: str | int = "all",
-        noise: str | float = "learn",
-        average: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 5000,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            kernel, gamma=gamma, degree=degree, coef0=coef0, bias=bias, basis=basis, tol=tol, max_iter=max_iter,
-            random_state=random_state,
-        )  # fmt: skip
-        self.noise = noise
-        self.average = average
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.target_tags.multi_output = True
-        return tags
+    _: KW_ONLY
+    noise: str | float = "learn"
+    average: bool = True
 
     def _noise(self) -> float | None:
         """The known noise variance, or None when it is to be learned."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ from gramgraph.machines.svm.dual import row_type
 from gramgraph.machines.svm.machine import Settings, fit_machine, warn_about
 from gramgraph.machines.svm.many import Machines, Problems, fit_apart, fit_together, pair_problems, rest_problems
 from gramgraph.machines.svm.rows import GramRows, Source
-from gramgraph.typing import Array, FloatArray, IntArray, RandomState
+from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["SVC", "SVR", "OneClassSVM", "SVCPath", "svc_path"]
 
@@ -46,6 +47,7 @@ def _has_probability(machine: Any) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class SVC(ClassifierMixin, SupportVectors):
     """Support vector classification.
 
@@ -80,48 +82,14 @@ class SVC(ClassifierMixin, SupportVectors):
     array([ 1., -1.,  1.])
     """
 
-    def __init__(
-        self,
-        kernel: Any = None,
-        *,
-        C: float = 1.0,
-        nu: float | None = None,
-        gamma: float | str = "scale",
-        degree: int = 3,
-        coef0: float = 0.0,
-        multiclass: str = "ovo",
-        decision_function_shape: str = "ovr",
-        break_ties: bool = False,
-        class_weight: Any = None,
-        probability: bool = False,
-        tol: float = 1e-3,
-        cache_size: float = 200,
-        max_iter: int = -1,
-        shrinking: bool = True,
-        approx: str | None = None,
-        n_components: int = 200,
-        landmarks: str = "uniform",
-        random_state: RandomState = None,
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.nu = nu
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.multiclass = multiclass
-        self.decision_function_shape = decision_function_shape
-        self.break_ties = break_ties
-        self.class_weight = class_weight
-        self.probability = probability
-        self.tol = tol
-        self.cache_size = cache_size
-        self.max_iter = max_iter
-        self.shrinking = shrinking
-        self.approx = approx
-        self.n_components = n_components
-        self.landmarks = landmarks
-        self.random_state = random_state
+    _: KW_ONLY
+    C: float = 1.0
+    nu: float | None = None
+    multiclass: str = "ovo"
+    decision_function_shape: str = "ovr"
+    break_ties: bool = False
+    class_weight: Any = None
+    probability: bool = False
 
     # -- learning -----------------------------------------------------------------------------------------------
 

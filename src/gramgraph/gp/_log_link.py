@@ -20,8 +20,20 @@ def _grown(own: Any, m: FloatArray, factor: FloatArray) -> FloatArray:
         return np.minimum(own + m * m * factor, 1e300)
 
 
+class _LogLink(Likelihood):
+    """The mean of y given f is exp(f)."""
+
+    def response(self, f: Array) -> FloatArray:
+        """eᶠ."""
+        return safe_exp(f)
+
+    def averaged(self, mean: Array, var: Array) -> FloatArray:
+        """exp(μ + v/2)."""
+        return safe_exp(np.asarray(mean) + 0.5 * np.asarray(var))
+
+
 @dataclass(frozen=True)
-class Poisson(Likelihood):
+class Poisson(_LogLink):
     """y ~ Poisson(exp(f)).
 
     >>> mean = Poisson().averaged([0.0], [0.5])  # exp(0.5 / 2)
@@ -40,10 +52,6 @@ class Poisson(Likelihood):
         rate = safe_exp(f)
         return Derivatives(y - rate, -rate, -rate)
 
-    def response(self, f: Array) -> FloatArray:
-        """eᶠ."""
-        return safe_exp(f)
-
     def spread(self, f: Array) -> FloatArray:
         """eᶠ."""
         return safe_exp(f)
@@ -52,10 +60,6 @@ class Poisson(Likelihood):
         """Counts; values between whole numbers are taken as they are, as a rate would be."""
         return targets(y, "Poisson", lambda v: v >= 0.0, "numbers of at least 0")
 
-    def averaged(self, mean: Array, var: Array) -> FloatArray:
-        """exp(μ + v/2)."""
-        return safe_exp(np.asarray(mean) + 0.5 * np.asarray(var))
-
     def averaged_spread(self, mean: Array, var: Array) -> FloatArray:
         """m + m² (eᵛ − 1), m the averaged rate."""
         m = self.averaged(mean, var)
@@ -63,7 +67,7 @@ class Poisson(Likelihood):
 
 
 @dataclass(frozen=True)
-class NegativeBinomial(Likelihood):
+class NegativeBinomial(_LogLink):
     """Counts with mean m = exp(f) and variance m + dispersion · m².
 
     >>> NegativeBinomial(0.5).spread([0.0])
@@ -90,10 +94,6 @@ class NegativeBinomial(Likelihood):
         p, w = sigmoid(moved), sigmoid(moved) * sigmoid(-moved)
         return Derivatives(y - (y + r) * p, -(y + r) * w, (y + r) * w * np.tanh(0.5 * moved))
 
-    def response(self, f: Array) -> FloatArray:
-        """eᶠ."""
-        return safe_exp(f)
-
     def spread(self, f: Array) -> FloatArray:
         """m + dispersion · m²."""
         m = safe_exp(f)
@@ -103,10 +103,6 @@ class NegativeBinomial(Likelihood):
         """Counts."""
         return targets(y, "NegativeBinomial", lambda v: v >= 0.0, "numbers of at least 0")
 
-    def averaged(self, mean: Array, var: Array) -> FloatArray:
-        """exp(μ + v/2)."""
-        return safe_exp(np.asarray(mean) + 0.5 * np.asarray(var))
-
     def averaged_spread(self, mean: Array, var: Array) -> FloatArray:
         """m + m² ((1 + dispersion) eᵛ − 1), m the averaged mean."""
         m, grown = self.averaged(mean, var), np.expm1(np.minimum(np.asarray(var), 700.0))
@@ -114,7 +110,7 @@ class NegativeBinomial(Likelihood):
 
 
 @dataclass(frozen=True)
-class GammaSizes(Likelihood):
+class GammaSizes(_LogLink):
     """Positive sizes with mean exp(f) and variance mean² / shape; shape 1 is the exponential distribution.
 
     >>> GammaSizes(2.0).derivatives([1.0], [0.0]).second
@@ -138,10 +134,6 @@ class GammaSizes(Likelihood):
         t = self.shape * np.asarray(y) * safe_exp(-np.asarray(f))
         return Derivatives(t - self.shape, -t, t)
 
-    def response(self, f: Array) -> FloatArray:
-        """eᶠ."""
-        return safe_exp(f)
-
     def spread(self, f: Array) -> FloatArray:
         """e²ᶠ / shape."""
         return safe_exp(2.0 * np.asarray(f)) / self.shape
@@ -149,10 +141,6 @@ class GammaSizes(Likelihood):
     def check(self, y: Any) -> FloatArray:
         """Positive numbers."""
         return targets(y, "GammaSizes", lambda v: v > 0.0, "positive numbers")
-
-    def averaged(self, mean: Array, var: Array) -> FloatArray:
-        """exp(μ + v/2)."""
-        return safe_exp(np.asarray(mean) + 0.5 * np.asarray(var))
 
     def averaged_spread(self, mean: Array, var: Array) -> FloatArray:
         """m² ((1 + 1/shape) eᵛ − 1), m the averaged mean."""

@@ -38,6 +38,12 @@ def choose(
     >>> choose("auto", Matern(), data, n_inducing=10, rank=None, rng=np.random.default_rng(0))[0].name
     'state_space'
     """
+    if data.cross is not None:
+        if approx not in ("auto", "exact") or noise is not None or rank is not None:
+            raise ModelError(
+                "noise with covariances between points has one way: approx='exact', for independent outputs."
+            )
+        return Exact(data), f"exact, because the noise of points is correlated: {_about(Exact(data))}"
     if noise is not None:
         return _learned_noise(approx, data, noise, rank, rng)
     if rank is not None:

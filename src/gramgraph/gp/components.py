@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
-from gramgraph.gp.posterior import without_noise
+from gramgraph.gp.row_blocks import without_noise
 from gramgraph.kernels.algebra import Sum
 from gramgraph.typing import FloatArray
 

@@ -252,16 +252,4 @@ def ep_posterior(
     True
     """
     fit = find_sites(kernel.gram(X), y, likelihood, offset=offset + prior_mean, start=start, max_iter=max_iter)
-    return LatentPosterior(
-        kernel,
-        X,
-        likelihood,
-        fit.alpha,
-        root=fit.root,
-        factor=fit.factor,
-        prior_mean=prior_mean,
-        log_evidence=fit.log_evidence,
-        method="ep",
-        steps=fit.rounds,
-        converged=fit.converged,
-    )
+    return LatentPosterior.of(kernel, X, likelihood, fit, prior_mean, "ep", fit.rounds)

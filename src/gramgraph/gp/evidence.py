@@ -20,7 +20,8 @@ from gramgraph.gp.reverse import by_rows, rbf_moments, row_wise
 from gramgraph.kernels.inputs import count
 from gramgraph.kernels.stationary import RBF
 from gramgraph.linalg.base import MAX_JITTER
-from gramgraph.linalg.dense import DenseFactor, _restore_lower, factor_lower, invert_lower
+from gramgraph.linalg.dense import DenseFactor
+from gramgraph.linalg.triangles import factor_lower, invert_lower, restore_lower
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -133,7 +134,7 @@ def factor_and_solve(
             return factor, weights
         if _gap(L, diagonal + jitter, weights, R, H) <= (_ACCURATE if jitter > 0.0 else _BORNE):
             return factor, weights
-        _restore_lower(A)
+        restore_lower(A)
         np.fill_diagonal(A, diagonal)
 
 
@@ -221,6 +222,7 @@ def exact_evidence(
     Y: FloatArray,  # (n,) or (n, q): columns share the kernel
     *,
     noise: float | FloatArray = 0.0,
+    cross: FloatArray | None = None,  # (n, n) covariances of the noise, zero on the diagonal
     mean: Mean | None = None,
     gradient: bool = False,
     max_jitter: float = MAX_JITTER,
@@ -245,7 +247,11 @@ def exact_evidence(
     A, pull = peeled.gram(X, gradient and not rows)
     added = np.broadcast_to(np.asarray(noise + peeled.split.noise, dtype=float), (len(Y),))
     A[np.diag_indices_from(A)] += added
-    factor, weights = factor_and_solve(A, R, H, mean, floor=float(added.min()), max_jitter=max_jitter)
+    floor = float(added.min())
+    if cross is not None:
+        A += cross
+        floor = 0.0
+    factor, weights = factor_and_solve(A, R, H, mean, floor=floor, max_jitter=max_jitter)
     value = float(weights.log_evidence.sum())
     if rows:
         theta, by_noise = peeled.pull_rows(X, factor, weights, R.shape[1])
@@ -331,7 +337,7 @@ def cotangent(factor: DenseFactor, weights: Weights, q: int) -> FloatArray:
     U, w = cotangent_parts(weights, q)
     # the C-ordered lower triangle is the upper one of the transposed view
     dsyrk(1.0, U * np.sqrt(w), beta=-0.5 * q, c=A.T, lower=0, overwrite_c=1)
-    _restore_lower(A.T)
+    restore_lower(A.T)
     return A
 
 

@@ -21,7 +21,8 @@ from gramgraph.gp.posterior import ExactPosterior, fit_exact
 from gramgraph.gp.sparse import select_inducing
 from gramgraph.kernels.inputs import count
 from gramgraph.linalg.base import MAX_JITTER, PositiveDefiniteError
-from gramgraph.linalg.dense import DenseFactor, factor_lower
+from gramgraph.linalg.dense import DenseFactor
+from gramgraph.linalg.triangles import factor_lower
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent import ApproximateEvidence, LatentPosterior
 from gramgraph.linalg.base import MAX_JITTER
-from gramgraph.linalg.dense import DenseFactor, factor_lower
+from gramgraph.linalg.dense import DenseFactor
+from gramgraph.linalg.triangles import factor_lower
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -303,16 +304,4 @@ def laplace_posterior(
     """
     K = kernel.gram(X)
     mode = find_mode(K, y, likelihood, offset=offset + prior_mean, start=start, max_iter=max_iter)
-    return LatentPosterior(
-        kernel,
-        X,
-        likelihood,
-        mode.alpha,
-        root=mode.root,
-        factor=mode.factor,
-        prior_mean=prior_mean,
-        log_evidence=mode.log_evidence,
-        method="laplace",
-        steps=mode.steps,
-        converged=mode.converged,
-    )
+    return LatentPosterior.of(kernel, X, likelihood, mode, prior_mean, "laplace", mode.steps)

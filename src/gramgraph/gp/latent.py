@@ -54,6 +54,16 @@ class LatentPosterior(OneLine):
     steps: int  # factorizations until convergence
     converged: bool
 
+    @classmethod
+    def of(
+        cls, kernel: Kernel, X: Any, likelihood: Likelihood, found: Any, prior_mean: float, method: str, steps: int
+    ) -> LatentPosterior:
+        """The posterior at what a method found: α, √S, the factor of B, the evidence, whether it converged."""
+        return cls(
+            kernel, X, likelihood, found.alpha, found.root, found.factor, prior_mean,
+            log_evidence=found.log_evidence, method=method, steps=steps, converged=found.converged,
+        )  # fmt: skip
+
     @property
     def jitter(self) -> float:
         """What had to be added to the diagonal of B, which is at least 1; 0 but for indefinite kernels."""

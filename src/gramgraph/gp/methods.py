@@ -28,6 +28,7 @@ class Data:
     Y: FloatArray  # (n, q)
     noise: FloatArray  # (n,)
     mean: Mean
+    cross: FloatArray | None = None  # (n, n) covariances of the noise between points, zero on the diagonal
 
     @property
     def n(self) -> int:
@@ -36,23 +37,25 @@ class Data:
 
     def rows(self, at: Any) -> Data:
         """Some of the points."""
-        return Data(select(self.X, at), self.Y[at], self.noise[at], self.mean)
+        cross = None if self.cross is None else self.cross[at][:, at]
+        return Data(select(self.X, at), self.Y[at], self.noise[at], self.mean, cross)
 
     def joined(self, other: Data) -> Data:
         """These points and then the others."""
-        from gramgraph.gp.posterior import _stack
+        from gramgraph.gp.posterior import _stack, side_by_side
 
         return Data(
             _stack(self.X, other.X),
             np.concatenate([self.Y, other.Y]),
             np.concatenate([self.noise, other.noise]),
             self.mean,
+            side_by_side(self.cross, other.cross, self.n, other.n),
         )
 
     @property
     def equal_noise(self) -> float | None:
         """The noise variance when all points share it, else None."""
-        return float(self.noise[0]) if np.all(self.noise == self.noise[0]) else None
+        return float(self.noise[0]) if self.cross is None and np.all(self.noise == self.noise[0]) else None
 
 
 class Posterior(Protocol):
@@ -127,13 +130,13 @@ class Exact:
     def evidence(self, kernel: Kernel, gradient: bool) -> tuple[float, FloatArray | None]:
         """log p(Y)."""
         d = self.data
-        found = exact_evidence(kernel, d.X, d.Y, noise=d.noise, mean=d.mean, gradient=gradient)
+        found = exact_evidence(kernel, d.X, d.Y, noise=d.noise, cross=d.cross, mean=d.mean, gradient=gradient)
         return found.value, found.theta
 
     def posterior(self, kernel: Kernel) -> Any:
         """`ExactPosterior`."""
         d = self.data
-        return fit_exact(kernel, d.X, d.Y, noise=d.noise, mean=d.mean)
+        return fit_exact(kernel, d.X, d.Y, noise=d.noise, cross=d.cross, mean=d.mean)
 
     def with_data(self, data: Data) -> Exact:
         """For other data."""

@@ -11,7 +11,8 @@ import numpy as np
 from gramgraph._validation import generator
 from gramgraph.gp.hyper import quadrature, slice_sample
 from gramgraph.gp.means import Mean
-from gramgraph.gp.posterior import half_of, without_noise
+from gramgraph.gp.posterior import half_of
+from gramgraph.gp.row_blocks import without_noise
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
 

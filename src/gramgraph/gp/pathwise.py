@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.exceptions import ModelError
-from gramgraph.gp.posterior import row_blocks, without_noise
+from gramgraph.gp.row_blocks import row_blocks, without_noise
 from gramgraph.kernels.inputs import KernelError, count
 from gramgraph.typing import FloatArray
 

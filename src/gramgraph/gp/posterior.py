@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -14,7 +14,8 @@ from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Trend, Weights, factor_and_solve, nearly_singular, residual, solve_weights
 from gramgraph.gp.markov import split_noise
 from gramgraph.gp.means import Mean
-from gramgraph.kernels.inputs import as_points, count, take
+from gramgraph.gp.row_blocks import row_blocks, without_noise
+from gramgraph.kernels.inputs import as_points, count
 from gramgraph.linalg.base import MAX_JITTER, PositiveDefiniteError
 from gramgraph.linalg.dense import DenseFactor
 from gramgraph.typing import FloatArray, RandomState
@@ -22,37 +23,7 @@ from gramgraph.typing import FloatArray, RandomState
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["ExactPosterior", "LeaveOneOut", "fit_exact", "row_blocks", "without_noise"]
-
-_ROWS = 1024
-
-
-def row_blocks(X: Any, rows: int = _ROWS) -> Iterator[tuple[slice, Any]]:
-    """The points some rows at a time."""
-    for start in range(0, count(X), rows):
-        here = slice(start, min(count(X), start + rows))
-        yield here, take(X, here)
-
-
-def without_noise(kernel: Kernel) -> Kernel | None:
-    """The kernel without its `White` terms: the covariance of the latent function. None when nothing is left.
-
-    >>> from gramgraph.kernels import RBF, White
-    >>> without_noise(2 * RBF() + White(0.1))
-    2 * RBF(length_scale=1)
-    """
-    from gramgraph.kernels.algebra import Scale, Sum
-    from gramgraph.kernels.stationary import White
-
-    if isinstance(kernel, White) or (isinstance(kernel, Scale) and without_noise(kernel.base) is None):
-        return None
-    if isinstance(kernel, Sum):
-        kept = [part for part in (without_noise(term) for term in kernel.terms) if part is not None]
-        return None if not kept else kept[0] if len(kept) == 1 else Sum(tuple(kept))
-    if isinstance(kernel, Scale):
-        base = without_noise(kernel.base)
-        return kernel if base is kernel.base or base is None else Scale(kernel.variance, base, fixed=kernel.fixed)
-    return kernel
+__all__ = ["ExactPosterior", "LeaveOneOut", "draw_columns", "fit_exact"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +56,7 @@ class ExactPosterior(OneLine):
     trend_of: Mean
     factor: DenseFactor
     weights: Weights
+    cross: FloatArray | None = None  # (n, n) covariances of the noise between points
 
     @property
     def n(self) -> int:
@@ -182,15 +154,16 @@ class ExactPosterior(OneLine):
         corner = self.kernel.gram(new)
         corner[np.diag_indices_from(corner)] += extra
         X_all, Y_all, noise_all = _stack(self.X, new), np.concatenate([self.Y, Y]), np.concatenate([self.noise, extra])
+        cross = side_by_side(self.cross, None, len(self.Y), m)
         try:
             factor = self.factor.append(self.kernel.gram(self.X, new), corner)
         except PositiveDefiniteError:
-            return fit_exact(self.kernel, X_all, Y_all, noise=noise_all, mean=self.trend_of)
+            return fit_exact(self.kernel, X_all, Y_all, noise=noise_all, cross=cross, mean=self.trend_of)
         if factor.jitter > 0.0 or nearly_singular(factor, self.kernel.diag(X_all) + noise_all):
-            return fit_exact(self.kernel, X_all, Y_all, noise=noise_all, mean=self.trend_of)
+            return fit_exact(self.kernel, X_all, Y_all, noise=noise_all, cross=cross, mean=self.trend_of)
         R, H = residual(Y_all, X_all, self.trend_of)
         weights = solve_weights(factor, R, H, self.trend_of)
-        return ExactPosterior(self.kernel, X_all, Y_all, noise_all, self.trend_of, factor, weights)
+        return ExactPosterior(self.kernel, X_all, Y_all, noise_all, self.trend_of, factor, weights, cross)
 
     # -- leave one out ------------------------------------------------------------------------------------------
 
@@ -231,10 +204,7 @@ class ExactPosterior(OneLine):
             return pathwise_draws(self, X, n_samples, rng, n_features)
         if method != "cholesky":
             raise ModelError(f"method must be 'cholesky' or 'pathwise'; it is {method!r}.")
-        mean, half = self.mean(X), half_of(self.cov(X, latent=latent))
-        q = mean.shape[1]
-        Z = rng.standard_normal((half.shape[1], q * n_samples))
-        return mean[:, :, None] + (half @ Z).reshape(len(mean), q, n_samples)
+        return draw_columns(self.mean(X), self.cov(X, latent=latent), n_samples, rng)
 
     # -- derivatives --------------------------------------------------------------------------------------------
 
@@ -255,16 +225,32 @@ class ExactPosterior(OneLine):
         return out if slopes is None else out + np.swapaxes(slopes, 1, 2)
 
 
+def side_by_side(a: FloatArray | None, b: FloatArray | None, n: int, m: int) -> FloatArray | None:
+    """Covariances of the noise of n points and of m others that are independent of them."""
+    if a is None and b is None:
+        return None
+    out = np.zeros((n + m, n + m))
+    if a is not None:
+        out[:n, :n] = a
+    if b is not None:
+        out[n:, n:] = b
+    return out
+
+
 def fit_exact(
     kernel: Kernel,
     X: Any,
     Y: Any,
     *,
     noise: float | FloatArray = 0.0,
+    cross: FloatArray | None = None,
     mean: Mean | None = None,
     max_jitter: float = MAX_JITTER,
 ) -> ExactPosterior:
-    """Condition the process on y = f(X) + noise: one Cholesky factorization in the memory of the Gram matrix."""
+    """Condition the process on y = f(X) + noise: one Cholesky factorization in the memory of the Gram matrix.
+
+    `noise` holds variances, `cross` (n, n) the covariances of noise between points, with zeros on the diagonal.
+    """
     mean = mean or Mean()
     X = kernel.prepare(X)
     Y = np.asarray(Y, dtype=float)
@@ -274,8 +260,11 @@ def fit_exact(
     K[np.diag_indices_from(K)] += added
     R, H = residual(Y, X, mean)
     floor = float(added.min(initial=np.inf)) + split_noise(kernel).noise
+    if cross is not None:
+        K += cross
+        floor = 0.0
     factor, weights = factor_and_solve(K, R, H, mean, floor=floor, max_jitter=max_jitter)
-    return ExactPosterior(kernel, X, Y, added, mean, factor, weights)
+    return ExactPosterior(kernel, X, Y, added, mean, factor, weights, cross)
 
 
 def slopes_of(function: Callable[[FloatArray], FloatArray], X: FloatArray) -> FloatArray:
@@ -286,6 +275,13 @@ def slopes_of(function: Callable[[FloatArray], FloatArray], X: FloatArray) -> Fl
         step = h * np.eye(X.shape[1])[c]
         out.append((function(X + step) - function(X - step)) / (2.0 * h))
     return np.stack(out, axis=-1)
+
+
+def draw_columns(mean: FloatArray, C: FloatArray, n: int, random_state: Any) -> FloatArray:
+    """n draws of every column of the mean (m, q), all with covariance C: (m, q, n)."""
+    half = half_of(C)
+    Z = generator(random_state).standard_normal((half.shape[1], mean.shape[1] * n))
+    return mean[:, :, None] + (half @ Z).reshape(*mean.shape, n)
 
 
 def half_of(C: FloatArray) -> FloatArray:

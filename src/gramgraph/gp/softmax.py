@@ -18,7 +18,8 @@ from gramgraph.gp.latent import ApproximateEvidence, draw
 from gramgraph.gp.likelihoods import Softmax
 from gramgraph.kernels.inputs import count, take
 from gramgraph.linalg.base import MAX_JITTER
-from gramgraph.linalg.dense import DenseFactor, factor_lower
+from gramgraph.linalg.dense import DenseFactor
+from gramgraph.linalg.triangles import factor_lower
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
 if TYPE_CHECKING:

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph._validation import generator
 from gramgraph.gp._shown import OneLine
 from gramgraph.gp.evidence import Profile
 from gramgraph.gp.markov import NoiseSplit
 from gramgraph.gp.methods import Data
-from gramgraph.gp.posterior import half_of, row_blocks
+from gramgraph.gp.posterior import draw_columns
+from gramgraph.gp.row_blocks import row_blocks
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
 
@@ -83,7 +83,4 @@ class SolvePosterior(OneLine):
 
     def sample(self, X: Any, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
         """Draws, (m, q, n_samples)."""
-        rng = generator(random_state)
-        mean, half = self.mean(X), half_of(self.cov(X))
-        Z = rng.standard_normal((half.shape[1], mean.shape[1] * n_samples))
-        return mean[:, :, None] + (half @ Z).reshape(*mean.shape, n_samples)
+        return draw_columns(self.mean(X), self.cov(X), n_samples, random_state)

@@ -8,6 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.gp.line_process import (
+    matern12_evidence,
+    matern32_evidence,
+    matern52_evidence,
+    process_filter,
+    process_filter_pull,
+    simulate_states,
+    smoothed_cross,
+)
 from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp._shown import OneLine
@@ -65,8 +74,6 @@ class _Filtered:
 
 
 def _filtered(kernel: Kernel, t: FloatArray, columns: FloatArray, noise: FloatArray) -> _Filtered:
-    from gramgraph._numerics.gp.line_process import process_filter
-
     split = split_noise(kernel)
     if split.smooth is None:
         raise ModelError("a state-space process needs a kernel beside its noise.")
@@ -116,8 +123,6 @@ def state_space_evidence(
 
 
 def _gradient(found: _Filtered, solved: Profile, q: int) -> FloatArray:
-    from gramgraph._numerics.gp.line_process import process_filter_pull
-
     V = np.ascontiguousarray(found.V @ solved.T)  # filtering is linear in the columns
     M = found.M if found.M.shape[2] == solved.T.shape[1] == q else np.ascontiguousarray(found.M @ solved.T)
     model = found.model
@@ -135,8 +140,6 @@ def _gradient(found: _Filtered, solved: Profile, q: int) -> FloatArray:
 
 def _fast(kernel: Kernel, t: FloatArray, data: Data) -> tuple[float, float] | None:
     """One Matérn term, one column, no weights: nothing is stored."""
-    from gramgraph._numerics.gp.line_process import matern12_evidence, matern32_evidence, matern52_evidence
-
     split = split_noise(kernel)
     smooth: Kernel | None = split.smooth
     variance = 1.0
@@ -343,8 +346,6 @@ class _Smoothed:
 
     def cross(self) -> FloatArray:
         """Smoothed covariances between the asked times."""
-        from gramgraph._numerics.gp.line_process import smoothed_cross
-
         self._ready()
         slot = np.full(self.n + self.m, -1, dtype=np.int64)
         slot[self.at_asked] = np.arange(self.m)
@@ -354,8 +355,6 @@ class _Smoothed:
 
     def prior_paths(self, c: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draws of the process at the data times and at the asked times."""
-        from gramgraph._numerics.gp.line_process import simulate_states
-
         s = len(self.model.h)
         values, vectors = np.linalg.eigh(self.Q)
         half = np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])

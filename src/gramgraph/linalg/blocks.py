@@ -12,7 +12,8 @@ from gramgraph._validation import check_count
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count, take
 from gramgraph.linalg.base import MAX_JITTER, check_finite, check_rows
-from gramgraph.linalg.dense import DenseFactor, factor_lower
+from gramgraph.linalg.dense import DenseFactor
+from gramgraph.linalg.triangles import factor_lower
 from gramgraph.typing import Array, FloatArray
 
 if TYPE_CHECKING:

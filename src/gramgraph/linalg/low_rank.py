@@ -14,7 +14,8 @@ from gramgraph.linalg.base import (
     check_rows,
     report_jitter,
 )
-from gramgraph.linalg.dense import DenseFactor, factor_lower
+from gramgraph.linalg.dense import DenseFactor
+from gramgraph.linalg.triangles import factor_lower
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["Features", "LowRank", "LowRankFactor"]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from gramgraph.exceptions import ModelError
@@ -13,8 +16,11 @@ from gramgraph.linalg.base import (
     jitter_levels,
     report_jitter,
 )
-from gramgraph.linalg.dense import DenseFactor, factor_lower
+from gramgraph.linalg.triangles import factor_lower
 from gramgraph.typing import Array, FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.linalg.dense import DenseFactor
 
 __all__ = ["append", "delete", "downdate", "update"]
 
@@ -39,7 +45,7 @@ def append(factor: DenseFactor, B: Array, C: Array | float, /, *, max_jitter: fl
     L[n:, :n] = P.T
     S, jitter = _complement(corner, P, max_jitter)
     L[n:, n:] = np.tril(S)
-    return DenseFactor(L, max(factor.jitter, jitter))
+    return replace(factor, L=L, jitter=max(factor.jitter, jitter))
 
 
 def _complement(C: FloatArray, P: FloatArray, max_jitter: float) -> tuple[FloatArray, float]:
@@ -85,29 +91,31 @@ def delete(factor: DenseFactor, index: int, /) -> DenseFactor:
         tail = np.ascontiguousarray(L[i:, i:])
         cholesky_update(tail, factor.L[i + 1 :, i].astype(float))
         L[i:, i:] = tail
-    return DenseFactor(L.astype(factor.L.dtype, copy=False), factor.jitter)
+    return replace(factor, L=L.astype(factor.L.dtype, copy=False))
+
+
+def _vector_and_copy(factor: DenseFactor, x: Array) -> tuple[FloatArray, FloatArray]:
+    """x as a checked vector, and the factor's matrix to write into."""
+    x = check_rows(x, factor.n, "x").astype(float)
+    if x.ndim != 1:
+        raise ModelError(f"x must be a vector; its shape is {x.shape}.")
+    return x, np.array(factor.L, dtype=float, order="C")
 
 
 def update(factor: DenseFactor, x: Array, /) -> DenseFactor:
     """The factor of A + x xᵀ by Givens rotations."""
     from gramgraph._numerics.gram.algebra import cholesky_update
 
-    x = check_rows(x, factor.n, "x").astype(float)
-    if x.ndim != 1:
-        raise ModelError(f"x must be a vector; its shape is {x.shape}.")
-    L = np.array(factor.L, dtype=float, order="C")
+    x, L = _vector_and_copy(factor, x)
     cholesky_update(L, x)
-    return DenseFactor(L.astype(factor.L.dtype, copy=False), factor.jitter)
+    return replace(factor, L=L.astype(factor.L.dtype, copy=False))
 
 
 def downdate(factor: DenseFactor, x: Array, /) -> DenseFactor:
     """The factor of A − x xᵀ, which exists while xᵀA⁻¹x < 1."""
     from gramgraph._numerics.gram.algebra import cholesky_downdate
 
-    x = check_rows(x, factor.n, "x").astype(float)
-    if x.ndim != 1:
-        raise ModelError(f"x must be a vector; its shape is {x.shape}.")
-    L = np.array(factor.L, dtype=float, order="C")
+    x, L = _vector_and_copy(factor, x)
     p = np.asarray(factor.half_solve(x), dtype=float).copy()
     left = cholesky_downdate(L, p, 10.0 * float(np.finfo(factor.L.dtype).eps))
     if not left > 10.0 * float(np.finfo(factor.L.dtype).eps):
@@ -115,4 +123,4 @@ def downdate(factor: DenseFactor, x: Array, /) -> DenseFactor:
             f"A − x xᵀ is not positive definite: xᵀA⁻¹x = {1.0 - left:.6g} must be below 1. Try: remove a "
             f"smaller vector, or add noise to the diagonal first."
         )
-    return DenseFactor(L.astype(factor.L.dtype, copy=False), factor.jitter)
+    return replace(factor, L=L.astype(factor.L.dtype, copy=False))

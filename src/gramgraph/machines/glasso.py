@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._numerics.gaussian import glasso
 from gramgraph._validation import check_count
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -105,8 +106,6 @@ def graphical_lasso_path(
 
 def solutions(S: FloatArray, w: FloatArray, alphas: FloatArray, *, tol: float, max_iter: int) -> Iterator[Solution]:
     """The solutions for falling penalties, one at a time; nothing is checked."""
-    from gramgraph._numerics.gaussian import glasso
-
     p = len(S)
     diagonal = np.diagonal(S)
     W, B = np.diag(diagonal).copy(), np.zeros((p, p))
@@ -217,8 +216,6 @@ def refit(S: FloatArray, graph: Any, *, tol: float, max_iter: int, enough: float
 
     None where there is none (too many edges for the data), or where its objective is sure to be above `enough`.
     """
-    from gramgraph._numerics.gaussian import glasso
-
     p = len(S)
     diagonal = np.diagonal(S)
     out = np.diag(1.0 / diagonal)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.rvm.regression import largest, regression, starters
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
 
@@ -43,8 +44,6 @@ class Columns:
     @classmethod
     def of(cls, T: FloatArray, points: IntArray, weights: FloatArray | None, kept: IntArray, bias: bool) -> Columns:
         """From kernel columns T (M, n), overwritten; `points` count among the n used, which are `kept` of all."""
-        from gramgraph._numerics.rvm.regression import starters
-
         unit = _unit("kernel's values", T)
         if unit != 1.0:
             T /= unit
@@ -68,7 +67,6 @@ def fit_output(
 ) -> SparseFit:
     """The model of one output, its intercept put first; fitted in a unit of y of its own."""
     from gramgraph._numerics.rvm.average import averaged
-    from gramgraph._numerics.rvm.regression import regression
 
     weights, means, start = columns.weights, columns.means, columns.start
     total = float(len(t) if weights is None else weights.sum())
@@ -137,8 +135,6 @@ def _sparse_fit(found: tuple[Any, ...], relevance: IntArray, bias: bool) -> Spar
 
 def _widest(T: FloatArray, weights: FloatArray | None, bias: bool) -> int:
     """The row with the largest (weighted) sum of squares, around its mean with an intercept."""
-    from gramgraph._numerics.rvm.regression import largest
-
     w = np.ones(T.shape[1]) if weights is None else weights
     squares = np.einsum("ij,ij,j->i", T, T, w, optimize=False)
     return int(largest(squares - (T @ w) ** 2 / w.sum() if bias else squares))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils import check_random_state
 
+from gramgraph._numerics.gram.packed_gram import product, put_rows
 from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.typing import FloatArray
 
@@ -34,7 +35,6 @@ class HalfGram:
     @classmethod
     def of(cls, kernel: ResolvedKernel, X: Any, block: int = 64) -> HalfGram:
         """The matrix of these points, computed in blocks of rows."""
-        from gramgraph._numerics.gram.packed_gram import put_rows
         from gramgraph.kernels.inputs import count, take
 
         n = count(X)
@@ -48,8 +48,6 @@ class HalfGram:
 
     def matvec(self, v: FloatArray) -> FloatArray:
         """K v."""
-        from gramgraph._numerics.gram.packed_gram import product
-
         out = np.empty(self.n)
         product(self.high, self.low, np.ascontiguousarray(v), out)
         return out

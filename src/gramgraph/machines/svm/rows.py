@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.svm.exponents import exp_rows, exp_times, finish_products
 from gramgraph.machines.points import take_points
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -208,8 +209,6 @@ class RBFRows(Source):
 
     def rows_of(self, rows: IntArray, start: int = 0) -> Array:
         """K[rows][:, columns[start:]]."""
-        from gramgraph._numerics.svm.exponents import exp_rows
-
         K = self.sides()[0][rows] @ self._points[:, start:]
         exp_rows(K, 1.0)
         return K
@@ -217,8 +216,6 @@ class RBFRows(Source):
     def full(self, dtype: Any) -> Array:
         """The whole matrix: products of the lower half by one call, then exponentials and mirror images by tiles."""
         from scipy.linalg.blas import dsyrk, ssyrk
-
-        from gramgraph._numerics.svm.exponents import finish_products
 
         half = 0.5 * np.einsum("ij,ij->i", self.Z, self.Z)
         kind: Any = np.float32 if dtype == np.float32 and _safe(half) else np.float64
@@ -231,8 +228,6 @@ class RBFRows(Source):
 
     def times(self, rows: IntArray, columns: IntArray, v: FloatArray) -> FloatArray:
         """K[rows][:, columns] @ v; blocks of rows are spread over the threads that BLAS may use."""
-        from gramgraph._numerics.svm.exponents import exp_times
-
         found = np.zeros(len(rows))
         if not len(columns) or not len(rows):
             return found
