@@ -120,7 +120,7 @@ def world(seed: int, n: int, cases: int) -> dict[str, Any]:
 
 def table_tree(X: Any, edges: Sequence[tuple[int, int]], bins: int) -> Any:
     """A discretized tree, equal counts a bin: (tables, codes of new rows, means of bins, edges of bins, shares)."""
-    from gramgraph.embeddings.network.messages import branches_of
+    from gramgraph.engines.cells.messages import branches_of
 
     v = X.shape[1]
     cuts = [np.unique(np.quantile(X[:, i], np.linspace(0, 1, bins + 1)[1:-1])) for i in range(v)]
@@ -140,8 +140,8 @@ def table_tree(X: Any, edges: Sequence[tuple[int, int]], bins: int) -> Any:
 
 def discretized(data: dict[str, Any], bins: int) -> tuple[Any, Any]:
     """Posterior means and log scores of the discretized tree."""
-    from gramgraph.embeddings.network.cell_axes import Placed
-    from gramgraph.embeddings.network.messages import propagate
+    from gramgraph.cells.axes import Placed
+    from gramgraph.engines.cells.messages import propagate
 
     made, Q, seen = data["world"], data["Q"], data["seen"]
     edges = [(made.parent[i], i) for i in range(1, made.v)]

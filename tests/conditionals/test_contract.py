@@ -19,19 +19,40 @@ from gramgraph import conditionals as C
 from gramgraph.conditionals import KINDS, Conditional, RealConditional, from_fields
 from gramgraph.exceptions import ModelError
 from gramgraph.testing import find_classes
+from gramgraph.tree_sum import Node, TreeSum
 from gramgraph.variables import binary
 from tests.conditionals.test_kinds import some
 
 X, Y, D = gg.real("x"), gg.real("y"), binary("d")
 LINE = LinearRegression().fit([[0.0], [1.0]], [0.5, 1.3])
+
+
+def kernel_example() -> Conditional:
+    """y given x, learned from draws."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    return C.KernelConditional.fit(Y, (X,), {"x": x, "y": np.sin(x) + 0.3 * rng.normal(size=300)}, cells=24)
+
+
 #: A child with one number, or with two states, given x and d.
 EXAMPLES: dict[type[Conditional], Callable[[], Conditional]] = {
+    C.Blend: lambda: C.Blend(
+        Y,
+        (X,),
+        (C.LinearGaussian(Y, (X,), [[0.7]], 1.0, sd=0.8), C.LinearGaussian(Y, (X,), [[-1.0]], 0.0, sd=2.0)),
+        [0.3, 0.7],
+    ),
+    C.Boosted: lambda: C.Boosted(
+        Y, (D, X), TreeSum.of([[Node(1, 0.1, 1, 2), Node(value=-0.5), Node(value=0.7)]], base=0.2, n_features=2), 0.6
+    ),
     C.ConditionalLinearGaussian: lambda: C.ConditionalLinearGaussian(
         Y, (D, X), {"x": [1.0, 2.0]}, [0.0, 5.0], sd=[1.0, 0.5]
     ),
     C.GaussianCopula: lambda: C.GaussianCopula(Y, (X,), 0.8, {"x": C.Margin("norm"), "y": C.Margin("gumbel_r")}),
+    C.KernelConditional: lambda: kernel_example(),
     C.LinearGaussian: lambda: C.LinearGaussian(Y, (X,), [[0.7]], 1.0, sd=0.8),
     C.Predictor: lambda: C.Predictor(Y, (X,), LINE, 0.6),
+    C.Grouped: lambda: C.Grouped(X, (D,), "gamma", [[5.0, 2.0], [6.0, 1.5]]),
     C.Softmax: lambda: C.Softmax.logistic(D, (X,), weights=[-2.0], bias=1.0),
 }
 #: A fitted estimator of anybody's has no place in a file.
@@ -65,7 +86,7 @@ def check(kind: type[Conditional]) -> None:
 def check_density(conditional: Any) -> None:
     """The density sums to 1 over the child for several parents, and draws have its mean."""
     child = conditional.child
-    grid = np.arange(2) if child.is_discrete else np.linspace(-40.0, 40.0, 16001)
+    grid = np.arange(2) if child.is_discrete else np.linspace(-40.0, 40.0, 64001)
     width = 1.0 if child.is_discrete else grid[1] - grid[0]
     rng = np.random.default_rng(0)
     for x, d in ((0.3, 0), (-1.1, 1)):

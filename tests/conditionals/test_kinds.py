@@ -48,6 +48,10 @@ def some(kind: str, rng: np.random.Generator, n_parents: int = 2) -> Conditional
         return Deterministic(child, parents, rng.integers(0, child.size, size=sizes))
     if kind == "gate":
         return Gate(child, parents, str(rng.choice(["xor", "or", "and", "count"])))
+    if kind == "boosted":
+        frame = {var.name: rng.choice(var.states, size=40) for var in (child, *parents)}
+        frame[child.name][: child.size] = child.states
+        return gg.Boosted(n_estimators=3, min_samples_leaf=1).fit(child, parents, frame)
     assert kind == "tree", f"write a sample of {kind}"
 
     def grow(left: list[Var]) -> object:

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
-from gramgraph.embeddings.network.cell_axes import StateAxis
+from gramgraph.cells.axes import StateAxis
 from gramgraph.exceptions import ModelError, OptionError, StateError, VariableError
 
 RNG = np.random.default_rng

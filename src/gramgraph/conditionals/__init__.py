@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gramgraph.conditionals.base import Conditional
+from gramgraph.conditionals.base import Conditional, Kind
+from gramgraph.conditionals.blend import Blend
+from gramgraph.conditionals.boosted import Boosted
 from gramgraph.conditionals.continuous import RealConditional
 from gramgraph.conditionals.copula import GaussianCopula, Margin
 from gramgraph.conditionals.deterministic import Deterministic
 from gramgraph.conditionals.gate import Gate
+from gramgraph.conditionals.grid_density import GridDensity
+from gramgraph.conditionals.grouped import Grouped
+from gramgraph.conditionals.kernel import KernelConditional
 from gramgraph.conditionals.linear_gaussian import ConditionalLinearGaussian, LinearGaussian
 from gramgraph.conditionals.noisy import NoisyMax, NoisyOr
 from gramgraph.conditionals.predictor import Predictor
@@ -21,11 +26,17 @@ from gramgraph.variables import Var
 
 __all__ = [
     "KINDS",
+    "Blend",
+    "Boosted",
     "Conditional",
     "ConditionalLinearGaussian",
     "Deterministic",
     "Gate",
     "GaussianCopula",
+    "GridDensity",
+    "Grouped",
+    "KernelConditional",
+    "Kind",
     "LinearGaussian",
     "Margin",
     "NoisyMax",
@@ -52,7 +63,11 @@ KINDS: dict[str, type[Conditional]] = {
         ConditionalLinearGaussian,
         Softmax,
         GaussianCopula,
+        Grouped,
         Predictor,
+        KernelConditional,
+        Blend,
+        Boosted,
     )
 }
 

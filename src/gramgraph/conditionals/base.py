@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import ABCMeta, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
+from dataclasses import dataclass, field, fields
 from math import prod
 from typing import Any, ClassVar, Self
 
@@ -17,7 +17,7 @@ from gramgraph.factors import TableFactor
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["ROW_TOLERANCE", "Conditional", "row_name"]
+__all__ = ["ROW_TOLERANCE", "Conditional", "Kind", "row_name"]
 
 #: Rows whose sum is off by less than this count as rounded, not as wrong.
 ROW_TOLERANCE = 1e-6
@@ -25,7 +25,32 @@ ROW_TOLERANCE = 1e-6
 MOST_CELLS = 1 << 26
 
 
-class Conditional(Shown, ABC):
+@dataclass(frozen=True)
+class Kind:
+    """A kind of conditional without numbers, to be fitted: what `gg.Softmax()` gives, with options of its fit.
+
+    >>> from gramgraph.conditionals import Softmax
+    >>> Softmax()
+    Softmax()
+    """
+
+    cls: Any  # the class of conditionals
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        return f"{self.cls.__name__}({', '.join(f'{k}={v!r}' for k, v in self.options.items())})"
+
+
+class _Kinds(ABCMeta):
+    """Calling a class of conditionals without a child names the kind that is to be fitted."""
+
+    def __call__(cls, *args: Any, **options: Any) -> Any:
+        if not args and cls.needs and cls.needs not in options and not cls.__abstractmethods__:  # type: ignore[attr-defined]
+            return Kind(cls, options)
+        return super().__call__(*args, **options)
+
+
+class Conditional(Shown, metaclass=_Kinds):
     """p(child | parents) as a frozen value.
 
     A kind of conditional says how its table is made (`table`), and, where a product of smaller factors with
@@ -34,6 +59,8 @@ class Conditional(Shown, ABC):
     """
 
     kind: ClassVar[str] = ""  # the word that stands in saved files
+    #: Without this argument the class stands for a kind to be fitted; empty for one that is such a kind by itself.
+    needs: ClassVar[str] = "child"
     tabular: ClassVar[bool] = True  # whether it is a table over labelled states
     #: Whether hidden variables of `factors` are functions of the parents: the product then serves for a maximum too.
     functional: ClassVar[bool] = False

@@ -9,9 +9,10 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 import numpy as np
 
 from gramgraph.conditionals.base import Conditional
+from gramgraph.conditionals.laws import CaseLaws, Laws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
-from gramgraph.variables import Real, Var, real
+from gramgraph.variables import Circle, Positive, Real, Sphere, Var, real
 
 __all__ = ["Draws", "RealConditional", "as_parents", "as_var", "draw", "log_density", "stack_real"]
 
@@ -44,6 +45,17 @@ class RealConditional(Conditional):
     @abstractmethod
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
         """A value of the child for each of n cases; `values` holds the parents."""
+
+    def laws(self, values: Draws, n: int, /) -> Laws:
+        """The distributions of a scalar child for n cases of the parents; kinds that know a quicker way give it."""
+        return CaseLaws(self, values, n)
+
+    def support(self, values: Draws, /) -> dict[str, FloatArray]:
+        """How near observed values lie to what was learned from, by variable: 1 among the data, 0 far away.
+
+        `values` may hold some of the variables only. Kinds without data say nothing.
+        """
+        return {}
 
     def table(self) -> NoReturn:
         """Not available: a real-valued variable is involved."""
@@ -85,6 +97,35 @@ def check_real_child(child: Var, kind: str) -> None:
     """A `ModelError` unless the child is real-valued."""
     if not isinstance(child.domain, Real):
         raise ModelError(f"a {kind} conditional is one of a real-valued variable; {child.name} is {child!r}")
+
+
+def check_plain_line(child: Var, parents: Sequence[Var], kind: str) -> None:
+    """A `ModelError` where sums of the values would leave their domain."""
+    if isinstance(child.domain, (Circle, Positive, Sphere)):
+        raise ModelError(
+            f"a {kind} conditional takes values on the whole line; {child.name} is {child!r}. "
+            f"Use gg.KernelConditional() instead, or write {child.name}{{real}}"
+        )
+    for var in parents:
+        if isinstance(var.domain, Circle):
+            raise ModelError(
+                f"a {kind} conditional of {child.name} would jump where the angle {var.name} closes. "
+                "Use gg.KernelConditional() or a Predictor instead, which know the circle"
+            )
+
+
+def stack_features(parents: Sequence[Var], values: Draws, n: int) -> FloatArray:
+    """As `stack_real`, with an angle as its cosine and sine."""
+    parts = []
+    for var in parents:
+        x = np.asarray(values[var], dtype=np.float64).reshape(n, -1)
+        parts.append(np.hstack([np.cos(x), np.sin(x)]) if isinstance(var.domain, Circle) else x)
+    return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
+
+
+def n_features(var: Var) -> int:
+    """Number of columns that `stack_features` makes of a variable."""
+    return 2 if isinstance(var.domain, Circle) else var.dimension
 
 
 def stack_real(parents: Sequence[Var], values: Draws, n: int) -> FloatArray:

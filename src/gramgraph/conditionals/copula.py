@@ -10,17 +10,20 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gramgraph.conditionals.continuous import Draws, RealConditional, as_parents, as_var, check_real_child
+from gramgraph.conditionals.grid_density import GridDensity
+from gramgraph.conditionals.laws import Laws, NormalLaws
 from gramgraph.exceptions import ModelError, listing
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import Array, FloatArray
-from gramgraph.variables import Var
+from gramgraph.variables import Circle, Positive, Var
 
 __all__ = ["GaussianCopula", "Margin"]
 
 
 @dataclass(frozen=True, eq=False)
 class Margin:
-    """The distribution of one variable by itself: one of scipy.stats by name, or that of observed values.
+    """The distribution of one variable by itself: one of scipy.stats by name, a `GridDensity`, or that of observed
+    values, whose density has a spike between any two of them (`Margin.of` smooths it).
 
     From values x_(1) ≤ … ≤ x_(n): F(x_(i)) = i / (n + 1), linear between them, exponential tails outside.
 
@@ -33,10 +36,20 @@ class Margin:
     name: str = ""
     parameters: Any = None
     values: Any = None
+    density: Any = None  # a GridDensity
+
+    @classmethod
+    def of(cls, values: Any, domain: str = "real") -> Self:
+        """The margin of a sample: a mixture of kernel densities."""
+        return cls(density=GridDensity.of(values, domain))
 
     def __post_init__(self) -> None:
-        if (self.values is None) == (not self.name):
-            raise ModelError("a margin is a name of scipy.stats with its parameters, or observed values")
+        if (self.values is not None) + bool(self.name) + (self.density is not None) != 1:
+            raise ModelError("a margin is a name of scipy.stats with its parameters, a density, or observed values")
+        if self.density is not None:
+            if not isinstance(self.density, GridDensity):
+                object.__setattr__(self, "density", GridDensity.from_fields(self.density))
+            return
         if self.values is not None:
             x = np.unique(np.asarray(self.values, dtype=np.float64).reshape(-1))
             if len(x) < 2 or not np.isfinite(x).all():
@@ -69,6 +82,8 @@ class Margin:
 
     def cdf(self, x: FloatArray) -> FloatArray:
         """F(x)."""
+        if self.density is not None:
+            return np.asarray(self.density.cdf(x))
         if self.values is None:
             return np.asarray(self._frozen.cdf(x))
         mass, scale = self._tail()
@@ -79,6 +94,8 @@ class Margin:
 
     def quantile(self, u: FloatArray) -> FloatArray:
         """F⁻¹(u)."""
+        if self.density is not None:
+            return np.asarray(self.density.quantile(u))
         if self.values is None:
             return np.asarray(self._frozen.ppf(u))
         mass, scale = self._tail()
@@ -90,6 +107,8 @@ class Margin:
 
     def log_density(self, x: FloatArray) -> FloatArray:
         """log F′(x)."""
+        if self.density is not None:
+            return np.asarray(self.density.log_density(x))
         if self.values is None:
             return np.asarray(self._frozen.logpdf(x))
         mass, scale = self._tail()
@@ -106,9 +125,33 @@ class Margin:
 
     def to_fields(self) -> dict[str, Any]:
         """As a dict that JSON can hold."""
+        if self.density is not None:
+            return {"density": self.density.to_fields()}
         if self.values is not None:
             return {"values": self.values.tolist()}
         return {"name": self.name, "parameters": dict(self.parameters)}
+
+
+@dataclass(frozen=True, eq=False)
+class _CopulaLaws:
+    """Distributions of a child whose scores are normal."""
+
+    margin: Margin
+    scores: NormalLaws
+
+    @property
+    def spiky(self) -> bool:
+        return self.margin.values is not None
+
+    def log_density(self, y: FloatArray, /) -> FloatArray:
+        z = self.margin.scores(y)
+        return self.scores.log_density(z) + self.margin.log_density(y) + 0.5 * (z**2 + LOG_2PI)
+
+    def log_masses(self, low: FloatArray, high: FloatArray, /) -> FloatArray:
+        return self.scores.log_masses(self.margin.scores(low), self.margin.scores(high))
+
+    def sharpness(self) -> None:
+        return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -137,7 +180,7 @@ class GaussianCopula(RealConditional):
         object.__setattr__(self, "parents", as_parents(self.parents))
         check_real_child(self.child, "copula")
         for var in self.scope:
-            if var.is_discrete or var.dimension != 1:
+            if var.is_discrete or var.dimension != 1 or isinstance(var.domain, Circle):
                 raise ModelError(
                     f"a copula joins real scalars; {var.name} in the family of {self.child.name} is {var!r}"
                 )
@@ -162,7 +205,7 @@ class GaussianCopula(RealConditional):
 
     @classmethod
     def fit(cls, child: Var | str, parents: Any, data: Any) -> Self:
-        """Margins of the observed values, and correlations from Kendall's τ: sin(π τ / 2)."""
+        """Kernel densities of the observed values as margins, and correlations from Kendall's τ: sin(π τ / 2)."""
         from scipy.stats import kendalltau
 
         own, given = as_var(child), as_parents(parents)
@@ -171,11 +214,14 @@ class GaussianCopula(RealConditional):
         R = np.eye(n)
         for i in range(n):
             for j in range(i):
-                R[i, j] = R[j, i] = np.sin(0.5 * np.pi * kendalltau(columns[i], columns[j]).statistic)
+                R[i, j] = R[j, i] = np.sin(0.5 * np.pi * np.nan_to_num(kendalltau(columns[i], columns[j]).statistic))
         values, vectors = np.linalg.eigh(R)
         R = (vectors * np.maximum(values, 1e-6)) @ vectors.T  # pairwise numbers need not fit together
         root = np.sqrt(np.diagonal(R))
-        margins = {var.name: x for var, x in zip((*given, own), columns, strict=True)}
+        margins = {
+            var.name: Margin.of(x, "positive" if isinstance(var.domain, Positive) else "real")
+            for var, x in zip((*given, own), columns, strict=True)
+        }
         return cls(own, given, R / np.outer(root, root), margins)
 
     def _regression(self) -> tuple[FloatArray, float]:
@@ -198,6 +244,11 @@ class GaussianCopula(RealConditional):
         z = margin.scores(y)
         off = (z - self._center(values, len(y), beta)) / s
         return np.asarray(margin.log_density(y) - 0.5 * off**2 - np.log(s) - 0.5 * LOG_2PI + 0.5 * (z**2 + LOG_2PI))
+
+    def laws(self, values: Draws, n: int, /) -> Laws:
+        """Normal distributions of the child's score."""
+        beta, s = self._regression()
+        return _CopulaLaws(self.margins[self.child.name], NormalLaws(self._center(values, n, beta), np.full(n, s)))
 
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
         """A value of the child for each of n cases, (n, 1)."""

@@ -15,9 +15,11 @@ from gramgraph.conditionals.continuous import (
     RealConditional,
     as_parents,
     as_var,
+    check_plain_line,
     check_real_child,
     stack_real,
 )
+from gramgraph.conditionals.laws import Laws, NormalLaws
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors.gaussian import LOG_2PI, GaussianFactor
 from gramgraph.typing import FloatArray
@@ -29,15 +31,24 @@ __all__ = ["ConditionalLinearGaussian", "LinearGaussian"]
 _SLACK = 1e-10
 
 
+@dataclass(frozen=True, eq=False, repr=False)
 class _Linear(RealConditional):
     """child = intercept + coefficients · real parents + noise, with numbers that discrete parents may choose."""
 
-    coefficients: Any  # (*discrete sizes, k, m)
-    intercept: Any  # (*discrete sizes, k)
-    covariance: Any  # (*discrete sizes, k, k)
+    child: Var
+    parents: tuple[Var, ...] = ()
+    coefficients: Any = 0.0  # (*discrete sizes, k, m)
+    intercept: Any = 0.0  # (*discrete sizes, k)
+    covariance: Any = 1.0  # (*discrete sizes, k, k)
+    sd: InitVar[Any] = None
 
-    def _set(self, coefficients: Any, intercept: Any, covariance: Any, sd: Any) -> None:
+    def __post_init__(self, sd: Any) -> None:
+        object.__setattr__(self, "child", as_var(self.child))
+        object.__setattr__(self, "parents", as_parents(self.parents))
+        self._check_parents()
         check_real_child(self.child, self.kind)
+        check_plain_line(self.child, self.real_parents, self.kind)
+        coefficients, covariance = self.coefficients, self.covariance
         k, m = self.child.dimension, sum(var.dimension for var in self.real_parents)
         sizes = tuple(var.size for var in self.discrete_parents)
         if isinstance(coefficients, Mapping):
@@ -48,8 +59,11 @@ class _Linear(RealConditional):
                 raise ModelError(f"the standard deviation of {self.child.name} must not be negative, got {sd!r}")
             covariance = _squares(deviations, k, sizes)
         object.__setattr__(self, "coefficients", self._shaped(coefficients, (*sizes, k, m), "coefficients"))
-        object.__setattr__(self, "intercept", self._shaped(intercept, (*sizes, k), "intercept"))
+        object.__setattr__(self, "intercept", self._shaped(self.intercept, (*sizes, k), "intercept"))
         object.__setattr__(self, "covariance", self._shaped(covariance, (*sizes, k, k), "covariance"))
+
+    def _check_parents(self) -> None:
+        """`ModelError` for parents of a kind that the conditional does not take."""
 
     def _numbers(self, given: Any, what: str) -> FloatArray:
         try:
@@ -131,6 +145,13 @@ class _Linear(RealConditional):
         log_det = 2.0 * np.log(np.diagonal(L, axis1=1, axis2=2)).sum(axis=1)
         return np.asarray(-0.5 * ((z**2).sum(axis=1) + log_det + r.shape[1] * LOG_2PI))
 
+    def laws(self, values: Draws, n: int, /) -> Laws:
+        """Normal distributions."""
+        if self.child.dimension > 1:
+            return super().laws(values, n)
+        sd = np.sqrt(np.broadcast_to(self.covariance[self._rows(values)], (n, 1, 1))[:, 0, 0])
+        return NormalLaws(self.mean(values, n)[:, 0], sd)
+
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> FloatArray:
         """mean + noise, (n, k)."""
         z = rng.standard_normal((n, self.child.dimension))
@@ -193,23 +214,14 @@ class LinearGaussian(_Linear):
     """
 
     kind: ClassVar[str] = "linear_gaussian"
-    child: Var
-    parents: tuple[Var, ...] = ()
-    coefficients: Any = 0.0
-    intercept: Any = 0.0
-    covariance: Any = 1.0
-    sd: InitVar[Any] = None
 
-    def __post_init__(self, sd: Any) -> None:
-        object.__setattr__(self, "child", as_var(self.child))
-        object.__setattr__(self, "parents", as_parents(self.parents))
+    def _check_parents(self) -> None:
         if self.discrete_parents:
             names = listing(var.name for var in self.discrete_parents)
             raise ModelError(
                 f"{self.child.name} has discrete parents ({names}): use ConditionalLinearGaussian, with one row of "
                 "numbers for each of their states"
             )
-        self._set(self.coefficients, self.intercept, self.covariance, sd)
 
     def factors(self) -> tuple[GaussianFactor, ...]:  # type: ignore[override]
         """One Gaussian factor; the noise must not be degenerate."""
@@ -232,17 +244,6 @@ class ConditionalLinearGaussian(_Linear):
     """
 
     kind: ClassVar[str] = "conditional_linear_gaussian"
-    child: Var
-    parents: tuple[Var, ...] = ()
-    coefficients: Any = 0.0
-    intercept: Any = 0.0
-    covariance: Any = 1.0
-    sd: InitVar[Any] = None
-
-    def __post_init__(self, sd: Any) -> None:
-        object.__setattr__(self, "child", as_var(self.child))
-        object.__setattr__(self, "parents", as_parents(self.parents))
-        self._set(self.coefficients, self.intercept, self.covariance, sd)
 
     @classmethod
     def from_configurations(

@@ -8,19 +8,27 @@ from typing import Any, ClassVar, NoReturn, Self
 
 import numpy as np
 
+from gramgraph._validation import check_choice
 from gramgraph.conditionals.continuous import (
     Draws,
     RealConditional,
     as_parents,
     as_var,
     draw_states,
+    n_features,
+    stack_features,
 )
+from gramgraph.conditionals.grid_density import GridDensity
+from gramgraph.conditionals.laws import CenteredLaws, Laws, NormalLaws
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Real, Var, discrete
 
 __all__ = ["Predictor"]
+
+#: With fewer rows than this the errors are taken as Gaussian.
+_FEW_ROWS = 30
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -29,11 +37,13 @@ class Predictor(RealConditional):
 
     A real-valued child: N(estimator.predict(x), noise²), where `noise` is the standard deviation (or, for a vector, the
     covariance) of the errors; with noise="predictive" it is N(mean, std²) from `predict(x, return_std=True)`, as
-    Gaussian processes and Bayesian regressions give it. A discrete child: `predict_proba`, whose classes are the
+    Gaussian processes and Bayesian regressions give it; with `residuals`, a density of the errors, it is that density
+    around the prediction. A discrete child: `predict_proba`, whose classes are the
     child's states. The features x are the components of the real parents and, for a discrete parent, one 0/1 column a
-    state, in the order of the parents. `Predictor.fit` fits an estimator and finds the noise by cross-validation.
+    state, in the order of the parents; an angle gives its
+    cosine and sine. `Predictor.fit` fits an estimator and finds the noise by cross-validation.
 
-    Inference is by weighted draws. An estimator cannot be written to a file.
+    Inference is by quadrature or weighted draws. An estimator cannot be written to a file.
 
     >>> import pandas as pd
     >>> from sklearn.linear_model import LinearRegression
@@ -48,6 +58,7 @@ class Predictor(RealConditional):
     parents: tuple[Var, ...]
     estimator: Any
     noise: Any = None
+    residuals: Any = None  # GridDensity of the errors of a scalar child; None where they are Gaussian
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "child", as_var(self.child))
@@ -59,7 +70,7 @@ class Predictor(RealConditional):
             )
         if not self.parents:
             raise ModelError(f"the predictor of {self.child.name} has no parents to predict from")
-        width = sum(var.size if var.is_discrete else var.dimension for var in self.parents)
+        width = sum(var.size if var.is_discrete else n_features(var) for var in self.parents)
         learned = getattr(self.estimator, "n_features_in_", None)
         if learned is not None and learned != width:
             raise ModelError(
@@ -68,6 +79,8 @@ class Predictor(RealConditional):
             )
         if isinstance(self.child.domain, Real):
             object.__setattr__(self, "noise", self._covariance(self.noise))
+            if self.residuals is not None and (self.child.dimension > 1 or not isinstance(self.residuals, GridDensity)):
+                raise ModelError(f"residuals of {self.child.name} are a GridDensity of a scalar variable's errors")
 
     def _covariance(self, given: Any) -> FloatArray:
         k = self.child.dimension
@@ -105,14 +118,24 @@ class Predictor(RealConditional):
 
     @classmethod
     def fit(
-        cls, child: Var | str, parents: Sequence[Var | str] | Var | str, estimator: Any, data: Any, *, cv: int = 5
+        cls,
+        child: Var | str,
+        parents: Sequence[Var | str] | Var | str,
+        estimator: Any,
+        data: Any,
+        *,
+        cv: int = 5,
+        residuals: str = "kernel",
     ) -> Self:
-        """A copy of the estimator fitted to the columns of a data frame; the noise from `cv`-fold predictions.
+        """A copy of the estimator fitted to the columns of a data frame; the noise from `cv`-fold predictions: a kernel
+        density of the errors, or residuals="gaussian".
 
         A variable that is given by its name is real-valued, or, where its column holds labels, takes these as states.
         """
         from sklearn.base import clone
         from sklearn.model_selection import cross_val_predict
+
+        check_choice("residuals", residuals, ("kernel", "gaussian"))
 
         own = _shown(child, data)
         given = tuple(_shown(p, data) for p in ((parents,) if isinstance(parents, (str, Var)) else parents))
@@ -131,14 +154,16 @@ class Predictor(RealConditional):
         error = Y - np.asarray(held).reshape(Y.shape)
         S = error.T @ error / len(error)
         made.fit(X, target)
-        return cls(own, given, made, np.sqrt(S[0, 0]) if len(S) == 1 else S)
+        if len(S) > 1 or residuals == "gaussian" or len(error) < _FEW_ROWS or not S[0, 0] > 0.0:
+            return cls(own, given, made, np.sqrt(S[0, 0]) if len(S) == 1 else S)
+        return cls(own, given, made, np.sqrt(S[0, 0]), GridDensity.of(error[:, 0]))
 
     def features(self, values: Draws, n: int) -> Array:
         """What the estimator is given: (n, features)."""
         parts = []
         for var in self.parents:
             x = np.asarray(values[var])
-            parts.append(np.eye(var.size)[x] if var.is_discrete else x.reshape(n, -1))
+            parts.append(np.eye(var.size)[x] if var.is_discrete else stack_features((var,), values, n))
         X = np.concatenate(parts, axis=1)
         names = getattr(self.estimator, "feature_names_in_", None)
         if names is not None and len(names) == X.shape[1]:  # fitted with a data frame: it wants one again
@@ -152,24 +177,38 @@ class Predictor(RealConditional):
         y = np.asarray(values[self.child])
         if self.child.is_discrete:
             with np.errstate(divide="ignore"):
-                return np.log(self._probabilities(values, len(y))[np.arange(len(y)), y])
+                return np.log(self.probabilities(values, len(y))[np.arange(len(y)), y])
         k = self.child.dimension
         if isinstance(self.noise, str):
             mean, sd = self._moments(values, len(y))
             gaps = (y.reshape(-1, k) - mean) / sd
             return np.asarray(-0.5 * (gaps**2).sum(axis=1) - np.log(sd).sum(axis=1) - 0.5 * k * LOG_2PI)
         r = y.reshape(-1, k) - self._mean(values, len(y))
+        if self.residuals is not None:
+            return np.asarray(self.residuals.log_density(r[:, 0]))
         L = np.linalg.cholesky(self.noise)
         z = np.linalg.solve(L, r.T)
         return np.asarray(-0.5 * (z**2).sum(axis=0) - np.log(np.diagonal(L)).sum() - 0.5 * k * LOG_2PI)
 
+    def laws(self, values: Draws, n: int, /) -> Laws:
+        """Normal distributions; the estimator is asked once for each case of the parents."""
+        if self.child.dimension > 1:
+            return super().laws(values, n)
+        mean, cov = self.moments(values, n)
+        if self.residuals is not None:
+            r = self.residuals
+            return CenteredLaws(mean[:, 0], np.ones(n), r.log_density, r.sd, r.cdf)
+        return NormalLaws(mean[:, 0], np.sqrt(cov[:, 0, 0]))
+
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
         """A value of the child for each of n cases."""
         if self.child.is_discrete:
-            return draw_states(self._probabilities(values, n), rng)
+            return draw_states(self.probabilities(values, n), rng)
         if isinstance(self.noise, str):
             mean, sd = self._moments(values, n)
             return mean + sd * rng.standard_normal(mean.shape)
+        if self.residuals is not None:
+            return self._mean(values, n) + self.residuals.quantile(rng.random(n))[:, None]
         L = np.linalg.cholesky(self.noise)
         return self._mean(values, n) + rng.standard_normal((n, len(L))) @ L.T
 
@@ -196,7 +235,8 @@ class Predictor(RealConditional):
         least = 1e-9 * max(float(np.abs(mean).max()), float(sd.max()), 1e-290)
         return mean, np.maximum(np.broadcast_to(sd, mean.shape), least)
 
-    def _probabilities(self, values: Draws, n: int) -> FloatArray:
+    def probabilities(self, values: Draws, n: int) -> FloatArray:
+        """p(state | parents) of n rows of parents' values, (n, states)."""
         out = np.zeros((n, self.child.size))
         if n:
             classes = [self.child.index(label) for label in self.estimator.classes_]
@@ -270,4 +310,5 @@ def _columns(var: Var, data: Any) -> list[str]:
 def _encoded(var: Var, data: Any) -> FloatArray:
     if var.is_discrete:
         return np.eye(var.size)[[var.index(label) for label in data[var.name]]]
-    return np.asarray(data[_columns(var, data)], dtype=np.float64)
+    x = np.asarray(data[_columns(var, data)], dtype=np.float64)
+    return stack_features((var,), {var: x}, len(x))

@@ -9,7 +9,14 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from gramgraph.conditionals.continuous import Draws, RealConditional, as_parents, draw_states, stack_real
+from gramgraph.conditionals.continuous import (
+    Draws,
+    RealConditional,
+    as_parents,
+    draw_states,
+    n_features,
+    stack_features,
+)
 from gramgraph.exceptions import ModelError, listing
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
@@ -22,7 +29,8 @@ class Softmax(RealConditional):
     """p(child = s | x, d) ∝ exp(bias_d[s] + weights_d[s] · x): real parents x; discrete parents d choose the numbers.
 
     `weights` has shape (*discrete sizes, states, components of x), `bias` (*discrete sizes, states); what lacks the
-    discrete axes is the same for all of them. For two states, see `Softmax.logistic`.
+    discrete axes is the same for all of them. An angle has two components, its cosine and its sine. For two states, see
+    `Softmax.logistic`.
 
     >>> from gramgraph.variables import binary
     >>> pain = Softmax.logistic(binary("pain"), ("dose",), weights=[-2.0], bias=1.0)
@@ -40,7 +48,7 @@ class Softmax(RealConditional):
         object.__setattr__(self, "parents", as_parents(self.parents))
         if not self.child.is_discrete:
             raise ModelError(f"a softmax is a conditional of a discrete variable; {self.child.name} is {self.child!r}")
-        k, m = self.child.size, sum(var.dimension for var in self.real_parents)
+        k, m = self.child.size, sum(n_features(var) for var in self.real_parents)
         sizes = tuple(var.size for var in self.discrete_parents)
         for name, shape in (("weights", (*sizes, k, m)), ("bias", (*sizes, k))):
             try:
@@ -69,7 +77,7 @@ class Softmax(RealConditional):
     def _log_probabilities(self, values: Draws, n: int) -> FloatArray:
         """log p(state), also where p is smaller than any number."""
         at = self._rows(values)
-        x = stack_real(self.real_parents, values, n)
+        x = stack_features(self.real_parents, values, n)
         W, b = self.weights[at], self.bias[at]
         scores = b + (np.einsum("nkm,nm->nk", W, x) if at else x @ W.T)
         scores = scores - scores.max(axis=1, keepdims=True)

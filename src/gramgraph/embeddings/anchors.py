@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph._validation import check_choice, check_count
-from gramgraph.embeddings.domains import DOMAINS, domain_of, sample_of
+from gramgraph.kernels.domains import DOMAINS, domain_of, sample_of
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray, IntArray
 

@@ -8,11 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.domains import default_kernel, domain_of, sample_of
+from gramgraph.embeddings.composition import Composable, Operator, Side
 from gramgraph.embeddings.features import FeatureMap, RidgeSpectrum, feature_map, principal_features
 from gramgraph.embeddings.mean import MeanEmbedding
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import check_pairs, default_kernel, domain_of, sample_of
 from gramgraph.kernels.inputs import count, take
 from gramgraph.typing import FloatArray, RandomState
 
@@ -26,15 +27,21 @@ _EXACT = 500  # points up to which approx="auto" keeps every direction
 _ROWS = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class ConditionalOperator:
-    """E[ψ(Y) | x] = Σ βᵢ(x) ψ(yᵢ), learned by ridge regression from features of x to ψ(Y).
+@dataclass(frozen=True, eq=False, init=False)
+class ConditionalOperator(Composable):
+    """C_{Y|X}: E[ψ(Y) | x] = C φ(x) = Σ βᵢ(x) ψ(yᵢ), learned by ridge regression from features of x to ψ(Y).
 
-    Centered (the default of `conditional_operator`): β(x) = 1/n + Φ̃(Φ̃ᵀΦ̃ + nλ)⁻¹(φ(x) − mean), whose sum is 1 and
+    The constructor gives the operator of the text, Ψ(K + λN I)⁻¹Φᵀ with λ = `reg` (the pseudo-inverse at reg=0, which
+    makes delta kernels tables); `.T`, `@` and C(y, x) compose and evaluate it, O(n³). `conditional_operator` chooses
+    bandwidth and penalty, and is meant for prediction.
+    Centered (the default there): β(x) = 1/n + Φ̃(Φ̃ᵀΦ̃ + nλ)⁻¹(φ(x) − mean), whose sum is 1 and
     which far from the data is the marginal. Not centered: β(x) = Φ(ΦᵀΦ + nλ)⁻¹φ(x). With all features Φ Φᵀ = K, these
     are the Gram forms 1/n + H(HKH + nλ)⁻¹H(k_x − K1/n) and (K + nλ)⁻¹k_x.
 
-    >>> C = conditional_operator(["a", "a", "b"], ["u", "v", "v"], reg=0.0)
+    >>> C = ConditionalOperator(["a", "a", "b"], ["u", "v", "v"], reg=0.0)
+    >>> C(["u", "v"], ["a", "b"]).round(6) + 0.0
+    array([[0.5, 0. ],
+           [0.5, 1. ]])
     >>> C.embedding(["a"])(["u", "v"]).round(6)
     array([0.5, 0.5])
     """
@@ -46,8 +53,45 @@ class ConditionalOperator:
     features: FeatureMap
     spectrum: RidgeSpectrum
     reg: float
-    centered: bool = True
-    loo_error: float | None = None  # mean squared, in the feature space of Y
+    centered: bool
+    loo_error: float | None  # mean squared, in the feature space of Y
+    names: tuple[str, str]  # of x and y; checked where operators meet, when given
+
+    def __init__(
+        self,
+        X: Any,
+        Y: Any,
+        *,
+        kernel_x: Kernel | None = None,
+        kernel_y: Kernel | None = None,
+        reg: float | str = 1e-3,
+        centered: bool = False,
+        names: tuple[str, str] = ("", ""),
+        features: FeatureMap | None = None,
+        spectrum: RidgeSpectrum | None = None,
+        loo_error: float | None = None,
+    ) -> None:
+        if features is None or spectrum is None:
+            made = conditional_operator(
+                X, Y, kernel_x=kernel_x, kernel_y=kernel_y, reg=reg, centered=centered, approx="exact"
+            )
+            kernel_x, kernel_y, X, Y = made.kernel_x, made.kernel_y, made.X, made.Y
+            features, spectrum, reg, loo_error = made.features, made.spectrum, made.reg, made.loo_error
+        found = {"kernel_x": kernel_x, "kernel_y": kernel_y, "X": X, "Y": Y, "features": features, "reg": reg}
+        found |= {"spectrum": spectrum, "centered": centered, "loo_error": loo_error, "names": tuple(names)}
+        for key, value in found.items():
+            object.__setattr__(self, key, value)
+
+    @property
+    def operator(self) -> Operator:
+        """Ψ W Φᵀ with W = (K + nλ)⁻¹ on the span of the sample; a centered one also takes the constant of x."""
+        s = self.spectrum
+        W = (s.U / (s.values + self.n * self.reg)) @ s.U.T
+        if self.centered:
+            constant = 1.0 / self.n - W @ (self.features.transform(self.X) @ s.mean)
+            W = np.column_stack([W, constant])
+        left = Side(self.kernel_y, self.Y, name=self.names[1])
+        return Operator(left, W, Side(self.kernel_x, self.X, self.centered, self.names[0]))
 
     def __repr__(self) -> str:
         return f"ConditionalOperator({self.n} pairs, {self.kernel_x!r} -> {self.kernel_y!r}, reg={self.reg:.3g})"
@@ -126,8 +170,7 @@ def conditional_operator(
     candidates = _kernels(X, kernel_x, domain_x)
     points, n = sample_of(X, candidates[0], None, name="X")[1:]
     kernel_y, Y, m = sample_of(Y, kernel_y, domain_y, name="Y")
-    if n != m:
-        raise ModelError(f"X and Y are paired row by row: expected equally many points, got {n} and {m}.")
+    check_pairs(n, m)
     penalties = _penalties(reg, regs)
     approx = ("exact" if n <= _EXACT else "cholesky") if approx == "auto" else approx
     if isinstance(reg, str):
@@ -146,10 +189,10 @@ def conditional_operator(
             error = float(errors[at])
         if best is None or (error is not None and best.loo_error is not None and error < best.loo_error):
             best = ConditionalOperator(
-                kernel,
-                kernel_y,
                 points,
                 Y,
+                kernel_x=kernel,
+                kernel_y=kernel_y,
                 features=features,
                 spectrum=spectrum,
                 reg=float(penalties[at]),

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 
 from gramgraph._validation import check_choice, check_count, generator
-from gramgraph.embeddings.domains import default_kernel, domain_of, sample_of
 from gramgraph.embeddings.features import RidgeSpectrum, principal_features
 from gramgraph.embeddings.permutation import KernelTest, gamma_tail, permutation_p_value
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import default_kernel, domain_of, sample_of
 from gramgraph.typing import FloatArray, RandomState
 
 __all__ = ["kci_test"]

@@ -10,9 +10,9 @@ import numpy as np
 
 from gramgraph._validation import check_positive, generator
 from gramgraph.data.frames import read_frame
-from gramgraph.embeddings.domains import default_kernel, sample_of
 from gramgraph.embeddings.ratio import Whitening
 from gramgraph.exceptions import ModelError, VariableError
+from gramgraph.kernels.domains import default_kernel, sample_of
 from gramgraph.typing import FloatArray, RandomState
 
 __all__ = ["Dependence", "pairwise_dependence"]
@@ -45,12 +45,12 @@ class Dependence:
 
     def tree(self, root: str | None = None) -> list[tuple[str, str]]:
         """Edges (parent, child) of the heaviest spanning tree (Chow–Liu), away from the root, parents first."""
-        from gramgraph.learn.trees import _spanning_tree
+        from gramgraph.graphs.spanning import spanning_tree
 
         root = self.names[0] if root is None else root
         if root not in self.names:
             raise VariableError.unknown(root, self.names)
-        found = _spanning_tree(self.smi, list(range(len(self.names))), self.names.index(root))
+        found = spanning_tree(self.smi, list(range(len(self.names))), self.names.index(root))
         return [(self.names[parent], self.names[child]) for child, parent in found.items()]
 
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.gram.permutations import permuted_products, random_orders
 from gramgraph._validation import check_choice, check_count, generator
-from gramgraph.embeddings.domains import sample_of
 from gramgraph.embeddings.permutation import (
     KernelTest,
     Spread,
@@ -20,6 +20,7 @@ from gramgraph.embeddings.permutation import (
 )
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import check_pairs, sample_of
 from gramgraph.typing import FloatArray, RandomState
 
 __all__ = ["hsic_test"]
@@ -55,8 +56,7 @@ def hsic_test(
     B = check_count("n_permutations", n_permutations)
     kernel_x, X, n = sample_of(X, kernel_x, domain_x, name="X")
     kernel_y, Y, m = sample_of(Y, kernel_y, domain_y, name="Y")
-    if n != m:
-        raise ModelError(f"X and Y are paired row by row: expected equally many points, got {n} and {m}.")
+    check_pairs(n, m)
     A, C = features_or_none(kernel_x, X), features_or_none(kernel_y, Y)
     low_rank = A is not None and C is not None and A.shape[1] * C.shape[1] <= max(2 * n, 2500)
     if low_rank:
@@ -71,8 +71,6 @@ def hsic_test(
             raise ModelError(f"method='gamma' needs at least 4 points; there are {n}. Try: permutations.")
         mean, variance = permutation_moments(pair.spread(0), pair.spread(1))
         return KernelTest(value / n**2, gamma_tail(value, mean, variance), method, np.zeros(0))
-    from gramgraph._numerics.gram.permutations import random_orders
-
     own, null = pair.permuted(random_orders(n, B, generator(random_state)))
     return KernelTest(value / n**2, permutation_p_value(own, null), method, null / n**2)
 
@@ -109,8 +107,6 @@ class _Pair:
         """
         if self.features:
             return self.value(), permuted_cross_norms(self.Q, self.P, orders)
-        from gramgraph._numerics.gram.permutations import permuted_products
-
         out = np.empty(len(orders) + 1)
         orders = np.concatenate([np.arange(orders.shape[1], dtype=orders.dtype)[None], orders])
         K, L = (np.ascontiguousarray(M, dtype=np.float32) for M in (self.P, self.Q))

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from gramgraph._validation import check_count, generator
-from gramgraph.embeddings.domains import sample_of
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import sample_of
 from gramgraph.kernels.inputs import count
 from gramgraph.kernels.tables import own_copy
 from gramgraph.linalg import kernel_matvec

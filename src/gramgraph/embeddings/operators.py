@@ -7,23 +7,26 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.domains import sample_of
+from gramgraph.embeddings.composition import Composable, Operator, Side
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import check_pairs, sample_of
 from gramgraph.rkhs import RKHSFunction, SpaceError
 from gramgraph.typing import FloatArray
 
 __all__ = ["CovarianceOperator"]
 
 
-@dataclass(frozen=True, eq=False)
-class CovarianceOperator:
-    """C_YX = Σ wᵢ ψ(yᵢ) ⊗ φ(xᵢ), less the product of the means when `centered`; ⟨g, C f⟩ = Cov(f(X), g(Y)).
+@dataclass(frozen=True, eq=False, init=False)
+class CovarianceOperator(Composable):
+    """C_XY = Σ wᵢ φ(xᵢ) ⊗ ψ(yᵢ), less the product of the means when `centered`; C(x, y) = ⟨φ(x), C ψ(y)⟩.
 
-    With delta kernels the uncentered operator is the joint table. X = Y gives the auto-covariance operator.
+    With delta kernels the uncentered operator is the joint table. Without Y it is the auto-covariance operator C_XX.
+    `.T` and `@` compose it with conditional operators; `names` ("A", "B") are checked where operators meet, as kernels
+    are. `apply` is the adjoint: ⟨g, C_YX f⟩ = E[f(X) g(Y)], or the covariance.
 
-    >>> C = CovarianceOperator.of(["a", "a", "b"], ["u", "v", "v"])
-    >>> C.table(["a", "b"], ["u", "v"]).round(4)
+    >>> C = CovarianceOperator(["a", "a", "b"], ["u", "v", "v"])
+    >>> C(["a", "b"], ["u", "v"]).round(4)
     array([[0.3333, 0.3333],
            [0.    , 0.3333]])
     """
@@ -33,11 +36,11 @@ class CovarianceOperator:
     X: Any  # n points
     Y: Any  # n points
     weights: FloatArray  # (n,)
-    centered: bool = False
+    centered: bool
+    names: tuple[str, str]
 
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         X: Any,
         Y: Any = None,
         *,
@@ -45,18 +48,39 @@ class CovarianceOperator:
         kernel_y: Kernel | None = None,
         domain_x: str | None = None,
         domain_y: str | None = None,
+        weights: Any = None,
         centered: bool = False,
-    ) -> CovarianceOperator:
-        """The operator of a sample of pairs; without Y the auto-covariance of X."""
+        names: tuple[str, str] = ("", ""),
+    ) -> None:
         kernel_x, X, n = sample_of(X, kernel_x, domain_x, name="X", least=1)
         if Y is None:
-            if kernel_y is not None or domain_y is not None:
+            if domain_y is not None or kernel_y not in (None, kernel_x):
                 raise ModelError("the auto-covariance of X has one kernel: leave out kernel_y and domain_y.")
-            return cls(kernel_x, kernel_x, X, X, np.full(n, 1.0 / n), centered)
-        kernel_y, Y, m = sample_of(Y, kernel_y, domain_y, name="Y", least=1)
-        if n != m:
-            raise ModelError(f"X and Y are paired row by row: expected equally many points, got {n} and {m}.")
-        return cls(kernel_x, kernel_y, X, Y, np.full(n, 1.0 / n), centered)
+            kernel_y, Y, names = kernel_x, X, (names[0], names[1] or names[0])
+        else:
+            kernel_y, Y, m = sample_of(Y, kernel_y, domain_y, name="Y", least=1)
+            check_pairs(n, m)
+        w = np.full(n, 1.0 / n) if weights is None else np.asarray(weights, dtype=np.float64)
+        if w.shape != (n,):
+            raise ModelError(f"weights must have shape ({n},), one per pair; they have {w.shape}.")
+        found = {"kernel_x": kernel_x, "kernel_y": kernel_y, "X": X, "Y": Y, "weights": w}
+        for key, value in {**found, "centered": centered, "names": tuple(names)}.items():
+            object.__setattr__(self, key, value)
+
+    @classmethod
+    def of(cls, X: Any, Y: Any = None, **options: Any) -> CovarianceOperator:
+        """The same as the constructor."""
+        return cls(X, Y, **options)
+
+    @property
+    def operator(self) -> Operator:
+        """Φ(X) W Φ(Y)ᵀ with W = diag(w), or diag(w) − w wᵀ / Σw when centered."""
+        W = np.diag(self.weights)
+        if self.centered:
+            W = W - np.outer(self.weights, self.weights) / self.weights.sum()
+        return Operator(
+            Side(self.kernel_x, self.X, name=self.names[0]), W, Side(self.kernel_y, self.Y, name=self.names[1])
+        )
 
     def __repr__(self) -> str:
         kind = "centered, " if self.centered else ""
@@ -65,7 +89,15 @@ class CovarianceOperator:
     @property
     def adjoint(self) -> CovarianceOperator:
         """C_XY, with ⟨f, C_XY g⟩ = ⟨g, C_YX f⟩."""
-        return CovarianceOperator(self.kernel_y, self.kernel_x, self.Y, self.X, self.weights, self.centered)
+        return CovarianceOperator(
+            self.Y,
+            self.X,
+            kernel_x=self.kernel_y,
+            kernel_y=self.kernel_x,
+            weights=self.weights,
+            centered=self.centered,
+            names=self.names[::-1],
+        )
 
     def _spread(self, values: FloatArray) -> FloatArray:
         """wᵢ vᵢ, or wᵢ (vᵢ − mean) when centered: weights of the image."""

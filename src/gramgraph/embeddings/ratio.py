@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from gramgraph._validation import check_choice, check_count, generator
-from gramgraph.embeddings.domains import default_kernel, domain_of, sample_of
 from gramgraph.embeddings.features import FeatureMap, feature_map
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import check_pairs, default_kernel, domain_of, sample_of
 from gramgraph.linalg.blocks import select
 from gramgraph.typing import FloatArray, RandomState
 
@@ -184,8 +184,7 @@ def density_ratio(
     kernels = _kernels(X, kernel_x, domain_x, "X"), _kernels(Y, kernel_y, domain_y, "Y")
     X, n = sample_of(X, kernels[0][0], None, name="X")[1:]
     Y, m = sample_of(Y, kernels[1][0], None, name="Y")[1:]
-    if n != m:
-        raise ModelError(f"X and Y are paired row by row: expected equally many points, got {n} and {m}.")
+    check_pairs(n, m)
     if reg != "cv":
         if isinstance(reg, (str, bool)) or not 0.0 <= reg < np.inf:
             raise OptionError(f"reg must be a number that is not negative, or 'cv'; it is {reg!r}.")

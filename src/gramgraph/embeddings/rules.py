@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._validation import check_positive
+from gramgraph._validation import check_choice, check_positive
+from gramgraph.embeddings.composition import Operator
 from gramgraph.embeddings.conditional import ConditionalOperator
 from gramgraph.embeddings.features import RidgeSpectrum
 from gramgraph.embeddings.mean import MeanEmbedding
@@ -43,8 +44,15 @@ def sum_rule(conditional: ConditionalOperator, prior: MeanEmbedding) -> MeanEmbe
     return MeanEmbedding(conditional.kernel_y, conditional.Y, _prior_weights(conditional, prior))
 
 
-def chain_rule(conditional: ConditionalOperator, prior: MeanEmbedding) -> CovarianceOperator:
-    """p(x, y) = p(y | x) π(x): the uncentered covariance operator Ψ Diag(w) Φᵀ with w from the sum rule.
+def chain_rule(
+    conditional: ConditionalOperator, prior: MeanEmbedding, *, form: str = "sample"
+) -> CovarianceOperator | Operator:
+    """p(x, y) = p(y | x) π(x), an uncentered covariance operator C_XY. Two estimates of one operator:
+
+    - form="sample": Φ Diag(w) Ψᵀ with w from the sum rule, written on the pairs that were learned from;
+    - form="text": Φ̃ Diag(γ) K̃ᵀ (K + λN I)⁻¹ Ψᵀ, the product C_XX C_{Y|X}ᵀ with C_XX that of the prior's points x̃.
+
+    They agree for delta kernels (reg=0) and differ otherwise, as the first smooths the prior as well.
 
     >>> from gramgraph.embeddings import conditional_operator
     >>> C = conditional_operator(["a", "a", "b", "b"], ["u", "v", "v", "v"], reg=0.0)
@@ -52,8 +60,12 @@ def chain_rule(conditional: ConditionalOperator, prior: MeanEmbedding) -> Covari
     array([[0.125, 0.125],
            [0.   , 0.75 ]])
     """
-    w = _prior_weights(conditional, prior)
-    return CovarianceOperator(conditional.kernel_x, conditional.kernel_y, conditional.X, conditional.Y, w)
+    check_choice("form", form, ("sample", "text"))
+    w = _prior_weights(conditional, prior)  # looks at the spaces
+    if form == "sample":
+        kernel_x, kernel_y = conditional.kernel_x, conditional.kernel_y
+        return CovarianceOperator(conditional.X, conditional.Y, kernel_x=kernel_x, kernel_y=kernel_y, weights=w)
+    return CovarianceOperator(prior.points, kernel_x=prior.kernel, weights=prior.weights) @ conditional.T
 
 
 def bayes_rule(

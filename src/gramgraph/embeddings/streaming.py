@@ -9,10 +9,10 @@ from typing import Any, Self
 import numpy as np
 
 from gramgraph._validation import check_positive
-from gramgraph.embeddings.domains import sample_of
 from gramgraph.embeddings.features import FeatureMap, feature_map
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import check_pairs, sample_of
 from gramgraph.rkhs import SpaceError
 from gramgraph.typing import FloatArray, RandomState
 
@@ -54,10 +54,7 @@ class FeatureCovariance:
             Psi = Psi[:, None] if Psi.ndim == 1 else Psi
         else:
             Psi = np.asarray(self.y.transform(self.kernel_y.prepare(Y)))
-        if len(Phi) != len(Psi):
-            raise ModelError(
-                f"X and Y are paired row by row: expected equally many points, got {len(Phi)} and {len(Psi)}."
-            )
+        check_pairs(len(Phi), len(Psi))
         if not np.isfinite(Psi).all():
             raise ModelError("Y must be finite numbers; leave out rows that are missing.")
         return Phi, Psi

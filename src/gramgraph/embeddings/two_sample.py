@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from gramgraph._validation import check_choice, check_count, generator
-from gramgraph.embeddings.domains import domain_of, sample_of
 from gramgraph.embeddings.permutation import (
     KernelTest,
     Spread,
@@ -19,6 +18,7 @@ from gramgraph.embeddings.permutation import (
 )
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import domain_of, sample_of
 from gramgraph.kernels.inputs import same_columns
 from gramgraph.typing import FloatArray, RandomState
 

@@ -183,11 +183,11 @@ class Parametrized:
         def own(part: Part) -> FloatArray:
             assert part.declared is not None
             with np.errstate(divide="ignore"):  # an end of 0 is minus infinity on the line
-                return np.asarray(part.declared.transform.to_theta(self._own_ends(part)))
+                return np.asarray(part.declared.transform.to_theta(self.own_ends(part)))
 
         return np.concatenate([np.zeros((0, 2)), *self._gather(own, lambda part: part.value.bounds)])
 
-    def _own_ends(self, part: Part) -> FloatArray:
+    def own_ends(self, part: Part) -> FloatArray:
         """Lower and upper ends of an own parameter, (entries, 2)."""
         assert part.declared is not None
         low, high = next(((a, b) for name, a, b in self.limits if name == part.name), part.declared.bounds)
@@ -243,7 +243,7 @@ class Parametrized:
 
     def _on_ends(self, part: Part, theta: FloatArray, new: FloatArray) -> FloatArray:
         assert part.declared is not None
-        ends = self._own_ends(part)
+        ends = self.own_ends(part)
         with np.errstate(divide="ignore"):
             low, high = part.declared.transform.to_theta(ends).T
         values = np.where(theta == high, ends[:, 1], np.where(theta == low, ends[:, 0], np.ravel(new)))

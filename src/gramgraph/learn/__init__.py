@@ -17,7 +17,7 @@ _LAZY = {
     "PAG": "hidden_causes",
     "average_effect": "causal",
     "bootstrap_edges": "bootstrap",
-    "chow_liu": "trees",
+    "chow_liu": "chow_liu",
     "feature_path": "l1_path",
     "fit_margins": "proportional_fitting",
     "fci": "hidden_causes",
@@ -27,7 +27,7 @@ _LAZY = {
     "learn_structure": "structure",
     "reliability": "calibration",
     "score": "structure",
-    "tan": "trees",
+    "tan": "chow_liu",
 }
 
 __all__ = sorted(_LAZY)

@@ -14,7 +14,7 @@ from gramgraph._show import Listing, Shown
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Climb", "UndirectedReport", "climb", "subgradient"]
+__all__ = ["Climb", "Traced", "UndirectedReport", "climb", "subgradient"]
 
 #: weights → (value, gradient) of what is to be maximized; a value of -inf makes the line search turn back.
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
@@ -39,8 +39,26 @@ class Climb(NamedTuple):
 SHOWN_WEIGHTS = 20
 
 
+class Traced(Shown):
+    """Reports of a climb: the objective at every step."""
+
+    trace: tuple[float, ...]
+    objective: str
+
+    def plot(self, ax: Any = None) -> Any:
+        """The objective at every step."""
+        if ax is None:
+            from matplotlib import pyplot as plt
+
+            ax = plt.subplots()[1]
+        ax.plot(range(len(self.trace)), self.trace, marker=".")
+        ax.set_xlabel("step")
+        ax.set_ylabel(self.objective)
+        return ax
+
+
 @dataclass(frozen=True, repr=False)
-class UndirectedReport(Shown):
+class UndirectedReport(Traced):
     """How an undirected model was fitted; `trace` is the penalized objective, a row's average, at every step."""
 
     method: str
@@ -70,17 +88,6 @@ class UndirectedReport(Shown):
         import pandas as pd
 
         return pd.DataFrame({"feature": list(self.names), "weight": self.weights})
-
-    def plot(self, ax: Any = None) -> Any:
-        """The objective at every step."""
-        if ax is None:
-            from matplotlib import pyplot as plt
-
-            ax = plt.subplots()[1]
-        ax.plot(range(len(self.trace)), self.trace, marker=".")
-        ax.set_xlabel("step")
-        ax.set_ylabel(self.objective)
-        return ax
 
     def _shown(self) -> Listing:
         end = "converged" if self.converged else "not converged"

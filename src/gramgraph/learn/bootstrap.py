@@ -15,14 +15,15 @@ from gramgraph._validation import check_count, check_fraction, generator
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
+from gramgraph.learn.calibration import calibrate as by_worlds
 from gramgraph.learn.checkpoint import Checkpoint, digest
 from gramgraph.learn.constraints import count
-from gramgraph.learn.methods import method_name
 from gramgraph.learn.mixed_table import MixedTable
-from gramgraph.learn.parameters import add_up, family_counts, pseudo_counts, tables_from
+from gramgraph.learn.normalized import tables_from
+from gramgraph.learn.parameters import add_up, family_counts, pseudo_counts
+from gramgraph.learn.resampling import drops_rows, one_graph
 from gramgraph.learn.rows import read_all_rows, whole_rows
 from gramgraph.learn.strength_map import StrengthMap
-from gramgraph.learn.structure import LearnedNetwork, learn_structure
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
 
@@ -100,10 +101,8 @@ class EdgeStrengths(Shown):
         >>> print(str(strengths.calibrated(3, random_state=0)).splitlines()[0])
         EdgeStrengths(8 variables, calibrated, 6 edges with probability 0.5 or more)
         """
-        from gramgraph.learn.calibration import calibrate
-
         seed = np.random.SeedSequence(_entropy(random_state))
-        return calibrate(self, worlds, seed, n_jobs=n_jobs, client=client, progress=progress)
+        return by_worlds(self, worlds, seed, n_jobs=n_jobs, client=client, progress=progress)
 
     def average_network(self, threshold: float = 0.5, *, prior: Any = None) -> BayesianNetwork:
         """The network of all edges with at least this strength, the surest first; those that close a cycle are left."""
@@ -170,11 +169,11 @@ def bootstrap_edges(
     for name in ("required", "forbidden", "tiers"):
         if options.get(name) is not None:
             options[name] = [item if isinstance(item, str) else tuple(_in_order(item)) for item in options[name]]
-    if _drops_rows(options) and table.has_missing:
+    if drops_rows(options) and table.has_missing:
         whole_rows(table, stacklevel=2)  # says how many rows are left out, once for all samples
     note, entropy, total, done = _begin(checkpoint, table, random_state, options)
     seeds = np.random.SeedSequence(entropy).spawn(n)
-    found = in_order(_one_graph, seeds[done:], shared=(table, options), n_jobs=n_jobs, client=client)
+    found = in_order(one_graph, seeds[done:], shared=(table, options), n_jobs=n_jobs, client=client)
 
     def state(total: FloatArray, done: int) -> Callable[[], dict[str, Any]]:
         return lambda: {"entropy": str(entropy), "done": done, "total": total.tolist()}
@@ -200,8 +199,6 @@ def bootstrap_edges(
     out = EdgeStrengths(table.names, total / max(done, 1), done, table, options)
     if not calibrate or done < n:
         return out
-    from gramgraph.learn.calibration import calibrate as by_worlds
-
     seed = np.random.SeedSequence(entropy, spawn_key=(0, 1))  # no sample of the rows has this one
     return by_worlds(out, calibrate, seed, n_jobs=n_jobs, client=client, progress=progress)
 
@@ -267,43 +264,3 @@ def _entropy(random_state: RandomState) -> Any:
     if random_state is None or isinstance(random_state, (int, np.integer)):
         return random_state if random_state is None else int(random_state)
     return int(generator(random_state).integers(2**63))
-
-
-def _one_graph(
-    seed: np.random.SeedSequence, table: CodedTable | MixedTable, options: dict[str, Any]
-) -> FloatArray | None:
-    """The edges that one sample shows; None where Ctrl-C came in between."""
-    net = learn_structure(resampled(np.random.default_rng(seed), table, options), **options)
-    if net.report.interrupted:
-        return None
-    bound = any(options.get(name) for name in ("required", "forbidden", "tiers"))
-    bound = bound or (isinstance(table, MixedTable) and not all(table.real))  # no edge from real to discrete
-    return _arrows(net, table.names, as_drawn=bound)
-
-
-def resampled(
-    rng: np.random.Generator, table: CodedTable | MixedTable, options: dict[str, Any]
-) -> CodedTable | MixedTable:
-    """As many rows, drawn with replacement, without those that learning would leave out."""
-    found = table.take(rng.integers(0, len(table), len(table)))
-    return found.complete() if _drops_rows(options) else found
-
-
-def _drops_rows(options: dict[str, Any]) -> bool:
-    return options.get("missing", "rows") == "rows" and method_name(options.get("method")) != "structural_em"
-
-
-def _arrows(net: LearnedNetwork, names: tuple[str, ...], *, as_drawn: bool) -> FloatArray:
-    """The edges of the class, or, where constraints decide about directions, of the graph itself."""
-    at = {name: i for i, name in enumerate(names)}
-    out = np.zeros((len(names), len(names)))
-    if as_drawn:
-        for a, b in net.edges:
-            out[at[a], at[b]] = 1.0
-        return out
-    found = net.cpdag()
-    for a, b in found.arrows:
-        out[at[a], at[b]] = 1.0
-    for a, b in found.links:
-        out[at[a], at[b]] = out[at[b], at[a]] = 0.5
-    return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,13 +15,16 @@ from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
 from gramgraph.exceptions import ModelWarning, OptionError
-from gramgraph.learn.bootstrap import EdgeStrengths, _one_graph, resampled
 from gramgraph.learn.mixed_table import MixedTable
+from gramgraph.learn.resampling import one_graph, resampled
 from gramgraph.learn.search import Constraints
 from gramgraph.learn.strength_map import StrengthMap
 from gramgraph.learn.structure import _constraints, _network, learn_structure
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.learn.bootstrap import EdgeStrengths
 
 __all__ = ["calibrate", "reliability"]
 
@@ -52,7 +55,7 @@ def reliability(
     import pandas as pd
 
     check_count("bins", bins)
-    found = [strengths] if isinstance(strengths, EdgeStrengths) else list(strengths)
+    found = list(strengths) if isinstance(strengths, Sequence) else [strengths]
     nets = [truth] if isinstance(truth, BayesianNetwork) else list(truth)
     if len(found) != len(nets):
         raise OptionError(f"each bootstrap needs its true network: there are {len(found)} and {len(nets)}")
@@ -149,7 +152,7 @@ def _one_world(
     drawn = _like(table, net, rng)
     total = np.zeros((len(table.names),) * 2)
     for one in graphs.spawn(n):
-        arrows = _one_graph(one, drawn, options)
+        arrows = one_graph(one, drawn, options)
         if arrows is None:
             return None
         total += arrows

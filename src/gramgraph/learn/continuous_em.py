@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph._progress import Progress, reporting
 from gramgraph.exceptions import ModelError, ModelWarning, OptionError, listing
-from gramgraph.learn.continuous import Learner, Statistics
+from gramgraph.learn.continuous_learner import Learner, Statistics
 from gramgraph.learn.em import OBJECTIVES, EMReport
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray

@@ -9,12 +9,13 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._progress import Progress, reporting
-from gramgraph._show import Listing, Shown
+from gramgraph._show import Listing
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import ModelError, OptionError
-from gramgraph.learn.parameters import tables_from
+from gramgraph.learn.ascent import Traced
+from gramgraph.learn.normalized import tables_from
 from gramgraph.models import BayesianNetwork
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray, RandomState
@@ -28,7 +29,7 @@ OBJECTIVES = ("log-likelihood", "log-likelihood + log prior")
 
 
 @dataclass(frozen=True, repr=False)
-class EMReport(Shown):
+class EMReport(Traced):
     """How EM went: `trace[i]` is the objective before step i + 1; it never falls.
 
     `objective` says what that is: "log-likelihood", or "log-likelihood + log prior" (up to a constant) where a prior
@@ -56,17 +57,6 @@ class EMReport(Shown):
         ]
         rows += [("first and last value", f"{self.trace[0]:.8g}, {self.trace[-1]:.8g}")] if self.trace else []
         return Listing("expectation-maximization", ("", "value"), rows)
-
-    def plot(self, ax: Any = None) -> Any:
-        """The objective at every step."""
-        if ax is None:
-            from matplotlib import pyplot as plt
-
-            ax = plt.subplots()[1]
-        ax.plot(range(len(self.trace)), self.trace, marker=".")
-        ax.set_xlabel("step")
-        ax.set_ylabel(self.objective)
-        return ax
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,48 @@ from gramgraph._progress import Progress
 from gramgraph.data.frames import read_frame
 from gramgraph.data.packed import RealColumnError
 from gramgraph.data.stream import is_stream, read_again
-from gramgraph.learn.em import EMReport
+from gramgraph.exceptions import OptionError
 from gramgraph.learn.matching import check_columns
 from gramgraph.learn.parameters import fit
-from gramgraph.learn.real_rows import with_real_columns
+from gramgraph.learn.real_rows import as_frame, with_real_columns
 from gramgraph.models import BayesianNetwork
+from gramgraph.variables import Circle, Positive, Sphere
 
 __all__ = ["fit_network"]
+
+
+def _has_own_kinds(net: BayesianNetwork) -> bool:
+    """Whether some family is none of tables, linear Gaussians and their kin: an angle, a kernel, a blend."""
+    if any(isinstance(var.domain, (Circle, Positive, Sphere)) for var in net.vars):
+        return True
+    return any(c is not None and c.kind in ("kernel", "blend") for c in net.conditionals)
+
+
+def _by_families(
+    net: BayesianNetwork,
+    start: BayesianNetwork,
+    data: Any,
+    conditional: Any,
+    prior: Any,
+    weights: Any,
+    options: Any,
+    progress: Progress,
+) -> tuple[BayesianNetwork, Any]:
+    from gramgraph.learn.families import fit_families
+
+    if prior is not None or weights is not None:
+        raise OptionError(
+            "kinds of conditionals are fitted without prior= and weights=. Give them as options of the kind instead, "
+            "as in gg.Table(prior='bdeu')"
+        )
+    return fit_families(
+        start,
+        as_frame(start, data),
+        conditional=conditional,
+        kinds=net.kinds,
+        random_state=options.get("random_state"),
+        progress=progress,
+    )
 
 
 def fit_network(
@@ -27,12 +62,15 @@ def fit_network(
     weights: Any,
     client: Any,
     progress: Progress,
+    conditional: Any = None,
     **options: Any,
-) -> tuple[BayesianNetwork, EMReport | None]:
-    """The fitted network, and the report of EM, if that was needed; see `BayesianNetwork.fit`."""
+) -> tuple[BayesianNetwork, Any]:
+    """The fitted network, and the report of EM or of how kinds were chosen; see `BayesianNetwork.fit`."""
     data = data if is_stream(data) else read_frame(data)
     check_columns(net, data, hidden=hidden, weights=weights, stacklevel=4)
-    start = with_real_columns(net, data)
+    start = with_real_columns(net, data, look=conditional is not None)
+    if conditional is not None or net.kinds or _has_own_kinds(start):
+        return _by_families(net, start, data, conditional, prior, weights, options, progress)
     if start.is_discrete:
         try:
             return fit(start, data, prior=prior, weights=weights, client=client, progress=progress, **options)

@@ -11,7 +11,8 @@ from gramgraph.conditionals import LinearGaussian
 from gramgraph.data.moments import moments_of
 from gramgraph.data.stream import is_stream, stream_names
 from gramgraph.exceptions import VariableError
-from gramgraph.learn.linear import LinearGaussianPrior, Reference, at_least, regress
+from gramgraph.learn.linear import LinearGaussianPrior, Reference, regress
+from gramgraph.linalg.floors import at_least
 from gramgraph.models import BayesianNetwork
 
 __all__ = ["fit_gaussian_stream"]

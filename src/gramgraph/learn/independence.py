@@ -271,7 +271,7 @@ def _points(table: Counts | MixedTable) -> Callable[[int], tuple[Any, bool]]:
     """Values of a column, and whether they are numbers."""
     if isinstance(table, MixedTable):
         return lambda v: (table.columns[v], table.real[v])
-    coded: CodedTable | None = table._coded
+    coded: CodedTable | None = table.coded
     if coded is None:
         raise OptionError("kernel tests need rows in memory, not a file or stream: read it into a frame first")
     return lambda v: (coded.columns[v], False)

@@ -21,16 +21,13 @@ from typing import Any
 import numpy as np
 
 from gramgraph.exceptions import OptionError
+from gramgraph.linalg.floors import FLOOR, GROUP_FLOOR, at_least
 from gramgraph.typing import FloatArray
 
 __all__ = ["FEW", "FLOOR", "GROUP_FLOOR", "LinearGaussianPrior", "Reference", "regress"]
 
 #: A group is filled up where it has fewer rows than real parents, child and this many together.
 FEW = 4
-#: Of a column's variance: what a regression leaves is never taken for less, so that exact relations have a density.
-FLOOR = 1e-12
-#: Of the variance that the same regression leaves in all rows: that of one group is never taken for less.
-GROUP_FLOOR = 1e-8
 
 
 @dataclass(frozen=True)
@@ -173,20 +170,6 @@ def common_spread(cov: FloatArray, rows: int, within: FloatArray | float, free: 
     free = max(free, 0.0)
     more = max(0.5 * rows - free, FEW - free, 0.0)
     return np.asarray((within * (free > 0) + more * cov) / (free + more))
-
-
-def at_least(C: FloatArray, least: FloatArray) -> FloatArray:
-    """The covariance that fits best of those not below `least` (positive definite): eigenvalues against it cut at 1."""
-    if len(C) == 1:
-        return np.maximum(C, least)
-    L = np.linalg.cholesky(least)
-    white = np.linalg.solve(L, np.linalg.solve(L, C).T)
-    values, vectors = np.linalg.eigh(0.5 * (white + white.T))
-    if values[0] >= 1.0:
-        return C
-    root = L @ vectors
-    out = (root * np.maximum(values, 1.0)) @ root.T
-    return np.asarray(0.5 * (out + out.T))
 
 
 def _positive(S: FloatArray) -> FloatArray:

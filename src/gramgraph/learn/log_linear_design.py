@@ -180,7 +180,7 @@ def scopes_of_network(net: FactorModel) -> list[tuple[int, ...]]:
         if scope:
             scopes.setdefault(frozenset(scope), scope)
     covered = {pair for scope in scopes.values() for pair in combinations(sorted(scope), 2)}
-    for a, b in net._links:
+    for a, b in net.bare_links:
         if (min(a, b), max(a, b)) not in covered:
             scopes.setdefault(frozenset((a, b)), (a, b))
     used = {v for scope in scopes.values() for v in scope}

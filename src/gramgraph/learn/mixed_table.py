@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.data.columns import CodedTable, code_table
+from gramgraph.data.columns import CodedTable, code_table, position_of
 from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import as_numbers, is_real
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
@@ -70,10 +70,7 @@ class MixedTable:
 
     def position(self, name: str) -> int:
         """Position of a column."""
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise VariableError.unknown(name, self.names) from None
+        return position_of(name, self.names)
 
     def complete(self) -> MixedTable:
         """The rows without a missing cell."""

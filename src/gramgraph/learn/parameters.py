@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph._progress import Progress
-from gramgraph.conditionals import Table
-from gramgraph.data.columns import CodedTable, code_table, encode, smallest_integer
+from gramgraph.data.columns import DEFAULT_STATES, CodedTable, code_table, smallest_integer, with_states_of
 from gramgraph.data.counts import Counts
 from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream, stream_counts, stream_names
-from gramgraph.exceptions import ModelError, OptionError, StateError, VariableError, did_you_mean
+from gramgraph.exceptions import OptionError, StateError, VariableError, did_you_mean
+from gramgraph.learn.normalized import tables_from
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
@@ -21,19 +21,7 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.learn.em import EMReport
 
-__all__ = [
-    "add_up",
-    "count_cases",
-    "family_counts",
-    "fit",
-    "is_open",
-    "pseudo_counts",
-    "read_cases",
-    "states_from",
-    "tables_from",
-]
-
-_DEFAULT_STATES = ("no", "yes")
+__all__ = ["add_up", "count_cases", "family_counts", "fit", "is_open", "pseudo_counts", "read_cases", "states_from"]
 
 
 def fit(
@@ -162,19 +150,12 @@ def read_cases(net: BayesianNetwork, data: Any, weights: Any = None) -> CodedTab
 
 def is_open(net: BayesianNetwork, v: int) -> bool:
     """Whether a variable has neither a table nor labels of its own, so that its column says what it is."""
-    return net.conditionals[v] is None and net.vars[v].is_discrete and net.vars[v].states == _DEFAULT_STATES
+    return net.conditionals[v] is None and net.vars[v].is_discrete and net.vars[v].states == DEFAULT_STATES
 
 
 def states_from(net: BayesianNetwork, v: int, frame: Any) -> Var:
     """The variable, with the states of its column where it has neither a table nor labels of its own."""
-    var = net.vars[v]
-    if not is_open(net, v) or var.name not in frame.columns:
-        return var
-    try:
-        encode(frame[var.name], var)
-    except StateError:
-        return code_table(frame, needed=[var.name]).variables[0]
-    return var
+    return with_states_of(net.vars[v], frame) if is_open(net, v) else net.vars[v]
 
 
 def pseudo_counts(
@@ -248,16 +229,3 @@ def _numbers(given: Any, shape: tuple[int, ...], var: Var, where: str) -> FloatA
         raise OptionError(
             f"the pseudo-counts of {var.name}{where} must have shape {shape}, not {found.shape}"
         ) from None
-
-
-def tables_from(net: BayesianNetwork, variables: tuple[Var, ...], numbers: list[Any]) -> BayesianNetwork:
-    """The network whose rows are the given numbers divided by their sums; a row of zeros becomes uniform."""
-    conditionals = []
-    for v, values in enumerate(numbers):
-        sums = values.sum(axis=-1, keepdims=True)
-        if not np.isfinite(sums).all():
-            raise ModelError(f"the counts of {variables[v].name} are not finite")
-        rows = np.where(sums > 0, values / np.where(sums > 0, sums, 1.0), 1.0 / variables[v].size)
-        rows.flags.writeable = False
-        conditionals.append(Table(variables[v], tuple(variables[p] for p in net.parent_positions[v]), rows))
-    return BayesianNetwork.from_parts(variables, conditionals, name=net.name, metadata=dict(net.metadata), check=False)

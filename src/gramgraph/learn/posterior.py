@@ -16,7 +16,8 @@ from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.learn.matching import check_columns
-from gramgraph.learn.parameters import add_up, count_cases, family_counts, pseudo_counts, tables_from
+from gramgraph.learn.normalized import tables_from
+from gramgraph.learn.parameters import add_up, count_cases, family_counts, pseudo_counts
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
 

@@ -22,7 +22,8 @@ from gramgraph.learn.gaussian_scores import MixedScores
 from gramgraph.learn.methods import METHODS as FINDERS
 from gramgraph.learn.methods import PATIENCE, Problem, find_graph, method_name, refuse_constraints
 from gramgraph.learn.mixed_table import MixedTable, read_table
-from gramgraph.learn.parameters import pseudo_counts, states_from, tables_from
+from gramgraph.learn.normalized import tables_from
+from gramgraph.learn.parameters import pseudo_counts, states_from
 from gramgraph.learn.rows import read_all_rows, read_rows
 from gramgraph.learn.scores import FamilyScores
 from gramgraph.learn.search import Constraints, Move

@@ -5,16 +5,15 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
-from gramgraph.data.columns import CodedTable, code_table, encode
+from gramgraph.data.columns import DEFAULT_STATES, CodedTable, code_table, with_states_of
 from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream, read_labels
-from gramgraph.exceptions import ModelError, ModelWarning, OptionError, StateError, VariableError, listing
+from gramgraph.exceptions import ModelError, ModelWarning, OptionError, VariableError, listing
 from gramgraph.models.undirected import FactorModel
 from gramgraph.variables import Var
 
 __all__ = ["read_rows"]
 
-_DEFAULT_STATES = ("no", "yes")
 MISSING = ("rows", "error")
 
 
@@ -73,10 +72,4 @@ def _variables(model: FactorModel, frame: Any) -> tuple[Var, ...]:
 
 
 def _from_column(var: Var, frame: Any) -> Var:
-    if var.name not in frame.columns or var.states != _DEFAULT_STATES:
-        return var
-    try:
-        encode(frame[var.name], var)
-    except StateError:
-        return code_table(frame, needed=[var.name]).variables[0]
-    return var
+    return with_states_of(var, frame) if var.is_discrete and var.states == DEFAULT_STATES else var

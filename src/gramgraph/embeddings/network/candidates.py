@@ -16,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, StateAxis
-from gramgraph.embeddings.network.density import line_density
+from gramgraph._numerics.cells.shares import own_shares, pair_mass, pair_values, spread_masses
+from gramgraph.cells.axes import Axis, LineAxis, Placed, StateAxis
+from gramgraph.cells.density import line_density
+from gramgraph.cells.torus import TorusMixture, binned, crossed
 from gramgraph.embeddings.network.edge_ends import End
-from gramgraph.embeddings.network.torus import TorusMixture, binned, crossed
 from gramgraph.typing import FloatArray
 
 __all__ = ["Candidate", "Pair", "balanced", "candidates"]
@@ -50,7 +51,7 @@ class Candidate:
 class Pair:
     """Two ends with the rows that both know, and the joint mass of their cells.
 
-    >>> from gramgraph.embeddings.network.cell_axes import StateAxis
+    >>> from gramgraph.cells.axes import StateAxis
     >>> x, y = list("aabb"), list("uuuv")
     >>> pair = Pair(End(StateAxis.of("x", x), x), End(StateAxis.of("y", y), y))
     >>> pair.P.tolist(), pair.n
@@ -58,8 +59,6 @@ class Pair:
     """
 
     def __init__(self, x: End, y: End) -> None:
-        from gramgraph._numerics.cells.shares import pair_mass
-
         self.x, self.y = x, y
         known = x.placed.known & y.placed.known
         self.rows = None if known.all() else np.flatnonzero(known)
@@ -95,8 +94,6 @@ class Pair:
 
 
 def _values(R: FloatArray, a: Placed, b: Placed) -> FloatArray:
-    from gramgraph._numerics.cells.shares import pair_values
-
     out = np.empty(len(a.a))
     pair_values(np.ascontiguousarray(R, dtype=np.float64), *a[:3], *b[:3], out)
     return out
@@ -261,8 +258,6 @@ class _Fit:
 
 def _ridge_regression(pair: Pair, y: FloatArray) -> _Fit:
     """Kernel ridge regression on the cells of x, penalty by leave-one-out in closed form."""
-    from gramgraph._numerics.cells.shares import own_shares, pair_mass
-
     p, n, m = pair.px, pair.n, pair.x.axis.m
     s, V = pair.x.spectrum(pair.x.axis.widths[-1])
     T = np.zeros((m, m))
@@ -296,8 +291,6 @@ def _noisy(
 
     `scale` is s on cells, `at_rows` at the rows, and `left_scale` there without the row itself.
     """
-    from gramgraph._numerics.cells.shares import spread_masses
-
     x, y = pair.x.axis, pair.y.axis
     assert isinstance(y, LineAxis)
     noise_rows = fit.left_out / left_scale

@@ -2,140 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from itertools import product
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from gramgraph.conditionals.continuous import Draws, RealConditional, draw_states
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed
-from gramgraph.embeddings.network.density import line_density
+from gramgraph.cells.axes import Axis, LineAxis, Placed
+from gramgraph.cells.density import line_density
+from gramgraph.cells.mixture_weights import mixture_weights
+from gramgraph.conditionals.kernel import KernelConditional
 from gramgraph.embeddings.network.edge_ends import End
-from gramgraph.embeddings.network.mixture_weights import mixture_weights
-from gramgraph.typing import Array, FloatArray
-from gramgraph.variables import Var
+from gramgraph.typing import FloatArray
 
-__all__ = ["KernelConditional", "fit_conditional"]
+__all__ = ["fit_conditional"]
 
 _LANDMARKS = 150
 _WIDTHS = (0.4, 0.8, 1.6)
 _REGS = (1e-4, 1e-3, 1e-2)
 _FLOOR = 1e-3
 _LEAST = 0.01
-
-
-@dataclass(frozen=True, eq=False)
-class KernelConditional(RealConditional):
-    """p(child | parents) learned from samples: the child's own density times a ratio on cells, linear between them.
-
-    `gain` is in nats, of rows that were left out; `parts` says which estimates were mixed, with their weights.
-
-    >>> from gramgraph.embeddings.network.cell_axes import StateAxis
-    >>> a, b = StateAxis.of("a", list("xxyy")), StateAxis.of("b", list("uvvv"))
-    >>> p = KernelConditional((a, b), np.array([[0.5, 0.5], [0.0, 1.0]]))
-    >>> p.faults(), np.exp(p.log_density({a.var: np.array([0, 1]), b.var: np.array([0, 1])})).round(2)
-    ([], array([0.5, 1. ]))
-    """
-
-    kind: ClassVar[str] = "kernel"
-    axes: tuple[Axis, ...]  # of the parents in order, then of the child
-    on_cells: FloatArray  # (m_1, …, m_k, m_child): p(child in cell | parents in cells)
-    gain: float = 0.0
-    parts: Mapping[str, float] = field(default_factory=dict)
-
-    @property
-    def child(self) -> Var:  # type: ignore[override]
-        """The variable."""
-        return self.axes[-1].var
-
-    @property
-    def parents(self) -> tuple[Var, ...]:  # type: ignore[override]
-        """Its parents."""
-        return tuple(axis.var for axis in self.axes[:-1])
-
-    @property
-    def n_parameters(self) -> int:
-        """Free numbers of the table on cells."""
-        return self.on_cells.size // self.on_cells.shape[-1] * (self.on_cells.shape[-1] - 1)
-
-    def ratio(self, family: Sequence[Placed]) -> FloatArray:
-        """p(child | parents) / p(child) at rows, linear between the cells of all of them."""
-        total = np.zeros(len(family[0].a))
-        near = np.prod([p.near for p in family], axis=0)
-        q = self.axes[-1].q
-        for corner in product((0, 1), repeat=len(family)):
-            index, weight = [], np.ones(len(total))
-            for p, side in zip(family, corner, strict=True):
-                index.append(p.b if side else p.a)
-                weight = weight * (p.f if side else 1.0 - p.f)
-            total += weight * self.on_cells[tuple(index)] / np.maximum(q[index[-1]], 1e-300)
-        return np.maximum(1.0 + near * (total - 1.0), 1e-300)
-
-    def log_density(self, values: Draws, /) -> FloatArray:
-        """log p(child | parents) of every case."""
-        columns = [_given(axis, values[axis.var]) for axis in self.axes]
-        placed = [axis.place(column) for axis, column in zip(self.axes, columns, strict=True)]
-        return np.log(self.ratio(placed)) + self.axes[-1].log_base(columns[-1])
-
-    def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
-        """A corner of every parent by its share, a cell of the child by its row, a value inside the cell."""
-        from gramgraph.embeddings.network.drawing import _inside
-
-        at = []
-        for axis in self.axes[:-1]:
-            p = axis.place(_given(axis, values[axis.var]))
-            at.append(np.where(rng.random(n) < p.f, p.b, p.a))
-        rows = self.on_cells[tuple(at)]
-        cells = draw_states(np.broadcast_to(rows, (n, rows.shape[-1])), rng)
-        if self.child.is_discrete:
-            return cells
-        drawn = _inside(self.axes[-1], cells, rng)[0]
-        return drawn[:, None] if isinstance(self.axes[-1], LineAxis) else drawn
-
-    def faults(self) -> list[str]:
-        """Tables that do not fit their cells, or whose rows are not distributions."""
-        shape, name = tuple(axis.m for axis in self.axes), self.axes[-1].name
-        if self.on_cells.shape != shape:
-            return [f"the table of {name} does not fit its family: shape {self.on_cells.shape}, expected {shape}"]
-        if not np.isfinite(self.on_cells).all() or (self.on_cells < 0.0).any():
-            return [f"the table of {name} on cells has negative entries, or entries that are not finite"]
-        off = float(np.abs(self.on_cells.sum(axis=-1) - 1.0).max())
-        return [f"a row of the table of {name} on cells does not sum to one: it is off by {off:.3g}"] * (off > 1e-6)
-
-    def fixed(self, axis: Axis, share: FloatArray) -> KernelConditional:
-        """With one parent set to a value, which `share` spreads over the cells that it had."""
-        k = [own.name for own in self.axes[:-1]].index(axis.name)
-        if axis is self.axes[k]:
-            return self
-        table = np.expand_dims(np.tensordot(share, self.on_cells, axes=(0, k)), k)
-        return replace(self, axes=(*self.axes[:k], axis, *self.axes[k + 1 :]), on_cells=table)
-
-    def to_fields(self) -> dict[str, Any]:
-        """Axes and table as plain lists."""
-        axes = [axis.to_fields() for axis in self.axes]
-        plain = [{**own, "arrays": {key: a.tolist() for key, a in arrays.items()}} for own, arrays in axes]
-        numbers = {"table": self.on_cells.tolist(), "gain": self.gain, "parts": dict(self.parts)}
-        return {**self._head(), "axes": plain, **numbers}
-
-    @classmethod
-    def from_fields(cls, fields: Mapping[str, Any], variables: Mapping[str, Var]) -> KernelConditional:
-        """The conditional that `to_fields` wrote."""
-        from gramgraph.embeddings.network.files import AXES
-
-        axes = tuple(
-            AXES[own["kind"]].from_fields(own, {key: np.asarray(a) for key, a in own["arrays"].items()})
-            for own in fields["axes"]
-        )
-        table = np.asarray(fields["table"], dtype=np.float64)
-        return cls(axes, table, float(fields["gain"]), {str(k): float(v) for k, v in fields["parts"].items()})
-
-
-def _given(axis: Axis, values: Any) -> Any:
-    """A column as the axis reads it: codes of states become labels, a column of numbers has one axis."""
-    array = np.asarray(values)
-    return np.array(axis.var.states, dtype=object)[array] if axis.var.is_discrete else array.reshape(len(array))
 
 
 def fit_conditional(parents: Sequence[End], child: End, *, floor: float = 1e-3, seed: int = 0) -> KernelConditional:

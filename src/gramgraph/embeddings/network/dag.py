@@ -10,22 +10,21 @@ from typing import Any
 import numpy as np
 
 from gramgraph._validation import check_choice, generator
+from gramgraph.cells.axes import Axis, LineAxis, Placed, StateAxis
 from gramgraph.conditionals import Table
+from gramgraph.conditionals.kernel import KernelConditional
 from gramgraph.data.frames import read_frame
-from gramgraph.embeddings.network.answering import ask_engine, blocks, full_rows
-from gramgraph.embeddings.network.base import CellModel
 from gramgraph.embeddings.network.candidates import Pair
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, StateAxis
-from gramgraph.embeddings.network.conditional import KernelConditional, fit_conditional
+from gramgraph.embeddings.network.conditional import fit_conditional
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.edge_mixture import fit_edge
 from gramgraph.embeddings.network.learn import EDGES, _axis, _check_numbers, _checked, _kinds, _orders, columns_of
-from gramgraph.embeddings.network.reading import Given
 from gramgraph.evidence import weights_of
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.checking import cycle_faults
 from gramgraph.models.cpt import Cpts
+from gramgraph.models.on_cells import CellModel
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
@@ -50,6 +49,7 @@ class KernelNetwork(CellModel, BayesianNetwork):
     """
 
     conditionals: tuple[KernelConditional, ...]  # type: ignore[assignment]
+    closed_from = 0.5
 
     def __init__(self, conditionals: Sequence[KernelConditional], *, rows: int = 0, name: str = "") -> None:
         self._fill((), conditionals, None, name, None)
@@ -157,25 +157,20 @@ class KernelNetwork(CellModel, BayesianNetwork):
             out[name] = out[name].infer_objects()
         return out
 
-    def _log_p(self, given: Given) -> FloatArray:
-        """Rows without gaps need no engine."""
-        out = given.log_base + given.log_scale
-        full = full_rows(given, 0.5)
-        if full.any():
-            placed = {v: p.take(full) for v, p in given.placed.items()}
-            for v, (row, c) in enumerate(zip(self.parent_positions, self.conditionals, strict=True)):
-                out[full] += np.log(c.ratio([placed[u] for u in (*row, v)]))
-        rest = np.flatnonzero(~full)
-        for block in blocks(self, len(rest)):
-            question = self.cell_question(given, rest[block])
-            if question.likelihoods:
-                out[rest[block]] += ask_engine(self.cells, question).log_evidence
-        return out
+    @cached_property
+    def ratios(self) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:  # type: ignore[override]
+        """Parents and child of every conditional, and its table by the child's masses."""
+        return tuple(
+            ((*row, v), c.on_cells / np.maximum(c.axes[-1].q, 1e-300))
+            for v, (row, c) in enumerate(zip(self.parent_positions, self.conditionals, strict=True))
+        )
 
-    def _best(self, given: Given) -> list[dict[str, Any]]:
-        from gramgraph.embeddings.network.best import cells_of_cases
-
-        return cells_of_cases(self, given)
+    def log_ratio(self, placed: Mapping[int, Placed]) -> FloatArray:
+        """Σ log p(x_v | parents) / p(x_v), of rows that know everything."""
+        total = np.zeros(len(next(iter(placed.values())).a))
+        for v, (row, c) in enumerate(zip(self.parent_positions, self.conditionals, strict=True)):
+            total += np.log(c.ratio([placed[u] for u in (*row, v)]))
+        return total
 
     def save(self, path: Any) -> None:
         """Write a container with a checksum, as `gg.write(model, "model.gg")` does.

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, StateAxis
+from gramgraph.cells.axes import Axis, LineAxis, Placed, StateAxis
 from gramgraph.typing import FloatArray
 
 __all__ = ["End"]
@@ -17,7 +17,7 @@ _SMALLEST = 1e-7  # eigenvalues of a kernel below this say nothing that a penalt
 class End:
     """The rows of a column on the cells of its axis; smoothers are made once and kept for all edges of the column.
 
-    >>> from gramgraph.embeddings.network.cell_axes import StateAxis
+    >>> from gramgraph.cells.axes import StateAxis
     >>> axis = StateAxis.of("a", list("xyxx"))
     >>> End(axis, list("xyxx")).smoother("cells", 0.0)[0].tolist()
     [[1.3333333333333333, 0.0], [0.0, 4.0]]

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.cells.axes import StateAxis
+from gramgraph.cells.mixture_weights import mixture_weights
 from gramgraph.embeddings.network.candidates import Candidate, Pair, balanced, candidates
-from gramgraph.embeddings.network.cell_axes import StateAxis
-from gramgraph.embeddings.network.mixture_weights import mixture_weights
 from gramgraph.typing import FloatArray
 
 __all__ = ["Edge", "fit_edge"]

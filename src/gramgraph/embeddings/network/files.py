@@ -13,19 +13,18 @@ import numpy as np
 from gramgraph._archive import read_archive
 from gramgraph._container import is_container, pack, unpack
 from gramgraph._replace import write_whole
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, StateAxis
+from gramgraph.cells.axes import Axis, LineAxis
+from gramgraph.cells.points import AXES
 from gramgraph.embeddings.network.edge_mixture import Edge
-from gramgraph.embeddings.network.points import PointAxis
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, listing
 from gramgraph.typing import Array
 
 __all__ = [
-    "AXES", "CLASSES", "KINDS", "from_arrays", "from_object", "from_parts", "holds", "load", "save", "to_object",
+    "CLASSES", "KINDS", "from_arrays", "from_object", "from_parts", "holds", "load", "save", "to_object",
     "to_parts",
 ]  # fmt: skip
 
 _VERSION = 1
-AXES: dict[str, Any] = {"line": LineAxis, "point": PointAxis, "state": StateAxis}
 _LONGEST = 1 << 16  # pixels along a side of an image
 _DTYPES = ("<f4", "<f8", "<i8")
 _UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
@@ -101,7 +100,7 @@ def _network_out(net: Any) -> tuple[Fields, Arrays]:
 
 
 def _network_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
-    from gramgraph.embeddings.network.conditional import KernelConditional
+    from gramgraph.conditionals.kernel import KernelConditional
     from gramgraph.embeddings.network.dag import KernelNetwork
 
     axes = {axis.name: axis for axis in _axes_in(top, arrays)}

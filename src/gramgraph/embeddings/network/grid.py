@@ -10,17 +10,17 @@ from typing import Any
 import numpy as np
 
 from gramgraph.answers.quality import Quality, judge
-from gramgraph.embeddings.network.base import CellModel
+from gramgraph.cells.axes import Axis, LineAxis, Placed
+from gramgraph.cells.columns import numbers_of
+from gramgraph.cells.density import line_density
 from gramgraph.embeddings.network.candidates import Pair
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed, numbers_of
-from gramgraph.embeddings.network.density import line_density
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.edge_mixture import Edge, fit_edge
-from gramgraph.embeddings.network.reading import Given
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.graphs import UndirectedGraph
 from gramgraph.models.markov_network import MarkovNetwork
+from gramgraph.models.on_cells import CellModel
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
@@ -92,6 +92,8 @@ class KernelGrid(CellModel, MarkovNetwork):
     (('x0_0', 'x0_1', 'x1_0', 'x1_1', 'y0_0'), ('x0_1', 'x1_0', 'y0_0'), True)
     """
 
+    closed_from = np.inf  # complete rows are asked on the tables too
+
     def __init__(
         self,
         pixel: LineAxis,
@@ -147,15 +149,19 @@ class KernelGrid(CellModel, MarkovNetwork):
         return [(int(a), int(b)) for left, right in pairs for a, b in zip(left.ravel(), right.ravel(), strict=True)]
 
     @cached_property
-    def cells(self) -> MarkovNetwork:  # type: ignore[override]
-        """The same field on its cells, a discrete `MarkovNetwork`."""
-        variables = [axis.cell_var for axis in self.cell_axes]
+    def ratios(self) -> tuple[tuple[tuple[int, ...], FloatArray], ...]:  # type: ignore[override]
+        """Neighbors with the tempered ratio, and every pixel with its observation."""
         n = self.shape[0] * self.shape[1]
         between = np.asarray(self.edge.R, dtype=np.float64) ** self.power
         noise = np.asarray(self.noise.R, dtype=np.float64)
+        return tuple(((a, b), between if b < n else noise) for a, b in self._pairs)
+
+    @cached_property
+    def cells(self) -> MarkovNetwork:  # type: ignore[override]
+        """The same field on its cells, a discrete `MarkovNetwork`."""
+        variables = [axis.cell_var for axis in self.cell_axes]
         factors = [TableFactor((var,), np.asarray(axis.q)) for var, axis in zip(variables, self.cell_axes, strict=True)]
-        for a, b in self._pairs:
-            factors.append(TableFactor((variables[a], variables[b]), between if b < n else noise))
+        factors += [TableFactor((variables[a], variables[b]), table) for (a, b), table in self.ratios]
         return MarkovNetwork.from_parts(variables, factors)
 
     @cached_property
@@ -200,17 +206,6 @@ class KernelGrid(CellModel, MarkovNetwork):
             raise OptionError(f"damping lies from 0 to below 1, max_iter from 1; they are {damping!r}, {max_iter!r}.")
         R = _tempered(self.edge.R, self.power if power is None else power)
         return _scans(self.pixel, R, self._likelihood(y), max_iter, tol, damping)
-
-    def _log_p(self, given: Given) -> FloatArray:
-        from gramgraph.embeddings.network.answering import ask_engine
-
-        found = ask_engine(self.cells, self.cell_question(given))
-        return given.log_base + given.log_scale + np.asarray(found.log_evidence)
-
-    def _best(self, given: Given) -> list[dict[str, Any]]:
-        from gramgraph.embeddings.network.best import cells_of_cases
-
-        return cells_of_cases(self, given)
 
     def _likelihood(self, y: FloatArray) -> Array:
         """r(x, y) on the cells of x for every pixel, (height, width, m)."""

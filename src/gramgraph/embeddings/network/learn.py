@@ -8,12 +8,13 @@ from typing import Any
 import numpy as np
 
 from gramgraph._validation import check_choice
+from gramgraph.cells.axes import Axis, LineAxis, StateAxis
+from gramgraph.cells.columns import is_absent, label_of, numbers_of
+from gramgraph.cells.density import Coordinate, LineDensity
+from gramgraph.cells.points import POINT_KINDS, PointAxis
 from gramgraph.embeddings.network.candidates import Pair
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, StateAxis, _label, _missing, numbers_of
-from gramgraph.embeddings.network.density import Coordinate, LineDensity
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.edge_mixture import Edge, fit_edge
-from gramgraph.embeddings.network.points import POINT_KINDS, PointAxis
 from gramgraph.embeddings.network.structure import best_tree
 from gramgraph.embeddings.network.tree import KernelTree, check_forest
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean, listing
@@ -175,7 +176,7 @@ def _orders(frame: Any) -> dict[str, list[str]]:
     """Names of columns that know the order of their states (categories of pandas, Enum of polars) → all of them."""
     names = frame if isinstance(frame, Mapping) else getattr(frame, "columns", ())
     found = {str(name): getattr(getattr(frame[name], "dtype", None), "categories", None) for name in names}
-    return {name: [_label(s) for s in states] for name, states in found.items() if states is not None}
+    return {name: [label_of(s) for s in states] for name, states in found.items() if states is not None}
 
 
 def _parted(
@@ -207,7 +208,7 @@ def _parted(
 
 def _keep_states(values: Array, choosing: Array) -> None:
     """Rows that choose and have a state that no other row has are learned from instead."""
-    labels = np.array([None if _missing(v) else _label(v) for v in values.tolist()], dtype=object)
+    labels = np.array([None if is_absent(v) else label_of(v) for v in values.tolist()], dtype=object)
     kept = dict.fromkeys(labels[~choosing].tolist())
     for i in np.flatnonzero(choosing):
         if labels[i] is not None and labels[i] not in kept:
@@ -246,7 +247,7 @@ def _guess(values: Array) -> str:
         return "category" if len(np.unique(values)) <= _FEW else "real"
     if values.dtype.kind == "f":
         return "real"
-    known = [v for v in values.tolist() if not (np.ndim(v) == 0 and _missing(v))]
+    known = [v for v in values.tolist() if not (np.ndim(v) == 0 and is_absent(v))]
     if known and isinstance(known[0], (set, frozenset)):
         return "set"
     if known and isinstance(known[0], (list, tuple, np.ndarray)):

@@ -10,8 +10,8 @@ import numpy as np
 
 from gramgraph._validation import check_choice
 from gramgraph.answers import Belief
-from gramgraph.embeddings.network.beliefs import LineBelief
-from gramgraph.embeddings.network.cell_axes import Axis, LineAxis, Placed
+from gramgraph.answers.line_belief import LineBelief
+from gramgraph.cells.axes import Axis, LineAxis, Placed
 from gramgraph.embeddings.network.learn import KINDS, _axis, _guess
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import Array, FloatArray

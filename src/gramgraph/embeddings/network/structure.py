@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from gramgraph.cells.axes import StateAxis
 from gramgraph.embeddings.network.candidates import Pair
-from gramgraph.embeddings.network.cell_axes import StateAxis
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.edge_mixture import fit_edge
 from gramgraph.typing import Array, FloatArray
@@ -57,13 +57,13 @@ def best_tree(ends: Sequence[End], edge: str, floor: float, n_jobs: int) -> list
 
     A pair that predicts no better than independence stays out, so that the result may be a forest.
     """
-    from gramgraph.learn.trees import _spanning_tree
+    from gramgraph.graphs.spanning import spanning_tree
 
     n = len(ends)
     if n < 2:
         return []
     weights = informations(ends)
-    first = _spanning_tree(weights, list(range(n)), 0)
+    first = spanning_tree(weights, list(range(n)), 0)
     proposed = dict.fromkeys(tuple(sorted(pair)) for pair in first.items())
     for v in range(n):
         partners = [int(u) for u in np.argsort(-weights[v], kind="stable") if u != v][:_PARTNERS]
@@ -71,5 +71,5 @@ def best_tree(ends: Sequence[End], edge: str, floor: float, n_jobs: int) -> list
     gains = np.full((n, n), -1.0)
     for a, b in proposed:
         gains[a, b] = gains[b, a] = fit_edge(Pair(ends[a], ends[b]), edge, floor=floor, quick=True).gain
-    found = _spanning_tree(gains, list(range(n)), 0)
+    found = spanning_tree(gains, list(range(n)), 0)
     return [(parent, child) for child, parent in found.items() if gains[parent, child] > 0.0]

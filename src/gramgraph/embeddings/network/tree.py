@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.base import CellModel
-from gramgraph.embeddings.network.cell_axes import Axis
+from gramgraph.cells.axes import Axis, Placed
 from gramgraph.embeddings.network.edge_mixture import Edge
-from gramgraph.embeddings.network.messages import Branches, branches_of
-from gramgraph.embeddings.network.reading import Given
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.models.markov_network import MarkovNetwork
-from gramgraph.typing import FloatArray
+from gramgraph.models.on_cells import CellModel
+from gramgraph.typing import Array, FloatArray
 
 __all__ = ["KernelTree"]
 
@@ -39,6 +37,8 @@ class KernelTree(CellModel, MarkovNetwork):
     >>> abs(belief.mean() - 1.57) < 0.1, net.query("late", {"a": 1.5})["late"].prob("yes") > 0.98
     (True, True)
     """
+
+    is_balanced_forest = True
 
     def __init__(self, axes: Sequence[Axis], edges: Sequence[Edge], *, rows: int = 0, name: str = "") -> None:
         self.cell_axes, self.edge_list = tuple(axes), tuple(edges)
@@ -77,9 +77,21 @@ class KernelTree(CellModel, MarkovNetwork):
         raise VariableError(f"there is no edge between {a!r} and {b!r}. Neighbors of {a!r}: {self.neighbors(a)}.")
 
     @cached_property
-    def _branches(self) -> Branches:
-        links = [(self.positions[e.x], self.positions[e.y], e.R) for e in self.edge_list]
-        return branches_of([axis.q for axis in self.cell_axes], links)
+    def ratios(self) -> tuple[tuple[tuple[int, ...], Array], ...]:  # type: ignore[override]
+        """The ends of every edge, and its table."""
+        return tuple(((self.positions[e.x], self.positions[e.y]), e.R) for e in self.edge_list)
+
+    def log_ratio(self, placed: Mapping[int, Placed]) -> FloatArray:
+        """Σ log r over the edges, of rows that know everything and lie among the data."""
+        from gramgraph._numerics.cells.shares import pair_values
+
+        total = np.zeros(len(next(iter(placed.values())).a))
+        value = np.empty(len(total))
+        for (a, b), R in self.ratios:
+            pair_values(R, *placed[a][:3], *placed[b][:3], value)
+            with np.errstate(divide="ignore"):
+                total += np.log(np.maximum(value, 0.0))
+        return total
 
     @cached_property
     def cells(self) -> MarkovNetwork:  # type: ignore[override]
@@ -116,26 +128,6 @@ class KernelTree(CellModel, MarkovNetwork):
         from gramgraph.embeddings.network.learn import learn_tree
 
         return learn_tree(data, edges=self.edges, domains=self.domains, **options)
-
-    def _masses(self, given: Given, wanted: Any, groups: Any, *, memory: float | None, n_jobs: int) -> Any:
-        from gramgraph.embeddings.network.answering import by_messages
-
-        return by_messages(self, given, wanted, groups, memory)
-
-    def _log_p(self, given: Given) -> FloatArray:
-        from gramgraph.embeddings.network.answering import log_p_by_messages
-
-        return log_p_by_messages(self, given)
-
-    def _best(self, given: Given) -> list[dict[str, Any]]:
-        from gramgraph.embeddings.network.best import by_max_product, cells_of_cases
-
-        return cells_of_cases(self, given) if given.weights else by_max_product(self, given)
-
-    def _draw(self, n: int, given: Given, rng: np.random.Generator) -> dict[int, Any]:
-        from gramgraph.embeddings.network.drawing import draw
-
-        return draw(self, n, given, rng)
 
     def save(self, path: Any) -> None:
         """Write a container with a checksum, as `gg.write(net, "tree.gg")` does.

@@ -9,15 +9,16 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.domains import default_kernel, median_distance
-from gramgraph.embeddings.network.cell_axes import Axis, Placed, _missing
+from gramgraph.cells.axes import Axis, LineAxis, Placed, StateAxis
+from gramgraph.cells.columns import is_absent
 from gramgraph.exceptions import ModelError, StateError
 from gramgraph.kernels.base import Kernel
+from gramgraph.kernels.domains import default_kernel, median_distance
 from gramgraph.kernels.inputs import KernelError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Points, Var, discrete
 
-__all__ = ["POINT_KINDS", "PointAxis"]
+__all__ = ["AXES", "POINT_KINDS", "PointAxis"]
 
 #: Domains whose values are points of a space with a kernel.
 POINT_KINDS = ("set", "sphere", "string", "vector")
@@ -143,8 +144,12 @@ class PointAxis(Axis):
         return cls(str(fields["name"]), domain, points, q, float(fields["scale"]), float(fields["reach"]))
 
 
+#: Kinds of axes as files name them.
+AXES: dict[str, Any] = {"line": LineAxis, "point": PointAxis, "state": StateAxis}
+
+
 def _absent(value: Any) -> bool:
-    return _missing(value) if np.ndim(value) == 0 and not isinstance(value, (set, frozenset)) else False
+    return is_absent(value) if np.ndim(value) == 0 and not isinstance(value, (set, frozenset)) else False
 
 
 def _plain(value: Any) -> Any:

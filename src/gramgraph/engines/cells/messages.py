@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.cell_axes import Placed
+from gramgraph.cells.axes import Placed
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["Branches", "branches_of", "propagate", "upward"]

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gramgraph as gg
-from gramgraph.embeddings.network.density import line_density
-from gramgraph.embeddings.network.mixture_weights import mixture_weights
-from gramgraph.embeddings.network.torus import TorusMixture, binned, crossed
+from gramgraph.cells.density import line_density
+from gramgraph.cells.mixture_weights import mixture_weights
+from gramgraph.cells.torus import TorusMixture, binned, crossed
 
 RNG = np.random.default_rng
 GRID = -np.pi + 2.0 * np.pi / 240 * np.arange(240)
@@ -201,7 +201,7 @@ def test_saved_trees_answer_the_same(tmp_path):
 def test_same_numbers_without_compilation():
     code = (
         "import json, numpy as np\n"
-        "from gramgraph.embeddings.network.torus import TorusMixture\n"
+        "from gramgraph.cells.torus import TorusMixture\n"
         "X = np.random.default_rng(0).vonmises([3.0, 0.5], 4.0, size=(80, 2))\n"
         "print(json.dumps(TorusMixture.of(X, np.ones(80), size=3, spread=0.1).density(X[:9]).tolist()))\n"
     )

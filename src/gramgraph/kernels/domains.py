@@ -12,7 +12,7 @@ from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import KernelError, as_points, count
 from gramgraph.typing import FloatArray
 
-__all__ = ["DOMAINS", "default_kernel", "domain_of", "median_distance", "sample_of"]
+__all__ = ["DOMAINS", "check_pairs", "default_kernel", "domain_of", "median_distance", "sample_of"]
 
 #: Names of the kinds of values that have a default kernel.
 DOMAINS = ("category", "circle", "positive", "real", "set", "sphere", "string", "vector")
@@ -134,6 +134,12 @@ def _plain(kernel: Kernel, X: Any) -> Any:
     except KernelError:
         return X
     return array
+
+
+def check_pairs(n: int, m: int) -> None:
+    """`ModelError` unless there are as many points X as Y."""
+    if n != m:
+        raise ModelError(f"X and Y are paired row by row: expected equally many points, got {n} and {m}.")
 
 
 def sample_of(

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramgraph._numerics.cells.torus import densities, learn, spread_out
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["TorusMixture", "binned", "crossed"]
@@ -41,8 +42,6 @@ class TorusMixture:
 
         O(n · size) a sweep, less where components are narrow.
         """
-        from gramgraph._numerics.cells.torus import spread_out
-
         angles = X.shape[1]
         pairs = _pairs(X)
         centers = pairs[spread_out(pairs, counts, np.random.default_rng(seed).random(size))]
@@ -52,8 +51,6 @@ class TorusMixture:
 
     def after(self, X: FloatArray, counts: FloatArray, sweeps: int) -> TorusMixture:
         """The mixture after more sweeps of EM over these points."""
-        from gramgraph._numerics.cells.torus import learn
-
         w, centers, cov = self.weights.copy(), self.centers.copy(), self.covariances.copy()
         flat = self.angles == 1
         base, spread = self._base, self.spread
@@ -66,8 +63,6 @@ class TorusMixture:
 
     def density(self, X: FloatArray) -> FloatArray:
         """The density at angles (n, 1) or (n, 2)."""
-        from gramgraph._numerics.cells.torus import densities
-
         out = np.empty(len(X))
         densities(_pairs(X), self.weights, self.centers, self.covariances, self.uniform * self._base, out)
         return out

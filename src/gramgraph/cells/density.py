@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.embeddings.network.mixture_weights import mixture_weights
-from gramgraph.embeddings.network.torus import TorusMixture, crossed
+from gramgraph.cells.mixture_weights import mixture_weights
+from gramgraph.cells.torus import TorusMixture, crossed
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 

@@ -10,12 +10,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
-from gramgraph.embeddings.network.density import Coordinate, LineDensity, line_density
+from gramgraph.cells.columns import is_absent, label_of, numbers_of, single, states_of
+from gramgraph.cells.density import Coordinate, LineDensity, line_density
 from gramgraph.exceptions import ModelError, StateError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Circle, Positive, Real, Var, discrete
 
-__all__ = ["Axis", "LineAxis", "Placed", "StateAxis", "numbers_of"]
+__all__ = ["Axis", "LineAxis", "Placed", "StateAxis"]
 
 _DOMAINS = {"real": Real(), "positive": Positive(), "circle": Circle()}
 _REACH = 0.25  # of the spread of the data: how far an observation may lie from them until it stops to count
@@ -37,6 +38,14 @@ class Placed(NamedTuple):
         """Some of the rows."""
         return Placed(self.a[rows], self.b[rows], self.f[rows], self.near[rows], self.known[rows])
 
+    def shares(self, m: int) -> FloatArray:
+        """How each row is shared among m cells, (rows, m)."""
+        out = np.zeros((len(self.a), m))
+        rows = np.arange(len(self.a))
+        out[rows, self.a] += 1.0 - self.f
+        out[rows, self.b] += self.f
+        return out
+
 
 class Axis:
     """What the kinds of axes share: a name, a domain, m cells with masses q that sum to one.
@@ -55,6 +64,11 @@ class Axis:
     def m(self) -> int:
         """Number of cells."""
         return len(self.q)
+
+    @property
+    def hat_masses(self) -> FloatArray:
+        """The integral of every cell's hat under the density of the variable by itself."""
+        return self.q
 
     @property
     def var(self) -> Var:
@@ -89,15 +103,20 @@ class Axis:
         own.__dict__.update(variables, name=name)
         return own
 
+    def of_variable(self, var: Var) -> Self:
+        """The axis of a model's variable, which may call its domain by another name (vectors: real^3)."""
+        if var == self.var:
+            return self
+        own = copy(self)
+        own.__dict__.update(var=var, name=var.name)
+        return own
+
     def fixed_at(self, value: Any) -> tuple[Axis, FloatArray]:
         """The axis after an intervention, and how a value is shared among the cells of this one, (m,)."""
-        at = self.place(_single(value))
+        at = self.place(single(value))
         if not at.known[0]:
             raise StateError(f"do({self.name}) needs a value, not {value!r}")
-        share = np.zeros(self.m)
-        share[at.a[0]] += 1.0 - at.f[0]
-        share[at.b[0]] += at.f[0]
-        return self, share
+        return self, at.shares(self.m)[0]
 
     def to_fields(self) -> tuple[dict[str, Any], dict[str, Array]]:
         """Plain values and arrays, as a file holds them."""
@@ -116,12 +135,12 @@ class StateAxis(Axis):
     @classmethod
     def of(cls, name: str, values: Any, states: Any = None) -> StateAxis:
         """From a column; the states are the values that occur: numbers by size, all else by text, unless given."""
-        known = [v for v in np.asarray(values, dtype=object).tolist() if not _missing(v)]
+        known = [v for v in np.asarray(values, dtype=object).tolist() if not is_absent(v)]
         if not known:
             raise ModelError(f"column {name!r} has no observed value.")
-        labels = _states(known) if states is None else tuple(str(s) for s in states)
+        labels = states_of(known) if states is None else tuple(str(s) for s in states)
         code = {label: i for i, label in enumerate(labels)}
-        counts = np.bincount([code[_label(v)] for v in known], minlength=len(labels))
+        counts = np.bincount([code[label_of(v)] for v in known], minlength=len(labels))
         return cls(name, labels, counts / counts.sum())
 
     @cached_property
@@ -136,7 +155,7 @@ class StateAxis(Axis):
         codes = np.zeros(len(given), dtype=np.int64)
         known = np.ones(len(given), dtype=bool)
         for i, value in enumerate(given):
-            if _missing(value):
+            if is_absent(value):
                 known[i] = False
             else:
                 code = found.get(value)
@@ -223,7 +242,7 @@ class LineAxis(Axis):
     def fixed_at(self, value: Any) -> tuple[Axis, FloatArray]:
         """One cell at the value; the value is shared between two cells of this axis."""
         _, share = super().fixed_at(value)
-        x = float(self.read(_single(value))[0])
+        x = float(self.read(single(value))[0])
         return replace(self, anchors=self.anchors[[int(share.argmax())]], fixed=x), share
 
     @cached_property
@@ -260,6 +279,24 @@ class LineAxis(Axis):
     def q(self) -> FloatArray:  # type: ignore[override]
         """Integral of each hat."""
         return self.average(np.ones(len(self.density.values)))[0]
+
+    @cached_property
+    def hat_masses(self) -> FloatArray:  # type: ignore[override]
+        """∫ hat p of every cell with p linear between grid points, as `log_base` has it; q sums over grid points."""
+        low, high, share = self.hats
+        f, m, step = self.density.values, len(self.anchors), self.density.step
+        size = len(f)
+        H = np.zeros((size, m))
+        rows = np.arange(size)
+        H[rows, low] += 1.0 - share
+        H[rows, high] += share
+        if self.circle:
+            H, f = np.vstack([H, H[:1]]), np.append(f, f[0])
+        a, b = f[:-1, None] * step, f[1:, None] * step
+        out = (a * (H[:-1] / 3.0 + H[1:] / 6.0) + b * (H[:-1] / 6.0 + H[1:] / 3.0)).sum(axis=0)
+        if not self.circle:
+            out += self.density.tail * (f[0] * H[0] + f[-1] * H[-1])
+        return np.asarray(out)
 
     def average(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:
         """(masses, ∫ hat p f) of every cell for f given on the grid."""
@@ -375,13 +412,6 @@ class LineAxis(Axis):
         return cls(str(fields["name"]), density, anchors, near, reach, None if fixed is None else float(fixed))
 
 
-def _single(value: Any) -> Array:
-    """A column of one value, which may be a vector."""
-    column: Array = np.empty(1, dtype=object)
-    column[0] = value
-    return column
-
-
 def _labels(values: FloatArray) -> list[str]:
     """Different texts for different numbers, as short as that allows."""
     for digits in range(4, 18):
@@ -389,54 +419,6 @@ def _labels(values: FloatArray) -> list[str]:
         if len(set(found)) == len(found):
             return found
     return [f"{v!r} ({i})" for i, v in enumerate(values)]
-
-
-def numbers_of(values: Any, name: str, *, positive: bool = False) -> FloatArray:
-    """A column as floats, NaN where it is missing (None, NaN, NA)."""
-    raw = np.asarray(values)
-    if raw.dtype.kind in "fiu":
-        x = raw.astype(np.float64)
-    else:
-        given = np.asarray(values, dtype=object).tolist()
-        x = np.array([np.nan if _missing(v) else _number(v, name) for v in given], dtype=np.float64)
-    if np.isinf(x).any():
-        raise StateError(f"{name} takes finite numbers; it was given {x[np.isinf(x)][0]}.")
-    if positive and (x <= 0.0).any():
-        raise StateError(f"{name} takes numbers above 0 (domain 'positive'); it was given {x[x <= 0.0][0]}.")
-    return x
-
-
-def _number(value: Any, name: str) -> float:
-    if isinstance(value, (str, bytes, bool, np.bool_)):
-        raise StateError(f"{name} is real-valued: a number expected, not {value!r}")
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise StateError(f"{name} is real-valued: a number expected, not {value!r}") from None
-
-
-def _missing(value: Any) -> bool:
-    if value is None:
-        return True
-    try:
-        return bool(value != value)  # NaN and NaT differ from themselves
-    except (TypeError, ValueError):
-        return str(value) == "<NA>"
-
-
-def _states(known: list[Any]) -> tuple[str, ...]:
-    """Labels of the values that occur: numbers by size, all else by text."""
-    found = {_label(v): v for v in known}
-    if all(isinstance(v, (int, float, np.number)) and not isinstance(v, (bool, np.bool_)) for v in known):
-        return tuple(sorted(found, key=lambda label: (float(found[label]), label)))
-    return tuple(sorted(found))
-
-
-def _label(value: Any) -> str:
-    """The text of a state; 1.0 and 1 are one state."""
-    if isinstance(value, float) and value.is_integer():
-        value = int(value)
-    return str(value)
 
 
 def _anchors(density: LineDensity, occupied: Array, m: int) -> IntArray:

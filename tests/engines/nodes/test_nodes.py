@@ -1,0 +1,141 @@
+"""Quadrature on nodes: Gaussian chains with sharp and far evidence, two modes, angles, joints, tables of cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import integrate
+
+import gramgraph as gg
+from gramgraph.conditionals import LinearGaussian, Predictor, Softmax
+from gramgraph.engines.nodes.grids import Grid, refined
+from gramgraph.variables import Circle, Positive, Var, binary, real
+
+NOISE = 0.0025 * 7.0  # a quarter percent of the range of a standard normal variable
+
+
+def chain(n, noise):
+    cpds = {"x0": (0.0, 1.0)}
+    cpds |= {f"x{i}": {"coefficients": {f"x{i - 1}": 1.0}, "sd": noise} for i in range(1, n)}
+    return gg.BayesianNetwork(" -> ".join(f"x{i}{{real}}" for i in range(n)), cpds=cpds)
+
+
+@pytest.mark.parametrize(
+    ("noise", "evidence"),
+    [
+        (0.5, {"x5": 1.0, "x12": -1.0, "x19": 0.5}),
+        (NOISE, {"x5": 1.0, "x19": 0.9}),
+        (NOISE, {"x19": 10.0}),
+        (NOISE, {"x19": 10.0, "x0": 9.8}),
+    ],
+)
+def test_chains_of_gaussians_also_sharp_and_far_out(noise, evidence):
+    net = chain(20, noise)
+    exact, found = net.query(None, evidence), net.query(None, evidence, engine="nodes")
+    assert abs(exact.log_evidence - found.log_evidence) < 1e-6
+    for name in exact:
+        assert abs(exact[name].mean() - found[name].mean()) < 1e-6 * exact[name].sd()
+        assert found[name].sd() == pytest.approx(exact[name].sd(), rel=1e-6)
+    assert found.quality == "checked" and found.details["log_evidence_error"] < 1e-6
+
+
+def test_far_evidence_makes_the_line_longer():
+    net = chain(5, 0.5)
+    exact, found = net.query(None, {"x4": 100.0}), net.query(None, {"x4": 100.0}, engine="nodes")
+    assert found.log_evidence == pytest.approx(exact.log_evidence, abs=1e-6)
+    assert found["x0"].mean() == pytest.approx(exact["x0"].mean(), abs=1e-6)
+
+
+class Square:
+    def predict(self, X):
+        return np.asarray(X)[:, 0] ** 2
+
+
+@pytest.mark.parametrize(("sd", "seen"), [(0.1, 4.0), (0.01, 9.0), (0.001, 4.0)])
+def test_two_modes(sd, seen):
+    x, y = real("x"), real("y")
+    net = gg.BayesianNetwork(cpds=[LinearGaussian(x), Predictor(y, (x,), Square(), sd)])
+    found = net.query("x", {"y": seen}, engine="nodes")
+    root, reach = np.sqrt(seen), 5.0 * sd / np.sqrt(seen)
+
+    def joint(t):
+        return np.exp(-0.5 * t**2 - 0.5 * ((t**2 - seen) / sd) ** 2) / (2.0 * np.pi * sd)
+
+    ends = {"a": root - reach, "b": root + reach, "epsabs": 0.0, "epsrel": 1e-12}
+    z = 2.0 * integrate.quad(joint, **ends)[0]
+    square = 2.0 * integrate.quad(lambda t: t**2 * joint(t), **ends)[0] / z
+    assert abs(found.log_evidence - np.log(z)) < 1e-6
+    assert abs(found["x"].mean()) < 1e-6 and found["x"].var() == pytest.approx(square, rel=1e-8)
+    grid = np.linspace(-5.0, 5.0, 2_000_001)
+    assert found["x"].density(grid).sum() * (grid[1] - grid[0]) == pytest.approx(1.0, abs=1e-3)
+
+
+def test_a_softmax_child_against_integrals():
+    x, s = real("x"), binary("s")
+    net = gg.BayesianNetwork(cpds=[LinearGaussian(x, (), (), 0.5, sd=2.0), Softmax.logistic(s, (x,), [3.0], 1.0)])
+    found = net.query("x", {"s": "yes"})
+    assert found.engine == "nodes" and not found.exact
+
+    def joint(t):
+        return np.exp(-0.125 * (t - 0.5) ** 2) / np.sqrt(8.0 * np.pi) / (1.0 + np.exp(-1.0 - 3.0 * t))
+
+    z = integrate.quad(joint, -30.0, 30.0, epsabs=1e-13, limit=200)[0]
+    mean = integrate.quad(lambda t: t * joint(t), -30.0, 30.0, epsabs=1e-13, limit=200)[0] / z
+    assert found.log_evidence == pytest.approx(np.log(z), abs=1e-8)
+    assert found["x"].mean() == pytest.approx(mean, abs=1e-8)
+    assert found["x"].cdf(found["x"].quantile(0.3)) == pytest.approx(0.3, abs=1e-6)
+    assert found["x"].quantile(0.3) == pytest.approx(_quantile(joint, z, 0.3), abs=2e-2)
+    low, high = found["x"].interval(0.9)
+    assert low < mean < high
+    draws = found["x"].sample(4000, random_state=0)
+    assert abs(draws.mean() - mean) < 5.0 * found["x"].sd() / np.sqrt(4000)
+    assert found["x"].expect(lambda t: t**2) == pytest.approx(found["x"].var() + mean**2, rel=1e-8)
+
+
+def _quantile(joint, z, q):
+    t = np.linspace(-20.0, 20.0, 40_001)
+    return float(np.interp(q, np.cumsum(joint(t)) * (t[1] - t[0]) / z, t))
+
+
+def test_joints_tables_of_cases_and_impossible_evidence():
+    x, y, s = real("x"), real("y"), binary("s")
+    parts = [LinearGaussian(x), LinearGaussian(y, (x,), [0.8], sd=0.6), Softmax.logistic(s, (y,), [2.0])]
+    net = gg.BayesianNetwork(cpds=parts)
+    one = net.query([("x", "y"), "s"], {"s": "yes"}, engine="nodes")
+    drawn = net.query([("x", "y")], {"s": "yes"}, engine="likelihood_weighting", random_state=0)
+    assert np.abs(one[("x", "y")].mean() - drawn[("x", "y")].mean()).max() < 0.02
+    assert np.abs(one[("x", "y")].cov() - drawn[("x", "y")].cov()).max() < 0.03
+    many = net.query(["x", "s"], [{"s": "yes"}, {"y": 1.0}, {"x": 0.5}], engine="nodes")
+    assert many["x"].mean()[0] == pytest.approx(net.query("x", {"s": "yes"}, engine="nodes")["x"].mean(), abs=1e-12)
+    assert many["x"].mean()[2] == 0.5 and many["s"].probabilities[0, 1] == pytest.approx(1.0)
+    assert many["x"].sd()[1] == pytest.approx(0.6, abs=1e-6)
+    assert not np.isnan(many["x"].mean()).any() and len(many.to_frame()) == 3
+    table = gg.Table(s, (), [1.0, 0.0])
+    with pytest.raises(gg.ImpossibleEvidenceError):
+        gg.BayesianNetwork(cpds=[table, LinearGaussian(x)]).query("x", {"s": "yes"}, engine="nodes")
+
+
+def test_vectors_are_left_to_draws():
+    v, s = real("v", 2), binary("s")
+    net = gg.BayesianNetwork(
+        cpds=[LinearGaussian(v, (), (), np.zeros(2), np.eye(2)), Softmax.logistic(s, (v,), [1.0, 1.0])]
+    )
+    assert net.query("v", {"s": "yes"}, random_state=0).engine == "likelihood_weighting"
+    with pytest.raises(gg.ModelError, match="takes scalars"):
+        net.query("v", {"s": "yes"}, engine="nodes")
+
+
+def test_grids_follow_the_mass():
+    grid = Grid(real("x"), ((-1.0, 1.0, 64),))
+    p = np.exp(-0.5 * ((grid.x - 0.3) / 0.01) ** 2)
+    finer, again = refined(grid, p, 64)
+    assert again and finer.span < 0.5 * grid.span and finer.panels[0][0] < 0.3 < finer.panels[0][1]
+    two = np.exp(-0.5 * ((np.abs(grid.x) - 0.7) / 0.01) ** 2)
+    pieces, _ = refined(grid, two, 64)
+    assert len(pieces.panels) == 2
+    longer, again = refined(grid, np.linspace(0.0, 1.0, 64), 64)
+    assert again and longer.panels[-1][1] > 1.0
+    turn = Grid(Var("a", Circle()), ((-np.pi, np.pi, 64),))
+    same, again = refined(turn, np.full(64, 1.0), 64)
+    assert not again and same.size == 64
+    assert Grid(Var("p", Positive()), ((0.0, 1.0, 8),)).weights.sum() == pytest.approx(np.e - 1.0, rel=1e-2)
