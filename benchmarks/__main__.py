@@ -16,6 +16,8 @@ MODULES = (
     "approximate",
     "approximate_marginals",
     "approximate_map",
+    "boosting",
+    "cold_start",
     "crf",
     "embeddings",
     "exact_discrete",
@@ -28,8 +30,10 @@ MODULES = (
     "kernel_machines",
     "kernel_trees",
     "learning",
+    "mixtures",
     "rvm",
     "svm",
+    "vision",
 )
 
 

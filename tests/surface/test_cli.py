@@ -335,8 +335,20 @@ def test_plan(run, asia):
     assert "does not fit" in out
 
 
-def test_warmup(run):
-    assert run("warmup")[0] == 0
+def test_warmup(run, monkeypatch):
+    def compiled(names, tell, *, n_jobs):
+        assert names == ["hmm", "crf"] and n_jobs == 1
+        tell("hmm", 7, None, "")
+        tell("hmm", 30, 2.5, "")
+        tell("crf", 12, 1.0, "")
+
+    monkeypatch.setattr("gramgraph.cli.files.run", compiled)
+    code, out, _ = run("warmup", "hmm", "crf", "--jobs", "1")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["hmm", "30", "compiled", "2.5", "s"] and "ready after" in out
+    monkeypatch.undo()
+    code, _, said = run("warmup", "hnm")
+    assert code == 2 and "'hnm' is no capability" in said
 
 
 def test_version(run):

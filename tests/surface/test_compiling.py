@@ -1,23 +1,28 @@
-"""Compiling works without a folder to write to, with broken cache files, and after interrupts."""
+"""Compiling works without a folder to write to, with broken or foreign cache files, and after interrupts."""
 
 from __future__ import annotations
 
 import importlib.util
+import io
 import os
 import signal
 import stat
+import subprocess
 import sys
 import tempfile
+import threading
 import warnings
+from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
-from numba import config
 from numba.core import event
-from numba.core.caching import CompileResultCacheImpl, NullCache
+from numba.core.caching import NullCache
 
-from gramgraph._numerics import compiling
+from gramgraph._interrupt import held_back
+from gramgraph._numerics import compiling, kept, notice
 
 SOURCE = """
 from gramgraph._numerics.compiling import njit
@@ -38,9 +43,11 @@ def sum_of_squares(n):
 @pytest.fixture
 def load(tmp_path, monkeypatch):
     """Import the functions above from a file, anew at every call, as another process would."""
-    if config.DISABLE_JIT:
+    if compiling.disabled():
         pytest.skip("nothing is compiled")
-    monkeypatch.setattr(config, "CACHE_DIR", "")
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)  # a folder for it would serve for machine code too
+    kept._folders.cache_clear()
     (tmp_path / "loops.py").write_text(SOURCE)
 
     def module(name: str = "loops") -> ModuleType:
@@ -51,7 +58,9 @@ def load(tmp_path, monkeypatch):
         spec.loader.exec_module(made)
         return made
 
-    return module
+    with compiling.tier("compiled"):
+        yield module
+    kept._folders.cache_clear()
 
 
 def hits(function) -> int:
@@ -97,7 +106,7 @@ def test_every_handler_waits(press_ctrl_c):
     came = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
     try:
-        with compiling.held_back(), compiling.held_back():
+        with held_back(), held_back():
             signal.raise_signal(signal.SIGTERM)
             signal.raise_signal(signal.SIGTERM)
             assert not came
@@ -113,26 +122,24 @@ def test_every_handler_waits(press_ctrl_c):
 @pytest.fixture
 def nowhere(load, monkeypatch, tmp_path):
     """Neither the folder of the source nor the home can be written to; temporary files go to a folder of the test."""
-    only_given = [c for c in CompileResultCacheImpl._locator_classes if c.__name__.endswith("UserProvidedCacheLocator")]
-    monkeypatch.setattr(CompileResultCacheImpl, "_locator_classes", only_given)
+    monkeypatch.setattr(kept, "_writable", lambda folder: False)
     (tmp_path / "temporary").mkdir(mode=0o700)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
-    compiling._temporary_folder.cache_clear()
+    kept._temporary_folder.cache_clear()
     yield tmp_path / "temporary"
-    compiling._temporary_folder.cache_clear()
+    kept._temporary_folder.cache_clear()
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users of Windows have a home")
 def test_without_a_home_a_private_folder_serves(load, nowhere):
+    loops = load()
     with pytest.warns(UserWarning, match="can be written to.*NUMBA_CACHE_DIR") as told:
-        loops = load()
+        assert loops.sum_of_squares(3) == 5.0
     assert len(told) == 1  # for all functions together
-    assert loops.sum_of_squares(3) == 5.0
     folder = nowhere / f"gramgraph-{os.geteuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and list(folder.rglob("*.nbi"))
     again = load()
     assert again.sum_of_squares(3) == 5.0 and hits(again.sum_of_squares) == 1
-    assert config.CACHE_DIR == ""  # other users of Numba in the process see nothing of it
 
 
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users of Windows have a home")
@@ -154,10 +161,10 @@ def test_a_folder_that_others_can_write_to_is_not_used(load, nowhere, trap):
         os.chown(folder, 65534, 65534)
     else:
         pytest.skip("only root gives folders to others")
+    loops = load()
     with pytest.warns(UserWarning, match="is lost when the process ends"):
-        loops = load()
-    assert loops.sum_of_squares(3) == 5.0
-    assert isinstance(loops.square._cache, NullCache) and not list(nowhere.rglob("*.nb?"))
+        assert loops.sum_of_squares(3) == 5.0
+    assert isinstance(loops.sum_of_squares._cache, NullCache) and not list(nowhere.rglob("*.nb?"))
 
 
 # --------------------------------------------------------------------------------------------------------- files
@@ -191,11 +198,173 @@ def test_a_full_disk_costs_no_answer(load, monkeypatch):
 
 
 def test_a_change_of_a_callee_in_another_file_is_noticed(monkeypatch):
-    assert {"tree.steps", "vector8", "tree.lanes"} <= compiling._closure("tree.runner")
-    before = {name: compiling._stamp(name) for name in ("tree.runner", "vector8", "tree.heaps")}
-    plain = compiling._source
-    monkeypatch.setattr(compiling, "_source", lambda name: plain(name) + (b"#" if name == "vector8" else b""))
-    compiling._stamp.cache_clear()
-    after = {name: compiling._stamp(name) for name in before}
-    compiling._stamp.cache_clear()
+    assert {"tree.steps", "vector8", "tree.lanes"} <= kept._closure("tree.runner")
+    before = {name: kept._stamp(name) for name in ("tree.runner", "vector8", "tree.heaps")}
+    plain = kept._source
+    monkeypatch.setattr(kept, "_source", lambda name: plain(name) + (b"#" if name == "vector8" else b""))
+    kept._stamp.cache_clear()
+    after = {name: kept._stamp(name) for name in before}
+    kept._stamp.cache_clear()
     assert [name for name in before if before[name] != after[name]] == ["tree.runner", "vector8"]
+
+
+def test_a_folder_that_was_given_is_the_only_one(load, monkeypatch, tmp_path):
+    first = load()
+    assert first.sum_of_squares(3) == 5.0  # kept beside the source
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "own"))
+    second, third = load(), load()
+    assert second.sum_of_squares(3) == 5.0 and hits(second.sum_of_squares) == 0
+    assert third.sum_of_squares(3) == 5.0 and hits(third.sum_of_squares) == 1
+    assert list((tmp_path / "own").rglob("*.nbi"))
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, reason="only root gives files to others")
+@pytest.mark.parametrize("how", ["of another user", "open to all"])
+def test_files_that_others_could_have_written_are_not_loaded(load, monkeypatch, how):
+    first = load()
+    assert first.sum_of_squares(3) == 5.0
+    monkeypatch.setattr(kept, "_owner", lambda: 0)
+    for file in Path(first.__file__).parent.glob("__pycache__/*.nb?"):
+        if how == "open to all":
+            file.chmod(0o666)
+        else:
+            os.chown(file, 65534, 65534)
+    second = load()
+    assert not kept.holds(second.sum_of_squares.py_func)
+    assert second.sum_of_squares(3) == 5.0 and hits(second.sum_of_squares) == 0
+
+
+@pytest.mark.parametrize("change", ["another Numba", "another processor"])
+def test_an_upgrade_or_another_processor_keeps_files_of_its_own(load, change):
+    first = load()
+    assert first.sum_of_squares(3) == 5.0 and kept.holds(first.sum_of_squares.py_func)
+    with pytest.MonkeyPatch.context() as patch:
+        if change == "another Numba":
+            patch.setattr(metadata, "version", lambda name: "99.0")
+        else:
+            patch.setattr(kept, "_processor", lambda: "model name: another one")
+        patch.setattr(kept, "platform_mark", kept.platform_mark.__wrapped__)
+        second, third = load(), load()
+        assert not kept.holds(second.sum_of_squares.py_func)
+        assert second.sum_of_squares(3) == 5.0 and hits(second.sum_of_squares) == 0
+        assert third.sum_of_squares(3) == 5.0 and hits(third.sum_of_squares) == 1
+    again = load()
+    assert again.sum_of_squares(3) == 5.0 and hits(again.sum_of_squares) == 1  # the first files are still there
+
+
+READ_ONLY = """
+import sys
+from pathlib import Path
+from gramgraph._numerics import compiling, kept
+kept._writable = lambda folder: False
+sys.path.insert(0, sys.argv[1])
+with compiling.tier("compiled"):
+    import loops
+    print(loops.sum_of_squares(3), sum(loops.sum_of_squares.stats.cache_hits.values()))
+"""
+
+
+def test_what_was_compiled_when_a_container_was_built_is_found_where_nothing_can_be_written(load, tmp_path):
+    assert load().sum_of_squares(3) == 5.0
+    source = Path(compiling.__file__).parents[2]
+    env = {k: v for k, v in os.environ.items() if k not in ("NUMBA_CACHE_DIR", "HOME", "XDG_CACHE_HOME")}
+    env |= {"PYTHONPATH": str(source), "TMPDIR": str(tmp_path / "none"), "PYTHONDONTWRITEBYTECODE": "1"}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", READ_ONLY, str(tmp_path)], env=env, capture_output=True, text=True
+    )
+    assert done.stdout.split() == ["5.0", "1"], done.stderr
+
+
+# ---------------------------------------------------------------------------------------------------------- the door
+
+
+def test_what_a_loop_took_tells_what_the_next_call_will_take(load):
+    slow = load().sum_of_squares
+    slow._work = lambda n: 1.0  # an estimate that is far too low
+    with compiling.tier("auto"):
+        before = slow.rate
+        slow(20_000)
+    assert slow.rate > 10 * before and not slow.in_memory()
+
+
+def test_a_form_in_numpy_runs_until_the_loop_is_compiled(load):
+    def squares(n):
+        return float((np.arange(n) ** 2.0).sum()) + 0.25
+
+    source = load().sum_of_squares.py_func
+    door = compiling.njit(cache=False, plain=squares)(source)
+    with compiling.tier("plain"):
+        assert door(3) == 5.25
+    with compiling.tier("compiled"):
+        assert door(3) == 5.0
+
+
+def test_threads_that_ask_at_once_get_one_compiled_function(load):
+    loops = load()
+    start, found = threading.Barrier(4), []
+
+    def ask() -> None:
+        start.wait()
+        found.append((loops.sum_of_squares(5), loops.square(3.0)))
+
+    threads = [threading.Thread(target=ask) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == [(30.0, 9.0)] * 4
+    assert len(loops.sum_of_squares.signatures) == 1
+    assert type(loops.sum_of_squares).__name__ == "CPUDispatcher"  # and it stands in the module
+
+
+def test_interpreted_seconds_of_all_threads_are_counted():
+    state = compiling._State()
+    threads = [threading.Thread(target=lambda: [state.note("room.file", 0.5) for _ in range(2000)]) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert state.spent == {"room.file": 4000.0} and state.total == 4000.0
+
+
+# -------------------------------------------------------------------------------------------------------- the notice
+
+
+class Stream(io.StringIO):
+    """A standard error that is a terminal, or none."""
+
+    def __init__(self, terminal: bool) -> None:
+        super().__init__()
+        self._terminal = terminal
+
+    def isatty(self) -> bool:
+        return self._terminal
+
+
+@pytest.mark.parametrize("where", ["terminal", "notebook", "logging"])
+def test_long_compilations_are_announced_once(monkeypatch, caplog, where):
+    monkeypatch.setattr(notice, "_SAID", [])
+    stream = Stream(where == "terminal")
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.delitem(sys.modules, "ipykernel", raising=False)
+    if where == "notebook":
+        monkeypatch.setitem(sys.modules, "ipykernel", ModuleType("ipykernel"))
+    with caplog.at_level("INFO", logger="gramgraph"):
+        notice.say(8.0)
+        notice.say(5.0)
+    told = [record.getMessage() for record in caplog.records] if where == "logging" else stream.getvalue().splitlines()
+    assert len(told) == 1 and (not caplog.records or where == "logging")
+    assert "about 8 seconds" in told[0] and "once on this machine" in told[0] and "gramgraph warmup" in told[0]
+
+
+def test_the_door_announces_what_is_dear_and_not_in_a_file(load, monkeypatch):
+    said: list[float] = []
+    monkeypatch.setattr(notice, "say", said.append)
+    monkeypatch.setattr(compiling.prices, "price_of", lambda group: 7.0)
+    for _ in range(2):
+        loops = load()
+        with compiling.tier("auto"):
+            loops.sum_of_squares.rate = 1e9  # far more work than compiling
+            loops.sum_of_squares._work = lambda n: 1.0
+            assert loops.sum_of_squares(3) == 5.0
+    assert said == [7.0]  # the second time it was found in its file

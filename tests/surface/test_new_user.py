@@ -90,10 +90,19 @@ def test_lists_of_something_else(net, cases):
         net.map_query(cases)
 
 
-@pytest.mark.parametrize("cell", [gg.Not("yes"), {"yes"}, ["yes"], frozenset({"yes"}), gg.Likelihood([1, 2])])
-def test_cells_of_a_table_are_states(net, cell):
-    with pytest.raises(gg.StateError, match=r"row 1: a table of cases holds states of smoke .* as a dict"):
-        net.query("lung", pd.DataFrame({"smoke": ["yes", cell]}))
+@pytest.mark.parametrize("cell", [gg.Not("yes"), {"yes"}, frozenset({"yes"}), gg.OneOf("no"), gg.Likelihood([1, 2])])
+def test_cells_of_a_table_hold_any_finding(net, cell):
+    frame = pd.DataFrame({"smoke": ["yes", cell]})
+    answer = net.query("lung", frame)
+    for row, finding in enumerate(frame["smoke"]):
+        alone = net.query("lung", {"smoke": finding})
+        assert answer["lung"].probabilities[row] == pytest.approx(alone["lung"].probabilities, abs=1e-12)
+        assert answer.log_evidence[row] == pytest.approx(alone.log_evidence, abs=1e-12)
+
+
+def test_a_list_is_not_a_cell_of_a_table(net):
+    with pytest.raises(gg.StateError, match=r"row 1: .*smoke"):
+        net.query("lung", pd.DataFrame({"smoke": ["yes", ["yes"]]}))
 
 
 def test_numbers_are_shown_plainly():

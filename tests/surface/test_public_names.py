@@ -16,7 +16,7 @@ SNAPSHOT = Path(__file__).with_name("public_names.txt")
 MODULES = sorted(
     m.name
     for m in pkgutil.walk_packages(gg.__path__, "gramgraph.")
-    if not m.name.endswith("__main__") and "._" not in m.name and "explorer" not in m.name
+    if not m.name.endswith("__main__") and "._" not in m.name
 )
 
 
@@ -44,7 +44,7 @@ def test_the_public_surface_changes_only_on_purpose():
 
 
 def test_the_flat_names_are_those_of_a_first_hour():
-    assert 60 <= len(gg._FLAT) <= len(dir(gg)) <= 80
+    assert 60 <= len(gg._FLAT) <= len(dir(gg)) <= 120  # every promised name, and few others
     assert dir(gg) == gg.__all__
     assert not set(dir(gg)) & set(gg._NEW_HOMES)
 

@@ -14,7 +14,7 @@ import gramgraph as gg
 from gramgraph._numerics.counts.rows import distinct_rows
 from gramgraph.compile.lower import lower
 from gramgraph.conditionals import Table
-from gramgraph.engines.exact.single_case import JOINT_CELLS
+from gramgraph.engines.exact.enumeration import JOINT_CELLS
 from gramgraph.testing.random_models import random_bayesian_network
 from gramgraph.variables import discrete
 

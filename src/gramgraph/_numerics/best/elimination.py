@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.orders import falling
 from gramgraph._numerics.tree.bits import ONE, ZERO, bit, lowest_bit, members_of
 from gramgraph._numerics.tree.heaps import pop, sift_down, sift_up
 
@@ -141,8 +142,7 @@ def _union(i, t, without, dims, following, stamp):
                     found[k] = p
                     k += 1
         t = following[t]
-    found.sort()
-    return found[::-1].copy()
+    return falling(found)
 
 
 @_jit

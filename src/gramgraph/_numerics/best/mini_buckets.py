@@ -11,6 +11,7 @@ import numpy as np
 
 from gramgraph._numerics.best.elimination import _add, _steps
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.orders import falling, order_of
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
@@ -114,14 +115,14 @@ def mini_bucket_bound(
         for j in range(n_tables):
             tables[j], sized[j] = t, -data[t].shape[0]
             t = following[t]
-        tables = tables[np.argsort(sized, kind="mergesort")]
+        tables = tables[order_of(sized)]
         members, n_members = np.empty((n_tables, widest), np.int64), np.zeros(n_tables, np.int64)
         group_of, groups = np.empty(n_tables, np.int64), 0
         for j in range(n_tables):
             groups = _put(j, i, dims[tables[j]], bits, limit, members, n_members, groups, group_of)
         totals, rests, tops, mean = [no_cells], [nothing], np.empty((groups, own)), np.zeros(own)
         for g in range(groups):
-            rest = np.sort(members[g, : n_members[g]])[::-1].copy()
+            rest = falling(members[g, : n_members[g]])
             width, cells = np.empty(rest.shape[0], np.int64), 1
             for j in range(rest.shape[0]):
                 width[j] = sizes[order[rest[j]]]

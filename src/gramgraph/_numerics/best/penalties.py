@@ -6,6 +6,7 @@ import numpy as np
 
 from gramgraph._numerics.best.moves import _change, scores_of
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
@@ -52,7 +53,7 @@ def guided_search(
         free[v], waiting[v] = True, True
         queue[filled] = v
         filled += 1
-    best_state[:] = state
+    put(state, best_state)
     gained, best = 0.0, 0.0
     n_factors = scope_ptr.shape[0] - 1
     for turn in range(draws.shape[0]):
@@ -85,10 +86,10 @@ def guided_search(
             moves += 1
             if gained > best + 1e-9 and moves % 64 == 0:
                 best = gained
-                best_state[:] = state
+                put(state, best_state)
         if gained > best + 1e-9:
             best = gained
-            best_state[:] = state
+            put(state, best_state)
         worst = 0.0
         for f in range(n_factors):
             c = _cell(f, scope_ptr, scope_idx, value_ptr, sizes, state)

@@ -23,7 +23,7 @@ DIGITS = 5  # binary digits of an angle by which points are sorted
 FAR = 20.0  # nats below the peak of a component
 
 
-@njit(cache=True, nogil=True, boundscheck=False, inline="always")
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
 def turn(d):
     """The difference of two angles in [−π, π], the shorter way around."""
     d = d - 2.0 * pi if d > pi else d

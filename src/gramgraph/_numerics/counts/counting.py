@@ -7,11 +7,10 @@ then the number of ones in the AND of a few vectors, and a row with a missing ce
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
 
-from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.compiling import njit, when_compiled
+
+when_compiled("gramgraph._numerics.counts.counting_compiled")
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 #: Words of a column that are worked on together: all vectors of a table then stay in the first-level cache.
@@ -28,40 +27,6 @@ def count_ones(word):
 def equal64(codes, i, state):
     """The word whose bit j says that codes[i + j] == state, for the 64 bytes from i on."""
     return np.packbits(codes[int(i) : int(i) + 64] == state, bitorder="little").view(np.uint64)[0]
-
-
-@intrinsic
-def _ctpop(context, word):
-    def code(context, builder, signature, args):
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), code
-
-
-@intrinsic
-def _equal64(context, codes, i, state):
-    bytes64 = ir.VectorType(ir.IntType(8), 64)
-
-    def code(context, builder, signature, args):
-        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
-        found = builder.load(builder.bitcast(builder.gep(data, [args[1]]), bytes64.as_pointer()))
-        found.align = 1
-        one = builder.insert_element(ir.Constant(bytes64, ir.Undefined), args[2], ir.Constant(ir.IntType(32), 0))
-        first = ir.Constant(ir.VectorType(ir.IntType(32), 64), [0] * 64)
-        every = builder.shuffle_vector(one, ir.Constant(bytes64, ir.Undefined), first)
-        return builder.bitcast(builder.icmp_signed("==", found, every), ir.IntType(64))
-
-    return types.uint64(codes, types.uint64, types.int8), code
-
-
-@overload(count_ones)
-def _count_ones(word):
-    return lambda word: _ctpop(np.uint64(word))
-
-
-@overload(equal64)
-def _equal64_overload(codes, i, state):
-    return lambda codes, i, state: _equal64(codes, np.uint64(i), np.int8(state))
 
 
 @_jit
@@ -91,6 +56,10 @@ def pack_rest(codes, start, out):
 # count eight words at a time.
 
 
+def _ones_at_once(a, b):
+    return int.from_bytes((a & b).tobytes(), "little").bit_count()
+
+
 @_jit
 def _ones(a):
     total = 0
@@ -99,7 +68,7 @@ def _ones(a):
     return total
 
 
-@_jit
+@_jit(plain=_ones_at_once)
 def _ones_of_both(a, b):
     total = 0
     for w in range(a.shape[0]):
@@ -117,7 +86,16 @@ def _both(a, b, out):
     return left != 0
 
 
-@_jit
+def _count_at_once(bits, first, sizes, out):
+    for begin in range(0, bits.shape[1], BLOCK):
+        part = bits[:, begin : begin + BLOCK]
+        both = part[first[0] : first[0] + sizes[0]]
+        for start, size in zip(first[1:], sizes[1:], strict=True):
+            both = (both[:, None] & part[None, start : start + size]).reshape(-1, part.shape[1])
+        out += np.bitwise_count(both).sum(axis=1, dtype=np.int64)
+
+
+@_jit(plain=_count_at_once)
 def count_bits(bits, first, sizes, out):
     """out[flat cell] += rows whose columns have these states.
 

@@ -15,11 +15,10 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba import config, types
-from numba.extending import intrinsic
 
-from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.compiling import External, disabled, njit, when_compiled
+
+when_compiled("gramgraph._numerics.crf.feature_dicts_compiled")
 
 __all__ = [
     "NAME", "NUMBER", "WORD", "dict_size", "kinds", "list_size", "look_up", "look_up_words", "make_table", "mixed",
@@ -33,20 +32,20 @@ _NUMBER, _NAME, _WORD = np.uint64(NUMBER), np.uint64(NAME), np.uint64(WORD)
 _S29, _S32, _ONE = np.uint64(29), np.uint64(32), np.uint64(1)
 _TYPE_AT = 8  # bytes before the type of an object: its count of references
 
-_dict_next = types.ExternalFunction("PyDict_Next", types.int32(types.intp, types.intp, types.intp, types.intp))
-_object_hash = types.ExternalFunction("PyObject_Hash", types.intp(types.intp))
-_as_double = types.ExternalFunction("PyFloat_AsDouble", types.float64(types.intp))
-_as_long = types.ExternalFunction("PyLong_AsLongLongAndOverflow", types.int64(types.intp, types.intp))
-_list_item = types.ExternalFunction("PyList_GetItem", types.intp(types.intp, types.intp))
-list_size = types.ExternalFunction("PyList_Size", types.intp(types.intp))
-dict_size = types.ExternalFunction("PyDict_Size", types.intp(types.intp))
+_dict_next = External("PyDict_Next", "int32", "intp", "intp", "intp", "intp")
+_object_hash = External("PyObject_Hash", "intp", "intp")
+_as_double = External("PyFloat_AsDouble", "float64", "intp")
+_as_long = External("PyLong_AsLongLongAndOverflow", "int64", "intp", "intp")
+_list_item = External("PyList_GetItem", "intp", "intp", "intp")
+list_size = External("PyList_Size", "intp", "intp")
+dict_size = External("PyDict_Size", "intp", "intp")
 
 
 @cache
 def usable() -> bool:
     """Whether compiled code may read dicts here: CPython with its lock, 64 bits, types where they are expected."""
     locked = getattr(sys, "_is_gil_enabled", lambda: True)()
-    if config.DISABLE_JIT or sys.implementation.name != "cpython" or not locked or sys.maxsize < 2**62:
+    if disabled() or sys.implementation.name != "cpython" or not locked or sys.maxsize < 2**62:
         return False
     word = ctypes.c_ssize_t
     samples: tuple[Any, ...] = ("text", True, 2.5, {}, 7)
@@ -73,13 +72,9 @@ def _mix(name, value):
     return (h ^ (h >> _S32)) | _ONE
 
 
-@intrinsic
-def _word_at(typing_context, address):
-    def codegen(context, builder, signature, args):
-        word = ir.IntType(64)
-        return builder.load(builder.inttoptr(args[0], word.as_pointer()))
-
-    return types.int64(types.int64), codegen
+def _word_at(address):
+    """The 64 bits that stand at an address."""
+    return ctypes.c_longlong.from_address(int(address)).value
 
 
 @njit(cache=True, boundscheck=False)
@@ -127,14 +122,14 @@ def look_up(dicts, kinds, places, values, ids, data):
             key, value = box[1], box[2]
             if _word_at(key + 8) != text or n == ids.shape[0]:
                 return -1, ones
-            name = np.uint64(_object_hash(key))
+            name = np.uint64(np.int64(_object_hash(key)))
             x = 1.0
             if value == false:
                 ids[n] = -1
                 n += 1
                 continue
             if _word_at(value + 8) == text:
-                mark = _mix(name, np.uint64(_object_hash(value)))
+                mark = _mix(name, np.uint64(np.int64(_object_hash(value))))
             elif value == true:
                 mark = _mix(name, _NUMBER)
             elif _word_at(value + 8) == floating:
@@ -174,6 +169,6 @@ def look_up_words(lists, kinds, places, values, ids, data):
             word = _list_item(lists[d], i)
             if _word_at(word + 8) != kinds[0] or n == ids.shape[0]:
                 return -1, True
-            ids[n] = _find(_mix(np.uint64(_object_hash(word)), _WORD), places, values)
+            ids[n] = _find(_mix(np.uint64(np.int64(_object_hash(word))), _WORD), places, values)
             n += 1
     return n, True

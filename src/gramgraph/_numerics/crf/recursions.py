@@ -14,6 +14,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put, put_matrix
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, max8, mul8, store8, sub8
 
 #: A position whose sum is below this may have lost labels to underflow.
@@ -160,9 +161,10 @@ def sequence_posteriors(values, M, start, pairs):
     width = (K + 7) // 8 * 8
     E, alpha, work = np.zeros(T * width), np.empty(T * width), np.empty(T * width)
     padded, turned = np.zeros((width, width)), np.zeros((width, width))
-    padded[:K, :K], turned[:K, :K] = M, M.T
+    put_matrix(M, padded)
+    put_matrix(M.T, turned)
     first, sums = np.zeros(width), np.zeros((width, width))
-    first[:K] = start
+    put(start, first)
     gamma = np.zeros((T, K))
     for t in range(T):
         for j in range(K):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put
 
 __all__ = [
     "factorize",
@@ -71,7 +72,7 @@ def minimum_degree(n, ptr, idx):
             need += length[near[ptr[p] + q]]
         if free + need > len(members):
             larger = np.empty(2 * len(members) + need, np.int64)
-            larger[:free] = members[:free]
+            put(members[:free], larger)
             members = larger
         start[p] = free
         for q in range(n_elements[p]):

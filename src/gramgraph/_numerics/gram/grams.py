@@ -11,11 +11,8 @@ import math
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
-from llvmlite import binding, ir
-from numba import config, types
-from numba.extending import intrinsic, overload
 
-from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.compiling import njit, pays, processor_has, when_compiled
 from gramgraph._numerics.vector8 import (
     add8,
     fill8,
@@ -32,26 +29,21 @@ from gramgraph._numerics.vector8 import (
     times_power8,
 )
 
-
-def _features():
-    """What the compiled code may use of this processor."""
-    if config.CPU_FEATURES is not None:
-        return config.CPU_FEATURES
-    try:
-        return str(binding.get_host_cpu_features().flatten())
-    except RuntimeError:  # LLVM cannot tell on some systems
-        return ""
+when_compiled("gramgraph._numerics.gram.grams_compiled")
 
 
 SQUARED, RBF, MATERN12, MATERN32, MATERN52 = 0, 1, 2, 3, 4
 SMALL_D = 15  # up to here differences cost little more than products
 FEW = 8  # points of one side below which blocks would be mostly empty
 STREAMED = 32 << 20  # bytes from which on a matrix leaves the caches anyway and is written past them
-_WIDE = "+avx512f" in _features()  # a value of eight doubles is one register
+_WIDE = processor_has("avx512f")  # a value of eight doubles is one register
 _LINE = 64  # bytes of a cache line
 _PAGE = 1 << 18  # numbers of a large page
 _CHUNK = 128  # columns of the points at a time: eight rows and eight columns fit the first cache
 _BAND = 8  # blocks of rows at a time: with their columns they fit the second cache
+_CACHED = 1 << 15  # numbers of a band of the NumPy form, which then stays in the second cache
+_NUMPY_STEP = 2e-9  # seconds that NumPy takes for one pair and column
+_SCALE = {MATERN12: 1.0, MATERN32: 3.0, MATERN52: 5.0}
 _SLAB = 256  # blocks of columns at a time
 
 _MAGIC = 6755399441055744.0  # 1.5 · 2⁵²: adding it rounds to a whole number, which stands in the low bits
@@ -66,22 +58,7 @@ def times_power(p, k, z):
     return math.ldexp(p, int(k))
 
 
-@intrinsic
-def _times_power(typing_context, p, k, z):
-    def codegen(context, builder, signature, args):
-        whole = ir.IntType(64)
-        shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 52))
-        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.DoubleType())
-
-    return types.float64(types.float64, types.float64, types.float64), codegen
-
-
-@overload(times_power)
-def _times_power_compiled(p, k, z):
-    return lambda p, k, z: _times_power(p, k, z)
-
-
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, inline="always")
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, forceinline=True)
 def fast_exp(x):
     """exp(x) for x ≤ 709, in straight-line code that vectorizes; relative error below 4e-16, 3e-308 for x < −708."""
     x = max(x, -708.0)
@@ -130,7 +107,7 @@ def _apply(row, profile):
             row[j] = (1.0 + t + t * t / 3.0) * fast_exp(-t)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, inline="always")
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
 def _exp8(x):
     """`fast_exp` of eight numbers."""
     x = max8(x, fill8(-708.0))
@@ -152,7 +129,7 @@ def _exp8(x):
     return times_power8(p, z)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, inline="always")
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
 def _value8(s, profile):
     """The profile of eight squared distances."""
     if profile == 0:
@@ -170,7 +147,7 @@ def _value8(s, profile):
     return v
 
 
-@njit(cache=True, nogil=True, boundscheck=False, inline="always")
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
 def _distance8(product, a, b):
     """‖a‖² + ‖b‖² − 2 aᵀb of eight pairs, from aᵀb and the squares."""
     return max8(fma8(product, fill8(-2.0), add8(fill8(a), b)), fill8(0.0))
@@ -385,7 +362,9 @@ def distance_gram(A, B=None, profile=RBF, *, out=None, n_jobs=1):
         out = _aligned(n, m) if 8 * n * m >= STREAMED else np.empty((n, m))
     if n == 0 or m == 0:
         return out
-    if min(n, m) < FEW:
+    if not pays(_blocks, n * m * (d + 10) * _NUMPY_STEP):
+        _by_numpy(A, other, out, profile)
+    elif min(n, m) < FEW:
         _few(A, other, out)
         for row in out.reshape(1, -1) if out.flags.c_contiguous else out:  # one call, not one a row
             _apply(row, profile)
@@ -396,6 +375,32 @@ def distance_gram(A, B=None, profile=RBF, *, out=None, n_jobs=1):
     if symmetric:
         np.fill_diagonal(out, 0.0 if profile == SQUARED else 1.0)
     return out
+
+
+def _by_numpy(A, other, out, profile):
+    """The same by NumPy, while the loops are not compiled: band after band, differences of one column at a time."""
+    rows = max(1, _CACHED // len(other))
+    for start in range(0, len(A), rows):
+        block = A[start : start + rows]
+        s = np.zeros((len(block), len(other)))
+        for c in range(A.shape[1]):
+            t = block[:, c, None] - other[:, c]
+            t *= t
+            s += t
+        out[start : start + rows] = _profile(s, profile)
+
+
+def _profile(s, profile):
+    if profile == SQUARED:
+        return s
+    if profile == RBF:
+        s *= -0.5
+        return np.exp(s, out=s)
+    t = np.sqrt(_SCALE[profile] * s)
+    decay = np.exp(-t)
+    if profile == MATERN12:
+        return decay
+    return (1.0 + t) * decay if profile == MATERN32 else (1.0 + t + t * t / 3.0) * decay
 
 
 def _packed(A, other, out, shape, profile, symmetric, n_jobs):

@@ -7,11 +7,10 @@ holds the upper 32 bits of every double and `low` the next 16. Nothing is checke
 from __future__ import annotations
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
 
-from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.compiling import njit, when_compiled
+
+when_compiled("gramgraph._numerics.gram.packed_gram_compiled")
 
 _HALF_UNIT = np.uint64(1 << 15)
 
@@ -26,33 +25,7 @@ def double_of(bits):
     return np.uint64(bits).view(np.float64)
 
 
-@intrinsic
-def _bits_of(typing_context, x):
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(types.float64), codegen
-
-
-@intrinsic
-def _double_of(typing_context, bits):
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.uint64), codegen
-
-
-@overload(bits_of)
-def _bits_of_compiled(x):
-    return lambda x: _bits_of(x)
-
-
-@overload(double_of)
-def _double_of_compiled(bits):
-    return lambda bits: _double_of(bits)
-
-
-@njit(cache=True, nogil=True, boundscheck=False, inline="always")
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
 def _entry(high, low):
     """The double of its two parts."""
     return double_of((np.uint64(high) << np.uint64(32)) | (np.uint64(low) << np.uint64(16)))

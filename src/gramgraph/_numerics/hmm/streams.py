@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put_matrix
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
@@ -143,5 +144,5 @@ def duration_rows(belief, start, A, durations, logs, fresh, total, out):
             share = out[t, k] / states[k] if states[k] > 0.0 else 0.0
             for r in range(D):
                 old[k, r] = pred[k, r] * share
-    belief[:] = old
+    put_matrix(old, belief)
     return n, total

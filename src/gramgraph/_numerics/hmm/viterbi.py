@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put_matrix
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -156,7 +157,7 @@ def viterbi(log_start, log_A, log_AT, logs, offsets, lo, hi, path, best):
     step, small = np.empty(K), np.full((8, 8), -math.inf)
     v, e = np.full(8, -math.inf), np.full(8, -math.inf)
     if K <= 8:
-        small[:K, :K] = log_A
+        put_matrix(log_A, small)
     for s in range(lo, hi):
         first, stop = offsets[s], offsets[s + 1]
         for j in range(K):

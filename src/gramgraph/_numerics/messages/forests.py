@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put
+from gramgraph._numerics.orders import order_of
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
@@ -83,12 +85,12 @@ def along_trees(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor):
     used, inside = np.zeros(n, np.int64), np.zeros(n, np.bool_)
     out, length, missing = np.empty(4 * n + 1, np.int64), 0, n
     while missing > 0:
-        grow_forest(scope_ptr, scope_idx, np.argsort(used, kind="mergesort"), n_vars, inside)
+        grow_forest(scope_ptr, scope_idx, order_of(used), n_vars, inside)
         order = reach(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, inside)
         k = order.shape[0]
         if length + 2 * k > out.shape[0]:
             longer = np.empty(2 * (length + 2 * k), np.int64)
-            longer[:length] = out[:length]
+            put(out[:length], longer)
             out = longer
         for i in range(k):
             out[length + i], out[length + 2 * k - 1 - i] = order[k - 1 - i], order[k - 1 - i]

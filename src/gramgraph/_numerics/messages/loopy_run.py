@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put
 from gramgraph._numerics.messages.forests import along_trees
 from gramgraph._numerics.messages.loopy import (
     FLOODING,
@@ -101,8 +102,9 @@ def propagate_until(
         order = breadth_first(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor)
     heap, place, key = np.arange(n), np.arange(n), np.full(n, np.inf)
     if schedule == RESIDUAL:  # ties at the start: the order of a tree
-        heap[:] = order
-        place[order] = np.arange(n)
+        put(order, heap)
+        for i in range(n):
+            place[order[i]] = i
     steps = 2 * n if schedule == SEQUENTIAL else order.shape[0]
     for sweep in range(max_iter):
         d = damping
@@ -148,7 +150,7 @@ def propagate_until(
                             key[g] = change[e]
                             _rise(heap, place, key, place[g])
         if schedule == FLOODING:
-            to_var[:] = other
+            put(other, to_var)
         if schedule == RESIDUAL:
             residual = key[heap[0]] if n > 0 else 0.0
         residuals[sweep] = residual
@@ -247,7 +249,7 @@ def possible_states(
     to_var, to_factor,
 ):  # fmt: skip
     """Make to_var uniform over the states that the zeros of the tables leave; False when some variable has none."""
-    to_var[:] = first_messages(scope_idx, sizes, msg_ptr)
+    put(first_messages(scope_idx, sizes, msg_ptr), to_var)
     if values.shape[0] == 0 or values.min() > 0:
         if unary.shape[0] == 0 or unary.min() > 0:
             return True
@@ -277,7 +279,13 @@ def possible_states(
     return True
 
 
-@_jit
+def _work_of_cases(*args):
+    """Cells, as often as there are cases and sweeps; most settle within a few dozen."""
+    values, states, max_iter = args[3], args[8], args[12]
+    return values.size * states.shape[0] * min(max_iter, 30)
+
+
+@_jit(work=_work_of_cases)
 def run_cases(
     scope_ptr, scope_idx, value_ptr, values, sizes, unary_ptr, keep, active, states, unaries,
     schedule, damping, max_iter, tol, in_logs, maximize, beliefs, log_z, sweeps, converged, last, residuals, stop,

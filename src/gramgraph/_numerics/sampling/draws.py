@@ -59,7 +59,21 @@ def forward(order, table, parent_ptr, parent_idx, stride, values, cdf, sizes, se
         log_w[i] = w
 
 
-@_jit
+def _forward_by_variables(order, table, parent_ptr, parent_idx, stride, cdf, uniforms, state, out):
+    for j, v in enumerate(order):
+        x = np.zeros(uniforms.shape[0], np.int64)
+        if table[v] >= 0:
+            row = np.full(uniforms.shape[0], table[v], np.int64)
+            for k in range(parent_ptr[v], parent_ptr[v + 1]):
+                row += out[parent_idx[k]].astype(np.int64) * stride[k]
+            rising = np.flatnonzero(uniforms[:, j] >= cdf[row])
+            while len(rising):
+                x[rising] += 1
+                rising = rising[uniforms[rising, j] >= cdf[row[rising] + x[rising]]]
+        out[v] = x
+
+
+@_jit(plain=_forward_by_variables)
 def forward_columns(order, table, parent_ptr, parent_idx, stride, cdf, uniforms, state, out):
     """Fill out (variables, draws) with draws of the network, parents before children; `state` is a workspace."""
     for i in range(uniforms.shape[0]):

@@ -17,8 +17,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put, put_matrix
 from gramgraph._numerics.state_space.square_root import root_move, triangular
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
@@ -40,7 +41,7 @@ def _whitened(R, H, y, rows, noise, z, W):
     for a in range(c):
         i = rows[a]
         z[a] = y[i]
-        W[a] = H[i]
+        put(H[i], W[a])
         for e in range(a):
             x = R[i, rows[e]]
             for k in range(e):
@@ -198,11 +199,11 @@ def diffuse_filter(
     for t in range(T):
         if t > 0 or not first:
             root_move(A[at[t]], Lq[at[t]], b[min(t, b.shape[0] - 1)], m, L, ahead, L, wide)
-            m[:] = ahead
+            put(ahead, m)
             q = _moved(A[at[t]], B, q, size, work)
-        pred_means[t] = m
-        pred_roots[t] = L
-        pred_flats[t] = B
+        put(m, pred_means[t])
+        put_matrix(L, pred_roots[t])
+        put_matrix(B, pred_flats[t])
         pred_open[t] = q
         logs[t] = 0.0
         for a in range(_whitened(R[rt[t]], H[ht[t]], y[t], rows, noise, z, W)):
@@ -220,9 +221,9 @@ def diffuse_filter(
                 if math.isnan(log):
                     return t, q, False
                 logs[t] += log
-        means[t] = m
-        roots[t] = L
-        flats[t] = B
+        put(m, means[t])
+        put_matrix(L, roots[t])
+        put_matrix(B, flats[t])
         open_[t] = q
         if q == 0:
             return t + 1, q, True

@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put, put_matrix
 
 _LOG_2PI = 1.8378770664093453
 
@@ -49,8 +50,8 @@ def kalman_filter(A, Q, at, H, R, rt, y, m0, P0, means, covs, pred_means, pred_c
     for t in range(T):
         m, P = pred_means[t], pred_covs[t]
         if t == 0:
-            m[:] = m0
-            P[:] = P0
+            put(m0, m)
+            put_matrix(P0, P)
         else:
             F, N, old_m, old_P = A[at[t]], Q[at[t]], means[t - 1], covs[t - 1]
             for i in range(s):
@@ -76,8 +77,8 @@ def kalman_filter(A, Q, at, H, R, rt, y, m0, P0, means, covs, pred_means, pred_c
                 seen[c] = i
                 c += 1
         new_m, new_P = means[t], covs[t]
-        new_m[:] = m
-        new_P[:] = P
+        put(m, new_m)
+        put_matrix(P, new_P)
         logs[t] = 0.0
         if c == 0:
             continue
@@ -153,8 +154,8 @@ def _gain(P, F, predicted, floor, L, out):
 def rts_smoother(A, at, means, covs, pred_means, pred_covs, smooth_means, smooth_covs, gains):
     """Smoothed moments; gains[t] carries from t + 1 to t: Cov(x_t, x_{t+1} | y) = gains[t] @ smooth_covs[t + 1]."""
     T, s = means.shape
-    smooth_means[T - 1] = means[T - 1]
-    smooth_covs[T - 1] = covs[T - 1]
+    put(means[T - 1], smooth_means[T - 1])
+    put_matrix(covs[T - 1], smooth_covs[T - 1])
     L = np.zeros((s, s))
     gap = np.empty((s, s))
     GP = np.empty((s, s))

@@ -13,6 +13,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put, put_matrix
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 _LOG_2PI = 1.8378770664093453
@@ -145,12 +146,12 @@ def square_root_filter(A, Lq, at, b, H, ht, R, rt, y, m0, L0, means, roots, pred
     for t in range(T):
         m, L = pred_means[t], pred_roots[t]
         if t == 0:
-            m[:] = m0
-            L[:] = L0
+            put(m0, m)
+            put_matrix(L0, L)
         else:
             root_move(A[at[t]], Lq[at[t]], b[min(t, b.shape[0] - 1)], means[t - 1], roots[t - 1], m, L, wide)
-        means[t] = m
-        roots[t] = L
+        put(m, means[t])
+        put_matrix(L, roots[t])
         logs[t] = root_look(H[ht[t]], R[rt[t]], y[t], means[t], roots[t], both, v)
         if math.isnan(logs[t]):
             return t
@@ -171,12 +172,12 @@ def square_root_stream(A, Lq, shifts, H, R, y, fresh, total, mean, root, means):
     for t in range(n):
         if t > 0 or not fresh:
             root_move(A, Lq, shifts[min(t, shifts.shape[0] - 1)], m, L, ahead, L, wide)
-            m[:] = ahead
+            put(ahead, m)
         log = root_look(H, R, y[t], m, L, both, v)
         if math.isnan(log):
             return t, total
         total += log
-        means[t] = m
-    mean[:] = m
-    root[:] = L
+        put(m, means[t])
+    put(m, mean)
+    put_matrix(L, root)
     return n, total

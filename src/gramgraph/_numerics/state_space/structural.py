@@ -11,8 +11,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put, put_matrix
 from gramgraph._numerics.state_space.diffuse import _close, _sight
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
@@ -45,7 +46,55 @@ def _both(starts, cols, values, X, half, out):
             out[j, i] = x
 
 
-@_jit
+def _dense(starts, cols, values):
+    s = starts.shape[0] - 1
+    A = np.zeros((s, s))
+    np.add.at(A, (np.repeat(np.arange(s), np.diff(starts)), cols), values)
+    return A
+
+
+def _filter_by_matrices(starts, cols, values, q, H, ht, r, y, kinds, v, F, gains):
+    A, Q = _dense(starts, cols, values), np.diag(q)
+    T, s = y.shape[0], q.shape[0]
+    m, P, B, n_open = np.zeros(s), np.zeros((s, s)), np.eye(s), s
+    size, seen, K = np.ones(s), np.empty(s), np.empty(s)
+    total, squares, count = 0.0, 0.0, 0
+    for t in range(T):
+        if t > 0:
+            m, P = A @ m, A @ P @ A.T + Q
+            if n_open > 0:
+                B[:, :n_open] = A @ B[:, :n_open]
+                size = np.maximum(size, np.sqrt((B[:, :n_open] ** 2).sum(axis=1)))
+        kinds[t] = 0
+        if math.isnan(y[t]):
+            continue
+        h = H[ht[t]]
+        Ph = P @ h
+        gap, spread = float(y[t] - h @ m), float(r + h @ Ph)
+        v[t] = gap
+        length = _sight.plain(B, n_open, h, size, seen) if n_open > 0 else 0.0
+        if length > 0.0:
+            kinds[t], F[t] = 2, length * length
+            _close.plain(B, n_open, seen, length, K)
+            n_open -= 1
+            total -= 0.5 * _LOG_2PI + math.log(length)
+            gains[t] = K
+            m = m + K * gap
+            P = P + spread * np.outer(K, K) - np.outer(Ph, K) - np.outer(K, Ph)
+            continue
+        if not spread > 0.0:
+            return -math.inf, squares, count
+        kinds[t], F[t] = 1, spread
+        count += 1
+        squares += gap * gap / spread
+        total -= 0.5 * (_LOG_2PI + math.log(spread) + gap * gap / spread)
+        gain = gains[t] = Ph / spread
+        m = m + gain * gap
+        P = P - np.outer(Ph, gain)
+    return total, squares, count
+
+
+@_jit(plain=_filter_by_matrices)
 def scalar_filter(starts, cols, values, q, H, ht, r, y, kinds, v, F, gains):
     """(log p(y), Σ v² / F, how many numbers closed no direction, log p without those that did).
 
@@ -64,13 +113,13 @@ def scalar_filter(starts, cols, values, q, H, ht, r, y, kinds, v, F, gains):
                 for e in range(starts[i], starts[i + 1]):
                     x += values[e] * m[cols[e]]
                 moved[i] = x
-            m[:] = moved
+            put(moved, m)
             _both(starts, cols, values, P, half, P)
             for i in range(s):
                 P[i, i] += q[i]
             if n_open > 0:
                 _times(starts, cols, values, B, n_open, half)
-                B[:, :n_open] = half[:, :n_open]
+                put_matrix(half[:, :n_open], B)
                 for i in range(s):
                     x = 0.0
                     for j in range(n_open):
@@ -119,7 +168,28 @@ def scalar_filter(starts, cols, values, q, H, ht, r, y, kinds, v, F, gains):
     return total, squares, count
 
 
-@_jit
+def _score_by_matrices(starts, cols, values, H, ht, kinds, v, F, gains, score):
+    A = _dense(starts, cols, values)
+    T, s = gains.shape
+    rho, N = np.zeros(s), np.zeros((s, s))
+    score[:] = 0.0
+    for t in range(T - 1, -1, -1):
+        if kinds[t] > 0:
+            h, K = H[ht[t]], gains[t]
+            NK = N @ K
+            u, told = float(K @ rho), float(K @ NK)
+            own, sure = (v[t] / F[t], 1.0 / F[t]) if kinds[t] == 1 else (0.0, 0.0)
+            score[0] += 0.5 * ((own - u) ** 2 - (sure + told))
+            rho = rho + h * (own - u)
+            cross = np.outer(h, NK)
+            N = N + np.outer(h, h) * (sure + told) - cross - cross.T
+        if t == 0:
+            break
+        score[1:] += 0.5 * (rho * rho - np.diagonal(N))
+        rho, N = A @ rho, A @ N @ A.T
+
+
+@_jit(plain=_score_by_matrices)
 def scalar_score(starts, cols, values, H, ht, kinds, v, F, gains, score):
     """∂ log p / ∂ (r, q_0, q_1, …) into score (1 + s,), from what `scalar_filter` left; A here is its transpose."""
     T, s = gains.shape
@@ -152,5 +222,5 @@ def scalar_score(starts, cols, values, H, ht, kinds, v, F, gains, score):
             for e in range(starts[i], starts[i + 1]):
                 x += values[e] * rho[cols[e]]
             moved[i] = x
-        rho[:] = moved
+        put(moved, rho)
         _both(starts, cols, values, N, half, N)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic, overload
 
-from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.compiling import njit, when_compiled
 from gramgraph._numerics.gram.grams import fast_exp
+
+when_compiled("gramgraph._numerics.svm.exponents_compiled")
 
 TILE = 64
 
@@ -30,22 +29,7 @@ def times_power32(p, k, z):
     return np.float32(math.ldexp(p, int(k)))
 
 
-@intrinsic
-def _times_power32(typing_context, p, k, z):
-    def codegen(context, builder, signature, args):
-        whole = ir.IntType(32)
-        shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 23))
-        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.FloatType())
-
-    return types.float32(types.float32, types.float32, types.float32), codegen
-
-
-@overload(times_power32)
-def _times_power32_compiled(p, k, z):
-    return lambda p, k, z: _times_power32(p, k, z)
-
-
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, inline="always")
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, forceinline=True)
 def fast_exp32(x):
     """exp(x) for x ≤ 88 in single precision; relative error below 2e-7, 1e-38 for x < −87."""
     x = max(x, _LEAST)
@@ -79,13 +63,6 @@ def _exp_double(row, scale):
         row[j] = fast_exp(min(scale * row[j], 0.0))
 
 
-@overload(exp_down)
-def _exp_down_compiled(row, scale):
-    if row.dtype == types.float32:
-        return lambda row, scale: _exp_single(row, scale)
-    return lambda row, scale: _exp_double(row, scale)
-
-
 @njit(cache=True, nogil=True, boundscheck=False)
 def exp_rows(K, scale):
     """K = exp(min(scale · K, 0)), in place."""
@@ -97,42 +74,6 @@ def turn8(K, i, j):
     """K[j:j+8, i:i+8] = K[i:i+8, j:j+8]ᵀ."""
     i, j = int(i), int(j)
     K[j : j + 8, i : i + 8] = K[i : i + 8, j : j + 8].T
-
-
-@intrinsic
-def _turn8(typing_context, K, i, j, n):
-    def codegen(context, builder, signature, args):
-        kind = signature.args[0].dtype
-        vector = ir.VectorType(ir.FloatType() if kind == types.float32 else ir.DoubleType(), 8)
-        data = context.make_array(signature.args[0])(context, builder, value=args[0]).data
-        _, i, j, n = args
-
-        def place(row, column, r):
-            here = builder.mul(builder.add(row, ir.Constant(row.type, r)), n)
-            return builder.bitcast(builder.gep(data, [builder.add(here, column)]), vector.as_pointer())
-
-        align = 4 if kind == types.float32 else 8
-        rows = [builder.load(place(i, j, r), align=align) for r in range(8)]
-        for far in (4, 2, 1):  # blocks of this size beside the diagonal change places
-            for r in range(8):
-                if r & far:
-                    continue
-                u, v = rows[r], rows[r + far]
-                low = [lane if not lane & far else 8 + lane - far for lane in range(8)]
-                high = [lane + far if not lane & far else 8 + lane for lane in range(8)]
-                whole = ir.VectorType(ir.IntType(32), 8)
-                rows[r] = builder.shuffle_vector(u, v, ir.Constant(whole, low))
-                rows[r + far] = builder.shuffle_vector(u, v, ir.Constant(whole, high))
-        for r in range(8):
-            builder.store(rows[r], place(j, i, r), align=align)
-        return context.get_dummy_value()
-
-    return types.void(K, types.uint64, types.uint64, types.uint64), codegen
-
-
-@overload(turn8)
-def _turn8_compiled(K, i, j):
-    return lambda K, i, j: _turn8(K, np.uint64(i), np.uint64(j), np.uint64(K.shape[1]))
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -172,13 +113,6 @@ def _lift_double(row, half, own):
 def exp_products(row, half, own):
     """row = exp(min(row − half − own, 0)), in place."""
     row[:] = np.exp(np.minimum(row - half - own, 0.0))
-
-
-@overload(exp_products)
-def _exp_products_compiled(row, half, own):
-    if row.dtype == types.float32:
-        return lambda row, half, own: _lift_single(row, half, own)
-    return lambda row, half, own: _lift_double(row, half, own)
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -41,7 +41,36 @@ STATE_SIZE = 10
 OUT_OF_STEPS, CONVERGED, STUCK, MISSING, SHORT = range(5)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+# Uncompiled, eight points at a time would be slow: these take all of them, and find the same.
+
+
+def _extremes_at_once(f, up, lo):
+    rising = f + up.astype(np.float64)
+    at = int(rising.argmin()) if len(f) else 0
+    bottom = rising[at] if len(f) else NOWHERE
+    top = (f - lo.astype(np.float64)).max(initial=-NOWHERE)
+    return (bottom, np.float64(at), top) if bottom < NOWHERE else (NOWHERE, NOWHERE, top)
+
+
+def _move_at_once(f, up, lo, Ki, Kj, step):
+    m = f.shape[0]
+    f += step * (Ki[:m].astype(np.float64) - Kj[:m])
+    return _extremes_at_once(f, up, lo)
+
+
+def _partner_at_once(f, lo, Ki, diag, fi, di):
+    m = f.shape[0]
+    if m == 0:
+        return 0.0, np.int64(-1)
+    t = np.maximum((f - lo - fi).astype(np.float32), np.float32(0))
+    eta = np.float32(di) + diag[:m] - np.float32(2) * Ki[:m].astype(np.float32)
+    gains = t * t / np.maximum(eta, np.float32(TINY))
+    k = int(gains.argmax())
+    best = float(gains[k])
+    return (best, np.int64(k)) if best > 0.0 else (0.0, np.int64(-1))
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_extremes_at_once)
 def extremes(f, up, lo):
     """(min f + up, its first place, max f − lo)."""
     m = f.shape[0]
@@ -58,7 +87,7 @@ def extremes(f, up, lo):
     return _ends(f, up, lo, whole, low, at, high)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, plain=_move_at_once)
 def move_extremes(f, up, lo, Ki, Kj, step):
     """f += step · (Ki − Kj), and the extremes of the new f in the same pass."""
     m = f.shape[0]
@@ -101,7 +130,7 @@ def _gain(f, lo, Ki, diag, fi, di, k):
     return np.float64(np.float32(np.float32(t * t) / max(eta, np.float32(TINY))))
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, plain=_partner_at_once)
 def best_partner(f, lo, Ki, diag, fi, di):
     """(gain, k): the largest (f_k − f_i)² / (K_ii + K_kk − 2 K_ik) among variables that may shrink; −1: none."""
     m = f.shape[0]

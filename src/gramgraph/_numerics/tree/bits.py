@@ -1,36 +1,18 @@
 """Numba: sets as rows of bits, 64 to a word (uint64)."""
 
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic, overload
 from numpy.typing import NDArray
 
-from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.compiling import njit, when_compiled
+
+when_compiled("gramgraph._numerics.tree.bits_compiled")
 
 Bits: TypeAlias = NDArray[np.uint64]
 
 ZERO = np.uint64(0)
 ONE = np.uint64(1)
-
-
-def _emit_ctpop(typing_context: Any, x: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.ctpop(args[0])
-
-    return types.int64(types.uint64), codegen
-
-
-def _emit_cttz(typing_context: Any, x: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.cttz(args[0], context.get_constant(types.boolean, True))
-
-    return types.int64(types.uint64), codegen
-
-
-_ctpop: Any = intrinsic(_emit_ctpop)
-_cttz: Any = intrinsic(_emit_cttz)
 
 
 def popcount(x: np.uint64) -> int:
@@ -44,23 +26,7 @@ def lowest_bit(x: np.uint64) -> int:
     return (value & -value).bit_length() - 1
 
 
-@overload(popcount)
-def _popcount_compiled(x: Any) -> Any:
-    def compiled(x: Any) -> Any:
-        return _ctpop(x)
-
-    return compiled
-
-
-@overload(lowest_bit)
-def _lowest_bit_compiled(x: Any) -> Any:
-    def compiled(x: Any) -> Any:
-        return _cttz(x)
-
-    return compiled
-
-
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def bit(v: int) -> np.uint64:
     """The word in which only the bit of member v is set."""
     return ONE << np.uint64(v & 63)

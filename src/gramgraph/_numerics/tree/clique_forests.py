@@ -32,7 +32,7 @@ def maximal_cliques(order: IntVector, clique_ptr: IntVector, clique_idx: IntVect
     step_of = np.full(top + 1, m, np.int64)
     for i in range(m):
         step_of[order[i]] = i
-    maximal = np.ones(m, np.bool_)
+    maximal = np.ones(m, np.uint8)
     for i in range(m):
         parent = m
         for j in range(clique_ptr[i], clique_ptr[i + 1]):
@@ -42,7 +42,7 @@ def maximal_cliques(order: IntVector, clique_ptr: IntVector, clique_idx: IntVect
         if parent < m:
             size = clique_ptr[i + 1] - clique_ptr[i]
             if size == clique_ptr[parent + 1] - clique_ptr[parent] + 1:
-                maximal[parent] = False
+                maximal[parent] = 0
     count = 0
     total = 0
     for i in range(m):

@@ -10,7 +10,7 @@ from gramgraph._numerics.compiling import njit
 IntVector: TypeAlias = NDArray[np.int64]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _before(a: int, b: int, key: NDArray[np.float64], tie: IntVector) -> bool:
     if key[a] != key[b]:
         return bool(key[a] < key[b])
@@ -19,7 +19,7 @@ def _before(a: int, b: int, key: NDArray[np.float64], tie: IntVector) -> bool:
     return a < b
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def sift_down(heap: IntVector, pos: IntVector, size: int, i: int, key: NDArray[np.float64], tie: IntVector) -> None:
     """Move the item at place i down to where it belongs."""
     item = heap[i]
@@ -38,7 +38,7 @@ def sift_down(heap: IntVector, pos: IntVector, size: int, i: int, key: NDArray[n
     pos[item] = i
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def sift_up(heap: IntVector, pos: IntVector, i: int, key: NDArray[np.float64], tie: IntVector) -> None:
     """Move the item at place i up to where it belongs."""
     item = heap[i]
@@ -53,7 +53,7 @@ def sift_up(heap: IntVector, pos: IntVector, i: int, key: NDArray[np.float64], t
     pos[item] = i
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def pop(heap: IntVector, pos: IntVector, size: int, key: NDArray[np.float64], tie: IntVector) -> int:
     """Take the top item off a heap of ``size`` items; the caller counts ``size`` down."""
     top = int(heap[0])

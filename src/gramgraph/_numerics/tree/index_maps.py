@@ -13,7 +13,7 @@ from gramgraph._numerics.compiling import njit
 LO_LIMIT = 512
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def grown(array, needed):
     """The array, doubled until it holds `needed` entries."""
     if needed <= array.shape[0]:
@@ -21,12 +21,13 @@ def grown(array, needed):
     size = max(array.shape[0], 16)
     while size < needed:
         size *= 2
-    bigger = np.zeros(size, array.dtype)
-    bigger[: array.shape[0]] = array
+    bigger = np.zeros(size, np.int64)
+    for i in range(array.shape[0]):
+        bigger[i] = array[i]
     return bigger
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def expand(out, start, first, last, members, strides, sizes):
     """Write the offsets of all combinations of dimensions first … last-1 (innermost last) from `start` on."""
     out[start] = 0
@@ -40,7 +41,7 @@ def expand(out, start, first, last, members, strides, sizes):
     return count
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def add_map(maps, n_maps, table, row, k, members, strides, sizes):
     """Index map from a table with dimensions `sizes[:k]` to the one over its members; returns (maps, n_maps)."""
     inner = 1

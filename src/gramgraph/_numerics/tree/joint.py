@@ -15,8 +15,9 @@ def joint_sums(codes, column, sizes, scope_ptr, scope_idx, value_ptr, values, ou
     """
     n, n_factors = sizes.shape[0], value_ptr.shape[0] - 1
     stride = np.zeros((n_factors, n), np.int64)
-    at = value_ptr[:n_factors].copy()
+    at = np.empty(n_factors, np.int64)
     for f in range(n_factors):
+        at[f] = value_ptr[f]
         step = 1
         for j in range(scope_ptr[f + 1] - 1, scope_ptr[f] - 1, -1):
             v = scope_idx[j]
@@ -24,8 +25,11 @@ def joint_sums(codes, column, sizes, scope_ptr, scope_idx, value_ptr, values, ou
             step *= sizes[v]
             if codes[v] > 0:
                 at[f] += stride[f, v] * codes[v]
-    digits = np.maximum(codes, 0)
-    out[:] = 0.0
+    digits = np.empty(n, np.int64)
+    for v in range(n):
+        digits[v] = max(codes[v], 0)
+    for i in range(out.shape[0]):
+        out[i] = 0.0
     total = 0.0
     v = n
     while v >= 0:
@@ -48,5 +52,6 @@ def joint_sums(codes, column, sizes, scope_ptr, scope_idx, value_ptr, values, ou
                     at[f] -= stride[f, v] * (sizes[v] - 1)
                 digits[v] = 0
             v -= 1
-    out /= total
+    for i in range(out.shape[0]):
+        out[i] /= total
     return total

@@ -7,6 +7,8 @@ negative ones at every access.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
@@ -16,14 +18,17 @@ U = np.uint64
 U0, U1, U8 = np.uint64(0), np.uint64(1), np.uint64(8)
 #: Sums may be reordered; infinities and NaN keep their meaning.
 LOOSE = {"reassoc", "contract", "arcp", "nsz"}
-jit = njit(cache=True, nogil=True, fastmath=LOOSE, boundscheck=False, error_model="numpy")
-jit_max = njit(cache=True, nogil=True, fastmath={"nnan", "nsz"}, boundscheck=False, error_model="numpy")
+_LOOPS: dict[str, Any] = {"cache": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
+jit = njit(fastmath=LOOSE, **_LOOPS)
+#: For helpers of compiled code: the way in from Python is left out, which costs as long to compile as a short loop.
+helper = njit(fastmath=LOOSE, no_cpython_wrapper=True, **_LOOPS)
+_helper_max = njit(fastmath={"nnan", "nsz"}, no_cpython_wrapper=True, **_LOOPS)
 
 
 # --- one lane ---------------------------------------------------------------------------------------------------
 
 
-@jit
+@helper
 def _init1(out, o, base, z, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
     for h in range(n_hi):
         sh = s0 + maps[hi + h]
@@ -40,7 +45,7 @@ def _init1(out, o, base, z, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
             z += inner
 
 
-@jit
+@helper
 def multiply1(out, o, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
     for h in range(n_hi):
         sh = s0 + maps[hi + h]
@@ -56,7 +61,7 @@ def multiply1(out, o, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
             o += inner
 
 
-@jit
+@helper
 def _project1(table, o, out, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
     for h in range(n_hi):
         sh = s0 + maps[hi + h]
@@ -73,7 +78,7 @@ def _project1(table, o, out, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
             o += inner
 
 
-@jit
+@helper
 def _sum1(table, o, blocks, run, out, s):
     for b in range(blocks):
         x = 0.0
@@ -83,7 +88,7 @@ def _sum1(table, o, blocks, run, out, s):
         o += run
 
 
-@jit_max
+@_helper_max
 def _max1(table, o, blocks, run, out, s):
     for b in range(blocks):
         x = 0.0
@@ -93,7 +98,7 @@ def _max1(table, o, blocks, run, out, s):
         o += run
 
 
-@jit
+@helper
 def _scale1(out, o, blocks, run, table, s):
     for b in range(blocks):
         x = table[s + b]
@@ -102,7 +107,7 @@ def _scale1(out, o, blocks, run, table, s):
         o += run
 
 
-@jit
+@helper
 def _copy1(out, o, base, z, count):
     for r in range(count):
         out[o + r] = base[z + r]
@@ -111,7 +116,7 @@ def _copy1(out, o, base, z, count):
 # --- eight lanes ------------------------------------------------------------------------------------------------
 
 
-@jit
+@helper
 def _init8(out, o, base, z, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
     for h in range(n_hi):
         sh = s0 + maps[hi + h] * U8
@@ -130,7 +135,7 @@ def _init8(out, o, base, z, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
             z += inner
 
 
-@jit
+@helper
 def _multiply8(out, o, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
     for h in range(n_hi):
         sh = s0 + maps[hi + h] * U8
@@ -148,7 +153,7 @@ def _multiply8(out, o, table, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
                     o += U8
 
 
-@jit
+@helper
 def _project8(table, o, out, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
     for h in range(n_hi):
         sh = s0 + maps[hi + h] * U8
@@ -167,7 +172,7 @@ def _project8(table, o, out, s0, maps, hi, n_hi, lo, n_lo, inner, shared):
                 store8(out, s, x)
 
 
-@jit
+@helper
 def _sum8(table, o, blocks, run, out, s):
     for _ in range(blocks):
         x = load8(table, o)
@@ -179,7 +184,7 @@ def _sum8(table, o, blocks, run, out, s):
         s += U8
 
 
-@jit
+@helper
 def _max8(table, o, blocks, run, out, s):
     for _ in range(blocks):
         x = load8(table, o)
@@ -191,7 +196,7 @@ def _max8(table, o, blocks, run, out, s):
         s += U8
 
 
-@jit
+@helper
 def _scale8(out, o, blocks, run, table, s):
     for _ in range(blocks):
         x = load8(table, s)
@@ -201,7 +206,7 @@ def _scale8(out, o, blocks, run, table, s):
         s += U8
 
 
-@jit
+@helper
 def _copy8(out, o, base, z, count):
     for r in range(count):
         store8(out, o, fill8(base[z + r]))
@@ -211,7 +216,7 @@ def _copy8(out, o, base, z, count):
 # --- the same for both widths ------------------------------------------------------------------------------------
 
 
-@jit
+@helper
 def init(W, out, o, base, z, table, s, maps, hi, n_hi, lo, n_lo, inner, shared):
     if W == 1:
         _init1(out, o, base, z, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
@@ -219,7 +224,7 @@ def init(W, out, o, base, z, table, s, maps, hi, n_hi, lo, n_lo, inner, shared):
         _init8(out, o, base, z, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
 
 
-@jit
+@helper
 def multiply(W, out, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared):
     if W == 1:
         multiply1(out, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
@@ -227,7 +232,7 @@ def multiply(W, out, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared):
         _multiply8(out, o, table, s, maps, hi, n_hi, lo, n_lo, inner, shared)
 
 
-@jit
+@helper
 def project(W, table, o, out, s, maps, hi, n_hi, lo, n_lo, inner, shared):
     if W == 1:
         _project1(table, o, out, s, maps, hi, n_hi, lo, n_lo, inner, shared)
@@ -235,7 +240,7 @@ def project(W, table, o, out, s, maps, hi, n_hi, lo, n_lo, inner, shared):
         _project8(table, o, out, s, maps, hi, n_hi, lo, n_lo, inner, shared)
 
 
-@jit
+@helper
 def total(W, table, o, blocks, run, out, s):
     if W == 1:
         _sum1(table, o, blocks, run, out, s)
@@ -243,7 +248,7 @@ def total(W, table, o, blocks, run, out, s):
         _sum8(table, o, blocks, run, out, s)
 
 
-@jit
+@helper
 def maximum(W, table, o, blocks, run, out, s):
     if W == 1:
         _max1(table, o, blocks, run, out, s)
@@ -251,7 +256,7 @@ def maximum(W, table, o, blocks, run, out, s):
         _max8(table, o, blocks, run, out, s)
 
 
-@jit
+@helper
 def scale(W, out, o, blocks, run, table, s):
     if W == 1:
         _scale1(out, o, blocks, run, table, s)
@@ -259,7 +264,7 @@ def scale(W, out, o, blocks, run, table, s):
         _scale8(out, o, blocks, run, table, s)
 
 
-@jit
+@helper
 def copy(W, out, o, base, z, count):
     if W == 1:
         _copy1(out, o, base, z, count)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.orders import order_of
 from gramgraph._numerics.tree.columns import (
     C_COLUMNS,
     C_MAP,
@@ -24,7 +25,6 @@ from gramgraph._numerics.tree.columns import (
     LIKELIHOOD,
     M_COLUMNS,
     MAP_COLUMNS,
-    N_BUFFERS,
     N_SECTIONS,
     O_CLIQUE,
     O_COLUMN,
@@ -32,28 +32,6 @@ from gramgraph._numerics.tree.columns import (
     O_FROM,
     O_MAP,
     O_WIDTH,
-    P_CLIQUE_PTR,
-    P_CLIQUES,
-    P_COLLECT,
-    P_CONSTANTS,
-    P_DISTRIBUTE,
-    P_KEYS,
-    P_MAPS,
-    P_MAPS_TABLE,
-    P_MASK_HOME,
-    P_MASK_OFFSET,
-    P_MEMBERS,
-    P_N_SEP,
-    P_NEEDED,
-    P_ONEHOT,
-    P_ORDERED,
-    P_OUTPUTS,
-    P_ROOTS,
-    P_SIZES,
-    P_SLICES,
-    P_TERMS,
-    P_TOPO,
-    P_WORK,
     S_BASE,
     S_BUFFER,
     S_COLUMNS,
@@ -74,7 +52,6 @@ from gramgraph._numerics.tree.columns import (
 from gramgraph._numerics.tree.index_maps import add_map, expand, grown
 
 
-@njit(cache=True, nogil=True)
 def build(
     sizes,  # (n,) number of states
     keep,  # (n,) 1: the variable stays in the tree; 0: it is sliced out by its observed state
@@ -101,76 +78,123 @@ def build(
     all_want_idx,
     all_want_column,  # (wants,) first output column
 ):
-    """The program, packed; and the number of cells of the static tables."""
-    # wanted sets that are in the tree; a wanted variable that is not is observed, or has a single state
-    n_all = all_want_column.shape[0]
-    want_ptr = np.zeros(n_all + 1, np.int64)
-    want_idx = np.zeros(all_want_idx.shape[0], np.int64)
-    want_column = np.zeros(n_all, np.int64)
+    """The program, packed; and the number of cells of the static tables.
+
+    Compiled in parts that Python joins: one function of all of it takes several times as long to compile.
+    """
+    want_ptr, want_idx, want_column, onehot = wanted(keep, column, sizes, all_want_ptr, all_want_idx, all_want_column)
+    n_wants = len(want_column)
+    width = int(np.diff(clique_ptr).max(initial=1))
+    cliques = _new_cliques(table_size, sep_size, parent)
+    slices, slice_home, slice_factor, keys, maps, static_size = cut(
+        width, cliques, sizes, keep, column, scope_ptr, scope_idx, value_ptr, home, is_static, use, clique_ptr, ordered,
+        table_size,
+    )  # fmt: skip
+    maps_table = np.zeros((len(slices) + len(mask_home) + len(parent) + n_wants + 1, MAP_COLUMNS), np.int64)
+    terms, term_members, maps, n_maps, n_rows, combined_size = gather_terms(
+        width, cliques, sizes, keep, masked, scope_ptr, scope_idx, mask_home, clique_ptr, ordered, n_sep, parent,
+        child_ptr, children, slice_home, slice_factor, maps, maps_table,
+    )  # fmt: skip
+    outputs, needed, maps, n_maps, n_rows = read_outs(
+        width, sizes, clique_ptr, ordered, n_sep, table_size, sep_size, parent, want_ptr, want_idx, want_column, maps,
+        n_maps, maps_table, n_rows,
+    )  # fmt: skip
+    down = needed[topo] > 0
+    is_root = parent[topo] < 0
+    biggest = max(1, sep_size.max(initial=1), outputs[:, O_WIDTH].max(initial=1))
+    cells, separators, slots = int(table_size.sum()), int(sep_size.sum()), len(mask_home)
+    buffer = int(slices[:, S_LENGTH].sum())
+    one = max(len(parent), 1)
+    work = (
+        max(cells, 1), max(separators, 1), max(separators, 1), max(buffer, 1), max(mask_offset[slots], 1),
+        max(combined_size, 1), terms[:, T_SIZE].max(initial=1), max(slots, 1), one, one, 1 + biggest,
+    )  # fmt: skip
+    sections = (
+        topo[::-1], topo[down & ~is_root], topo[is_root], needed, cliques, terms, term_members, maps_table[:n_rows],
+        maps[:n_maps], slices, keys, np.flatnonzero(slice_home < 0), outputs, onehot, mask_offset, mask_home,
+        clique_ptr, ordered, n_sep, sizes, topo, np.array(work),
+    )  # fmt: skip
+    return _packed(sections), static_size
+
+
+def _new_cliques(table_size, sep_size, parent):
+    """The rows of the cliques, without terms and static tables."""
+    cliques = np.zeros((len(parent), C_COLUMNS), np.int64)
+    cliques[:, C_OFF] = np.cumsum(table_size) - table_size
+    cliques[:, C_SIZE] = table_size
+    cliques[:, C_SEP] = np.cumsum(sep_size) - sep_size
+    cliques[:, C_SEP_SIZE] = sep_size
+    cliques[:, C_PARENT] = parent
+    cliques[:, C_STATIC] = -1
+    return cliques
+
+
+def _packed(sections):
+    """Where each section begins (and where the last one ends), then the sections, in the order of `P_…`."""
+    ends = np.empty(N_SECTIONS + 1, np.int64)
+    ends[0] = N_SECTIONS + 1
+    np.cumsum([part.size for part in sections], out=ends[1:])
+    ends[1:] += N_SECTIONS + 1
+    return np.concatenate([ends, *(part.reshape(-1) for part in sections)], dtype=np.int64)
+
+
+@njit(cache=True, nogil=True)
+def wanted(keep, column, sizes, ptr, idx, columns):
+    """Wanted sets that are in the tree; a wanted variable that is not is observed, or has a single state."""
+    n_sets = columns.shape[0]
+    want_ptr = np.zeros(n_sets + 1, np.int64)
+    want_idx = np.zeros(idx.shape[0], np.int64)
+    want_column = np.zeros(n_sets, np.int64)
     n_wants = 0
-    for q in range(n_all):
-        for j in range(all_want_ptr[q], all_want_ptr[q + 1]):
-            if keep[all_want_idx[j]] == 0:
+    for q in range(n_sets):
+        for j in range(ptr[q], ptr[q + 1]):
+            if keep[idx[j]] == 0:
                 n_wants += 1
                 break
     onehot = np.zeros((n_wants, 3), np.int64)
     n_wants = 0
     n_onehot = 0
-    for q in range(n_all):
+    for q in range(n_sets):
         inside = True
-        for j in range(all_want_ptr[q], all_want_ptr[q + 1]):
-            if keep[all_want_idx[j]] == 0:
+        for j in range(ptr[q], ptr[q + 1]):
+            if keep[idx[j]] == 0:
                 inside = False
         if inside:
             at = want_ptr[n_wants]
-            for j in range(all_want_ptr[q], all_want_ptr[q + 1]):
-                want_idx[at] = all_want_idx[j]
+            for j in range(ptr[q], ptr[q + 1]):
+                want_idx[at] = idx[j]
                 at += 1
-            want_column[n_wants] = all_want_column[q]
+            want_column[n_wants] = columns[q]
             n_wants += 1
             want_ptr[n_wants] = at
         else:
-            v = all_want_idx[all_want_ptr[q]]
+            v = idx[ptr[q]]
             onehot[n_onehot, 0] = column[v]
-            onehot[n_onehot, 1] = all_want_column[q]
+            onehot[n_onehot, 1] = columns[q]
             onehot[n_onehot, 2] = sizes[v]
             n_onehot += 1
-    n = sizes.shape[0]
-    n_cliques = parent.shape[0]
-    n_factors = use.shape[0]
-    n_slots = mask_offset.shape[0] - 1
-    cliques = np.zeros((n_cliques, C_COLUMNS), np.int64)
-    cliques[:, C_STATIC] = -1
-    offset = 0
-    sep_offset = 0
-    for c in range(n_cliques):
-        cliques[c, C_OFF] = offset
-        cliques[c, C_SIZE] = table_size[c]
-        cliques[c, C_SEP] = sep_offset
-        cliques[c, C_SEP_SIZE] = sep_size[c]
-        cliques[c, C_PARENT] = parent[c]
-        offset += table_size[c]
-        sep_offset += sep_size[c]
+    return want_ptr[: n_wants + 1], want_idx, want_column[:n_wants], onehot
 
-    maps = np.zeros(256, np.int64)
-    n_maps = 0
+
+@njit(cache=True, nogil=True)
+def cut(
+    width, cliques, sizes, keep, column, scope_ptr, scope_idx, value_ptr, home, is_static, use, clique_ptr, ordered,
+    table_size,
+):  # fmt: skip
+    """Slices: factors that enter anew for each case; static ones are multiplied into the clique beforehand."""
+    n_factors = use.shape[0]
     n_slices = 0
     n_keys = 0
     for f in range(n_factors):
         if use[f] and not is_static[f]:
             n_slices += 1
             n_keys += scope_ptr[f + 1] - scope_ptr[f]
-    maps_table = np.zeros((n_slices + n_slots + n_cliques + n_wants + 1, MAP_COLUMNS), np.int64)
-    n_rows = 0
-    width = 1
-    for c in range(n_cliques):
-        width = max(width, clique_ptr[c + 1] - clique_ptr[c])
     members = np.zeros(width, np.uint8)
     strides = np.zeros(width, np.int64)
     dims = np.zeros(width, np.int64)
-    position = np.zeros(n, np.int64)
-
-    # slices: factors that enter anew for each case; static ones are multiplied into the clique beforehand
+    position = np.zeros(sizes.shape[0], np.int64)
+    maps = np.zeros(256, np.int64)
+    n_maps = 0
     slices = np.zeros((n_slices, S_COLUMNS), np.int64)
     slice_home = np.full(n_slices, -1, np.int64)
     slice_factor = np.full(n_slices, -1, np.int64)
@@ -225,8 +249,25 @@ def build(
                         break
         expand(maps, n_maps, 0, k, members, strides, dims)
         n_maps += length
+    return slices, slice_home, slice_factor, keys[:n_keys], maps[:n_maps], static_size
 
-    # terms of each clique: (mask of its members in the clique, kind, source)
+
+@njit(cache=True, nogil=True)
+def gather_terms(
+    width, cliques, sizes, keep, masked, scope_ptr, scope_idx, mask_home, clique_ptr, ordered, n_sep, parent,
+    child_ptr, children, slice_home, slice_factor, maps, maps_table,
+):  # fmt: skip
+    """Terms of each clique: what flows into it over the same variables is one term."""
+    n = sizes.shape[0]
+    n_cliques = parent.shape[0]
+    n_slots = mask_home.shape[0]
+    n_slices = slice_home.shape[0]
+    n_maps = maps.shape[0]
+    n_rows = 0
+    members = np.zeros(width, np.uint8)
+    strides = np.zeros(width, np.int64)
+    dims = np.zeros(width, np.int64)
+    position = np.zeros(n, np.int64)
     count = np.zeros(n_cliques + 1, np.int64)
     for s in range(n_slices):
         if slice_home[s] >= 0:
@@ -292,7 +333,7 @@ def build(
             else:
                 bits = 1 << position[slot_variable[source]]
             scope_mask[r] = bits
-        by_scope = np.argsort(scope_mask, kind="mergesort")
+        by_scope = order_of(scope_mask)
         cliques[c, C_TERM] = n_terms
         r = 0
         while r < n_here:
@@ -331,10 +372,15 @@ def build(
             n_terms += 1
             r = end
         cliques[c, C_TERM_END] = n_terms
+    return terms[:n_terms], term_members[:n_members], maps, n_maps, n_rows, combined_size
 
-    # outputs: each wanted set from the smallest clique or separator that holds it
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def holders(clique_ptr, ordered, n_sep, table_size, sep_size, n, want_ptr, want_idx):
+    """Rows of outputs: each wanted set from the smallest clique or separator that holds it."""
+    n_cliques = table_size.shape[0]
+    n_wants = want_ptr.shape[0] - 1
     outputs = np.zeros((n_wants, O_COLUMNS), np.int64)
-    needed = np.zeros(n_cliques, np.uint8)  # cliques whose belief must be computed
     stamp = np.full(n, -1, np.int64)
     best_size = np.full(n_wants, -1, np.int64)
     single = np.full(n, -1, np.int64)  # variables wanted alone: found in one sweep over all cliques
@@ -401,17 +447,36 @@ def build(
                     best_size[w] = sep_size[c]
                     outputs[w, O_FROM] = 1
                     outputs[w, O_CLIQUE] = c
+    return outputs
+
+
+@njit(cache=True, nogil=True)
+def read_outs(
+    width, sizes, clique_ptr, ordered, n_sep, table_size, sep_size, parent, want_ptr, want_idx, want_column, maps,
+    n_maps, maps_table, n_rows,
+):  # fmt: skip
+    """Where and how each wanted set is read, and the cliques whose belief must be computed for it."""
+    n_cliques = parent.shape[0]
+    n_wants = want_column.shape[0]
+    outputs = holders(clique_ptr, ordered, n_sep, table_size, sep_size, sizes.shape[0], want_ptr, want_idx)
+    needed = np.zeros(n_cliques, np.uint8)
+    stamp = np.full(sizes.shape[0], -1, np.int64)
+    members = np.zeros(width, np.uint8)
+    strides = np.zeros(width, np.int64)
+    dims = np.zeros(width, np.int64)
+    for w in range(n_wants):
+        lo, hi = want_ptr[w], want_ptr[w + 1]
         c = outputs[w, O_CLIQUE]
         from_sep = outputs[w, O_FROM] == 1
         start = clique_ptr[c]
         k = n_sep[c] if from_sep else clique_ptr[c + 1] - start
         for j in range(lo, hi):
-            stamp[want_idx[j]] = n_wants + w
+            stamp[want_idx[j]] = w
         size = 1
         for i in range(k - 1, -1, -1):
             v = ordered[start + i]
             dims[i] = sizes[v]
-            if stamp[v] == n_wants + w:
+            if stamp[v] == w:
                 members[i] = 1
                 strides[i] = size
                 size *= sizes[v]
@@ -428,78 +493,4 @@ def build(
         while at >= 0 and (needed[at] & 1) == 0:
             needed[at] |= 1
             at = parent[at]
-    biggest_term = 1
-    for t in range(n_terms):
-        biggest_term = max(biggest_term, terms[t, T_SIZE])
-    biggest = 1
-    for c in range(n_cliques):
-        biggest = max(biggest, sep_size[c])
-    for q in range(n_wants):
-        biggest = max(biggest, outputs[q, O_WIDTH])
-    n_down = 0
-    n_roots = 0
-    for c in range(n_cliques):
-        if parent[c] < 0:
-            n_roots += 1
-        elif needed[c] > 0:
-            n_down += 1
-    n_constants = 0
-    for q in range(n_slices):
-        if slice_home[q] < 0:
-            n_constants += 1
-    lengths = np.array(
-        [
-            n_cliques, n_down, n_roots, n_cliques, n_cliques * C_COLUMNS, n_terms * T_COLUMNS, n_members * M_COLUMNS,
-            n_rows * MAP_COLUMNS, n_maps, n_slices * S_COLUMNS, n_keys * 2, n_constants, n_wants * O_COLUMNS,
-            n_onehot * 3, n_slots + 1, n_slots, n_cliques + 1, clique_ptr[n_cliques], n_cliques, n, n_cliques,
-            N_BUFFERS,
-        ]
-    )  # fmt: skip
-    size = N_SECTIONS + 1
-    for k in range(N_SECTIONS):
-        size += lengths[k]
-    ints = np.zeros(size, np.int64)
-    ints[0] = N_SECTIONS + 1
-    for k in range(N_SECTIONS):
-        ints[k + 1] = ints[k] + lengths[k]
-    down = ints[P_DISTRIBUTE]
-    root = ints[P_ROOTS]
-    for t in range(n_cliques):
-        c = topo[t]
-        ints[ints[P_COLLECT] + n_cliques - 1 - t] = c
-        if parent[c] < 0:
-            ints[root] = c
-            root += 1
-        elif needed[c] > 0:
-            ints[down] = c
-            down += 1
-        ints[ints[P_NEEDED] + t] = needed[t]
-    at = ints[P_CONSTANTS]
-    for q in range(n_slices):
-        if slice_home[q] < 0:
-            ints[at] = q
-            at += 1
-    ints[ints[P_CLIQUES] : ints[P_CLIQUES + 1]] = cliques.reshape(-1)
-    ints[ints[P_TERMS] : ints[P_TERMS + 1]] = terms[:n_terms].reshape(-1)
-    ints[ints[P_MEMBERS] : ints[P_MEMBERS + 1]] = term_members[:n_members].reshape(-1)
-    ints[ints[P_MAPS_TABLE] : ints[P_MAPS_TABLE + 1]] = maps_table[:n_rows].reshape(-1)
-    ints[ints[P_MAPS] : ints[P_MAPS + 1]] = maps[:n_maps]
-    ints[ints[P_SLICES] : ints[P_SLICES + 1]] = slices[:n_slices].reshape(-1)
-    ints[ints[P_KEYS] : ints[P_KEYS + 1]] = keys[:n_keys].reshape(-1)
-    ints[ints[P_OUTPUTS] : ints[P_OUTPUTS + 1]] = outputs[:n_wants].reshape(-1)
-    ints[ints[P_ONEHOT] : ints[P_ONEHOT + 1]] = onehot[:n_onehot].reshape(-1)
-    ints[ints[P_MASK_OFFSET] : ints[P_MASK_OFFSET + 1]] = mask_offset
-    ints[ints[P_MASK_HOME] : ints[P_MASK_HOME + 1]] = mask_home
-    ints[ints[P_CLIQUE_PTR] : ints[P_CLIQUE_PTR + 1]] = clique_ptr
-    ints[ints[P_ORDERED] : ints[P_ORDERED + 1]] = ordered
-    ints[ints[P_N_SEP] : ints[P_N_SEP + 1]] = n_sep
-    ints[ints[P_SIZES] : ints[P_SIZES + 1]] = sizes
-    ints[ints[P_TOPO] : ints[P_TOPO + 1]] = topo
-    one = max(n_cliques, 1)
-    ints[ints[P_WORK] : ints[P_WORK + 1]] = np.array(
-        [
-            max(offset, 1), max(sep_offset, 1), max(sep_offset, 1), max(buffer, 1), max(mask_offset[n_slots], 1),
-            max(combined_size, 1), biggest_term, max(n_slots, 1), one, one, 1 + biggest,
-        ]
-    )  # fmt: skip
-    return ints, static_size
+    return outputs, needed, maps, n_maps, n_rows

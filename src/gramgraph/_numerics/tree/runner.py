@@ -36,23 +36,30 @@ from gramgraph._numerics.tree.columns import (
     P_WORK,
 )
 from gramgraph._numerics.tree.index_maps import add_map
-from gramgraph._numerics.tree.lanes import U0, U, jit, multiply1
+from gramgraph._numerics.tree.lanes import U0, U, helper, jit, multiply1
 from gramgraph._numerics.tree.steps import build, enter, log_total, normalize_root, read_out, send_down, send_up
 
 
-@jit
+def _case_steps(
+    W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, *results
+):  # fmt: skip
+    """What `sums` and `best` do: the program and all tables (W wide in `memory`), once for every W cases."""
+    return static.size + (stop - first) * (ints.size + static.size + memory.size / W) / W
+
+
+@helper
 def section(ints, k):
     """Section k of the packed program, flat."""
     return ints[ints[k] : ints[k + 1]]
 
 
-@jit
+@helper
 def rows(ints, k, columns):
     """Section k of the packed program as rows."""
     return ints[ints[k] : ints[k + 1]].reshape((ints[k + 1] - ints[k]) // columns, columns)
 
 
-@jit
+@helper
 def buffers(W, ints, memory):
     """The runner's buffers, cut from one array."""
     size = section(ints, P_WORK)
@@ -77,10 +84,11 @@ def buffers(W, ints, memory):
 
 @jit
 def evidence_up(
-    W, case, last, which, maximize, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work,
-    log_z,
+    W, case, last, which, maximize, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
+    memory, log_z,
 ):  # fmt: skip
     """Enter the evidence of the cases, send messages up from the cliques `which`, and sum up log p(e)."""
+    work = buffers(W, ints, memory)
     cliques, terms, members = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_MEMBERS, 2)
     maps_table, slices, keys = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6), rows(ints, P_KEYS, 2)
     maps = section(ints, P_MAPS).view(np.uint64)
@@ -93,7 +101,7 @@ def evidence_up(
     log_total(W, case, last, cliques, terms, every, slices, constants, mask_offset, log_scale, work, log_z)
 
 
-@jit
+@jit(work=_case_steps)
 def sums(
     W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, out, log_z
 ):  # fmt: skip
@@ -107,7 +115,7 @@ def sums(
     for case in range(first, stop, W):
         evidence_up(
             W, case, last, collect, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
-            work, log_z,
+            memory, log_z,
         )  # fmt: skip
         for q in range(roots.shape[0]):
             if needed[roots[q]] & 1:
@@ -124,7 +132,7 @@ def sums(
                 out[case + w, onehot[q, 1] + state] = 1.0
 
 
-@jit
+@jit(work=_case_steps)
 def best(
     W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, states, log_z
 ):  # fmt: skip
@@ -138,7 +146,7 @@ def best(
     for case in range(first, stop, W):
         evidence_up(
             W, case, last, collect, True, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
-            work, log_z,
+            memory, log_z,
         )  # fmt: skip
         for q in range(topo.shape[0]):
             c = topo[q]
@@ -161,7 +169,6 @@ def best(
                     chosen //= sizes[v]
 
 
-@jit
 def again(
     collect, rebuild, distribute, outputs,
     ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, out, log_z,
@@ -170,15 +177,21 @@ def again(
 
     `rebuild` marks cliques whose table is not the product of what flows in (it holds an older belief).
     """
+    evidence_up(
+        1, 0, 0, collect, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory,
+        log_z,
+    )  # fmt: skip
+    evidence_down(collect, rebuild, distribute, outputs, ints, static, memory, out)
+
+
+@jit
+def evidence_down(collect, rebuild, distribute, outputs, ints, static, memory, out):
+    """The second half of `again`."""
     work = buffers(1, ints, memory)
     cliques, terms, members = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_MEMBERS, 2)
     maps_table, slices = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6)
     maps = section(ints, P_MAPS).view(np.uint64)
     mask_offset = section(ints, P_MASK_OFFSET)
-    evidence_up(
-        1, 0, 0, collect, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work,
-        log_z,
-    )  # fmt: skip
     for q in range(collect.shape[0]):
         rebuild[collect[q]] = 0
     for q in range(distribute.shape[0]):
@@ -193,7 +206,6 @@ def again(
     read_out(1, 0, 0, cliques, outputs, maps_table, maps, work, out)
 
 
-@jit
 def draw(
     n, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, uniforms, states, log_z
 ):  # fmt: skip
@@ -201,14 +213,19 @@ def draw(
 
     The tables become running sums in place; uniforms has one number per clique and sample.
     """
-    work = buffers(1, ints, memory)
-    tables = work[0]
-    every = section(ints, P_COLLECT)
+    every = ints[ints[P_COLLECT] : ints[P_COLLECT + 1]]
     evidence_up(
-        1, 0, 0, every, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, work, log_z
+        1, 0, 0, every, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory,
+        log_z,
     )  # fmt: skip
-    if log_z[0] == -np.inf:
-        return
+    if log_z[0] != -np.inf:
+        draw_down(n, ints, memory, uniforms, states)
+
+
+@jit
+def draw_down(n, ints, memory, uniforms, states):
+    """The second half of `draw`."""
+    tables = buffers(1, ints, memory)[0]
     cliques, topo = rows(ints, P_CLIQUES, 9), section(ints, P_TOPO)
     clique_ptr, ordered = section(ints, P_CLIQUE_PTR), section(ints, P_ORDERED)
     n_sep, sizes = section(ints, P_N_SEP), section(ints, P_SIZES)
@@ -240,7 +257,7 @@ def draw(
                 chosen //= sizes[v]
 
 
-@jit
+@helper
 def permuted_copy(out, values, start, size, k, strides, dims, digits):
     """out[i] = the value at the i-th combination of k digits, the last one fastest, with the given strides."""
     index = start
@@ -278,7 +295,7 @@ def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, 
     small_dims = np.zeros(64, np.int64)
     small_strides = np.zeros(64, np.int64)
     digits = np.zeros(64, np.int64)
-    small = np.zeros(64)
+    small = np.zeros(64, np.float64)
     row = np.zeros((1, 6), np.int64)
     for f in range(home.shape[0]):
         if is_static[f] == 0:
@@ -308,7 +325,7 @@ def fill_static(static, ints, home, is_static, scope_ptr, scope_idx, value_ptr, 
             source, begin = values, U(value_ptr[f])
         else:
             if small.shape[0] < step:
-                small = np.zeros(step)
+                small = np.zeros(step, np.float64)
             source, begin = small, U0
             permuted_copy(small, values, value_ptr[f], step, k_small, small_strides, small_dims, digits)
         size = 1

@@ -7,9 +7,10 @@ int32: node ``v`` has the neighbors ``idx[ptr[v]:ptr[v+1]]``. Memory grows with 
 from typing import Any
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put
 from gramgraph._numerics.tree.heaps import IntVector, pop, sift_down, sift_up
 from gramgraph._numerics.tree.triangulation import FIXED_POINT, _priority, _size
 
@@ -243,9 +244,9 @@ def eliminate_sparse(
                                     end = NO_ROOM
                                     break
                                 longer = np.empty(2 * (links_used + wide), np.int32)
-                                longer[:links_used] = links[:links_used]
+                                put(links[:links_used], longer)
                                 links = longer
-                            links[links_used : links_used + length[x]] = links[start[x] : start[x] + length[x]]
+                            put(links[start[x] : start[x] + length[x]], links[links_used:])
                             start[x] = links_used
                             room[x] = wide
                             links_used += wide
@@ -261,7 +262,7 @@ def eliminate_sparse(
         remaining = kept - steps - 1
         if used + d + 1 > len(clique_idx):
             more = np.empty(2 * len(clique_idx) + d, np.int64)
-            more[:used] = clique_idx[:used]
+            put(clique_idx[:used], more)
             clique_idx = more
         i = 0
         while i < d and nbr[i] < v:

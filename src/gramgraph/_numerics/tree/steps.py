@@ -40,7 +40,7 @@ from gramgraph._numerics.tree.columns import (
     T_SIZE,
     T_SOURCE,
 )
-from gramgraph._numerics.tree.lanes import U0, U1, U, copy, init, jit, maximum, multiply, project, scale, total
+from gramgraph._numerics.tree.lanes import U0, U1, U, copy, helper, init, maximum, multiply, project, scale, total
 
 SMALL = 2.0**-400
 BIG = 2.0**400
@@ -50,7 +50,7 @@ TINY = 1e-250
 CONFLICT = 1e-100
 
 
-@jit
+@helper
 def enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_offset, weights, weight_column, work):
     """Copy the evidence of `lanes` cases, from row `case` on, into the slice and likelihood buffers."""
     U(W)
@@ -92,7 +92,7 @@ def enter(W, case, last, slices, keys, maps, values, codes, mask_columns, mask_o
                 likelihood[(lo + i) * W + w] = x
 
 
-@jit
+@helper
 def combine(W, t, c, cliques, terms, members, slices, mask_offset, work):
     """The product of terms over the same variables, each cell with its own exponent; False when none is active."""
     U(W)
@@ -154,7 +154,7 @@ def combine(W, t, c, cliques, terms, members, slices, mask_offset, work):
     return n_done > 0
 
 
-@jit
+@helper
 def build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work):
     """The clique's table: its own factors times everything that flows in."""
     WU = U(W)
@@ -206,7 +206,7 @@ def build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, 
         copy(W, tables, o, static, U(cliques[c, C_STATIC]), size)
 
 
-@jit
+@helper
 def send_up(W, c, cliques, maximize, work):
     """Message to the parent: Σ (or max) over the clique's own variables, scaled to sum (or maximum) one."""
     WU = U(W)
@@ -228,7 +228,7 @@ def send_up(W, c, cliques, maximize, work):
     scale(W, separators, s, U1, n_sep, scratch, U0)
 
 
-@jit
+@helper
 def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
     """From the parent's belief to the clique's: multiply by (new separator) / (old separator)."""
     WU = U(W)
@@ -255,7 +255,7 @@ def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
     scale(W, tables, U(cliques[c, C_OFF]) * WU, n_sep, run, scratch, WU)
 
 
-@jit
+@helper
 def normalize_root(W, c, cliques, work):
     WU = U(W)
     tables, totals, scratch = work[0], work[9], work[10]
@@ -265,7 +265,7 @@ def normalize_root(W, c, cliques, work):
     scale(W, tables, U(cliques[c, C_OFF]) * WU, U1, U(cliques[c, C_SIZE]), scratch, U0)
 
 
-@jit
+@helper
 def out_of_range(W, w, c, cliques, terms, slices, mask_offset, work):
     """Whether the clique's sum is so small beside what flows in that cells which matter may have become zero."""
     buffer, likelihood, combined, active, totals = work[3], work[4], work[5], work[7], work[9]
@@ -290,7 +290,7 @@ def out_of_range(W, w, c, cliques, terms, slices, mask_offset, work):
     return left < CONFLICT
 
 
-@jit
+@helper
 def log_total(W, case, last, cliques, terms, collect, slices, constants, mask_offset, log_scale, work, log_z):
     """log of the product of all scales: few logarithms, because the product is kept linear while it can.
 
@@ -324,7 +324,7 @@ def log_total(W, case, last, cliques, terms, collect, slices, constants, mask_of
         log_z[case + w] = logs + math.log(product)
 
 
-@jit
+@helper
 def read_out(W, case, last, cliques, outputs, maps_table, maps, work, out):
     """Project each wanted set from its table and normalize it."""
     WU = U(W)

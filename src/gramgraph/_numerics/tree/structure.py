@@ -19,6 +19,9 @@ MAX_SEARCH_SECONDS = 0.4
 MAX_STATIC_CELLS = 60_000_000
 #: Restarts save a factor of a few hundred at most: beyond this no tree will fit in memory.
 HOPELESS_LOG_CELLS = 32.0
+#: Rules with amounts of noise, each tried a few times; the two that do best on average get all further tries.
+RESTART_RULES = np.array([0, 0, 1, 1, 2, 2, 2])
+RESTART_NOISE = np.array([0.5, 3.0, 0.7, 3.0, 0.3, 0.7, 1.5])
 
 
 @njit(cache=True, nogil=True)
@@ -149,7 +152,7 @@ def log_sum(a, b):
     return top + np.log(np.exp(a - top) + np.exp(b - top))
 
 
-@njit(cache=True, nogil=True)
+@njit(restarts=True, cache=True, nogil=True)
 def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, seconds_per_cell):
     """The best of three greedy orders and of randomized restarts: (order, clique_ptr, clique_idx, rule, restarted).
 
@@ -157,7 +160,7 @@ def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, second
     log of the cells of the cliques that are already made. The number of restarts follows from sizes alone, never from a
     clock: the same model gives the same tree.
     """
-    noise = np.zeros(log_sizes.shape[0])
+    noise = np.zeros(log_sizes.shape[0], np.float64)
     order, ptr, idx = eliminate(adjacency, log_sizes, keep, 0, noise)
     best = log_sum(log_before, total_log_size(ptr, idx, log_sizes))
     rule = 0
@@ -173,11 +176,8 @@ def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, second
     tries = 0
     if best < HOPELESS_LOG_CELLS:
         tries = int(min(0.2 * run, MAX_SEARCH_SECONDS) / one_try)
-    # rules with amounts of noise, each tried a few times; the two that do best on average get all further tries
-    rules = np.array([0, 0, 1, 1, 2, 2, 2])
-    scales = np.array([0.5, 3.0, 0.7, 3.0, 0.3, 0.7, 1.5])
-    n_ways = rules.shape[0]
-    sum_of = np.zeros(n_ways)
+    n_ways = RESTART_RULES.shape[0]
+    sum_of = np.zeros(n_ways, np.float64)
     restarted = False
     random = np.uint64(88172645463325252)
     first = 0
@@ -187,8 +187,13 @@ def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, second
             way = attempt % n_ways
         else:
             if attempt == 4 * n_ways:
-                by_size = np.argsort(sum_of)
-                first, second = by_size[0], by_size[1]
+                if sum_of[1] < sum_of[0]:
+                    first, second = 1, 0
+                for other_way in range(2, n_ways):
+                    if sum_of[other_way] < sum_of[first]:
+                        first, second = other_way, first
+                    elif sum_of[other_way] < sum_of[second]:
+                        second = other_way
             way = second if attempt % 3 == 0 else first
         at = 0
         for v in range(n):
@@ -196,13 +201,13 @@ def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, second
             random ^= random >> np.uint64(7)
             random ^= random << np.uint64(17)
             if at < nodes.shape[0] and nodes[at] == v:
-                noise[at] = scales[way] * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
+                noise[at] = RESTART_NOISE[way] * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
                 at += 1
-        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, rules[way], noise)
+        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, RESTART_RULES[way], noise)
         size = log_sum(log_before, total_log_size(other_ptr, other_idx, log_sizes))
         sum_of[way] += size
         if size < best - 1e-9:
-            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, rules[way]
+            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, RESTART_RULES[way]
             restarted = True
     return order, ptr, idx, rule, restarted
 
@@ -231,13 +236,8 @@ def scopes_in_use(scope_ptr, scope_idx, use, joint_ptr, joint_idx):
 
 
 @njit(cache=True, nogil=True)
-def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, ptr, idx, rule, restarted):
-    """The junction tree of an elimination order, with the layout of its tables: see `structure`."""
-    n = sizes.shape[0]
-    clique_ptr, clique_idx = maximal_cliques(order, ptr, idx)
-    parent, topo = junction_forest(clique_ptr, clique_idx, n, log_sizes)
-    log_cells = total_log_size(clique_ptr, clique_idx, log_sizes)
-    none = np.zeros(0, np.int64)
+def static_factors(keep, scope_ptr, scope_idx, use):
+    """1 for the factors in use whose variables are all in the tree."""
     is_static = np.ones(use.shape[0], np.uint8)
     for f in range(use.shape[0]):
         if use[f] == 0:
@@ -245,26 +245,41 @@ def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, pt
         for j in range(scope_ptr[f], scope_ptr[f + 1]):
             if keep[scope_idx[j]] == 0:
                 is_static[f] = 0
-    mask_offset = np.zeros(masked.shape[0] + 1, np.int64)
-    mask_ptr = np.arange(masked.shape[0] + 1)
-    for m in range(masked.shape[0]):
-        mask_offset[m + 1] = mask_offset[m] + sizes[masked[m]]
+    return is_static
+
+
+@njit(cache=True, nogil=True)
+def count_static(is_static, home, table_size):
+    """The cells of all cliques that are home to a static factor."""
+    counted = np.zeros(table_size.shape[0], np.uint8)
+    cells = 0
+    for f in range(is_static.shape[0]):
+        if is_static[f] and home[f] >= 0 and counted[home[f]] == 0:
+            counted[home[f]] = 1
+            cells += table_size[home[f]]
+    return cells
+
+
+def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, ptr, idx, rule, restarted):
+    """The junction tree of an elimination order, with the layout of its tables: see `structure`."""
+    n = sizes.shape[0]
+    clique_ptr, clique_idx = maximal_cliques(order, ptr, idx)
+    parent, topo = junction_forest(clique_ptr, clique_idx, n, log_sizes)
+    log_cells = total_log_size(clique_ptr, clique_idx, log_sizes)
+    is_static = static_factors(keep, scope_ptr, scope_idx, use)
+    mask_offset = np.zeros(len(masked) + 1, np.int64)
+    np.cumsum(sizes[masked], out=mask_offset[1:])
     if log_cells > MAX_LOG_CELLS:
+        none = np.zeros(0, np.int64)
         return (
             clique_ptr, clique_idx, parent, topo, log_cells, rule, restarted, none, none, none, none, none, none, none,
             none, is_static, mask_offset,
         )  # fmt: skip
     ordered, n_sep, table_size, sep_size, child_ptr, children = layout(clique_ptr, clique_idx, parent, topo, sizes)
     home = homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n)
-    counted = np.zeros(table_size.shape[0], np.uint8)
-    static_cells = 0
-    for f in range(use.shape[0]):
-        if is_static[f] and home[f] >= 0 and counted[home[f]] == 0:
-            counted[home[f]] = 1
-            static_cells += table_size[home[f]]
-    if static_cells > MAX_STATIC_CELLS:  # a second copy of the tables would cost more than entering the factors anew
-        is_static[:] = 0
-    every = np.ones(masked.shape[0], np.uint8)
+    if count_static(is_static, home, table_size) > MAX_STATIC_CELLS:
+        is_static[:] = 0  # a second copy of the tables would cost more than entering the factors anew
+    mask_ptr, every = np.arange(len(masked) + 1), np.ones(len(masked), np.uint8)
     mask_home = homes(clique_ptr, clique_idx, table_size, mask_ptr, masked, keep, every, n)
     return (
         clique_ptr, clique_idx, parent, topo, log_cells, rule, restarted, ordered, n_sep, table_size, sep_size,
@@ -272,13 +287,13 @@ def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, pt
     )  # fmt: skip
 
 
-@njit(cache=True, nogil=True)
 def structure(
     sizes, log_sizes, keep, scope_ptr, scope_idx, use, joint_ptr, joint_idx, masked, cases, seconds_per_cell
 ):  # fmt: skip
     """The junction tree of the factors in use and of the sets wanted jointly, with the layout of its tables.
 
-    A tree too large to be laid out has empty tables (`log_cells` tells).
+    A tree too large to be laid out has empty tables (`log_cells` tells). Python joins the parts: compiled as one they
+    would be optimized twice.
     """
     n = sizes.shape[0]
     in_use_ptr, in_use_idx = scopes_in_use(scope_ptr, scope_idx, use, joint_ptr, joint_idx)

@@ -48,7 +48,8 @@ def build_adjacency(n: int, scope_ptr: IntVector, scope_idx: IntVector, keep: ND
                             adj[a, b >> 6] |= bit(b)
                             adj[b, a >> 6] |= bit(a)
         else:
-            row[:] = ZERO
+            for w in range(words):
+                row[w] = ZERO
             for i in range(lo, hi):
                 a = scope_idx[i]
                 if keep[a]:
@@ -65,7 +66,7 @@ def build_adjacency(n: int, scope_ptr: IntVector, scope_idx: IntVector, keep: ND
 # --- elimination --------------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _priority(mode: int, fill: int, weight: int, weighted_fill: float, noise: float) -> float:
     # A node whose neighbors are all linked costs nothing that can be avoided: it goes first in every mode.
     if fill == 0:
@@ -78,7 +79,7 @@ def _priority(mode: int, fill: int, weight: int, weighted_fill: float, noise: fl
     return math.log1p(max(weighted_fill, 0.0)) + noise
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _size(log_size: float) -> float:
     """exp(log_size), exactly whole where it is whole up to rounding: sums of whole numbers do not drift."""
     size = math.exp(min(log_size, MAX_LOG_SIZE))
@@ -86,7 +87,7 @@ def _size(log_size: float) -> float:
     return whole if abs(size - whole) < 1e-9 * size else size
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(pauses=True, cache=True, nogil=True, boundscheck=False)
 def eliminate(
     adj: Bits,  # (n, words), left unchanged
     log_sizes: NDArray[np.float64],  # (n,)
@@ -201,7 +202,8 @@ def eliminate(
                 x &= x - ONE
         if used + d + 1 > len(clique_idx):
             longer = np.empty(2 * len(clique_idx) + d, np.int64)
-            longer[:used] = clique_idx[:used]
+            for i in range(used):
+                longer[i] = clique_idx[i]
             clique_idx = longer
         i = 0
         while i < d and nbr[i] < v:

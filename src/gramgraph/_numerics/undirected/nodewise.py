@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 #: Up to this many columns patterns are counted in a table of 2^columns cells.
@@ -140,7 +141,7 @@ def regress(Z, counts, penalty, ridge, beta):
             size *= 0.5
         else:
             break
-        beta[:] = trial
+        put(trial, beta)
         gain = whole - next_whole
         value, whole = next_value, next_whole
         if not better or gain < 1e-13:

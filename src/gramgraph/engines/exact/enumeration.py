@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from math import prod
+from typing import Any
 
 import numpy as np
 
 from gramgraph.answers import Answer
-from gramgraph.engines.base import PLAIN, Best, Engine, Run
+from gramgraph.compile.lower import lower
+from gramgraph.compile.range import may_underflow
+from gramgraph.engines.base import PLAIN, Best, Engine, IllConditioned, Run
+from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.engines.exact.repeated import JointCase
 from gramgraph.engines.exact.sheet import Observed, Sheet, check_tables, model_factors
 from gramgraph.exceptions import BudgetError
 from gramgraph.factors.log_table import LogTable, log_sum_exp
@@ -17,10 +23,26 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Enumeration", "EnumerationPlan"]
+__all__ = ["Enumeration", "EnumerationPlan", "is_walk"]
 
 #: Largest joint table that is made: 2²⁴ cells, 128 MB a copy.
 MAX_CELLS = 2**24
+#: Up to this many combinations of states all of them are walked through for one case: no tree is planned or compiled.
+JOINT_CELLS = 512
+
+
+def is_walk(model: GraphicalModel, question: Question) -> bool:
+    """Whether walking through all combinations of states is the quickest way: one case of plain observations."""
+    if question.batched or question.joints or question.likelihoods or question.log_likelihoods:
+        return False
+    cells = 1
+    for var in model.vars:
+        cells *= var.size
+        if cells > JOINT_CELLS:
+            return False
+    low = lower(model)
+    few = float(low.log_sizes.sum()) <= math.log(JOINT_CELLS + 0.5) and low.log_scale > -np.inf
+    return few and not may_underflow(low)
 
 
 @dataclass(frozen=True, repr=False)
@@ -49,7 +71,8 @@ class EnumerationPlan:
 class Enumeration(Engine):
     """Exact answers from the joint table in log space. Cost: the product of all numbers of states.
 
-    Nothing is pruned or reordered, so that it can serve as the reference of the other engines.
+    Nothing is pruned or reordered, so that it can serve as the reference of the other engines. "auto" (`strict`) has it
+    walk through the combinations of states of one case instead, which makes no table.
 
     >>> import numpy as np
     >>> from gramgraph.conditionals import Table
@@ -66,14 +89,18 @@ class Enumeration(Engine):
     name = "enumeration"
     exact = True
 
-    def plan(self, model: GraphicalModel, question: Question) -> EnumerationPlan:
-        """The largest joint table that any of the cases needs."""
+    def plan(self, model: GraphicalModel, question: Question) -> Any:
+        """The largest joint table that any of the cases needs; of a walk what the tree takes that may stand in."""
+        if self.strict:
+            return JunctionTree().plan(model, question)
         gone = [var for k, var in enumerate(question.observed) if bool((question.codes[:, k] >= 0).all())]
         free = [var for i, var in enumerate(model.vars) if i not in gone]
         return EnumerationPlan(tuple(var.name for var in free), prod(var.size for var in free))
 
     def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Beliefs and log p(evidence) of every case."""
+        if self.strict:
+            return self._walked(model, question)
         sheet = Sheet(model, question)
         for case in range(question.n_cases):
             observed, joint = self._joint(model, question, case, run.memory)
@@ -86,6 +113,18 @@ class Enumeration(Engine):
 
             sheet.fill(case, log_z, observed.hard, belief)
         return sheet.answer(engine=self.name)
+
+    def repeated(self, model: GraphicalModel, question: Question) -> JointCase:
+        """The question, ready for any case of plain observations."""
+        return JointCase(model, question.targets, question.everything)
+
+    def _walked(self, model: GraphicalModel, question: Question) -> Answer:
+        """One case by its sum over all combinations; `IllConditioned` where it is too small to be trusted."""
+        seen = {model.vars[v].name: model.vars[v].states[code] for v, code in question.hard_evidence(0).items()}
+        found = self.repeated(model, question).answer(seen)
+        if found is None:
+            raise IllConditioned
+        return found
 
     def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """Most probable full assignment of every case, (cases, variables), and its log probability with the evidence.

@@ -16,7 +16,9 @@ from gramgraph.compile.range import may_underflow, needs_logs
 from gramgraph.compile.tree import TreePlan, plan_tree
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
+from gramgraph.engines.exact.implied import with_implied
 from gramgraph.engines.exact.outputs import Outputs
+from gramgraph.engines.exact.repeated import TreeCase
 from gramgraph.engines.exact.tree_runner import NO_WEIGHTS, TreeRunner
 from gramgraph.exceptions import BudgetError
 from gramgraph.questions.question import Question
@@ -76,6 +78,12 @@ class JunctionTree(Engine):
 
     name = "junction_tree"
     exact = True
+    runs_tree_code = True
+
+    def repeated(self, model: GraphicalModel, question: Question) -> TreeCase | None:
+        """The question, ready for any case of plain observations; None where one tree would be too large for that."""
+        found = _general(model, lower(model), question, None)
+        return None if found is None else TreeCase(model, *found, question.everything)
 
     def plan(self, model: GraphicalModel, question: Question, *, maximum: bool = False) -> TreePlan:
         """The tree for the question when all its observed variables are observed in every case."""
@@ -85,7 +93,19 @@ class JunctionTree(Engine):
         return _kept_tree(model, low, outputs, sliced, masked, question.n_cases).plan
 
     def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
-        """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
+        """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible.
+
+        Where the tree does not fit, what the evidence implies by zeros is observed too, which may make it fit.
+        """
+        try:
+            return self._answer(model, question, run)
+        except BudgetError:
+            reduced = with_implied(model, question)
+            if reduced is None:
+                raise
+        return self._answer(model, reduced, run)
+
+    def _answer(self, model: GraphicalModel, question: Question, run: Run) -> Answer:
         low = lower(model)
         if needs_logs(low, question):
             try:
@@ -181,7 +201,7 @@ class JunctionTree(Engine):
         states, log_z = job.runner.draw(
             n, job.codes, job.mask_columns, run.generator, weights=job.weights, weight_column=job.weight_column
         )
-        if not np.isfinite(log_z) and may_underflow(low, question):  # lost on the way, or really impossible
+        if np.isnan(log_z) or (log_z == -np.inf and may_underflow(low, question)):  # lost on the way, or impossible
             return FactorTree().draw(model, question, n, run)
         return Drawn(states[:, : low.n_visible], log_z)
 

@@ -1,0 +1,163 @@
+"""Numba's side of the door: dispatchers, and their machine code in files. Imported when something is compiled.
+
+Numba keeps machine code in a folder of its own choice and fails where it finds none to write to. Compiling must not
+depend on that: here a missing folder costs time, never the answer.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
+
+from gramgraph._interrupt import held_back
+from gramgraph._numerics.compiling import load_overloads
+from gramgraph._numerics.kept import Place, read_trusted
+
+__all__ = ["dispatcher"]
+
+#: What unpickling a file that was cut short or overwritten raises.
+_UNREADABLE = (
+    pickle.UnpicklingError,
+    EOFError,
+    ValueError,
+    TypeError,
+    AttributeError,
+    ImportError,
+    IndexError,
+    KeyError,
+)
+
+
+def dispatcher(function: Callable[..., Any], cache: bool, options: dict[str, Any]) -> Any:
+    """`numba.njit` whose compilation cannot be interrupted halfway and which works without a folder to write to."""
+    load_overloads()
+    made = numba.njit(no_cfunc_wrapper=True, **options)(function)  # nobody asks for a pointer to it
+    made.compile = functools.partial(_compile, made.compile)
+    made.get_call_template = functools.partial(_call_template, made.get_call_template)
+    if cache:
+        place = Place(function)
+        made._cache = _Cache(function) if place.to_read else NullCache()
+    return made
+
+
+def _compile(compile_one: Callable[[Any], Any], signature: Any) -> Any:
+    """Compile or load one signature. An interrupt inside would leave half-made entries in Numba's tables."""
+    with held_back():
+        return compile_one(signature)
+
+
+def _call_template(make: Callable[..., Any], args: Any, kws: Any) -> Any:
+    """The type of a call from compiled code, where a constant is a number like any other.
+
+    Numba would compile the function anew for every constant that it is called with.
+    """
+    unliteral = numba.types.unliteral
+    return make([unliteral(each) for each in args], {name: unliteral(each) for name, each in kws.items()})
+
+
+class _Locator(_CacheLocator):
+    """Our choice of folder, name and stamp."""
+
+    def __init__(self, place: Place, file: str) -> None:
+        self.place, self._py_file = place, file
+
+    @classmethod
+    def from_function(cls, py_func: Any, py_file: str) -> _Locator:
+        return cls(Place(py_func), py_file)
+
+    def get_cache_path(self) -> str:
+        return self.place.to_write or self.place.to_read[0]
+
+    def get_source_stamp(self) -> str:
+        return self.place.stamp
+
+    def get_disambiguator(self) -> str:
+        return self.place.mark
+
+
+class _Impl(CompileResultCacheImpl):
+    _locator_classes = (_Locator,)
+
+
+class _Files(IndexDataCacheFile):
+    """Index and data of one function, read only if nobody else can have written them."""
+
+    def _load_index(self) -> Any:
+        found = read_trusted(Path(self._index_path))
+        if found is None:
+            return {}
+        version = pickle.dumps(self._version, protocol=-1)
+        if not found.startswith(version):
+            return {}
+        stamp, overloads = pickle.loads(found[len(version) :])
+        return overloads if stamp == self._source_stamp else {}
+
+    def _load_data(self, name: str) -> Any:
+        found = read_trusted(Path(self._data_path(name)))
+        return None if found is None else pickle.loads(found)
+
+    def _save_index(self, overloads: Any) -> None:
+        super()._save_index(overloads)
+        os.chmod(self._index_path, 0o644)
+
+    def _save_data(self, name: str, data: Any) -> None:
+        super()._save_data(name, data)
+        os.chmod(self._data_path(name), 0o644)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """Of two processes that add to an index at once, one would lose its entry: they wait for each other."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: the entry is made again
+        yield
+        return
+    folder.mkdir(parents=True, exist_ok=True)
+    with (folder / "gramgraph.lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class _Cache(FunctionCache):
+    """Numba's cache of one function; a broken file or a full disk is a miss."""
+
+    _impl_class = _Impl
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        super().__init__(function)
+        place, base = self._impl.locator.place, self._impl.filename_base
+        self._cache_file = _Files(self._cache_path, base, place.stamp)
+        self._others = [_Files(folder, base, place.stamp) for folder in place.to_read if folder != self._cache_path]
+
+    def load_overload(self, sig: Any, target_context: Any) -> Any:
+        own = self._cache_file
+        for files in (own, *self._others):
+            self._cache_file = files
+            try:
+                if (found := super().load_overload(sig, target_context)) is not None:
+                    return found
+            except (OSError, *_UNREADABLE):
+                continue
+            finally:
+                self._cache_file = own
+        return None
+
+    def save_overload(self, sig: Any, data: Any) -> None:
+        try:
+            with _alone(Path(self._cache_path)):
+                try:
+                    super().save_overload(sig, data)
+                except _UNREADABLE:  # an index cut short by a crash: start a new one
+                    self.flush()
+                    super().save_overload(sig, data)
+        except OSError:  # full, or read-only since
+            self.disable()

@@ -1,0 +1,259 @@
+"""What `vector8` becomes when it is compiled; imported with the first compilation, as it needs Numba."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic, models, overload, register_model
+
+from gramgraph._numerics.vector8 import (
+    _ALIGN,
+    LANES,
+    add8,
+    fill8,
+    fma8,
+    load8,
+    max8,
+    mul8,
+    sqrt8,
+    store8,
+    store_columns8,
+    stream8,
+    stream_columns8,
+    sub8,
+    times_power8,
+)
+
+_VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+
+
+class _Vector8(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="Vector8")
+
+
+@register_model(_Vector8)
+class _Vector8Model(models.PrimitiveModel):
+    def __init__(self, dmm: Any, fe_type: Any) -> None:
+        super().__init__(dmm, fe_type, _VECTOR)
+
+
+_vector8 = _Vector8()
+
+
+def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
+    data = context.make_array(array_type)(context, builder, value=array).data
+    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
+
+
+@intrinsic
+def _load8(typing_context: Any, a: Any, i: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1]))
+        found.align = _ALIGN
+        return found
+
+    return _vector8(a, types.uint64), codegen
+
+
+@intrinsic
+def _store8(typing_context: Any, a: Any, i: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1]), align=_ALIGN)
+        return context.get_dummy_value()
+
+    return types.void(a, types.uint64, _vector8), codegen
+
+
+@intrinsic
+def _fill8(typing_context: Any, x: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
+        every = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+        return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), every)
+
+    return _vector8(types.float64), codegen
+
+
+@intrinsic
+def _add8(typing_context: Any, u: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fadd(args[0], args[1])
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+@intrinsic
+def _mul8(typing_context: Any, u: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fmul(args[0], args[1])
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+@intrinsic
+def _max8(typing_context: Any, u: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], args[1])
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+@intrinsic
+def _sub8(typing_context: Any, u: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fsub(args[0], args[1])
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+def _llvm(builder: Any, name: str, args: Any) -> Any:
+    """Call LLVM's own function of vectors."""
+    signature = ir.FunctionType(_VECTOR, [_VECTOR] * len(args))
+    return builder.call(cgutils.get_or_insert_function(builder.module, signature, f"llvm.{name}.v8f64"), args)
+
+
+@intrinsic
+def _fma8(typing_context: Any, u: Any, v: Any, w: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _llvm(builder, "fmuladd", args)  # fused where there is an instruction, never a call
+
+    return _vector8(_vector8, _vector8, _vector8), codegen
+
+
+@intrinsic
+def _sqrt8(typing_context: Any, u: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return _llvm(builder, "sqrt", args)
+
+    return _vector8(_vector8), codegen
+
+
+@intrinsic
+def _times_power8(typing_context: Any, p: Any, z: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        whole = ir.VectorType(ir.IntType(64), LANES)
+        shifted = builder.shl(builder.bitcast(args[1], whole), ir.Constant(whole, [52] * LANES))
+        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), _VECTOR)
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+def _past_caches(builder: Any, store: Any) -> None:
+    store.align = 8 * LANES
+    store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
+
+
+@intrinsic
+def _stream8(typing_context: Any, a: Any, i: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _past_caches(builder, builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1])))
+        return context.get_dummy_value()
+
+    return types.void(a, types.uint64, _vector8), codegen
+
+
+def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
+    """Columns of an 8 × 8 block: pairs of lanes, then of pairs, then of halves change places."""
+
+    def mix(u: Any, v: Any, lanes: list[int]) -> Any:
+        return builder.shuffle_vector(u, v, ir.Constant(ir.VectorType(ir.IntType(32), LANES), lanes))
+
+    even, odd = [0, 8, 2, 10, 4, 12, 6, 14], [1, 9, 3, 11, 5, 13, 7, 15]
+    low, high = [0, 1, 8, 9, 4, 5, 12, 13], [2, 3, 10, 11, 6, 7, 14, 15]
+    first, last = [0, 1, 2, 3, 8, 9, 10, 11], [4, 5, 6, 7, 12, 13, 14, 15]
+    ones = [mix(rows[k], rows[k + 1], lanes) for k in range(0, LANES, 2) for lanes in (even, odd)]
+    twos = [mix(ones[h + o], ones[h + 2 + o], lanes) for h in (0, 4) for lanes in (low, high) for o in (0, 1)]
+    return [mix(twos[c], twos[4 + c], lanes) for lanes in (first, last) for c in range(4)]
+
+
+def _columns_writer(past_caches: bool) -> Any:
+    def write(typing_context: Any, a: Any, i: Any, step: Any, v: Any) -> Any:
+        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            index = args[1]
+            for column in _transposed(builder, cgutils.unpack_tuple(builder, args[3])):
+                found = builder.store(column, _address(context, builder, signature.args[0], args[0], index))
+                found.align = _ALIGN
+                if past_caches:
+                    _past_caches(builder, found)
+                index = builder.add(index, args[2])
+            return context.get_dummy_value()
+
+        return types.void(a, types.uint64, types.uint64, v), codegen
+
+    return intrinsic(write)
+
+
+_store_columns8 = _columns_writer(past_caches=False)
+_stream_columns8 = _columns_writer(past_caches=True)
+
+
+# Numba compares the parameters of an overload with those of its body, hence no annotations here.
+
+
+@overload(load8)
+def _load8_compiled(a, i):
+    return lambda a, i: _load8(a, i)
+
+
+@overload(store8)
+def _store8_compiled(a, i, v):
+    return lambda a, i, v: _store8(a, i, v)
+
+
+@overload(fill8)
+def _fill8_compiled(x):
+    return lambda x: _fill8(x)
+
+
+@overload(add8)
+def _add8_compiled(u, v):
+    return lambda u, v: _add8(u, v)
+
+
+@overload(mul8)
+def _mul8_compiled(u, v):
+    return lambda u, v: _mul8(u, v)
+
+
+@overload(max8)
+def _max8_compiled(u, v):
+    return lambda u, v: _max8(u, v)
+
+
+@overload(sub8)
+def _sub8_compiled(u, v):
+    return lambda u, v: _sub8(u, v)
+
+
+@overload(fma8)
+def _fma8_compiled(u, v, w):
+    return lambda u, v, w: _fma8(u, v, w)
+
+
+@overload(sqrt8)
+def _sqrt8_compiled(u):
+    return lambda u: _sqrt8(u)
+
+
+@overload(times_power8)
+def _times_power8_compiled(p, z):
+    return lambda p, z: _times_power8(p, z)
+
+
+@overload(stream8)
+def _stream8_compiled(a, i, v):
+    return lambda a, i, v: _stream8(a, i, v)
+
+
+@overload(store_columns8)
+def _store_columns8_compiled(a, i, step, v):
+    return lambda a, i, step, v: _store_columns8(a, i, step, v)
+
+
+@overload(stream_columns8)
+def _stream_columns8_compiled(a, i, step, v):
+    return lambda a, i, step, v: _stream_columns8(a, i, step, v)

@@ -1,0 +1,127 @@
+"""Compiling ahead: what a warm-up compiles is found by the next process, and the number of compilations stays small."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import gramgraph as gg
+from gramgraph import _warmup
+from gramgraph._journeys import AFTER, CAPABILITIES
+
+ROOT = Path(__file__).parents[2]
+#: The most compilations (function and signature; Numba's own included) that a journey may make from an empty cache.
+MOST = {
+    "discrete": 165,
+    "approximate": 290,
+    "learn": 190,
+    "gaussian": 200,
+    "hmm": 60,
+    "kalman": 58,
+    "crf": 38,
+    "svm": 135,
+    "gp": 45,
+    "rvm": 45,
+    "kernel": 60,
+}
+#: Journeys that `make test` can afford.
+QUICK = ("crf",)
+ALL = [pytest.param(name, marks=() if name in QUICK else pytest.mark.slow) for name in CAPABILITIES]
+COUNT = """
+import sys
+from benchmarks.compilations import counting
+from gramgraph._journeys import CAPABILITIES
+with counting() as found:
+    CAPABILITIES[sys.argv[1]]()
+print(len(found.made), len(set(found.own)) == len(found.own), file=sys.stderr)
+"""
+
+
+def count(name: str, cache: Path) -> tuple[int, bool]:
+    """Compilations of a journey in a new process, and whether none of ours came twice."""
+    paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
+    env = {**os.environ, "GRAMGRAPH_TIER": "compiled", "NUMBA_CACHE_DIR": str(cache), "PYTHONPATH": paths}
+    env.pop("NUMBA_DISABLE_JIT", None)
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", COUNT, name], env=env, capture_output=True, text=True, check=True
+    )
+    number, once = done.stderr.split()[-2:]
+    return int(number), once == "True"
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_a_journey_compiles_little_and_the_next_process_nothing(name: str, tmp_path: Path) -> None:
+    number, once = count(name, tmp_path)
+    assert 0 < number <= MOST[name], f"{name}: see `python -m benchmarks.compilations {name}`"
+    assert once, f"{name} compiles a function twice for the same types"
+    assert count(name, tmp_path)[0] == 0
+
+
+def test_every_capability_has_its_bound_and_comes_after_known_ones() -> None:
+    assert set(MOST) == set(CAPABILITIES)
+    for name, before in AFTER.items():
+        order = list(CAPABILITIES)
+        assert name in order and set(before) <= set(order)
+        assert name not in before and not any(name in AFTER.get(each, ()) for each in before), "a circle"
+
+
+@pytest.mark.slow
+def test_two_warmups_at_once_leave_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    first = gg.warmup("crf", background=True)
+    told: list[tuple[int, int]] = []
+    second = gg.warmup("crf", "kernel", progress=lambda done, total: told.append((done, total)), n_jobs=2)
+    assert first.wait(600) and not first.running
+    assert told == [(1, 2), (2, 2)] and set(second.seconds) == {"crf", "kernel"}
+    assert count("crf", tmp_path)[0] == 0
+
+
+def test_an_unknown_capability_names_those_there_are() -> None:
+    with pytest.raises(gg.OptionError, match="'dicsrete' is no capability.*Did you mean 'discrete'"):
+        gg.warmup("dicsrete")
+
+
+def workers(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
+    """Let workers run this program in the place of journeys."""
+    start = subprocess.Popen
+    monkeypatch.setattr(
+        _warmup.subprocess, "Popen", lambda command, **more: start([sys.executable, "-c", program], **more)
+    )
+
+
+def test_a_journey_that_fails_does_not_stop_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = "'failed 3 no room' if 'svm' in line else 'compiled 1\\ndone 2'"
+    workers(monkeypatch, f"import sys\nfor line in sys.stdin: print({answer}, flush=True)")
+    told: list[tuple[str, int, bool, str]] = []
+    with pytest.raises(gg.GramGraphError, match="svm could not be compiled ahead: no room"):
+        _warmup.run(("svm", "gp"), lambda n, c, s, e: told.append((n, c, s is not None, e)), n_jobs=1)
+    assert told == [("svm", 3, True, "no room"), ("gp", 1, False, ""), ("gp", 2, True, "")]
+
+
+def test_a_worker_that_dies_is_reported_and_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers(monkeypatch, "import sys\nline = input()\nif 'svm' in line: sys.exit(7)\nprint('done 0', flush=True)")
+    with pytest.raises(gg.GramGraphError, match="svm could not be compiled ahead: the process ended with 7"):
+        _warmup.run(("svm", "gp"), lambda *_: None, n_jobs=1)
+
+
+def test_an_interrupt_ends_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    workers(monkeypatch, "import sys, time\nfor line in sys.stdin: print('compiled 1', flush=True); time.sleep(600)")
+    made: list[subprocess.Popen[str]] = []
+    start = _warmup._Worker.start
+
+    def note(self: _warmup._Worker, name: str) -> None:
+        start(self, name)
+        assert self._process is not None
+        made.append(self._process)
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_warmup._Worker, "start", note)
+    with pytest.raises(KeyboardInterrupt):
+        _warmup.run(("svm", "gp"), interrupt, n_jobs=2)
+    assert made and all(process.poll() is not None for process in made)
