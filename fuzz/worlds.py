@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fuzz.truth import Joint, log
-from gramgraph.conditionals import KINDS, Conditional, Deterministic, Gate, NoisyMax, NoisyOr, Table, TreeTable
+from gramgraph.conditionals import KINDS, Boosted, Conditional, Deterministic, Gate, NoisyMax, NoisyOr, Table, TreeTable
 from gramgraph.factors import TableFactor
 from gramgraph.models import BayesianNetwork, FactorGraph, MarkovNetwork
 from gramgraph.variables import Var, discrete
@@ -139,6 +139,16 @@ def _tree(rng: np.random.Generator, child: Var, parents: tuple[Var, ...], number
     return TreeTable(child, parents, tree), logs
 
 
+def _boosted(rng: np.random.Generator, child: Var, parents: tuple[Var, ...], numbers: Numbers) -> Made | None:
+    """A few trees learned from random rows; their own table is the truth, as its entries have no other formula."""
+    if child.size < 2 or not parents or len(parents) > 3:
+        return None
+    frame = {var.name: rng.choice(var.states, size=30) for var in (child, *parents)}
+    frame[child.name][: child.size] = child.states[:30]
+    made = Boosted(n_estimators=2, min_samples_leaf=1).fit(child, parents, frame)
+    return made, np.log(made.table())
+
+
 #: Kind of conditional → how one is drawn; None where child and parents do not fit.
 MAKERS: dict[str, Callable[[np.random.Generator, Var, tuple[Var, ...], Numbers], Made | None]] = {
     "table": _table,
@@ -147,6 +157,7 @@ MAKERS: dict[str, Callable[[np.random.Generator, Var, tuple[Var, ...], Numbers],
     "deterministic": _deterministic,
     "gate": _gate,
     "tree": _tree,
+    "boosted": _boosted,
 }
 
 

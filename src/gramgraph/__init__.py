@@ -11,13 +11,18 @@ __version__ = "0.1.0"
 
 #: Name → module that defines it: what a first hour needs. Loaded at first use, so that `import gramgraph` stays quick.
 _FLAT: dict[str, str] = {
+    "AdaBoostClassifier": "estimators",
     "Answer": "answers",
     "BayesianLinearRegression": "estimators",
+    "BayesianLogisticRegression": "estimators",
     "BayesianNetwork": "models",
     "Belief": "answers",
+    "BernoulliMixture": "estimators",
     "BetaBernoulli": "distributions",
+    "Boosted": "conditionals",
     "BudgetError": "exceptions",
     "CategoricalHMM": "sequences",
+    "CategoricalMixture": "estimators",
     "ConditionalEmbedding": "estimators",
     "ConditionalLinearGaussian": "conditionals",
     "ConvergenceWarning": "exceptions",
@@ -25,10 +30,16 @@ _FLAT: dict[str, str] = {
     "Dirichlet": "distributions",
     "DynamicBayesianNetwork": "sequences",
     "FactorGraph": "models",
+    "FisherDiscriminant": "estimators",
     "Gaussian": "distributions",
     "GaussianHMM": "sequences",
+    "GaussianClassifier": "estimators",
+    "GaussianMixture": "estimators",
     "GaussianProcessClassifier": "estimators",
     "GaussianProcessRegressor": "estimators",
+    "GentleBoostClassifier": "estimators",
+    "GradientBoostingClassifier": "estimators",
+    "GradientBoostingRegressor": "estimators",
     "GramGraphError": "exceptions",
     "GraphicalLasso": "estimators",
     "ImpossibleEvidenceError": "exceptions",
@@ -38,9 +49,12 @@ _FLAT: dict[str, str] = {
     "Likelihood": "evidence",
     "LinearChainCRF": "sequences",
     "LinearGaussian": "conditionals",
+    "LogitBoostClassifier": "estimators",
     "MarkovNetwork": "models",
+    "MixtureOf": "estimators",
     "ModelError": "exceptions",
     "ModelWarning": "exceptions",
+    "MulticlassSVC": "estimators",
     "NadarayaWatson": "estimators",
     "NoisyMax": "conditionals",
     "NoisyOr": "conditionals",
@@ -53,6 +67,7 @@ _FLAT: dict[str, str] = {
     "SVC": "estimators",
     "SVR": "estimators",
     "Soft": "evidence",
+    "KernelConditional": "conditionals",
     "Softmax": "conditionals",
     "StateError": "exceptions",
     "Table": "conditionals",
@@ -62,7 +77,9 @@ _FLAT: dict[str, str] = {
     "describe": "data",
     "hsic_test": "embeddings",
     "label_grid": "engines.best.grid_labels",
+    "KernelPotential": "embeddings",
     "learn_dag": "embeddings",
+    "learn_markov": "embeddings",
     "learn_grid": "embeddings",
     "learn_structure": "learn",
     "learn_tree": "embeddings",
@@ -70,7 +87,7 @@ _FLAT: dict[str, str] = {
     "plan": "questions.planning",
     "read": "io",
     "real": "variables",
-    "warmup": "questions.warmup",
+    "warmup": "_warmup",
     "write": "io",
 }
 #: Packages that hold the rest.
@@ -91,12 +108,14 @@ _PACKAGES = (
     "io",
     "kernels",
     "learn",
+    "losses",
     "models",
     "plot",
     "sequences",
+    "vision",
 )
 #: Packages for those who extend the library: reachable, not listed.
-_UNLISTED = ("linalg", "rkhs", "testing", "variables")
+_UNLISTED = ("explorer", "linalg", "rkhs", "testing", "variables")
 #: Place → names that stood at the top level in 0.1. They work until 0.4, with a warning that tells the place.
 _MOVED: dict[str, str] = {
     "analysis": "kl_divergence",

@@ -13,6 +13,8 @@ __all__ = ["lazy_name"]
 def lazy_name(package: str, homes: Mapping[str, str], name: str) -> Any:
     """The value of `name`, from the module of `package` that `homes` gives; kept in the package for the next time.
 
+    A home that begins with "gramgraph." is a module of another package.
+
     It is what the `__getattr__` of a package calls: `def __getattr__(name): return lazy_name(__name__, _HOMES, name)`.
 
     >>> lazy_name("gramgraph.kernels", {"RBF": "stationary"}, "RBF")
@@ -22,6 +24,8 @@ def lazy_name(package: str, homes: Mapping[str, str], name: str) -> Any:
         from gramgraph.exceptions import did_you_mean
 
         raise AttributeError(f"module {package!r} has no attribute {name!r}.{did_you_mean(name, homes)}")
-    value = getattr(importlib.import_module(f"{package}.{homes[name]}"), name)
+    home = homes[name]
+    module = home if home.startswith("gramgraph.") else f"{package}.{home}"
+    value = getattr(importlib.import_module(module), name)
     setattr(sys.modules[package], name, value)
     return value

@@ -18,7 +18,7 @@ from gramgraph.variables import Var
 __all__ = ["Likelihood", "Not", "OneOf", "Soft", "weights_of"]
 
 
-class _States:
+class States:
     __slots__ = ("states",)
 
     def __init__(self, *states: Any) -> None:
@@ -29,7 +29,7 @@ class _States:
         return f"{type(self).__name__}({', '.join(map(repr, self.states))})"
 
 
-class OneOf(_States):
+class OneOf(States):
     """The variable is known to be in one of these states; nothing is said about which.
 
     >>> import gramgraph as gg
@@ -41,7 +41,7 @@ class OneOf(_States):
     __slots__ = ()
 
 
-class Not(_States):
+class Not(States):
     """The variable is known not to be in any of these states.
 
     >>> import gramgraph as gg
@@ -117,7 +117,7 @@ def _numbers(var: Var, value: Any, what: str) -> Any:
 
 def allowed_weights(var: Var, value: Any) -> FloatArray:
     """0/1 weights of `OneOf`, `Not`, or a collection of allowed labels."""
-    labels = value.states if isinstance(value, _States) else list(value)
+    labels = value.states if isinstance(value, States) else list(value)
     out = np.zeros(var.size)
     out[[var.index(label) for label in labels]] = 1.0
     if isinstance(value, Not):

@@ -108,10 +108,10 @@ class ParseError(GramGraphError, ValueError):
         if line is not None:
             place += f":{line}" if column is None else f":{line}:{column}"
         super().__init__(f"{place}: {message}")
-        self._message = message
+        self.message = message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _parse_error, (self._message, self.source, self.line, self.column)
+        return _parse_error, (self.message, self.source, self.line, self.column)
 
 
 def _parse_error(message: str, source: str, line: int | None, column: int | None) -> ParseError:
@@ -126,10 +126,10 @@ class BudgetError(GramGraphError, MemoryError):
         self.clique, self.bytes, self.remedies = tuple(clique), bytes, tuple(remedies)
         help_text = "".join(f"\n  - {remedy}" for remedy in self.remedies)
         super().__init__(message + (f"\nTry:{help_text}" if help_text else ""))
-        self._message = message
+        self.message = message
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _budget_error, (self._message, self.clique, self.bytes, self.remedies)
+        return _budget_error, (self.message, self.clique, self.bytes, self.remedies)
 
 
 def _budget_error(message: str, clique: Sequence[str], bytes: float, remedies: Sequence[str]) -> BudgetError:

@@ -13,7 +13,21 @@ import numpy as np
 from gramgraph.exceptions import ModelError, StateError
 from gramgraph.typing import FloatArray
 
-__all__ = ["Circle", "Discrete", "Domain", "Points", "Positive", "Real", "Var", "binary", "discrete", "join", "real"]
+__all__ = [
+    "Circle",
+    "Discrete",
+    "Domain",
+    "Points",
+    "Positive",
+    "Real",
+    "Sphere",
+    "Var",
+    "binary",
+    "discrete",
+    "domain_of_word",
+    "join",
+    "real",
+]
 
 #: Domains of up to so many states are shared between variables.
 FEW_STATES = 16
@@ -31,10 +45,10 @@ class Discrete(Domain):
     """Finitely many labelled states, in a fixed order."""
 
     states: tuple[str, ...]
-    _index: dict[str, int] = field(init=False, repr=False)
+    codes: dict[str, int] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_index", {label: i for i, label in enumerate(self.states)})
+        object.__setattr__(self, "codes", {label: i for i, label in enumerate(self.states)})
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Discrete) and self.states == other.states
@@ -54,14 +68,14 @@ class Discrete(Domain):
         the one state that reads yes, true or 1 (no, false or 0). No other spelling is repaired.
         """
         if isinstance(value, str):
-            return self._index.get(value, -1)
+            return self.codes.get(value, -1)
         if isinstance(value, (bool, np.bool_)):
             return self._find_truth(bool(value))
-        found = self._index.get(str(value), -1)
+        found = self.codes.get(str(value), -1)
         if found < 0 and isinstance(value, (float, np.floating)) and float(value).is_integer():
-            found = self._index.get(str(int(value)), -1)
+            found = self.codes.get(str(int(value)), -1)
         if found < 0 and isinstance(value, (int, float, np.number)) and float(value).is_integer():  # type: ignore[arg-type]
-            found = self._index.get(f"{int(value):+d}", -1)  # type: ignore[arg-type]
+            found = self.codes.get(f"{int(value):+d}", -1)  # type: ignore[arg-type]
         return found
 
     def _find_truth(self, value: bool) -> int:
@@ -142,6 +156,28 @@ class Circle(Real):
 
 
 @dataclass(frozen=True, slots=True)
+class Sphere(Real):
+    """Directions: vectors of length 1, as a rule of three numbers.
+
+    >>> Var("heading", Sphere()), Sphere().read([0.0, 0.0, 2.0], "heading").tolist()
+    (heading{sphere}, [0.0, 0.0, 1.0])
+    """
+
+    dimension: int = 3
+
+    def read(self, value: Any, name: str) -> FloatArray:
+        """As `Real.read`, divided by its length."""
+        found = Real.read(self, value, name)
+        length = float(np.linalg.norm(found))
+        if not length > 0.0:
+            raise StateError(f"{name} takes directions (domain 'sphere'); {value!r} has none.")
+        return np.asarray(found / length)
+
+    def __repr__(self) -> str:
+        return "sphere" if self.dimension == 3 else f"sphere^{self.dimension}"
+
+
+@dataclass(frozen=True, slots=True)
 class Points(Domain):
     """Points of a space with a kernel, which says how alike they are: `kind` is vector, sphere, set or string.
 
@@ -200,6 +236,11 @@ class Var:
         return isinstance(self.domain, Discrete)
 
     @property
+    def is_real(self) -> bool:
+        """Whether its values are numbers, or vectors of a fixed length."""
+        return isinstance(self.domain, Real)
+
+    @property
     def states(self) -> tuple[str, ...]:
         """The labels, in order."""
         return self.discrete.states
@@ -220,6 +261,28 @@ class Var:
     def __repr__(self) -> str:
         shown = "|".join(self.states) if isinstance(self.domain, Discrete) else repr(self.domain)
         return f"{self.name}{{{shown}}}"
+
+
+#: Words in the place of labels that name a domain; a number of components may follow, as in real^3.
+_WORDS: dict[str, type[Real]] = {"real": Real, "positive": Positive, "circle": Circle, "sphere": Sphere}
+
+
+def domain_of_word(word: str, name: str) -> Domain | None:
+    """The domain that a word in an edge string names: real, real^3, positive, circle, sphere; None for a label.
+
+    >>> domain_of_word("circle", "wind"), domain_of_word("real^3", "x"), domain_of_word("open", "site")
+    (circle, real^3, None)
+    """
+    kind, _, size = word.partition("^")
+    if kind not in _WORDS:
+        return None
+    if kind in ("positive", "circle") and size:
+        raise ModelError(f"{name}: {kind} is a domain of single numbers; got {word!r}")
+    if "^" in word and not size.isdecimal():
+        raise ModelError(f"{name}: {kind}^3 means vectors of 3 reals; got {word!r}")
+    if kind in ("positive", "circle"):
+        return _WORDS[kind]()
+    return _WORDS[kind](int(size)) if size else _WORDS[kind]()
 
 
 def _domain(name: str, given: Any) -> Domain:

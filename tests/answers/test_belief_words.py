@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.answers import Belief, MixtureBelief, RealBelief, SampledBelief
+from gramgraph.answers import Belief, MixtureBelief, NodeBelief, RealBelief, SampledBelief
 from gramgraph.answers.words import WORDS
 from gramgraph.variables import Var, discrete, real
 
@@ -48,7 +48,17 @@ def _reals() -> dict[str, Any]:
         "states and numbers": MixtureBelief(mixed, w, m, np.ones((1, 2, 1, 1)), codes=np.array([[0], [1]])),
         "draws": SampledBelief(x, draws[:, :1], even),
         "joint draws": SampledBelief(pair, draws, even),
+        "nodes": _nodes(np.array([1.0])),
+        "nodes of two cases": _nodes(np.array([0.0, 3.0]), batched=True),
     }
+
+
+def _nodes(means: Any, *, batched: bool = False) -> NodeBelief:
+    """Normal densities with standard deviation 2 on nodes."""
+    ends = means[:, None] + np.linspace(-14.0, 14.0, 129)
+    nodes = 0.5 * (ends[:, 1:] + ends[:, :-1])
+    p = np.exp(-0.125 * (nodes - means[:, None]) ** 2)
+    return NodeBelief(real("x"), nodes, ends[:, :-1], ends[:, 1:], p / p.sum(axis=1, keepdims=True), batched=batched)
 
 
 def _kernels() -> dict[str, Any]:
@@ -78,7 +88,7 @@ def _classes() -> set[str]:
 
 def test_every_class_of_beliefs_is_among_the_examples(beliefs: dict[str, Any]) -> None:
     shown = {type(belief).__name__ for belief in beliefs.values()}
-    assert _classes() - {"RealBelief"} == shown and len(_classes()) <= 6
+    assert _classes() - {"RealBelief"} == shown and len(_classes()) <= 7
 
 
 @pytest.mark.parametrize("word", WORDS)

@@ -26,6 +26,8 @@ PAIRS = [(name, kind) for name, kinds in ENGINES.items() for kind in kinds]
 GRID = np.linspace(-12.0, 12.0, 24001)
 #: How far an approximate mean may be from the true one, in deviations, and a probability.
 LOOSE = 0.12
+#: How far an exact one may be: what stands on cells is integrated on a grid of its own.
+CLOSE = {"cells": 2e-3}
 #: An engine for questions that end in another engine; what it refuses, it says.
 ELSEWHERE = {"closed"}
 
@@ -57,6 +59,12 @@ def real(kind: str) -> tuple[Any, dict[str, Any], np.ndarray]:
         parts = [C.Table(d, (), [0.4, 0.6]), mixture, C.LinearGaussian(y, (x,), {"x": 1.0}, 0.0, sd=0.9)]
         prior = 0.4 * norm.pdf(GRID, 0.0, 1.0) + 0.6 * norm.pdf(GRID, 2.0, 0.6)
         return _net(parts), {"y": 1.3}, prior * norm.pdf(1.3, GRID, 0.9)
+    if kind == "cells":
+        rng = np.random.default_rng(0)
+        data = rng.normal(0.5, 1.5, size=2000)
+        model = gg.learn_tree({"x": data, "y": 0.8 * data + 0.7 * rng.normal(size=2000)})
+        rows = {"x": GRID, "y": np.full(len(GRID), 1.3)}
+        return model, {"y": 1.3}, np.exp(model.log_likelihood(rows))  # of complete rows: no messages
     soft = C.Softmax.logistic(d, (x,), weights=[2.0], bias=-0.5)
     density = norm.pdf(GRID, 0.3, 1.0) / (1.0 + np.exp(-(2.0 * GRID - 0.5)))
     return _net([C.LinearGaussian(x, (), {}, 0.3, sd=1.0), soft]), {"d": d.states[1]}, density
@@ -114,12 +122,13 @@ def check_real(name: str, kind: str, exact: bool) -> None:
     mean = float(density @ GRID * width / total)
     sd = float(np.sqrt(density @ (GRID - mean) ** 2 * width / total))
     found = model.query("x", evidence, engine=name, **_seed(exact))
-    assert found["x"].mean() == pytest.approx(mean, abs=(1e-7 if exact else 2 * LOOSE) * sd), f"{name}: mean of {kind}"
-    assert np.sqrt(found["x"].var()) == pytest.approx(sd, rel=1e-6 if exact else 3 * LOOSE), (
+    close = CLOSE.get(kind, 1e-7) if exact else 2 * LOOSE
+    assert found["x"].mean() == pytest.approx(mean, abs=close * sd), f"{name}: mean of {kind}"
+    assert np.sqrt(found["x"].var()) == pytest.approx(sd, rel=10 * close if exact else 3 * LOOSE), (
         f"{name}: deviation of {kind}"
     )
     if exact:
-        assert found.log_evidence == pytest.approx(np.log(total), abs=1e-7), f"{name}: log p(evidence) of {kind}"
+        assert found.log_evidence == pytest.approx(np.log(total), abs=close), f"{name}: log p(evidence) of {kind}"
 
 
 def _seed(exact: bool) -> dict[str, Any]:

@@ -42,8 +42,13 @@ WITHOUT = {
     "FeatureCovariance": "the state of a stream",
     "GridAnswer": "an answer",
     "JointBelief": "an answer",
+    "KernelMarkovNetwork": "learned again from its sample",
+    "KernelPotential": "a piece of its network",
     "KernelTest": "an answer",
     "LineBelief": "an answer",
+    "Operator": "an answer",
+    "OperatorTree": "made of samples",
+    "TensorOperator": "an answer",
 }
 
 

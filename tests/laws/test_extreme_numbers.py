@@ -10,6 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gramgraph as gg
+from gramgraph.conditionals import Gate
+from gramgraph.factors import TableFactor
 from gramgraph.variables import Var, discrete
 
 EXACT = ("auto", "junction_tree", "elimination", "enumeration", "factor_tree")
@@ -220,3 +222,34 @@ def test_approximations_say_that_likelihoods_are_wider_than_doubles():
     with pytest.warns(UserWarning, match="likelihoods of b reach over more than doubles hold"):
         answer = net.query("a", {"b": gg.Likelihood([1e-300, 1e300])}, engine="bp")
     assert answer.details["raised_likelihoods"] == ("b",)
+
+
+@given(st.integers(0, 2**32 - 1))
+@settings(max_examples=25)
+def test_messages_hold_for_numbers_of_any_size(seed: int) -> None:
+    """Two small tables on one edge: their product is below the least double, the belief it gives is not."""
+    rng = np.random.default_rng(seed)
+    a, b = discrete("a", 3), discrete("b", 2)
+    factors = [TableFactor(scope, 10.0 ** -(200 * rng.random(shape))) for scope, shape in [((a, b), (3, 2)), ((a,), 3)]]
+    factors.append(TableFactor((a,), 10.0 ** -(200 * rng.random(3))))
+    net = gg.MarkovNetwork(factors=factors)
+    logs = log_joint(net)
+    for i, var in enumerate(net.vars):
+        truth = np.exp(log_sum(logs, (i,)) - log_sum(logs))
+        found = net.sum_product().belief(var.name).probabilities
+        np.testing.assert_allclose(found, truth, rtol=1e-6, atol=1e-290)
+
+
+def test_nothing_is_drawn_where_a_small_number_hides_that_the_evidence_is_impossible() -> None:
+    a, b, c, d = discrete("a", 2), discrete("b", 2), discrete("c", 2), discrete("d", 2)
+    net = gg.BayesianNetwork.from_parts(
+        [d, c, a, b],
+        [
+            Gate(d, (c, a), "or"),
+            gg.Table(c, (b,), [[0, 1], [0, 1]]),
+            gg.Table(a, (), [1.0, 0.0]),
+            gg.Table(b, (a,), [[0, 1], [1.6e-172, 1]]),
+        ],
+    )
+    with pytest.raises(gg.ImpossibleEvidenceError):
+        net.sample(5, virtual_evidence={"b": [5e15, 0.0]}, random_state=0)

@@ -95,8 +95,8 @@ def test_a_memory_limit_counts_also_where_the_tree_is_there_already() -> None:
 
 
 def test_what_one_gaussian_engine_keeps_does_not_hide_a_refusal_of_another() -> None:
+    from gramgraph.engines.base import IllConditioned
     from gramgraph.engines.gaussian.dense import DenseGaussian
-    from gramgraph.engines.gaussian.engine import IllConditioned
 
     text = "x{real} -> y{real}; x -> z{real}"
     noise = {"x": gg.LinearGaussian("x", (), [], 0.0, 1.0)}

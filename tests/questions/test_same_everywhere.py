@@ -191,6 +191,38 @@ def test_an_empty_frame_and_threads(asked):
         net.query("h", frame, n_jobs=0)
 
 
+def test_what_cells_of_a_table_say_beside_plain_values(asked):
+    net, value = asked
+    said = [gg.Likelihood({"no": 0.2, "yes": 0.6}), "no", None, {"yes"}, gg.Not("yes")]
+    name = "g"
+    if not net.var("g").is_discrete:
+        said = [gg.Likelihood((1.0, 0.5)), 0.7]
+    frame = pd.DataFrame({name: pd.Series(said, dtype=object), "k": [value] * len(said)})
+    if net.kind not in ("tables", "cells"):
+        with pytest.raises(gg.StateError, match=r"row 0: .* alone, with evidence as a dict"):
+            net.query("h", frame)
+        return
+    rows_agree(net, frame)
+    with pytest.raises(gg.StateError, match="row 0: "):
+        net.query("h", pd.DataFrame({name: [gg.Likelihood({"nein": 1.0})]}))
+    if net.kind == "cells":
+        readings = [gg.Likelihood((1.0, 0.5)), 0.7, None]
+        rows_agree(net, pd.DataFrame({"k": pd.Series(readings, dtype=object), "g": ["no", gg.OneOf("yes"), "yes"]}))
+
+
+def rows_agree(net, frame):
+    table, log_p, best = net.query("h", frame), net.log_evidence(frame), net.map_query(frame)
+    for row, case in enumerate(frame.to_dict("records")):
+        one = net.query("h", case)
+        assert table.log_evidence[row] == pytest.approx(one.log_evidence)
+        assert log_p[row] == pytest.approx(one.log_evidence)
+        assert best["log_prob"][row] == pytest.approx(net.map_query(case).log_prob)
+        if hasattr(one["h"], "probabilities"):
+            np.testing.assert_allclose(table["h"].probabilities[row], one["h"].probabilities)
+        else:
+            np.testing.assert_allclose(table["h"].mean()[row], one["h"].mean())
+
+
 # --------------------------------------------------------------------------------------------- questions
 
 
@@ -199,8 +231,8 @@ def test_plans_say_which_engine_and_why(asked):
     plan = gg.plan(net, "h", given=["k"])
     assert plan.exact and plan.reason and plan.engine in str(plan) and plan.reason in str(plan)
     assert plan.width >= 0 and plan.bytes > 0 and plan.flops >= 0 and plan.parts >= 1
-    frame = pd.DataFrame({"k": [value] * 2})
-    assert net.query("h", frame).engine == plan.engine
+    assert net.query("h", {"k": value}).engine == plan.engine
+    assert net.query("h", pd.Series({"k": value})).engine == plan.engine
     with pytest.raises(gg.BudgetError):
         gg.plan(net, memory=1.0)
 

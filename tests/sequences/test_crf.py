@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import gramgraph as gg
+from gramgraph._numerics.compiling import tier
 from gramgraph.sequences.crf.decoding import Chain, Rules
 from gramgraph.sequences.crf.encoding import FeatureTable
 from tests.sequences.crf_cases import LABELS, brute, choose_way, drawn, random_chain, tokens_of
@@ -329,7 +330,8 @@ def test_compiled_lookups_equal_those_in_python(rng, monkeypatch):
         [{"x": 3}],
     ]
     names = table.renumbered(np.arange(table.size), table.size)
-    quick = names.encode([*X, *odd])
+    with tier("compiled"):
+        quick = names.encode([*X, *odd])
     assert names._quick is not None
     monkeypatch.setattr(feature_dicts, "usable", lambda: False)
     other = table.renumbered(np.arange(table.size), table.size)

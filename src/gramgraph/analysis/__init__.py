@@ -7,7 +7,10 @@ from typing import Any
 from gramgraph._lazy import lazy_name
 
 _HOMES = {
+    "Conflict": "explanation",
+    "conflict": "explanation",
     "entropy": "information",
+    "explain": "explanation",
     "kl_divergence": "information",
     "most_informative": "information",
     "mutual_information": "information",

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from math import log
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.analysis.on_cells import on_tables
 from gramgraph.analysis.real_information import (
     Estimate,
     free_names,
@@ -22,7 +24,9 @@ from gramgraph.engines.exact.one_case import Case, ask, free_positions, one_case
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
+from gramgraph.models.on_cells import CellModel
 from gramgraph.questions.question import Question
+from gramgraph.questions.reading import read
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -56,6 +60,8 @@ def mutual_information(
     model: GraphicalModel, a: Names, b: Names, evidence: Case = None, *, base: float | None = None
 ) -> float:
     """I(a; b | e) = H(a) + H(b) - H(a, b) under p(· | e), in nats (`base=2`: bits); zero when independent given e."""
+    if isinstance(model, CellModel):
+        model, evidence = on_tables(model, evidence, model.names_of((*model.positions_of(a), *model.positions_of(b))))
     question = one_case(model, evidence) if model.is_discrete else None
     left, right = (
         model.positions_of(free_names(model, names, evidence))
@@ -88,23 +94,52 @@ def most_informative(
     *,
     candidates: Sequence[str] | None = None,
     base: float | None = None,
+    time_limit: float | None = None,
 ) -> pd.DataFrame:
     """How much each observation would be expected to tell about the target, the most telling one first.
 
     For a candidate c: reduction = H(target | e) - Σ_c p(c | e) H(target | e, c), which is I(target; c | e). One batched
     query, with a case for each state of each candidate (default: all variables that are neither observed nor target).
     Columns: variable, expected_entropy, reduction, share (of the entropy that there is).
+
+    With `time_limit` it looks at the candidates nearest to the target in the graph first, a few at a time, and stops
+    after so many seconds: `attrs["left"]` names the others, which a further call takes as `candidates`.
     """
+    if isinstance(model, CellModel):
+        return _ranking_on_cells(model, target, candidates, evidence, base, time_limit)
+    if not model.is_discrete:
+        wanted_names = free_names(model, target, evidence)
+
+        def rank(names: Sequence[str] | None) -> pd.DataFrame:
+            return real_ranking(model, wanted_names, names, evidence, _unit(base))
+
+        tried_names = candidates
+    else:
+        question = one_case(model, evidence)
+        wanted = free_positions(model, target, question)
+        wanted_names = model.names_of(wanted)
+        tried_names = candidates
+        if tried_names is None:
+            seen = question.hard_evidence(0)
+            tried_names = [var.name for i, var in enumerate(model.vars) if i not in seen and i not in wanted]
+
+        def rank(names: Sequence[str] | None) -> pd.DataFrame:
+            return _table_ranking(model, question, wanted, names or (), _unit(base))
+
+    if time_limit is None:
+        return rank(tried_names)
+    if tried_names is None:
+        known = set(model.names_of(read(model, [], evidence).seen))
+        tried_names = [name for name in model.variables if name not in known and name not in wanted_names]
+    return _ranked_until(rank, _nearest_first(model, wanted_names, tried_names), time_limit)
+
+
+def _table_ranking(
+    model: GraphicalModel, question: Question, wanted: tuple[int, ...], names: Sequence[str], unit: float
+) -> pd.DataFrame:
+    """The ranking of candidates with states, in one query."""
     import pandas as pd
 
-    if not model.is_discrete:
-        return real_ranking(model, free_names(model, target, evidence), candidates, evidence, _unit(base))
-    question = one_case(model, evidence)
-    wanted = free_positions(model, target, question)
-    names = candidates
-    if names is None:
-        seen = question.hard_evidence(0)
-        names = [var.name for i, var in enumerate(model.vars) if i not in seen and i not in wanted]
     tried = free_positions(model, tuple(names), question)
     if overlap := [model.vars[i].name for i in tried if i in wanted]:
         raise VariableError(f"{', '.join(overlap)} cannot be both target and candidate")
@@ -117,13 +152,75 @@ def most_informative(
     for i in tried:
         stop = start + model.vars[i].size
         possible = weights[start:stop] > 0.0
-        expected = float((weights[start:stop][possible] * entropies[start:stop][possible]).sum()) / _unit(base)
-        before = float(entropies[0]) / _unit(base)
+        expected = float((weights[start:stop][possible] * entropies[start:stop][possible]).sum()) / unit
+        before = float(entropies[0]) / unit
         gain = max(before - expected, 0.0)
         rows.append((model.vars[i].name, expected, gain, gain / before if before > 0 else 0.0))
         start = stop
     frame = pd.DataFrame(rows, columns=["variable", "expected_entropy", "reduction", "share"])
     return frame.sort_values("reduction", ascending=False, kind="stable", ignore_index=True)
+
+
+#: Candidates that are looked at together when there is a limit of time; more and more while it goes quickly.
+FIRST_CANDIDATES = 4
+
+
+def _ranked_until(rank: Callable[[Sequence[str]], pd.DataFrame], names: list[str], seconds: float) -> pd.DataFrame:
+    """Rankings of a few candidates at a time, put together; at least one round, then as the time allows."""
+    import pandas as pd
+
+    if not seconds > 0.0:
+        raise OptionError(f"time_limit is a number of seconds above 0, not {seconds!r}")
+    start, size, at = monotonic(), FIRST_CANDIDATES, 0
+    parts: list[pd.DataFrame] = []
+    while at < len(names) or not parts:
+        before = monotonic()
+        parts.append(rank(names[at : at + size]))
+        at += size
+        left = start + seconds - monotonic()
+        if left <= 0.0:
+            break
+        pace = (monotonic() - before) / size
+        size = max(1, min(4 * size, int(0.5 * left / max(pace, 1e-6))))
+    frame = pd.concat(parts, ignore_index=True)
+    frame = frame.sort_values("reduction", ascending=False, kind="stable", ignore_index=True)
+    frame.attrs["left"] = tuple(names[at:])
+    return frame
+
+
+def _nearest_first(model: GraphicalModel, targets: Sequence[str], names: Sequence[str]) -> list[str]:
+    """The names by their distance from the targets in the graph; those that it does not join come last."""
+    near: dict[str, list[str]] = {}
+    for a, b in getattr(model, "edges", ()):
+        near.setdefault(a, []).append(b)
+        near.setdefault(b, []).append(a)
+    far = dict.fromkeys(targets, 0)
+    queue = list(targets)
+    for name in queue:
+        for other in near.get(name, ()):
+            if other not in far:
+                far[other] = far[name] + 1
+                queue.append(other)
+    return sorted(names, key=lambda name: far.get(name, len(model.vars)))
+
+
+def _ranking_on_cells(
+    model: CellModel,
+    target: Names,
+    candidates: Sequence[str] | None,
+    evidence: Any,
+    base: float | None,
+    time_limit: float | None,
+) -> pd.DataFrame:
+    """Reductions are those of the cells; entropies of numbers are differential, and may be negative."""
+    wanted = free_names(model, target, evidence)
+    seen = {*wanted, *model.names_of(one_case(model, evidence).seen)}
+    names = [name for name in model.variables if name not in seen] if candidates is None else candidates
+    cells, asked = on_tables(model, evidence, (*wanted, *names))
+    found = most_informative(cells, wanted, asked, candidates=names, base=base, time_limit=time_limit)
+    before = entropy(model, wanted, evidence, base=base)
+    share = found["reduction"] / before if before > 0.0 else 0.0
+    return found.assign(expected_entropy=before - found["reduction"], share=share)
 
 
 def kl_divergence(p: Any, q: Any, *, base: float | None = None) -> float:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 
 from gramgraph._show import Listing, Shown, shorten
+from gramgraph.analysis.on_cells import on_tables
 from gramgraph.answers import Assignment, Belief
+from gramgraph.compile.lower import lower
+from gramgraph.compile.range import needs_logs
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.one_case import Case, one_case
 from gramgraph.engines.exact.sheet import Observed, model_factors
@@ -19,6 +22,7 @@ from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.factor_graph import FactorGraph
+from gramgraph.models.on_cells import CellModel
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
@@ -249,7 +253,7 @@ class _MessageTable(Shown, Generic[F]):
         raise NotImplementedError
 
 
-class Messages(_MessageTable[TableFactor]):
+class Messages(_MessageTable[Any]):
     """The messages of sum-product, the beliefs they give, and log p(evidence).
 
     μ_{x→f}(x) = Π_{g≠f} μ_{g→x}(x) and μ_{f→x}(x) = Σ f · Π_{y≠x} μ_{y→f}(y); a leaf variable sends ones, a leaf factor
@@ -258,9 +262,7 @@ class Messages(_MessageTable[TableFactor]):
 
     log_evidence: float
 
-    def __init__(
-        self, model: GraphicalModel, passed: _Passed[TableFactor], observed: Observed, *, normalized: bool
-    ) -> None:
+    def __init__(self, model: GraphicalModel, passed: _Passed[Any], observed: Observed, *, normalized: bool) -> None:
         super().__init__(model, passed, observed, normalized=normalized)
         roots = [node for node in passed.graph.order if passed.graph.parent[node] < 0]
         logs = [passed.belief(node).normalize()[1] for node in roots]
@@ -282,13 +284,18 @@ class Messages(_MessageTable[TableFactor]):
     def _belief(self, node: int) -> Belief:
         if self.log_evidence == -np.inf:
             raise ImpossibleEvidenceError("the evidence has probability zero: there are no beliefs given it")
-        table, _ = self._passed.belief(node).normalize()
+        table, _ = _linear(self._passed.belief(node)).normalize()
         return Belief(table.scope, np.array(table.values))
 
-    def _numbers(self, message: TableFactor) -> FloatArray:
+    def _numbers(self, message: TableFactor | LogTable) -> FloatArray:
+        table = _linear(message)
         if self.normalized:
-            return np.array(message.normalize()[0].values)
-        return np.array(message.values * np.exp(message.log_scale))
+            return np.array(table.normalize()[0].values)
+        return np.array(table.values * np.exp(table.log_scale))
+
+
+def _linear(factor: TableFactor | LogTable) -> TableFactor:
+    return factor if isinstance(factor, TableFactor) else factor.to_table()
 
 
 class MaxMessages(_MessageTable[LogTable]):
@@ -353,6 +360,10 @@ def _prepared(model: GraphicalModel, evidence: Case, root: str | None) -> tuple[
     return graph, own, observed
 
 
+def _tables(model: GraphicalModel, evidence: Case) -> tuple[GraphicalModel, Case]:
+    return on_tables(model, evidence) if isinstance(model, CellModel) else (model, evidence)
+
+
 def _factor_names(model: GraphicalModel, factors: Sequence[TableFactor]) -> list[str]:
     if isinstance(model, FactorGraph):  # variables that no factor holds have a table of ones behind the named ones
         return [*model.factor_names, *(f"ones({f.scope[0].name})" for f in factors[len(model.factor_names) :])]
@@ -360,6 +371,18 @@ def _factor_names(model: GraphicalModel, factors: Sequence[TableFactor]) -> list
         families = [(name, ", ".join(model.parents(name))) for name in model.variables]
         return [f"p({name} | {parents})" if parents else f"p({name})" for name, parents in families]
     return [f"f{k}" for k in range(len(factors))]
+
+
+def _logs_of(factors: Sequence[TableFactor], observed: Observed) -> list[LogTable]:
+    """The factors as logarithms; those of likelihoods, which come last, as they were given."""
+    logs = [LogTable.from_table(factor) for factor in factors]
+    for k, weights in enumerate(observed.soft_logs, start=len(logs) - len(observed.soft_logs)):
+        logs[k] = weights.condition(observed.hard)
+    return logs
+
+
+def _log_ones(var: Var) -> LogTable:
+    return LogTable((var,), np.zeros(var.size))
 
 
 def sum_product(
@@ -381,13 +404,18 @@ def sum_product(
     >>> messages.belief("rain").probabilities.round(3).tolist()
     [0.333, 0.667]
     """
+    model, evidence = _tables(model, evidence)
     graph, factors, observed = _prepared(model, evidence, root)
-    passed = _Passed(
-        graph,
-        factors,
-        lambda var: TableFactor((var,), np.ones(var.size)),
-        lambda table, out: table.marginalize(out),
-    )
+    passed: _Passed[Any]
+    if needs_logs(lower(model), one_case(model, evidence)):
+        passed = _Passed(graph, _logs_of(factors, observed), _log_ones, lambda table, out: table.marginalize(out))
+    else:
+        passed = _Passed(
+            graph,
+            factors,
+            lambda var: TableFactor((var,), np.ones(var.size)),
+            lambda table, out: table.marginalize(out),
+        )
     return Messages(model, passed, observed, normalized=normalized)
 
 
@@ -398,16 +426,9 @@ def max_sum(
 
     `normalized` shifts each message to a maximum of zero. Raises `ImpossibleEvidenceError` when p(evidence) = 0.
     """
+    model, evidence = _tables(model, evidence)
     graph, factors, observed = _prepared(model, evidence, root)
-    logs = [LogTable.from_table(factor) for factor in factors]
-    for k, weights in enumerate(observed.soft_logs, start=len(logs) - len(observed.soft_logs)):
-        logs[k] = weights.condition(observed.hard)
-    passed = _Passed(
-        graph,
-        logs,
-        lambda var: LogTable((var,), np.zeros(var.size)),
-        lambda table, out: table.maximize(out),
-    )
+    passed = _Passed(graph, _logs_of(factors, observed), _log_ones, lambda table, out: table.maximize(out))
     found = MaxMessages(model, passed, observed, normalized=normalized)
     if found.assignment.log_prob == -np.inf:
         raise_impossible(model, one_case(model, evidence))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.answers import Belief, MixtureBelief
+from gramgraph.answers.joint_belief import JointBelief
+from gramgraph.answers.line_belief import LineBelief
+from gramgraph.engines.exact.one_case import one_case
 from gramgraph.exceptions import OptionError, VariableError
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.factors.log_table import log_sum_exp
@@ -40,10 +43,8 @@ class Estimate(float):
 
 def free_names(model: GraphicalModel, names: str | Sequence[str], evidence: Any) -> tuple[str, ...]:
     """The names once each; a `VariableError` for one that is observed, or that the model does not have."""
-    if evidence is not None and not isinstance(evidence, Mapping):
-        raise VariableError("evidence of one case is needed here: a dict, not a table of cases")
     found = tuple(dict.fromkeys(model.names_of(model.positions_of(names))))
-    seen = set(model.names_of(read(model, [], evidence).seen))
+    seen = set(model.names_of(one_case(model, evidence).seen))
     for name in found:
         if name in seen:
             raise VariableError(f"{name} is observed; ask about a variable that is not")
@@ -61,8 +62,13 @@ def _entropy(belief: Any) -> Estimate:
     if isinstance(belief, Belief):
         table = belief.probabilities[belief.probabilities > 0.0]
         return Estimate(float(-(table * np.log(table)).sum()))
+    if isinstance(belief, LineBelief):  # the ratio to the marginal density counts by cells, as in joints
+        belief = JointBelief([belief.axis], belief.weights, batched=belief.batched)
+    if isinstance(belief, JointBelief):
+        return Estimate(float(belief.entropy()))
     if not isinstance(belief, MixtureBelief):  # draws: as of the Gaussian with their covariance
-        return Estimate(float(_gaussian_entropies(belief._moments()[1])[0]), exact=False)
+        cov = belief.cov()
+        return Estimate(float(_gaussian_entropies(cov.reshape(-1, *cov.shape[-2:]))[0]), exact=False)
     keep = belief.weights[0] > 0.0
     w, means = belief.weights[0][keep], belief.means[0][keep]
     covs = np.broadcast_to(belief.covariances[0], (len(keep), *belief.covariances.shape[2:]))[keep]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.analysis.on_cells import cell_of, on_tables
 from gramgraph.analysis.real_sensitivity import real_sensitivity
 from gramgraph.answers import Answer
 from gramgraph.conditionals import Conditional, Table
@@ -21,6 +22,7 @@ from gramgraph.engines.exact.one_case import Case, ask, free_positions, one_case
 from gramgraph.exceptions import VariableError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.bayesian_network import BayesianNetwork
+from gramgraph.models.on_cells import CellModel
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 
@@ -86,6 +88,11 @@ def sensitivity(
     """
     import pandas as pd
 
+    if isinstance(model, CellModel):
+        if state is None:
+            raise VariableError(f"give a value: the sensitivity is that of p({target} in the cell of the value)")
+        state = cell_of(model, target, state)
+        model, evidence = on_tables(model, evidence, target)
     if not model.is_discrete:
         return real_sensitivity(model, target, state, evidence, parameters)
     ctx = _Context.make(model, target, state, evidence)
@@ -126,6 +133,10 @@ def sensitivity_function(
     >>> round(f(0.2), 4), round(f(0.5), 4)
     (0.6667, 0.8889)
     """
+    if isinstance(model, CellModel):
+        state, value = cell_of(model, target, state), cell_of(model, variable, value)
+        given = {name: cell_of(model, name, own) for name, own in (given or {}).items()}
+        model, evidence = on_tables(model, evidence, target)
     ctx = _Context.make(model, target, state, evidence)
     conditional = ctx.model.conditional(variable)
     at = (*_row(conditional, given or {}), conditional.child.index(value))

@@ -6,6 +6,7 @@ from gramgraph.answers.answer import Answer, Key
 from gramgraph.answers.assignment import Assignment
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.mixture import MixtureBelief
+from gramgraph.answers.node_belief import NodeBelief
 from gramgraph.answers.quality import Quality
 from gramgraph.answers.real_answer import RealAnswer
 from gramgraph.answers.real_belief import RealBelief
@@ -17,6 +18,7 @@ __all__ = [
     "Belief",
     "Key",
     "MixtureBelief",
+    "NodeBelief",
     "Quality",
     "RealAnswer",
     "RealBelief",

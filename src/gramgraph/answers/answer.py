@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gramgraph import _show
+from gramgraph._pictures import pictures
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.quality import Quality, judge
 from gramgraph.answers.rows import with_kept
@@ -193,9 +194,7 @@ class Answer(Mapping[Key, Belief]):
 
     def plot(self, ax: Any = None) -> Any:
         """Bars of every belief; the axes are returned."""
-        from gramgraph.plot import plot_beliefs
-
-        return plot_beliefs(self, ax=ax)
+        return pictures().plot_beliefs(self, ax=ax)
 
     def _title(self) -> str:
         how = f"{self._engine}, {'exact' if self._exact else 'approximate'}{unsettled(self)}"

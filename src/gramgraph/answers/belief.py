@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph import _show
+from gramgraph._pictures import pictures
 from gramgraph._validation import generator
 from gramgraph.answers.frozen import Frozen
 from gramgraph.answers.words import need_one_case, need_scalar, shares, tails, unit
@@ -293,9 +294,7 @@ class Belief(Frozen):
 
     def plot(self, ax: Any = None) -> Any:
         """Bars of the probabilities; the axes are returned."""
-        from gramgraph.plot import plot_beliefs
-
-        return plot_beliefs(self, ax=ax)
+        return pictures().plot_beliefs(self, ax=ax)
 
     def __repr__(self) -> str:
         if self.batched:

@@ -11,7 +11,8 @@ from gramgraph._validation import generator
 from gramgraph.answers._gaussians import entropy_of, highest_peak, log_mixture, square_roots
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.real_belief import RealBelief
-from gramgraph.answers.words import shares, values_of
+from gramgraph.answers.words import shares
+from gramgraph.cells.columns import values_of
 from gramgraph.exceptions import StateError, VariableError, listing
 from gramgraph.typing import FloatArray, IntArray, RandomState
 from gramgraph.variables import Var
@@ -111,8 +112,8 @@ class MixtureBelief(RealBelief):
         """log of the density at x."""
         at = np.asarray(x, dtype=np.float64)
         d = self.dimension
-        self._need_one_case("density()") if not self._scalar else None
-        if self._scalar:
+        self._need_one_case("density()") if not self.is_scalar else None
+        if self.is_scalar:
             points = at.reshape(-1, 1) if not self.batched else np.broadcast_to(at, (len(self.means),))[:, None]
         else:
             if at.shape[-1:] != (d,):
@@ -122,7 +123,7 @@ class MixtureBelief(RealBelief):
             logs = np.array([log_mixture(points[c : c + 1], *self._case(c))[0] for c in range(len(self.means))])
             return logs
         logs = log_mixture(points, *self._case(0))
-        shape = at.shape if self._scalar else at.shape[:-1]
+        shape = at.shape if self.is_scalar else at.shape[:-1]
         return float(logs[0]) if shape == () else logs.reshape(shape)
 
     def density(self, x: Any) -> Any:
@@ -141,12 +142,12 @@ class MixtureBelief(RealBelief):
         pick = rng.choice(len(w), size=n, p=w / w.sum())
         roots = square_roots(S)
         out = m[pick] + np.einsum("nij,nj->ni", roots[pick], rng.standard_normal((n, m.shape[1])))
-        return out[:, 0] if self._scalar else out
+        return out[:, 0] if self.is_scalar else out
 
     def expect(self, f: Callable[[FloatArray], Any]) -> Any:
         """E[f(X)]: Gauss–Hermite quadrature with 96 nodes a component; 20,000 draws where d > 1."""
         self._need_one_case("expect()")
-        if not self._scalar:
+        if not self.is_scalar:
             return float(np.mean(values_of(f, self.sample(20_000, 0))))
         nodes, weights = np.polynomial.hermite_e.hermegauss(96)
         w, m, S = self._case(0)

@@ -13,6 +13,8 @@ __all__ = ["TRUSTED_DRAWS", "TRUSTED_R_HAT", "Quality", "judge"]
 TRUSTED_R_HAT, TRUSTED_DRAWS = 1.1, 50
 #: An observation that is nearer to the data than this counts as one of them (1 inside, 0 far away).
 TRUSTED_SUPPORT = 0.5
+#: Quadrature whose stated error is larger, in standard deviations or nats, is not to be trusted.
+TRUSTED_NODES = 0.1
 
 
 class Quality(str):
@@ -54,7 +56,7 @@ def judge(engine: str, exact: bool, details: Mapping[str, Any], log_evidence: An
         return Quality("exact", f"{engine} computes the answer without approximation")
     good: list[str] = []
     bad: list[str] = []
-    for told in (_settled, _chains, _draws, _bounds, _fit):
+    for told in (_settled, _chains, _draws, _nodes, _bounds, _fit):
         text, passed = told(details, log_evidence)
         if text:
             (good if passed else bad).append(text)
@@ -94,6 +96,16 @@ def _draws(details: Mapping[str, Any], _: Any) -> tuple[str, bool]:
         return "no variance left to estimate", True
     enough = least >= TRUSTED_DRAWS
     return f"{'at least' if enough else 'only'} {least:,.0f} effective draws", enough
+
+
+def _nodes(details: Mapping[str, Any], _: Any) -> tuple[str, bool]:
+    """What quadrature says about its own error: in standard deviations of the beliefs, and of log p(evidence)."""
+    found = details.get("node_error")
+    if found is None:
+        return "", True
+    worst, log_p = (float(np.max(details[name], initial=0.0)) for name in ("node_error", "log_evidence_error"))
+    good = worst <= TRUSTED_NODES and log_p <= TRUSTED_NODES
+    return f"stated error {worst:.2g} standard deviations, {log_p:.2g} of log p(evidence)", good
 
 
 def _bounds(details: Mapping[str, Any], log_evidence: Any) -> tuple[str, bool]:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph import _show
+from gramgraph._pictures import pictures
 from gramgraph.answers.answer import Answer, Key, unsettled
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.configurations import is_mixed
@@ -171,15 +172,16 @@ class RealAnswer(Answer):
 
     def plot(self, ax: Any = None) -> Any:
         """A small picture for every belief; the axes are returned."""
-        from gramgraph.plot.real import plot_answer
-
-        return plot_answer(self, ax=ax)
+        return pictures().real.plot_answer(self, ax=ax)
 
     def _title(self) -> str:
         how = f"{self.engine}, {'exact' if self.exact else 'approximate'}{unsettled(self)}"
         draws = self.details.get("effective_draws")
         if draws is not None and not self.batched:
             how += f", {float(np.atleast_1d(draws)[0]):,.0f} effective draws"
+        stated = self.details.get("node_error")
+        if stated is not None:
+            how += f", stated error {float(np.max(stated, initial=0.0)):.2g} standard deviations"
         if self.batched:
             return f"{len(np.atleast_1d(self.log_evidence))} cases, {len(self)} beliefs each ({how})"
         log_p = float(self.log_evidence)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph import _show
+from gramgraph._pictures import pictures
 from gramgraph.answers.configurations import configuration_frame, configuration_text, is_mixed
 from gramgraph.answers.frozen import Frozen
 from gramgraph.answers.words import need_one_case, need_scalar, tails, unit
@@ -77,17 +78,18 @@ class RealBelief(Frozen, ABC):
         return sum(var.dimension for var in self.scope if not var.is_discrete)
 
     @cached_property
-    def _scalar(self) -> bool:
+    def is_scalar(self) -> bool:
+        """Whether this is about one number."""
         reals = [var for var in self.scope if not var.is_discrete]
         return len(reals) == 1 and reals[0].dimension == 1
 
     def _shaped(self, values: FloatArray) -> Any:
         """(cases, d) as the user sees it."""
-        if self._scalar:
+        if self.is_scalar:
             values = values[:, 0]
         if self.batched:
             return values
-        return float(values[0]) if self._scalar else values[0]
+        return float(values[0]) if self.is_scalar else values[0]
 
     def mean(self) -> Any:
         """E[X]."""
@@ -142,7 +144,7 @@ class RealBelief(Frozen, ABC):
         return found if self.batched else (float(found[0]), float(found[1]))
 
     def _need_scalar(self, what: str) -> None:
-        need_scalar(what, self.scope, self._scalar)
+        need_scalar(what, self.scope, self.is_scalar)
 
     def _need_one_case(self, what: str) -> None:
         need_one_case(what, self.batched)
@@ -181,17 +183,15 @@ class RealBelief(Frozen, ABC):
 
     def plot(self, ax: Any = None) -> Any:
         """The density of a scalar variable, or ellipses of two components; the axes are returned."""
-        from gramgraph.plot.real import plot_density
-
-        return plot_density(self, ax=ax)
+        return pictures().plot_density(self, ax=ax)
 
     def _lines(self) -> list[tuple[str, ...]]:
         """Rows of text: component, mean, sd, 90 % interval."""
         mean, cov = self._moments()
         rows: list[tuple[str, ...]] = []
         for i, name in enumerate(self._components()):
-            low, high = self.interval(0.9) if self._scalar else (np.nan, np.nan)
-            ends = f"[{low:.5g}, {high:.5g}]" if self._scalar else ""
+            low, high = self.interval(0.9) if self.is_scalar else (np.nan, np.nan)
+            ends = f"[{low:.5g}, {high:.5g}]" if self.is_scalar else ""
             rows.append((_show.clean(name), f"{mean[0, i]:.6g}", f"{np.sqrt(max(cov[0, i, i], 0.0)):.4g}", ends))
         return rows
 

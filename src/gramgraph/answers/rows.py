@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["frame_of", "split", "with_kept"]
+__all__ = ["frame_of", "label_of", "split", "with_kept"]
 
 #: pandas keeps each column of categories apart, at a quarter of a millisecond and a kilobyte each.
 MANY_COLUMNS = 20_000
@@ -27,6 +28,7 @@ def frame_of(
     *,
     index: Any = None,
     log_prob: FloatArray | None = None,
+    points: Mapping[int, Any] | None = None,  # observed points, one per row, None where there is none
 ) -> Any:
     """A data frame with a column for each variable (of a vector: for each component), and one `log_prob` if given.
 
@@ -51,11 +53,22 @@ def frame_of(
         if var.is_discrete:
             columns[var.name] = pd.Categorical.from_codes(np.asarray(states)[:, v].astype(int), list(var.states))
             continue
+        if not var.is_real:
+            seen = (points or {}).get(v) or [None] * len(states)
+            column = [label_of(model, v, c) if x is None else x for x, c in zip(seen, states[:, v], strict=True)]
+            columns[var.name] = pd.Series(column, index=index, dtype=object)
+            continue
         at = layout.components(v)
         columns |= {var.name if len(at) == 1 else f"{var.name}[{i}]": X[:, c] for i, c in enumerate(at)}
     if log_prob is not None:
         columns["log_prob"] = log_prob
     return pd.DataFrame(columns, index=index)
+
+
+def label_of(model: GraphicalModel, v: int, state: int) -> Any:
+    """The label of a state; of a variable whose values are points, the point of a cell."""
+    var = model.vars[v]
+    return var.states[state] if var.is_discrete else model.cell_axes[v].value(int(state)) if state >= 0 else None
 
 
 def _states(model: GraphicalModel, states: Any, index: Any) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import numpy as np
 from gramgraph._validation import generator
 from gramgraph.answers._gaussians import log_mixture
 from gramgraph.answers.real_belief import RealBelief
-from gramgraph.answers.words import shares, values_of
+from gramgraph.answers.words import shares
+from gramgraph.cells.columns import values_of
+from gramgraph.exceptions import VariableError
 from gramgraph.typing import FloatArray, RandomState
-from gramgraph.variables import Var
+from gramgraph.variables import Circle, Var
 
 __all__ = ["SampledBelief"]
 
@@ -45,13 +48,35 @@ class SampledBelief(RealBelief):
     def _moments(self) -> tuple[FloatArray, FloatArray]:
         mean = self.weights @ self.values
         off = self.values - mean
-        return mean[None], (off.T @ (self.weights[:, None] * off))[None]
+        for k in self._angles:  # an angle has a direction, and lies around it
+            z = complex(self.weights @ np.exp(1j * self.values[:, k]))
+            mean[k] = np.angle(z)
+            off[:, k] = np.angle(np.exp(1j * (self.values[:, k] - mean[k])))
+        cov = off.T @ (self.weights[:, None] * off)
+        if self.is_scalar and self._angles:
+            cov = np.full((1, 1), -2.0 * np.log(np.clip(abs(z), 1e-12, 1.0)))
+        return mean[None], cov[None]
+
+    @cached_property
+    def _angles(self) -> list[int]:
+        """Components that are angles."""
+        domains = [var.domain for var in self.scope if not var.is_discrete for _ in range(var.dimension)]
+        return [k for k, domain in enumerate(domains) if isinstance(domain, Circle)]
+
+    def mean_direction(self) -> Any:
+        """The angle of E[exp(i x)], of a variable on the circle; `mean` is the same there."""
+        if not (self.is_scalar and self._angles):
+            raise VariableError("mean_direction() needs a single variable on the circle")
+        return self.mean()
 
     def standard_error(self) -> Any:
         """Standard error of the mean, √Σ w_i² (x_i − mean)²; of chains, from the means of the chains."""
         if self._error is not None:
             return self._shaped(np.atleast_1d(self._error)[None])
-        off = self.values - self.weights @ self.values
+        mean = self._moments()[0][0]
+        off = self.values - mean
+        for k in self._angles:
+            off[:, k] = np.angle(np.exp(1j * off[:, k]))
         return self._shaped(np.sqrt(((self.weights[:, None] * off) ** 2).sum(axis=0))[None])
 
     def cdf(self, x: Any) -> Any:
@@ -81,18 +106,18 @@ class SampledBelief(RealBelief):
         S = self._moments()[1][0] * n_eff ** (-2.0 / (d + 4)) + 1e-300 * np.eye(d)
         keep = self.weights > 0
         logs = log_mixture(points, self.weights[keep], self.values[keep], np.broadcast_to(S, (keep.sum(), d, d)))
-        shape = at.shape if self._scalar else at.shape[:-1]
+        shape = at.shape if self.is_scalar else at.shape[:-1]
         return float(np.exp(logs[0])) if shape == () else np.exp(logs).reshape(shape)
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """Draws of the draws, by their weights."""
         rng = generator(random_state)
         found = self.values[rng.choice(len(self.weights), size=n, p=self.weights)]
-        return found[:, 0] if self._scalar else found
+        return found[:, 0] if self.is_scalar else found
 
     def expect(self, f: Callable[[FloatArray], Any]) -> Any:
         """Σ w_i f(x_i)."""
-        values = self.values[:, 0] if self._scalar else self.values
+        values = self.values[:, 0] if self.is_scalar else self.values
         return float(self.weights @ values_of(f, values))
 
     def _thinned(self, n: int) -> SampledBelief:
@@ -106,7 +131,7 @@ class SampledBelief(RealBelief):
         """−Σ w log of the density estimate, over draws that stand for all."""
         thin = self._thinned(2000)
         with np.errstate(divide="ignore"):
-            logs = np.log(thin.density(thin.values[:, 0] if self._scalar else thin.values))
+            logs = np.log(thin.density(thin.values[:, 0] if self.is_scalar else thin.values))
         return np.array([-float(thin.weights @ np.where(thin.weights > 0, logs, 0.0))])
 
     def mode(self) -> Any:
@@ -115,5 +140,5 @@ class SampledBelief(RealBelief):
         values, weights = thin.values, thin.weights
         few = np.argsort(-weights, kind="stable")[:: max(1, len(weights) // 800)]
         points = values[few]
-        best = points[int(np.argmax(thin.density(points[:, 0] if self._scalar else points)))]
+        best = points[int(np.argmax(thin.density(points[:, 0] if self.is_scalar else points)))]
         return self._shaped(best[None])

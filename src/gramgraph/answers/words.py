@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,7 @@ from gramgraph.exceptions import OptionError, VariableError, listing
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["WORDS", "need_one_case", "need_scalar", "shares", "tails", "unit", "values_of"]
+__all__ = ["WORDS", "need_one_case", "need_scalar", "shares", "tails", "unit"]
 
 #: Every belief has these methods; one that makes no sense for it is a `VariableError` that says what does.
 WORDS = (
@@ -56,15 +56,6 @@ def tails(level: float) -> FloatArray:
     if not 0.0 < level < 1.0:
         raise OptionError(f"the level of an interval lies between 0 and 1; it is {level!r}")
     return np.array([0.5 - level / 2, 0.5 + level / 2])
-
-
-def values_of(f: Callable[[Any], Any], x: FloatArray) -> FloatArray:
-    """f at every point (every row of x), also where f knows no arrays or is constant."""
-    try:
-        found = np.asarray(f(x), dtype=np.float64)
-    except (TypeError, ValueError):  # written for one number
-        found = np.array([f(v.item() if x.ndim == 1 else v) for v in x], dtype=np.float64)
-    return np.broadcast_to(found, x.shape[:1])
 
 
 def unit(base: float | None) -> float:

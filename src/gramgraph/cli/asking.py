@@ -9,6 +9,7 @@ from typing import Any
 
 from gramgraph.answers import Answer, Belief
 from gramgraph.cli import common
+from gramgraph.cli.common import sampling_options
 from gramgraph.exceptions import GramGraphError, ImpossibleEvidenceError
 
 __all__ = ["add_commands"]
@@ -75,12 +76,6 @@ def _budget(text: str) -> float | str:
         return float(text)
     except ValueError:
         return text
-
-
-def sampling_options(args: argparse.Namespace) -> dict[str, Any]:
-    """Arguments of `query` for approximate engines, those that were given."""
-    given = {"budget": args.budget, "error": args.error, "random_state": args.seed}
-    return {name: value for name, value in given.items() if value is not None}
 
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
@@ -252,8 +247,8 @@ def _sample(args: argparse.Namespace) -> int:
     if args.json:
         common.print_json(model.sample(args.n, random_state=rng, **question).to_dict(orient="records"))
         return 0
-    from gramgraph.cli.cases import output
     from gramgraph.cli.cells import write_csv
+    from gramgraph.cli.common import output
 
     with output(args.out) as stream:
         for start in range(0, args.n, _DRAWS):

@@ -4,27 +4,24 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import gzip
-import io
 import os
 import sys
 import warnings
 from collections.abc import Iterator
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from gramgraph._progress import progress_bar
-from gramgraph._replace import replacing
 from gramgraph._show import joined
 from gramgraph.answers import Answer, Belief
-from gramgraph.cli.asking import sampling_options
 from gramgraph.cli.cells import understood, write_csv
+from gramgraph.cli.common import output, sampling_options
 from gramgraph.evidence import Not
 from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean
 from gramgraph.models import GraphicalModel
 
-__all__ = ["map_cases", "output", "posterior_frame", "query_cases"]
+__all__ = ["map_cases", "posterior_frame", "query_cases"]
 
 #: Words for "not observed", unless the variable has a state of this name.
 _MISSING = ("", "NA", "NaN", "nan", "N/A", "null", "None", "?", "*")
@@ -142,20 +139,6 @@ def _observations(
 
 
 # ------------------------------------------------------------------------------------------ files, progress
-
-
-@contextlib.contextmanager
-def output(path: str | None) -> Iterator[IO[str]]:
-    """Standard output, or a file (compressed for .gz) that appears only when it is complete."""
-    if path is None:
-        yield sys.stdout
-        return
-    with replacing(path) as raw, contextlib.ExitStack() as stack:
-        packed: Any = stack.enter_context(gzip.open(raw, "wb")) if path.endswith(".gz") else raw
-        stream = io.TextIOWrapper(packed, encoding="utf-8", newline="", write_through=True)
-        yield stream
-        stream.flush()
-        stream.detach()  # closing it is up to those who opened what it writes to
 
 
 @contextlib.contextmanager

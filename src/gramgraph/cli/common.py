@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import contextlib
+import gzip
+import io
 import json
 import math
 import re
 import sys
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import IO, Any
 
+from gramgraph._replace import replacing
 from gramgraph.evidence import Not, OneOf
 from gramgraph.exceptions import GramGraphError, StateError, VariableError
 from gramgraph.models import GraphicalModel
@@ -20,11 +24,13 @@ __all__ = [
     "add_json",
     "add_targets",
     "load",
+    "output",
     "parse_evidence",
     "parse_size",
     "parse_targets",
     "parse_virtual",
     "print_json",
+    "sampling_options",
 ]
 
 _SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([kmgtp]?)(i?)b?\s*", re.IGNORECASE)
@@ -220,3 +226,23 @@ def _finite(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+@contextlib.contextmanager
+def output(path: str | None) -> Iterator[IO[str]]:
+    """Standard output, or a file (compressed for .gz) that appears only when it is complete."""
+    if path is None:
+        yield sys.stdout
+        return
+    with replacing(path) as raw, contextlib.ExitStack() as stack:
+        packed: Any = stack.enter_context(gzip.open(raw, "wb")) if path.endswith(".gz") else raw
+        stream = io.TextIOWrapper(packed, encoding="utf-8", newline="", write_through=True)
+        yield stream
+        stream.flush()
+        stream.detach()  # closing it is up to those who opened what it writes to
+
+
+def sampling_options(args: argparse.Namespace) -> dict[str, Any]:
+    """Arguments of `query` for approximate engines, those that were given."""
+    given = {"budget": args.budget, "error": args.error, "random_state": args.seed}
+    return {name: value for name, value in given.items() if value is not None}

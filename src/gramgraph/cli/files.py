@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from gramgraph._show import clean
+from gramgraph._warmup import capabilities, run
 from gramgraph.cli import common
 
 __all__ = ["add_commands"]
@@ -21,7 +22,14 @@ def add_commands(commands: Any) -> None:
     convert.add_argument("--to", metavar="FORMAT", help="format of OUT where its suffix does not say it")
     convert.set_defaults(run=_convert)
 
-    warmup = commands.add_parser("warmup", help="compile what queries need, once after installation")
+    warmup = commands.add_parser(
+        "warmup",
+        help="compile ahead, once after installation",
+        description="Compile what these capabilities need, so that their first use is as quick as the next. "
+        "It can be stopped at any time: what is compiled is kept.",
+    )
+    warmup.add_argument("capability", nargs="*", help=f"of {', '.join(capabilities())} (default: all)")
+    warmup.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default: the cores)")
     warmup.set_defaults(run=_warmup)
 
 
@@ -35,9 +43,22 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _warmup(args: argparse.Namespace) -> int:
-    from gramgraph.questions.warmup import warmup
-
+    live = sys.stderr.isatty()
+    under_way: dict[str, int] = {}
     started = time.perf_counter()
-    warmup()
-    sys.stdout.write(f"compiled in {time.perf_counter() - started:.1f} s; later runs find it in the cache\n")
+
+    def tell(name: str, count: int, seconds: float | None, error: str) -> None:
+        under_way[name] = count
+        if live:
+            sys.stderr.write("\r\x1b[K")
+        if seconds is not None:
+            del under_way[name]
+            sys.stdout.write(f"{name:12} {count:4} compiled {seconds:6.1f} s{'  failed' if error else ''}\n")
+            sys.stdout.flush()
+        if live:
+            sys.stderr.write(", ".join(f"{each}: {n} compiled" for each, n in under_way.items()))
+            sys.stderr.flush()
+
+    run(args.capability, tell, n_jobs=args.jobs)
+    sys.stdout.write(f"ready after {time.perf_counter() - started:.1f} s; later processes find it in the cache\n")
     return 0

@@ -174,8 +174,8 @@ def _learn(args: argparse.Namespace) -> int:
 
 def _bootstrap(args: argparse.Namespace, data: Any, options: dict[str, Any]) -> int:
     """Learn from samples of the rows, and average."""
-    from gramgraph.cli.cases import output
     from gramgraph.cli.cells import write_csv
+    from gramgraph.cli.common import output
     from gramgraph.learn import bootstrap_edges
 
     prior = options.pop("prior")

@@ -20,7 +20,7 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Lowered", "lower"]
+__all__ = ["WIDE", "Lowered", "lower", "reach"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,9 +53,7 @@ class Lowered:
 
     @cached_property
     def reach(self) -> tuple[float, float]:
-        """How far the logarithms of the entries reach; see `gramgraph.compile.range`."""
-        from gramgraph.compile.range import reach
-
+        """How far the logarithms of the entries reach; see `reach`."""
         return reach(self)
 
     def ancestors(self, nodes: set[int]) -> Array:
@@ -225,3 +223,19 @@ class _Flat:
             parents=parents,
             form=form,
         )
+
+
+#: Tables of ordinary models reach over less than e^50 ≈ 10^22 (a grid with couplings of 25).
+WIDE = 50.0
+
+
+def reach(low: Lowered) -> tuple[float, float]:
+    """How far the logarithms of the positive entries reach from zero, up and down, summed over all tables: of every
+    table, and of wide ones alone. Cost: one look at each entry."""
+    if not low.n_factors:
+        return 0.0, 0.0
+    starts = low.value_ptr[:-1]
+    top = np.maximum.reduceat(low.values, starts)
+    least = np.minimum.reduceat(np.where(low.values > 0.0, low.values, np.inf), starts)
+    spans = np.log(np.maximum(top, 1.0)) - np.log(np.minimum(least, 1.0))
+    return float(spans.sum()), float(spans[spans > WIDE].sum())

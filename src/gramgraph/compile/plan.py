@@ -19,7 +19,7 @@ class Plan:
     >>> import gramgraph as gg
     >>> plan = gg.plan(gg.datasets.asia(), given=["smoke"])
     >>> plan.engine, plan.exact, plan.width
-    ('junction_tree', True, 2)
+    ('enumeration', True, 2)
     """
 
     engine: str
@@ -31,6 +31,7 @@ class Plan:
     flops: float
     parts: int  # cliques, factors, components: what the work is divided into
     structure: Any = None  # what the engine itself plans with
+    compile_seconds: float = 0.0  # about what compiling its loops would take first, once on this machine
 
     @classmethod
     def of(cls, engine: str, exact: bool, reason: str, made: Any) -> Plan:
@@ -69,6 +70,8 @@ class Plan:
     def __str__(self) -> str:
         how = "exact" if self.exact else "approximate"
         shown = "" if self.structure is None else f"\n{self.structure}"
+        wait = f"\nfirst compiles loops, about {self.compile_seconds:.0f} s, once on this machine"
+        shown += wait if self.compile_seconds else ""
         return f"{self.engine} ({how}, {readable(self.bytes)}): {self.reason}{shown}"
 
     __repr__ = __str__

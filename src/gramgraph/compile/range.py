@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from gramgraph.compile.lower import Lowered
+from gramgraph.compile.lower import WIDE, Lowered
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 
@@ -12,21 +12,9 @@ __all__ = ["may_underflow", "needs_logs"]
 
 #: Products of numbers that reach over less than e^640 ≈ 10^278 neither underflow nor overflow.
 SAFE = 640.0
-#: Tables of ordinary models reach over less than e^50 ≈ 10^22 (a grid with couplings of 25); when wider ones reach over
-#: more than e^300 together, or all of them over e^25 on average, small numbers matter and may meet in one product.
-WIDE, MUCH, ON_AVERAGE = 50.0, 300.0, 25.0
-
-
-def reach(low: Lowered) -> tuple[float, float]:
-    """How far the logarithms of the positive entries reach from zero, up and down, summed over all tables: of every
-    table, and of wide ones alone. Cost: one look at each entry."""
-    if not low.n_factors:
-        return 0.0, 0.0
-    starts = low.value_ptr[:-1]
-    top = np.maximum.reduceat(low.values, starts)
-    least = np.minimum.reduceat(np.where(low.values > 0.0, low.values, np.inf), starts)
-    spans = np.log(np.maximum(top, 1.0)) - np.log(np.minimum(least, 1.0))
-    return float(spans.sum()), float(spans[spans > WIDE].sum())
+#: When tables beyond `WIDE` reach over more than e^300 together, or all tables over e^25 on average, small numbers
+#: matter and may meet in one product.
+MUCH, ON_AVERAGE = 300.0, 25.0
 
 
 def _both(low: Lowered, question: Question | None) -> tuple[float, float]:

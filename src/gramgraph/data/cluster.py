@@ -13,8 +13,7 @@ from gramgraph._progress import Progress, reporting
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import RETRIES, find_client, in_order, map_reduce, result_of
-from gramgraph.data.packed import Collected, Labels, Packed, pack_batches
-from gramgraph.data.stream import choose
+from gramgraph.data.packed import Collected, Labels, Packed, choose, pack_batches
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import Array
 from gramgraph.variables import Var, discrete

@@ -15,7 +15,18 @@ from gramgraph.exceptions import StateError, VariableError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["CodedTable", "code_table", "distinct_values", "encode", "smallest_integer"]
+__all__ = ["CodedTable", "code_table", "distinct_values", "encode", "position_of", "smallest_integer", "with_states_of"]
+
+#: The states of a variable of which nothing was said.
+DEFAULT_STATES = ("no", "yes")
+
+
+def position_of(name: str, names: tuple[str, ...]) -> int:
+    """Position of a name; `VariableError` for one that is not there."""
+    try:
+        return names.index(name)
+    except ValueError:
+        raise VariableError.unknown(name, names) from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -66,10 +77,7 @@ class CodedTable:
 
     def position(self, name: str) -> int:
         """Position of a column."""
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise VariableError.unknown(name, self.names) from None
+        return position_of(name, self.names)
 
     def complete(self) -> CodedTable:
         """The rows without a missing cell."""
@@ -157,6 +165,17 @@ def distinct_values(column: Any) -> tuple[Array, list[Any]]:
         return column.cat.codes.to_numpy(), column.cat.categories.tolist()
     found, values = pd.factorize(column)
     return found, list(values)
+
+
+def with_states_of(var: Var, frame: Any) -> Var:
+    """The variable, or where its column shows other states the variable of the column."""
+    if var.name not in frame.columns:
+        return var
+    try:
+        encode(frame[var.name], var)
+    except StateError:
+        return code_table(frame, needed=[var.name]).variables[0]
+    return var
 
 
 def encode(column: Any, var: Var, *, hint: str = "") -> Array:

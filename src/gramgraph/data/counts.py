@@ -9,8 +9,8 @@ from typing import Any, Self
 
 import numpy as np
 
-from gramgraph.data.columns import CodedTable, smallest_integer
-from gramgraph.exceptions import OptionError, VariableError
+from gramgraph.data.columns import CodedTable, position_of, smallest_integer
+from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
 
@@ -96,10 +96,7 @@ class Counts:
 
     def position(self, name: str) -> int:
         """Position of a column."""
-        try:
-            return self.names.index(name)
-        except ValueError:
-            raise VariableError.unknown(name, self.names) from None
+        return position_of(name, self.names)
 
     def complete(self) -> Counts:
         """The counts of the rows without a missing cell."""
@@ -113,6 +110,11 @@ class Counts:
         if rows == self._rows:
             return self
         return Counts.from_bits(self.variables, self._bits & shown, rows, there=shown, labels=self.labels)
+
+    @property
+    def coded(self) -> CodedTable | None:
+        """The rows in memory; None of a file or a stream, whose rows are bits."""
+        return self._coded
 
     def to_table(self) -> CodedTable:
         """The rows as codes, one byte per cell; their order is that of the data."""

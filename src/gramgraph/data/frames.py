@@ -192,6 +192,8 @@ def _other(data: Any, what: str) -> Any:
 
 def _cells(column: Any) -> Any:
     """A column of a dict: what pandas knows as it is, columns of other libraries as their frames are read."""
+    if isinstance(column, np.ndarray) and column.ndim == 2:
+        return list(column)  # vectors
     if isinstance(column, (list, tuple, range, np.ndarray)) or hasattr(column, "iloc"):
         return column
     import narwhals as nw

@@ -11,11 +11,11 @@ import numpy as np
 from gramgraph.data.columns import smallest_integer
 from gramgraph.data.counts import Counts, pack
 from gramgraph.data.kinds import MAX_INTEGER_STATES, sorted_labels, texts_kind, whole_numbers
-from gramgraph.exceptions import VariableError
+from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import Array, IntArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["Collected", "Labels", "Packed", "RealColumnError", "pack_batches", "state_orders"]
+__all__ = ["Collected", "Labels", "Packed", "RealColumnError", "choose", "pack_batches", "state_orders"]
 
 #: A column with more labels is refused.
 MAX_STATES = 10_000
@@ -230,3 +230,17 @@ def ones(rows: int) -> Array:
     if rows % 64:
         out[-1] = (np.uint64(1) << np.uint64(rows % 64)) - np.uint64(1)
     return out
+
+
+def choose(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
+    """The columns to read; `VariableError` for one that is not there, or twice."""
+    for name in names:
+        if names.count(name) > 1:
+            raise VariableError(f"the table has more than one column {name!r}: rename or drop one of them")
+    if columns is None:
+        return list(names)
+    for name in columns:
+        if name not in names:
+            known = listing(map(repr, names))
+            raise VariableError(f"the table has no column {name!r}; it has {known}.{did_you_mean(name, names)}")
+    return list(columns)

@@ -17,13 +17,12 @@ from typing import Any
 from gramgraph._progress import Progress, reporting
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
-from gramgraph.data.packed import Collected, Packed, pack_batches
-from gramgraph.exceptions import OptionError, VariableError, did_you_mean, listing
+from gramgraph.data.packed import Collected, Packed, choose, pack_batches
+from gramgraph.exceptions import OptionError, VariableError
 
 __all__ = [
     "MISSING",
     "blocks_of",
-    "choose",
     "is_dask",
     "is_stream",
     "open_stream",
@@ -185,20 +184,6 @@ def read_numbers(data: Any, columns: Sequence[str] | None = None) -> Any:
         if is_real(frame[name]) or whole_numbers(frame[name].dropna().unique().tolist()) is not None:
             frame[name] = as_numbers(frame[name])
     return frame
-
-
-def choose(names: Sequence[str], columns: Sequence[str] | None) -> list[str]:
-    """The columns to read; `VariableError` for one that is not there, or twice."""
-    for name in names:
-        if names.count(name) > 1:
-            raise VariableError(f"the table has more than one column {name!r}: rename or drop one of them")
-    if columns is None:
-        return list(names)
-    for name in columns:
-        if name not in names:
-            known = listing(map(repr, names))
-            raise VariableError(f"the table has no column {name!r}; it has {known}.{did_you_mean(name, names)}")
-    return list(columns)
 
 
 @dataclass(frozen=True)

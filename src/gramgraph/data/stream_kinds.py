@@ -7,8 +7,8 @@ from itertools import chain
 from typing import Any
 
 from gramgraph.data.kinds import HEAD, MAX_INTEGER_STATES, Kind, kind_of, texts_kind
-from gramgraph.data.packed import MAX_STATES
-from gramgraph.data.stream import choose, is_dask, open_stream, plain_frame, readable
+from gramgraph.data.packed import MAX_STATES, choose
+from gramgraph.data.stream import is_dask, open_stream, plain_frame, readable
 
 __all__ = ["first_rows", "stream_kinds"]
 

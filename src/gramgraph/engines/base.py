@@ -18,13 +18,28 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["PLAIN", "ApproximateWarning", "Best", "Drawn", "Engine", "EngineError", "Run", "parse_budget"]
+__all__ = [
+    "PLAIN",
+    "ApproximateWarning",
+    "Best",
+    "Drawn",
+    "Engine",
+    "EngineError",
+    "IllConditioned",
+    "Run",
+    "parse_budget",
+]
 
 T = TypeVar("T")
 
 
 class EngineError(GramGraphError, ValueError):
     """A name that is not an engine, or an engine that cannot do what it was asked for."""
+
+
+class IllConditioned(Exception):
+    """An engine would lose digits that another one keeps: covariances of the evidence are nearly singular although
+    every variable has noise, or sums are nearly too small for doubles."""
 
 
 class ApproximateWarning(UserWarning):
@@ -105,6 +120,8 @@ class Engine:
     exact: ClassVar[bool] = False
     kinds: ClassVar[tuple[str, ...]] = ("tables",)  # of models that it can answer
     options: ClassVar[tuple[str, ...]] = ()  # names of the keywords of the constructor
+    runs_tree_code: ClassVar[bool] = False  # the compiled junction tree: plans then price its compilation
+    strict: bool = False  # "auto" asks: refuse (`IllConditioned`) what another engine does more accurately
 
     def __init__(self, **given: Any) -> None:
         self.given = given

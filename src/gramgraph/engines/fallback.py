@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import replace
+from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any
 
@@ -14,11 +15,12 @@ from gramgraph.answers.quality import TRUSTED_DRAWS, TRUSTED_R_HAT
 from gramgraph.compile.budget import readable
 from gramgraph.compile.lower import lower
 from gramgraph.engines.approximate import parse_error
-from gramgraph.engines.base import PLAIN, ApproximateWarning, Best, Drawn, Run
+from gramgraph.engines.base import PLAIN, ApproximateWarning, Best, Drawn, IllConditioned, Run
 from gramgraph.engines.best.policy import best_of_tables
+from gramgraph.engines.cells.tables import by_tables
+from gramgraph.engines.exact.cold import answer_as_rent
 from gramgraph.engines.exact.junction_tree import JunctionTree
-from gramgraph.engines.gaussian.engine import IllConditioned
-from gramgraph.engines.registry import choose, get_engine
+from gramgraph.engines.registry import choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, GramGraphError, ModelError
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array
@@ -32,6 +34,7 @@ __all__ = [
     "automatic",
     "automatic_best",
     "automatic_draw",
+    "first_choice",
     "log_evidence_interval",
 ]
 
@@ -48,41 +51,38 @@ SHARES = {"bp": 0.25, "join_graph": 0.5, "sampler": 0.7}
 #: Without a budget a sampler makes about this many updates of one variable (the second number where join graphs have
 #: answered and no error is asked for), within these numbers of draws.
 UPDATES, FEWER_UPDATES, FEWEST, MOST = 200_000_000, 40_000_000, 400, 40_000
-
-
 #: With fewer effective draws than this, weighted draws give way to chains.
 FEW_DRAWS = 200.0
 
 
-#: What is asked where the first choice fails: kind of model, engine, why, engine.
-INSTEAD: tuple[tuple[str, str, type[Exception], str], ...] = (
-    ("gaussian", "dense", IllConditioned, "strong_tree"),
-    ("mixed", "mixture", IllConditioned, "strong_tree"),
-    ("mixed", "mixture", BudgetError, "rao_blackwell"),
-    ("mixed", "strong_tree", BudgetError, "rao_blackwell"),
-    ("mixed", "strong_tree", ModelError, "mixture"),
-)
+def first_choice(model: GraphicalModel, question: Question, run: Run) -> Answer:
+    """The answer of the engine that `choose` names; where that loses digits, or cannot, of `next_choice`."""
+    name, _ = choose(model, question, run)
+    worker = get_engine(name, model.kind)
+    worker.strict = True
+    try:
+        return answer_as_rent(worker, model, question, run)
+    except (BudgetError, IllConditioned, ModelError) as failure:
+        other = next_choice("answer", model.kind, name, failure)
+        if other is None:
+            raise
+    return get_engine(other, model.kind).answer(model, question, run)  # type: ignore[no-any-return]
 
 
 def automatic(model: GraphicalModel, question: Question, run: Run, error: Any = None, draw: bool = True) -> Answer:
-    """The answer of the engine that `choose` names; where that is too large or inaccurate, of the next one.
+    """The answer of the first choice; where that is too large for tables, or hardly any draw counts, of the next one.
 
     Who gives `memory` for tables gets the exact answer or a `BudgetError`. `error` is a standard error that samplers
     go on for; without `draw` there are none.
     """
-    name, _ = choose(model, question, run)
-    worker = get_engine(name, model.kind)
-    worker.strict = True  # rather than lose digits it gives up (`IllConditioned`), where it knows that another does not
     try:
-        answer = worker.answer(model, question, run)
-    except (BudgetError, IllConditioned, ModelError) as failure:
-        if model.kind == "tables" and isinstance(failure, BudgetError) and run.memory is None:
-            return approximate_answer(model, question, failure, run, error=error, draw=draw)
-        for kind, first, why, instead in INSTEAD:
-            if (kind, first) == (model.kind, name) and isinstance(failure, why):
-                return get_engine(instead, kind).answer(model, question, run)  # type: ignore[no-any-return]
-        raise
-    if model.kind != "general" or answer.exact or question.batched:
+        answer = first_choice(model, question, run)
+    except BudgetError as failure:
+        if run.memory is not None or model.kind not in ("tables", "cells"):
+            raise
+        instead = partial(approximate_answer, over=failure, run=run, error=error, draw=draw)
+        return instead(model, question) if model.is_discrete else by_tables(model, question, run, instead)
+    if model.kind != "general" or answer.exact or question.batched or "effective_draws" not in answer.details:
         return answer
     return _or_chains(model, question, run, answer)
 
@@ -110,14 +110,12 @@ def automatic_best(model: GraphicalModel, question: Question, run: Run) -> Best:
         return best_of_tables(model, question, run)
     name, _ = choose(model, question, run, "best")
     try:
-        found: Best = get_engine(name, model.kind).best(model, question, run)
-    except IllConditioned:
-        found = get_engine("strong_tree", model.kind).best(model, question, run)
-    except ModelError:  # a variable without noise, or a density without an inner mode
-        if model.kind != "general":
+        return get_engine(name, model.kind).best(model, question, run)  # type: ignore[no-any-return]
+    except (IllConditioned, ModelError) as failure:
+        other = next_choice("best", model.kind, name, failure)
+        if other is None:
             raise
-        found = get_engine("likelihood_weighting", model.kind).best(model, question, run)
-    return found
+    return get_engine(other, model.kind).best(model, question, run)  # type: ignore[no-any-return]
 
 
 def automatic_draw(model: GraphicalModel, question: Question, n: int, run: Run) -> Drawn:
@@ -139,14 +137,12 @@ def automatic_draw(model: GraphicalModel, question: Question, n: int, run: Run) 
             return Drawn(forward_rows(model, n, run.generator), 0.0)
     name, _ = choose(model, question, run, "draw")
     try:
-        found: Drawn = get_engine(name, model.kind).draw(model, question, n, run)
-    except IllConditioned:
-        found = get_engine("strong_tree", model.kind).draw(model, question, n, run)
-    except (BudgetError, ModelError):  # too large, or without noise
-        if model.kind != "mixed":
+        return get_engine(name, model.kind).draw(model, question, n, run)  # type: ignore[no-any-return]
+    except (BudgetError, IllConditioned, ModelError) as failure:
+        other = next_choice("draw", model.kind, name, failure)
+        if other is None:
             raise
-        found = get_engine("likelihood_weighting", model.kind).draw(model, question, n, run)
-    return found
+    return get_engine(other, model.kind).draw(model, question, n, run)  # type: ignore[no-any-return]
 
 
 def approximate_answer(

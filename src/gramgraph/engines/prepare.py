@@ -10,6 +10,8 @@ import numpy as np
 
 from gramgraph.compile.cache import remember
 from gramgraph.conditionals import LinearGaussian, Table
+from gramgraph.conditionals.continuous import RealConditional
+from gramgraph.engines.gaussian.lower import DENSE_LIMIT
 from gramgraph.exceptions import OptionError
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Question
@@ -18,7 +20,18 @@ from gramgraph.variables import Var, binary, real
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["relevant_part", "relevant_question", "with_readings"]
+__all__ = ["prepared", "relevant_part", "relevant_question", "support_of", "with_all_readings"]
+
+
+def prepared(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
+    """The model and the question that an engine sees: noisy readings are observed children, and what says nothing
+    about the question is left out. Tables, also those on cells, are cut by their engines."""
+    if model.kind in ("tables", "cells"):
+        return model, question
+    model, question = with_all_readings(model, question)
+    if model.kind == "gaussian" and layout_of(model).size <= DENSE_LIMIT:
+        return model, question  # its joint covariance is kept, and serves all questions
+    return relevant_question(model, question)
 
 
 def relevant_part(model: GraphicalModel, positions: Iterable[int]) -> GraphicalModel:
@@ -71,7 +84,41 @@ def relevant_question(model: GraphicalModel, question: Question) -> tuple[Graphi
     )
 
 
-def with_readings(model: Any, question: Question) -> tuple[Any, Question]:
+def support_of(model: GraphicalModel, question: Question) -> dict[str, Any]:
+    """How near observed values lie to what conditionals were learned from, by variable: 1 among the data, 0 far away.
+
+    A number for one case, an array for a table of cases; only variables of conditionals that have data are listed.
+    """
+    if model.kind in ("tables", "cells") or not question.seen:
+        return {}
+    learned = [c for c in getattr(model, "conditionals", ()) if isinstance(c, RealConditional)]
+    learned = [c for c in learned if type(c).support is not RealConditional.support]
+    out: dict[str, Any] = {}
+    layout = layout_of(model)
+    place = {int(component): j for j, component in enumerate(question.columns)}
+    for c in learned:
+        for var in c.scope:
+            v = model.positions[var.name]
+            if var.is_discrete or v not in question.seen:
+                continue
+            columns = [place[int(k)] for k in layout.components(v) if int(k) in place]
+            x = question.X[:, columns]
+            known = ~np.isnan(x).any(axis=1)
+            near = np.ones(question.n_cases)
+            if known.any():
+                near[known] = c.support({var: x[known]}).get(var.name, near[known])
+            out[var.name] = np.minimum(out.get(var.name, 1.0), near)
+    return {name: near if question.batched else float(near[0]) for name, near in out.items()}
+
+
+def with_all_readings(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
+    """The model with an observed child for each likelihood of a model with real-valued variables."""
+    if model.kind in ("tables", "cells") or not (question.likelihoods or question.noisy):
+        return model, question
+    return _with_readings(model, question)
+
+
+def _with_readings(model: Any, question: Question) -> tuple[Any, Question]:
     """(larger network, question in which the readings are observed): a reading is a new child of its variable."""
     conditionals = getattr(model, "conditionals", None)
     if conditionals is None:

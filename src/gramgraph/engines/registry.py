@@ -5,17 +5,21 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from gramgraph.engines.base import PLAIN, Engine, EngineError, Run, check_options
-from gramgraph.exceptions import OptionError, did_you_mean
+from gramgraph.engines.base import PLAIN, Engine, EngineError, IllConditioned, Run, check_options
+from gramgraph.exceptions import BudgetError, ModelError, OptionError, did_you_mean
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.layout import layout_of
+from gramgraph.models.on_cells import CellModel
 from gramgraph.questions.question import Question
 
-__all__ = ["AUTO", "ENGINES", "EngineError", "choose", "engine_names", "get_engine"]
+__all__ = ["AUTO", "ENGINES", "EngineError", "choose", "engine_names", "get_engine", "next_choice"]
 
 #: The name of the policy that chooses an engine.
 AUTO = "auto"
+#: Tables of more cases than this are answered by weighted draws instead of quadrature, which refines each by itself.
+NODE_CASES = 32
 _WEIGHTING = "mixed.weighting:LikelihoodWeighting"
+_NODES = "nodes.engine:Nodes"
 _GIBBS, _LAPLACE, _STRONG = "mixed.gibbs:RealGibbs", "mixed.laplace:Laplace", "mixed.mixture:StrongEngine"
 
 #: Name → kind of model → module and class under `gramgraph.engines`, loaded on first use.
@@ -26,6 +30,7 @@ ENGINES: dict[str, dict[str, str]] = {
         "tables": "propagation.belief_propagation:BeliefPropagation",
         "gaussian": "gaussian.propagation:GaussianBP",
     },
+    "cells": {"cells": "cells.engine:Cells"},
     "closed": {"general": "mixed.closing:Closed"},
     "colored_gibbs": {"tables": "sampling.gibbs:ColoredGibbs"},
     "dense": {"gaussian": "gaussian.dense:DenseGaussian"},
@@ -52,6 +57,7 @@ ENGINES: dict[str, dict[str, str]] = {
     "mean_field": {"tables": "propagation.mean_field:MeanField"},
     "metropolis": {"tables": "sampling.metropolis:Metropolis"},
     "mixture": {"mixed": "mixed.mixture:MixtureEngine"},
+    "nodes": {"gaussian": _NODES, "mixed": _NODES, "general": _NODES},
     "rao_blackwell": {"mixed": "mixed.rao_blackwell:RaoBlackwell"},
     "rejection": {"tables": "sampling.importance:Rejection"},
     "search": {"tables": "best.search:MapSearch"},
@@ -63,12 +69,19 @@ ENGINES: dict[str, dict[str, str]] = {
     "trw": {"tables": "propagation.tree_reweighted:TreeReweighted"},
     "trws": {"tables": "best.search:TreeReweightedSequential"},
 }
-_KINDS = {"tables": "discrete", "gaussian": "all-Gaussian", "mixed": "conditional-Gaussian", "general": "general mixed"}
+_KINDS = {
+    "tables": "discrete",
+    "gaussian": "all-Gaussian",
+    "mixed": "conditional-Gaussian",
+    "general": "general mixed",
+    "cells": "kernel",
+}
 
 
 def engine_class(name: str, kind: str = "tables") -> type[Engine]:
     """The class of an engine; `EngineError` for a name that is not one of this kind of models."""
     known = ENGINES.get(name, {}) if isinstance(name, str) else {}
+    kind = _home(name, kind)
     if kind not in known:
         names = engine_names(kind)
         raise EngineError(
@@ -79,8 +92,14 @@ def engine_class(name: str, kind: str = "tables") -> type[Engine]:
     return getattr(importlib.import_module(f"gramgraph.engines.{module}"), cls)  # type: ignore[no-any-return]
 
 
+def _home(name: Any, kind: str) -> str:
+    """The kind of model under which an engine stands: those for tables answer about models on cells too."""
+    return "tables" if kind == "cells" and isinstance(name, str) and kind not in ENGINES.get(name, {}) else kind
+
+
 def get_engine(name: str, kind: str = "tables", **options: Any) -> Any:
-    """The engine of this name for a kind of model, made with its options.
+    """The engine of this name for a kind of model, made with its options. Engines for tables answer about models on
+    cells too, on their tables.
 
     >>> get_engine("bp", damping=0.5).name
     'bp'
@@ -93,7 +112,11 @@ def get_engine(name: str, kind: str = "tables", **options: Any) -> Any:
                 'max_iter belong to approximate engines, e.g. engine="bp"'
             )
         check_options(name, list(options), made.options)
-    return made(**options)
+    if _home(name, kind) == kind:
+        return made(**options)
+    from gramgraph.engines.cells.tables import OnTables
+
+    return OnTables(made(**options))
 
 
 def engine_names(kind: str = "tables", able: str = "", exact: bool | None = None) -> tuple[str, ...]:
@@ -102,7 +125,7 @@ def engine_names(kind: str = "tables", able: str = "", exact: bool | None = None
     >>> engine_names("gaussian", "draw")
     ('dense', 'likelihood_weighting', 'sparse', 'strong_tree')
     """
-    names = [name for name, kinds in ENGINES.items() if kind in kinds]
+    names = [name for name, kinds in ENGINES.items() if _home(name, kind) in kinds]
     if able or exact is not None:
         classes = {name: engine_class(name, kind) for name in names}
         answers = Engine.answer
@@ -119,10 +142,26 @@ def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: st
     """The policy of "auto": (name of the engine that is tried first, the reason in words).
 
     `task` is "answer", "best" (the most probable assignment) or "draw". What comes next, where the first choice turns
-    out too large or too inaccurate, stands in `fallback`.
+    out too large or too inaccurate, says `next_choice`.
     """
     if model.kind == "tables":
+        from gramgraph.engines.exact.cold import eliminates
+        from gramgraph.engines.exact.enumeration import is_walk
+
+        if task == "answer" and run.memory is None and eliminates(model, question):
+            return "elimination", "few targets in a large network, whose junction tree is not compiled yet: exact"
+        if task == "answer" and run.memory is None and is_walk(model, question):
+            return "enumeration", (
+                "one case with few combinations of states: the sum over all of them; a table of cases goes through "
+                "the junction tree, whose figures these are"
+            )
         return "junction_tree", "all variables are discrete: exact messages on a compiled junction tree"
+    if isinstance(model, CellModel):
+        if task != "answer":
+            return "cells", "variables stand on cells: tables at their anchors, values drawn inside them"
+        if model.is_balanced_forest:
+            return "cells", "density ratios along a forest: messages between cells as matrix products, exact"
+        return "junction_tree", "kernel conditionals: exact messages on a compiled junction tree of the tables on cells"
     if model.kind == "gaussian":
         from gramgraph.engines.gaussian.lower import DENSE_LIMIT
 
@@ -147,4 +186,36 @@ def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: st
         return "laplace", "no closed form: the highest mode that Newton's method finds"
     if task == "answer" and closes(model, question):
         return "closed", "the evidence leaves a conditional-Gaussian network: exact"
+    if task == "answer" and question.n_cases <= NODE_CASES:
+        from gramgraph.engines.nodes.engine import fits
+
+        if fits(model, question):
+            return "nodes", "no closed form: quadrature on nodes that follow the posterior, with a stated error"
     return "likelihood_weighting", "no closed form: weighted draws, or Gibbs sampling where few of them count"
+
+
+#: Where the first choice fails: task, kind of model, first choice (None: any), why, who is asked next.
+_NEXT: tuple[tuple[str, str, str | None, type[Exception], str], ...] = (
+    ("answer", "tables", "enumeration", IllConditioned, "junction_tree"),
+    ("answer", "gaussian", "dense", IllConditioned, "strong_tree"),
+    ("answer", "mixed", "mixture", IllConditioned, "strong_tree"),
+    ("answer", "mixed", "mixture", BudgetError, "rao_blackwell"),
+    ("answer", "mixed", "strong_tree", BudgetError, "rao_blackwell"),
+    ("answer", "mixed", "strong_tree", ModelError, "mixture"),
+    ("answer", "general", "nodes", BudgetError, "likelihood_weighting"),
+    ("best", "gaussian", None, IllConditioned, "strong_tree"),
+    ("best", "mixed", None, IllConditioned, "strong_tree"),
+    ("best", "general", None, ModelError, "likelihood_weighting"),  # no noise, or a density without an inner mode
+    ("draw", "gaussian", None, IllConditioned, "strong_tree"),
+    ("draw", "mixed", None, IllConditioned, "strong_tree"),
+    ("draw", "mixed", None, BudgetError, "likelihood_weighting"),
+    ("draw", "mixed", None, ModelError, "likelihood_weighting"),  # no noise
+)
+
+
+def next_choice(task: str, kind: str, first: str, failure: Exception) -> str | None:
+    """The engine that is asked where the first choice fails in this way; None where that is an error."""
+    for own, of, engine, why, other in _NEXT:
+        if (own, of) == (task, kind) and engine in (None, first) and isinstance(failure, why):
+            return other
+    return None

@@ -58,6 +58,7 @@ from gramgraph.graphs.separation import (
     separated,
 )
 from gramgraph.graphs.separators import minimal_separators
+from gramgraph.graphs.trails import Openness, active_trails, openness
 from gramgraph.graphs.undirected import (
     UndirectedGraph,
     connected_components,
@@ -71,11 +72,13 @@ __all__ = [
     "Digraph",
     "Independence",
     "JunctionTree",
+    "Openness",
     "PartialDigraph",
     "Requisite",
     "Triangulation",
     "UndirectedGraph",
     "active_trail",
+    "active_trails",
     "adjustment_set",
     "adjustment_sets",
     "ancestors",
@@ -111,6 +114,7 @@ __all__ = [
     "minimal_separators",
     "moralize",
     "open_path",
+    "openness",
     "perfect_elimination_order",
     "reachable",
     "requisite",

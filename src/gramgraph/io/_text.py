@@ -191,7 +191,7 @@ def variables_of(specs: Sequence[Spec], source: str) -> dict[str, Var]:
             domain = domains[spec.states] = Discrete(spec.states)
             if not spec.states:
                 raise fault_at(f"variable {shown(spec.name)} has no states", source=source, at=spec.at)
-            if len(domain._index) != len(spec.states):
+            if len(domain.codes) != len(spec.states):
                 twice = next(s for i, s in enumerate(spec.states) if domain.find(s) != i)
                 raise fault_at(f"{shown(spec.name)} has the state {shown(twice)} twice", source=source, at=spec.at)
         if spec.name in variables:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramgraph.answers import Answer
+from gramgraph.answers import Answer, Belief
 from gramgraph.exceptions import OptionError
 
 __all__ = ["to_arviz"]
@@ -41,6 +41,6 @@ def to_arviz(answer: Answer, *, names: list[str] | None = None) -> Any:
     else:
         data = arviz.from_dict(posterior=posterior)
     for name in posterior:
-        if name in answer._columns:
-            data["posterior"][name].attrs["states"] = list(answer._columns[name][0].states)
+        if name in answer and isinstance(belief := answer[name], Belief):
+            data["posterior"][name].attrs["states"] = list(belief.scope[0].states)
     return data

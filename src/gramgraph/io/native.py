@@ -6,9 +6,10 @@
      "metadata": {…}}
 
 Conditionals save themselves by their kind (`Conditional.to_fields`, `conditionals.from_fields`), so that a noisy-or
-stays one; a real-valued variable has `"real": dimension` in the place of its states. `null` stands for a variable
-without numbers yet, with its parents in `structure`. Undirected models have `factors` (`scope`, `values` with the last
-variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones `features` and `weights`.
+stays one; a real-valued variable has `"real": dimension` in the place of its states (and `"domain": "circle"`, …).
+`null` stands for a variable without numbers yet, with its parents in `structure`. Undirected models have `factors`
+(`scope`, `values` with the last variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones
+`features` and `weights`.
 A distribution (`"kind": "distribution"`) has its `family` and `fields`; models of sequences are those of
 `sequence_files`. Estimators and chains, which are mostly arrays, are containers (`io/container.py`) as base64 text.
 Nothing in a file is ever executed. Files of the layout of `study_json` are recognized and read too.
@@ -41,7 +42,7 @@ from gramgraph.io._text import (
 )
 from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, LogLinear, MarkovNetwork
 from gramgraph.typing import FloatArray
-from gramgraph.variables import Var, real
+from gramgraph.variables import Real, Var, domain_of_word, real
 
 __all__ = ["dumps", "from_object", "from_parts", "holds", "loads", "to_parts"]
 
@@ -144,7 +145,7 @@ def _variables(top: dict[str, Any], source: str) -> dict[str, Var]:
             raise ParseError(f"{path} must be an object with 'name' and 'states'", source=source)
         name = _json.get(entry, "name", str, path, source)
         if "real" in entry:
-            reals[name] = _real(name, _json.get(entry, "real", int, path, source), path, source)
+            reals[name] = _real(name, _json.get(entry, "real", int, path, source), entry.get("domain"), path, source)
             specs.append(Spec(name, ("real",)))
         else:
             specs.append(Spec(name, _json.strings(entry, "states", path, source)))
@@ -152,10 +153,15 @@ def _variables(top: dict[str, Any], source: str) -> dict[str, Var]:
     return {name: reals.get(name, var) for name, var in found.items()} if reals else found
 
 
-def _real(name: str, dimension: int, path: str, source: str) -> Var:
+def _real(name: str, dimension: int, domain: Any, path: str, source: str) -> Var:
     if not 1 <= dimension <= _LONGEST_VECTOR:
         raise ParseError(f"{path}.real must be a dimension from 1 to {_LONGEST_VECTOR}, not {dimension}", source=source)
-    return real(name, dimension)
+    if domain is None:
+        return real(name, dimension)
+    found = domain_of_word(domain, name) if isinstance(domain, str) else None
+    if not isinstance(found, Real) or found.dimension != dimension:
+        raise ParseError(f"{path}.domain {domain!r:.40} is not a domain of {dimension} numbers", source=source)
+    return Var(name, found)
 
 
 def _head(top: dict[str, Any], source: str) -> dict[str, Any]:
@@ -342,7 +348,7 @@ def _markov_network(top: dict[str, Any], variables: dict[str, Var], source: str,
         links.append((net.index(pair[0]), net.index(pair[1])))
     if any(a == b for a, b in links):
         raise ParseError("links must be pairs of different variables", source=source)
-    net._links = tuple(links)
+    net.bare_links = tuple(links)
     return net
 
 
@@ -402,10 +408,7 @@ def dumps(model: Any) -> bytes:
         head = {"format": "gramgraph", "version": _VERSION, "kind": "container"}
         return f"{_json.dump({**head, 'base64': base64.b64encode(container.dumps(model)).decode('ascii')})}\n".encode()
     parts: dict[str, Any] = {"format": "gramgraph", "version": _VERSION, "kind": kind, "name": model.name}
-    parts["variables"] = [
-        {"name": var.name, "states": list(var.states)} if var.is_discrete else {"name": var.name, "real": var.dimension}
-        for var in model.vars
-    ]
+    parts["variables"] = [_variable(var) for var in model.vars]
     if isinstance(model, BayesianNetwork):
         parts["conditionals"] = [None if c is None else c.to_fields() for c in model.conditionals]
         if None in parts["conditionals"]:
@@ -420,11 +423,19 @@ def dumps(model: Any) -> bytes:
         parts["factors"] = [_fields(f) for f in model.factors()]
     if isinstance(model, FactorGraph):
         parts["factor_names"] = list(model.factor_names)
-    if isinstance(model, MarkovNetwork) and model._links:
+    if isinstance(model, MarkovNetwork) and model.bare_links:
         names = model.variables
-        parts["links"] = [[names[a], names[b]] for a, b in model._links]
+        parts["links"] = [[names[a], names[b]] for a, b in model.bare_links]
     parts["metadata"] = model.metadata
     return ("{\n" + ",\n".join(f'"{key}": {_block(value)}' for key, value in parts.items()) + "\n}\n").encode("utf-8")
+
+
+def _variable(var: Var) -> dict[str, Any]:
+    """A variable as a dict that JSON can hold; domains within the reals by their word."""
+    if var.is_discrete:
+        return {"name": var.name, "states": list(var.states)}
+    own = {"name": var.name, "real": var.dimension}
+    return own if type(var.domain) is Real else {**own, "domain": repr(var.domain)}
 
 
 def _fields(factor: Any) -> dict[str, Any]:

@@ -189,7 +189,7 @@ def _check(model: Any) -> None:
         start, _ = check_chain(model.startprob_, model.transmat_)
         if len(start) != model.n_states:
             raise ModelError(f"n_states is {model.n_states}, but startprob has {len(start)}.")
-        model._emission()
+        model.check_emission()
         _check_symbols(model)
     elif hasattr(model, "A_") or type(model).__name__ == "KalmanFilter":
         model._model()

@@ -35,13 +35,22 @@ MODULES = (
     "embeddings.mean",
     "estimators._svm_others",
     "estimators._svm_path",
+    "estimators.basis_regression",
     "estimators.bayesian_linear",
+    "estimators.boosting",
     "estimators.clustering",
     "estimators.conditional_embedding",
+    "estimators.discriminant",
     "estimators.gp_classifier",
     "estimators.gp_counts",
     "estimators.gp_regressor",
+    "estimators.gradient_boosting",
     "estimators.graphical_lasso",
+    "estimators.least_squares",
+    "estimators.logistic",
+    "estimators.mixture",
+    "estimators.mixture_columns",
+    "estimators.multiclass_svm",
     "estimators.neighbors",
     "estimators.network_classifiers",
     "estimators.pca",
@@ -86,14 +95,17 @@ MODULES = (
     "kernels.stationary",
     "kernels.structured",
     "kernels.tables",
+    "learn.em",
     "linalg.blocks",
     "linalg.dense",
     "linalg.kronecker",
     "linalg.low_rank",
     "linalg.nystrom",
     "linalg.toeplitz",
+    "losses",
     "machines.glasso",
     "machines.kernels",
+    "machines.logistic",
     "machines.ridge",
     "machines.ridge_features",
     "machines.rvm",
@@ -108,6 +120,7 @@ MODULES = (
     "sequences.crf.graph",
     "sequences.structural",
     "sequences.switching",
+    "tree_sum",
     "variables",
 )
 #: Where classes stood when older files were written; these files stay readable.
@@ -250,7 +263,7 @@ def _help(value: Any) -> str:
 
 def _parameters(value: Any) -> dict[str, Any]:
     """Arguments of an estimator's constructor; generators are no part of a model."""
-    if not hasattr(value, "get_params") or dataclasses.is_dataclass(value):
+    if not hasattr(value, "get_params") or _is_record(type(value)):
         return {}
     found = dict(value.get_params(deep=False))
     state = found.get("random_state")
@@ -261,12 +274,17 @@ def _parameters(value: Any) -> dict[str, Any]:
 
 def _state(value: Any) -> dict[str, Any]:
     """What an instance holds, cached answers left out."""
-    if dataclasses.is_dataclass(value):
+    if _is_record(type(value)):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     slots = [name for cls in type(value).__mro__ for name in getattr(cls, "__slots__", ())]
     found = {name: getattr(value, name) for name in slots if hasattr(value, name) and not name.startswith("__")}
     found.update(getattr(value, "__dict__", {}))
     return {key: item for key, item in found.items() if not _is_cached(type(value), key)}
+
+
+def _is_record(cls: type) -> bool:
+    """A value that is its fields; estimators declare only their parameters that way."""
+    return dataclasses.is_dataclass(cls) and not hasattr(cls, "__sklearn_tags__")
 
 
 def _is_cached(cls: type, name: str) -> bool:
@@ -389,7 +407,7 @@ class _Reader:
             return {name: self.value(item, depth + 1, sound.is_loose(cls, name)) for name, item in of.items()}
 
         own, parameters = fields("fields"), fields("parameters")
-        if dataclasses.is_dataclass(cls):
+        if _is_record(cls):
             made = _dataclass(cls, own)
         elif parameters or hasattr(cls, "get_params"):
             made = cls(**parameters)

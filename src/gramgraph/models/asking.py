@@ -1,29 +1,20 @@
-"""The questions that every model answers.
-
-This is the one place where a model calls upward, to the engines; they are loaded at the first question.
-"""
+"""The questions that every model answers; what answers them is loaded at the first one, through `_asking`."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from gramgraph._asking import analyses
+from gramgraph._asking import ask as _ask
 from gramgraph._progress import Progress
+from gramgraph.data.frames import read_frame
 from gramgraph.typing import FloatArray, RandomState, TargetSpec
 
 if TYPE_CHECKING:
     from gramgraph.answers import Answer
 
 __all__ = ["Asking"]
-
-
-@cache
-def _ask() -> Any:
-    """The functions behind the methods, imported once."""
-    from gramgraph.questions import ask
-
-    return ask
 
 
 class Asking:
@@ -169,8 +160,7 @@ class Asking:
         >>> gg.BayesianNetwork("x{real} -> y{real}", cpds=cpds).to_gaussian().cov.tolist()
         [[1.0, 2.0], [2.0, 5.0]]
         """
-        from gramgraph.analysis.gaussian import to_gaussian
-
+        to_gaussian = analyses().to_gaussian
         return to_gaussian(self)  # type: ignore[arg-type]
 
     def partial_correlations(self) -> Any:
@@ -181,12 +171,11 @@ class Asking:
         >>> net.partial_correlations().loc["x0"].round(3).tolist()
         [1.0, 0.5, 0.0]
         """
-        from gramgraph.analysis.gaussian import partial_correlations
-
+        partial_correlations = analyses().partial_correlations
         return partial_correlations(self)  # type: ignore[arg-type]
 
     def log_likelihood(self, data: Any, *, memory: float | None = None) -> FloatArray:
-        """log p(row) for every row of a table of cases; gaps are summed (integrated) out.
+        """log p(row) for every row of a table of cases (a dict is one of columns); gaps are summed (integrated) out.
 
         >>> import gramgraph as gg
         >>> rows = gg.datasets.asia().log_likelihood([{"smoke": "yes"}, {"smoke": "yes", "lung": "no"}])
@@ -195,6 +184,8 @@ class Asking:
         """
         from numpy import atleast_1d
 
+        if isinstance(data, Mapping):
+            data = read_frame(data)
         return atleast_1d(self.log_evidence(data, memory=memory))
 
     def sample(
@@ -230,8 +221,7 @@ class Asking:
 
     def entropy(self, targets: str | Sequence[str], evidence: Any = None, *, base: float | None = None) -> float:
         """H(targets | evidence) of the joint posterior, in nats (`base=2`: bits)."""
-        from gramgraph.analysis.information import entropy
-
+        entropy = analyses().entropy
         return entropy(self, targets, evidence, base=base)  # type: ignore[arg-type]
 
     def mutual_information(
@@ -243,8 +233,7 @@ class Asking:
         base: float | None = None,
     ) -> float:
         """I(a; b | evidence), in nats (`base=2`: bits)."""
-        from gramgraph.analysis.information import mutual_information
-
+        mutual_information = analyses().mutual_information
         return mutual_information(self, a, b, evidence, base=base)  # type: ignore[arg-type]
 
     def most_informative(
@@ -254,27 +243,55 @@ class Asking:
         *,
         candidates: Sequence[str] | None = None,
         base: float | None = None,
+        time_limit: float | None = None,
     ) -> Any:
-        """Which observation would tell most about the target: a data frame, the most telling one first."""
-        from gramgraph.analysis.information import most_informative
+        """Which observation would tell most about the target: a data frame, the most telling one first.
 
-        return most_informative(self, target, evidence, candidates=candidates, base=base)  # type: ignore[arg-type]
+        With `time_limit` it stops after so many seconds; `attrs["left"]` names the candidates not looked at yet.
+        """
+        most_informative = analyses().most_informative
+        return most_informative(
+            self,  # type: ignore[arg-type]
+            target,
+            evidence,
+            candidates=candidates,
+            base=base,
+            time_limit=time_limit,
+        )
+
+    def explain(self, target: str, evidence: Any = None, *, state: Any = None) -> Any:
+        """What each finding adds to the belief in the target when it comes last: a data frame, the strongest first.
+
+        >>> import gramgraph as gg
+        >>> gg.datasets.asia().explain("lung", {"xray": "yes", "asia": "yes"}, state="yes")["finding"].tolist()
+        ['xray', 'asia']
+        """
+        explain = analyses().explain
+        return explain(self, target, evidence, state=state)  # type: ignore[arg-type]
+
+    def conflict(self, evidence: Any = None) -> Any:
+        """Whether the findings disagree: log Π p(e_i) − log p(e), above 0 where they do; `against` names the culprit.
+
+        >>> import gramgraph as gg
+        >>> round(gg.datasets.asia().conflict({"smoke": "yes", "lung": "yes"}), 3)  # they go together
+        -0.598
+        """
+        conflict = analyses().conflict
+        return conflict(self, evidence)  # type: ignore[arg-type]
 
     def sensitivity(
         self, target: str, state: Any = None, evidence: Any = None, *, parameters: Sequence[str] | None = None
     ) -> Any:
         """Derivative of p(target = state | evidence), or of the mean of a real-valued target, by every parameter: a
         data frame, the strongest first."""
-        from gramgraph.analysis.sensitivity import sensitivity
-
+        sensitivity = analyses().sensitivity
         return sensitivity(self, target, state, evidence, parameters=parameters)  # type: ignore[arg-type]
 
     def sensitivity_function(
         self, target: str, state: Any, evidence: Any = None, *, variable: str, value: Any, given: Any = None
     ) -> Any:
         """p(target = state | evidence) as a function of the one parameter p(variable = value | given)."""
-        from gramgraph.analysis.sensitivity import sensitivity_function
-
+        sensitivity_function = analyses().sensitivity_function
         return sensitivity_function(
             self,  # type: ignore[arg-type]
             target,
@@ -287,12 +304,10 @@ class Asking:
 
     def sum_product(self, evidence: Any = None, *, normalized: bool = True, root: str | None = None) -> Any:
         """The messages of sum-product on a tree-shaped factor graph, to be read one by one."""
-        from gramgraph.analysis.messages import sum_product
-
+        sum_product = analyses().sum_product
         return sum_product(self, evidence, normalized=normalized, root=root)  # type: ignore[arg-type]
 
     def max_sum(self, evidence: Any = None, *, normalized: bool = False, root: str | None = None) -> Any:
         """The messages of max-sum on a tree-shaped factor graph, with the best assignment."""
-        from gramgraph.analysis.messages import max_sum
-
+        max_sum = analyses().max_sum
         return max_sum(self, evidence, normalized=normalized, root=root)  # type: ignore[arg-type]

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.cells.axes import Axis
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors import TableFactor
 from gramgraph.models.asking import Asking
@@ -26,6 +27,7 @@ class GraphicalModel(Drawn, Asking, ABC):
     vars: tuple[Var, ...]
     positions: dict[str, int]
     is_discrete: bool  # whether all variables have labelled states
+    cell_axes: tuple[Axis, ...] = ()  # of the variables of a model on cells
     name: str
     metadata: dict[str, Any]  # what a file said about the model beside its numbers (properties, positions)
 

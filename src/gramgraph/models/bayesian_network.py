@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph._asking import learners
 from gramgraph._progress import Progress
 from gramgraph._show import shorten
 from gramgraph.conditionals import Conditional
+from gramgraph.conditionals.base import Kind
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.factors import TableFactor
 from gramgraph.models import checking
@@ -69,7 +71,8 @@ class BayesianNetwork(DirectedModel):
     conditionals: tuple[Conditional | None, ...]
     _writing_faults: tuple[tuple[str, str], ...] = ()  # (variable or "", sentence): faults that the parts do not show
     interventions: Mapping[str, Any] = MappingProxyType({})  # what `do` set
-    fit_report: Any = None  # how EM went, after a fit to data with missing cells
+    fit_report: Any = None  # how EM went, after a fit to data with missing cells; or how families were chosen
+    kinds: Mapping[str, Kind] = MappingProxyType({})  # conditionals that are to be fitted, by variable
 
     draft = _DraftDoor()
 
@@ -86,8 +89,9 @@ class BayesianNetwork(DirectedModel):
         parts = read_parts(structure, edges, cpds, states)
         self._fill(parts.variables, parts.conditionals, parts.parents, name, None)
         self._writing_faults = tuple(parts.faults)
+        self.kinds = dict(parts.kinds)
         if check:
-            self._check(missing=bool(cpds))
+            self._check(missing=bool(cpds) and not parts.kinds)
 
     @classmethod
     def from_parts(
@@ -166,8 +170,10 @@ class BayesianNetwork(DirectedModel):
     def _without_table(self) -> list[str]:
         return [var.name for var, c in zip(self.vars, self.conditionals, strict=False) if c is None]
 
-    @staticmethod
-    def _say_missing(names: Sequence[str]) -> str:
+    def _say_missing(self, names: Sequence[str]) -> str:
+        chosen = [f"{name} ({self.kinds[name]!r})" for name in names if name in self.kinds]
+        if chosen:
+            return f"not fitted yet: {listing(chosen)}; learn the network with fit(data) before it is asked"
         helps = "give it with cpds=…, draw one with random_tables(), or learn it with fit(data)"
         return f"no conditional yet for {listing(names)}: {helps}"
 
@@ -260,6 +266,7 @@ class BayesianNetwork(DirectedModel):
         self,
         data: Any,
         *,
+        conditional: Any = None,
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
         weights: Any = None,
@@ -280,6 +287,12 @@ class BayesianNetwork(DirectedModel):
             for where the network does not say it.
         hidden : variables that have no column. Others without one are hidden, too, unless a column that is not a
             variable looks like a misspelling of the name, which is an error. A warning names unused columns.
+        conditional : how each variable depends on its parents. A kind for all (`gg.KernelConditional()`) or by variable
+            (`{"x": gg.KernelConditional(), "y": gg.Softmax()}`, with `...` for all others); "auto" mixes kinds (tables,
+            linear Gaussians, copulas, softmax curves, kernels, boosted trees with kernel residuals) by the likelihood
+            of left-out rows, and "choose" takes the simplest within one standard error of the best. None takes the
+            kinds in `cpds`, else the plain ones below. Each family is then learned from the rows that know it, and
+            `fit_report` holds kinds, weights and gains.
         prior : None is maximum likelihood (a row of a table that never occurs becomes uniform); "bdeu" spreads
             `equivalent_sample_size` rows over each table, "k2" adds one to every cell, a number adds that much, and a
             dict gives pseudo-counts per variable, shape (*parent sizes, child size), or for single contexts:
@@ -289,9 +302,10 @@ class BayesianNetwork(DirectedModel):
         client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
 
         After EM `fit_report` holds the log-likelihood of every step. Conditionals of discrete variables become tables.
-        Real-valued variables (declared as such, or whose columns hold fractions) become linear Gaussians, one for each
-        configuration of their discrete parents; their prior is a `gg.learn.LinearGaussianPrior`. A discrete child of
-        real parents becomes a `Softmax`; predictors and copulas are fitted again.
+        Angles and positive numbers become kernel conditionals. Real-valued variables (declared as such, or whose
+        columns hold fractions) become linear Gaussians, one for each configuration of their discrete parents; their
+        prior is a `gg.learn.LinearGaussianPrior`. A discrete child of real parents becomes a `Softmax`; predictors,
+        copulas and kernels are fitted again.
 
         >>> import gramgraph as gg
         >>> frame = gg.datasets.sprinkler().sample(1000, random_state=0)
@@ -299,11 +313,10 @@ class BayesianNetwork(DirectedModel):
         >>> round(net.query("wet", {"rain": "yes", "sprinkler": "no"})["wet"].prob("yes"), 1)
         0.9
         """
-        from gramgraph.learn.fitting import fit_network
-
-        net, report = fit_network(
+        net, report = learners().fit_network(
             self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, hidden=hidden,
             client=client, max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress,
+            conditional=conditional,
         )  # fmt: skip
         net.fit_report = report
         return net  # type: ignore[return-value]
@@ -330,9 +343,7 @@ class BayesianNetwork(DirectedModel):
         >>> low < mean < high
         True
         """
-        from gramgraph.learn.posterior import fit_posterior
-
-        return fit_posterior(
+        return learners().fit_posterior(  # type: ignore[no-any-return]
             self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, client=client,
             progress=progress,
         )  # fmt: skip
@@ -345,9 +356,7 @@ class BayesianNetwork(DirectedModel):
         >>> gg.datasets.asia().impute(pd.DataFrame({"smoke": ["yes", None], "lung": [None, "yes"]})).values.tolist()
         [['yes', 'no'], ['yes', 'yes']]
         """
-        from gramgraph.learn.impute import impute
-
-        return impute(self, data, method=method, random_state=random_state)
+        return learners().impute(self, data, method=method, random_state=random_state)
 
     def to_markov_network(self) -> MarkovNetwork:
         """The same distribution without directions: a factor p(x | parents) per family; the graph becomes moral."""

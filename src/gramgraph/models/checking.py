@@ -23,8 +23,8 @@ def domain_faults(variables: Iterable[Var]) -> list[str]:
             continue
         if not domain.states:
             found.append(f"{var.name} has no states")
-        elif len(domain._index) != len(domain.states):
-            twice = [label for i, label in enumerate(domain.states) if domain._index[label] != i]
+        elif len(domain.codes) != len(domain.states):
+            twice = [label for i, label in enumerate(domain.states) if domain.codes[label] != i]
             found.append(f"{var.name} has the state {listing(dict.fromkeys(map(repr, twice)))} more than once")
     return found
 

@@ -6,12 +6,12 @@ from collections.abc import Iterable
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from gramgraph import graphs
 from gramgraph.models.named import NamedGraph, NamedJunctionTree, name_tree
 from gramgraph.models.notation import CONFOUNDER
 from gramgraph.models.statements import GraphStatements
 
 if TYPE_CHECKING:
-    from gramgraph.graphs import Digraph
     from gramgraph.models.identification import Identification
 
 __all__ = ["DirectedModel"]
@@ -23,11 +23,9 @@ class DirectedModel(GraphStatements):
     parent_positions: tuple[tuple[int, ...], ...]
 
     @cached_property
-    def graph(self) -> Digraph:
+    def graph(self) -> graphs.Digraph:
         """The graph on positions in `variables`, for the functions of `gramgraph.graphs`."""
-        from gramgraph.graphs import Digraph
-
-        return Digraph(self.parent_positions)
+        return graphs.Digraph(self.parent_positions)
 
     def parents(self, name: str) -> tuple[str, ...]:
         """Names of the parents, in the order of the table's axes."""
@@ -55,33 +53,23 @@ class DirectedModel(GraphStatements):
 
     def ancestors(self, names: str | Iterable[str]) -> tuple[str, ...]:
         """All variables from which a directed path leads into `names`."""
-        from gramgraph.graphs import ancestors
-
-        return self.names_of(ancestors(self.graph, self.positions_of(names)))
+        return self.names_of(graphs.ancestors(self.graph, self.positions_of(names)))
 
     def descendants(self, names: str | Iterable[str]) -> tuple[str, ...]:
         """All variables to which a directed path leads from `names`."""
-        from gramgraph.graphs import descendants
-
-        return self.names_of(descendants(self.graph, self.positions_of(names)))
+        return self.names_of(graphs.descendants(self.graph, self.positions_of(names)))
 
     def markov_blanket(self, name: str) -> tuple[str, ...]:
         """Parents, children and the children's other parents: given these, all others say nothing about `name`."""
-        from gramgraph.graphs import markov_blanket
-
-        return self.names_of(markov_blanket(self.graph, self.index(name)))
+        return self.names_of(graphs.markov_blanket(self.graph, self.index(name)))
 
     def topological_order(self) -> tuple[str, ...]:
         """All variables, parents before children: the order of ancestral sampling."""
-        from gramgraph.graphs import topological_order
-
-        return self.names_of(topological_order(self.graph))
+        return self.names_of(graphs.topological_order(self.graph))
 
     def is_dseparated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether observing `given` blocks every trail between the variables `a` and `b`. O(n + edges)."""
-        from gramgraph.graphs import d_separated
-
-        return d_separated(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
+        return graphs.d_separated(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
 
     def is_dconnected(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether some trail between `a` and `b` stays active when `given` is observed.
@@ -97,9 +85,7 @@ class DirectedModel(GraphStatements):
         self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()
     ) -> tuple[str, ...] | None:
         """A shortest active trail from `a` to `b`, or None if they are d-separated."""
-        from gramgraph.graphs import active_trail
-
-        found = active_trail(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
+        found = graphs.active_trail(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
         return None if found is None else self.names_of(found)
 
     def minimal_dseparator(
@@ -111,9 +97,7 @@ class DirectedModel(GraphStatements):
         allowed: str | Iterable[str] | None = None,
     ) -> tuple[str, ...] | None:
         """A set whose observation d-separates `a` and `b`, none of which can be left out; None if there is none."""
-        from gramgraph.graphs import minimal_d_separator
-
-        found = minimal_d_separator(
+        found = graphs.minimal_d_separator(
             self.graph,
             self.positions_of(a),
             self.positions_of(b),
@@ -141,11 +125,10 @@ class DirectedModel(GraphStatements):
         >>> net.adjustment_sets("diet", "weight"), net.adjustment_sets("diet", "weight", hidden="age")
         ((('age',),), ())
         """
-        from gramgraph.graphs import adjustment_sets
         from gramgraph.models.identification import causal_question
 
         asked = causal_question(self, x, y, hidden, confounded)
-        found = adjustment_sets(asked.graph, asked.x, asked.y, hidden=asked.unseen)
+        found = graphs.adjustment_sets(asked.graph, asked.x, asked.y, hidden=asked.unseen)
         return tuple(map(self.names_of, found))
 
     def identify(
@@ -168,40 +151,30 @@ class DirectedModel(GraphStatements):
         >>> gg.datasets.asia().v_structures()
         (('tub', 'either', 'lung'), ('either', 'dysp', 'bronc'))
         """
-        from gramgraph.graphs import v_structures
-
-        return tuple(map(self.names_of, v_structures(self.graph)))  # type: ignore[arg-type]
+        return tuple(map(self.names_of, graphs.v_structures(self.graph)))  # type: ignore[arg-type]
 
     def is_polytree(self) -> bool:
         """Whether at most one undirected path joins any two variables."""
-        from gramgraph.graphs import is_polytree
-
-        return is_polytree(self.graph)
+        return graphs.is_polytree(self.graph)
 
     def moralize(self) -> NamedGraph:
         """The undirected graph in which every family is a clique."""
-        from gramgraph.graphs import moralize
-
-        links = moralize(self.graph).edges()
+        links = graphs.moralize(self.graph).edges()
         return NamedGraph(self.variables, links=tuple(self._pair(edge) for edge in links))
 
     def cpdag(self) -> NamedGraph:
         """The edges whose direction all Markov-equivalent graphs share as arrows, the others as links."""
-        from gramgraph.graphs import cpdag
-
-        found = cpdag(self.graph)
+        found = graphs.cpdag(self.graph)
         return NamedGraph(
             self.variables, tuple(map(self._pair, found.directed)), tuple(map(self._pair, found.undirected))
         )
 
     def is_equivalent(self, other: DirectedModel) -> bool:
         """Whether both graphs state the same independencies (same variables, skeleton and v-structures)."""
-        from gramgraph.graphs import Digraph, markov_equivalent
-
         if sorted(self.variables) != sorted(other.variables):
             return False
         rows = [[self.index(p) for p in other.parents(name)] for name in self.variables]
-        return markov_equivalent(self.graph, Digraph(tuple(map(tuple, rows))))
+        return graphs.markov_equivalent(self.graph, graphs.Digraph(tuple(map(tuple, rows))))
 
     def to_junction_tree(self, *, heuristic: Any = "min_fill", tries: int = 1) -> NamedJunctionTree:
         """Moralize, triangulate, and join the cliques as a tree.
@@ -210,9 +183,7 @@ class DirectedModel(GraphStatements):
         >>> gg.BayesianNetwork("A -> B -> D; A -> C -> D").to_junction_tree().cliques
         (('A', 'B', 'C'), ('B', 'D', 'C'))
         """
-        from gramgraph.graphs import junction_tree, moralize
-
-        tree = junction_tree(moralize(self.graph), self._sizes(), heuristic=heuristic, tries=tries)
+        tree = graphs.junction_tree(graphs.moralize(self.graph), self._sizes(), heuristic=heuristic, tries=tries)
         return name_tree(tree, self.variables)
 
     def to_networkx(self) -> Any:

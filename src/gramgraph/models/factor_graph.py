@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
+from gramgraph import graphs
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.models.markov_network import MarkovNetwork
 from gramgraph.models.undirected import FactorModel
 from gramgraph.variables import Var
-
-if TYPE_CHECKING:
-    from gramgraph.graphs import UndirectedGraph
 
 __all__ = ["FactorGraph"]
 
@@ -92,29 +90,23 @@ class FactorGraph(FactorModel):
         pairs = zip(self.factor_names, self.stored_factors, strict=True)
         return tuple((variable, name) for name, factor in pairs for variable in _names(factor))
 
-    def bipartite(self) -> UndirectedGraph:
+    def bipartite(self) -> graphs.UndirectedGraph:
         """The graph on integers: variables first, then factors."""
-        from gramgraph.graphs import UndirectedGraph
-
         n = len(self)
         pairs = [(self.positions[v], n + self._factor_index[f]) for v, f in self.links]
-        return UndirectedGraph.from_edges(n + len(self.stored_factors), pairs)
+        return graphs.UndirectedGraph.from_edges(n + len(self.stored_factors), pairs)
 
     @property
     def is_forest(self) -> bool:
         """Whether the graph has no loop: message passing is then exact."""
-        from gramgraph.graphs import connected_components
-
         graph = self.bipartite()
-        return len(graph.edges()) == graph.n - len(connected_components(graph))
+        return len(graph.edges()) == graph.n - len(graphs.connected_components(graph))
 
     @property
     def is_tree(self) -> bool:
         """Whether the graph has no loop and hangs together."""
-        from gramgraph.graphs import connected_components
-
         graph = self.bipartite()
-        return len(graph.edges()) == graph.n - 1 and len(connected_components(graph)) == 1
+        return len(graph.edges()) == graph.n - 1 and len(graphs.connected_components(graph)) == 1
 
     def to_markov_network(self) -> MarkovNetwork:
         """The same product, with variables linked that share a factor."""

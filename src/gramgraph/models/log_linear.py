@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph._asking import learners
 from gramgraph._progress import Progress
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
@@ -140,9 +141,7 @@ class LogLinear(FactorModel):
         >>> model.fit(rows, tie="name").weights.round(4).tolist()  # log(3): six of eight pairs agree
         [1.0986, 1.0986]
         """
-        from gramgraph.learn.log_linear import fit_log_linear
-
-        made, report = fit_log_linear(
+        made, report = learners().fit_log_linear(
             self, data, tie=tie, method=method, l1=l1, l2=l2, weights=weights, missing=missing, max_iter=max_iter,
             tol=tol, random_state=random_state, progress=progress, options=options,
         )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph._asking import learners
 from gramgraph._progress import Progress
 from gramgraph._validation import check_positive
 from gramgraph.exceptions import ModelError
@@ -64,7 +65,7 @@ class MarkovNetwork(FactorModel):
                 faults += error.faults
         self._set_variables(known.values())
         self.stored_factors = tuple(made)
-        self._links = tuple((self.positions[a], self.positions[b]) for a, b in written.links)
+        self.bare_links = tuple((self.positions[a], self.positions[b]) for a, b in written.links)
         self.name, self.metadata = name, {}
         self._writing_faults = (*_off_graph(pieces, written.links), *faults) if edges is not None else tuple(faults)
         if check:
@@ -213,9 +214,7 @@ class MarkovNetwork(FactorModel):
         >>> bool(abs(both - (frame[["x0_0", "x0_1"]] == "+1").all(axis=1).mean()) < 0.001)
         True
         """
-        from gramgraph.learn.log_linear import fit_markov_network
-
-        made, report = fit_markov_network(
+        made, report = learners().fit_markov_network(
             self, data, method=method, l1=l1, l2=l2, equivalent_sample_size=equivalent_sample_size, weights=weights,
             missing=missing, max_iter=max_iter, tol=tol, random_state=random_state, progress=progress, options=options,
         )  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from gramgraph._pictures import pictures
 from gramgraph.exceptions import ModelError, VariableError
 
 __all__ = ["PAG"]
@@ -84,9 +85,7 @@ class PAG:
 
     def plot(self, ax: Any = None) -> Any:
         """The graph with its marks, by matplotlib; the axes are returned."""
-        from gramgraph.plot import plot_pag
-
-        return plot_pag(self, ax=ax)
+        return pictures().plot_pag(self, ax=ax)
 
     def __str__(self) -> str:
         touched = {name for a, _, _, b in self.edges for name in (a, b)}

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
+from gramgraph import graphs
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.models.base import GraphicalModel
 
-if TYPE_CHECKING:
-    from gramgraph.graphs import Digraph, Independence, UndirectedGraph
-
-__all__ = ["GraphStatements", "Independencies"]
+__all__ = ["GraphStatements", "Independencies", "Separation"]
 
 LARGEST_TABLE = 1 << 24  # entries of a joint table that is made to compare with a graph
 
 
-class Independencies(tuple["Independence[str]", ...]):
+class Independencies(tuple["graphs.Independence[str]", ...]):
     """Statements "x and y are independent given Z"; printed one on a line."""
 
     __slots__ = ()
@@ -32,13 +31,63 @@ class Independencies(tuple["Independence[str]", ...]):
         return f"Independencies({shown!r})"
 
 
+@dataclass(frozen=True)
+class Separation:
+    """What a variable still tells about the others: those `reached` by active trails, the `edges` these take, and
+    where other trails stop: at `observed` variables, or at `closed` common effects."""
+
+    source: str
+    reached: tuple[str, ...]
+    edges: tuple[tuple[str, str], ...]
+    observed: tuple[str, ...]
+    closed: tuple[str, ...]
+
+
 class GraphStatements(GraphicalModel):
     """A model with a graph, directed or not."""
 
     @property
     @abstractmethod
-    def graph(self) -> Digraph | UndirectedGraph:
+    def graph(self) -> graphs.Digraph | graphs.UndirectedGraph:
         """The graph on positions in `variables`, for the functions of `gramgraph.graphs`."""
+
+    def active_trails(
+        self, a: str, b: str, given: str | Iterable[str] = (), *, limit: int = 1000
+    ) -> tuple[tuple[str, ...], ...]:
+        """All active trails from `a` to `b` when `given` is observed, shorter ones first, at most `limit`.
+
+        A trail is a path without repetition in which every common effect is observed or has an observed descendant,
+        and nothing else is observed; in an undirected model, a path around `given`.
+
+        >>> import gramgraph as gg
+        >>> gg.datasets.asia().active_trails("tub", "smoke", given="dysp")
+        (('tub', 'either', 'lung', 'smoke'), ('tub', 'either', 'dysp', 'bronc', 'smoke'))
+        """
+        from gramgraph.graphs import active_trails
+
+        at = self.positions_of(given)
+        found = active_trails(self.graph, self.index(a), self.index(b), at, limit=limit)
+        return tuple(map(self.names_of, found))
+
+    def separation(self, source: str, given: str | Iterable[str] = ()) -> Separation:
+        """What `source` still tells about the other variables when `given` is observed, and where its trails stop.
+
+        >>> import gramgraph as gg
+        >>> found = gg.datasets.asia().separation("tub", given="either")
+        >>> found.reached, found.observed
+        (('asia', 'smoke', 'lung', 'bronc', 'dysp'), ('either',))
+        """
+        from gramgraph.graphs import openness
+
+        found = openness(self.graph, self.index(source), self.positions_of(given))
+        names = self.variables
+        return Separation(
+            source,
+            self.names_of(found.reached),
+            tuple((names[a], names[b]) for a, b in found.edges),
+            self.names_of(found.observed),
+            self.names_of(found.closed),
+        )
 
     def independencies(self, *, max_given: int | None = None) -> Independencies:
         """Every "x and y are independent given Z" that the graph states, by pairs and then by size of Z.
@@ -50,12 +99,10 @@ class GraphStatements(GraphicalModel):
         cloudy ⊥ wet | rain, sprinkler
         rain ⊥ sprinkler | cloudy
         """
-        from gramgraph.graphs import Independence, independencies
-
         names = self.variables
         return Independencies(
-            Independence(names[s.x], names[s.y], self.names_of(s.given))
-            for s in independencies(self.graph, max_given=max_given)
+            graphs.Independence(names[s.x], names[s.y], self.names_of(s.given))
+            for s in graphs.independencies(self.graph, max_given=max_given)
         )
 
     def is_i_map(self, joint: Any, *, tol: float = 1e-8) -> bool:
@@ -70,21 +117,15 @@ class GraphStatements(GraphicalModel):
         >>> full.is_i_map(chain), full.is_d_map(chain), chain.is_perfect_map(chain)
         (True, False, True)
         """
-        from gramgraph.graphs import is_i_map
-
-        return is_i_map(self.graph, _matched(self, joint), tol=tol)
+        return graphs.is_i_map(self.graph, _matched(self, joint), tol=tol)
 
     def is_d_map(self, joint: Any, *, tol: float = 1e-8) -> bool:
         """Whether the graph states every independence that holds in `joint` (as in `is_i_map`)."""
-        from gramgraph.graphs import is_d_map
-
-        return is_d_map(self.graph, _matched(self, joint), tol=tol)
+        return graphs.is_d_map(self.graph, _matched(self, joint), tol=tol)
 
     def is_perfect_map(self, joint: Any, *, tol: float = 1e-8) -> bool:
         """Whether graph and `joint` (as in `is_i_map`) agree on every independence."""
-        from gramgraph.graphs import is_perfect_map
-
-        return is_perfect_map(self.graph, _matched(self, joint), tol=tol)
+        return graphs.is_perfect_map(self.graph, _matched(self, joint), tol=tol)
 
     def induced_width(self, order: Sequence[str]) -> int:
         """The most neighbors that a variable has when its turn comes, if variables are eliminated in this order.
@@ -96,10 +137,8 @@ class GraphStatements(GraphicalModel):
         >>> star.induced_width(["a", "b", "c", "hub"]), star.induced_width(["hub", "a", "b", "c"])
         (1, 3)
         """
-        from gramgraph.graphs import Digraph, induced_width, moralize
-
-        graph = moralize(self.graph) if isinstance(self.graph, Digraph) else self.graph
-        return induced_width(graph, self.positions_of(order))
+        graph = graphs.moralize(self.graph) if isinstance(self.graph, graphs.Digraph) else self.graph
+        return graphs.induced_width(graph, self.positions_of(order))
 
 
 def _matched(model: GraphStatements, joint: Any) -> Any:

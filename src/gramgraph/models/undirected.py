@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from gramgraph import graphs
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
 from gramgraph.models.checking import domain_faults
 from gramgraph.models.named import NamedJunctionTree, name_tree
 from gramgraph.models.potentials import factor_faults
 from gramgraph.models.statements import GraphStatements
-
-if TYPE_CHECKING:
-    from gramgraph.graphs import UndirectedGraph
 
 __all__ = ["FactorModel"]
 
@@ -25,7 +23,7 @@ class FactorModel(GraphStatements):
     """p(x) = (1/Z) Π_c ψ_c(x_c) with non-negative factors ψ_c; variables that share a factor are linked."""
 
     _shared: tuple[SharedTables, ...] = ()  # all factors in arrays, where the model was made from these
-    _links: tuple[tuple[int, int], ...] = ()  # edges of the graph that no factor covers
+    bare_links: tuple[tuple[int, int], ...] = ()  # edges of the graph that no factor covers
     _writing_faults: tuple[str, ...] = ()
 
     @cached_property
@@ -43,16 +41,16 @@ class FactorModel(GraphStatements):
         return [*self._writing_faults, *domain_faults(self.vars), *factor_faults(self.stored_factors, known)]
 
     @cached_property
-    def graph(self) -> UndirectedGraph:
+    def graph(self) -> graphs.UndirectedGraph:
         """The graph on positions in `variables`, for the functions of `gramgraph.graphs`."""
-        from gramgraph.graphs import UndirectedGraph
-
         if self._shared:
-            return UndirectedGraph.from_scopes(len(self), [s for part in self._shared for s in part.scopes.tolist()])
+            return graphs.UndirectedGraph.from_scopes(
+                len(self), [s for part in self._shared for s in part.scopes.tolist()]
+            )
         scopes: list[Iterable[int]] = [
             [self.positions[var.name] for var in factor.scope] for factor in self.stored_factors
         ]
-        return UndirectedGraph.from_scopes(len(self), [*scopes, *self._links])
+        return graphs.UndirectedGraph.from_scopes(len(self), [*scopes, *self.bare_links])
 
     @property
     def _n_factors(self) -> int:
@@ -75,9 +73,7 @@ class FactorModel(GraphStatements):
 
     def is_separated(self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()) -> bool:
         """Whether every path between `a` and `b` passes through `given`; then they are independent given it."""
-        from gramgraph.graphs import separated
-
-        return separated(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
+        return graphs.separated(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
 
     is_dseparated = is_separated  # the word of directed models, so that any model can be asked
 
@@ -96,9 +92,7 @@ class FactorModel(GraphStatements):
         self, a: str | Iterable[str], b: str | Iterable[str], given: str | Iterable[str] = ()
     ) -> tuple[str, ...] | None:
         """A shortest path from `a` to `b` around `given`, or None if there is none."""
-        from gramgraph.graphs import open_path
-
-        found = open_path(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
+        found = graphs.open_path(self.graph, self.positions_of(a), self.positions_of(b), self.positions_of(given))
         return None if found is None else self.names_of(found)
 
     def cliques(self) -> tuple[tuple[str, ...], ...]:
@@ -124,9 +118,9 @@ class FactorModel(GraphStatements):
 
     def to_junction_tree(self, *, heuristic: Any = "min_fill", tries: int = 1) -> NamedJunctionTree:
         """Triangulate, and join the cliques as a tree."""
-        from gramgraph.graphs import junction_tree
-
-        return name_tree(junction_tree(self.graph, self._sizes(), heuristic=heuristic, tries=tries), self.variables)
+        return name_tree(
+            graphs.junction_tree(self.graph, self._sizes(), heuristic=heuristic, tries=tries), self.variables
+        )
 
     def _equal_factors(self, other: FactorModel) -> bool:
         if self.vars != other.vars or len(self.stored_factors) != len(other.stored_factors):

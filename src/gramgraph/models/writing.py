@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.conditionals import Conditional, Deterministic, Table
-from gramgraph.conditionals.base import row_name
+from gramgraph.conditionals import Boosted, Conditional, Deterministic, Table
+from gramgraph.conditionals.base import Kind, row_name
 from gramgraph.exceptions import GramGraphError, ModelError, did_you_mean, listing
 from gramgraph.models.checking import describe
 from gramgraph.models.contexts import find_context, name_labels, row_values
 from gramgraph.models.mixed import is_linear, make_mixed
 from gramgraph.models.notation import Structure, read_structure
-from gramgraph.variables import Discrete, Domain, Real, Var, discrete, real
+from gramgraph.variables import Discrete, Domain, Var, discrete, domain_of_word, real
 
 __all__ = ["Parts", "as_states", "as_var", "make_conditional", "read_parts"]
 
@@ -29,6 +29,7 @@ class Parts:
     variables: tuple[Var, ...] = ()
     parents: list[list[int]] = field(default_factory=list)
     conditionals: list[Conditional | None] = field(default_factory=list)
+    kinds: dict[str, Kind] = field(default_factory=dict)  # conditionals to be fitted
     faults: list[tuple[str, str]] = field(default_factory=list)
 
 
@@ -37,10 +38,13 @@ def read_parts(structure: Any, edges: Iterable[Any] | None, cpds: Any, states: M
     written = read_structure(structure, edges)
     out = Parts()
     specs = _by_name(cpds, out)
+    specs = {name: _as_kind(spec) for name, spec in specs.items()}
+    out.kinds = {name: specs.pop(name) for name, spec in list(specs.items()) if isinstance(spec, Kind)}
     if structure is None and edges is None:
         _take_structure(written, specs)
     else:
         _drop_unknown(written, specs, "cpds", out)
+        _drop_unknown(written, out.kinds, "cpds", out)
     _order_parents(written, specs, out)
     assumed: dict[str, None] = {}  # whose states nobody wrote
     out.variables = _make_variables(written, specs, states or {}, out, assumed)
@@ -62,6 +66,11 @@ def read_parts(structure: Any, edges: Iterable[Any] | None, cpds: Any, states: M
     return out
 
 
+def _as_kind(spec: Any) -> Any:
+    """Boosted trees that have learned nothing yet are a kind to be fitted; all else stays."""
+    return Kind(Boosted, {"maker": spec}) if isinstance(spec, Boosted) and spec.trees is None else spec
+
+
 def _no_states(names: Sequence[str]) -> str:
     if not names:
         return ""
@@ -75,7 +84,8 @@ def _by_name(cpds: Any, out: Parts) -> dict[str, Any]:
         return {}
     if isinstance(cpds, Mapping):
         for name, spec in cpds.items():
-            if isinstance(spec, Conditional) and spec.child.name != name:
+            unlearned = isinstance(spec, Boosted) and spec.trees is None
+            if isinstance(spec, Conditional) and spec.child.name != name and not unlearned:
                 out.faults.append((str(name), f"cpds[{name!r}] is a conditional of {spec.child.name}"))
         return {str(name): spec for name, spec in cpds.items()}
     specs: dict[str, Any] = {}
@@ -135,15 +145,13 @@ def as_states(given: Any) -> tuple[str, ...]:
 
 
 def as_var(name: str, given: Any) -> Var:
-    """A variable from its labels or their number, or a real-valued one from a domain, "real" or "real^3"."""
+    """A variable from its labels or their number, or one of numbers from a domain or its word: "real", "real^3",
+    "positive", "circle", "sphere"."""
     if isinstance(given, Domain):
         return Var(name, given)
     word = given[0] if isinstance(given, tuple) and len(given) == 1 else given
-    if isinstance(word, str) and (word == "real" or word.startswith("real^")):
-        size = word[5:] or "1"
-        if not size.isdecimal():
-            raise ModelError(f"{name}: real^3 means vectors of 3 reals; got {word!r}")
-        return Var(name, Real(int(size)))
+    if isinstance(word, str) and (domain := domain_of_word(word, name)) is not None:
+        return Var(name, domain)
     return discrete(name, as_states(given))
 
 

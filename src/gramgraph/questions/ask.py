@@ -16,19 +16,21 @@ from gramgraph._progress import Progress, reporting
 from gramgraph._validation import check_jobs
 from gramgraph.answers import Answer, Assignment, Belief, MixtureBelief, RealAnswer
 from gramgraph.answers.answer import unsettled
-from gramgraph.answers.rows import frame_of, split, with_kept
+from gramgraph.answers.rows import frame_of, label_of, split, with_kept
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
 from gramgraph.compile.range import needs_logs
 from gramgraph.engines.approximate import parse_error
 from gramgraph.engines.base import PLAIN, ApproximateWarning, Best, Engine, Run, parse_budget
 from gramgraph.engines.best.policy import advised, check_limits, proved
+from gramgraph.engines.cells import best as on_cells
+from gramgraph.engines.cells.tables import by_tables
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.single_case import quick_query
-from gramgraph.engines.fallback import automatic, automatic_best, automatic_draw
-from gramgraph.engines.gaussian.lower import DENSE_LIMIT, log_joint
-from gramgraph.engines.prepare import relevant_question, with_readings
-from gramgraph.engines.registry import AUTO, choose, engine_names, get_engine
+from gramgraph.engines.fallback import automatic, automatic_best, automatic_draw, first_choice
+from gramgraph.engines.gaussian.lower import log_joint
+from gramgraph.engines.prepare import prepared, support_of, with_all_readings
+from gramgraph.engines.registry import AUTO, engine_names, get_engine
 from gramgraph.exceptions import (
     BudgetError,
     ConvergenceWarning,
@@ -40,11 +42,15 @@ from gramgraph.exceptions import (
 )
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.layout import layout_of
+from gramgraph.models.on_cells import CellModel
 from gramgraph.questions.planning import plan
 from gramgraph.questions.question import Question
 from gramgraph.questions.reading import read, refuse_soft
 from gramgraph.questions.session import PlainSession
 from gramgraph.typing import FloatArray, RandomState
+
+#: Kinds of models that are answered by tables.
+TABLES = ("tables", "cells")
 
 __all__ = ["answer", "log_evidence", "map_query", "plan", "query", "sample", "session"]
 
@@ -108,10 +114,18 @@ def answer(
     if question.soft:
         return _with_soft_evidence(model, question, engine, run, options)
     kind = model.kind
-    model, question = _prepared(model, question)
+    model, question = prepared(model, question)
+    found = _found(model, question, kind, engine, run, options)
+    near = support_of(model, question)
+    return found.replace(details={**found.details, "support": near}) if near else found
+
+
+def _found(
+    model: GraphicalModel, question: Question, kind: str, engine: str, run: Run, options: Mapping[str, Any]
+) -> Answer:
     if engine == AUTO:
         parse_error(options.get("error"))
-        if others := [name for name in options if name != "error" or kind != "tables"]:
+        if others := [name for name in options if name != "error" or kind not in TABLES]:
             raise OptionError(
                 f"engine {AUTO!r} takes no option {others[0]!r}: it is exact where it can be. Options such as damping "
                 'or max_iter belong to approximate engines: name one, e.g. engine="gibbs"'
@@ -121,21 +135,10 @@ def answer(
     if type(worker).answer is Engine.answer:
         raise OptionError(f"engine {engine!r} looks for best assignments only. Use map_query(…, engine={engine!r})")
     found: Answer = worker.answer(model, question, run)
-    if not found.exact and model.is_discrete:
+    if not found.exact and kind in TABLES:
         _warn_unsettled(found)
         found = _with_raised(model, question, found)
     return found
-
-
-def _prepared(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
-    """The model and the question that an engine sees: noisy readings are observed children, and what says nothing
-    about the question is left out. Tables are cut by their engines."""
-    if model.is_discrete:
-        return model, question
-    model, question = _with_all_readings(model, question)
-    if model.kind == "gaussian" and layout_of(model).size <= DENSE_LIMIT:
-        return model, question  # its joint covariance is kept, and serves all questions
-    return relevant_question(model, question)
 
 
 def _with_soft_evidence(
@@ -148,11 +151,22 @@ def _with_soft_evidence(
             f"soft evidence is fitted by repeated exact answers, which engine {engine!r} does not give: use an exact "
             "engine, or gg.Likelihood(…) for weights"
         )
+    if isinstance(model, CellModel):
+        name = engine if engine in engine_names("tables") else AUTO
+        return by_tables(
+            model, replace(question, soft={}), run,
+            lambda cells, asked: answer(cells, replace(asked, soft=question.soft), name, run, options),
+        )  # fmt: skip
     if question.batched and not model.is_discrete:
         raise OptionError("soft evidence about a model with real-valued variables takes one case at a time (a dict)")
     plain = replace(question, soft={})
-    name = choose(model, plain, run)[0] if engine == AUTO else engine
-    return with_soft_evidence(lambda asked: answer(model, asked, name, run, options), model, plain, dict(question.soft))
+
+    def solve(asked: Question) -> Answer:
+        if engine == AUTO:
+            return first_choice(*prepared(model, asked), run)
+        return answer(model, asked, engine, run, options)
+
+    return with_soft_evidence(solve, model, plain, dict(question.soft))
 
 
 def _warn_unsettled(answer: Answer) -> None:
@@ -198,7 +212,7 @@ def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answe
         if bounds := details.get("log_evidence_interval"):
             details = {**details, "log_evidence_interval": tuple(bound + question.log_scale for bound in bounds)}
         answer = answer.replace(log_evidence=answer.log_evidence + question.log_scale, details=details)
-    if question.everything and isinstance(answer, RealAnswer):
+    if question.everything and isinstance(answer, RealAnswer) and model.kind not in TABLES:
         answer = answer.replace(observed=partial(_if_observed, model, question))
     if question.keep is not None and "keep" not in answer.details:
         answer = answer.replace(details={**answer.details, "keep": question.keep})
@@ -208,6 +222,12 @@ def _checked(model: GraphicalModel, question: Question, answer: Answer) -> Answe
 def _raise_impossible(model: GraphicalModel, question: Question) -> None:
     if model.is_discrete:
         raise_impossible(model, question)
+    if isinstance(model, CellModel):
+        raise ImpossibleEvidenceError(
+            "the evidence has probability 0: states that never occur together in tables without a floor. "
+            "Use floor=1e-3 when learning.",
+            conflict=model.names_of(question.seen),
+        )
     names = model.names_of(question.seen)
     raise ImpossibleEvidenceError(
         f"the evidence has probability (density) zero: {listing(names)} cannot take these values together",
@@ -236,11 +256,11 @@ def log_evidence(
     """log p(evidence): a number, or one per case; -inf where the evidence is impossible. See `Asking.log_evidence`."""
     check_jobs(n_jobs)
     question = refuse_soft(model, read(model, [], evidence, virtual_evidence))
-    part, asked = _prepared(model, question)
-    if not model.is_discrete and part.kind != "gaussian" and 0 < len(part.vars) == len(asked.always):
+    part, asked = prepared(model, question)
+    if part.kind not in (*TABLES, "gaussian") and 0 < len(part.vars) == len(asked.always):
         found: Any = _log_density(part, asked)  # nothing to integrate
         return found + question.log_scale if question.batched else float(found[0]) + question.log_scale
-    run = Run(memory, random_state=None if model.is_discrete else 0, n_jobs=n_jobs)
+    run = Run(memory, random_state=None if model.kind in TABLES else 0, n_jobs=n_jobs)
     return automatic(part, asked, run, draw=False).log_evidence + question.log_scale  # type: ignore[no-any-return]
 
 
@@ -272,7 +292,7 @@ def map_query(
     """The most probable assignment; see `GraphicalModel.map_query`."""
     check_limits(gap, time_limit)
     check_memory(memory)
-    if not model.is_discrete and (gap != 0.0 or time_limit is not None):
+    if model.kind not in TABLES and (gap != 0.0 or time_limit is not None):
         raise OptionError("gap and time_limit are limits of searches in models of discrete variables alone")
     if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1):
         raise OptionError(f"k is how many assignments are wanted, a whole number from 1, not {k!r}")
@@ -287,18 +307,12 @@ def map_query(
             return _k_best(model, question, int(k), run)
         if some or (targets is not None and not wanted):
             return _best_of_some(model, question, wanted, run)
-        larger, asked = _with_all_readings(model, question)
+        larger, asked = with_all_readings(model, question)
         try:
             found = _best(larger, asked, engine, run)
         except BudgetError as error:
             raise (advised(error, model, engine) if model.is_discrete else error) from None
     return _assignments(model, question, found)
-
-
-def _with_all_readings(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
-    if model.is_discrete or not (question.likelihoods or question.noisy):
-        return model, question
-    return with_readings(model, question)
 
 
 def _best(model: GraphicalModel, question: Question, engine: str, run: Run) -> Best:
@@ -319,6 +333,10 @@ def _best_of_some(model: GraphicalModel, question: Question, wanted: tuple[int, 
 
         names = model.names_of(wanted)
         return marginal_map(model, names, question, memory=run.memory, gap=run.gap, time_limit=run.seconds)
+    if isinstance(model, CellModel):
+        if question.batched:
+            raise VariableError("evidence of one case is needed here: a dict, not a table of cases")
+        return on_cells.best_of_some(model, question, wanted, run)
     from gramgraph.engines.mixed.best import best_of_some
 
     seeded = replace(run, random_state=0)
@@ -340,8 +358,10 @@ def _k_best(model: GraphicalModel, question: Question, k: int, run: Run) -> list
             raise advised(error, model, "junction_tree") from None
     from gramgraph.engines.mixed.best import best_few
 
-    larger, asked = _with_all_readings(model, question)
-    if model.kind == "gaussian":
+    larger, asked = with_all_readings(model, question)
+    if isinstance(model, CellModel):
+        found = on_cells.best_few(model, asked, k)
+    elif model.kind == "gaussian":
         found = automatic_best(larger, asked, run)
     else:
         found = best_few(larger, asked, k)
@@ -360,7 +380,7 @@ def _assignments(model: GraphicalModel, question: Question, found: Best) -> Any:
         return _assignment(model, question, found, 0)
     states = np.where(np.isfinite(found.log_prob)[:, None], found.states[:, : len(model.vars)], -1)
     X = None if found.X is None else found.X[:, : layout_of(model).size]
-    frame = frame_of(model, states, X, index=question.index, log_prob=found.log_prob)
+    frame = frame_of(model, states, X, index=question.index, log_prob=found.log_prob, points=question.points)
     return with_kept(frame, question.keep)
 
 
@@ -368,7 +388,7 @@ def _assignment(model: GraphicalModel, question: Question, found: Best, row: int
     """What one row says about the variables that were not observed."""
     seen: Any = question.hard_evidence(0)
     if found.X is not None:
-        seen = {*seen, *question.owners.tolist()}
+        seen = {*seen, *question.owners.tolist(), *question.points}
     chosen = enumerate(zip(model.vars, found.states[row].tolist(), strict=False))
     out: dict[str, Any]
     if found.X is None:
@@ -376,7 +396,7 @@ def _assignment(model: GraphicalModel, question: Question, found: Best, row: int
     else:
         X, layout = found.X[row], layout_of(model)
         out = {
-            var.name: var.states[state] if var.is_discrete else split(X[layout.components(v)], (var,))[0]
+            var.name: split(X[layout.components(v)], (var,))[0] if var.is_real else label_of(model, v, state)
             for v, (var, state) in chosen
             if v not in seen
         }
@@ -404,13 +424,14 @@ def sample(
     question = refuse_soft(model, read(model, [], evidence, virtual_evidence))
     if question.batched:
         raise VariableError("sample takes one case of evidence (a dict), not a table of cases")
-    larger, asked = _with_all_readings(model, question)
+    larger, asked = with_all_readings(model, question)
     drawn = automatic_draw(larger, asked, int(n), Run(memory, random_state=random_state))
     if drawn.log_evidence == -np.inf:
         _raise_impossible(model, question)
     X = None if drawn.X is None else drawn.X[:, : layout_of(model).size]
-    frame = frame_of(model, drawn.states, X)
-    if not model.is_discrete:
+    points = {v: [column[0]] * int(n) for v, column in question.points.items()}
+    frame = frame_of(model, drawn.states, X, points=points)
+    if model.kind not in TABLES:
         frame.attrs["exact"] = drawn.exact
     return frame
 

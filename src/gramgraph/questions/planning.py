@@ -9,14 +9,15 @@ import numpy as np
 
 from gramgraph.compile.budget import readable
 from gramgraph.compile.plan import Plan
-from gramgraph.engines.gaussian.lower import DENSE_LIMIT
-from gramgraph.engines.prepare import relevant_question
+from gramgraph.engines.base import Run
+from gramgraph.engines.prepare import prepared
 from gramgraph.engines.registry import AUTO, choose, get_engine
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Question
 from gramgraph.questions.reading import read_targets
+from gramgraph.variables import Points
 
 __all__ = ["plan"]
 
@@ -30,26 +31,24 @@ def plan(
 
     >>> import gramgraph as gg
     >>> plan = gg.plan(gg.datasets.asia(), given=["smoke"])
-    >>> plan.width, plan.engine, plan.reason
-    (2, 'junction_tree', 'all variables are discrete: exact messages on a compiled junction tree')
+    >>> plan.width, plan.engine, plan.reason  # doctest: +ELLIPSIS
+    (2, 'enumeration', 'one case with few combinations of states: the sum over all of them; ...')
     """
     if not isinstance(model, GraphicalModel):
         raise OptionError(f"plan takes a model, such as gg.datasets.asia(), not {model!r}")
-    if model.kind == "cells":
-        model = model.cells  # type: ignore[attr-defined]
     question = _question(model, targets, given)
-    if not model.is_discrete and (model.kind != "gaussian" or layout_of(model).size > DENSE_LIMIT):
-        model, question = relevant_question(model, question)
-    name, reason = choose(model, question) if engine == AUTO else (engine, "asked for by name")
+    model, question = prepared(model, question)
+    name, reason = choose(model, question, Run(memory)) if engine == AUTO else (engine, "asked for by name")
     worker = get_engine(name, model.kind)
+    worker.strict = engine == AUTO
     if not hasattr(worker, "plan"):
         raise OptionError(f"engine {name!r} makes no plan")
     made: Any = worker.plan(model, question)
     found = made if isinstance(made, Plan) else Plan.of(name, worker.exact, reason, made)
-    found = replace(found, reason=reason)
+    found = replace(found, reason=reason, compile_seconds=_compile_seconds(found) if worker.runs_tree_code else 0.0)
     if memory is not None:
         found.check_budget(memory)
-    elif engine == AUTO and model.is_discrete:
+    elif engine == AUTO and model.kind in ("tables", "cells"):
         try:
             found.check_budget(None)
         except BudgetError as error:
@@ -59,16 +58,26 @@ def plan(
     return found
 
 
+def _compile_seconds(found: Plan) -> float:
+    """What a junction tree of so many cells would spend on compiling, if it is large enough for that."""
+    from gramgraph._numerics.compiling import ahead
+    from gramgraph._numerics.tree import program, runner
+
+    cells = float(getattr(found.structure, "cells", 0.0))
+    return ahead(runner.sums, 2 * cells) + ahead(program.build, cells)
+
+
 def _question(model: GraphicalModel, targets: Any, given: Any) -> Question:
     """The question of one case in which these variables are observed, whatever their values."""
     singles, joints = read_targets(model, targets)
     names = [given] if isinstance(given, str) else list(() if given is None else given)
     seen = [model.index(name) for name in names]
     labelled = tuple(v for v in seen if model.vars[v].is_discrete)
+    points = {v: (0,) for v in seen if isinstance(model.vars[v].domain, Points)}
     layout = layout_of(model)
-    columns = layout.of([v for v in seen if not model.vars[v].is_discrete])
+    columns = layout.of([v for v in seen if v not in labelled and v not in points])
     return Question(
         range(len(model.vars)) if singles is None else singles, joints, labelled,
         np.zeros((1, len(labelled)), np.int64), everything=singles is None and not model.is_discrete,
-        columns=columns, owners=layout.owner[columns], X=np.zeros((1, len(columns))),
+        columns=columns, owners=layout.owner[columns], X=np.zeros((1, len(columns))), points=points,
     )  # fmt: skip

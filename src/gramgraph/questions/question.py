@@ -78,6 +78,7 @@ class Question:
     complete: bool = False  # known to have no gaps in X, and no codes (False: not looked at)
     soft: Mapping[int, FloatArray] = field(default_factory=dict)  # variable → what its belief shall become
     noisy: Mapping[int, tuple[FloatArray, FloatArray]] = field(default_factory=dict)  # variable → (value, covariance)
+    points: Mapping[int, Any] = field(default_factory=dict)  # variable → observed points, one per case; None = not
     index: Any = None  # labels of the cases
     keep: Any = None  # columns of the table of cases that the answer's frame shows: a data frame
 
@@ -91,7 +92,7 @@ class Question:
     @property
     def seen(self) -> tuple[int, ...]:
         """All variables that are observed in some case, real-valued ones first."""
-        return tuple(dict.fromkeys([*self.owners.tolist(), *self.observed]))
+        return tuple(dict.fromkeys([*self.owners.tolist(), *self.observed, *self.points]))
 
     @cached_property
     def always(self) -> frozenset[int]:
@@ -105,7 +106,7 @@ class Question:
         if len(self.columns):
             whole = np.asarray(~self.gaps.any(axis=0))
             found |= {v for v, ok in zip(self.owners.tolist(), whole.tolist(), strict=True) if ok}
-        return frozenset(found)
+        return frozenset(found.union(v for v, column in self.points.items() if all(x is not None for x in column)))
 
     @cached_property
     def gaps(self) -> Any:
@@ -161,7 +162,8 @@ class Question:
             for given in (self.likelihoods, self.log_likelihoods)
         ]
         X = self.X[rows] if len(self.columns) else np.zeros((len(rows), 0))
-        return replace(self, codes=self.codes[rows], X=X, likelihoods=parts[0], log_likelihoods=parts[1])
+        points = {v: column[rows] for v, column in self.points.items()}
+        return replace(self, codes=self.codes[rows], X=X, likelihoods=parts[0], log_likelihoods=parts[1], points=points)
 
     def groups(self) -> Iterator[Group]:
         """Cases by pattern; one group where nothing is missing and no discrete variable is observed."""

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.cells.columns import column_of
+from gramgraph.cells.likelihoods import cell_weights
 from gramgraph.compile.cache import remember
 from gramgraph.data.columns import encode
 from gramgraph.data.frames import is_missing, read_frame
-from gramgraph.evidence import Likelihood, Soft, _States, allowed_weights, weights_of
-from gramgraph.exceptions import OptionError, StateError, VariableError, did_you_mean, listing
+from gramgraph.evidence import Likelihood, Soft, States, allowed_weights, weights_of
+from gramgraph.exceptions import GramGraphError, OptionError, StateError, VariableError, did_you_mean, listing
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import NO_COLUMNS, Question
 from gramgraph.typing import FloatArray, IntArray
-from gramgraph.variables import Var
+from gramgraph.variables import Points, Var
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -42,6 +44,7 @@ class Given:
     likelihoods: dict[int, list[FloatArray]] = field(default_factory=dict)  # all that are said about a variable
     soft: dict[int, FloatArray] = field(default_factory=dict)
     noisy: dict[int, tuple[FloatArray, FloatArray]] = field(default_factory=dict)
+    points: dict[int, Any] = field(default_factory=dict)
     batched: bool = False
     complete: bool = False
     index: Any = None
@@ -98,7 +101,7 @@ def _question(
         real: dict[str, Any] = {}
     else:
         real = {"columns": given.columns, "owners": layout_of(model).owner[given.columns], "X": given.values}
-        real |= {"complete": given.complete, "noisy": given.noisy}
+        real |= {"complete": given.complete, "noisy": given.noisy, "points": given.points}
         n = len(given.values)
     codes = np.asarray(given.codes, np.int64).reshape(n, len(given.observed))
     return Question(
@@ -180,14 +183,16 @@ def _one_case(model: GraphicalModel, evidence: Mapping[str, Any], given: Given, 
             given.codes.append(code)
         elif is_missing(value):
             continue
-        elif isinstance(value, Likelihood) and (var.is_discrete or isinstance(value.weights, tuple)):
+        elif isinstance(value, Likelihood) and (var.is_discrete or model.cell_axes or isinstance(value.weights, tuple)):
             _likelihood(model, v, value.weights, given)
         elif isinstance(value, Soft):
             given.soft[v] = _distribution(var, value)
         elif var.is_discrete:
             _states_of(model, v, value, given)
+        elif isinstance(var.domain, Points):
+            given.points[v] = column_of([value])
         else:
-            if isinstance(value, (Likelihood, _States, Mapping, set, frozenset)):
+            if isinstance(value, (Likelihood, States, Mapping, set, frozenset)):
                 raise StateError(
                     f"{name} is real-valued: its evidence is a number, not {value!r}. Write a noisy reading as "
                     "gg.Likelihood((value, sd))"
@@ -202,7 +207,7 @@ def _one_case(model: GraphicalModel, evidence: Mapping[str, Any], given: Given, 
 def _states_of(model: GraphicalModel, v: int, value: Any, given: Given) -> None:
     """A state, or several of which one is true, of a discrete variable."""
     var = model.vars[v]
-    if isinstance(value, (_States, set, frozenset, list, tuple)):
+    if isinstance(value, (States, set, frozenset, list, tuple)):
         given.likelihoods.setdefault(v, []).append(allowed_weights(var, value))
         return
     if isinstance(value, (Mapping, np.ndarray)):
@@ -217,8 +222,9 @@ def _states_of(model: GraphicalModel, v: int, value: Any, given: Given) -> None:
 def _likelihood(model: GraphicalModel, v: int, value: Any, given: Given) -> None:
     """Weights of states, or a noisy reading (value, sd) of a real-valued variable."""
     var = model.vars[v]
-    if var.is_discrete:
-        given.likelihoods.setdefault(v, []).append(weights_of(var, value))
+    if var.is_discrete or model.cell_axes:
+        weights = cell_weights(model.cell_axes[v], value) if model.cell_axes else weights_of(var, value)
+        given.likelihoods.setdefault(v, []).append(weights)
         return
     value = getattr(value, "weights", value)
     if not isinstance(value, (tuple, list)) or len(value) != 2:
@@ -255,17 +261,17 @@ def _scaled(given: dict[int, list[FloatArray]]) -> tuple[Any, Any, float]:
     """
     products, all_logs, total = {}, {}, 0.0
     for v, parts in given.items():
-        product, scale = np.ones(len(parts[0])), 0.0
+        product, scale = np.ones(1), 0.0
         for weights in parts:
             product = product * (weights / weights.max())
             scale += float(np.log(weights.max()))
             top = product.max()
             if top > 0.0:
                 product, scale = product / top, scale + float(np.log(top))
-        allowed = np.logical_and.reduce([weights > 0.0 for weights in parts])
+        allowed = np.logical_and.reduce(np.broadcast_arrays(*[weights > 0.0 for weights in parts]))
         if (product[allowed] < LEAST).any():
             with np.errstate(divide="ignore"):
-                logs = np.sum([np.log(weights) for weights in parts], axis=0)
+                logs = np.sum(np.broadcast_arrays(*[np.log(weights) for weights in parts]), axis=0)
             scale = float(logs.max())
             all_logs[v] = logs - scale
             product = np.where(allowed, np.maximum(np.exp(logs - scale), LEAST), 0.0)
@@ -314,9 +320,14 @@ def _columns(model: GraphicalModel, frame: Any, given: Given) -> None:
         var = model.vars[v]
         if var.is_discrete:
             given.observed.append(v)
-            codes.append(encode(frame[name], var, hint="; ask about such a case alone, with evidence as a dict"))
+            codes.append(_states_column(model, v, frame[name], given))
+            continue
+        if isinstance(var.domain, Points):
+            given.points[v] = column_of([None if np.ndim(x) == 0 and is_missing(x) else x for x in frame[name]])
             continue
         at = layout_of(model).components(v)
+        if frame[name].dtype == object and (said := _said(frame[name])):
+            frame = frame.assign(**{name: _without(model, v, frame[name], said, given)})
         if part is None and var.dimension > 1:
             blocks.append(_vectors(frame[name], var))
         else:
@@ -332,6 +343,50 @@ def _columns(model: GraphicalModel, frame: Any, given: Given) -> None:
         table = np.hstack([next(columns)[:, None] if block is None else block for block in blocks])
     given.values = np.ascontiguousarray(table)
     _check_vectors(model, given)
+
+
+def _said(column: Any) -> dict[int, Any]:
+    """Row → what a cell says beside a plain value: a likelihood, or several states of which one is true."""
+    several = (Likelihood, States, set, frozenset)
+    return {row: value for row, value in enumerate(column) if isinstance(value, several)}
+
+
+def _states_column(model: GraphicalModel, v: int, column: Any, given: Given) -> IntArray:
+    """Codes of a column of labels, where cells may also be `gg.Likelihood`, `gg.Not`, or a set of labels."""
+    var, hint = model.vars[v], "; ask about such a case alone, with evidence as a dict"
+    try:
+        return encode(column, var, hint=hint)
+    except StateError:
+        said = _said(column) if column.dtype == object else {}
+        if not said:
+            raise
+    return encode(_without(model, v, column, said, given), var, hint=hint)
+
+
+def _without(model: GraphicalModel, v: int, column: Any, said: Mapping[int, Any], given: Given) -> Any:
+    """The column with gaps in place of what was said about single cases, which become likelihoods of each case."""
+    var = model.vars[v]
+    if not (model.is_discrete or model.cell_axes):
+        row = column.index[next(iter(said))]
+        raise StateError(
+            f"row {row}: likelihoods in a table of cases are read for models of discrete variables and on cells; ask "
+            f"about such a case of {var.name} alone, with evidence as a dict"
+        )
+    weights = np.ones((len(column), model.cell_axes[v].m if model.cell_axes else var.size))
+    for row, value in said.items():
+        try:
+            if not isinstance(value, Likelihood):
+                if not var.is_discrete:
+                    raise StateError(f"{var.name} is real-valued: its evidence is a number, not {value!r}")
+                weights[row] = allowed_weights(var, value)
+            else:
+                weights[row] = cell_weights(model.cell_axes[v], value) if model.cell_axes else weights_of(var, value)
+        except GramGraphError as error:
+            raise StateError(f"row {column.index[row]}: {error}") from None
+    given.likelihoods.setdefault(v, []).append(weights)
+    rest = column.copy()
+    rest.iloc[list(said)] = None
+    return rest
 
 
 def _plain_numbers(model: GraphicalModel, frame: Any, given: Given) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph._validation import generator
+from gramgraph._validation import check_count, generator
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._interface import Chain, Slice
 from gramgraph.typing import FloatArray, IntArray, RandomState
@@ -29,24 +29,21 @@ def fit_tables(
     random_state: RandomState,
 ) -> DynamicBayesianNetwork:
     """EM, or one pass of counting where nothing is missing."""
-    from gramgraph._validation import check_count
-    from gramgraph.sequences.dynamic import with_tables
-
     check_count("max_iter", max_iter)
     if not prior >= 0.0 or not sequences:
         raise ModelError(f"prior must be a number of pseudo-counts from 0, and there must be rows; prior is {prior!r}.")
     rng = generator(random_state)
-    flat = net if net.step.has_tables and net.first.has_tables else with_tables(net, *_uniform(net))
+    flat = net if net.step.has_tables and net.first.has_tables else net.with_tables(*_uniform(net))
     codes = [flat._codes(rows) for rows in sequences]
     complete = all((part >= 0).all() for part in codes)
-    model = flat if complete or net.step.has_tables else with_tables(net, *_uniform(net, rng))
+    model = flat if complete or net.step.has_tables else net.with_tables(*_uniform(net, rng))
     history: list[float] = []
     for i in range(1 if complete else max_iter):
         first, step, log = _expected(model._chain, codes)
         history.append(log)
         if i and history[-1] - history[-2] < tol * len(codes):
             break
-        model = with_tables(model, *_maximized(model, first, step, prior))
+        model = model.with_tables(*_maximized(model, first, step, prior))
     model.history = np.array(history)
     return model
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._training import in_own_order
 from gramgraph.sequences.baum_welch import expectations, shared
-from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.typing import FloatArray
+
+if TYPE_CHECKING:
+    from gramgraph.sequences.hmm import HiddenMarkovModel
 
 __all__ = ["stepwise"]
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = [
     "Model",
     "Moments",
+    "Stacks",
     "covariance",
     "even",
     "gradient_of",
@@ -28,6 +29,20 @@ __all__ = [
     "solved",
     "start_of",
 ]
+
+
+@dataclass(frozen=True)
+class Stacks:
+    """Checked matrices, one of each for every mode of switching dynamics."""
+
+    transition: FloatArray  # (K, K)
+    start: FloatArray  # (K,)
+    A: FloatArray  # (K, s, s)
+    Q: FloatArray
+    H: FloatArray  # (K, o, s)
+    R: FloatArray  # (K, o, o)
+    m0: FloatArray  # (s,)
+    P0: FloatArray  # (s, s)
 
 
 @dataclass(frozen=True)

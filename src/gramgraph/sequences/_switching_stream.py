@@ -8,8 +8,8 @@ import numpy as np
 
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.sequences._reading import one_row, plain_generator, restored_generator, saved_numbers
+from gramgraph.sequences._state_space import Stacks
 from gramgraph.sequences.particle import systematic
-from gramgraph.sequences.switching import Stacks
 from gramgraph.typing import FloatArray
 
 __all__ = ["SwitchingStream"]

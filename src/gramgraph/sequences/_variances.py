@@ -12,6 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
+from gramgraph._numerics.state_space.structural import scalar_filter, scalar_score
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["ScalarLikelihood", "Top", "highest"]
@@ -53,8 +54,6 @@ class ScalarLikelihood:
         return np.zeros(T, np.int64) if len(self.H) == 1 else np.arange(T)
 
     def _run(self, variances: FloatArray) -> tuple[float, float, int]:
-        from gramgraph._numerics.state_space.structural import scalar_filter
-
         q = np.zeros(len(self.A))
         q[list(self.driven)] = variances[1:]
         found = scalar_filter(*self._sparse[0], q, self.H, self._places(), variances[0], self.y, *self._work)
@@ -66,8 +65,6 @@ class ScalarLikelihood:
 
     def with_gradient(self, variances: FloatArray) -> tuple[float, FloatArray]:
         """log p(y), and its derivative in the variances."""
-        from gramgraph._numerics.state_space.structural import scalar_score
-
         value = self._run(variances)[0]
         score = np.empty(1 + len(self.A))
         scalar_score(*self._sparse[1], self.H, self._places(), *self._work, score)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -104,6 +104,7 @@ class CategoricalEmission:
         return self.symbols[found][:, None]
 
 
+@dataclass(eq=False, repr=False)
 class CategoricalHMM(HiddenMarkovModel):
     """A hidden Markov model whose states emit symbols.
 
@@ -143,33 +144,10 @@ class CategoricalHMM(HiddenMarkovModel):
 
     _inits = ("random",)
 
-    def __init__(
-        self,
-        n_states: int = 2,
-        *,
-        symbols: Sequence[Any] | None = None,
-        start_prior: Any = 1.0,
-        transition_prior: Any = 1.0,
-        emission_prior: Any = 1.0,
-        transition_mask: Any = None,
-        transition_ties: Any = None,
-        emission_ties: Any = None,
-        learning: str = "baum_welch",
-        init: Any = "random",
-        fixed: Sequence[str] = (),
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_states, start_prior=start_prior, transition_prior=transition_prior, transition_mask=transition_mask,
-            transition_ties=transition_ties, emission_ties=emission_ties, learning=learning, init=init, fixed=fixed,
-            n_init=n_init, max_iter=max_iter, tol=tol, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
-        self.symbols = symbols
-        self.emission_prior = emission_prior
+    _: KW_ONLY
+    symbols: Sequence[Any] | None = None
+    emission_prior: Any = 1.0
+    init: Any = "random"
 
     @classmethod
     def from_parameters(

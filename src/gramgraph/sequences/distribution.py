@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -82,7 +82,7 @@ class DistributionEmission:
             seen = _seen(x)
             first = self.members[0][c]
             g = gamma[seen]
-            out += [g.sum(axis=0), g.T @ _columns(first._phi(x[seen], **first.known))]
+            out += [g.sum(axis=0), g.T @ _columns(first.checked_statistics(x[seen]))]
         return tuple(out)
 
     def from_moments(self, moments: tuple[FloatArray, ...], /) -> Self:
@@ -164,6 +164,7 @@ def _or_old(make: Any, old: Any) -> Any:
         return old
 
 
+@dataclass(eq=False, repr=False)
 class DistributionHMM(HiddenMarkovModel):
     """A hidden Markov model whose states emit any family of `gramgraph.distributions`: angles, waiting times, ….
 
@@ -195,33 +196,9 @@ class DistributionHMM(HiddenMarkovModel):
     [0.0, 3.0]
     """
 
-    def __init__(
-        self,
-        n_states: int = 2,
-        *,
-        families: Any = "Normal",
-        prior: float = 0.01,
-        start_prior: Any = 1.0,
-        transition_prior: Any = 1.0,
-        transition_mask: Any = None,
-        transition_ties: Any = None,
-        emission_ties: Any = None,
-        learning: str = "baum_welch",
-        init: Any = "kmeans",
-        fixed: Sequence[str] = (),
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_states, start_prior=start_prior, transition_prior=transition_prior, transition_mask=transition_mask,
-            transition_ties=transition_ties, emission_ties=emission_ties, learning=learning, init=init, fixed=fixed,
-            n_init=n_init, max_iter=max_iter, tol=tol, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
-        self.families = families
-        self.prior = prior
+    _: KW_ONLY
+    families: Any = "Normal"
+    prior: float = 0.01
 
     @classmethod
     def from_parameters(cls, startprob: Any, transmat: Any, distributions: Sequence[Any], **options: Any) -> Self:
@@ -348,7 +325,7 @@ def _points(data: FloatArray, pool: tuple[Any, ...], blocks: tuple[Any, ...]) ->
         if member.support == "counts":
             out.append(_columns(np.sqrt(x)))
             continue
-        phi = _columns(member._phi(x[seen], **member.known))
+        phi = _columns(member.checked_statistics(x[seen]))
         full = np.full((len(x), phi.shape[1]), np.nan)
         full[seen] = np.where(np.isfinite(phi), phi, np.nan)
         out.append(full)

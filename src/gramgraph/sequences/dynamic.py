@@ -16,6 +16,7 @@ from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.drawn import Drawn
 from gramgraph.models.notation import read_structure
+from gramgraph.sequences._dynamic_em import fit_tables
 from gramgraph.sequences._interface import Chain
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
@@ -258,9 +259,19 @@ class DynamicBayesianNetwork(Drawn):
         >>> learned.step.conditional("x").table().round(1).tolist()
         [[0.9, 0.1], [0.4, 0.6]]
         """
-        from gramgraph.sequences._dynamic_em import fit_tables
-
         return fit_tables(self, _several(sequences, by), prior, max_iter, tol, random_state)
+
+    def with_tables(self, first: Mapping[str, Any], step: Mapping[str, Any]) -> DynamicBayesianNetwork:
+        """The same network with these tables: name → numbers."""
+        parts = []
+        for part, tables in ((self.first, first), (self.step, step)):
+            made = []
+            for i, var in enumerate(part.vars):
+                parents = tuple(part.vars[p] for p in part.parent_positions[i])
+                values = tables[var.name] if var.name in tables else np.full(var.size, 1.0 / var.size)
+                made.append(Table(var, parents, values))
+            parts.append(BayesianNetwork.from_parts(part.vars, made, name=part.name))
+        return DynamicBayesianNetwork.from_networks(*parts)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, DynamicBayesianNetwork):
@@ -322,18 +333,3 @@ def _several(sequences: Any, by: str | None) -> list[Any]:
     if isinstance(sequences, (list, tuple)) and sequences and not isinstance(sequences[0], Mapping):
         return list(sequences)
     return [sequences]
-
-
-def with_tables(
-    net: DynamicBayesianNetwork, first: Mapping[str, Any], step: Mapping[str, Any]
-) -> DynamicBayesianNetwork:
-    """The same network with these tables: name → numbers."""
-    parts = []
-    for part, tables in ((net.first, first), (net.step, step)):
-        made = []
-        for i, var in enumerate(part.vars):
-            parents = tuple(part.vars[p] for p in part.parent_positions[i])
-            values = tables[var.name] if var.name in tables else np.full(var.size, 1.0 / var.size)
-            made.append(Table(var, parents, values))
-        parts.append(BayesianNetwork.from_parts(part.vars, made, name=part.name))
-    return DynamicBayesianNetwork.from_networks(*parts)

@@ -104,7 +104,7 @@ class HMMFilter:
     [[0.125, 0.875], [0.055, 0.945]]
     >>> stream.update_many([0, 0, 1]).round(3).tolist()
     [[0.484, 0.516], [0.778, 0.222], [0.294, 0.706]]
-    >>> abs(stream.log_likelihood - model.score([1, 1, 0, 0, 1])) < 1e-12
+    >>> bool(abs(stream.log_likelihood - model.score([1, 1, 0, 0, 1])) < 1e-12)
     True
     """
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -21,6 +20,7 @@ from gramgraph.typing import FloatArray, IntArray
 __all__ = ["GaussianHMM"]
 
 
+@dataclass(eq=False, repr=False)
 class GaussianHMM(HiddenMarkovModel):
     """A hidden Markov model whose states emit Gaussian vectors.
 
@@ -52,33 +52,9 @@ class GaussianHMM(HiddenMarkovModel):
     50
     """
 
-    def __init__(
-        self,
-        n_states: int = 2,
-        *,
-        covariance_type: str = "full",
-        covariance_prior: float = 0.01,
-        start_prior: Any = 1.0,
-        transition_prior: Any = 1.0,
-        transition_mask: Any = None,
-        transition_ties: Any = None,
-        emission_ties: Any = None,
-        learning: str = "baum_welch",
-        init: Any = "kmeans",
-        fixed: Sequence[str] = (),
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_states, start_prior=start_prior, transition_prior=transition_prior, transition_mask=transition_mask,
-            transition_ties=transition_ties, emission_ties=emission_ties, learning=learning, init=init, fixed=fixed,
-            n_init=n_init, max_iter=max_iter, tol=tol, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
-        self.covariance_type = covariance_type
-        self.covariance_prior = covariance_prior
+    _: KW_ONLY
+    covariance_type: str = "full"
+    covariance_prior: float = 0.01
 
     @classmethod
     def from_parameters(cls, startprob: Any, transmat: Any, means: Any, covars: Any, **options: Any) -> Self:

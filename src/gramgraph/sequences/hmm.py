@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import deepcopy
+from dataclasses import KW_ONLY, dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Self, overload
 
 import numpy as np
@@ -12,8 +13,10 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._numerics.hmm import recursions as _loops
+from gramgraph._pictures import pictures
 from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.models.drawn import Explored
 from gramgraph.sequences import recursions
 from gramgraph.sequences._constraints import emission_labels, masks_of, transition_labels
 from gramgraph.sequences._reading import check_chain
@@ -31,7 +34,8 @@ _FIXED = ("emissions", "startprob", "transmat")
 _LEARNING = ("baum_welch", "viterbi")
 
 
-class HiddenMarkovModel(BaseEstimator):
+@dataclass(eq=False, repr=False)
+class HiddenMarkovModel(Explored, BaseEstimator):
     """Base of the hidden Markov models: z_1 ~ start, z_t | z_{t−1} ~ transition, x_t | z_t ~ emission.
 
     A subclass reads X into its data (`_read`), makes a first emission (`_begin`), and goes between the emission and
@@ -39,41 +43,23 @@ class HiddenMarkovModel(BaseEstimator):
     """
 
     _inits: ClassVar[tuple[str, ...]] = ("kmeans", "random")
-    startprob_: FloatArray
-    transmat_: FloatArray
-
-    def __init__(
-        self,
-        n_states: int,
-        *,
-        start_prior: Any,
-        transition_prior: Any,
-        transition_mask: Any,
-        transition_ties: Any,
-        emission_ties: Any,
-        learning: str,
-        init: Any,
-        fixed: Any,
-        n_init: int,
-        max_iter: int,
-        tol: float,
-        n_jobs: int | None,
-        random_state: Any,
-    ) -> None:
-        self.n_states = n_states
-        self.start_prior = start_prior
-        self.transition_prior = transition_prior
-        self.transition_mask = transition_mask
-        self.transition_ties = transition_ties
-        self.emission_ties = emission_ties
-        self.learning = learning
-        self.init = init
-        self.fixed = fixed
-        self.n_init = n_init
-        self.max_iter = max_iter
-        self.tol = tol
-        self.n_jobs = n_jobs
-        self.random_state = random_state
+    startprob_: FloatArray = field(init=False)
+    transmat_: FloatArray = field(init=False)
+    n_states: int = 2
+    _: KW_ONLY
+    start_prior: Any = 1.0
+    transition_prior: Any = 1.0
+    transition_mask: Any = None
+    transition_ties: Any = None
+    emission_ties: Any = None
+    learning: str = "baum_welch"
+    init: Any = "kmeans"
+    fixed: Sequence[str] = ()
+    n_init: int = 1
+    max_iter: int = 100
+    tol: float = 1e-2
+    n_jobs: int | None = None
+    random_state: Any = None
 
     @abstractmethod
     def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[Any, IntArray]:
@@ -96,6 +82,10 @@ class HiddenMarkovModel(BaseEstimator):
     @abstractmethod
     def _emission(self) -> Emission:
         """The emission that the public attributes describe."""
+
+    def check_emission(self) -> None:
+        """`ModelError` where the fitted attributes do not describe an emission."""
+        self._emission()
 
     @abstractmethod
     def _store(self, emission: Any) -> None:
@@ -355,10 +345,8 @@ class HiddenMarkovModel(BaseEstimator):
 
     def plot(self, X: Any, **options: Any) -> Any:
         """The most probable states as ribbons behind one sequence: `gramgraph.plot.plot_states`."""
-        from gramgraph.plot.sequences import plot_states
-
         check_is_fitted(self, "transmat_")
-        return plot_states(self, X, **options)
+        return pictures().plot_states(self, X, **options)
 
     # ------------------------------------------------------------------------------------- how many states
 

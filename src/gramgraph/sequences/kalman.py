@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator
 
 from gramgraph._numerics.gaussian.root import root
+from gramgraph._pictures import pictures
 from gramgraph._validation import check_count, check_fraction, generator
 from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.models.drawn import Explored
 from gramgraph.sequences._kalman_runs import filtered, log_likelihood_of, smoothed
 from gramgraph.sequences._kalman_states import FilteredStates, Forecast, SmoothedStates
 from gramgraph.sequences._square_root import without_controls
@@ -25,7 +28,8 @@ __all__ = ["FilteredStates", "Forecast", "KalmanFilter", "SmoothedStates"]
 _NAMES = ("A", "Q", "H", "R", "m0", "P0")
 
 
-class KalmanFilter(BaseEstimator):
+@dataclass(eq=False, repr=False)
+class KalmanFilter(Explored, BaseEstimator):
     """x_t = A x_{t−1} + B u_{t−1} + N(0, Q), y_t = H x_t + D u_t + N(0, R); the first state is N(m0, P0).
 
     Parameters
@@ -60,34 +64,19 @@ class KalmanFilter(BaseEstimator):
     [1.4, 1.4]
     """
 
-    def __init__(
-        self,
-        A: Any = 1.0,
-        Q: Any = 1.0,
-        H: Any = 1.0,
-        R: Any = 1.0,
-        m0: Any = None,
-        P0: Any = None,
-        *,
-        B: Any = None,
-        D: Any = None,
-        form: str = "covariance",
-        learn: Sequence[str] = ("Q", "R", "m0", "P0"),
-        max_iter: int = 100,
-        tol: float = 1e-3,
-    ) -> None:
-        self.A = A
-        self.Q = Q
-        self.H = H
-        self.R = R
-        self.m0 = m0
-        self.P0 = P0
-        self.B = B
-        self.D = D
-        self.form = form
-        self.learn = learn
-        self.max_iter = max_iter
-        self.tol = tol
+    A: Any = 1.0
+    Q: Any = 1.0
+    H: Any = 1.0
+    R: Any = 1.0
+    m0: Any = None
+    P0: Any = None
+    _: KW_ONLY
+    B: Any = None
+    D: Any = None
+    form: str = "covariance"
+    learn: Sequence[str] = ("Q", "R", "m0", "P0")
+    max_iter: int = 100
+    tol: float = 1e-3
 
     def _model(self) -> Model:
         """The learned matrices, else those given."""
@@ -193,9 +182,7 @@ class KalmanFilter(BaseEstimator):
 
     def plot(self, y: Any, steps: int = 20, **options: Any) -> Any:
         """The series and its forecast with intervals: `gramgraph.plot.plot_forecast`."""
-        from gramgraph.plot.sequences import plot_forecast
-
-        return plot_forecast(self, y, steps, **options)
+        return pictures().plot_forecast(self, y, steps, **options)
 
     def to_network(self, length: int, *, prefixes: tuple[str, str] = ("x", "y")) -> BayesianNetwork:
         """The model unrolled for `length` steps, counted from 1: x1 -> x2 -> …, x_t -> y_t, vectors of numbers.

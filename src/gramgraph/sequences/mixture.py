@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -121,6 +120,7 @@ class MixtureEmission:
         return self.parts.draw(chosen, rng)
 
 
+@dataclass(eq=False, repr=False)
 class GaussianMixtureHMM(GaussianHMM):
     """A hidden Markov model whose states emit mixtures of Gaussians: p(x | k) = Σ_c w[k, c] N(x | m[k, c], Σ[k, c]).
 
@@ -145,48 +145,9 @@ class GaussianMixtureHMM(GaussianHMM):
     (True, (2, 2, 1))
     """
 
-    def __init__(
-        self,
-        n_states: int = 2,
-        n_components: int = 2,
-        *,
-        weight_prior: Any = 1.0,
-        covariance_type: str = "full",
-        covariance_prior: float = 0.01,
-        start_prior: Any = 1.0,
-        transition_prior: Any = 1.0,
-        transition_mask: Any = None,
-        transition_ties: Any = None,
-        emission_ties: Any = None,
-        learning: str = "baum_welch",
-        init: Any = "kmeans",
-        fixed: Sequence[str] = (),
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_states,
-            covariance_type=covariance_type,
-            covariance_prior=covariance_prior,
-            start_prior=start_prior,
-            transition_prior=transition_prior,
-            transition_mask=transition_mask,
-            transition_ties=transition_ties,
-            emission_ties=emission_ties,
-            learning=learning,
-            init=init,
-            fixed=fixed,
-            n_init=n_init,
-            max_iter=max_iter,
-            tol=tol,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-        self.n_components = n_components
-        self.weight_prior = weight_prior
+    n_components: int = 2
+    _: KW_ONLY
+    weight_prior: Any = 1.0
 
     @classmethod
     def from_parameters(

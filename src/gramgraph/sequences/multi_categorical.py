@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -72,6 +72,7 @@ class MultiCategoricalEmission:
         return [part.nodes(z, f"{name}_{c}")[0] for c, part in enumerate(self.parts)]
 
 
+@dataclass(eq=False, repr=False)
 class MultiCategoricalHMM(HiddenMarkovModel):
     """A hidden Markov model whose states emit several symbols at a time, independent given the state.
 
@@ -93,35 +94,12 @@ class MultiCategoricalHMM(HiddenMarkovModel):
     """
 
     _inits = ("random",)
-    n_features_in_: int
+    n_features_in_: int = field(init=False)
 
-    def __init__(
-        self,
-        n_states: int = 2,
-        *,
-        symbols: Sequence[Any] | None = None,
-        start_prior: Any = 1.0,
-        transition_prior: Any = 1.0,
-        emission_prior: float = 1.0,
-        transition_mask: Any = None,
-        transition_ties: Any = None,
-        emission_ties: Any = None,
-        learning: str = "baum_welch",
-        init: Any = "random",
-        fixed: Sequence[str] = (),
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_states, start_prior=start_prior, transition_prior=transition_prior, transition_mask=transition_mask,
-            transition_ties=transition_ties, emission_ties=emission_ties, learning=learning, init=init, fixed=fixed,
-            n_init=n_init, max_iter=max_iter, tol=tol, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
-        self.symbols = symbols
-        self.emission_prior = emission_prior
+    _: KW_ONLY
+    symbols: Sequence[Any] | None = None
+    emission_prior: float = 1.0
+    init: Any = "random"
 
     @classmethod
     def from_parameters(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -30,25 +31,23 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 Moments = tuple[FloatArray, FloatArray, FloatArray]
 
 
+@dataclass(eq=False, repr=False)
 class GaussianFilter(BaseEstimator):
     """What the Gaussian filters share: every belief is kept as a Gaussian.
 
     What f and h do to a Gaussian is approximated; subclasses say how.
     """
 
-    def __init__(
-        self, f: Any, h: Any, Q: Any, R: Any, m0: Any, P0: Any, *, vectorized: bool = False, angles: Any = (),
-        y_angles: Any = (),
-    ) -> None:  # fmt: skip
-        self.f = f
-        self.h = h
-        self.Q = Q
-        self.R = R
-        self.m0 = m0
-        self.P0 = P0
-        self.vectorized = vectorized
-        self.angles = angles
-        self.y_angles = y_angles
+    f: Any
+    h: Any
+    Q: Any
+    R: Any
+    m0: Any
+    P0: Any
+    _: KW_ONLY
+    vectorized: bool = False
+    angles: Any = ()
+    y_angles: Any = ()
 
     def _moments(self, function: RowFunction, m: FloatArray, P: FloatArray, angles: IntArray) -> Moments:
         raise NotImplementedError
@@ -207,6 +206,7 @@ class GaussianStream:
             self._called.add(controlled)
 
 
+@dataclass(eq=False, repr=False)
 class ExtendedKalmanFilter(GaussianFilter):
     """x_t = f(x_{t−1}) + N(0, Q), y_t = h(x_t) + N(0, R): f and h are replaced by their tangents at the mean.
 
@@ -233,24 +233,9 @@ class ExtendedKalmanFilter(GaussianFilter):
     [3.09, -3.1]
     """
 
-    def __init__(
-        self,
-        f: Any,
-        h: Any,
-        Q: Any,
-        R: Any,
-        m0: Any,
-        P0: Any,
-        *,
-        f_jacobian: Any = None,
-        h_jacobian: Any = None,
-        vectorized: bool = False,
-        angles: Any = (),
-        y_angles: Any = (),
-    ) -> None:
-        super().__init__(f, h, Q, R, m0, P0, vectorized=vectorized, angles=angles, y_angles=y_angles)
-        self.f_jacobian = f_jacobian
-        self.h_jacobian = h_jacobian
+    _: KW_ONLY
+    f_jacobian: Any = None
+    h_jacobian: Any = None
 
     def _check_calls(self, model: NonlinearModel, controlled: bool) -> None:
         super()._check_calls(model, controlled)
@@ -294,6 +279,7 @@ class _SigmaPoints(GaussianFilter):
         return mean, even((gaps * c[:, None]).T @ gaps), (offsets * c[:, None]).T @ gaps
 
 
+@dataclass(eq=False, repr=False)
 class UnscentedKalmanFilter(_SigmaPoints):
     """f and h at 2 s + 1 points around the mean: exact means for polynomials up to the third degree.
 
@@ -308,26 +294,10 @@ class UnscentedKalmanFilter(_SigmaPoints):
 
     _center = True
 
-    def __init__(
-        self,
-        f: Any,
-        h: Any,
-        Q: Any,
-        R: Any,
-        m0: Any,
-        P0: Any,
-        *,
-        alpha: float = 1.0,
-        beta: float = 0.0,
-        kappa: float | None = None,
-        vectorized: bool = False,
-        angles: Any = (),
-        y_angles: Any = (),
-    ) -> None:
-        super().__init__(f, h, Q, R, m0, P0, vectorized=vectorized, angles=angles, y_angles=y_angles)
-        self.alpha = alpha
-        self.beta = beta
-        self.kappa = kappa
+    _: KW_ONLY
+    alpha: float = 1.0
+    beta: float = 0.0
+    kappa: float | None = None
 
     def _spread(self, s: int) -> tuple[float, FloatArray, FloatArray]:
         kappa = max(3.0 - s, 0.0) if self.kappa is None else float(self.kappa)

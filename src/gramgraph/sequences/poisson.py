@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -109,6 +109,7 @@ class PoissonEmission:
         return rng.poisson(self.rates[states]).astype(np.float64)
 
 
+@dataclass(eq=False, repr=False)
 class PoissonHMM(HiddenMarkovModel):
     """A hidden Markov model whose states emit counts, independent Poisson numbers in every column.
 
@@ -131,31 +132,8 @@ class PoissonHMM(HiddenMarkovModel):
     [0.9, 9.5]
     """
 
-    def __init__(
-        self,
-        n_states: int = 2,
-        *,
-        rate_prior: tuple[float, float] = (1.0, 0.0),
-        start_prior: Any = 1.0,
-        transition_prior: Any = 1.0,
-        transition_mask: Any = None,
-        transition_ties: Any = None,
-        emission_ties: Any = None,
-        learning: str = "baum_welch",
-        init: Any = "kmeans",
-        fixed: Sequence[str] = (),
-        n_init: int = 1,
-        max_iter: int = 100,
-        tol: float = 1e-2,
-        n_jobs: int | None = None,
-        random_state: Any = None,
-    ) -> None:
-        super().__init__(
-            n_states, start_prior=start_prior, transition_prior=transition_prior, transition_mask=transition_mask,
-            transition_ties=transition_ties, emission_ties=emission_ties, learning=learning, init=init, fixed=fixed,
-            n_init=n_init, max_iter=max_iter, tol=tol, n_jobs=n_jobs, random_state=random_state,
-        )  # fmt: skip
-        self.rate_prior = rate_prior
+    _: KW_ONLY
+    rate_prior: tuple[float, float] = (1.0, 0.0)
 
     @classmethod
     def from_parameters(cls, startprob: Any, transmat: Any, rates: Any, **options: Any) -> Self:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator
@@ -12,13 +12,11 @@ from gramgraph._numerics.gaussian.root import root
 from gramgraph._validation import check_count, generator
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import check_rows
-from gramgraph.sequences._state_space import covariance, series_of
+from gramgraph.sequences._state_space import Stacks, covariance, series_of
+from gramgraph.sequences._switching_stream import SwitchingStream
 from gramgraph.typing import FloatArray, IntArray
 
-if TYPE_CHECKING:
-    from gramgraph.sequences._switching_stream import SwitchingStream
-
-__all__ = ["Stacks", "SwitchedStates", "SwitchingKalmanFilter"]
+__all__ = ["SwitchedStates", "SwitchingKalmanFilter"]
 
 
 @dataclass(frozen=True)
@@ -36,20 +34,7 @@ class SwitchedStates:
         return float(self.log_likelihoods.sum())
 
 
-@dataclass(frozen=True)
-class Stacks:
-    """Checked matrices, one a mode."""
-
-    transition: FloatArray  # (K, K)
-    start: FloatArray  # (K,)
-    A: FloatArray  # (K, s, s)
-    Q: FloatArray
-    H: FloatArray  # (K, o, s)
-    R: FloatArray  # (K, o, o)
-    m0: FloatArray  # (s,)
-    P0: FloatArray  # (s, s)
-
-
+@dataclass(eq=False, repr=False)
 class SwitchingKalmanFilter(BaseEstimator):
     """c_t is a Markov chain; x_t = A[c_t] x_{t−1} + N(0, Q[c_t]), y_t = H[c_t] x_t + N(0, R[c_t]), x_0 ~ N(m0, P0).
 
@@ -69,32 +54,18 @@ class SwitchingKalmanFilter(BaseEstimator):
     [0.5, 0.18, 0.05, 1.0]
     """
 
-    def __init__(
-        self,
-        transition: Any,
-        A: Any = 1.0,
-        Q: Any = 1.0,
-        H: Any = 1.0,
-        R: Any = 1.0,
-        m0: Any = 0.0,
-        P0: Any = 1.0,
-        *,
-        start: Any = None,
-        method: str = "imm",
-        n_particles: int = 1000,
-        random_state: Any = None,
-    ) -> None:
-        self.transition = transition
-        self.A = A
-        self.Q = Q
-        self.H = H
-        self.R = R
-        self.m0 = m0
-        self.P0 = P0
-        self.start = start
-        self.method = method
-        self.n_particles = n_particles
-        self.random_state = random_state
+    transition: Any
+    A: Any = 1.0
+    Q: Any = 1.0
+    H: Any = 1.0
+    R: Any = 1.0
+    m0: Any = 0.0
+    P0: Any = 1.0
+    _: KW_ONLY
+    start: Any = None
+    method: str = "imm"
+    n_particles: int = 1000
+    random_state: Any = None
 
     def _stacks(self) -> Stacks:
         W = check_rows("transition", self.transition, 2)
@@ -127,8 +98,6 @@ class SwitchingKalmanFilter(BaseEstimator):
         >>> [round(float(stream.update(y)[1]), 2) for y in (0.0, 0.1, 0.1, 3.0)]
         [0.5, 0.18, 0.05, 1.0]
         """
-        from gramgraph.sequences._switching_stream import SwitchingStream
-
         if self.method not in ("imm", "particles"):
             raise ModelError(f'method is "imm" or "particles", not {self.method!r}.')
         n = None if self.method == "imm" else check_count("n_particles", self.n_particles)

@@ -21,6 +21,8 @@ def every_point(distribution: Any, draws: FloatArray) -> FloatArray | None:
         return np.array([0.0, 1.0])
     if kind == "codes":
         return np.arange(float(distribution.n_states))
+    if kind == "trials":
+        return np.arange(distribution.n_trials + 1.0)
     if kind in ("counts", "positive_integers"):
         return np.arange(float(kind == "positive_integers"), 4.0 * float(draws.max(initial=0.0)) + 100.0)
     if kind == "binary_vector":

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from gramgraph.engines.gaussian.sparse import Factorized
+from gramgraph.engines.gaussian.factorized import Factorized
 from gramgraph.exceptions import ModelError
 
 

@@ -9,8 +9,7 @@ import numpy as np
 
 from gramgraph.engines.approximate import Cases
 from gramgraph.engines.best.problem import lost_weight
-from gramgraph.engines.propagation.belief_propagation import RESIDUAL, SEQUENTIAL
-from gramgraph.engines.propagation.mean_field import Sliced, slice_case
+from gramgraph.engines.slices import RESIDUAL, SEQUENTIAL, Sliced, slice_case
 from gramgraph.exceptions import ModelError
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray

@@ -92,7 +92,7 @@ def advised(error: BudgetError, model: GraphicalModel, engine: str) -> BudgetErr
             "ask for the best states of some variables, which takes small factors: map_query(…, targets=[…])",
             'ask for the belief in each variable instead: query(…), or query(…, engine="bp")',
         ]
-        return BudgetError(str(error._message), clique=error.clique, bytes=error.bytes, remedies=helps)
+        return BudgetError(error.message, clique=error.clique, bytes=error.bytes, remedies=helps)
     others = {
         "junction_tree": "use an engine that makes smaller tables",
         "search": "take a good assignment, with a bound of how much better any other can be",
@@ -107,4 +107,4 @@ def advised(error: BudgetError, model: GraphicalModel, engine: str) -> BudgetErr
     if ran in same:
         del others["junction_tree"]
     helps += [f'{why}: engine="{name}"' for name, why in others.items() if name != ran]
-    return BudgetError(str(error._message), clique=error.clique, bytes=error.bytes, remedies=helps)
+    return BudgetError(error.message, clique=error.clique, bytes=error.bytes, remedies=helps)

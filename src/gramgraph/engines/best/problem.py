@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramgraph.engines.approximate import Cases
-from gramgraph.engines.propagation.mean_field import Sliced, slice_case
+from gramgraph.engines.slices import Sliced, slice_case
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -150,7 +150,7 @@ class MapProblem:
 
 def possible_states_of(cases: Cases, part: Sliced) -> FloatArray | None:
     """Unaries with zeros for states that the zeros of the tables rule out; None when some variable has none left."""
-    from gramgraph.engines.propagation.tree_reweighted import possible_messages
+    from gramgraph.engines.slices import possible_messages
 
     if part.values.min(initial=1.0) > 0 and part.unary.min(initial=1.0) > 0:
         return part.unary

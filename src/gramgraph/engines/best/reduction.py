@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph.engines.best.problem import MapProblem, possible_states_of, values_of
-from gramgraph.engines.propagation.mean_field import Sliced
+from gramgraph.engines.slices import Sliced
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["Reduction", "reduced"]

@@ -146,7 +146,7 @@ def _lower(dual: Dual, climber: Climber, offer: Any, closed: Any, until: float) 
 def _propagated(problem: MapProblem) -> list[IntArray]:
     """Assignments by max-product propagation, where the model is small enough to run it."""
     from gramgraph.engines.best.max_product import BOTH_CELLS, MAX_ITER, run_once
-    from gramgraph.engines.propagation.belief_propagation import RESIDUAL, SEQUENTIAL
+    from gramgraph.engines.slices import RESIDUAL, SEQUENTIAL
 
     schedules = (SEQUENTIAL, RESIDUAL) if len(problem.logs) <= BOTH_CELLS // 10 else (SEQUENTIAL,)
     sweeps = int(np.clip(SWEPT_CELLS // max(len(problem.logs), 1), 2, MAX_ITER))

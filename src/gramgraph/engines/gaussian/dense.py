@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.compile.plan import Plan, plan_of
-from gramgraph.engines.base import Drawn, Run
-from gramgraph.engines.gaussian.engine import GaussianEngine, IllConditioned, Posterior
+from gramgraph.engines.base import Drawn, IllConditioned, Run
+from gramgraph.engines.gaussian.engine import GaussianEngine, Posterior
 from gramgraph.engines.gaussian.lower import joint_moments
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.models.layout import layout_of

@@ -301,7 +301,7 @@ def _precision_of_factors(model: GraphicalModel) -> SparsePrecision:
         blocks.append(factor.precision)  # type: ignore[attr-defined]
         h[at] += factor.shift  # type: ignore[attr-defined]
         g += factor.log_scale
-    from gramgraph.engines.gaussian.sparse import Factorized
+    from gramgraph.engines.gaussian.factorized import Factorized
 
     P = _assemble(n, places, blocks)
     mean = Factorized.of(P).solve(h[:, None])[:, 0]

@@ -52,7 +52,7 @@ def best_of_some(model: GraphicalModel, question: Question, ask: Callable[[Graph
         if not p > 0.0:
             continue
         peak = part.mode()
-        density = part.density(peak if part._scalar else np.asarray(peak)[None])
+        density = part.density(peak if part.is_scalar else np.asarray(peak)[None])
         with np.errstate(divide="ignore"):
             height = log_p + np.log(p) + float(np.log(np.atleast_1d(density)[0]))
         if height > top[0]:

@@ -15,7 +15,7 @@ from gramgraph.conditionals import Conditional, ConditionalLinearGaussian, Linea
 from gramgraph.conditionals.continuous import draw_states, log_density
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
-from gramgraph.variables import Var
+from gramgraph.variables import Circle, Var
 
 __all__ = ["DiscreteStep", "GaussianStep", "PrecisionStep", "SliceStep", "States", "Step", "steps_of"]
 
@@ -137,6 +137,8 @@ class SliceStep(Step):
                 return np.where(np.isnan(total), -np.inf, total)
 
             x[:, j] = slice_move(log_f, x[:, j].copy(), float(self.width[j]), rng)
+            if isinstance(self.var.domain, Circle):
+                x[:, j] = np.mod(x[:, j] + np.pi, 2.0 * np.pi) - np.pi
             values[self.var] = x
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from gramgraph.answers import Belief, Key, MixtureBelief, RealAnswer
 from gramgraph.conditionals import (
+    Boosted,
     Conditional,
     ConditionalLinearGaussian,
     LinearGaussian,
@@ -58,16 +59,16 @@ def closed_network(model: Any, group: Group) -> Any:
         if c.tabular or isinstance(c, (LinearGaussian, ConditionalLinearGaussian)):
             parts.append(c)
             continue
-        made = _closed(c, known) if isinstance(c, (Softmax, Predictor)) else None
+        made = _closed(c, known) if isinstance(c, (Softmax, Predictor, Boosted)) else None
         if made is None:
             return None
         parts.append(made)
     return type(model).from_parts(model.vars, parts, check=False)
 
 
-def _closed(c: Softmax | Predictor, known: dict[Var, FloatArray]) -> Conditional | None:
+def _closed(c: Softmax | Predictor | Boosted, known: dict[Var, FloatArray]) -> Conditional | None:
     """The conditional for observed real parents: over its discrete parents alone."""
-    if any(var not in known for var in c.real_parents):
+    if any(var not in known for var in c.real_parents) or getattr(c, "residuals", None) is not None:
         return None
     labelled = c.discrete_parents
     sizes = tuple(var.size for var in labelled)
@@ -75,12 +76,14 @@ def _closed(c: Softmax | Predictor, known: dict[Var, FloatArray]) -> Conditional
     grid = np.indices(sizes).reshape(len(sizes), n)
     values: dict[Var, Any] = {var: np.tile(known[var], (n, 1)) for var in c.real_parents}
     values |= {var: grid[i] for i, var in enumerate(labelled)}
-    if isinstance(c, Softmax):
-        return Table(c.child, labelled, c.probabilities(values, n).reshape(*sizes, -1))
     if c.child.is_discrete:
-        return Table(c.child, labelled, c._probabilities(values, n).reshape(*sizes, -1))
+        return Table(c.child, labelled, c.probabilities(values, n).reshape(*sizes, -1))
+    assert not isinstance(c, Softmax)  # its child is discrete
     k = c.child.dimension
-    means, covariances = c.moments(values, n)
+    if isinstance(c, Boosted):
+        means, covariances = c.predict(c.features(values, n)), np.full((n, 1, 1), c.noise) ** 2
+    else:
+        means, covariances = c.moments(values, n)
     mean, noise = means.reshape(*sizes, k), covariances.reshape(*sizes, k, k)
     nothing = np.zeros((*sizes, k, 0))
     if labelled:

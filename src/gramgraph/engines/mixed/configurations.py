@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.engines.base import IllConditioned
 from gramgraph.engines.gaussian.dense import ILL_CONDITIONED, SINGULAR, Observed
-from gramgraph.engines.gaussian.engine import IllConditioned
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.graphs import Digraph, topological_order
 from gramgraph.models.layout import layout_of

@@ -16,7 +16,7 @@ from gramgraph.exceptions import OptionError
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Group, Question
 from gramgraph.typing import Array, FloatArray
-from gramgraph.variables import Var
+from gramgraph.variables import Circle, Var
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -171,8 +171,16 @@ def _diagnose(scope: tuple[Var, ...], found: dict[Var, Array]) -> tuple[FloatArr
         parts = [chain_diagnostics((flat == cell)[..., None].astype(float)) for cell in range(int(np.prod(shape)))]
         error, r_hat, effective = (np.concatenate(part).reshape(shape) for part in zip(*parts, strict=True))
         return error, r_hat, effective
-    real = [found[var] for var in scope if not var.is_discrete]
+    real = [
+        _around(found[var]) if isinstance(var.domain, Circle) else found[var] for var in scope if not var.is_discrete
+    ]
     return chain_diagnostics(np.concatenate(real, axis=2))
+
+
+def _around(angles: FloatArray) -> FloatArray:
+    """Angles as distances from their mean direction, so that chains at both ends of a turn agree."""
+    center = np.angle(np.exp(1j * angles).mean())
+    return np.asarray(np.angle(np.exp(1j * (angles - center))))
 
 
 def chain_diagnostics(x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

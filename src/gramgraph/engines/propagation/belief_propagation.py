@@ -10,6 +10,7 @@ from gramgraph.compile.budget import check_memory
 from gramgraph.engines.anytime import Found, How, SweepEngine, never
 from gramgraph.engines.approximate import Cases, between, one_of, whole
 from gramgraph.engines.base import PLAIN, Best, Run
+from gramgraph.engines.slices import RESIDUAL, SCHEDULES, SEQUENTIAL
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 __all__ = ["BeliefPropagation", "beliefs_of_all"]
 
-SCHEDULES = ("flooding", "sequential", "residual", "tree", "auto")
 OPTIONS = ("schedule", "damping", "max_iter", "tol", "temperature", "domain")
 DOMAINS = ("scaled", "log")
 MAX_ITER = 200
@@ -29,7 +29,6 @@ HOT = 1e6
 SURE_SWEEPS = 2
 #: Beyond this many table cells a converged run is not followed by another schedule, however long it took.
 SECOND_CELLS = 200_000
-SEQUENTIAL, RESIDUAL = SCHEDULES.index("sequential"), SCHEDULES.index("residual")
 
 
 class Settings(NamedTuple):

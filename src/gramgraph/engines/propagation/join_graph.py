@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._numerics.messages.clusters import LEAST, arc_map, cluster_marginals, cluster_sweep
 from gramgraph.compile.budget import check_budget
 from gramgraph.engines.anytime import Found, How, SweepEngine
 from gramgraph.engines.approximate import ApproximatePlan, Cases, between, whole
@@ -18,8 +19,8 @@ from gramgraph.engines.propagation.join_clusters import (
     join_clusters,
     largest_clusters,
 )
-from gramgraph.engines.propagation.mean_field import Sliced, show_observed, slice_case
 from gramgraph.engines.propagation.tree_reweighted import merged
+from gramgraph.engines.slices import Sliced, show_observed, slice_case
 from gramgraph.exceptions import BudgetError
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -170,8 +171,6 @@ class _Graph:
         stop: Array | None = None,
     ) -> _Graph:
         """Clusters for the factors of a case, and where their cells stand in the separators."""
-        from gramgraph._numerics.messages.clusters import arc_map
-
         sizes, bounds, members = cases.low.sizes, part.scope_ptr.tolist(), part.scope_idx.tolist()
         scopes = [tuple(members[a:b]) for a, b in pairwise(bounds)]
         order = elimination_order(part.scope_ptr, part.scope_idx, sizes, part.active, number, seed)
@@ -242,8 +241,6 @@ class _Graph:
 
     def propagate(self, settings: Settings, stop: Array) -> tuple[FloatArray, float, FloatArray, bool]:
         """(beliefs of all variables, log Z, residuals of the sweeps, converged)."""
-        from gramgraph._numerics.messages.clusters import LEAST, cluster_sweep
-
         belief, log_z = self._start()
         whole_tree = self.made.is_tree
         counts = np.diff(self.sep_ptr)
@@ -273,8 +270,6 @@ class _Graph:
         return self._normalized(mean), float(log_z), np.array(residuals), done
 
     def _marginals(self, belief: FloatArray, out: FloatArray) -> None:
-        from gramgraph._numerics.messages.clusters import cluster_marginals
-
         home = np.array(self.made.home, np.int64)
         sizes, at = self.cases.low.sizes, self.cases.unary_ptr
         cluster_marginals(belief, self.ptr, self.scope_ptr, self.scope_idx, sizes, at, home, out)

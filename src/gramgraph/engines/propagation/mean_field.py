@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph.engines.anytime import Found, How, SweepEngine
 from gramgraph.engines.approximate import Cases, between, whole
+from gramgraph.engines.slices import Sliced, show_observed, slice_case
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MeanField", "Sliced", "best_start", "proved_impossible", "show_observed", "slice_case"]
+__all__ = ["MeanField", "best_start", "proved_impossible"]
 
 OPTIONS = ("max_iter", "tol", "n_starts")
 MAX_ITER, TOL, STARTS = 500, 1e-10, 3
@@ -22,60 +23,6 @@ MAX_ITER, TOL, STARTS = 500, 1e-10, 3
 SEARCH_SECONDS = 2.0
 #: What mass on impossible cells costs while a start that avoids them is being sought.
 PENALTY = 50.0
-
-
-class Sliced(NamedTuple):
-    """The factors of one case with their graph."""
-
-    scope_ptr: IntArray
-    scope_idx: IntArray
-    value_ptr: IntArray
-    values: FloatArray
-    constant: float
-    unary: FloatArray
-    active: Array  # variables that are neither observed nor barren
-    var_ptr: IntArray
-    var_edge: IntArray
-    edge_factor: IntArray
-    msg_ptr: IntArray
-
-
-def slice_case(cases: Cases, case: int) -> Sliced:
-    """The factors of case number `case`; constant -inf when the evidence is plainly impossible."""
-    from gramgraph._numerics.messages.loopy import edges_of, factor_of_edges, slice_factors
-    from gramgraph._numerics.messages.loopy_run import message_places
-
-    state = cases.states[case]
-    unary = cases.unaries[min(case, len(cases.unaries) - 1)]
-    ptr, idx, value_ptr, values, constant = slice_factors(*cases.arrays, cases.keep, state)
-    seen = np.flatnonzero(state >= 0)
-    with np.errstate(divide="ignore"):
-        constant += float(np.log(unary[cases.unary_ptr[seen] + state[seen]]).sum())
-    sizes = cases.low.sizes
-    var_ptr, var_edge = edges_of(idx, len(sizes))
-    active = cases.active & (state < 0)
-    places = message_places(idx, sizes)
-    return Sliced(
-        ptr,
-        idx,
-        value_ptr,
-        values,
-        constant=constant,
-        unary=unary,
-        active=active,
-        var_ptr=var_ptr,
-        var_edge=var_edge,
-        edge_factor=factor_of_edges(ptr),
-        msg_ptr=places,
-    )
-
-
-def show_observed(cases: Cases, case: int, beliefs: FloatArray) -> None:
-    """Put the belief of each observed variable of the case on its state."""
-    at, state = cases.unary_ptr, cases.states[case]
-    for v in np.flatnonzero(state >= 0):
-        beliefs[case, at[v] : at[v + 1]] = 0.0
-        beliefs[case, at[v] + state[v]] = 1.0
 
 
 class MeanField(SweepEngine):
@@ -142,7 +89,7 @@ def _run(
 
 def proved_impossible(cases: Cases, part: Sliced) -> bool:
     """Whether the zeros of the tables, passed on from variable to variable, leave some variable without a state."""
-    from gramgraph.engines.propagation.tree_reweighted import possible_messages
+    from gramgraph.engines.slices import possible_messages
 
     return possible_messages(cases, part) is None
 

@@ -8,19 +8,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._numerics.messages.loopy import SEQUENTIAL, edges_of, factor_of_edges
+from gramgraph._numerics.messages.loopy_run import conclude, first_messages, message_places, propagate
+from gramgraph._numerics.messages.structured_field import (
+    block_marginals,
+    expected_pieces,
+    first_marginals,
+    forest_blocks,
+    is_forest,
+    structured_bound,
+)
 from gramgraph.engines.anytime import Found, How, SweepEngine, never
 from gramgraph.engines.approximate import Cases, between, whole
-from gramgraph.engines.propagation.mean_field import (
-    MAX_ITER,
-    STARTS,
-    TOL,
-    Sliced,
-    best_start,
-    proved_impossible,
-    show_observed,
-    slice_case,
-)
+from gramgraph.engines.propagation.mean_field import MAX_ITER, STARTS, TOL, best_start, proved_impossible
 from gramgraph.engines.propagation.tree_reweighted import merged
+from gramgraph.engines.slices import Sliced, show_observed, slice_case
 from gramgraph.exceptions import OptionError
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
@@ -192,8 +194,6 @@ class _Field:
 
     def ascend(self, q: FloatArray, settings: Settings, stop: Array) -> tuple[FloatArray, float, FloatArray, bool]:
         """(beliefs, bound, bounds of all sweeps, converged): block after block until the bound stands still."""
-        from gramgraph._numerics.messages.structured_field import first_marginals, structured_bound
-
         part, sizes, at = self.part, self.cases.low.sizes, self.cases.unary_ptr
         tables = (part.scope_ptr, part.scope_idx, part.value_ptr, part.values, sizes)
         pieces = (self.edge_piece, self.edge_stride, self.first_piece, self.piece_ptr)
@@ -210,10 +210,6 @@ class _Field:
 
     def _update(self, block: _Block, marginal: FloatArray, q: FloatArray) -> None:
         """The block's best belief given the others; what rounding makes impossible is left as it was."""
-        from gramgraph._numerics.messages.loopy import SEQUENTIAL
-        from gramgraph._numerics.messages.loopy_run import conclude, first_messages, propagate
-        from gramgraph._numerics.messages.structured_field import block_marginals, expected_pieces
-
         part, sizes, at = self.part, self.cases.low.sizes, self.cases.unary_ptr
         values = np.empty(int(block.value_ptr[-1]))
         expected_pieces(
@@ -240,9 +236,6 @@ class _Field:
 
 
 def _block(cases: Cases, variables: IntArray, pieces: IntArray, piece_ptr: IntArray, scopes: list[list[int]]) -> _Block:
-    from gramgraph._numerics.messages.loopy import edges_of, factor_of_edges
-    from gramgraph._numerics.messages.loopy_run import message_places
-
     mine = [scopes[p] for p in pieces.tolist()]
     ptr = np.array([0, *np.cumsum([len(scope) for scope in mine])], np.int64)
     idx = np.array([v for scope in mine for v in scope], np.int64)
@@ -268,7 +261,6 @@ def _block(cases: Cases, variables: IntArray, pieces: IntArray, piece_ptr: IntAr
 def _partition(cases: Cases, part: Sliced, groups: tuple[tuple[int, ...], ...] | None) -> tuple[IntArray, int]:
     """(block of each variable, -2 for those that take no part; number of blocks), the strongest factors first."""
     from gramgraph._numerics.messages.forests import grow_forest, reach
-    from gramgraph._numerics.messages.structured_field import forest_blocks
 
     n_vars, n = len(cases.low.sizes), len(part.scope_ptr) - 1
     block = np.where(part.active, -1, -2)
@@ -292,8 +284,6 @@ def _check_forests(
     model: GraphicalModel, cases: Cases, blocks: list[_Block], groups: tuple[tuple[int, ...], ...] | None
 ) -> None:
     """`OptionError` for a given block with a loop."""
-    from gramgraph._numerics.messages.structured_field import is_forest
-
     for number, block in enumerate(blocks[len(blocks) - len(groups) :] if groups else ()):
         if not is_forest(block.scope_ptr, block.scope_idx, len(cases.low.sizes)):
             names = [model.vars[v].name for v in block.variables.tolist() if v < len(model.vars)]

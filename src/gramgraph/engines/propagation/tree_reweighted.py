@@ -6,16 +6,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.messages.loopy_run import message_places
 from gramgraph.engines.anytime import Found, How, SweepEngine, never
 from gramgraph.engines.approximate import Cases, between, whole
-from gramgraph.engines.propagation.mean_field import Sliced, show_observed, slice_case
+from gramgraph.engines.slices import Sliced, possible_messages, show_observed, slice_case
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, RandomState
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["TreeReweighted", "merged", "possible_messages", "upper_bound"]
+__all__ = ["TreeReweighted", "merged", "upper_bound"]
 
 OPTIONS = ("damping", "max_iter", "tol", "n_trees")
 DAMPING, MAX_ITER, TOL, TREES = 0.3, 200, 1e-7, 16
@@ -108,7 +109,6 @@ def merged(cases: Cases, part: Sliced, *, logarithms: bool = False) -> Sliced:
     unaries are logarithms, which are added.
     """
     from gramgraph._numerics.messages.loopy import edges_of, factor_of_edges
-    from gramgraph._numerics.messages.loopy_run import message_places
 
     sizes, combine = cases.low.sizes, np.add if logarithms else np.multiply
     unary = part.unary.copy()
@@ -205,18 +205,3 @@ def _bound(
     beliefs = np.exp(logs - np.repeat(np.where(np.isfinite(top), top, 0.0), sizes))
     beliefs /= np.repeat(np.maximum(np.add.reduceat(beliefs, at[:-1]), 1e-300), sizes) if len(sizes) else 1.0
     return beliefs, bound, residuals[:n].copy(), bool(done)
-
-
-def possible_messages(cases: Cases, part: Sliced) -> FloatArray | None:
-    """Messages that are zero exactly where zeros of the tables rule a state out; None when nothing is left."""
-    from gramgraph._numerics.messages.loopy_run import first_messages, possible_states
-
-    sizes = cases.low.sizes
-    to_var: FloatArray = first_messages(part.scope_idx, sizes, part.msg_ptr)
-    if part.values.min(initial=1.0) > 0 and part.unary.min(initial=1.0) > 0:
-        return to_var
-    possible = possible_states(
-        part.scope_ptr, part.scope_idx, part.value_ptr, part.values, sizes, part.unary, cases.unary_ptr,
-        part.var_ptr, part.var_edge, part.edge_factor, part.msg_ptr, to_var, to_var.copy(),
-    )  # fmt: skip
-    return to_var if possible else None

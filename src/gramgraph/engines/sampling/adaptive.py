@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from gramgraph._numerics.sampling.draws import cumulate, family_counts, forward_proposal, tilt
 from gramgraph.engines.approximate import Cases, one_of
 from gramgraph.engines.sampling.importance import Drawer, WeightedEngine
 from gramgraph.questions.question import Question
@@ -27,8 +28,6 @@ class ProposalDrawer(Drawer):
     """Draws from other tables than the network's."""
 
     def __init__(self, model: GraphicalModel, cases: Cases, case: int, beliefs: FloatArray | None) -> None:
-        from gramgraph._numerics.sampling.draws import tilt
-
         super().__init__(model, cases, case)
         self.plain = False
         ready = self.ready
@@ -42,8 +41,6 @@ class ProposalDrawer(Drawer):
         self.cdf = self._cumulate()
 
     def _cumulate(self) -> FloatArray:
-        from gramgraph._numerics.sampling.draws import cumulate
-
         cdf = self.ready.cdf.copy()
         for v in self.order:
             if self.ready.table[v] >= 0 and self.seen[v] < 0:
@@ -53,8 +50,6 @@ class ProposalDrawer(Drawer):
 
     def draw(self, states: Array, log_w: FloatArray, rng: np.random.Generator) -> None:
         """Fill states and their log weights: network over proposal."""
-        from gramgraph._numerics.sampling.draws import forward_proposal
-
         rng.random(out=self.uniforms)
         forward_proposal(
             self.order, *self.ready[1:6], self.proposal, self.cdf, self.low.sizes, self.seen, self.unary,
@@ -63,8 +58,6 @@ class ProposalDrawer(Drawer):
 
     def learn(self, rng: np.random.Generator) -> None:
         """Draw, and move the rows of the proposal toward the weighted shares of what was drawn."""
-        from gramgraph._numerics.sampling.draws import family_counts
-
         n = min(LESSON_DRAWS, self.block)
         states, log_w = np.zeros((n, len(self.low.sizes)), np.int32), np.empty(n)
         self.draw(states, log_w, rng)

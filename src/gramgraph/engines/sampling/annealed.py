@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
+from gramgraph._numerics.sampling.draws import forward, tally
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
 from gramgraph.engines.approximate import ApproximatePlan, Cases, whole
 from gramgraph.engines.base import PLAIN, Engine, Run
-from gramgraph.engines.propagation.mean_field import Sliced, slice_case
 from gramgraph.engines.sampling.blankets import Compiled, compile_case, compile_rows
 from gramgraph.engines.sampling.chains import impossible_case
 from gramgraph.engines.sampling.importance import sampler
 from gramgraph.engines.sampling.sampled import Total, Wants, sampled_answer
+from gramgraph.engines.slices import Sliced, slice_case
 from gramgraph.exceptions import OptionError
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
@@ -138,8 +139,6 @@ def _anneal(
     rng: np.random.Generator,
 ) -> Total:
     """Particles, as many at a time as fit, until there are enough, or the time is over, or Ctrl-C comes."""
-    from gramgraph._numerics.sampling.draws import tally
-
     total = Total(wants.cells)
     end = None if seconds is None else monotonic() + seconds
     most = max(STATES // max(len(cases.low.sizes), 1), 1)
@@ -182,8 +181,6 @@ def _particles(
 
 def _start(model: GraphicalModel, cases: Cases, case: int, size: int, rng: np.random.Generator) -> Array:
     """Draws of the first level."""
-    from gramgraph._numerics.sampling.draws import forward
-
     seen, sizes = cases.states[case], cases.low.sizes
     if cases.low.parents is None:
         drawn = np.where(seen >= 0, seen, rng.random((size, len(sizes))) * sizes)

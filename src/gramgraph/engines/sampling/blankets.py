@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from gramgraph._numerics.sampling.draws import blankets, conditionals, forward, gibbs, neighbors, same_rows
 from gramgraph.engines.approximate import Cases
-from gramgraph.engines.propagation.mean_field import Sliced
 from gramgraph.engines.sampling.importance import sampler
+from gramgraph.engines.slices import Sliced
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -54,8 +55,6 @@ class Rows(NamedTuple):
 
 def compile_case(cases: Cases, part: Sliced) -> Compiled:
     """Markov blankets of the free variables as places in the tables."""
-    from gramgraph._numerics.sampling.draws import blankets
-
     sizes = cases.low.sizes
     base, own, other_ptr, other_idx, other_stride = blankets(
         part.scope_ptr, part.scope_idx, part.value_ptr, sizes, part.var_ptr, part.var_edge, part.edge_factor
@@ -78,8 +77,6 @@ def compile_case(cases: Cases, part: Sliced) -> Compiled:
 
 def compile_rows(compiled: Compiled) -> Rows:
     """The conditional tables: a draw then reads one row. Cost: their cells times the factors around a variable."""
-    from gramgraph._numerics.sampling.draws import conditionals, neighbors, same_rows
-
     c = compiled
     ptr, idx, stride, rows = neighbors(c.variables, c.var_ptr, c.other_ptr, c.other_idx, c.sizes, ROW_CELLS)
     lengths = rows * (c.sizes[c.variables] - 1)
@@ -122,8 +119,6 @@ def first_state(
     model: GraphicalModel, cases: Cases, part: Sliced, compiled: Compiled, case: int, rng: np.random.Generator
 ) -> Array:
     """A state of positive probability: a weighted forward draw of a network, else sweeps that may cross zeros."""
-    from gramgraph._numerics.sampling.draws import forward, gibbs
-
     seen, sizes = cases.states[case], cases.low.sizes
     state = np.where(seen >= 0, seen, (rng.random(len(sizes)) * sizes)).astype(np.int32)
     if cases.low.parents is not None:

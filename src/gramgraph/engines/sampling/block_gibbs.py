@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.sampling.chains import block_sweep, forest_order, tree_blocks
 from gramgraph.engines.sampling.chains import ChainEngine, Moves, Setting
 from gramgraph.typing import Array
 
@@ -16,8 +17,6 @@ class BlockMoves(Moves):
     """Blocks that are forests given the rest, each drawn as one."""
 
     def __init__(self, setting: Setting) -> None:
-        from gramgraph._numerics.sampling.chains import forest_order, tree_blocks
-
         super().__init__(setting)
         part, c = setting.part, setting.compiled
         graph = part.scope_ptr, part.scope_idx, part.var_ptr, part.var_edge, part.edge_factor
@@ -28,8 +27,6 @@ class BlockMoves(Moves):
 
     def move(self, state: Array, rng: np.random.Generator) -> None:
         """Draw every block given the others."""
-        from gramgraph._numerics.sampling.chains import block_sweep
-
         c = self.setting.compiled
         weights, pairs = np.empty(len(c.unary)), np.empty(int(c.sizes.max(initial=1)) ** 2)
         for number, (order, above) in enumerate(self.orders):

@@ -13,10 +13,10 @@ from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import lower
 from gramgraph.engines.approximate import ApproximatePlan, Cases, parse_error, whole
 from gramgraph.engines.base import PLAIN, Engine, Run
-from gramgraph.engines.propagation.mean_field import Sliced, slice_case
 from gramgraph.engines.sampling.blankets import Compiled, compile_case, first_state, log_weight
 from gramgraph.engines.sampling.chain_run import HIGH_R_HAT, Chains, Effort, diagnose, run_chains
 from gramgraph.engines.sampling.sampled import ByTarget, Wants, sampled_answer, target_keys
+from gramgraph.engines.slices import Sliced, slice_case
 from gramgraph.exceptions import ModelError, OptionError, listing
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray

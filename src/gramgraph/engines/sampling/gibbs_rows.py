@@ -11,8 +11,8 @@ import numpy as np
 from gramgraph.answers.rows import frame_of
 from gramgraph.engines.approximate import Cases, whole
 from gramgraph.engines.exact.one_case import one_case
-from gramgraph.engines.propagation.mean_field import slice_case
 from gramgraph.engines.sampling.blankets import compile_case
+from gramgraph.engines.slices import slice_case
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import RandomState
 

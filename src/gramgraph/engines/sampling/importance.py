@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
+from gramgraph._numerics.sampling.draws import cumulate, forward, forward_columns, tally
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
 from gramgraph.compile.lower import Lowered, lower
@@ -63,8 +64,6 @@ def has_large_tables(model: GraphicalModel) -> bool:
 
 
 def _sampler(low: Lowered) -> Sampler:
-    from gramgraph._numerics.sampling.draws import cumulate
-
     assert low.parents is not None
     n = len(low.sizes)
     table, ptr = np.full(n, -1, np.int64), np.zeros(n + 1, np.int64)
@@ -104,8 +103,6 @@ def can_forward(model: GraphicalModel, question: Question) -> bool:
 
 def forward_rows(model: GraphicalModel, n: int, rng: np.random.Generator) -> Array:
     """(n, variables) state numbers drawn from the network, parents first; columns are contiguous."""
-    from gramgraph._numerics.sampling.draws import forward_columns
-
     ready, sizes = sampler(model), lower(model, structured=False).sizes
     width = len(ready.order)
     out = np.zeros((width, n), np.int8 if sizes.max(initial=1) <= 127 else np.int32)
@@ -137,8 +134,6 @@ class Drawer:
 
     def draw(self, states: Array, log_w: FloatArray, rng: np.random.Generator) -> None:
         """Fill states (draws, variables) and their log weights."""
-        from gramgraph._numerics.sampling.draws import forward
-
         rng.random(out=self.uniforms)
         forward(
             self.order, *self.ready[1:], self.low.sizes, self.seen, self.unary, self.cases.unary_ptr, self.weighted,
@@ -199,8 +194,6 @@ def _weigh(
     drawer: Drawer, wants: Wants, draws: int, end: float | None, goal: float | None, rng: np.random.Generator
 ) -> Total:
     """Draw block after block for one case, until there are enough, or the time is over, or Ctrl-C comes."""
-    from gramgraph._numerics.sampling.draws import tally
-
     total = Total(wants.cells)
     states, log_w = np.zeros((drawer.block, len(drawer.low.sizes)), np.int32), np.empty(drawer.block)
     most = draws if goal is None else PATIENCE * draws
@@ -261,8 +254,6 @@ class RejectionDrawer(Drawer):
 
     def draw(self, states: Array, log_w: FloatArray, rng: np.random.Generator) -> None:
         """Fill states, and log weights 0 for what agrees with the evidence; likelihoods reject at random."""
-        from gramgraph._numerics.sampling.draws import forward
-
         rng.random(out=self.uniforms)
         forward(
             self.order, *self.ready[1:], self.low.sizes, self.never, self.unary, self.cases.unary_ptr, self.unweighted,
