@@ -80,12 +80,17 @@ def _budget(text: str) -> float | str:
 
 def _add_cases(parser: argparse.ArgumentParser) -> None:
     cases = parser.add_argument_group("many cases")
-    cases.add_argument("--cases", metavar="CSV", help="one row per case, one column per variable; empty = not observed")
-    cases.add_argument("--out", metavar="CSV", help="where the answers go (default: standard output)")
+    cases.add_argument(
+        "--cases",
+        metavar="FILE",
+        help="CSV (of query also Parquet): one row per case, one column per variable; empty = not observed",
+    )
+    cases.add_argument("--out", metavar="FILE", help="where the answers go (default: standard output)")
     cases.add_argument(
         "--keep", action="append", default=[], metavar="COLUMN", help="a column that is copied (an identifier)"
     )
     _add_raw(cases)
+    cases.add_argument("--jobs", type=_positive, default=1, help="threads for Parquet files (default: 1)")
     cases.add_argument("--chunk", type=_positive, default=10_000, help="rows at a time (default: 10000)")
 
 

@@ -13,15 +13,14 @@ from typing import Any
 import numpy as np
 
 from gramgraph._progress import progress_bar
-from gramgraph._show import joined
-from gramgraph.answers import Answer, Belief
+from gramgraph.answers.columns import posterior_columns
 from gramgraph.cli.cells import understood, write_csv
 from gramgraph.cli.common import output, sampling_options
 from gramgraph.evidence import Not
 from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean
 from gramgraph.models import GraphicalModel
 
-__all__ = ["map_cases", "posterior_frame", "query_cases"]
+__all__ = ["map_cases", "query_cases"]
 
 #: Words for "not observed", unless the variable has a state of this name.
 _MISSING = ("", "NA", "NaN", "nan", "N/A", "null", "None", "?", "*")
@@ -30,7 +29,11 @@ _MISSING = ("", "NA", "NaN", "nan", "N/A", "null", "None", "?", "*")
 def query_cases(
     model: GraphicalModel, args: argparse.Namespace, *, targets: list[Any] | None, evidence: Any, virtual_evidence: Any
 ) -> int:
-    """Write one row of posteriors a case: the kept columns, log_evidence, and a column `variable=state` each."""
+    """Write one row of posteriors per case: the kept columns, log_evidence, and a column `variable=state` each."""
+    import pandas as pd
+
+    if _is_parquet(args.cases) or _is_parquet(args.out):
+        return _through_files(model, args, targets, evidence, virtual_evidence)
 
     def ask(frame: Any, likelihoods: Any) -> tuple[Any, Any]:
         # Without targets: what has no column. The columns of the output must be the same in every chunk.
@@ -39,9 +42,27 @@ def query_cases(
         answer = model.query(
             asked, evidence=frame, virtual_evidence=likelihoods, engine=args.engine, memory=args.memory, **options
         )
-        return posterior_frame(answer), np.asarray(answer.log_evidence)
+        return pd.DataFrame(posterior_columns(answer)), np.asarray(answer.log_evidence)
 
     return _answer_cases(model, args, ask, evidence, virtual_evidence)
+
+
+def _is_parquet(path: str | None) -> bool:
+    return path is not None and path.lower().endswith((".parquet", ".pq"))
+
+
+def _through_files(model: GraphicalModel, args: argparse.Namespace, targets: Any, evidence: Any, virtual: Any) -> int:
+    """Parquet in or out: as `query(…, out=…)` does it."""
+    if args.out is None:
+        raise GramGraphError("Parquet needs --out, a file that ends in .parquet or .csv")
+    if evidence:
+        raise GramGraphError("--evidence beside --cases is available for CSV files: add a column instead")
+    written = model.query(
+        targets, evidence=args.cases, virtual_evidence=virtual, engine=args.engine, memory=args.memory,
+        keep=args.keep, out=args.out, progress=True, n_jobs=args.jobs, **sampling_options(args),
+    )  # fmt: skip
+    sys.stderr.write(f"gramgraph: {written}\n")
+    return 0
 
 
 def map_cases(
@@ -60,6 +81,8 @@ def map_cases(
 def _answer_cases(model: GraphicalModel, args: argparse.Namespace, ask: Any, evidence: Any, virtual: Any) -> int:
     import pandas as pd
 
+    if _is_parquet(args.cases) or _is_parquet(args.out):
+        raise GramGraphError("the best states are read from and written to CSV files; Parquet is for query")
     fixed, likelihoods = _split_evidence(model, evidence, virtual)
     impossible = done = 0
     with _reading(args) as (chunks, progress), output(args.out) as stream:
@@ -78,26 +101,6 @@ def _answer_cases(model: GraphicalModel, args: argparse.Namespace, ask: Any, evi
     if impossible:
         sys.stderr.write(f"gramgraph: {impossible} of {done} cases have probability zero; their cells are empty\n")
     return 0
-
-
-def posterior_frame(answer: Answer) -> Any:
-    """The posteriors of a chunk as the columns of the output file."""
-    import pandas as pd
-
-    log_evidence = np.asarray(answer.log_evidence)
-    if not all(isinstance(answer[key], Belief) for key in answer):  # real-valued: columns "x mean", "x sd"
-        table = answer.to_frame().reset_index(drop=True)
-        discrete = [key for key in answer if isinstance(answer[key], Belief)]
-        table.columns = [
-            f"{name}={value}" if name in map(joined, discrete) else f"{name} {value}" for name, value in table.columns
-        ]
-        table.insert(0, "log_evidence", log_evidence)
-        return table
-    labels = {key: answer[key]._labels() for key in answer}
-    names = [f"{joined(key)}={joined(label)}" for key in labels for label in labels[key]]
-    parts = [answer[key].probabilities.reshape(len(log_evidence), len(labels[key])) for key in labels]
-    table = np.concatenate([log_evidence[:, np.newaxis], *parts], axis=1)
-    return pd.DataFrame(table, columns=["log_evidence", *names])
 
 
 def _split_evidence(

@@ -21,6 +21,7 @@ from gramgraph.data.packed import Collected, Packed, choose, pack_batches
 from gramgraph.exceptions import OptionError, VariableError
 
 __all__ = [
+    "BLOCK",
     "MISSING",
     "blocks_of",
     "is_dask",
@@ -316,15 +317,15 @@ def _open_csv(path: Path) -> Source:
     return Source(names, batches)
 
 
-def blocks_of(batches: Iterable[Any]) -> Iterator[list[Any]]:
-    """Lists of batches with about BLOCK rows together."""
+def blocks_of(batches: Iterable[Any], size: int = BLOCK) -> Iterator[list[Any]]:
+    """Lists of batches with about `size` rows together."""
     held: list[Any] = []
     rows = 0
     for batch in batches:
-        for start in range(0, batch.num_rows, BLOCK):
-            held.append(batch.slice(start, BLOCK))
+        for start in range(0, batch.num_rows, size):
+            held.append(batch.slice(start, size))
             rows += held[-1].num_rows
-            if rows >= BLOCK:
+            if rows >= size:
                 yield held
                 held, rows = [], 0
     if held:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from os import PathLike
+from typing import TYPE_CHECKING, Any, overload
 
 from gramgraph._asking import analyses
 from gramgraph._asking import ask as _ask
@@ -13,12 +14,23 @@ from gramgraph.typing import FloatArray, RandomState, TargetSpec
 
 if TYPE_CHECKING:
     from gramgraph.answers import Answer
+    from gramgraph.questions.files import Posteriors
 
 __all__ = ["Asking"]
 
 
 class Asking:
     """Methods `query`, `map_query`, `log_evidence`, `sample`, … for a model that offers `factors`."""
+
+    @overload
+    def query(
+        self, targets: TargetSpec = None, evidence: Any = None, *, out: None = None, **options: Any
+    ) -> Answer: ...
+
+    @overload
+    def query(
+        self, targets: TargetSpec = None, evidence: Any = None, *, out: str | PathLike[str], **options: Any
+    ) -> Posteriors: ...
 
     def query(
         self,
@@ -34,8 +46,10 @@ class Asking:
         n_jobs: int = 1,
         progress: Progress = False,
         keep: Any = None,
+        out: str | PathLike[str] | None = None,
+        client: Any = None,
         **options: Any,
-    ) -> Answer:
+    ) -> Any:
         """p(targets | evidence), exactly; the answer says where that was not possible (`exact`, `engine`).
 
         Parameters
@@ -61,6 +75,14 @@ class Asking:
         progress : True shows a bar on a terminal; a function is called with (done, total).
         keep : names of columns of the table of cases that are not variables, such as an id: they stand in the answer's
             frame again.
+        out : a file (.parquet, .csv) that posteriors are written to, one row per case: the kept columns,
+            `log_evidence`, and a column `variable=state` for each state. Then `evidence` may also be the path of a
+            Parquet or CSV file, a polars LazyFrame, an Arrow stream or a `dask.dataframe`, of any size: cases are
+            answered block by block, on `n_jobs` threads, in constant memory. `dtype="float32"` halves the file. The
+            same call after an interruption goes on where it was (files and Dask frames). What is returned tells where
+            the file is (`Posteriors`).
+        client : `distributed.Client` or the address of a scheduler: row groups of Parquet files and partitions of a
+            Dask frame are answered on its workers; the model is sent once.
         options : of the approximate engines, such as `damping`, `max_iter`, `n_chains`, `error` (the standard error
             that a sampler goes on for); each engine names its own.
             Models with real-valued variables are asked exactly where that is possible, else by weighted draws or Gibbs
@@ -71,7 +93,7 @@ class Asking:
         >>> round(answer["lung"].prob("yes"), 4)
         0.646
         """
-        return _ask().query(  # type: ignore[no-any-return]
+        return _ask().query(
             self,
             targets,
             evidence,
@@ -84,6 +106,8 @@ class Asking:
             n_jobs=n_jobs,
             progress=progress,
             keep=keep,
+            out=out,
+            client=client,
             **options,
         )
 

@@ -69,19 +69,28 @@ def query(
     random_state: RandomState = None,
     budget: Any = None,
     keep: Any = None,
+    out: Any = None,
+    client: Any = None,
     **options: Any,
-) -> Answer:
+) -> Any:
     """p(targets | evidence); see `GraphicalModel.query`."""
     if (
         engine == AUTO
         and model.is_discrete
-        and virtual_evidence is soft_evidence is memory is budget is keep is None
+        and virtual_evidence is soft_evidence is memory is budget is keep is out is None
         and not options
         and (type(evidence) is dict or evidence is None)
     ):
         quick = quick_query(model, targets, evidence or {})
         if quick is not None:
             return quick
+    if out is not None:
+        said = {"virtual_evidence": virtual_evidence, "soft_evidence": soft_evidence, "engine": engine}
+        said |= {"memory": memory, "random_state": random_state, "budget": budget}
+        options |= {name: value for name, value in said.items() if value is not None}
+        return _to_file(model, targets, evidence, out, keep, client, n_jobs, progress, options)
+    if evidence is not None and not isinstance(evidence, Mapping):
+        evidence = _in_memory(evidence)
     if isinstance(keep, bool):  # of samplers: whether to keep the draws
         options, keep = {**options, "keep": keep}, None
     draws, seconds = parse_budget(budget)
@@ -90,6 +99,24 @@ def query(
         run = Run(memory, seconds, draws, random_state, n_jobs, report)
         found = answer(model, question, engine, run, options)
     return _checked(model, question, found)
+
+
+def _to_file(
+    model: GraphicalModel, targets: Any, evidence: Any, out: Any, keep: Any,
+    client: Any, n_jobs: int, progress: Progress, options: dict[str, Any],
+) -> Any:  # fmt: skip
+    from gramgraph.questions.files import query_file  # with it come readers of files, which few questions need
+
+    return query_file(
+        query, model, targets, evidence, out=out, keep=keep, client=client, n_jobs=n_jobs, progress=progress, **options
+    )
+
+
+def _in_memory(evidence: Any) -> Any:
+    """Cases of a file or a stream as a frame; any other evidence as it is."""
+    from gramgraph.data.stream import is_stream, read_table
+
+    return read_table(evidence) if is_stream(evidence) and not hasattr(evidence, "compute") else evidence
 
 
 @contextmanager
