@@ -2,9 +2,9 @@
 Three cards
 ===========
 
-A bag holds three cards: red on both faces, white on both, and one of each. You draw a card, put it on the table and see
-a white face. Hennig, *Probabilistic inference and learning* ("A card trick"), asks for the color of the other face; most
-people say that red and white are equally probable.
+A bag holds three cards: red on both faces, white on both, and one of each. You draw a card, put it on the table and
+see a white face. Hennig, *Probabilistic inference and learning* ("A card trick"), asks for the color of the other
+face; most people say that red and white are equally probable.
 
 We see that the face which lies up is a clue about the card: two of the three white faces belong to the white card.
 """

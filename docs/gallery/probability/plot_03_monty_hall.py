@@ -2,12 +2,12 @@
 Monty Hall
 ==========
 
-Behind one of three doors stands a car. You choose a door; the host, who knows, opens another one, and there is a goat.
-Hennig, *Probabilistic inference and learning* ("Revisiting the card trick"), leaves the problem as an exercise: do you
-stay or change?
+Behind one of three doors stands a car. You choose a door; the host, who knows, opens another one, and there is a
+goat. Hennig, *Probabilistic inference and learning* ("Revisiting the card trick"), leaves the problem as an exercise:
+do you stay or change?
 
-The arrow from the prize to the host's door carries the information. A host who opens doors blindly and happens to show
-a goat tells nothing: the same observation, another model, another answer.
+The arrow from the prize to the host's door carries the information. A host who opens doors blindly and happens to
+show a goat tells nothing: the same observation, another model, another answer.
 """
 
 # %%

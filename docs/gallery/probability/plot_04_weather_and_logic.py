@@ -3,8 +3,8 @@ Weather, and logic as probabilities
 ===================================
 
 If it rains at six there were clouds before: R ⇒ C. Logic allows two conclusions from this, and is silent about the
-other two cases. Hennig, *Probabilistic inference and learning* ("Reasoning about the weather"), shows that probability
-contains both conclusions and adds the two that logic cannot draw.
+other two cases. Hennig, *Probabilistic inference and learning* ("Reasoning about the weather"), shows that
+probability contains both conclusions and adds the two that logic cannot draw.
 
 We see all four statements as numbers, and how they fade when the rule has exceptions.
 """

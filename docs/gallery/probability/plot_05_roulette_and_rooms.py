@@ -54,8 +54,8 @@ for ax, column, win, title in ((axes[0], "color", "red", "on red"), (axes[1], "p
 axes[0].set_ylabel("won or lost")
 
 # %%
-# The robot's room. Its entropy is far below log 4, that of not knowing at all; a table of distances to the charger turns
-# the belief into an expected way.
+# The robot's room. Its entropy is far below log 4, that of not knowing at all; a table of distances to the charger
+# turns the belief into an expected way.
 rooms = ("kitchen", "office", "bathroom", "living room")
 room = gg.BayesianNetwork("Room", states={"Room": rooms}, cpds={"Room": [0.7, 0.2, 0.08, 0.02]}).query("Room")["Room"]
 way = {"kitchen": 2.0, "office": 6.0, "bathroom": 9.0, "living room": 12.0}

@@ -2,10 +2,10 @@
 How many people wear glasses?
 =============================
 
-The share π of people with glasses is unknown, so it is a random variable. Hennig, *Probabilistic inference and learning*
-("Inference over binoculars with the binomial distribution"), starts from a uniform prior, draws the binomial distribution
-for N = 10 and f = 1/3, and finds that the posterior is a Beta distribution. The coefficient of the binomial is
-(n + m)! / (n! m!); the text has it upside down, which cancels in the posterior.
+The share π of people with glasses is unknown, so it is a random variable. Hennig, *Probabilistic inference and
+learning* ("Inference over binoculars with the binomial distribution"), starts from a uniform prior, draws the
+binomial distribution for N = 10 and f = 1/3, and finds that the posterior is a Beta distribution. The coefficient of
+the binomial is (n + m)! / (n! m!); the text has it upside down, which cancels in the posterior.
 
 We see the belief about π narrow as people pass by, and what it predicts about the next ten.
 """
@@ -24,8 +24,8 @@ ax.bar(n, count.density(n), color="#4c78a8")
 ax.set(xlabel="people with glasses among 10", ylabel="probability", title="Binomial, N = 10, f = 1/3", xticks=n)
 
 # %%
-# People pass by, one after the other. `stream` gives the posterior after each of them: the uniform prior is Beta(1, 1),
-# and every observation adds one to a or to b.
+# People pass by, one after the other. `stream` gives the posterior after each of them: the uniform prior is Beta(1,
+# 1), and every observation adds one to a or to b.
 people = gg.distributions.Bernoulli(1 / 3).sample(100, random_state=4)
 beliefs = [gg.BetaBernoulli(1, 1), *gg.BetaBernoulli(1, 1).stream([x] for x in people)]
 shown = {f"after {k}": beliefs[k].posterior for k in (0, 1, 3, 10, 30, 100)}

@@ -2,11 +2,12 @@
 A robot in front of a door
 ==========================
 
-A robot looks at a door with sensors that err, then closes it, which does not always succeed. Triebel, *Machine learning
-for computer vision* (section 1), follows the belief by hand: 1/2 before, 2/3 after the first sensor, 5/8 after the
-second, and 1/16 that the door is still open after the action "close".
+A robot looks at a door with sensors that err, then closes it, which does not always succeed. Triebel, *Machine
+learning for computer vision* (section 1), follows the belief by hand: 1/2 before, 2/3 after the first sensor, 5/8
+after the second, and 1/16 that the door is still open after the action "close".
 
-We ask a Bayesian network all of it at once, and then run the same as a Bayes filter, which needs only the last belief.
+We ask a Bayesian network all of it at once, and then run the same as a Bayes filter, which needs only the last
+belief.
 """
 
 # %%

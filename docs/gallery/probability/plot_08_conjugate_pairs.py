@@ -3,10 +3,10 @@ Conjugate pairs and exponential families
 ========================================
 
 An exponential family is exp(φ(x)ᵀw − log Z(w)). It has a conjugate prior, whose posterior only adds up sufficient
-statistics: α + Σφ(x), ν + n. Hennig, *Probabilistic inference and learning* ("Exponential family"), also notes that the
-gradient of log Z is the mean of φ, so that maximum likelihood is matching moments; OuYang, *Probabilistic machine
-learning* (chapter 1), works out Beta and Dirichlet. Hennig's Gaussian row has the signs of log Z reversed; here
-log Z = w₁²/(2w₂) − ½ log w₂ + log √(2π).
+statistics: α + Σφ(x), ν + n. Hennig, *Probabilistic inference and learning* ("Exponential family"), also notes that
+the gradient of log Z is the mean of φ, so that maximum likelihood is matching moments; OuYang, *Probabilistic machine
+learning* (chapter 1), works out Beta and Dirichlet. Hennig's Gaussian row has the signs of log Z reversed; here log Z
+= w₁²/(2w₂) − ½ log w₂ + log √(2π).
 
 We watch three pairs learn, and check the gradients.
 """
@@ -65,16 +65,16 @@ movie.to_jshtml()
 movie
 
 # %%
-# Where mean and precision are both unknown, the prior is Normal-Gamma and the prediction Student's t: wider than a normal
-# distribution while data are few.
+# Where mean and precision are both unknown, the prior is Normal-Gamma and the prediction Student's t: wider than a
+# normal distribution while data are few.
 both = d.NormalGamma(mean=0, count=1, shape=1, rate=1).update([1.2, 0.4, 2.2, 1.0])
 print(both, both.predictive, sep="\n")
 
 # %%
 # The numbers of the text
 # -----------------------
-# ∇ log Z(w) = E[φ(x)] and ∇² log Z = Var[φ(x)], by differences; maximum likelihood matches moments; and the predictive is
-# a ratio of normalizers, F(φ(x) + α, ν + 1) / F(α, ν).
+# ∇ log Z(w) = E[φ(x)] and ∇² log Z = Var[φ(x)], by differences; maximum likelihood matches moments; and the
+# predictive is a ratio of normalizers, F(φ(x) + α, ν + 1) / F(α, ν).
 families = (
     d.Bernoulli(0.3),
     d.Poisson(4.0),

@@ -2,17 +2,17 @@
 The algebra of Gaussians
 ========================
 
-Products, linear maps, marginals and conditionals of Gaussians are Gaussians; inference becomes linear algebra. Hennig,
-*Probabilistic inference and learning* ("Gaussian probability distributions"), lists the rules, with Bayes' theorem in gain
-and in precision form; OuYang, *Probabilistic machine learning* (section 1.3), adds the tower rules, Triebel, *Machine
-learning for computer vision* (section 3), uses all of them for regression.
+Products, linear maps, marginals and conditionals of Gaussians are Gaussians; inference becomes linear algebra.
+Hennig, *Probabilistic inference and learning* ("Gaussian probability distributions"), lists the rules, with Bayes'
+theorem in gain and in precision form; OuYang, *Probabilistic machine learning* (section 1.3), adds the tower rules,
+Triebel, *Machine learning for computer vision* (section 3), uses all of them for regression.
 
 We draw each rule and check that both forms agree.
 """
 
 # %%
-# A product of two Gaussians is a Gaussian, times the constant N(a; b, A + B): two opinions about one point are joined, and
-# each counts by its precision.
+# A product of two Gaussians is a Gaussian, times the constant N(a; b, A + B): two opinions about one point are
+# joined, and each counts by its precision.
 import matplotlib.pyplot as plt
 import numpy as np
 
@@ -26,8 +26,8 @@ gg.plot.plot_gaussian([first, second, both], labels=["first", "second", "product
 ax.set(xlabel="x₁", ylabel="x₂", title="Product of two Gaussians (1 and 2 deviations)")
 
 # %%
-# Observe y = Ax + b + noise. The gain form inverts a matrix of the size of y, the precision form one of the size of x;
-# the answer is the same.
+# Observe y = Ax + b + noise. The gain form inverts a matrix of the size of y, the precision form one of the size of
+# x; the answer is the same.
 A, b, noise = np.array([[1.0, 0.5]]), np.array([0.3]), np.array([[0.4]])
 gain = first.bayes(A, b, noise, [2.0])
 precise = first.bayes(A, b, noise, [2.0], form="precision")
@@ -49,8 +49,8 @@ ax.set(xlabel="x₂", ylabel="density", title="Marginal and conditional")
 ax.legend(loc="upper right")
 
 # %%
-# Draws: μ + Rz with RRᵀ = Σ. Cholesky's root and the root from eigenvectors give other points from the same z, and the
-# same distribution.
+# Draws: μ + Rz with RRᵀ = Σ. Cholesky's root and the root from eigenvectors give other points from the same z, and
+# the same distribution.
 chol = first.sample(400, random_state=0)
 eigen = first.sample(400, random_state=0, method="eigen")
 fig, axes = plt.subplots(1, 2, figsize=(6.4, 3.4), layout="constrained")

@@ -2,10 +2,10 @@
 Laplace's approximation of a skewed density
 ===========================================
 
-Put a Gaussian on the mode: its mean is the maximum of log p, its precision the curvature there. Hennig, *Probabilistic
-inference and learning* ("The Laplace approximation"), calls it rough and local; OuYang, *Probabilistic machine learning*
-(section 1.5), derives it by Taylor's expansion (of ln p: the text drops the logarithm in (1.5.4), and the square in
-(1.5.1)).
+Put a Gaussian on the mode: its mean is the maximum of log p, its precision the curvature there. Hennig,
+*Probabilistic inference and learning* ("The Laplace approximation"), calls it rough and local; OuYang, *Probabilistic
+machine learning* (section 1.5), derives it by Taylor's expansion (of ln p: the text drops the logarithm in (1.5.4),
+and the square in (1.5.1)).
 
 We see where it is good, where it misleads, and that the choice of coordinates matters.
 """
