@@ -49,7 +49,7 @@ strong = grid(1.4)
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", gg.ConvergenceWarning)  # that is the point
     hard = {
-        f"damping {damping}": strong.query(engine="bp", schedule="flooding", damping=damping, max_iter=150)
+        f"damping {damping}": strong.query(engine="bp", schedule="flooding", damping=damping, max_iter=80)
         for damping in (0.0, 0.5, 0.8)
     }
 fig, ax = plt.subplots(layout="constrained")
@@ -81,7 +81,7 @@ ax.legend(loc="best")
 # -----------------------
 assert all(run.details["converged"] for run in runs.values())
 assert max(abs(exact[v].prob("+1") - loopy[v].prob("+1")) for v in names) < 0.05
-assert hard["damping 0.0"].details["residuals"][-1] > 0.1 > 0.001 > hard["damping 0.5"].details["residuals"][-1]
+assert hard["damping 0.0"].details["residuals"][-1] > 0.1 > 0.02 > hard["damping 0.5"].details["residuals"][-1]
 assert max(gaps["mean field"]) < 1e-9 and max(gaps["mean field over trees"]) < 1e-9  # lower bounds
 assert min(gaps["reweighted trees"]) > -1e-9  # an upper bound
 tree = gg.models.ising_grid(1, 8, coupling=0.7, field=0.2)  # without loops propagation is exact
