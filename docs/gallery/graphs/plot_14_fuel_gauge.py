@@ -42,7 +42,7 @@ explained = net.query("fuel", seen)["fuel"].prob("empty")
 print(f"p(¬c) = {gauge:.3f}, p(¬c | ¬b) = {given_tank:.3f}, p(¬b | ¬c) = {tank:.3f}, p(¬b | ¬c, ¬a) = {explained:.3f}")
 
 # %%
-# How do the answers depend on how often batteries are flat? `sensitivity_function` gives the exact curve for any
+# How do the answers depend on how often batteries are flat? ``sensitivity_function`` gives the exact curve for any
 # number of any table.
 curve = net.sensitivity_function("fuel", "empty", {"gauge": "empty"}, variable="battery", value="flat")
 share = np.linspace(0, 1, 101)

@@ -49,7 +49,7 @@ gg.plot.plot_junction_tree(tree)
 
 # %%
 # The price of an order. Every order of elimination triangulates; most of 2,000 random ones make larger cliques than
-# the heuristic's. On a large network that decides whether a question can be answered at all: `gg.plan` tells
+# the heuristic's. On a large network that decides whether a question can be answered at all: ``gg.plan`` tells
 # beforehand.
 rng = np.random.default_rng(0)
 widths = [net.induced_width(list(rng.permutation(net.variables))) for _ in range(2000)]

@@ -5,7 +5,7 @@ k-means
 Assign every point to the nearest center, move every center to the mean of its points, repeat: the cost never rises.
 OuYang, *Probabilistic machine learning* (section 8.2.1), reads it as EM (assignments are the E step and means the M
 step; the text has them swapped) and names two weaknesses: hard assignments, and the start. What he calls k-means++,
-clustering a small subset first, is `init="subset"` here; k-means++ proper draws distant points.
+clustering a small subset first, is ``init="subset"`` here; k-means++ proper draws distant points.
 
 We watch the cost fall, compare starts, and see hard EM as the limit of a mixture with vanishing variance.
 """

@@ -31,7 +31,7 @@ net.plot(net.query(evidence={"ball": "black"}), evidence={"ball": "black"})
 
 # %%
 # Decision theory: switch if p(prize | black) < 1/2. How sure of your envelope would you have to be to keep it? The
-# posterior is a function of the prior, and `solve` says where it reaches 1/2.
+# posterior is a function of the prior, and ``solve`` says where it reaches 1/2.
 posterior = net.sensitivity_function("envelope", "prize", {"ball": "black"}, variable="envelope", value="prize")
 indifferent = posterior.solve(1 / 2)
 priors = np.linspace(0, 1, 201)

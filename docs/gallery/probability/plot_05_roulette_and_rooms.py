@@ -31,7 +31,7 @@ print(pair)
 
 # %%
 # What a bet of 1 returns is a function of the color or of the pocket. All bets lose 1/37 on average; they differ in
-# variance. For a variable with numbers as states `mean` and `var` do the same.
+# variance. For a variable with numbers as states ``mean`` and ``var`` do the same.
 bets = {
     "red": (color, {"red": 1, "black": -1, "green": -1}),
     "seventeen": (wheel.query("pocket")["pocket"], {str(k): 35 if k == 17 else -1 for k in range(37)}),

@@ -24,7 +24,7 @@ ax.bar(n, count.density(n), color="#4c78a8")
 ax.set(xlabel="people with glasses among 10", ylabel="probability", title="Binomial, N = 10, f = 1/3", xticks=n)
 
 # %%
-# People pass by, one after the other. `stream` gives the posterior after each of them: the uniform prior is Beta(1,
+# People pass by, one after the other. ``stream`` gives the posterior after each of them: the uniform prior is Beta(1,
 # 1), and every observation adds one to a or to b.
 people = gg.distributions.Bernoulli(1 / 3).sample(100, random_state=4)
 beliefs = [gg.BetaBernoulli(1, 1), *gg.BetaBernoulli(1, 1).stream([x] for x in people)]

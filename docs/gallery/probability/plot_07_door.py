@@ -38,8 +38,8 @@ closed = net.query("after", seen)["after"].prob("open")
 print(f"p(open | z1) = {one:.4f}, p(open | z1, z2) = {two:.4f}, p(open after closing) = {closed:.4f}")
 
 # %%
-# A filter forgets the past but for its belief: `sense` multiplies by a likelihood, `act` by a transition matrix (from
-# each state to each state).
+# A filter forgets the past but for its belief: ``sense`` multiplies by a likelihood, ``act`` by a transition matrix
+# (from each state to each state).
 states = ("open", "closed")
 robot = gg.sequences.BayesFilter([0.5, 0.5])
 steps = [

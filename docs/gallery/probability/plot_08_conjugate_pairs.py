@@ -5,14 +5,14 @@ Conjugate pairs and exponential families
 An exponential family is exp(φ(x)ᵀw − log Z(w)). It has a conjugate prior, whose posterior only adds up sufficient
 statistics: α + Σφ(x), ν + n. Hennig, *Probabilistic inference and learning* ("Exponential family"), also notes that
 the gradient of log Z is the mean of φ, so that maximum likelihood is matching moments; OuYang, *Probabilistic machine
-learning* (chapter 1), works out Beta and Dirichlet. Hennig's Gaussian row has the signs of log Z reversed; here log Z
-= w₁²/(2w₂) − ½ log w₂ + log √(2π).
+learning* (chapter 1), works out Beta and Dirichlet. In Hennig's Gaussian row the signs of
+log Z are reversed; it is w₁²/(2w₂) − ½ log w₂ + log √(2π).
 
 We watch three pairs learn, and check the gradients.
 """
 
 # %%
-# Three worlds, three priors, and the same call for all: `stream` gives the belief after every observation.
+# Three worlds, three priors, and the same call for all: ``stream`` gives the belief after every observation.
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.animation import FuncAnimation
@@ -88,6 +88,8 @@ for p in families:
     for i, step in enumerate(1e-5 * np.eye(len(w))):
         slope = (p.from_natural(w + step).log_partition - p.from_natural(w - step).log_partition) / 2e-5
         assert abs(slope - p.mean_parameters[i]) < 1e-6 * max(1, abs(slope))
+        curve = (p.from_natural(w + step).mean_parameters - p.from_natural(w - step).mean_parameters) / 2e-5
+        assert np.allclose(curve, p.log_partition_hessian[i], rtol=1e-5)
 counts = np.array([3, 5, 4, 0, 7])
 assert abs(d.Poisson.fit(counts).mean - counts.mean()) < 1e-12
 coin = gg.BetaBernoulli(2, 3)
