@@ -54,7 +54,7 @@ ax.set(
     xlabel="p(alarm | earthquake alone), without false alarms", ylabel="belief in a burglar", title="Explaining away"
 )
 ax.set_ylim(0, 1.02)
-ax.legend(loc="center right")
+ax.legend(loc="upper right")
 
 # %%
 # The numbers of the text

@@ -37,7 +37,7 @@ for ax, (step, message) in zip(axes, steps.groupby("step"), strict=True):
     sender, receiver = message[["sender", "receiver"]].iloc[0]
     ax.plot([0, 3], [0, 0], color="#b8bfc6", zorder=0)
     for name, x in place.items():
-        shape = "round,pad=0.45" if name[0] == "z" else "square,pad=0.45"
+        shape = "circle,pad=0.35" if name[0] == "z" else "square,pad=0.45"
         ax.text(x, 0, name, ha="center", va="center", bbox={"boxstyle": shape, "fc": "#e4e7eb", "ec": "#52606d"})
     a, b = place[sender], place[receiver]
     ax.annotate(

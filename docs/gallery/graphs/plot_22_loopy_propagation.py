@@ -12,7 +12,7 @@ We see schedules, damping, a failure, and the three approximations around the ex
 """
 
 # %%
-# A 5 × 5 grid of spins with random couplings, mild enough for propagation.
+# A 4 × 4 grid of spins with random couplings, mild enough for propagation.
 import warnings
 
 import matplotlib.pyplot as plt
@@ -20,12 +20,12 @@ import numpy as np
 
 import gramgraph as gg
 
-rng = np.random.default_rng(2)
-J, field = (rng.normal(size=(5, 4)), rng.normal(size=(4, 5))), rng.normal(size=(5, 5)) * 0.3
+rng = np.random.default_rng(10)
+J, field = (rng.normal(size=(4, 3)), rng.normal(size=(3, 4))), rng.normal(size=(4, 4)) * 0.3
 
 
 def grid(strength):
-    return gg.models.ising_grid(5, 5, coupling=(strength * J[0], strength * J[1]), field=field)
+    return gg.models.ising_grid(4, 4, coupling=(strength * J[0], strength * J[1]), field=field)
 
 
 mild, exact = grid(0.5), grid(0.5).query()
@@ -41,7 +41,7 @@ names = mild.variables
 fig, ax = plt.subplots(layout="constrained", figsize=(4.8, 4.8))
 ax.plot([0, 1], [0, 1], color="#9aa5b1")
 ax.plot([exact[v].prob("+1") for v in names], [loopy[v].prob("+1") for v in names], "o", color="#4c78a8")
-ax.set(xlabel="exact marginal", ylabel="loopy belief", title="p(+1) at 25 nodes", aspect="equal")
+ax.set(xlabel="exact marginal", ylabel="loopy belief", title="p(+1) at 16 nodes", aspect="equal")
 
 # %%
 # Stronger couplings: messages begin to run in circles. Damping brings them to rest, but not always to a good place.
@@ -60,8 +60,8 @@ ax.set_title("Couplings 1.4: with and without damping")
 # log Z against the strength of the couplings: Bethe near the truth while couplings are weak, mean field below,
 # reweighted trees above it.
 strengths = np.linspace(0, 1.4, 6)
-gaps = {"Bethe (bp)": [], "mean field": [], "mean field over trees": [], "reweighted trees": []}
-engines = ("bp", "mean_field", "structured_mean_field", "trw")
+gaps = {"Bethe (bp)": [], "mean field": [], "reweighted trees": []}
+engines = ("bp", "mean_field", "trw")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", gg.ConvergenceWarning)
     for s in strengths:
@@ -70,7 +70,7 @@ with warnings.catch_warnings():
         for label, engine in zip(gaps, engines, strict=True):
             gaps[label].append(net.query(engine=engine, max_iter=40, random_state=0).log_evidence - truth)
 fig, ax = plt.subplots(layout="constrained")
-for (label, values), style in zip(gaps.items(), ("o-", "v-", "v--", "^-"), strict=True):
+for (label, values), style in zip(gaps.items(), ("o-", "v-", "^-"), strict=True):
     ax.plot(strengths, values, style, label=label)
 ax.axhline(0, color="#52606d", linewidth=1)
 ax.set(xlabel="strength of the couplings", ylabel="log Z found − log Z", title="Bounds around log Z")
@@ -82,7 +82,7 @@ ax.legend(loc="best")
 assert all(run.details["converged"] for run in runs.values())
 assert max(abs(exact[v].prob("+1") - loopy[v].prob("+1")) for v in names) < 0.05
 assert hard["damping 0.0"].details["residuals"][-1] > 0.1 > 0.02 > hard["damping 0.5"].details["residuals"][-1]
-assert max(gaps["mean field"]) < 1e-9 and max(gaps["mean field over trees"]) < 1e-9  # lower bounds
+assert max(gaps["mean field"]) < 1e-9  # a lower bound
 assert min(gaps["reweighted trees"]) > -1e-9  # an upper bound
 tree = gg.models.ising_grid(1, 8, coupling=0.7, field=0.2)  # without loops propagation is exact
 assert abs(tree.query(engine="bp").log_evidence - tree.log_evidence()) < 1e-9

@@ -33,10 +33,10 @@ gain = first.bayes(A, b, noise, [2.0])
 precise = first.bayes(A, b, noise, [2.0], form="precision")
 fig, ax = plt.subplots(layout="constrained")
 gg.plot.plot_gaussian([first, gain], labels=["prior", "posterior"], ax=ax)
-line = np.linspace(-4, 4, 2)
+line = np.array([0.0, 2.2])
 ax.plot(line, (2.0 - 0.3 - line) / 0.5, color="#b03a2e", linestyle=":", label="Ax + b = y")
-ax.set(xlabel="x₁", ylabel="x₂", xlim=(-4.5, 4.5), ylim=(-2, 4.5), title="Bayes' theorem: observing y = 2")
-ax.legend(loc="lower right")
+ax.set(xlabel="x₁", ylabel="x₂", title="Bayes' theorem: observing y = 2")
+ax.legend(loc="upper left")
 
 # %%
 # Conditioning cuts through the joint, marginalizing looks at it from the side.
