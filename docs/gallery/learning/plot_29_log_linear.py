@@ -29,11 +29,11 @@ edges = np.triu(true_J) != 0
 # The exact gradient needs all marginals at every step, pseudo-likelihood none, contrastive divergence a few sweeps of
 # Gibbs sampling from the data.
 methods = {
-    "exact gradient": "exact",
-    "pseudo-likelihood": "pseudo_likelihood",
-    "contrastive divergence": "contrastive_divergence",
+    "exact gradient": {"method": "exact"},
+    "pseudo-likelihood": {"method": "pseudo_likelihood"},
+    "contrastive divergence": {"method": "contrastive_divergence", "chains": 40, "max_iter": 100},
 }
-fits = {label: truth.fit(frame, method=m, max_iter=200, random_state=0) for label, m in methods.items()}
+fits = {label: truth.fit(frame, random_state=0, **options) for label, options in methods.items()}
 fig, ax = plt.subplots(layout="constrained")
 ax.plot([-1.2, 1.2], [-1.2, 1.2], color="#9aa5b1")
 for (label, net), marker in zip(fits.items(), "osx", strict=True):
