@@ -44,6 +44,8 @@ _LEARN: dict[Any, tuple[str, bool]] = {
     "topic_word": ("topic_word", False),
     "asymmetric": ("both", True),
 }
+#: β where none is given: φ of rare words is then neither spiky nor flat in collections of news.
+_BETA = 0.1
 _MOST_TOKENS = 2**31
 
 
@@ -61,11 +63,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         "variational": coordinate ascent on a bound of log p(w) that never falls; "online": stochastic steps on
         `batch_size` documents at a time, for collections too large to visit often.
     doc_topic_prior : α, a number or one for each topic; 1/T by default.
-    topic_word_prior : β, a number or one for each word; 1/T by default.
+    topic_word_prior : β, a number or one for each word; 0.1 by default.
     learn_priors : True learns α for each topic and one β by Minka's fixed points; "doc_topic" or "topic_word" only
         one of them; "asymmetric" also a β for each word.
     max_iter : sweeps (200), rounds at most (100), or passes over the documents (10).
-    burn_in : sweeps whose states are not averaged; half of them by default. After it every tenth state counts.
+    burn_in : sweeps whose states are not averaged; half of them by default.
     tol : "variational" stops when a round gains less than `tol` times the bound.
     batch_size, learning_offset, learning_decay : of "online": λ moves by a step (offset + t)^−decay.
     total_samples : documents of the whole stream, for `partial_fit` with "online"; those seen so far by default.
@@ -338,8 +340,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     def _first_prior(self, n_words: int) -> Prior:
         T = self.n_components
-        alpha = _concentrations("doc_topic_prior", self.doc_topic_prior, T, T, "topics")
-        beta = _concentrations("topic_word_prior", self.topic_word_prior, n_words, T, "words")
+        alpha = _concentrations("doc_topic_prior", self.doc_topic_prior, T, 1.0 / T, "topics")
+        beta = _concentrations("topic_word_prior", self.topic_word_prior, n_words, _BETA, "words")
         return Prior(alpha, np.broadcast_to(beta, (T, n_words)), *_LEARN[self.learn_priors])
 
 
@@ -347,10 +349,10 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 _FREE = ("max_iter", "burn_in", "tol", "n_particles", "progress", "total_samples")
 
 
-def _concentrations(name: str, value: Any, size: int, n_topics: int, what: str) -> FloatArray:
+def _concentrations(name: str, value: Any, size: int, usual: float, what: str) -> FloatArray:
     """One positive number for each, from a number, several, or None."""
     if value is None:
-        return np.full(size, 1.0 / n_topics)
+        return np.full(size, usual)
     if np.ndim(value) == 0:
         return np.full(size, check_positive(name, value))
     found = np.asarray(value, dtype=np.float64)

@@ -13,7 +13,7 @@ import numpy as np
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.vector8 import fill8, fma8, load8, store8
 
-_jit = njit(cache=True, nogil=True, boundscheck=False)
+_jit = njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 
 ZERO, ONE, SEVEN, EIGHT = np.uint64(0), np.uint64(1), np.uint64(7), np.uint64(8)
 _2, _3, _4, _5, _6 = np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5), np.uint64(6)
@@ -60,7 +60,7 @@ def _work(ptr, words, z, u, rows, total, own, share, alpha, n_topics, first, las
     return float(u.shape[0]) * alpha.shape[0]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, work=_work)
+@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy", work=_work)
 def fill(ptr, words, z, u, rows, total, own, share, alpha, n_topics, first, last):
     """Topics for the tokens of documents first … last − 1, which have none: each given those drawn before it.
 
@@ -86,7 +86,7 @@ def fill(ptr, words, z, u, rows, total, own, share, alpha, n_topics, first, last
             z[i] = new
 
 
-@njit(cache=True, nogil=True, boundscheck=False, work=_work)
+@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy", work=_work)
 def sweep(ptr, words, z, u, rows, total, own, share, alpha, n_topics, first, last):
     """Draw every topic of documents first … last − 1 anew, given all others; `u` begins with their first token.
 

@@ -13,7 +13,7 @@ from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.topics.draws import EIGHT, ZERO
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, mul8, store8
 
-_jit = njit(cache=True, nogil=True, boundscheck=False)
+_jit = njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 
 #: Products below this are summed again as logarithms.
 TINY = 1e-250
@@ -100,65 +100,105 @@ def log_beta(gamma, n_topics):
     return out - math.lgamma(total)
 
 
-def _work(ptr, index, count, B, logs, tops, alpha, n_topics, gamma, stats, max_iter, tol):
-    return 4.0 * index.shape[0] * alpha.shape[0]
-
-
-@njit(cache=True, nogil=True, boundscheck=False, work=_work)
-def expect(ptr, index, count, B, logs, tops, alpha, n_topics, gamma, stats, max_iter, tol):
-    """The E step: γ_d = α + Σ_w c r until it moves by less than `tol` on average; statistics Σ c r in `stats`.
-
-    r_t ∝ exp(E log θ_dt + E log φ_tw). `logs[w · stride + t]` = E log φ_tw, `tops[w]` the largest of a word, B =
-    exp(logs − tops). γ goes on from what it is. The documents' part of the bound is given back, with the best r for
-    the last γ: Σ_w c log Σ_t exp(E log θ_t + E log φ_tw) − KL(q(θ) | p(θ)). Cost: O(rounds · pairs · topics).
-    """
+@_jit
+def climb(first, last, index, count, B, logs, alpha, n_topics, own, log_theta, theta, space, max_iter, tol):
+    """γ = α + Σ_w c r of one document until it moves by less than `tol` on average; the largest E log θ."""
     stride = np.uint64(alpha.shape[0])
-    eight, acc, shares = np.zeros(8), np.zeros(alpha.shape[0]), np.zeros(alpha.shape[0])
-    apart = np.zeros(alpha.shape[0])  # what words say whose products underflow
-    log_theta, theta = np.zeros(alpha.shape[0]), np.zeros(alpha.shape[0])
-    prior = log_beta(alpha, n_topics)
-    bound = 0.0
-    for d in range(ptr.shape[0] - 1):
-        own = gamma[d]
-        top = mean_logs(own, n_topics, log_theta, theta)
-        for _ in range(max_iter):
-            acc[:] = 0.0
-            apart[:] = 0.0
-            for e in range(ptr[d], ptr[d + 1]):
-                at = np.uint64(index[e]) * stride
-                total = dot8(B, at, theta, stride, eight)
-                if total > TINY:
-                    add_scaled8(count[e] / total, B, at, acc, ZERO, stride)
-                else:
-                    responsible(logs, at, log_theta, n_topics, shares)
-                    for t in range(n_topics):
-                        apart[t] += count[e] * shares[t]
-            moved = 0.0
-            for t in range(n_topics):
-                new = alpha[t] + theta[t] * acc[t] + apart[t]
-                moved += abs(new - own[t])
-                own[t] = new
-            top = mean_logs(own, n_topics, log_theta, theta)
-            if moved < tol * n_topics:
-                break
-        for e in range(ptr[d], ptr[d + 1]):
+    eight, acc, apart, shares = space[0], space[1], space[2], space[3]
+    top = mean_logs(own, n_topics, log_theta, theta)
+    for _ in range(max_iter):
+        acc[:] = 0.0
+        apart[:] = 0.0  # what words say whose products underflow
+        for e in range(first, last):
             at = np.uint64(index[e]) * stride
             total = dot8(B, at, theta, stride, eight)
             if total > TINY:
-                bound += count[e] * (math.log(total) + top + tops[index[e]])
-                t = ZERO
-                scale = fill8(count[e] / total)
-                while t < stride:
-                    part = mul8(mul8(load8(B, at + t), load8(theta, t)), scale)
-                    store8(stats, at + t, add8(part, load8(stats, at + t)))
-                    t += EIGHT
+                add_scaled8(count[e] / total, B, at, acc, ZERO, stride)
             else:
-                bound += count[e] * responsible(logs, at, log_theta, n_topics, shares)
+                responsible(logs, at, log_theta, n_topics, shares)
                 for t in range(n_topics):
-                    stats[at + np.uint64(t)] += count[e] * shares[t]
-        bound += log_beta(own, n_topics) - prior
+                    apart[t] += count[e] * shares[t]
+        moved = 0.0
         for t in range(n_topics):
-            bound += (alpha[t] - own[t]) * log_theta[t]
+            new = alpha[t] + theta[t] * acc[t] + apart[t]
+            moved += abs(new - own[t])
+            own[t] = new
+        top = mean_logs(own, n_topics, log_theta, theta)
+        if moved < tol * n_topics:
+            break
+    return top
+
+
+@_jit
+def value(first, last, index, count, B, logs, tops, alpha, n_topics, own, log_theta, theta, top, space, keep, stats):
+    """The bound of one document for its γ, with the best r; with `keep`, Σ c r is added to `stats`.
+
+    Σ_w c log Σ_t exp(E log θ_t + E log φ_tw) + Σ_t (α_t − γ_t) E log θ_t + log B(γ).
+    """
+    stride = np.uint64(alpha.shape[0])
+    eight, shares = space[0], space[3]
+    bound = log_beta(own, n_topics)
+    for t in range(n_topics):
+        bound += (alpha[t] - own[t]) * log_theta[t]
+    for e in range(first, last):
+        at = np.uint64(index[e]) * stride
+        total = dot8(B, at, theta, stride, eight)
+        if total > TINY:
+            bound += count[e] * (math.log(total) + top + tops[index[e]])
+            t = ZERO
+            scale = fill8(count[e] / total)
+            while keep and t < stride:
+                part = mul8(mul8(load8(B, at + t), load8(theta, t)), scale)
+                store8(stats, at + t, add8(part, load8(stats, at + t)))
+                t += EIGHT
+        else:
+            bound += count[e] * responsible(logs, at, log_theta, n_topics, shares)
+            for t in range(n_topics if keep else 0):
+                stats[at + np.uint64(t)] += count[e] * shares[t]
+    return bound
+
+
+def _work(ptr, index, count, B, logs, tops, alpha, n_topics, gamma, fresh, stats, max_iter, tol):
+    return 4.0 * index.shape[0] * alpha.shape[0]
+
+
+@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy", work=_work)
+def expect(ptr, index, count, B, logs, tops, alpha, n_topics, gamma, fresh, stats, max_iter, tol):
+    """The E step: γ_d of every document from what it is; statistics Σ c r in `stats`; the documents' part of the bound.
+
+    r_t ∝ exp(E log θ_dt + E log φ_tw). `logs[w · stride + t]` = E log φ_tw, `tops[w]` the largest of a word, B =
+    exp(logs − tops). With `fresh` a document climbs from its words spread evenly, and keeps that where it is better
+    than what it had: it leaves shares behind that early topics led it to, and the bound cannot fall. Cost: O(rounds ·
+    pairs · topics).
+    """
+    wide = alpha.shape[0]
+    space, log_theta, theta = np.zeros((4, wide)), np.zeros(wide), np.zeros(wide)
+    before = np.zeros(n_topics)
+    prior = log_beta(alpha, n_topics)
+    bound = 0.0
+    for d in range(ptr.shape[0] - 1):
+        first, last, own = ptr[d], ptr[d + 1], gamma[d]
+        best = -np.inf
+        if fresh:
+            before[:] = own
+            top = mean_logs(own, n_topics, log_theta, theta)
+            best = value(first, last, index, count, B, logs, tops, alpha, n_topics, own, log_theta, theta, top, space,
+                         False, stats)  # fmt: skip
+            words = 0.0
+            for e in range(first, last):
+                words += count[e]
+            for t in range(n_topics):
+                own[t] = alpha[t] + words / n_topics
+        top = climb(first, last, index, count, B, logs, alpha, n_topics, own, log_theta, theta, space, max_iter, tol)
+        if fresh:
+            found = value(first, last, index, count, B, logs, tops, alpha, n_topics, own, log_theta, theta, top, space,
+                          False, stats)  # fmt: skip
+            if found < best:
+                own[:] = before
+                top = climb(first, last, index, count, B, logs, alpha, n_topics, own, log_theta, theta, space,
+                            max_iter, tol)  # fmt: skip
+        bound += value(first, last, index, count, B, logs, tops, alpha, n_topics, own, log_theta, theta, top, space,
+                       True, stats) - prior  # fmt: skip
     return bound
 
 
@@ -166,7 +206,7 @@ def _shares_work(ptr, index, count, phi, alpha, n_topics, out, max_iter, tol):
     return 20.0 * index.shape[0] * alpha.shape[0]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, work=_shares_work)
+@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy", work=_shares_work)
 def topic_shares(ptr, index, count, phi, alpha, n_topics, out, max_iter, tol):
     """out[d] = E θ_d under known topics φ, by collapsed variational shares of order zero.
 

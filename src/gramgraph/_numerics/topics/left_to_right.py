@@ -9,7 +9,7 @@ import numpy as np
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.topics.draws import ONE, ZERO, accumulate, locate
 
-_jit = njit(cache=True, nogil=True, boundscheck=False)
+_jit = njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 
 
 @_jit
@@ -61,7 +61,7 @@ def _work(ptr, words, begin, phi, alpha, n_topics, n_particles, u, u_ptr, out):
     return float(u.shape[0]) * alpha.shape[0]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, work=_work)
+@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy", work=_work)
 def left_to_right(ptr, words, begin, phi, alpha, n_topics, n_particles, u, u_ptr, out):
     """out[d] = an estimate of log p(tokens of d from begin[d] on | those before, φ, α); u[u_ptr[d]:] are uniform.
 

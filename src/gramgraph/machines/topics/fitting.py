@@ -86,13 +86,12 @@ def fit_gibbs(
     notes: Notes,
     tell: Callable[[int], object],
 ) -> Topics:
-    """Sweeps in rounds of ten; the states at the ends of rounds after `burn_in` sweeps are averaged."""
-    fit = GibbsFit(documents.tokens(), prior.alpha, prior.beta, seed, learn=prior.learned)
+    """Sweeps in rounds of ten; the states after `burn_in` sweeps are averaged."""
+    fit = GibbsFit(documents.tokens(), prior.alpha, prior.beta, seed, burn_in=burn_in, learn=prior.learned)
     _go_on(fit, notes)
 
     def advance() -> bool:
-        count = min(ROUND, sweeps - fit.done)
-        fit.advance(count, keep=fit.done + count > burn_in)
+        fit.advance(min(ROUND, sweeps - fit.done))
         tell(min(fit.done, sweeps))
         return fit.done >= sweeps
 

@@ -25,7 +25,8 @@ class Chain:
 
     P(z_i = t | rest) ∝ (n_wt + β_w)/(n_t + Σβ) · (n_dt + α_t), counts without token i. The first state draws token
     after token given those before it. Numbers of sweep s come from the generator (seed, s), so that a chain goes on
-    from its topics alone. `prior` (T, W) holds β, or counts of earlier documents on top of it.
+    from its topics alone. `prior` (T, W) holds β, or counts of earlier documents on top of it; `rows` is n_wt + β, words
+    one after the other, topics padded to a multiple of eight.
     """
 
     def __init__(self, tokens: Tokens, alpha: FloatArray, prior: FloatArray, seed: int) -> None:
@@ -34,7 +35,7 @@ class Chain:
         self.z = np.zeros(len(tokens.words), np.uint16)
         self._own, self._share = np.zeros(len(padded(alpha))), np.zeros(len(padded(alpha)))
         self.set_priors(alpha, prior)
-        self._pass(draws.fill)
+        self._pass(draws.fill, self._generator())
 
     def set_priors(self, alpha: FloatArray, prior: FloatArray) -> None:
         """Go on with other priors."""
@@ -44,33 +45,43 @@ class Chain:
 
     def _tabulate(self, *, counted: bool) -> None:
         """Tables of counts with the priors in them, made anew from the topics."""
-        self._rows = padded(np.ascontiguousarray(self.prior.T)).ravel()
+        self.rows = padded(np.ascontiguousarray(self.prior.T)).ravel()
         stride = len(self._alpha)
         if counted:
-            draws.count_words(self.tokens.words, self.z, stride, self._rows)
-        total = self._rows.reshape(-1, stride).sum(axis=0)
+            draws.count_words(self.tokens.words, self.z, stride, self.rows)
+        total = self.rows.reshape(-1, stride).sum(axis=0)
         self._total = np.where(np.arange(stride) < self.n_topics, total, 1.0)
 
-    def _pass(self, loop: Any) -> None:
+    def _generator(self) -> np.random.Generator:
+        return np.random.Generator(np.random.SFC64([self.seed, self.sweeps]))
+
+    def _pass(self, loop: Any, rng: np.random.Generator) -> None:
         ptr, words = self.tokens.ptr, self.tokens.words
-        rng = np.random.Generator(np.random.SFC64([self.seed, self.sweeps]))
         for first, last in blocks(ptr, _AT_ONCE):
             u = rng.random(int(ptr[last] - ptr[first]))
-            loop(ptr, words, self.z, u, self._rows, self._total, self._own, self._share, self._alpha, self.n_topics,
+            loop(ptr, words, self.z, u, self.rows, self._total, self._own, self._share, self._alpha, self.n_topics,
                  first, last)  # fmt: skip
         self.sweeps += 1
 
     def sweep(self) -> None:
         """Draw every topic once."""
-        self._pass(draws.sweep)
+        self._pass(draws.sweep, self._generator())
+
+    def states(self, n: int) -> IntArray:
+        """The topics after each of the next n sweeps, (n, tokens); one generator serves them all."""
+        rng, out = self._generator(), np.empty((n, len(self.z)), np.int64)
+        for state in out:
+            self._pass(draws.sweep, rng)
+            state[:] = self.z
+        return out
 
     def settle(self) -> None:
         """Take rounding out of the tables: what a chain does next depends on its topics alone."""
         self._tabulate(counted=True)
 
-    def word_counts(self) -> FloatArray:
-        """n_tw, with the prior on top, (T, W)."""
-        return np.ascontiguousarray(self._rows.reshape(-1, len(self._alpha))[:, : self.n_topics].T)
+    def by_topic(self, rows: FloatArray) -> FloatArray:
+        """A table like `rows` as (T, W)."""
+        return np.ascontiguousarray(rows.reshape(-1, len(self._alpha))[:, : self.n_topics].T)
 
     def document_counts(self) -> IntArray:
         """n_dt, (D, T)."""
@@ -80,15 +91,23 @@ class Chain:
 
 
 class GibbsFit:
-    """A chain with its averages: `components` is the mean of n_tw + β over the kept states."""
+    """A chain with its averages: `components` is the mean of n_tw + β over the states after `burn_in` sweeps."""
 
     def __init__(
-        self, tokens: Tokens, alpha: FloatArray, prior: FloatArray, seed: int, *, learn: tuple[str, bool] = ("", False)
+        self,
+        tokens: Tokens,
+        alpha: FloatArray,
+        prior: FloatArray,
+        seed: int,
+        *,
+        burn_in: int = 0,
+        learn: tuple[str, bool] = ("", False),
     ) -> None:
         self.chain = Chain(tokens, alpha, prior, seed)
+        self.burn_in = burn_in
         self.trace: list[float] = []
         self._learn, self._asymmetric = learn
-        self._sum: FloatArray = np.zeros(prior.shape)
+        self._sum: FloatArray = np.zeros_like(self.chain.rows)
         self._kept = 0
         self._lengths = CountTable(np.diff(tokens.ptr)[:, None])
 
@@ -97,34 +116,33 @@ class GibbsFit:
         """Sweeps so far, the first state not counted."""
         return self.chain.sweeps - 1
 
-    def advance(self, sweeps: int, *, keep: bool) -> None:
-        """So many sweeps; then note log p(w, z), learn the priors if that is wanted, and keep the state if told so."""
+    def advance(self, sweeps: int) -> None:
+        """So many sweeps; then note log p(w, z), and learn the priors if that is wanted."""
         chain = self.chain
         for _ in range(sweeps):
             chain.sweep()
+            if self.done > self.burn_in:
+                self._sum += chain.rows
+                self._kept += 1
         chain.settle()
-        documents, words = chain.document_counts(), chain.word_counts()
-        table = CountTable(documents)
+        table = CountTable(chain.document_counts())
         if self._learn:
-            self._learn_priors(table, words)
-            words = chain.word_counts()
-        self.trace.append(self._log_joint(table, words))
-        if keep:
-            self._sum += words
-            self._kept += 1
+            self._learn_priors(table)
+        self.trace.append(self._log_joint(table))
 
     @property
     def components(self) -> FloatArray:
         """The mean over kept states, or the last state where none was kept."""
-        return self._sum / self._kept if self._kept else self.chain.word_counts()
+        chain = self.chain
+        return chain.by_topic(self._sum / self._kept) if self._kept else chain.by_topic(chain.rows)
 
-    def _learn_priors(self, documents: CountTable, words: FloatArray) -> None:
+    def _learn_priors(self, documents: CountTable) -> None:
         chain = self.chain
         alpha, beta = chain.alpha, chain.prior
         if self._learn in ("both", "doc_topic"):
             alpha = from_counts(documents, self._lengths, alpha)
         if self._learn in ("both", "topic_word"):
-            counts = np.rint(words - beta).astype(np.int64)
+            counts = np.rint(chain.by_topic(chain.rows) - beta).astype(np.int64)
             totals = CountTable(counts.sum(axis=1)[:, None])
             if self._asymmetric:
                 found = from_counts(CountTable(counts), totals, beta[0])
@@ -133,13 +151,13 @@ class GibbsFit:
             beta = np.broadcast_to(found, beta.shape)
         chain.set_priors(alpha, beta)
 
-    def _log_joint(self, documents: CountTable, words: FloatArray) -> float:
+    def _log_joint(self, documents: CountTable) -> float:
         """log p(w, z | α, β)."""
         from scipy.special import gammaln
 
         chain = self.chain
         log_z = documents.log_ratios(chain.alpha) - self._lengths.log_ratios(np.array([chain.alpha.sum()]))
-        prior = chain.prior
+        words, prior = chain.by_topic(chain.rows), chain.prior
         t, w = np.nonzero(words != prior)
         log_w = float((gammaln(words[t, w]) - gammaln(prior[t, w])).sum())
         log_w -= float((gammaln(words.sum(axis=1)) - gammaln(prior.sum(axis=1))).sum())

@@ -16,6 +16,8 @@ __all__ = ["OnlineFit", "VariationalFit", "random_components", "variational_shar
 
 #: Rounds of a document in one E step, and the mean change of γ at which it ends.
 _ROUNDS, _STILL = 100, 1e-3
+#: Rounds in which documents also begin anew, while topics still take shape.
+_FRESH = 20
 
 
 def random_components(n_topics: int, n_words: int, seed: int) -> FloatArray:
@@ -45,7 +47,13 @@ def variational_shares(documents: Documents, components: FloatArray, alpha: Floa
 
 
 def document_step(
-    documents: Documents, logs: FloatArray, alpha: FloatArray, gamma: FloatArray
+    documents: Documents,
+    logs: FloatArray,
+    alpha: FloatArray,
+    gamma: FloatArray,
+    *,
+    rounds: int = _ROUNDS,
+    fresh: bool = False,
 ) -> tuple[FloatArray, float]:
     """The E step from `gamma` (D, T) on, which is changed: Σ_d c r (T, W), and the documents' part of the bound."""
     n_topics = len(alpha)
@@ -54,7 +62,7 @@ def document_step(
     stats = np.zeros_like(inner)
     bound = expect(
         documents.ptr, documents.index, documents.count, given.ravel(), inner.ravel(), tops, padded(alpha), n_topics,
-        gamma, stats.ravel(), _ROUNDS, _STILL,
+        gamma, fresh, stats.ravel(), rounds, _STILL,
     )  # fmt: skip
     return np.ascontiguousarray(stats[:, :n_topics].T), float(bound)
 
@@ -87,7 +95,8 @@ class VariationalFit:
 
     def advance(self) -> None:
         """One round: all documents, then all topics, then the priors if they are learned."""
-        stats, _ = document_step(self.documents, mean_logs(self.components), self.alpha, self.gamma)
+        fresh = 0 < self.done < _FRESH
+        stats, _ = document_step(self.documents, mean_logs(self.components), self.alpha, self.gamma, fresh=fresh)
         self.components = self.prior + stats
         if self._learn:
             self._learn_priors()
@@ -101,18 +110,8 @@ class VariationalFit:
         lam, prior = self.components, self.prior
         inside = ((prior - lam) * logs + gammaln(lam) - gammaln(prior)).sum()
         inside += (gammaln(prior.sum(axis=1)) - gammaln(lam.sum(axis=1))).sum()
-        return self._documents_bound(logs) + float(inside)
-
-    def _documents_bound(self, logs: FloatArray) -> float:
-        n_topics = len(self.alpha)
-        tops = logs.max(axis=0)
-        inner, given = padded(logs.T), padded(np.exp(logs - tops).T)
-        nowhere = np.zeros_like(inner)
-        d = self.documents
-        return float(
-            expect(d.ptr, d.index, d.count, given.ravel(), inner.ravel(), tops, padded(self.alpha), n_topics,
-                   self.gamma, nowhere.ravel(), 0, _STILL)
-        )  # fmt: skip
+        _, documents = document_step(self.documents, logs, self.alpha, self.gamma, rounds=0)
+        return documents + float(inside)
 
     def _learn_priors(self) -> None:
         if self._learn in ("both", "doc_topic"):
