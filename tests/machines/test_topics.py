@@ -17,13 +17,13 @@ from gramgraph._numerics.compiling import tier
 from gramgraph._numerics.topics import draws, expectations
 from gramgraph.machines.topics import held_out
 from gramgraph.machines.topics.collection import Documents, Tokens, blocks, padded
+from gramgraph.machines.topics.fitting import Prior, first_topics, random_topics
 from gramgraph.machines.topics.gibbs import Chain, GibbsFit
 from gramgraph.machines.topics.priors import CountTable, from_counts, from_mean_logs
 from gramgraph.machines.topics.variational import (
     OnlineFit,
     VariationalFit,
     mean_logs,
-    random_components,
     variational_shares,
 )
 
@@ -158,7 +158,7 @@ def test_log_joint_in_the_trace_is_that_of_the_definition() -> None:
     fit = GibbsFit(tokens, alpha, prior, 0)
     fit.advance(3)
     Z, logs = log_joints(tokens, alpha, prior)
-    [at] = np.flatnonzero((Z == fit.chain.z).all(axis=1))
+    [at] = np.flatnonzero((fit.chain.z == Z).all(axis=1))
     assert fit.trace == [pytest.approx(logs[at], abs=1e-10)]
 
 
@@ -173,7 +173,7 @@ def _random_fit(seed: int, learn: tuple[str, bool] = ("", False)) -> Variational
     documents = Documents.of(scipy.sparse.csr_array(counts))
     alpha = rng.choice([0.001, 0.1, 1.0, 10.0]) * rng.uniform(0.5, 2.0, T)
     beta = rng.choice([0.0005, 0.1, 1.0]) * (rng.uniform(0.5, 2.0, W) if rng.random() < 0.5 else np.ones(W))
-    return VariationalFit(documents, alpha, np.tile(beta, (T, 1)), random_components(T, W, seed), learn=learn)
+    return VariationalFit(documents, alpha, np.tile(beta, (T, 1)), random_topics((T, W), seed), learn=learn)
 
 
 @pytest.mark.parametrize("learn", [("", False), ("both", False), ("both", True), ("doc_topic", False)])
@@ -195,7 +195,7 @@ def test_the_bound_is_below_the_evidence() -> None:
         alpha, beta = rng.uniform(0.1, 2.0, T), rng.uniform(0.1, 2.0, W)
         prior = np.tile(beta, (T, 1))
         truth = logsumexp(log_joints(tokens_of(documents, W), alpha, prior)[1])
-        fit = VariationalFit(documents_of(documents, W), alpha, prior, random_components(T, W, seed))
+        fit = VariationalFit(documents_of(documents, W), alpha, prior, random_topics((T, W), seed))
         for _ in range(40):
             fit.advance()
         assert fit.trace[-1] <= truth + 1e-9
@@ -227,6 +227,15 @@ def test_the_bound_is_its_definition() -> None:
     assert fit.bound() == pytest.approx(total, rel=1e-10)
 
 
+def test_the_start_is_scaled_to_all_documents_and_skips_those_that_are_too_long() -> None:
+    counts = np.array([[3, 0, 1], [0, 2, 2], [2**40, 0, 0], [0, 0, 0]])
+    documents = Documents.of(scipy.sparse.csr_array(counts))
+    prior = Prior(np.full(2, 0.5), np.full((2, 3), 0.25))
+    start = first_topics(documents, prior, 0)
+    assert start.sum() == pytest.approx(1.5 + counts.sum(), rel=1e-6) and (start > 0.0).all()
+    assert first_topics(documents.some(np.array([2, 3])), prior, 0).min() > 0.5  # nothing to draw: nearly flat
+
+
 def test_digamma() -> None:
     x = np.concatenate([np.geomspace(1e-6, 1e6, 300), [1.0, 6.0, 0.5]])
     np.testing.assert_allclose([expectations.digamma(v) for v in x], psi(x), rtol=1e-11, atol=1e-12)
@@ -235,7 +244,7 @@ def test_digamma() -> None:
 def test_a_full_step_on_all_documents_is_a_round_of_the_batch_fit() -> None:
     rng = np.random.default_rng(0)
     documents = Documents.of(scipy.sparse.csr_array(rng.poisson(1.0, (10, 6))))
-    alpha, prior, start = np.full(3, 0.4), np.full((3, 6), 0.2), random_components(3, 6, 1)
+    alpha, prior, start = np.full(3, 0.4), np.full((3, 6), 0.2), random_topics((3, 6), 1)
     batch = VariationalFit(documents, alpha, prior, start.copy())
     batch.advance()
     online = OnlineFit(alpha, prior, start.copy(), offset=1.0, decay=0.7)  # the first step is 1

@@ -26,11 +26,13 @@ from gramgraph.machines.topics.fitting import (
     Prior,
     Silent,
     Topics,
+    first_topics,
     fit_gibbs,
     fit_online,
     fit_variational,
+    random_topics,
 )
-from gramgraph.machines.topics.variational import OnlineFit, random_components, variational_shares
+from gramgraph.machines.topics.variational import OnlineFit, variational_shares
 from gramgraph.typing import FloatArray
 
 __all__ = ["LatentDirichletAllocation"]
@@ -60,8 +62,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ----------
     n_components : how many topics, T.
     method : "gibbs": collapsed Gibbs sampling from the exact conditionals P(z_i | z_−i, w), θ and φ integrated out;
-        "variational": coordinate ascent on a bound of log p(w) that never falls; "online": stochastic steps on
-        `batch_size` documents at a time, for collections too large to visit often.
+        "variational": coordinate ascent, after fifty sweeps, on a bound of log p(w) that never falls; "online":
+        stochastic steps on `batch_size` documents at a time, for collections too large to visit often.
     doc_topic_prior : α, a number or one for each topic; 1/T by default.
     topic_word_prior : β, a number or one for each word; 0.1 by default.
     learn_priors : True learns α for each topic and one β by Minka's fixed points; "doc_topic" or "topic_word" only
@@ -192,7 +194,14 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             )
 
     def _solve(
-        self, documents: Documents, prior: Prior, start: FloatArray | None, seed: int, rounds: int, notes: Notes, tell: Any
+        self,
+        documents: Documents,
+        prior: Prior,
+        start: FloatArray | None,
+        seed: int,
+        rounds: int,
+        notes: Notes,
+        tell: Any,
     ) -> Topics:
         if self.method == "gibbs":
             if documents.n_tokens > _MOST_TOKENS:
@@ -201,12 +210,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 )
             burn_in = rounds // 2 if self.burn_in is None else self.burn_in
             return fit_gibbs(documents, prior, seed, sweeps=rounds, burn_in=burn_in, notes=notes, tell=tell)
-        if start is None:
-            start = random_components(len(prior.alpha), documents.n_words, seed)
         if self.method == "variational":
+            start = first_topics(documents, prior, seed) if start is None else start
             return fit_variational(documents, prior, start, max_iter=rounds, tol=self.tol, notes=notes, tell=tell)
+        start = random_topics(prior.beta.shape, seed) if start is None else start.copy()
         fit = OnlineFit(
-            prior.alpha, prior.beta, start.copy(), offset=self.learning_offset, decay=self.learning_decay,
+            prior.alpha, prior.beta, start, offset=self.learning_offset, decay=self.learning_decay,
             steps=getattr(self, "n_batch_iter_", 0), learn=prior.learned,
         )  # fmt: skip
         n = self.total_samples or self.n_documents_ + documents.n_documents
@@ -318,7 +327,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
             return Silent()
         seen = sha256()
         for part in (documents.ptr, documents.index, documents.count):
-            seen.update(np.ascontiguousarray(part))
+            seen.update(part.tobytes())
         own = {name: repr(value) for name, value in self.get_params().items() if name not in _FREE}
         return ArrayCheckpoint(checkpoint, "topics", {"documents": seen.hexdigest()[:32], **own})
 

@@ -1,1 +1,1 @@
-"""Topic models of large collections: a collapsed Gibbs sampler, variational fits, and what is asked of held-out texts."""
+"""Topic models of large collections: a collapsed Gibbs sampler, variational fits, questions about held-out texts."""

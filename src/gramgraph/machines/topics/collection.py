@@ -45,9 +45,14 @@ class Documents:
     def part(self, first: int, last: int) -> Documents:
         """Documents first … last − 1."""
         low, high = self.ptr[first], self.ptr[last]
-        return Documents(
-            self.ptr[first : last + 1] - low, self.index[low:high], self.count[low:high], self.n_words
-        )
+        return Documents(self.ptr[first : last + 1] - low, self.index[low:high], self.count[low:high], self.n_words)
+
+    def some(self, chosen: IntArray) -> Documents:
+        """These documents, in this order."""
+        lengths = np.diff(self.ptr)[chosen]
+        ptr = np.concatenate([[0], np.cumsum(lengths)])
+        at = np.arange(ptr[-1]) + np.repeat(self.ptr[chosen] - ptr[:-1], lengths)
+        return Documents(ptr, self.index[at], self.count[at], self.n_words)
 
     def tokens(self) -> Tokens:
         """One entry for each token, words of a document in their order."""

@@ -25,8 +25,8 @@ class Chain:
 
     P(z_i = t | rest) ∝ (n_wt + β_w)/(n_t + Σβ) · (n_dt + α_t), counts without token i. The first state draws token
     after token given those before it. Numbers of sweep s come from the generator (seed, s), so that a chain goes on
-    from its topics alone. `prior` (T, W) holds β, or counts of earlier documents on top of it; `rows` is n_wt + β, words
-    one after the other, topics padded to a multiple of eight.
+    from its topics alone. `prior` (T, W) holds β, or counts of earlier documents on top of it; `rows` is n_wt + β, one
+    word after the other, topics padded to a multiple of eight.
     """
 
     def __init__(self, tokens: Tokens, alpha: FloatArray, prior: FloatArray, seed: int) -> None:
@@ -85,7 +85,7 @@ class Chain:
 
     def document_counts(self) -> IntArray:
         """n_dt, (D, T)."""
-        out = np.zeros((len(self.tokens.ptr) - 1, self.n_topics), np.int32)
+        out = np.zeros((len(self.tokens.ptr) - 1, self.n_topics), np.int64)
         draws.count_documents(self.tokens.ptr, self.z, out)
         return out
 

@@ -37,7 +37,8 @@ class CountTable:
         from scipy.special import psi
 
         at = a[self.column]
-        return np.bincount(self.column, self.times * (psi(self.values + at) - psi(at)), self.n_columns)
+        gains = self.times * (psi(self.values + at) - psi(at))
+        return np.asarray(np.bincount(self.column, gains, self.n_columns), dtype=np.float64)
 
     def log_ratios(self, a: FloatArray) -> float:
         """Σ log Γ(n_j + a_j) − log Γ(a_j) over rows and columns."""

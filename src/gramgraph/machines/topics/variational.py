@@ -12,17 +12,12 @@ from gramgraph.machines.topics.collection import Documents, padded
 from gramgraph.machines.topics.priors import from_mean_logs
 from gramgraph.typing import FloatArray
 
-__all__ = ["OnlineFit", "VariationalFit", "random_components", "variational_shares"]
+__all__ = ["OnlineFit", "VariationalFit", "variational_shares"]
 
 #: Rounds of a document in one E step, and the mean change of γ at which it ends.
 _ROUNDS, _STILL = 100, 1e-3
 #: Rounds in which documents also begin anew, while topics still take shape.
 _FRESH = 20
-
-
-def random_components(n_topics: int, n_words: int, seed: int) -> FloatArray:
-    """A start that tells topics apart: Gamma(100, 1/100), (T, W)."""
-    return np.random.default_rng(seed).gamma(100.0, 0.01, (n_topics, n_words))
 
 
 def mean_logs(lam: FloatArray) -> FloatArray:
