@@ -48,7 +48,7 @@ _LEARN: dict[Any, tuple[str, bool]] = {
 }
 #: β where none is given: φ of rare words is then neither spiky nor flat in collections of news.
 _BETA = 0.1
-_MOST_TOKENS = 2**31
+_MOST_TOKENS = 2**29
 
 
 @dataclass(eq=False, repr=False)
