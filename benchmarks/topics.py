@@ -151,7 +151,7 @@ def large(method: str) -> float:
     X.sum_duplicates()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = gg.LatentDirichletAllocation(T, method=method, max_iter=2, random_state=0).fit(X)
+        model = gg.LatentDirichletAllocation(T, method=method, max_iter=1, random_state=0).fit(X)
     model.transform(X[:1000])
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
 

@@ -57,10 +57,10 @@ class Chain:
 
     def _pass(self, loop: Any, rng: np.random.Generator) -> None:
         ptr, words = self.tokens.ptr, self.tokens.words
+        tables = (self.rows, self._total, self._own, self._share, self._alpha)
         for first, last in blocks(ptr, _AT_ONCE):
             u = rng.random(int(ptr[last] - ptr[first]))
-            loop(ptr, words, self.z, u, self.rows, self._total, self._own, self._share, self._alpha, self.n_topics,
-                 first, last)  # fmt: skip
+            loop(ptr, words, self.z, u, *tables, self.n_topics, first, last)
         self.sweeps += 1
 
     def sweep(self) -> None:
