@@ -33,6 +33,7 @@ MODULES = (
     "mixtures",
     "rvm",
     "svm",
+    "topics",
     "vision",
 )
 

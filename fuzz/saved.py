@@ -24,6 +24,7 @@ _COUNTS = np.round(np.abs(_ROWS))
 _LABELS = np.where(_ROWS[:, 0] > 2, "high", "low")
 _SENTENCES = [[["the"], ["cat", "short"], ["sat"]], [["a"], ["dog", "short"], ["ran"], ["home"]]]
 _TAGS = [["D", "N", "V"], ["D", "N", "V", "R"]]
+_WORDS = [["river", "water", "fish"], ["bank", "money"], ["water", "bank"]]
 _FIT = {"random_state": 0, "max_iter": 5}
 
 
@@ -180,6 +181,7 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "estimator-svc": lambda: gg.SVC().fit(_X, _C),
     "estimator-svc_three": lambda: gg.SVC(probability=True, random_state=0).fit(_X, np.arange(24) % 3),
     "estimator-svc_path": lambda: gg.estimators.svc_path(_X, _C, Cs=[0.1, 1.0]),
+    "estimator-topics": lambda: gg.LatentDirichletAllocation(2, max_iter=5, random_state=0).fit(_WORDS),
     "estimator-svr": lambda: gg.SVR(kernel="linear").fit(_X, _Y),
     "estimator-tan": lambda: gg.estimators.TANClassifier().fit(_X, _C),
 }
@@ -268,6 +270,8 @@ def _ask_other(model: Any) -> Any:
     if name in ("GraphCRF", "GridCRF"):
         X = (_graphs() if name == "GraphCRF" else _pictures())[0]
         return np.concatenate([np.ravel(p) for p in model.predict_proba(X)])
+    if name == "LatentDirichletAllocation":
+        return model.transform(_WORDS)
     if name == "Discretizer":
         return [model.transform(_frame())[c].cat.codes for c in ("a", "b")]
     if name in ("MeanEmbedding", "RKHSFunction"):

@@ -46,6 +46,7 @@ _FLAT: dict[str, str] = {
     "KalmanFilter": "sequences",
     "KernelPCA": "estimators",
     "KernelRidge": "estimators",
+    "LatentDirichletAllocation": "estimators",
     "Likelihood": "evidence",
     "LinearChainCRF": "sequences",
     "LinearGaussian": "conditionals",

@@ -183,6 +183,18 @@ def kernel() -> None:
     gg.learn_tree(columns).query("b", {"a": 0.0})
 
 
+def topics() -> None:
+    """Topic models by every method: fit, shares, held-out documents, a stream."""
+    import gramgraph as gg
+
+    texts = [[0, 1, 2, 1], [3, 4, 5], [1, 2], [4, 5, 5, 0]] * 3
+    for method in ("gibbs", "variational", "online"):
+        model = gg.LatentDirichletAllocation(3, method=method, max_iter=3, learn_priors=True, random_state=0).fit(texts)
+        model.transform(texts)
+        model.partial_fit(texts)
+    model.perplexity(texts)
+
+
 def _blobs() -> tuple[Any, Any]:
     """60 points of 20 columns (as many as are multiplied, not subtracted) in three classes."""
     rng = np.random.default_rng(0)
@@ -203,6 +215,7 @@ CAPABILITIES: dict[str, Callable[[], None]] = {
     "gp": gp,
     "rvm": rvm,
     "kernel": kernel,
+    "topics": topics,
 }
 #: Those that share most of their code with another one go after it, so that nothing is compiled twice.
 AFTER: dict[str, tuple[str, ...]] = {

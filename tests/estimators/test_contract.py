@@ -28,6 +28,7 @@ from tests.estimators import (
     test_network_classifiers,
     test_rvm,
     test_svm,
+    test_topics,
 )
 
 LISTS = (
@@ -43,6 +44,7 @@ LISTS = (
     test_network_classifiers,
     test_rvm,
     test_svm,
+    test_topics,
 )
 BASES = {
     "BoostedClassifier",

@@ -27,6 +27,7 @@ MOST = {
     "gp": 45,
     "rvm": 45,
     "kernel": 60,
+    "topics": 60,
 }
 #: Journeys that `make test` can afford.
 QUICK = ("crf",)

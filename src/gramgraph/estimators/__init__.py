@@ -35,6 +35,7 @@ _HOMES: dict[str, str] = {
     "KernelPCA": "pca",
     "KernelRidge": "ridge",
     "Lasso": "least_squares",
+    "LatentDirichletAllocation": "topics",
     "LeastSquares": "least_squares",
     "MixtureOf": "mixture_columns",
     "MulticlassSVC": "multiclass_svm",

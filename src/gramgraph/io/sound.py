@@ -47,6 +47,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     "KernelPCA": {"X_fit_": "n d", "_column_means": "n", "_weights": "n k", "eigenvalues_": "k",
                   "explained_variance_": "k", "explained_variance_ratio_": "k"},
     "KernelRidge": {"X_fit_": "n d", "_Y": "n t", "dual_coef_": "n *"},
+    "LatentDirichletAllocation": {"components_": "k d", "doc_topic_prior_": "k", "topic_word_prior_": "d"},
     "LatentPosterior": {"X": "n *", "alpha": "n", "root": "n"},
     "NadarayaWatson": {"X_fit_": "n d", "_Y": "n t", "_weights": "n"},
     "NystromMap": {"W": "m r"},

@@ -58,6 +58,7 @@ MODULES = (
     "estimators.rvm",
     "estimators.smoothing",
     "estimators.svm",
+    "estimators.topics",
     "gp._log_link",
     "gp.bases",
     "gp.coregional",

@@ -11,14 +11,18 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from gramgraph._container import pack, unpack
 from gramgraph._replace import write_whole
 from gramgraph.exceptions import ModelWarning, OptionError, ParseError
 
-__all__ = ["Checkpoint", "digest"]
+__all__ = ["ArrayCheckpoint", "Checkpoint", "digest"]
 
 #: Seconds between two notes.
 EVERY = 5.0
 FORMAT = "gramgraph checkpoint"
+_KIND = "checkpoint"
 
 
 def digest(value: Any) -> str:
@@ -87,11 +91,15 @@ class Checkpoint:
         """The error for a state that this work cannot have written."""
         return ParseError("the checkpoint is damaged: remove it, or name another file", source=str(self.path))
 
-    def _read(self) -> dict[str, Any] | None:
+    def _load(self) -> Any:
+        """What the file holds, as it was written."""
         try:
-            found = json.loads(self.path.read_text(encoding="utf-8"))
+            return json.loads(self.path.read_text(encoding="utf-8"))
         except (ValueError, RecursionError):
             raise self.damaged() from None
+
+    def _read(self) -> dict[str, Any] | None:
+        found = self._load()
         if not isinstance(found, dict) or found.get("format") != FORMAT:
             raise ParseError("this is not a checkpoint; it is not written over", source=str(self.path))
         about = found.get("about")
@@ -111,3 +119,35 @@ class Checkpoint:
     def _write(self, state: Mapping[str, Any] | None) -> None:
         text = json.dumps({"format": FORMAT, "kind": self._kind, "about": self._about, "state": state})
         write_whole(self.path, text)
+
+
+class ArrayCheckpoint(Checkpoint):
+    """A checkpoint whose state holds arrays beside plain values: a container with a checksum, as models have it.
+
+    >>> import os, tempfile
+    >>> import numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = os.path.join(folder, "work.gg")
+    ...     note = ArrayCheckpoint(path, "draw", {"data": "d1"})
+    ...     _ = note.begin()
+    ...     note.save(lambda: {"done": 3, "z": np.arange(2)}, now=True)
+    ...     again = ArrayCheckpoint(path, "draw", {"data": "d1"}).begin()
+    >>> again["done"], again["z"].tolist()
+    (3, [0, 1])
+    """
+
+    def _load(self) -> Any:
+        try:
+            content = unpack(self.path.read_bytes(), source=str(self.path))
+        except ParseError:
+            raise self.damaged() from None
+        found = content.value
+        if content.kind == _KIND and isinstance(found, dict) and isinstance(found.get("state"), dict):
+            found["state"].update(content.arrays)
+        return found
+
+    def _write(self, state: Mapping[str, Any] | None) -> None:
+        arrays = {name: value for name, value in (state or {}).items() if isinstance(value, np.ndarray)}
+        plain = None if state is None else {name: value for name, value in state.items() if name not in arrays}
+        value = {"format": FORMAT, "kind": self._kind, "about": self._about, "state": plain}
+        write_whole(self.path, pack(_KIND, value, arrays))
