@@ -51,6 +51,7 @@ for ax, (name, kernel) in zip(axes.flat, priors.items(), strict=True):
     gg.plot.plot_process(process, span=(-8, 8), ax=ax)
     ax.set(title=f"{name}: log evidence {process.log_marginal_likelihood_value_:.0f}", xlabel="x", ylabel="y", ylim=(-15, 25))
     ax.title.set_fontsize(9)
+    ax.get_legend().remove()
 
 # %%
 # The numbers of the text

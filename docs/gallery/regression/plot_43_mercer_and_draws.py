@@ -48,7 +48,7 @@ left.set(title="One draw, moved apart", xlabel="x", ylabel="f(x)", ylim=(0, 9))
 left.legend(fontsize=8, ncols=2, loc="upper left")
 right.loglog(terms, np.mean(norms, axis=1), "o", color="#b3261e", label="mean of 20 draws")
 right.loglog(terms, terms, color="black", label="number of terms")
-right.set(title="Squared norm in the kernel's space", xlabel="terms", ylabel="‖f‖²")
+right.set(title="Squared norm", xlabel="terms", ylabel="‖f‖²")
 right.legend(fontsize=8)
 
 # %%

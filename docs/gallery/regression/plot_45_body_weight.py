@@ -62,7 +62,8 @@ ax.legend(fontsize=8, loc="lower left")
 # The terms of the model, each with its own doubt.
 panels = gg.plot.plot_components(model, span=(0.0, 420.0), points=421, size=(7.0, 7.0))
 for panel, title in zip(panels, ("level and diet", "slow change", "days", "week"), strict=True):
-    panel.set(title=title, ylabel="kg")
+    panel.set_title(title, loc="left", fontsize=10)
+    panel.set_ylabel("kg")
 panels[-1].set_xlabel("day")
 
 # %%

@@ -6,7 +6,7 @@ Hennig, Probabilistic inference and learning, chapters "Hierarchical inference" 
 fitted by maximum likelihood, by the posterior with a prior on θ, or summed over by quadrature,
 :math:`p(f) = \int p(f \mid \theta)\, p(\theta \mid y)\, d\theta \approx \sum_i \alpha_i\, p(f \mid \theta_i)`.
 
-We see the evidence over length scale and noise from only twelve points, where it has a long ridge; the two points that are chosen, the
+We see the evidence over length scale and noise from only twelve points, where its peak is broad; the two points that are chosen, the
 nodes of the quadrature, and the three bands: the average is the widest, as it does not forget that θ is unknown.
 """
 
@@ -35,6 +35,8 @@ figure.colorbar(shade, ax=ax, label="log evidence")
 ax.plot(*np.exp(ml.kernel_.theta), "s", color="#b3261e", label="maximum likelihood")
 ax.plot(*np.exp(most_probable.kernel_.theta), "^", color="#8a4b00", label="most probable, with a prior")
 ax.set(title="Evidence of twelve points", xlabel="length scale", ylabel="variance of the noise", xscale="log", yscale="log")
+ax.set_xticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
+ax.minorticks_off()
 ax.legend(fontsize=8, loc="upper right")
 
 # %%

@@ -45,6 +45,8 @@ figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 ax.loglog(numbers, error["nystrom"], "o-", label="landmarks (Nyström)")
 ax.loglog(numbers, error["features"], "s-", label="random Fourier features")
 ax.set(title="Distance to the exact curve", xlabel="m", ylabel="root mean squared difference")
+ax.set_xticks(numbers, numbers)
+ax.minorticks_off()
 ax.legend(fontsize=8)
 
 # %%
