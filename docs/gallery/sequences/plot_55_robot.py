@@ -5,8 +5,8 @@ A robot before a door, and a robot in a corridor
 Triebel, Machine learning for computer vision, section 1: the Bayes filter alternates sensing, :math:`Bel(x) \propto p(z \mid x) Bel(x)`,
 and acting, :math:`Bel(x) = \sum_{x'} p(x \mid u, x') Bel(x')`. Sensing a door twice gives 2/3 and 5/8 that it is open; closing it, 1/16.
 
-We see these numbers, and the same two lines of algebra when x is a place: a robot in a round corridor of forty cells with five doors
-knows nothing at first, has as many peaks as there are doors after it saw one, and knows where it is after a few of them.
+We see these numbers, and the same two lines of algebra when x is a place: a robot in a round corridor of twenty cells with three doors
+knows nothing at first, has as many peaks as there are doors after it saw one, and knows where it is after it has passed all of them.
 """
 
 import matplotlib.pyplot as plt
@@ -22,18 +22,18 @@ after = door.act([[0.1, 0.9], [0.0, 1.0]])[0]
 print(f"p(open): {first:.4f} after z1, {second:.4f} after z2, {after:.4f} after closing")
 
 # %%
-# The corridor: the sensor is right in nine of ten looks; a move of one cell stays or goes too far in 10 % each.
-cells, doors = 40, [2, 6, 15, 24, 33]
+# The corridor: the sensor is right in nine of ten looks; a move of one cell stays or goes too far in 5 % each.
+cells, doors = 20, [2, 4, 11]
 has_door = np.isin(np.arange(cells), doors)
 sees = np.where(has_door, 0.9, 0.1)
-move = 0.1 * np.eye(cells) + 0.8 * np.roll(np.eye(cells), 1, axis=1) + 0.1 * np.roll(np.eye(cells), 2, axis=1)
+move = 0.05 * np.eye(cells) + 0.9 * np.roll(np.eye(cells), 1, axis=1) + 0.05 * np.roll(np.eye(cells), 2, axis=1)
 
 rng = np.random.default_rng(2)
 belief = BayesFilter(np.full(cells, 1 / cells))
 place, history, places = 4, [belief.belief], [4]
 for _ in range(40):
     belief.act(move)
-    place = (place + rng.choice(3, p=[0.1, 0.8, 0.1])) % cells
+    place = (place + rng.choice(3, p=[0.05, 0.9, 0.05])) % cells
     z = rng.uniform() < sees[place]
     belief.sense(sees if z else 1 - sees)
     history.append(belief.belief)
@@ -49,7 +49,7 @@ left.set(title="Belief, step by step", xlabel="cell", ylabel="step")
 left.legend(fontsize=8)
 for step, color in ((2, "#57606a"), (12, "#1f4e9c"), (40, "#b3261e")):
     right.plot(history[step], color=color, label=f"after {step} steps")
-right.plot(doors, np.full(5, -0.01), "k^", ms=5, label="doors")
+right.plot(doors, np.full(3, -0.01), "k^", ms=5, label="doors")
 right.set(title="Three beliefs", xlabel="cell", ylabel="probability")
 right.legend(fontsize=8)
 

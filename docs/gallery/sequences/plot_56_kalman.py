@@ -17,7 +17,7 @@ import gramgraph as gg
 from gramgraph.sequences import ExtendedKalmanFilter, ParticleFilter
 
 walk = gg.KalmanFilter(A=1.0, Q=1.0, H=1.0, R=2.0, m0=0.0, P0=1.0)
-states, y = walk.sample(40, random_state=3)
+y, states = walk.sample(40, random_state=3)
 filtered, smoothed = walk.filter(y), walk.smooth(y)
 time = np.arange(1, 41)
 
@@ -40,27 +40,30 @@ mean, std = process.predict(time[:, None].astype(float), return_std=True)
 print("largest difference of the means:", np.abs(mean - smoothed.means[:, 0]).max())
 
 # %%
-# Not linear: a growing wave of which only the square is seen. The tangent follows one sign, particles keep both for a while.
+# Not linear: a walk that drifts to the right, of which only the square is seen. The start may be on either side of zero; the tangent
+# follows one side, particles keep both until the drift decides.
 def step(x):
-    return 0.9 * x + 2.0 * np.sin(x)
+    return 0.95 * x + 0.15
 
 
 def square(x):
-    return x**2 / 10
+    return x**2 / 4
 
 
-rng = np.random.default_rng(0)
-x, z, truth = np.array([2.0]), [], []
-for t in range(40):
-    x = step(x) + 0.5 * rng.normal(size=1) if t else x
-    truth.append(x[0])
-    z.append(square(x)[0] + 0.2 * rng.normal())
-extended = ExtendedKalmanFilter(step, square, 0.25, 0.04, m0=2.0, P0=1.0).filter(z)
-particles = ParticleFilter.gaussian(step, square, 0.25, 0.04, 2.0, 1.0, n_particles=2000, vectorized=True, random_state=0).filter(z)
-figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
+rng = np.random.default_rng(4)
+truth = [1.2]
+for _ in range(59):
+    truth.append(step(truth[-1]) + 0.3 * rng.normal())
+z = square(np.array(truth)) + 0.15 * rng.normal(size=60)
+extended = ExtendedKalmanFilter(step, square, 0.09, 0.0225, m0=-0.5, P0=2.0).filter(z)
+particles = ParticleFilter.gaussian(step, square, 0.09, 0.0225, -0.5, 2.0, n_particles=2000, vectorized=True, random_state=0)
+particles = particles.filter(z, keep=True)
+figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
+shown = np.repeat(np.arange(60), 40)
+ax.plot(shown, particles.particles[:, ::50, 0].ravel(), ".", ms=2, color="#8fb3e0", label="particles, every fiftieth")
 ax.plot(truth, color="#1a7f37", label="truth")
-ax.plot(extended.means[:, 0], "--", color="#8a4b00", label=f"extended, log p = {extended.log_likelihood:.1f}")
-ax.plot(particles.means[:, 0], color="#1f4e9c", label=f"2,000 particles, log p = {particles.log_likelihood:.1f}")
+ax.plot(extended.means[:, 0], "--", color="#8a4b00", label=f"extended filter, log p = {extended.log_likelihood:.1f}")
+ax.plot(particles.means[:, 0], color="#1f4e9c", label=f"mean of 2,000 particles, log p = {particles.log_likelihood:.1f}")
 ax.set(title="A walk of which the square is seen", xlabel="step", ylabel="x")
 ax.legend(fontsize=8)
 
