@@ -75,3 +75,14 @@ def test_rank_and_penalty_are_chosen_and_errors_speak(learned):
         gg.learn_markov({name: values[:5] for name, values in data.items()}, "a - b")
     with pytest.raises(VariableError, match="was observed"):
         net.query("a", {"a": 0.0})
+
+
+def test_best_values_are_where_the_density_is_largest():
+    rng = np.random.default_rng(0)
+    few = rng.random(1000) < 0.2  # a narrow peak, and a rare wide one
+    values = np.where(few, 4.0 + rng.normal(size=1000), 0.2 * rng.normal(size=1000))
+    net = gg.learn_markov({"x": values, "y": values[::-1]}, "x; y", cells=32, rank=2, penalty=1e-2)
+    x = np.linspace(-2.0, 8.0, 2001)
+    best = net.map_query()
+    assert abs(best["x"] - x[np.argmax(net.query("x")["x"].density(x))]) < 0.1
+    assert abs(best["y"]) < 0.2
