@@ -31,7 +31,7 @@ for row, net, name in zip(axes, (fork, arrow), ("B ← A → C", "B ← A → C 
     joint = net.query(("B", "C"))[("B", "C")].probabilities
     gaps.append(np.abs(product - joint).max())
     for ax, table, title in zip(row, (product, joint), ("P[B|A] P[∅A] P[C|A]ᵀ", "P[B, C]"), strict=True):
-        ax.imshow(table, cmap="Blues", vmin=0, vmax=0.6)
+        ax.imshow(table, cmap="Blues", vmin=0, vmax=1.4)
         for i, j in np.ndindex(table.shape):
             ax.text(j, i, f"{table[i, j]:.3f}", ha="center", va="center")
         ax.set(title=f"{name}:  {title}", xlabel="C", ylabel="B", xticks=[0, 1], yticks=[0, 1, 2])

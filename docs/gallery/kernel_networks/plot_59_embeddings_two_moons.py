@@ -57,7 +57,7 @@ posterior = bayes_rule(C, MeanEmbedding.of(x, kernel=kernel), [0.0])
 right.plot(grid, MeanEmbedding.of(x, kernel=kernel)(grid), color="#57606a", label="prior")
 right.plot(grid, posterior(grid), color="#b3261e", label="after y = 0")
 right.plot(x[np.abs(y) < 0.05], np.full((np.abs(y) < 0.05).sum(), -0.02), "k|", label="points with y near 0")
-right.set(title="Bayes' rule", xlabel="x", ylabel="μ(x | y)")
+right.set(title="Bayes' rule", xlabel="x", ylabel="μ(x | y)", ylim=(None, 0.45))
 right.legend(fontsize=8)
 
 # %%

@@ -45,7 +45,8 @@ for ax, name in zip(axes.flat, ("r2", "r3", "r4", "r5"), strict=True):
     ax.bar(np.degrees(center) - 360 * (center > 3.1), p, width=18, color="#1a7f37", alpha=0.5, label="true wells")
     ax.axvline(np.degrees(best[name]), color="#b3261e", label="most probable")
     ax.set(title=name, xlabel="angle in degrees", ylabel="density", xlim=(-190, 180))
-axes[0, 0].legend(fontsize=8)
+    ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
+axes[1, 0].legend(fontsize=8, loc="upper center")
 print(answer.engine, {name: round(float(np.degrees(value))) for name, value in best.items()})
 
 # %%
