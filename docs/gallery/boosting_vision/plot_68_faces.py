@@ -63,8 +63,8 @@ print(cascade.stage_table(faces[order[65:]], [scene]).round(3).to_string())
 gg.plot.plot_features(cascade.stages_, 2, background=gg.vision.resize_image(faces.mean(axis=0), window, window))
 
 # %%
-# Windows of all sizes that pass, merged where at least two agree.
-boxes = cascade.detect(scene, min_neighbors=2)
+# Windows of all sizes that pass, merged where they overlap.
+boxes = cascade.detect(scene, scale_factor=1.1, min_neighbors=1)
 ax = gg.plot.plot_detections(scene, boxes[:8])
 ax.set_title(f"the best of {len(boxes)} boxes")
 
