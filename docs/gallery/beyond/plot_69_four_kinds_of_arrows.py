@@ -2,12 +2,13 @@
 One network: a table, a Gaussian, a kernel and a boosted arrow
 ==============================================================
 
-The texts have tables (all of them), linear Gaussian arrows (Zhu, Triebel, Hennig, OuYang), kernels in the place of tables (Parikh) and
-boosted trees (Triebel), each in a chapter of its own. Nothing says that a graph must use one kind only.
+The texts have tables (all of them), linear Gaussian arrows (Zhu, Triebel, Hennig, OuYang), kernels in the place of
+tables (Parikh) and boosted trees (Triebel), each in a chapter of its own. Nothing says that a graph must use one kind
+only.
 
-We see a weather station: a category, numbers, and a direction of the wind. The season is a table, the temperature a Gaussian for each
-season, the power of a turbine a kernel on wind and direction, the alarm of the operator a boosted arrow on temperature and power. All are
-learned at once, and the network is asked in any direction.
+We see a weather station: a category and numbers. The season is a table, the temperature a Gaussian for each season,
+the power of a turbine a kernel on the wind, the alarm of the operator a boosted arrow on temperature and power. All
+are learned at once, and the network is asked in any direction.
 """
 
 import matplotlib.pyplot as plt
@@ -29,10 +30,12 @@ frame = pd.DataFrame({"season": season, "temperature": temperature, "wind": wind
 # %%
 # The graph, and how each arrow is to be learned; what is not named is a table or a Gaussian.
 graph = gg.BayesianNetwork(
-    "season{summer|winter} -> temperature{real}; wind{positive} -> power{real}; temperature -> alarm{no|yes}; power -> alarm"
+    "season{summer|winter} -> temperature{real}; wind{positive} -> power{real};"
+    "temperature -> alarm{no|yes}; power -> alarm"
 )
 net = graph.fit(
-    frame, conditional={"wind": gg.KernelConditional(), "power": gg.KernelConditional(), "alarm": gg.Boosted(n_estimators=60)}
+    frame,
+    conditional={"wind": gg.KernelConditional(), "power": gg.KernelConditional(), "alarm": gg.Boosted(n_estimators=60)},
 )
 print({name: type(net.conditional(name)).__name__ for name in net.variables})
 
@@ -50,6 +53,19 @@ left.legend(fontsize=8)
 shares = [found["season"].prob("winter") for found in (quiet, answer)]
 right.bar(["no alarm", "alarm"], shares, color=["#1f4e9c", "#b3261e"])
 right.set(title="p(winter)", ylabel="probability", ylim=(0, 1))
+
+# %%
+# The answer says what it is worth. Trees jump between the nodes of the quadrature, so that the stated error is large
+# here; weighted draws are the second opinion.
+drawn = net.query(["season", "wind"], {"alarm": "yes"}, engine="likelihood_weighting", budget=50_000, random_state=0)
+print(f"{answer.quality}: {answer.reason}")
+print(
+    "winter",
+    round(answer["season"].prob("winter"), 3),
+    "by nodes,",
+    round(drawn["season"].prob("winter"), 3),
+    "by draws",
+)
 
 # %%
 # The kernel arrow by itself: power for each wind, without any formula for it.
@@ -71,5 +87,6 @@ counted = pd.Series(season)[alarm == "yes"].eq("winter").mean()
 assert abs(shares[1] - counted) < 0.08 and shares[1] > shares[0] + 0.1
 assert abs(answer["wind"].mean() - wind[alarm == "yes"].mean()) < 0.4
 assert np.abs(middle - 10 / (1 + np.exp(-(winds - 7)))).max() < 0.6
-print(answer.quality, answer.reason)
-assert answer.quality in ("exact", "checked")
+assert (
+    abs(answer["wind"].mean() - drawn["wind"].mean()) < 0.5 and abs(shares[1] - drawn["season"].prob("winter")) < 0.06
+)

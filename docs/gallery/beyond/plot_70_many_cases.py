@@ -2,12 +2,14 @@
 Very many cases: Parquet in, posteriors out, on a Dask cluster
 ==============================================================
 
-The texts ask one question at a time. In practice there is a file of cases, each with its own observations and gaps, and one posterior is
-wanted for every row. A network is compiled once; a block of rows is one pass through compiled code.
+The texts ask one question at a time. In practice there is a file of cases, each with its own observations and gaps,
+and one posterior is wanted for every row. A network is compiled once; a block of rows is one pass through compiled
+code.
 
-We see three ways that share one function: a frame in memory, batches of a Parquet file one after the other (memory stays that of one
-batch), and partitions of a Dask frame on a cluster. The page uses 20,000 rows; set ``GRAMGRAPH_CASES=1000000`` for a million: time grows in
-proportion to the rows and falls with the workers, as partitions do not depend on each other.
+We see three ways that share one function: a frame in memory, batches of a Parquet file one after the other (memory
+stays that of one batch), and partitions of a Dask frame on a cluster. The page uses 20,000 rows; set
+``GRAMGRAPH_CASES=1000000`` for a million: time grows in proportion to the rows and falls with the workers, as
+partitions do not depend on each other.
 """
 
 import os
@@ -55,8 +57,9 @@ pieces = pd.concat([posteriors(batch.to_pandas()) for batch in batches], ignore_
 seconds["batches of a file"] = time.perf_counter() - start
 
 # %%
-# On a cluster: the same function on every partition. ``Client()`` starts workers on this machine; ``Client("tcp://…")`` finds yours.
-# Learning takes the Dask frame itself: ``net.fit(frame, client=client)``. Without Dask this step is left out.
+# On a cluster: the same function on every partition. ``Client()`` starts workers on this machine;
+# ``Client("tcp://…")`` finds yours. Learning takes the Dask frame itself: ``net.fit(frame, client=client)``. Without
+# Dask this step is left out.
 try:
     import dask.dataframe as dd
     from distributed import Client
@@ -67,7 +70,11 @@ else:
     with Client(processes=False, n_workers=1, threads_per_worker=2, dashboard_address=":0") as client:
         frame = dd.read_parquet(folder / "cases.parquet", split_row_groups=True)
         start = time.perf_counter()
-        spread = frame.map_partitions(posteriors, meta={"id": "i8", "lung": "f8"}).compute().sort_values("id", ignore_index=True)
+        spread = (
+            frame.map_partitions(posteriors, meta={"id": "i8", "lung": "f8"})
+            .compute()
+            .sort_values("id", ignore_index=True)
+        )
         seconds["a cluster"] = time.perf_counter() - start
 
 # %%

@@ -2,18 +2,19 @@
 A decision, and what it is worth to know more first
 ===================================================
 
-The texts stop at probabilities; a decision needs one more table, what each outcome is worth. The best act has the largest expected
-utility; an observation is worth how much the expected utility rises when one acts after it instead of before, and never less than nothing.
+The texts stop at probabilities; a decision needs one more table, what each outcome is worth. The best act has the
+largest expected utility; an observation is worth how much the expected utility rises when one acts after it instead
+of before, and never less than nothing.
 
-We see the oil wildcatter's question: drill or not, with or without a seismic test first. The network answers the probabilities, a few
-lines the rest. The picture shows from which price on the test does not pay, and how that depends on the prior.
+We see the oil wildcatter's question: drill or not, with or without a seismic test first. The network answers the
+probabilities, a few lines the rest. The picture shows from which price on the test does not pay, and how that depends
+on the prior.
 """
 
 import matplotlib.pyplot as plt
 import numpy as np
 
 import gramgraph as gg
-
 
 
 def field(oil):
@@ -67,8 +68,8 @@ ax.legend(fontsize=8)
 # %%
 # Numbers that hold
 # -----------------
-# The known solution of this classic: 20 without the test, 32.5 with it, of which a price of 10 leaves 22.5. Knowledge is never worth less
-# than nothing, and a test never more than the truth.
+# The known solution of this classic: 20 without the test, 32.5 with it, of which a price of 10 leaves 22.5. Knowledge
+# is never worth less than nothing, and a test never more than the truth.
 assert abs(before - 20) < 1e-9
 assert abs(after - 32.5) < 1e-9 and abs(perfect - 55) < 1e-9
 joint = well.query(("oil", "test"))[("oil", "test")].probabilities

@@ -2,11 +2,12 @@
 From a messy CSV to a decision
 ==============================
 
-Texts begin with clean numbers; files do not: empty cells, numbers and labels side by side, an id, a date, a column that says nothing.
-What a library does with them before it learns should be told, not guessed.
+Texts begin with clean numbers; files do not: empty cells, numbers and labels side by side, an id, a date, a column
+that says nothing. What a library does with them before it learns should be told, not guessed.
 
-We see such a file (machines of a workshop, made here), what each column is taken for, a structure learned from it, the gaps filled by the
-model, and the decision that was wanted: which machines to inspect today, when an inspection costs 1 and a breakdown 12.
+We see such a file (machines of a workshop, made here), what each column is taken for, a structure learned from it,
+the gaps filled by the model, and the decision that was wanted: which machines to inspect today, when an inspection
+costs 1 and a breakdown 12.
 """
 
 import io
@@ -24,8 +25,10 @@ load = rng.choice(["low", "high"], p=[0.6, 0.4], size=n)
 heat = np.where(load == "high", 62, 50) + np.select([age == "old", age == "used"], [9, 4], 0) + 4 * rng.normal(size=n)
 p_break = 1 / (1 + np.exp(-(heat - 72) / 4))
 broke = np.where(rng.uniform(size=n) < p_break, "yes", "no")
-frame = pd.DataFrame({"id": [f"M{i:05d}" for i in range(n)], "seen": pd.date_range("2025-03-01", periods=n, freq="h").astype(str),
-                      "age": age, "load": load, "heat": heat.round(1), "paint": rng.choice(["red", "blue"], n), "broke": broke})  # fmt: skip
+frame = pd.DataFrame({"age": age, "load": load, "heat": heat.round(1)})
+frame.insert(0, "id", [f"M{i:05d}" for i in range(n)])
+frame.insert(1, "seen", pd.date_range("2025-03-01", periods=n, freq="h").astype(str))
+frame["paint"], frame["broke"] = rng.choice(["red", "blue"], n), broke
 for column, share in (("age", 0.1), ("load", 0.2), ("heat", 0.15)):
     frame.loc[rng.uniform(size=n) < share, column] = None
 text = frame.to_csv(index=False)
@@ -38,8 +41,11 @@ report = gg.describe(table)
 print(report.to_string())
 
 # %%
-# Heat becomes three bands, as tables are to be learned; the id and the time are left out; rows with gaps are used by EM.
-columns = table.drop(columns=["id", "seen"]).assign(heat=pd.cut(table["heat"], [0, 55, 65, 200], labels=["cool", "warm", "hot"]).astype(object))
+# Heat becomes three bands, as tables are to be learned; the id and the time are left out; rows with gaps are used by
+# EM.
+columns = table.drop(columns=["id", "seen"]).assign(
+    heat=pd.cut(table["heat"], [0, 55, 65, 200], labels=["cool", "warm", "hot"]).astype(object)
+)
 columns = columns.where(columns.notna(), None)
 complete = columns.dropna()
 learned = gg.learn_structure(complete, score="bic", tiers=[["age", "load", "paint"], ["heat"], ["broke"]])
@@ -70,6 +76,8 @@ right.set(title="What it costs", xlabel="cost")
 # -----------------
 # Id and time are recognized, paint is found to say nothing, and the decision is cheaper than both simple ones.
 taken = dict(zip(report["column"], report["taken as"], strict=True))
-assert taken["id"] == "identifier" and taken["seen"] == "date" and taken["heat"] == "real" and taken["paint"] == "category"
+assert (
+    taken["id"] == "identifier" and taken["seen"] == "date" and taken["heat"] == "real" and taken["paint"] == "category"
+)
 assert not any("paint" in edge for edge in net.edges) and ("heat", "broke") in net.edges
 assert cost["as the model says"] < min(cost["inspect none"], cost["inspect all"])

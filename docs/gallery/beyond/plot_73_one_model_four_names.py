@@ -2,12 +2,12 @@ r"""
 One model with four names
 =========================
 
-A hidden state that moves step by step and is seen through noise is a hidden Markov model (Triebel, section 5), a dynamic Bayesian network
-(Triebel, section 1), a Kalman filter when all is Gaussian (Hennig, "Markov chains"), and a Gaussian process with a Markov kernel (Hennig,
-"Gaussian processes"). The words differ, the sums are the same.
+A hidden state that moves step by step and is seen through noise is a hidden Markov model (Triebel, section 5), a
+dynamic Bayesian network (Triebel, section 1), a Kalman filter when all is Gaussian (Hennig, "Markov chains"), and a
+Gaussian process with a Markov kernel (Hennig, "Gaussian processes"). The words differ, the sums are the same.
 
-We see them agree: discrete states as HMM, as DBN and as an unrolled network; Gaussian states as filter, as process, as unrolled network; and
-the bridge between both worlds, an HMM on a fine grid that becomes the Kalman filter.
+We see them agree: discrete states as HMM, as DBN and as an unrolled network; Gaussian states as filter, as process,
+as unrolled network; and the bridge between both worlds, an HMM on a fine grid that becomes the Kalman filter.
 """
 
 import matplotlib.pyplot as plt

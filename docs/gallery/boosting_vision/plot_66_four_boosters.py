@@ -2,13 +2,13 @@ r"""
 Four boosters on one set of data, with wrong labels
 ===================================================
 
-Triebel, Machine learning for computer vision, section 5: the exponential loss of AdaBoost weighs misclassified examples very high;
-LogitBoost minimizes the log loss by weighted least squares (its :math:`z` needs :math:`t \in \{0, 1\}`, the decision the sign), GentleBoost
-takes gentler steps, gradient boosting works for any loss.
+Triebel, Machine learning for computer vision, section 5: the exponential loss of AdaBoost weighs misclassified
+examples very high; LogitBoost minimizes the log loss by weighted least squares (its :math:`z` needs :math:`t \in \{0,
+1\}`, the decision the sign), GentleBoost takes gentler steps, gradient boosting works for any loss.
 
-We see errors and log losses on new points, round by round, without and with 15 % of the training labels turned over: AdaBoost and
-GentleBoost, which both go down the exponential loss, suffer more than LogitBoost. (The text says that GentleBoost tends to be the best;
-on these data it is not.)
+We see errors and log losses on new points, round by round, without and with 15 % of the training labels turned over:
+AdaBoost and GentleBoost, which both go down the exponential loss, suffer more than LogitBoost. (The text says that
+GentleBoost tends to be the best; on these data it is not.)
 """
 
 import matplotlib.pyplot as plt
@@ -54,7 +54,8 @@ for (name, title), (error, loss) in last.items():
 # %%
 # The numbers of the text
 # -----------------------
-# One round of LogitBoost by hand (π = ½, z = ±2, v = ¼): the stump is a weighted least-squares fit; then the claims about noise.
+# One round of LogitBoost by hand (π = ½, z = ±2, v = ¼): the stump is a weighted least-squares fit; then the claims
+# about noise.
 one = gg.LogitBoostClassifier(1).fit(X, y)
 z = np.where(y, 2.0, -2.0)
 side = one.decision_function(X) > one.decision_function(X).mean()

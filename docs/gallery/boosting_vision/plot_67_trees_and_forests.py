@@ -2,12 +2,13 @@
 Trees: when to stop, what to cut, and why to grow a forest
 ==========================================================
 
-Triebel, Machine learning for computer vision, section 5 (Decision trees): a leaf keeps the distribution of its labels; growth stops when
-the gain is small, the depth is reached, the leaf is pure or too small; or a full tree is grown first and pruned by cross-validation. Many
-trees on random subsets of rows and features (random forests) reduce the variance.
+Triebel, Machine learning for computer vision, section 5 (Decision trees): a leaf keeps the distribution of its
+labels; growth stops when the gain is small, the depth is reached, the leaf is pure or too small; or a full tree is
+grown first and pruned by cross-validation. Many trees on random subsets of rows and features (random forests) reduce
+the variance.
 
-We see the regions of a full tree, a pruned one and a forest, and errors against size. The trees are scikit-learn's; afterwards the forest
-stands on an arrow of a network, and is asked for y although one of its features is not known.
+We see the regions of a full tree, a pruned one and a forest, and errors against size. The trees are scikit-learn's;
+afterwards the forest stands on an arrow of a network, and is asked for y although one of its features is not known.
 """
 
 import matplotlib.pyplot as plt
@@ -34,15 +35,27 @@ new, y_new, p_new = draw(4000)
 # Grown until every leaf is pure; pruned by cross-validated cost complexity; a forest of 200 trees.
 full = DecisionTreeClassifier(random_state=0).fit(X, y)
 alphas = full.cost_complexity_pruning_path(X, y).ccp_alphas
-search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"ccp_alpha": np.unique(alphas[:-1].clip(0))}, cv=5).fit(X, y)
+search = GridSearchCV(DecisionTreeClassifier(random_state=0), {"ccp_alpha": np.unique(alphas[:-1].clip(0))}, cv=5).fit(
+    X, y
+)
 pruned = search.best_estimator_
 forest = RandomForestClassifier(200, min_samples_leaf=3, max_features=1, random_state=0).fit(X, y)
-models = {f"full, {full.get_n_leaves()} leaves": full, f"pruned, {pruned.get_n_leaves()} leaves": pruned, "forest of 200": forest}
+models = {
+    f"full, {full.get_n_leaves()} leaves": full,
+    f"pruned, {pruned.get_n_leaves()} leaves": pruned,
+    "forest of 200": forest,
+}
 u, v = np.meshgrid(np.linspace(-1, 1, 120), np.linspace(-1, 1, 120))
 figure, axes = plt.subplots(1, 3, figsize=(7, 2.9), layout="constrained", sharey=True)
 error = {}
 for ax, (name, model) in zip(axes, models.items(), strict=True):
-    ax.contourf(u, v, model.predict_proba(np.column_stack([u.ravel(), v.ravel()]))[:, 1].reshape(u.shape), levels=10, cmap="RdBu_r")
+    ax.contourf(
+        u,
+        v,
+        model.predict_proba(np.column_stack([u.ravel(), v.ravel()]))[:, 1].reshape(u.shape),
+        levels=10,
+        cmap="RdBu_r",
+    )
     ax.plot(u[0], np.sin(3 * u[0]), "k--", lw=1)
     error[name] = np.mean(model.predict(new) != y_new)
     ax.set(title=f"{name}\n{error[name]:.1%} wrong", xlabel="x1", ylim=(-1, 1))

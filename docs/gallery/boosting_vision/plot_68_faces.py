@@ -2,13 +2,15 @@
 Faces: integral images, two good features, and a cascade
 ========================================================
 
-Triebel, Machine learning for computer vision, section 5 (Face detection): differences of sums over rectangles, four look-ups each in the
-integral image; stumps on them, chosen by AdaBoost; "the two first classifiers keep 100 % of the faces, with 40 % of false positives";
-a cascade that says no early. The text does not mention that windows are divided by their standard deviation, which is needed.
+Triebel, Machine learning for computer vision, section 5 (Face detection): differences of sums over rectangles, four
+look-ups each in the integral image; stumps on them, chosen by AdaBoost; "the two first classifiers keep 100 % of the
+faces, with 40 % of false positives"; a cascade that says no early. The text does not mention that windows are divided
+by their standard deviation, which is needed.
 
-We see the first features on a mean face, the cascade's stages on faces and backgrounds it has not seen, and detections. Images:
-``lfw_subset`` and ``camera.png`` below ``GRAMGRAPH_DATA``; without them, drawn blobs with two eyes and a mouth. From some sixty faces this
-is a demonstration, not a detector; for real ones ``gg.vision.Cascade.read_opencv`` reads the files that ship with OpenCV.
+We see the first features on a mean face, the cascade's stages on faces and backgrounds it has not seen, and
+detections. Images: ``lfw_subset`` and ``camera.png`` below ``GRAMGRAPH_DATA``; without them, drawn blobs with two
+eyes and a mouth. From some sixty faces this is a demonstration, not a detector; for real ones
+``gg.vision.Cascade.read_opencv`` reads the files that ship with OpenCV.
 """
 
 import gzip
@@ -41,7 +43,10 @@ else:
     faces = np.array([drawn_face() for _ in range(100)])
     smooth = [np.cumsum(rng.normal(size=(260, 300)), axis=axis) for axis in (0, 1, 0)]
     backgrounds = [np.uint8(255 * (s - s.min()) / np.ptp(s)) for s in smooth]
-    scene, others = backgrounds.pop(), np.array([b[k : k + 25, k : k + 25] for b in backgrounds for k in range(0, 200, 4)])
+    scene, others = (
+        backgrounds.pop(),
+        np.array([b[k : k + 25, k : k + 25] for b in backgrounds for k in range(0, 200, 4)]),
+    )
     for k in range(3):
         scene[30 + 70 * k : 55 + 70 * k, 40 + 80 * k : 65 + 80 * k] = faces[90 + k]
 
@@ -51,7 +56,8 @@ image = rng.integers(0, 255, (60, 80))
 I = gg.vision.integral_image(image)
 y, x, h, w = 10, 20, 30, 25
 box = I[y + h, x + w] + I[y, x] - I[y, x + w] - I[y + h, x]
-print(f"sum of the box {box}, by adding {image[y : y + h, x : x + w].sum()}; features in a 24 × 24 window: {len(gg.vision.HaarFeatures(24))}")
+print(f"sum of the box {box}, by adding {image[y : y + h, x : x + w].sum()}")
+print(f"features in a window of 24 × 24: {len(gg.vision.HaarFeatures(24))}")
 
 # %%
 # A cascade of four stages from 65 faces; stages are judged on 35 other faces and on other patches.
@@ -60,7 +66,8 @@ window = 16  # coarser than the text's 24, so that the page is quick
 cascade = gg.vision.Cascade(4, window=window, n_negatives=250, most_features=8, kinds=("A", "B", "C"), random_state=0)
 cascade.fit(faces[order[:65]], [*backgrounds, *others[:70]])
 print(cascade.stage_table(faces[order[65:]], [scene]).round(3).to_string())
-gg.plot.plot_features(cascade.stages_, 2, background=gg.vision.resize_image(faces.mean(axis=0), window, window))
+mean = faces.mean(axis=0)
+gg.plot.plot_features(cascade.stages_, 2, background=gg.vision.resize_image(255 * mean / mean.max(), window, window))
 
 # %%
 # Windows of all sizes that pass, merged where they overlap.

@@ -2,12 +2,14 @@ r"""
 Operators are tables when the kernel only says "same or not"
 ============================================================
 
-Parikh, Kernel graphical models, writes the rules of probability as products of matrices, so that they can be carried over to operators:
-the sum rule :math:`P[X] = P[X|Y]\,P[Y]`, the chain rule :math:`P[X, Y] = P[X|Y]\,P[\emptyset Y]` with the probabilities on the diagonal,
-and asks what :math:`P[B|A]\,P[\emptyset A]\,P[C|A]^T` is: P[B, C], but *only if* B and C are independent given A.
+Parikh, Kernel graphical models, writes the rules of probability as products of matrices, so that they can be carried
+over to operators: the sum rule :math:`P[X] = P[X|Y]\,P[Y]`, the chain rule :math:`P[X, Y] = P[X|Y]\,P[\emptyset Y]`
+with the probabilities on the diagonal, and asks what :math:`P[B|A]\,P[\emptyset A]\,P[C|A]^T` is: P[B, C], but *only
+if* B and C are independent given A.
 
-We see both sides of this question, once with a common cause alone and once with an arrow from B to C; and that covariance and
-conditional operators with the delta kernel are these tables to the last digit. (The last term of the text's chain rule is P[Y|X] P[X].)
+We see both sides of this question, once with a common cause alone and once with an arrow from B to C; and that
+covariance and conditional operators with the delta kernel are these tables to the last digit. (The last term of the
+text's chain rule is P[Y|X] P[X].)
 """
 
 import matplotlib.pyplot as plt

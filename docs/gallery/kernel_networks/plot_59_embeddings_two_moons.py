@@ -2,12 +2,13 @@ r"""
 Distributions as points of a function space: two moons
 ======================================================
 
-Parikh, Kernel graphical models: the mean embedding :math:`\mu_X = E[\phi_X]`, the conditional operator
-:math:`C_{Y|X} = \Phi_Y (K + \lambda N I)^{-1} \Phi_X^T`, and on top of them the sum rule :math:`\mu_Y = C_{Y|X}\,\mu_X`, the chain rule, and
-Bayes' rule. Evaluated at a point, a mean embedding is a kernel density without its constant.
+Parikh, Kernel graphical models: the mean embedding :math:`\mu_X = E[\phi_X]`, the conditional operator :math:`C_{Y|X}
+= \Phi_Y (K + \lambda N I)^{-1} \Phi_X^T`, and on top of them the sum rule :math:`\mu_Y = C_{Y|X}\,\mu_X`, the chain
+rule, and Bayes' rule. Evaluated at a point, a mean embedding is a kernel density without its constant.
 
-We see them on two moons, where p(y | x) has one or two peaks: no Gaussian could say that. A prior that moves x to the right moves y
-by the sum rule, and an observed y gives a posterior of x with several peaks. (In the text the first :math:`C_{Y|X}` lacks 1/N.)
+We see them on two moons, where p(y | x) has one or two peaks: no Gaussian could say that. A prior that moves x to the
+right moves y by the sum rule, and an observed y gives a posterior of x with several peaks. (In the text the first
+:math:`C_{Y|X}` lacks 1/N.)
 """
 
 import matplotlib.pyplot as plt
@@ -15,14 +16,22 @@ import numpy as np
 from sklearn.datasets import make_moons
 
 import gramgraph as gg
-from gramgraph.embeddings import ConditionalOperator, MeanEmbedding, bayes_rule, chain_rule, conditional_operator, sum_rule
+from gramgraph.embeddings import (
+    ConditionalOperator,
+    MeanEmbedding,
+    bayes_rule,
+    chain_rule,
+    conditional_operator,
+    sum_rule,
+)
 
 points, _ = make_moons(600, noise=0.08, random_state=0)
 x, y = points.T
 kernel = gg.kernels.RBF(0.15)
 
 # %%
-# The embedding of the points, evaluated on a grid: a picture of their density; beside it the conditional embedding at three places.
+# The embedding of the points, evaluated on a grid: a picture of their density; beside it the conditional embedding at
+# three places.
 mu = MeanEmbedding.of(points, kernel=kernel)
 u, v = np.meshgrid(np.linspace(-1.5, 2.5, 70), np.linspace(-1, 1.5, 60))
 C = conditional_operator(x, y, kernel_x=kernel, kernel_y=kernel)
@@ -74,7 +83,11 @@ assert abs(plain.expect(y, [0.5])[0] - beta @ y) < 1e-8
 gamma = np.linalg.solve(K + 1e-3 * n * np.eye(n), kernel.gram(x[:, None], moved[:, None]).mean(axis=1))
 assert np.allclose(sum_rule(plain, prior)(line), kernel.gram(line[:, None], y[:, None]) @ gamma, atol=1e-8)
 joint = chain_rule(plain, prior)
-assert np.allclose(joint([1.5], line[::40])[0], np.ravel(kernel.gram([[1.5]], x[:, None]) * gamma @ kernel.gram(y[:, None], line[::40, None])), atol=1e-8)
+assert np.allclose(
+    joint([1.5], line[::40])[0],
+    np.ravel(kernel.gram([[1.5]], x[:, None]) * gamma @ kernel.gram(y[:, None], line[::40, None])),
+    atol=1e-8,
+)
 assert abs(C.weights([0.5]).sum() - 1) < 1e-9
 two = C.embedding([0.5])(line)
 peaks = np.sum((two[1:-1] > two[:-2]) & (two[1:-1] > two[2:]) & (two[1:-1] > 0.3 * two.max()))

@@ -2,12 +2,13 @@ r"""
 A chain of operators: from A to D without a table
 =================================================
 
-Parikh, Kernel graphical models, takes the chain A → B → C → D: for tables
-:math:`P(A, D) = P(\emptyset A)\,P(B|A)^T P(C|B)^T P(D|C)^T`, and with kernels
-:math:`C_{AD} = C_{AA}\,C_{B|A}^T\,C_{C|B}^T\,C_{D|C}^T` (the text swaps the indices of the last two). Evidence enters as columns of kernel
-values, and every operator becomes a finite matrix: :math:`D_A = K_{AA}/N`, :math:`D_B = (K_{AA} + \lambda N I)^{-1} K_{BB}`, …
+Parikh, Kernel graphical models, takes the chain A → B → C → D: for tables :math:`P(A, D) = P(\emptyset A)\,P(B|A)^T
+P(C|B)^T P(D|C)^T`, and with kernels :math:`C_{AD} = C_{AA}\,C_{B|A}^T\,C_{C|B}^T\,C_{D|C}^T` (the text swaps the
+indices of the last two). Evidence enters as columns of kernel values, and every operator becomes a finite matrix:
+:math:`D_A = K_{AA}/N`, :math:`D_B = (K_{AA} + \lambda N I)^{-1} K_{BB}`, …
 
-We see the operator written as in the text, evaluated on a grid, beside the density of pairs (A, D) that were really drawn.
+We see the operator written as in the text, evaluated on a grid, beside the density of pairs (A, D) that were really
+drawn.
 """
 
 import matplotlib.pyplot as plt
@@ -71,7 +72,12 @@ net = gg.BayesianNetwork("A[3] -> B[3] -> C[2] -> D[2]").random_tables(0)
 cases = net.sample(800, random_state=0)
 chain = CovarianceOperator(cases["A"].to_numpy(), kernel_x=gg.kernels.Delta())
 for s, t in ("AB", "BC", "CD"):
-    chain = chain @ ConditionalOperator(cases[s].to_numpy(), cases[t].to_numpy(), kernel_x=gg.kernels.Delta(), kernel_y=gg.kernels.Delta(), reg=0.0).T
+    chain = (
+        chain
+        @ ConditionalOperator(
+            cases[s].to_numpy(), cases[t].to_numpy(), kernel_x=gg.kernels.Delta(), kernel_y=gg.kernels.Delta(), reg=0.0
+        ).T
+    )
 fitted = net.fit(cases)
 table = fitted.query(("A", "D"))[("A", "D")].probabilities
 assert np.allclose(chain(list(net.states("A")), list(net.states("D"))), table, atol=1e-9)

@@ -2,12 +2,14 @@ r"""
 A tree of operators, with third-order ones inside
 =================================================
 
-Parikh, Kernel graphical models (supplement: kernel belief propagation on trees): a leaf holds the matrix P[X_s | X_π], an inner node the
-third-order tensor :math:`P[\emptyset X_s \mid X_\pi]` with the copies of X_s on its diagonal, the root a diagonal matrix. Messages are
-:math:`m_s = P[\emptyset X_s | X_\pi] \bar\times_2 m_r \bar\times_1 m_\ell`, and at the root the evidence comes out. With kernels,
-:math:`C_{ss|\pi} = C_{ss\pi} C_{\pi\pi}^{-1}` takes the place of the tensor.
+Parikh, Kernel graphical models (supplement: kernel belief propagation on trees): a leaf holds the matrix P[X_s |
+X_π], an inner node the third-order tensor :math:`P[\emptyset X_s \mid X_\pi]` with the copies of X_s on its diagonal,
+the root a diagonal matrix. Messages are :math:`m_s = P[\emptyset X_s | X_\pi] \bar\times_2 m_r \bar\times_1 m_\ell`,
+and at the root the evidence comes out. With kernels, :math:`C_{ss|\pi} = C_{ss\pi} C_{\pi\pi}^{-1}` takes the place
+of the tensor.
 
-We see the tree, a message as a function of its receiver, and p(evidence) at the root, by tensors, by operators and by the network.
+We see the tree, a message as a function of its receiver, and p(evidence) at the root, by tensors, by operators and by
+the network.
 """
 
 import matplotlib.pyplot as plt

@@ -2,13 +2,13 @@ r"""
 Side chains of a protein on a graph of contacts
 ===============================================
 
-Parikh, Kernel graphical models: the goal is the most probable configuration of all side chains. Each is a direction, residues that are
-near each other are joined by an edge, the kernel is :math:`K(p_i, p_j) = \exp(p_i^T p_j)`, and belief propagation with kernels finds
-the answer on a graph with loops.
+Parikh, Kernel graphical models: the goal is the most probable configuration of all side chains. Each is a direction,
+residues that are near each other are joined by an edge, the kernel is :math:`K(p_i, p_j) = \exp(p_i^T p_j)`, and
+belief propagation with kernels finds the answer on a graph with loops.
 
-We see six residues, each with an angle that sits in one of three wells which its neighbors prefer or not. The library learns the field
-from 800 molecules without knowing of wells. Two angles are measured; the others follow. (The molecules are drawn here from a known
-field, so that the truth can be told.)
+We see six residues, each with an angle that sits in one of three wells which its neighbors prefer or not. The library
+learns the field from 800 molecules without knowing of wells. Two angles are measured; the others follow. (The
+molecules are drawn here from a known field, so that the truth can be told.)
 """
 
 import matplotlib.pyplot as plt
@@ -32,7 +32,8 @@ frame = pd.DataFrame(angles, columns=names)
 field = gg.learn_markov(frame, edges, domains=dict.fromkeys(names, "circle"), rank=6, penalty=0.003, cells=48)
 
 # %%
-# Two angles are known: r1 in the first well, r6 in the last. Beliefs of the others, by the junction tree or by loopy propagation.
+# Two angles are known: r1 in the first well, r6 in the last. Beliefs of the others, by the junction tree or by loopy
+# propagation.
 known = {"r1": center[0], "r6": center[2]}
 answer = field.query(None, known)
 best = field.map_query(known)
@@ -52,12 +53,16 @@ print(answer.engine, {name: round(float(np.degrees(value))) for name, value in b
 # %%
 # The numbers of the text
 # -----------------------
-# The kernel is the text's; beliefs of wells are near the true ones; the most probable configuration is that of the known field.
+# The kernel is the text's; beliefs of wells are near the true ones; the most probable configuration is that of the
+# known field.
 p, q = np.array([[0.6, 0.8, 0.0]]), np.array([[0.0, 0.6, 0.8]])
 assert abs(gg.kernels.Directional(1.0).gram(p, q)[0, 0] - np.exp(p @ q.T)[0, 0]) < 1e-12
 truth = wells.map_query({"r1": wells.states("r1")[0], "r6": wells.states("r6")[2]}).assignment
 for name in ("r2", "r3", "r4", "r5"):
     distance = np.abs(np.angle(np.exp(1j * (center - best[name]))))
     assert wells.states(name)[int(distance.argmin())] == str(truth[name]) and distance.min() < 0.4
-    shares = [answer[name].expect(lambda t, c=c: (np.abs(np.angle(np.exp(1j * (t - c)))) < np.pi / 3).astype(float)) for c in center]
+    shares = [
+        answer[name].expect(lambda t, c=c: (np.abs(np.angle(np.exp(1j * (t - c)))) < np.pi / 3).astype(float))
+        for c in center
+    ]
     assert np.abs(np.array(shares) - exact[name].probabilities).max() < 0.15

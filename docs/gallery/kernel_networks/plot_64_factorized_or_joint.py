@@ -2,12 +2,15 @@
 Why factorize: the curse of dimension, seen
 ===========================================
 
-Parikh, Kernel graphical models: a kernel density in many dimensions is "like evaluating a huge covariance operator", and very inaccurate.
-The graphical model breaks the operator into small ones that can be estimated.
+Parikh, Kernel graphical models: a kernel density in many dimensions is "like evaluating a huge covariance operator",
+and very inaccurate. The graphical model breaks the operator into small ones that can be estimated.
 
-We see the held-out log density per variable of a chain with 2 to 12 variables, learned from 500 rows: the joint kernel density gets
-worse with every variable, the tree of pairwise densities does not. The best possible value is known, as we drew the chain.
+We see the held-out log density per variable of a chain with 2 to 12 variables, learned from 500 rows: the joint
+kernel density gets worse with every variable, the tree of pairwise densities does not. The best possible value is
+known, as we drew the chain.
 """
+
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -37,7 +40,7 @@ for d in numbers:
     rng = np.random.default_rng(d)
     train, test = draw(500, d, rng), draw(2000, d, rng)
     names = [f"x{i}" for i in range(d)]
-    tree = gg.learn_tree(pd.DataFrame(train, columns=names), edge="kernel", edges=list(zip(names, names[1:], strict=False)), cells=64)
+    tree = gg.learn_tree(pd.DataFrame(train, columns=names), edge="kernel", edges=list(pairwise(names)), cells=64)
     joint = gg.estimators.KernelDensity("loo").fit(train)
     score["truth"].append(log_density(test).mean() / d)
     score["tree of kernels"].append(tree.log_likelihood(pd.DataFrame(test, columns=names)).mean() / d)

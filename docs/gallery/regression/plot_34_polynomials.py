@@ -2,11 +2,13 @@ r"""
 Polynomials: too stiff, too loose, and held back
 ================================================
 
-Triebel, Machine learning for computer vision, section 3 (Regression), fits :math:`y(x, w) = \sum_j w_j x^j` with M weights to N
-points by the pseudo-inverse :math:`w = \Phi^+ t`, and then by :math:`w = (\lambda I + \Phi^T\Phi)^{-1}\Phi^T t`.
+Triebel, Machine learning for computer vision, section 3 (Regression), fits :math:`y(x, w) = \sum_j w_j x^j` with M
+weights to N points by the pseudo-inverse :math:`w = \Phi^+ t`, and then by :math:`w = (\lambda I +
+\Phi^T\Phi)^{-1}\Phi^T t`.
 
-We draw M = 1, 3, 5, 10 at N = 10, then N = 10, 20, 40, 100 at M = 10, then four values of λ, and print the weights: they explode
-where the polynomial oscillates, and a small penalty is enough to tame them. (The points are drawn here: a sine with noise.)
+We draw M = 1, 3, 5, 10 at N = 10, then N = 10, 20, 40, 100 at M = 10, then four values of λ, and print the weights:
+they explode where the polynomial oscillates, and a small penalty is enough to tame them. (The points are drawn here:
+a sine with noise.)
 """
 
 import matplotlib.pyplot as plt
@@ -58,8 +60,8 @@ for ax, N in zip(axes.flat, (10, 20, 40, 100), strict=True):
 axes[0, 0].legend(fontsize=8)
 
 # %%
-# Ten points, ten weights and a penalty: the most probable weights under the prior N(0, I/α) and noise of precision β are those
-# of λ = α/β.
+# Ten points, ten weights and a penalty: the most probable weights under the prior N(0, I/α) and noise of precision β
+# are those of λ = α/β.
 figure, axes = plt.subplots(2, 2, figsize=(7, 5.4), layout="constrained")
 for ax, lam in zip(axes.flat, (1.0, 1e-3, 1e-6, 1e-11), strict=True):
     model = gg.BayesianLinearRegression(powers(10), alpha=lam, beta=1.0, learn=None).fit(x[:, None], t)

@@ -2,13 +2,13 @@ r"""
 Eleven bases for one regression
 ===============================
 
-Hennig, Probabilistic inference and learning, chapter "Parametric Gaussian regression" (Feature functions), shows that the choice of
-:math:`\phi(x)` is free: the posterior of the weights is the same linear algebra every time. The text draws polynomials, sines,
-pixels, switches, V shapes, Legendre and Laguerre polynomials, Eiffel towers and bell curves; Triebel, Machine learning for
-computer vision, section 3, adds Gaussian and sigmoid functions.
+Hennig, Probabilistic inference and learning, chapter "Parametric Gaussian regression" (Feature functions), shows that
+the choice of :math:`\phi(x)` is free: the posterior of the weights is the same linear algebra every time. The text
+draws polynomials, sines, pixels, switches, V shapes, Legendre and Laguerre polynomials, Eiffel towers and bell
+curves; Triebel, Machine learning for computer vision, section 3, adds Gaussian and sigmoid functions.
 
-We see the functions, and below what each of them makes of the same 25 points: α and β are learned by the evidence. Far from the
-points each basis goes on in its own way.
+We see the functions, and below what each of them makes of the same 25 points: α and β are learned by the evidence.
+Far from the points each basis goes on in its own way.
 """
 
 import matplotlib.pyplot as plt

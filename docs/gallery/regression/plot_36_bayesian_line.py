@@ -2,11 +2,13 @@ r"""
 A line that is known better with every point
 ============================================
 
-Triebel, Machine learning for computer vision, section 3 (Bayesian linear regression), starts from the prior N(0, 0.5 I) of
-intercept and slope, takes points of the line :math:`a_0 = -0.3,\; a_1 = 0.5` with noise of deviation 0.2, and looks at the posterior
-after 1, 2 and 20 of them: each posterior is the prior of the next point. Then nine Gaussians learn a sine from 1, 2, 4 and 25 points.
+Triebel, Machine learning for computer vision, section 3 (Bayesian linear regression), starts from the prior N(0, 0.5
+I) of intercept and slope, takes points of the line :math:`a_0 = -0.3,\; a_1 = 0.5` with noise of deviation 0.2, and
+looks at the posterior after 1, 2 and 20 of them: each posterior is the prior of the next point. Then nine Gaussians
+learn a sine from 1, 2, 4 and 25 points.
 
-We see the ellipse of the weights shrink onto the truth, lines drawn from it, and the band of predictions pinched at the data.
+We see the ellipse of the weights shrink onto the truth, lines drawn from it, and the band of predictions pinched at
+the data.
 """
 
 import matplotlib.pyplot as plt
@@ -46,7 +48,12 @@ for ax, n in zip(axes.flat, (1, 2, 4, 25), strict=True):
     sine = gg.BayesianLinearRegression(nine, alpha=2.0, beta=25.0, learn=None).fit(u[:n, None], v[:n])
     mean, std = sine.predict(fine, return_std=True)
     ax.fill_between(fine[:, 0], mean - 2 * std, mean + 2 * std, color="#f3d3d0")
-    ax.plot(fine, np.tensordot(nine.transform(fine), sine.weights().sample(6, random_state=0), (1, 1)), lw=0.7, color="#7d8590")
+    ax.plot(
+        fine,
+        np.tensordot(nine.transform(fine), sine.weights().sample(6, random_state=0), (1, 1)),
+        lw=0.7,
+        color="#7d8590",
+    )
     ax.plot(fine, np.sin(2 * np.pi * fine), color="#1a7f37", label="truth")
     ax.plot(fine, mean, color="#b3261e", label="mean")
     ax.plot(u[:n], v[:n], "o", ms=4, color="#1f4e9c")
@@ -56,7 +63,8 @@ axes[0, 0].legend(fontsize=8)
 # %%
 # The numbers of the text
 # -----------------------
-# Twenty steps give what one step gives, which is :math:`S_N^{-1} = S_0^{-1} + \sigma^{-2}\Phi^T\Phi`; the truth is recovered.
+# Twenty steps give what one step gives, which is :math:`S_N^{-1} = S_0^{-1} + \sigma^{-2}\Phi^T\Phi`; the truth is
+# recovered.
 Phi = np.column_stack([np.ones(20), x])
 S = np.linalg.inv(2.0 * np.eye(2) + 25.0 * Phi.T @ Phi)
 assert np.allclose(line.sigma_, S, atol=1e-12) and np.allclose(line.coef_, S @ Phi.T @ t * 25.0, atol=1e-12)

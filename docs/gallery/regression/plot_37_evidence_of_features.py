@@ -2,12 +2,12 @@ r"""
 How many functions, and which: the evidence decides
 ===================================================
 
-Hennig, Probabilistic inference and learning, chapter "Hierarchical inference: learning the features", maximizes the evidence
-:math:`p(y \mid \theta)`: a squared error plus a term of Occam that grows with the volume of hypotheses. OuYang, Probabilistic
-machine learning, section 2.3, learns α and β in this way.
+Hennig, Probabilistic inference and learning, chapter "Hierarchical inference: learning the features", maximizes the
+evidence :math:`p(y \mid \theta)`: a squared error plus a term of Occam that grows with the volume of hypotheses.
+OuYang, Probabilistic machine learning, section 2.3, learns α and β in this way.
 
-We see the log evidence against the number of basis functions, beside the error on new points, which it never saw; then sigmoids
-whose places and widths are learned, where two are enough for what ten fixed ones need.
+We see the log evidence against the number of basis functions, beside the error on new points, which it never saw;
+then sigmoids whose places and widths are learned, where two are enough for what ten fixed ones need.
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +31,10 @@ degrees = range(1, 26)
 models = [gg.BayesianLinearRegression(gg.gp.LegendreBasis(d, -6, 6)).fit(x[:, None], y) for d in degrees]
 evidence = [model.log_evidence_ for model in models]
 error = [np.sqrt(np.mean((model.predict(new[:, None]) - y_new) ** 2)) for model in models]
-inside = [np.sqrt(np.mean((gg.estimators.LeastSquares(m.basis_).fit(x[:, None], y).predict(x[:, None]) - y) ** 2)) for m in models]
+inside = [
+    np.sqrt(np.mean((gg.estimators.LeastSquares(m.basis_).fit(x[:, None], y).predict(x[:, None]) - y) ** 2))
+    for m in models
+]
 figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
 left.plot(degrees, evidence, "o-", ms=3, color="#1f4e9c")
 left.set(title="Evidence", xlabel="degree", ylabel="log p(y | degree)")
@@ -41,8 +44,8 @@ right.set(title="Errors", xlabel="degree", ylabel="root mean squared error")
 right.legend(fontsize=8)
 
 # %%
-# Learned features: places and width of two sigmoids by type-II maximum likelihood, against ten fixed ones.
-# The evidence has many peaks in θ, so that we start from several places and keep the best.
+# Learned features: places and width of two sigmoids by type-II maximum likelihood, against ten fixed ones. The
+# evidence has many peaks in θ, so that we start from several places and keep the best.
 starts = [gg.gp.SigmoidBasis(places, 0.4) for places in ([-4.0, 0.0], [-2.0, 2.0], [0.0, 4.0])]
 tried = [gg.BayesianLinearRegression(start, learn="features").fit(x[:, None], y) for start in starts]
 learned = max(tried, key=lambda model: model.log_evidence_)
@@ -59,7 +62,8 @@ print("learned places", learned.basis_.locations.round(2), "width", round(float(
 # %%
 # The numbers of the text
 # -----------------------
-# The log evidence is that of the marginal Gaussian N(y; 0, I/β + ΦΦᵀ/α); the learned places are those of the steps, −1 and 3.
+# The log evidence is that of the marginal Gaussian N(y; 0, I/β + ΦΦᵀ/α); the learned places are those of the steps,
+# −1 and 3.
 m = models[4]
 Phi = m.basis_.transform(x[:, None])
 C = np.eye(60) / m.beta_ + Phi @ Phi.T / m.alpha_

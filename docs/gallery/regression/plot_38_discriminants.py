@@ -2,12 +2,13 @@ r"""
 Fisher's direction, and the Gaussians behind it
 ===============================================
 
-OuYang, Probabilistic machine learning, sections 3.1 and 3.2: a class can be described by a Gaussian, and Bayes' rule then gives the
-posterior of the class; or one looks for the direction :math:`w \propto S_W^{-1}(m_1 - m_2)` on which the classes lie farthest apart
-against their spread, and puts a threshold on it by one Gaussian for each class.
+OuYang, Probabilistic machine learning, sections 3.1 and 3.2: a class can be described by a Gaussian, and Bayes' rule
+then gives the posterior of the class; or one looks for the direction :math:`w \propto S_W^{-1}(m_1 - m_2)` on which
+the classes lie farthest apart against their spread, and puts a threshold on it by one Gaussian for each class.
 
-We see three boundaries on one picture: Fisher's line, the linear discriminant (one covariance for both), the quadratic one (each its
-own), and the two Gaussians on Fisher's direction. (The text divides the scatter of each class by its size: ``weighting="equal"``.)
+We see three boundaries on one picture: Fisher's line, the linear discriminant (one covariance for both), the
+quadratic one (each its own), and the two Gaussians on Fisher's direction. (The text divides the scatter of each class
+by its size: ``weighting="equal"``.)
 """
 
 import matplotlib.pyplot as plt
@@ -31,7 +32,11 @@ grid = np.column_stack([u.ravel(), v.ravel()])
 figure, ax = plt.subplots(figsize=(7, 4.6), layout="constrained")
 ax.plot(*A.T, ".", color="#1f4e9c", label="class 0")
 ax.plot(*B.T, ".", color="#b3261e", label="class 1")
-for model, name, style in ((fisher, "Fisher", "-"), (linear, "one covariance", "--"), (quadratic, "two covariances", ":")):
+for model, name, style in (
+    (fisher, "Fisher", "-"),
+    (linear, "one covariance", "--"),
+    (quadratic, "two covariances", ":"),
+):
     ax.contour(u, v, model.predict_proba(grid)[:, 1].reshape(u.shape), levels=[0.5], colors="black", linestyles=style)
     ax.plot([], [], "k", linestyle=style, label=f"{name}, {np.mean(model.predict(X) != t):.1%} wrong")
 ax.set(title="Three boundaries", xlabel="x1", ylabel="x2")
@@ -56,13 +61,16 @@ ax.legend(fontsize=8)
 # The directions are those of the formulas, and at the threshold the weighted densities are equal.
 mean = [X[t == k].mean(axis=0) for k in (0, 1)]
 within = [np.cov(X[t == k].T, bias=True) for k in (0, 1)]
-for model, S_W in ((fisher, within[0] + within[1]), (gg.FisherDiscriminant().fit(X, t), 120 * within[0] + 60 * within[1])):
+for model, S_W in (
+    (fisher, within[0] + within[1]),
+    (gg.FisherDiscriminant().fit(X, t), 120 * within[0] + 60 * within[1]),
+):
     w = np.linalg.solve(S_W, mean[1] - mean[0])
     found = model.scalings_[:, 0]
     assert abs(abs(w @ found) / np.linalg.norm(w) / np.linalg.norm(found) - 1) < 1e-12
 weights = linear.coef_[1] - linear.coef_[0]  # the linear discriminant is Fisher's direction with pooled scatter
 assert abs(abs(weights @ found) / np.linalg.norm(weights) / np.linalg.norm(found) - 1) < 1e-9
-shares = [np.log(n / 180) + gg.distributions.Normal(z[t == k].mean(), z[t == k].var()).log_density(float(np.ravel(fisher.threshold_)[0]))
-          for k, n in ((0, 120), (1, 60))]  # fmt: skip
+bells = [gg.distributions.Normal(z[t == k].mean(), z[t == k].var()) for k in (0, 1)]
+shares = [np.log(n / 180) + bell.log_density(fisher.threshold_) for bell, n in zip(bells, (120, 60), strict=True)]
 assert abs(shares[0] - shares[1]) < 1e-6
 assert np.mean(quadratic.predict(X) != t) <= np.mean(linear.predict(X) != t)

@@ -2,12 +2,14 @@ r"""
 Logistic regression: two roads to the weights, and doubt about them
 ===================================================================
 
-OuYang, Probabilistic machine learning, section 3.3: weights by gradient or by Newton's steps (IRLS), more classes by softmax, a
-link with lighter tails (probit), and the Laplace approximation of the posterior. Triebel, Machine learning for computer vision,
-section 2, sets such discriminant models beside generative ones. (In the text's softmax and probit there is one sigmoid too many.)
+OuYang, Probabilistic machine learning, section 3.3: weights by gradient or by Newton's steps (IRLS), more classes by
+softmax, a link with lighter tails (probit), and the Laplace approximation of the posterior. Triebel, Machine learning
+for computer vision, section 2, sets such discriminant models beside generative ones. (In the text's softmax and
+probit there is one sigmoid too many.)
 
-We see the probabilities averaged over the posterior of the weights beside those of the best weights: where data are few, the average
-is less sure. Without a prior, classes that a line can part have no best weights at all, and the library says so.
+We see the probabilities averaged over the posterior of the weights beside those of the best weights: where data are
+few, the average is less sure. Without a prior, classes that a line can part have no best weights at all, and the
+library says so.
 """
 
 import matplotlib.pyplot as plt

@@ -2,12 +2,13 @@ r"""
 Nearest neighbors and Parzen's windows
 ======================================
 
-Triebel, Machine learning for computer vision, section 2 (Introduction to learning): a ball around x that holds K points, :math:`K_k`
-of them of class k, gives the densities :math:`p(x \mid k) = K_k / (N_k V)` and :math:`p(x) = K / (N V)`; by Bayes' rule
-:math:`p(k \mid x) = K_k / K`. So the vote of neighbors is a generative model.
+Triebel, Machine learning for computer vision, section 2 (Introduction to learning): a ball around x that holds K
+points, :math:`K_k` of them of class k, gives the densities :math:`p(x \mid k) = K_k / (N_k V)` and :math:`p(x) = K /
+(N V)`; by Bayes' rule :math:`p(k \mid x) = K_k / K`. So the vote of neighbors is a generative model.
 
-We see its regions for K = 1 and K = 15, and the other way round: the ball kept fixed (Parzen's window), which is a kernel density.
-Section 6 puts a kernel in the place of the dot product; its squared distance has −2k(x, x′), where the text prints a plus.
+We see its regions for K = 1 and K = 15, and the other way round: the ball kept fixed (Parzen's window), which is a
+kernel density. Section 6 puts a kernel in the place of the dot product; its squared distance has −2k(x, x′), where
+the text prints a plus.
 """
 
 import matplotlib.pyplot as plt
@@ -38,7 +39,13 @@ for shape, color in (("tophat", "#b3261e"), ("gaussian", "#1f4e9c")):
     window = gg.estimators.KernelDensity(0.5, kernel=shape).fit(x)
     ax.plot(grid, np.exp(window.score_samples(grid)), color=color, label=f"window, {shape}")
 best = gg.estimators.KernelDensity("loo").fit(x)
-ax.plot(grid, np.exp(best.score_samples(grid)), "--", color="black", label=f"gaussian, h = {best.bandwidth_:.2f} by leaving one out")
+ax.plot(
+    grid,
+    np.exp(best.score_samples(grid)),
+    "--",
+    color="black",
+    label=f"gaussian, h = {best.bandwidth_:.2f} by leaving one out",
+)
 ax.plot(x, np.full(100, -0.01), "|", color="black")
 ax.set(title="Three estimates of one density", xlabel="x", ylabel="p(x)", ylim=(-0.03, 1.05 * min(density.max(), 0.9)))
 ax.legend(fontsize=8)

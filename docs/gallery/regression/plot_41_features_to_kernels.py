@@ -2,12 +2,13 @@ r"""
 More and more features until a kernel is left
 =============================================
 
-Hennig, Probabilistic inference and learning, chapter "Gaussian processes", lets the number of features grow while each of them gets
-less weight, :math:`\Sigma = \sigma^2 \frac{c_{\max} - c_{\min}}{F} I`. Bell curves become the RBF kernel, steps the Wiener process,
-ramps the cubic spline: infinitely many features for the price of one evaluation.
+Hennig, Probabilistic inference and learning, chapter "Gaussian processes", lets the number of features grow while
+each of them gets less weight, :math:`\Sigma = \sigma^2 \frac{c_{\max} - c_{\min}}{F} I`. Bell curves become the RBF
+kernel, steps the Wiener process, ramps the cubic spline: infinitely many features for the price of one evaluation.
 
-We see how fast :math:`\phi_a^T \Sigma \phi_b` settles, and draws of the three processes. For the bells the text prints the factor
-:math:`\sqrt{2\pi}\,\lambda\sigma^2`; the integral of :math:`e^{-u^2/\lambda^2}` is :math:`\sqrt{\pi}\,\lambda`, and that is the limit.
+We see how fast :math:`\phi_a^T \Sigma \phi_b` settles, and draws of the three processes. For the bells the text
+prints the factor :math:`\sqrt{2\pi}\,\lambda\sigma^2`; the integral of :math:`e^{-u^2/\lambda^2}` is
+:math:`\sqrt{\pi}\,\lambda`, and that is the limit.
 """
 
 import matplotlib.pyplot as plt

@@ -2,8 +2,9 @@ r"""
 Six priors from one kernel
 ==========================
 
-Hennig, Probabilistic inference and learning, chapter "Gaussian processes" (kernels can also be combined): a kernel may be scaled,
-added, multiplied and given other inputs, and stays a kernel. From one RBF the text makes six priors of functions.
+Hennig, Probabilistic inference and learning, chapter "Gaussian processes" (kernels can also be combined): a kernel
+may be scaled, added, multiplied and given other inputs, and stays a kernel. From one RBF the text makes six priors of
+functions.
 
 We see draws of each prior, and what the same data make of it. The kernels are values that are written as in the text:
 ``20 * RBF(5)``, ``20 * RBF().warp(φ)``, ``20 * RBF() + Linear().warp(φ)``.
@@ -49,7 +50,12 @@ figure, axes = plt.subplots(3, 2, figsize=(7, 7), layout="constrained")
 for ax, (name, kernel) in zip(axes.flat, priors.items(), strict=True):
     process = gg.GaussianProcessRegressor(kernel, alpha=1.0, optimizer=None).fit(x[:, None], y)
     gg.plot.plot_process(process, span=(-8, 8), ax=ax)
-    ax.set(title=f"{name}: log evidence {process.log_marginal_likelihood_value_:.0f}", xlabel="x", ylabel="y", ylim=(-15, 25))
+    ax.set(
+        title=f"{name}: log evidence {process.log_marginal_likelihood_value_:.0f}",
+        xlabel="x",
+        ylabel="y",
+        ylim=(-15, 25),
+    )
     ax.title.set_fontsize(9)
     ax.get_legend().remove()
 
@@ -66,4 +72,6 @@ assert abs(value["20 ·, width ½"] - 20 * np.exp(-((a - b) ** 2) / 0.5)) < 1e-1
 assert abs(value["20 ·, input ((x+8)/5)³"] - 20 * np.exp(-((bend(a) - bend(b)) ** 2) / 2)) < 1e-12
 assert abs(value["20 · + (1, x, x²)"] - (20 * bell + 1 + a * b + (a * b) ** 2)) < 1e-9
 grid = np.linspace(-8, 8, 60)[:, None]
-assert all(np.linalg.eigvalsh(kernel.gram(grid)).min() > -1e-8 * kernel.diag(grid).max() * 60 for kernel in priors.values())
+assert all(
+    np.linalg.eigvalsh(kernel.gram(grid)).min() > -1e-8 * kernel.diag(grid).max() * 60 for kernel in priors.values()
+)

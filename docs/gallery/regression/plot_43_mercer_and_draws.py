@@ -2,12 +2,13 @@ r"""
 Mercer's pairs, and why draws are rougher than the space they come from
 =======================================================================
 
-Hennig, Probabilistic inference and learning, chapter "Understanding kernels": a kernel is :math:`\sum_i \lambda_i \phi_i(a)\phi_i(b)`;
-a draw of its process is :math:`\sum_i z_i \sqrt{\lambda_i}\,\phi_i` with :math:`z_i \sim N(0, 1)` (Karhunen and Loève); and its squared
-norm in the kernel's space, :math:`\sum_i z_i^2`, grows without end: draws are almost never in the space, posterior means always are.
+Hennig, Probabilistic inference and learning, chapter "Understanding kernels": a kernel is :math:`\sum_i \lambda_i
+\phi_i(a)\phi_i(b)`; a draw of its process is :math:`\sum_i z_i \sqrt{\lambda_i}\,\phi_i` with :math:`z_i \sim N(0,
+1)` (Karhunen and Loève); and its squared norm in the kernel's space, :math:`\sum_i z_i^2`, grows without end: draws
+are almost never in the space, posterior means always are.
 
-For the Wiener kernel on [0, 1] the pairs are known, :math:`\lambda_n = 1/((n-\frac12)^2\pi^2)` and
-:math:`\phi_n = \sqrt2 \sin((n-\frac12)\pi x)`. We see them found from a grid, draws of 3 to 300 terms, and their norms.
+For the Wiener kernel on [0, 1] the pairs are known, :math:`\lambda_n = 1/((n-\frac12)^2\pi^2)` and :math:`\phi_n =
+\sqrt2 \sin((n-\frac12)\pi x)`. We see them found from a grid, draws of 3 to 300 terms, and their norms.
 """
 
 import matplotlib.pyplot as plt
@@ -72,4 +73,6 @@ assert np.allclose((whole(x[::10]) * whole.values) @ whole(x[::10]).T, wiener.gr
 for k, values in zip(terms, norms, strict=True):
     assert abs(np.mean(values) / k - 1) < 4 * np.sqrt(2 / (20 * k))  # a χ² with 20 k degrees of freedom
 assert mean.norm() ** 2 < 60
-assert abs(mean.norm() ** 2 - weights @ wiener.gram(u) @ weights) < 1e-9  # Σ βᵢ γⱼ k(xᵢ, xⱼ), no division as in the text
+assert (
+    abs(mean.norm() ** 2 - weights @ wiener.gram(u) @ weights) < 1e-9
+)  # Σ βᵢ γⱼ k(xᵢ, xⱼ), no division as in the text

@@ -2,12 +2,13 @@ r"""
 Gaussian processes with a mean: zero, given, learned
 ====================================================
 
-OuYang, Probabilistic machine learning, section 5.1 and figure 5.1, sets GP(0, k) beside GP(x, k): a mean function that is near the
-truth makes predictions better where data are few. The mean may also have parameters, learned with those of the kernel. The posterior
-mean is kernel ridge regression with :math:`\lambda = \sigma^2`.
+OuYang, Probabilistic machine learning, section 5.1 and figure 5.1, sets GP(0, k) beside GP(x, k): a mean function
+that is near the truth makes predictions better where data are few. The mean may also have parameters, learned with
+those of the kernel. The posterior mean is kernel ridge regression with :math:`\lambda = \sigma^2`.
 
-We see three processes on points around a rising line with a wave: away from the data the first falls back to zero, the second to x,
-the third to a line that it found, and whose doubt is part of the band. (In the evidence of the text, |K| stands for log |K|.)
+We see three processes on points around a rising line with a wave: away from the data the first falls back to zero,
+the second to x, the third to a line that it found, and whose doubt is part of the band. (In the evidence of the text,
+|K| stands for log |K|.)
 """
 
 import matplotlib.pyplot as plt

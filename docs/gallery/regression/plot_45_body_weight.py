@@ -2,11 +2,12 @@
 Body weight: slow change, the week, and what a diet did
 =======================================================
 
-Hennig, Probabilistic inference and learning, chapter "Practical examples", models body weight by Gaussian process regression: a sum of
-kernels says what kinds of change there are, and the evidence says how large they are.
+Hennig, Probabilistic inference and learning, chapter "Practical examples", models body weight by Gaussian process
+regression: a sum of kernels says what kinds of change there are, and the evidence says how large they are.
 
-We see fourteen months of a bathroom scale (made here: some days missing, a better scale from day 150 on, a diet from day 200 on), the
-terms of the model one by one, the weight ahead with its doubt, and the day on which 75 kg may be reached.
+We see fourteen months of a bathroom scale (made here: some days missing, a better scale from day 150 on, a diet from
+day 200 on), the terms of the model one by one, the weight ahead with its doubt, and the day on which 75 kg may be
+reached.
 """
 
 import matplotlib.dates as mdates
@@ -34,8 +35,8 @@ def date(d):
 
 
 # %%
-# The model: slow change, days, a week, and a mean with a level and kilograms a day on the diet. The two scales enter as
-# two variances of the noise.
+# The model: slow change, days, a week, and a mean with a level and kilograms a day on the diet. The two scales enter
+# as two variances of the noise.
 kernel = 0.5 * Matern(80.0, nu=2.5) + 0.1 * Matern(3.0, nu=0.5) + 0.05 * Periodic(1.0, 7.0).fix("period")
 trend = gg.gp.BasisMean(features=lambda X: np.column_stack([np.ones(len(X)), np.maximum(np.asarray(X)[:, 0] - 200, 0)]))
 model = gg.GaussianProcessRegressor(kernel, alpha=sd**2, mean=trend).fit(day[:, None], weight)

@@ -2,12 +2,13 @@ r"""
 Hyper-parameters: the best, the most probable, or all of them
 =============================================================
 
-Hennig, Probabilistic inference and learning, chapters "Hierarchical inference" and "Gaussian processes": parameters θ of a kernel can be
-fitted by maximum likelihood, by the posterior with a prior on θ, or summed over by quadrature,
+Hennig, Probabilistic inference and learning, chapters "Hierarchical inference" and "Gaussian processes": parameters θ
+of a kernel can be fitted by maximum likelihood, by the posterior with a prior on θ, or summed over by quadrature,
 :math:`p(f) = \int p(f \mid \theta)\, p(\theta \mid y)\, d\theta \approx \sum_i \alpha_i\, p(f \mid \theta_i)`.
 
-We see the evidence over length scale and noise from only twelve points, where its peak is broad; the two points that are chosen, the
-nodes of the quadrature, and the three bands: the average is the widest, as it does not forget that θ is unknown.
+We see the evidence over length scale and noise from only twelve points, where its peak is broad; the two points that
+are chosen, the nodes of the quadrature, and the three bands: the average is the widest, as it does not forget that θ
+is unknown.
 """
 
 import matplotlib.pyplot as plt
@@ -23,7 +24,9 @@ prior = {"terms[0].length_scale": gg.gp.LogNormal(1.0, 0.7), "terms[1].variance"
 
 ml = gg.GaussianProcessRegressor(kernel, n_restarts_optimizer=3, random_state=0).fit(x, y)
 most_probable = gg.GaussianProcessRegressor(kernel, hyper_prior=prior, random_state=0).fit(x, y)
-averaged = gg.GaussianProcessRegressor(kernel, hyper_prior=prior, integrate="quadrature", n_hyper=7, random_state=0).fit(x, y)
+averaged = gg.GaussianProcessRegressor(
+    kernel, hyper_prior=prior, integrate="quadrature", n_hyper=7, random_state=0
+).fit(x, y)
 
 # %%
 # The log evidence over both parameters.
@@ -34,7 +37,9 @@ shade = ax.contourf(np.exp(scales), np.exp(noises), np.maximum(surface, surface.
 figure.colorbar(shade, ax=ax, label="log evidence")
 ax.plot(*np.exp(ml.kernel_.theta), "s", color="#b3261e", label="maximum likelihood")
 ax.plot(*np.exp(most_probable.kernel_.theta), "^", color="#8a4b00", label="most probable, with a prior")
-ax.set(title="Evidence of twelve points", xlabel="length scale", ylabel="variance of the noise", xscale="log", yscale="log")
+ax.set(
+    title="Evidence of twelve points", xlabel="length scale", ylabel="variance of the noise", xscale="log", yscale="log"
+)
 ax.set_xticks([0.1, 0.3, 1, 3], ["0.1", "0.3", "1", "3"])
 ax.minorticks_off()
 ax.legend(fontsize=8, loc="upper right")
@@ -44,7 +49,11 @@ ax.legend(fontsize=8, loc="upper right")
 grid = np.linspace(-6, 6, 200)[:, None]
 figure, ax = plt.subplots(figsize=(7, 3.6), layout="constrained")
 width = {}
-for model, name, color in ((averaged, "averaged", "#57606a"), (most_probable, "most probable", "#8a4b00"), (ml, "maximum likelihood", "#b3261e")):
+for model, name, color in (
+    (averaged, "averaged", "#57606a"),
+    (most_probable, "most probable", "#8a4b00"),
+    (ml, "maximum likelihood", "#b3261e"),
+):
     mean, std = model.predict(grid, return_std=True)
     width[name] = std
     ax.plot(grid, mean, color=color, label=name)
@@ -61,7 +70,10 @@ assert ml.log_marginal_likelihood_value_ >= surface.max() - 1e-6
 of_scale, of_noise = (p.log_density(np.array(t)) for p, t in zip(prior.values(), (scales, noises), strict=True))
 objective = surface + of_scale[None, :] + of_noise[:, None]
 p = np.exp(objective - objective.max())[::4, ::4]
-processes = [[gg.GaussianProcessRegressor(kernel.with_theta([a, b]), optimizer=None).fit(x, y) for a in scales[::4]] for b in noises[::4]]
+processes = [
+    [gg.GaussianProcessRegressor(kernel.with_theta([a, b]), optimizer=None).fit(x, y) for a in scales[::4]]
+    for b in noises[::4]
+]
 means = np.array([[process.predict([[0.0]])[0] for process in row] for row in processes])
 assert abs(averaged.predict([[0.0]])[0] - (p * means).sum() / p.sum()) < 0.02
 assert width["averaged"].mean() > width["maximum likelihood"].mean()

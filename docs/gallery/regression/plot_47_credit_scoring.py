@@ -2,12 +2,13 @@
 Credit scoring: who pays back, and how sure is that?
 ====================================================
 
-Hennig, Probabilistic inference and learning, chapters "Gaussian process classification" and "Practical examples", scores the German
-credit data by a Gaussian process with a logistic link and Laplace's approximation; probabilities are averages of σ(f) over the
-posterior of f, which is not the same as σ of the mean.
+Hennig, Probabilistic inference and learning, chapters "Gaussian process classification" and "Practical examples",
+scores the German credit data by a Gaussian process with a logistic link and Laplace's approximation; probabilities
+are averages of σ(f) over the posterior of f, which is not the same as σ of the mean.
 
-We see both kinds of probability held out, how well they are calibrated, and what follows when a bad loan costs five times what a good
-one earns. (The data are the 1,000 loans of the German credit file where ``GRAMGRAPH_DATA`` holds it; else loans that are drawn here.)
+We see both kinds of probability held out, how well they are calibrated, and what follows when a bad loan costs five
+times what a good one earns. (The data are the 1,000 loans of the German credit file where ``GRAMGRAPH_DATA`` holds
+it; else loans that are drawn here.)
 """
 
 import os

@@ -2,12 +2,14 @@ r"""
 Kernel ridge, local means, and what to do when there are many points
 ====================================================================
 
-Triebel, Machine learning for computer vision, section 6 (Dual representation): :math:`w = (\Phi^T\Phi + \lambda I)^{-1}\Phi^T t` is also
-:math:`\Phi^T a` with :math:`a = (K + \lambda I)^{-1} t`, so that only dot products are needed. OuYang, Probabilistic machine learning,
-section 4.4 (Nadaraya and Watson) and 5.3 (low rank, random Fourier features). In (5.3.2) the inverse is
-:math:`\sigma^{-2} I - \sigma^{-2} Q(\sigma^2 I + Q^TQ)^{-1}Q^T`; the text prints :math:`\sigma^2` in front.
+Triebel, Machine learning for computer vision, section 6 (Dual representation): :math:`w = (\Phi^T\Phi + \lambda
+I)^{-1}\Phi^T t` is also :math:`\Phi^T a` with :math:`a = (K + \lambda I)^{-1} t`, so that only dot products are
+needed. OuYang, Probabilistic machine learning, section 4.4 (Nadaraya and Watson) and 5.3 (low rank, random Fourier
+features). In (5.3.2) the inverse is :math:`\sigma^{-2} I - \sigma^{-2} Q(\sigma^2 I + Q^TQ)^{-1}Q^T`; the text prints
+:math:`\sigma^2` in front.
 
-We see primal and dual give one curve, two ways to smooth, and the error of landmarks and random features against their number.
+We see primal and dual give one curve, two ways to smooth, and the error of landmarks and random features against
+their number.
 """
 
 import matplotlib.pyplot as plt
@@ -39,7 +41,10 @@ numbers = (5, 10, 20, 40, 80)
 error = {way: [] for way in ("nystrom", "features")}
 for way in error:
     for m in numbers:
-        runs = [gg.KernelRidge(0.1, kernel=kernel, approx=way, n_components=m, random_state=s).fit(x, y).predict(grid) for s in range(3)]
+        runs = [
+            gg.KernelRidge(0.1, kernel=kernel, approx=way, n_components=m, random_state=s).fit(x, y).predict(grid)
+            for s in range(3)
+        ]
         error[way].append(np.sqrt(np.mean([(run - exact) ** 2 for run in runs])))
 figure, ax = plt.subplots(figsize=(7, 3.4), layout="constrained")
 ax.loglog(numbers, error["nystrom"], "o-", label="landmarks (Nyström)")

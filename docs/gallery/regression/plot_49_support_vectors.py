@@ -2,12 +2,13 @@ r"""
 Three points, a parabola, and the kinds of support vectors
 ==========================================================
 
-Zhu, Graphical models and kernel methods, section "Support vector machines": −1 and 1 belong to one class, 0 to the other; no threshold
-parts them, but the kernel :math:`(1 + x x')^2` does. OuYang, Probabilistic machine learning, section 6.1: with slack, points have
-:math:`\alpha = 0`, lie on the margin (:math:`0 < \alpha < C`) or inside it (:math:`\alpha = C`); regression has a tube of half width ε.
+Zhu, Graphical models and kernel methods, section "Support vector machines": −1 and 1 belong to one class, 0 to the
+other; no threshold parts them, but the kernel :math:`(1 + x x')^2` does. OuYang, Probabilistic machine learning,
+section 6.1: with slack, points have :math:`\alpha = 0`, lie on the margin (:math:`0 < \alpha < C`) or inside it
+(:math:`\alpha = C`); regression has a tube of half width ε.
 
-We see f(x) = 2x² − 1 come out with α = (1, 2, 1), a soft margin with its three kinds of points, and the tube, in which points do not
-count.
+We see f(x) = 2x² − 1 come out with α = (1, 2, 1), a soft margin with its three kinds of points, and the tube, in
+which points do not count.
 """
 
 import matplotlib.pyplot as plt

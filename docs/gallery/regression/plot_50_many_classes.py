@@ -2,11 +2,12 @@
 More than two classes: four ways to use support vectors
 =======================================================
 
-Triebel, Machine learning for computer vision, section 6 (Multiple classes), names one class against the rest, a single objective for
-all classes, and pairs arranged in a directed acyclic graph (DAG-SVM); votes of all pairs are the fourth way.
+Triebel, Machine learning for computer vision, section 6 (Multiple classes), names one class against the rest, a
+single objective for all classes, and pairs arranged in a directed acyclic graph (DAG-SVM); votes of all pairs are the
+fourth way.
 
-We see the four regions on one set of points: they differ where the classes meet and where no data are. On handwritten digits they do
-nearly the same; what differs is the number of machines and how many of them have to be asked.
+We see the four regions on one set of points: they differ where the classes meet and where no data are. On handwritten
+digits they do nearly the same; what differs is the number of machines and how many of them have to be asked.
 """
 
 import matplotlib.pyplot as plt
@@ -53,7 +54,8 @@ for name, machine in machines(length_scale=25.0).items():
 # %%
 # The numbers of the text
 # -----------------------
-# The ways agree where it matters, and a graph of pairs is asked k − 1 times only; with two classes all are one machine.
+# The ways agree where it matters, and a graph of pairs is asked k − 1 times only; with two classes all are one
+# machine.
 agreement = [np.mean(regions[a] == regions[b]) for a in regions for b in regions]
 assert min(agreement) > 0.75 and min(right.values()) > 0.9
 assert max(right.values()) - min(right.values()) < 0.04

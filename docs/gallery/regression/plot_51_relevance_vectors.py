@@ -2,10 +2,10 @@ r"""
 Relevance vectors on sinc
 =========================
 
-OuYang, Probabilistic machine learning, section 6.2: a Bayesian linear model with one kernel column for each point and one precision
-:math:`\alpha_i` for each weight; the evidence drives most of them to infinity, and what is left are the relevance vectors. Unlike
-support vectors they give a predictive deviation and need no C. (In the text, the covariance of y is
-:math:`\beta^{-1} I + K\,\mathrm{diag}(\alpha^{-1})K^T` and the mean :math:`\beta\Sigma K^T y`.)
+OuYang, Probabilistic machine learning, section 6.2: a Bayesian linear model with one kernel column for each point and
+one precision :math:`\alpha_i` for each weight; the evidence drives most of them to infinity, and what is left are the
+relevance vectors. Unlike support vectors they give a predictive deviation and need no C. (In the text, the covariance
+of y is :math:`\beta^{-1} I + K\,\mathrm{diag}(\alpha^{-1})K^T` and the mean :math:`\beta\Sigma K^T y`.)
 
 We see the mean, a band and the few points that carry the curve, beside the support vectors of the same kernel.
 """

@@ -2,13 +2,14 @@ r"""
 Principal components: faces, and clusters that no line can show
 ===============================================================
 
-Triebel, Machine learning for computer vision, section 6: the directions of largest variance are eigenvectors of the covariance; faces
-are told apart in the subspace of the first ones ("eigenfaces", 70 % of the images to learn from, 30 % to test); a kernel makes the
-components bend. Zhu, Graphical models and kernel methods, section "Kernel PCA", centers the Gram matrix (a new point by the *mean*
-of the training features, where the text lacks the 1/n).
+Triebel, Machine learning for computer vision, section 6: the directions of largest variance are eigenvectors of the
+covariance; faces are told apart in the subspace of the first ones ("eigenfaces", 70 % of the images to learn from, 30
+% to test); a kernel makes the components bend. Zhu, Graphical models and kernel methods, section "Kernel PCA",
+centers the Gram matrix (a new point by the *mean* of the training features, where the text lacks the 1/n).
 
-We see mean and first eigenfaces with a reconstruction (images: ``lfw_subset`` below ``GRAMGRAPH_DATA``, else the handwritten digits of
-scikit-learn), and eight components of three clusters as in the text's figure, whose eigenvalues fall from 21.7 to 2.5.
+We see mean and first eigenfaces with a reconstruction (images: ``lfw_subset`` below ``GRAMGRAPH_DATA``, else the
+handwritten digits of scikit-learn), and eight components of three clusters as in the text's figure, whose eigenvalues
+fall from 21.7 to 2.5.
 """
 
 import gzip
@@ -34,7 +35,9 @@ X = images.reshape(100, -1).astype(float)
 # The mean, the first seven components, and one image out of the test set from more and more of them.
 pca = gg.estimators.PCA(60).fit(X[:70])
 figure, axes = plt.subplots(2, 8, figsize=(7, 2.4), layout="constrained")
-for ax, picture, name in zip(axes[0], [pca.mean_, *pca.components_[:7]], ["mean", *(f"u{i + 1}" for i in range(7))], strict=True):
+for ax, picture, name in zip(
+    axes[0], [pca.mean_, *pca.components_[:7]], ["mean", *(f"u{i + 1}" for i in range(7))], strict=True
+):
     ax.imshow(picture.reshape(side), cmap="gray")
     ax.set_title(name, fontsize=9)
 centered = X[80] - pca.mean_
@@ -49,8 +52,8 @@ for ax in axes.flat:
     ax.axis("off")
 
 # %%
-# Three clusters of thirty points, kernel exp(−‖x − x′‖²/0.1), and contours of the first eight components: the first two part the
-# clusters, the others look into one of them each.
+# Three clusters of thirty points, kernel exp(−‖x − x′‖²/0.1), and contours of the first eight components: the first
+# two part the clusters, the others look into one of them each.
 
 
 def clusters(seed):
@@ -74,8 +77,9 @@ figure.supylabel("x2")
 # %%
 # The numbers of the text
 # -----------------------
-# Components are eigenvectors of S, and reconstruction never gets worse. The text prints 21.72, 21.65, 4.11, 3.93, 3.66, 3.09, 2.60, 2.53
-# for points that it does not list: twenty sets drawn as above have these eigenvalues on average, within a fifth.
+# Components are eigenvectors of S, and reconstruction never gets worse. The text prints 21.72, 21.65, 4.11, 3.93,
+# 3.66, 3.09, 2.60, 2.53 for points that it does not list: twenty sets drawn as above have these eigenvalues on
+# average, within a fifth.
 S = np.cov(X[:70].T, bias=True)
 first = pca.components_[0]
 assert np.allclose(S @ first, (first @ S @ first) * first, atol=1e-6 * np.abs(S).max())

@@ -2,12 +2,13 @@ r"""
 Kernels on sets, words and models
 =================================
 
-Triebel, Machine learning for computer vision, section 6, needs no feature vector where a kernel says how alike two things are:
-:math:`2^{|A_1 \cap A_2|}` for sets, counts of common pieces for words. OuYang, Probabilistic machine learning, section 4.2, adds kernels
-of generative models, :math:`\sum_i p(x \mid i)\,p(x' \mid i)\,p(i)`, and Fisher's, :math:`g(x)^T F^{-1} g(x')` with the score g of a model.
+Triebel, Machine learning for computer vision, section 6, needs no feature vector where a kernel says how alike two
+things are: :math:`2^{|A_1 \cap A_2|}` for sets, counts of common pieces for words. OuYang, Probabilistic machine
+learning, section 4.2, adds kernels of generative models, :math:`\sum_i p(x \mid i)\,p(x' \mid i)\,p(i)`, and
+Fisher's, :math:`g(x)^T F^{-1} g(x')` with the score g of a model.
 
-We see the Gram matrix of a shelf of recipes, words of two languages told apart by their pieces, and cases of a Bayesian network that
-are alike when they pull its tables the same way.
+We see the Gram matrix of a shelf of recipes, words of two languages told apart by their pieces, and cases of a
+Bayesian network that are alike when they pull its tables the same way.
 """
 
 from itertools import chain, combinations
@@ -37,8 +38,10 @@ ax.set_title("2^|A ∩ B|")
 
 # %%
 # Words: pieces of one to three letters, and a support vector machine on strings.
-english = "water house light morning friend winter child bread night river stone young thought garden weather window".split()
-italian = "acqua casa luce mattina amico inverno bambino pane notte fiume pietra giovane pensiero giardino tempo finestra".split()
+english = ["water", "house", "light", "morning", "friend", "winter", "child", "bread"]
+english += ["night", "river", "stone", "young", "thought", "garden", "weather", "window"]
+italian = ["acqua", "casa", "luce", "mattina", "amico", "inverno", "bambino", "pane"]
+italian += ["notte", "fiume", "pietra", "giovane", "pensiero", "giardino", "tempo", "finestra"]
 words, language = english + italian, np.repeat(["English", "Italian"], 16)
 pieces = gg.kernels.Spectrum(3, blended=True).normalized()
 machine = gg.SVC(pieces, C=10.0).fit(words, language)
@@ -56,7 +59,12 @@ print(common.gram([0, 1, 2]).round(3))
 # %%
 # Fisher's kernel of a network: cases with gaps are points, too.
 net = gg.datasets.asia()
-cases = [{"smoke": "yes", "dysp": "yes"}, {"smoke": "yes", "bronc": "yes"}, {"asia": "yes", "tub": "yes"}, {"xray": "yes"}]
+cases = [
+    {"smoke": "yes", "dysp": "yes"},
+    {"smoke": "yes", "bronc": "yes"},
+    {"asia": "yes", "tub": "yes"},
+    {"xray": "yes"},
+]
 fisher = gg.kernels.Fisher(gg.kernels.NetworkScore(net), information="model").normalized()
 print(fisher.gram(cases).round(2))
 
@@ -78,5 +86,7 @@ assert np.allclose(common.gram([0, 1, 2]), (table.T * cause) @ table)
 coin = gg.kernels.NetworkScore(gg.BayesianNetwork("A", cpds={"A": 0.25}))
 score = coin.fisher_score([{"A": "yes"}, {"A": "no"}])[:, 1]
 assert np.allclose(score, [0.75, -0.25])  # by the log odds of "yes": x − p, of variance p(1 − p)
-assert np.allclose(gg.kernels.Fisher(coin, information="model").gram([{"A": "yes"}, {"A": "no"}]), [[3, -1], [-1, 1 / 3]])
+assert np.allclose(
+    gg.kernels.Fisher(coin, information="model").gram([{"A": "yes"}, {"A": "no"}]), [[3, -1], [-1, 1 / 3]]
+)
 assert np.linalg.eigvalsh(fisher.gram(cases)).min() > -1e-10

@@ -2,11 +2,13 @@ r"""
 A robot before a door, and a robot in a corridor
 ================================================
 
-Triebel, Machine learning for computer vision, section 1: the Bayes filter alternates sensing, :math:`Bel(x) \propto p(z \mid x) Bel(x)`,
-and acting, :math:`Bel(x) = \sum_{x'} p(x \mid u, x') Bel(x')`. Sensing a door twice gives 2/3 and 5/8 that it is open; closing it, 1/16.
+Triebel, Machine learning for computer vision, section 1: the Bayes filter alternates sensing, :math:`Bel(x) \propto
+p(z \mid x) Bel(x)`, and acting, :math:`Bel(x) = \sum_{x'} p(x \mid u, x') Bel(x')`. Sensing a door twice gives 2/3
+and 5/8 that it is open; closing it, 1/16.
 
-We see these numbers, and the same two lines of algebra when x is a place: a robot in a round corridor of twenty cells with three doors
-knows nothing at first, has as many peaks as there are doors after it saw one, and knows where it is after it has passed all of them.
+We see these numbers, and the same two lines of algebra when x is a place: a robot in a round corridor of twenty cells
+with three doors knows nothing at first, has as many peaks as there are doors after it saw one, and knows where it is
+after it has passed all of them.
 """
 
 import matplotlib.pyplot as plt

@@ -2,11 +2,12 @@ r"""
 Labels of a tour: a random field on top of a local classifier
 =============================================================
 
-Triebel, Machine learning for computer vision, section 4a (Conditional random fields): potentials are
-:math:`\exp(w^T f(x_C, y_C))`, and f may be the output of any local classifier; a Gaussian prior on w keeps it small.
+Triebel, Machine learning for computer vision, section 4a (Conditional random fields): potentials are :math:`\exp(w^T
+f(x_C, y_C))`, and f may be the output of any local classifier; a Gaussian prior on w keeps it small.
 
-We see a robot that walks through corridor, office and kitchen. A classifier that looks at one scan at a time errs again and again; a
-chain that takes its log probabilities as features learns how far to trust them, and that rooms do not change at every step.
+We see a robot that walks through corridor, office and kitchen. A classifier that looks at one scan at a time errs
+again and again; a chain that takes its log probabilities as features learns how far to trust them, and that rooms do
+not change at every step.
 """
 
 from itertools import product
@@ -49,7 +50,10 @@ crf = gg.LinearChainCRF(c2=0.1, all_possible_transitions=True, all_possible_stat
 crf.fit([features(s) for s, _ in train], [r for _, r in train])
 said = [local.predict(s) for s, _ in test]
 together = crf.predict([features(s) for s, _ in test])
-right = [np.mean([np.mean(np.array(a) == np.array(r)) for a, (_, r) in zip(answers, test, strict=True)]) for answers in (said, together)]
+right = [
+    np.mean([np.mean(np.array(a) == np.array(r)) for a, (_, r) in zip(answers, test, strict=True)])
+    for answers in (said, together)
+]
 print(f"scan by scan {right[0]:.1%} right, as a field {right[1]:.1%}")
 
 # %%
@@ -57,7 +61,9 @@ print(f"scan by scan {right[0]:.1%} right, as a field {right[1]:.1%}")
 s, r = test[1]
 figure, (top, bottom) = plt.subplots(2, 1, figsize=(7, 4.4), layout="constrained", sharex=True)
 rows = {"truth": r, "scan by scan": said[1].tolist(), "field": together[1]}
-top.imshow([[rooms.index(x) for x in row] for row in rows.values()], aspect="auto", cmap="viridis", interpolation="nearest")
+top.imshow(
+    [[rooms.index(x) for x in row] for row in rows.values()], aspect="auto", cmap="viridis", interpolation="nearest"
+)
 top.set_yticks(range(3), rows)
 top.set_title("Corridor (dark), office, kitchen (light)")
 probability = np.array([[m[room] for room in rooms] for m in crf.predict_marginals_single(features(s))])
@@ -68,8 +74,8 @@ bottom.legend(fontsize=8, loc="upper left", bbox_to_anchor=(1.0, 1.0))
 # %%
 # The numbers of the text
 # -----------------------
-# p(y | x) sums to one over all labellings of a short tour, marginals are those of the same field as a Markov network, and the
-# field is better than its own feature.
+# p(y | x) sums to one over all labellings of a short tour, marginals are those of the same field as a Markov network,
+# and the field is better than its own feature.
 short = features(s[:4])
 total = sum(np.exp(crf.log_likelihood([short], [list(y)])[0]) for y in product(rooms, repeat=4))
 assert abs(total - 1) < 1e-9
