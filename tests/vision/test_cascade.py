@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gramgraph.exceptions import ModelError, OptionError, ParseError
+from gramgraph.plot import plot_detections
 from gramgraph.vision import Cascade, overlap
 
 
@@ -155,5 +156,5 @@ def test_two_features_of_real_faces(shared_data: Path):
 
 
 def test_a_picture_without_detections_has_no_frames():
-    ax = gg.plot.plot_detections(np.zeros((20, 30)), np.empty((0, 5)))
+    ax = plot_detections(np.zeros((20, 30)), np.empty((0, 5)))
     assert len(ax.patches) == 0 and len(ax.images) == 1
