@@ -30,7 +30,7 @@ if file.exists():
     bad = (raw[20] == 2).to_numpy().astype(int)
 else:
     X = pd.DataFrame(rng.normal(size=(1000, 8)), columns=list("abcdefgh"))
-    score = -0.9 + 1.1 * X["a"] + 0.9 * X["b"] * X["c"] - 0.7 * X["d"]
+    score = (-0.9 + 1.1 * X["a"] + 0.9 * X["b"] * X["c"] - 0.7 * X["d"]).to_numpy()
     bad = (rng.uniform(size=1000) < 1 / (1 + np.exp(-score))).astype(int)
 X = ((X - X.mean()) / X.std()).to_numpy()
 order = rng.permutation(1000)
