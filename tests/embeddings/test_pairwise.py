@@ -75,3 +75,12 @@ def test_rank_and_penalty_are_chosen_and_errors_speak(learned):
         gg.learn_markov({name: values[:5] for name, values in data.items()}, "a - b")
     with pytest.raises(VariableError, match="was observed"):
         net.query("a", {"a": 0.0})
+
+
+def test_best_values_are_where_the_density_is_largest():
+    """Two peaks each: 60 % of the rows are in both first ones; the ratio p(x, y) / p(x) p(y) is larger in the last."""
+    rng = np.random.default_rng(0)
+    peak = rng.choice(4, size=2000, p=[0.6, 0.1, 0.1, 0.2])
+    x, y = (np.where(at, 1.0, -1.0) + 0.15 * rng.normal(size=2000) for at in (peak // 2, peak % 2))
+    net = gg.learn_markov({"x": x, "y": y}, "x - y", cells=32, rank=4, penalty=1e-3)
+    assert net.map_query() == pytest.approx({"x": -1.0, "y": -1.0}, abs=0.25)

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from gramgraph.exceptions import ModelError, OptionError, ParseError
+from gramgraph.plot import plot_detections
 from gramgraph.vision import Cascade, overlap
 
 
@@ -152,3 +153,8 @@ def test_two_features_of_real_faces(shared_data: Path):
     cascade = Cascade(1, most_features=2, random_state=0).fit(faces, backgrounds)
     assert cascade.stage_table(held)["kept"].iloc[0] >= 0.98
     assert cascade.stage_table(patches[175:])["kept"].iloc[0] <= 0.4
+
+
+def test_a_picture_without_detections_has_no_frames():
+    ax = plot_detections(np.zeros((20, 30)), np.empty((0, 5)))
+    assert len(ax.patches) == 0 and len(ax.images) == 1

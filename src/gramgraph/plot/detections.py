@@ -21,7 +21,7 @@ def plot_detections(image: Any, boxes: Any, *, ax: Any = None, color: str = "#e4
     ax = axes(ax, size=(5.5, 5.5))
     shown = np.asarray(image)
     ax.imshow(shown, cmap="gray" if shown.ndim == 2 else None)
-    for x, y, w, h, *_ in np.asarray(boxes, dtype=np.float64).reshape(len(boxes), -1):
+    for x, y, w, h, *_ in np.asarray(boxes, dtype=np.float64).reshape(len(boxes), -1) if len(boxes) else ():
         ax.add_patch(Rectangle((x - 0.5, y - 0.5), w, h, fill=False, edgecolor=color, linewidth=1.5))
     ax.set_axis_off()
     return ax

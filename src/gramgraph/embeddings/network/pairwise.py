@@ -15,6 +15,7 @@ import numpy as np
 from gramgraph._validation import check_count, check_positive, generator
 from gramgraph.answers.line_belief import LineBelief
 from gramgraph.cells.axes import Axis, LineAxis, Placed
+from gramgraph.cells.columns import column_of
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.learn import _axis, _checked, _kinds, columns_of
 from gramgraph.exceptions import ModelError, OptionError, VariableError
@@ -58,6 +59,15 @@ class KernelPotential:
         """u(x)ᵀ A v(y) at pairs of values, linear between cells."""
         u, v = (_between(F, axis.place(z)) for F, axis, z in zip(self.features, self.axes, (x, y), strict=True))
         return np.asarray(np.einsum("nr,rs,ns->n", u, self.A, v))
+
+
+def _height(axis: Axis) -> FloatArray:
+    """Density at the anchors by the mass of their cells: cells of equal mass are wide where data are few."""
+    if not isinstance(axis, LineAxis):
+        return np.ones(axis.m)
+    log_p = axis.log_base(column_of([axis.value(cell) for cell in range(axis.m)]))
+    height = np.exp(log_p) / np.maximum(axis.q, 1e-300)
+    return np.asarray(height / height.max())
 
 
 def _between(F: FloatArray, at: Placed) -> FloatArray:
@@ -172,9 +182,10 @@ class KernelMarkovNetwork:
         )  # fmt: skip
 
     def map_query(self, evidence: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        """The most probable cells of all free variables together, as values; engines are those of `map_query`."""
+        """The anchors of cells where the joint density of all free variables is largest; engines as in `map_query`."""
         net, _ = self.given(evidence)
-        best = net.map_query({}, **options)
+        heights = {name: _height(self.axes[self._index(name)]) for name in net.variables}
+        best = net.map_query({}, virtual_evidence=heights, **options)
         out = {}
         for name, label in best.assignment.items():
             axis = self.axes[self._index(name)]
