@@ -27,6 +27,9 @@ KEPT = 12
 KINDS = ("as it is", "category", "intervals", "leave out")
 
 
+_COLLECTING = threading.Lock()
+
+
 class _Cancelled(Exception):
     """The page asked to stop."""
 
@@ -42,7 +45,8 @@ class _Job:
 
     def _run(self, work: Callable[[_Job], dict[str, Any]]) -> None:
         try:
-            with warnings.catch_warnings(record=True) as said:
+            # Warnings are the process's, not the thread's: one job at a time collects them.
+            with _COLLECTING, warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 found = work(self)
             self.result = found | {"notes": list(dict.fromkeys(str(w.message) for w in said))[:5]}

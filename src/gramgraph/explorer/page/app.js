@@ -1,7 +1,7 @@
 // The explorer: what is shown, what was asked, and what the hands do. Everything that is computed comes from the backend.
 import { button, iconBox, logText, make, number, percent, shape } from "./base.js";
 import { clicked, findingOf, readFragment, saidOf, withFinding, writeFragment } from "./case.js";
-import { closePopup, exportDialog, keysDialog, likelihoodDialog, nameDialog, nodeMenu, planDialog, searchDialog, statesDialog, valueDialog } from "./dialogs.js";
+import { closePopup, exportDialog, keysDialog, likelihoodDialog, nameDialog, nodeMenu, planDialog, searchDialog, statesDialog, textDialog, valueDialog } from "./dialogs.js";
 import { Graph } from "./graph.js";
 import { learnActions } from "./learn.js";
 import { drawPanel } from "./panel.js";
@@ -17,7 +17,7 @@ export class App {
     this.modelKey = kept.model || null;
     const ask = (name, body, signal) => backend.ask(name, { ...body, model: this.modelKey }, signal);
     Object.assign(this, { root, backend: { ...backend, ask }, token: options.token || "", kept });
-    this.findings = Array.isArray(kept.ev) ? kept.ev : [];
+    this.findings = Array.isArray(kept.ev) ? kept.ev : options.findings || [];
     this.findingsA = Array.isArray(kept.a) ? kept.a : null;
     this.cases = kept.cases && typeof kept.cases === "object" ? kept.cases : {};
     this.target = kept.target || null;
@@ -26,8 +26,8 @@ export class App {
     this.view = VIEWS.some(([v]) => v === kept.view) ? kept.view : "graph";
     this.source = kept.source || null;
     this.dark = kept.theme ? kept.theme === "dark" : Boolean(options.dark);
-    this.past = [];
-    this.future = [];
+    this.history = [this.findings];
+    this.at = this.wantedAt = 0;
     this.beliefs = {};
     this.prior = {};
     this.panels = {};
@@ -36,7 +36,7 @@ export class App {
     this.conflict = 0;
     this.against = null;
     this.asked = 0;
-    this.step = 1;
+    this.shownStep = 1;
     this.method = "sum_product";
     this.wanted = null;
     this.hands = this.makeHands();
@@ -62,7 +62,8 @@ export class App {
   // Another model in this tab: a new case.
   async openModel(key, learned) {
     this.modelKey = key;
-    Object.assign(this, { findings: [], past: [], future: [], findingsA: null, beliefsA: null, sep: null, panels: {}, target: null, source: null, mode: "observe", view: "graph", ready: false, learned: Boolean(learned) });
+    this.kept = {};
+    Object.assign(this, { findings: [], history: [[]], at: 0, wantedAt: 0, findingsA: null, beliefsA: null, sep: null, panels: {}, target: null, source: null, mode: "observe", view: "graph", ready: false, learned: Boolean(learned) });
     this.graph.closePeek();
     const info = await this.quietly("model", {});
     if (!info) return;
@@ -72,6 +73,10 @@ export class App {
 
   open(info) {
     if (info.key) this.modelKey = info.key;
+    this.maxUpload = info.max_upload;
+    if (this.other && this.other.end) this.other.end();
+    this.other = null;
+    this.searchButton.hidden = this.legend.hidden = false;
     for (const part of [this.modeButtons, this.viewButtons, this.pill, this.exportButton, this.graph.zoomBox]) part.hidden = false;
     if (this.openButton) {
       this.openButton.hidden = !info.learns;
@@ -83,6 +88,7 @@ export class App {
     this.prior = info.scene.prior;
     const known = new Set(info.names);
     this.findings = this.findings.filter((f) => known.has(f.name));
+    if (this.history.length === 1) this.history = [this.findings];
     if (!known.has(this.target)) {
       this.target = info.target;
       this.targetState = null;
@@ -168,6 +174,7 @@ export class App {
   }
 
   redraw() {
+    if (this.other) return this.other.draw && this.other.draw();
     if (this.view === "graph") this.graph.draw();
     else this.drawView();
   }
@@ -186,8 +193,8 @@ export class App {
     this.pill.classList.toggle("rough", this.exact === false);
     this.pill.title = this.reason || "";
     this.warn.hidden = !(this.conflict > 0.5);
-    this.undoButton.disabled = !this.past.length;
-    this.redoButton.disabled = !this.future.length;
+    this.undoButton.disabled = this.at === 0;
+    this.redoButton.disabled = this.at === this.history.length - 1;
     this.pythonButton.hidden = !this.can("python");
     this.segment(this.modeButtons, MODES, this.mode, (m) => this.setMode(m));
     this.segment(this.viewButtons, VIEWS, this.view, (v) => this.setView(v));
@@ -228,8 +235,10 @@ export class App {
   // ------------------------------------------------------------------------------------------ asking
 
   // One click, one question with the whole case. Answers carry a number; late ones are dropped.
-  async commit(findings, { history = true } = {}) {
+  // `at` is the place in the history of a case that is undone or redone.
+  async commit(findings, { at = null } = {}) {
     const n = ++this.asked;
+    this.wantedAt = at === null ? this.at : at;
     const before = this.wanted || this.findings;
     this.wanted = findings;
     if (this.waiting) this.waiting.abort();
@@ -241,21 +250,25 @@ export class App {
     } catch (error) {
       if (error.name === "AbortError" || n !== this.asked) return false;
       this.wanted = null;
+      this.wantedAt = this.at;
       return this.failed(error, () => this.commit(findings));
     }
     if (n !== this.asked) return false;
     if (found.impossible || found.error || found.budget) {
       this.wanted = null;
+      this.wantedAt = this.at;
       this.toast(found.text || found.error || "Too large for an exact answer: " + found.budget);
       if (before !== this.findings && before !== findings) return this.commit(before);
       this.graph.update();
       this.painted();
       return false;
     }
-    if (history && JSON.stringify(findings) !== JSON.stringify(this.findings)) {
-      this.past.push(this.findings);
-      this.future = [];
+    if (at !== null) this.at = at;
+    else if (JSON.stringify(findings) !== JSON.stringify(this.findings)) {
+      this.history = [...this.history.slice(0, this.at + 1), findings];
+      this.at++;
     }
+    this.wantedAt = this.at;
     this.adopt(findings, found);
     return true;
   }
@@ -277,6 +290,9 @@ export class App {
     this.conflict = found.conflict || 0;
     this.against = found.against || null;
     this.answered = found.n;
+    // Whether there are messages to be shown depends on what was observed.
+    if (found.no_messages) this.info.cannot.messages = found.no_messages;
+    else if (found.no_messages === null) delete this.info.cannot.messages;
     if (this.view === "graph") this.graph.update();
     this.chrome();
     drawPanel(this, this.side);
@@ -411,7 +427,7 @@ export class App {
   }
 
   refresh() {
-    return this.commit(this.findings, { history: false });
+    return this.commit(this.findings);
   }
 
   // ------------------------------------------------------------------------------------------ hands
@@ -419,7 +435,7 @@ export class App {
   makeHands() {
     const type = (e) => (e.shiftKey ? "not" : e.altKey || this.mode === "do" ? "do" : "see");
     return {
-      state: (node, state, e) => (this.mode === "separation" && !e.ctrlKey ? this.setSource(node.name) : this.observe(node, state, type(e))),
+      state: (node, state, e) => this.observe(node, state, type(e)),
       header: (node) => (this.mode === "separation" ? this.setSource(node.name) : this.setTarget(node.name)),
       value: (node, value, e) => {
         const finding = findingOf(this.current(), node.name);
@@ -454,20 +470,19 @@ export class App {
     return this.commit(withFinding(this.current(), name, null));
   }
 
-  async undo() {
-    if (!this.past.length) return;
-    const back = this.past.pop();
-    const now = this.findings;
-    if (await this.commit(back, { history: false })) this.future.push(now);
-    this.chrome();
+  undo() {
+    return this.step(-1);
   }
 
-  async redo() {
-    if (!this.future.length) return;
-    const next = this.future.pop();
-    const now = this.findings;
-    if (await this.commit(next, { history: false })) this.past.push(now);
-    this.chrome();
+  redo() {
+    return this.step(1);
+  }
+
+  // Two steps while the first is still asked for are two steps.
+  async step(way) {
+    if (this.other) return this.other.undo && this.other.undo(way);
+    const at = this.wantedAt + way;
+    if (at >= 0 && at < this.history.length) await this.commit(this.history[at], { at });
   }
 
   saveCase() {
@@ -481,6 +496,11 @@ export class App {
   keep() {
     if (this.onCase) this.onCase(this.findings);
     if (!this.backend.keepsFragment) return;
+    if (this.other) {
+      const kept = { theme: this.dark ? "dark" : "light", ...this.other.kept() };
+      if (this.modelKey) kept.model = this.modelKey;
+      return history.replaceState(null, "", writeFragment(this.token, kept));
+    }
     const kept = { ev: this.findings, target: this.target, state: this.targetState, mode: this.mode, view: this.view, theme: this.dark ? "dark" : "light", source: this.source };
     if (this.modelKey) kept.model = this.modelKey;
     if (this.findingsA) kept.a = this.findingsA;
@@ -544,7 +564,7 @@ export class App {
 
   setView(view) {
     this.view = view;
-    this.step = 1;
+    this.shownStep = 1;
     this.viewData = null;
     this.graph.closePeek();
     this.keep();
@@ -578,17 +598,17 @@ export class App {
       drawMessages(this, this.graph, this.viewData);
       messagePanel(this, this.side, this.viewData);
     }
-    this.root.dataset.view = view + this.step + this.method;
+    this.root.dataset.view = view + this.shownStep + this.method;
   }
 
   setStep(step) {
-    this.step = Math.min(Math.max(step, 1), this.viewData.steps.length);
+    this.shownStep = Math.min(Math.max(step, 1), this.viewData.steps.length);
     this.drawView();
   }
 
   setMethod(method) {
     this.method = method;
-    this.step = 1;
+    this.shownStep = 1;
     this.drawView();
   }
 
@@ -599,11 +619,11 @@ export class App {
       return this.drawView();
     }
     this.playing = setInterval(() => {
-      if (this.view !== "messages" || this.step >= this.viewData.steps.length) {
+      if (this.view !== "messages" || this.shownStep >= this.viewData.steps.length) {
         clearInterval(this.playing);
         this.playing = null;
         if (this.view === "messages") this.drawView();
-      } else this.setStep(this.step + 1);
+      } else this.setStep(this.shownStep + 1);
     }, 900);
     this.drawView();
   }
@@ -634,13 +654,14 @@ export class App {
   async copyPython() {
     const found = await this.quietly("python", { case: this.findings, target: this.target });
     if (!found) return;
+    if (found.error) return this.toast(found.error);
     this.copied = found.text;
     try {
       await navigator.clipboard.writeText(found.text);
+      this.toast("Copied.");
     } catch {
-      /* no clipboard without permission: the text is kept for the test and the toast tells */
+      textDialog(this, "Copy as Python", found.text); // no clipboard without permission
     }
-    this.toast("Copied.");
   }
 
   toast(text, stay) {
@@ -678,6 +699,8 @@ export class App {
 
   key(e) {
     if (!this.info || e.defaultPrevented) return;
+    const few = this.other && !(e.key === "Escape" || e.ctrlKey || e.metaKey || (e.key === "e" && !this.exportButton.hidden));
+    if (few) return;
     const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(e.target.tagName);
     if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "z") {
       e.preventDefault();

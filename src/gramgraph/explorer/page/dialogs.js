@@ -61,6 +61,7 @@ export function nodeMenu(app, node, state, x, y) {
   };
   const cannotSet = app.info.cannot.do;
   const finding = findingOf(app.findings, node.name);
+  if (app.graph.level === "compact" && app.graph.parts.has(node.name) && !app.graph.peek) entry("Open", () => app.graph.openPeek(node.name));
   if (state) {
     entry("Observe " + state, () => app.observe(node, state, "see"));
     entry("Not " + state, () => app.observe(node, state, "not"));
@@ -69,7 +70,8 @@ export function nodeMenu(app, node, state, x, y) {
   if (node.kind === "discrete") entry("Uncertain…", () => likelihoodDialog(app, node, x, y));
   if (node.kind === "real" || node.kind === "circle") entry("Type a value…", () => valueDialog(app, node, x, y));
   if (finding) entry("Take back", () => app.takeBack(node.name));
-  entry("Make target", () => app.setTarget(node.name, state));
+  if (app.mode === "separation") entry("Ask what tells about it", () => app.setSource(node.name));
+  else entry("Make target", () => app.setTarget(node.name, state));
   if (app.info.directed) entry("Show table", () => tableDialog(app, node, x, y), app.can("table") ? "" : "Tables are shown while Python runs.");
   entry("Markov blanket", () => app.showBlanket(node));
 }
@@ -224,6 +226,18 @@ export function searchDialog(app, title, run) {
   input.focus();
 }
 
+export function textDialog(app, title, text) {
+  const [x, y] = centered(app);
+  const box = popup(app, title, x, y);
+  const area = make("textarea", "", box);
+  area.value = text;
+  area.readOnly = true;
+  area.rows = Math.min(12, text.split("\n").length);
+  area.setAttribute("aria-label", title);
+  area.focus();
+  area.select();
+}
+
 export function nameDialog(app, title, run) {
   const [x, y] = centered(app);
   const box = popup(app, title, x, y);
@@ -282,7 +296,7 @@ export function exportDialog(app, anchor) {
   const canvas = app.root.querySelector("svg.canvas");
   button("Drawing as SVG", "", list, () => download(title + ".svg", drawingText(canvas, app.root), "image/svg+xml"));
   button("Drawing as PNG", "", list, () => picture(canvas, app.root, title));
-  button("Case as JSON", "", list, () => download(title + "-case.json", JSON.stringify({ model: app.info.title, findings: app.findings, log_evidence: app.logEvidence, beliefs: app.beliefs }, null, 2), "application/json"));
+  button("Case as JSON", "", list, () => download(title + "-case.json", JSON.stringify(app.other ? { model: app.info.title, ...app.other.kept() } : { model: app.info.title, findings: app.findings, log_evidence: app.logEvidence, beliefs: app.beliefs }, null, 2), "application/json"));
   if (app.can("save")) for (const [suffix, name] of app.info.formats) {
     button("Model as " + name, "", list, async () => {
       const found = await app.quietly("save", { format: suffix });

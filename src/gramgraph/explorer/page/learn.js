@@ -8,7 +8,10 @@ export function learnActions(app) {
   pick.type = "file";
   pick.hidden = true;
   pick.setAttribute("aria-label", "Table or network to open");
-  pick.addEventListener("change", () => pick.files[0] && uploadFile(app, pick.files[0]));
+  pick.addEventListener("change", async () => {
+    if (pick.files[0]) await uploadFile(app, pick.files[0]);
+    pick.value = ""; // the same file may be chosen again
+  });
   app.openButton = button("Open…", "", app.extra, () => pick.click());
   app.openButton.hidden = true;
   app.learnedButton = button("Learned…", "", app.extra, () => learnedDialog(app));
@@ -34,11 +37,12 @@ export function learnActions(app) {
 }
 
 export async function uploadFile(app, file) {
+  if (app.maxUpload && file.size > app.maxUpload) return app.toast(`This file is too large: up to ${number(app.maxUpload / 1e6)} MB are taken (--max-upload allows more).`);
   let found;
   try {
     found = await app.backend.upload(file);
   } catch (error) {
-    return app.toast(error.status === 413 ? "This file is too large." : error.message);
+    return error.status ? app.toast(error.message) : app.failed(error, () => uploadFile(app, file));
   }
   if (found.error) return app.toast(found.error);
   if (found.model) return app.openModel(found.model);
@@ -116,6 +120,7 @@ export async function watchJob(app, job, words) {
     if (found.result) {
       note.remove();
       if (found.result.error) app.toast(found.result.error);
+      else if (found.result.notes && found.result.notes.length) app.toast(found.result.notes.join(" "));
       else if (found.result.cancelled) app.toast("Cancelled. Nothing was changed.");
       return found.result.error || found.result.cancelled ? null : found.result;
     }
