@@ -54,10 +54,17 @@ class Tab:
             "return !a.wanted && Number(a.root.dataset.painted) === a.asked; }"
         )
 
+    def painted(self):
+        """Wait until what was changed stands on the screen, at its full width."""
+        self.page.evaluate(
+            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(async () => {"
+            "await Promise.all(document.getAnimations().map((a) => a.finished.catch(() => null))); done(); })))"
+        )
+
     def panels(self):
         self.page.wait_for_function(
             "() => { const a = document.getElementById('app').explorer; "
-            "return Number(a.root.dataset.panels) === a.asked; }"
+            "return Number(a.root.dataset.panels) === (a.other || a).asked; }"
         )
 
     def node(self, name):

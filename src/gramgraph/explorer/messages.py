@@ -12,6 +12,9 @@ from gramgraph.plot.layout import layered_layout
 
 __all__ = ["message_steps"]
 
+#: Numbers on a card; the panel has all of them.
+MOST_ROWS = 4
+
 
 def message_steps(model: Any, case: Case, method: str) -> dict[str, Any]:
     """Nodes, edges and messages in the order in which they are sent; observed variables have none."""
@@ -26,7 +29,8 @@ def message_steps(model: Any, case: Case, method: str) -> dict[str, Any]:
     scopes = _scopes(model, passed)
     edges = [(at[name], at[factor]) for factor, scope in zip(factors, scopes, strict=True) for name in scope]
     widths = [max(text_length(label, 12, bold=True) + 28, 64.0) for label in labels]
-    lay = _side_by_side(len(labels), _outward(len(labels), edges), widths)
+    rows = min(max((model.var(name).size for name in passed.variables), default=2), MOST_ROWS)
+    lay = _side_by_side(_outward(len(labels), edges), widths, rows)
     out: dict[str, Any] = {
         "method": method,
         "w": lay["w"],
@@ -124,8 +128,9 @@ def _outward(n: int, edges: list[tuple[int, int]]) -> list[tuple[int, int]]:
     return [(a, b) if rank[a] < rank[b] else (b, a) for a, b in edges]
 
 
-def _side_by_side(n: int, arrows: list[tuple[int, int]], widths: list[float]) -> dict[str, Any]:
-    """A layout from left to right, with room for a card of numbers above and below each line."""
-    lay = layered_layout(n, arrows, widths=[150.0] * n, heights=widths, gap_x=24.0, gap_y=104.0)
+def _side_by_side(arrows: list[tuple[int, int]], widths: list[float], rows: int) -> dict[str, Any]:
+    """A layout from left to right, with room for a card of so many rows above and below each line."""
+    n, slot = len(widths), 2.0 * (46.0 + 17.0 * rows)
+    lay = layered_layout(n, arrows, widths=[slot] * n, heights=widths, gap_x=12.0, gap_y=132.0)
     boxes = [[y - widths[i] / 2, x - 24.0, widths[i], 48.0] for i, (x, y) in enumerate(lay.centers)]
     return {"w": lay.height, "h": lay.width, "boxes": boxes}

@@ -293,9 +293,11 @@ export class App {
     // Whether there are messages to be shown depends on what was observed.
     if (found.no_messages) this.info.cannot.messages = found.no_messages;
     else if (found.no_messages === null) delete this.info.cannot.messages;
-    if (this.view === "graph") this.graph.update();
     this.chrome();
-    drawPanel(this, this.side);
+    if (this.view === "graph") {
+      this.graph.update();
+      drawPanel(this, this.side);
+    }
     this.keep();
     this.say(news, was);
     this.painted();
@@ -387,7 +389,8 @@ export class App {
       }
       if (this.view === "graph") drawPanel(this, this.side);
     };
-    if (this.mode === "separation") await this.askSeparation(abort.signal);
+    if (this.view !== "graph") await this.drawView();
+    else if (this.mode === "separation") await this.askSeparation(abort.signal);
     else if (this.mode === "compare") await this.askCompare(abort.signal);
     else {
       fill("explain", await ask("explain"));
@@ -395,7 +398,6 @@ export class App {
       if (!abort.signal.aborted && this.can("story")) fill("story", await ask("story"));
     }
     if (!abort.signal.aborted) this.root.dataset.panels = this.asked;
-    if (this.view !== "graph" && !abort.signal.aborted) this.drawView();
   }
 
   async lookOn() {
@@ -572,7 +574,8 @@ export class App {
     if (view === "graph") {
       this.graph.draw();
       drawPanel(this, this.side);
-    } else this.drawView();
+    }
+    return this.askPanels();
   }
 
   async drawView() {
@@ -581,7 +584,7 @@ export class App {
     const key = JSON.stringify([view, body]);
     if (!this.viewData || this.viewKey !== key) {
       const found = await this.quietly(view, body);
-      if (!found || this.view !== view) return;
+      if (!found || this.view !== view || JSON.stringify(this.findings) !== JSON.stringify(body.case)) return;
       if (found.error) {
         this.toast(found.error);
         return this.setView("graph");

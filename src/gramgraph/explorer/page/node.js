@@ -237,12 +237,12 @@ function updateIcons(parts, finding, app) {
   if (pulls && !parts.warn) names.push("clash");
   if (parts.warn) parts.warn.classList.toggle("on", pulls);
   if (parts.level === "compact") names.splice(1);
-  const key = names.join();
+  const key = names.join() + pulls;
   if (parts.iconKey === key) return;
   parts.iconKey = key;
   parts.icons.textContent = "";
   const top = parts.level === "compact" ? 3 : 7;
-  names.forEach((name, i) => icon(name, parts.icons, parts.w - 26 - 20 * i + (parts.level === "compact" ? 6 : 0), top));
+  names.forEach((name, i) => icon(name, parts.icons, parts.w - 26 - 20 * i + (parts.level === "compact" ? (pulls ? -2 : 6) : 0), top));
 }
 
 export function spoken(node, now, finding, app) {

@@ -197,7 +197,7 @@ class SequencePage {
     }
     const wide = Math.min(Math.max(...observed.map((v) => textWidth(v, 11))), 48);
     const every = Math.max(1, Math.ceil((wide + 6) / step));
-    observed.forEach((value, t) => t % every === 0 && shape("text", { class: "tick mid" + (t >= this.t ? " later" : ""), x: LEFT + (t + 0.5) * step, y: top + 6 }, root, cutText(value, 48, 11)));
+    observed.forEach((value, t) => t % every === 0 && shape("text", { class: t >= this.t ? "tick mid" : "tick mid known", x: LEFT + (t + 0.5) * step, y: top + 6 }, root, cutText(value, 48, 11)));
     return top + 24;
   }
 

@@ -39,6 +39,13 @@ function decimals(value) {
   return value === null ? "−∞" : number(value, 4);
 }
 
+// The tree grows to the right, so that a line belongs to its right end: it bends first, then runs level with it.
+const BEND = 24;
+function between(a, b) {
+  const [left, right] = a[0] < b[0] ? [a, b] : [b, a];
+  return { x1: left[0] + left[2], x2: right[0], y1: left[1] + left[3] / 2, y2: right[1] + right[3] / 2 };
+}
+
 export function drawMessages(app, graph, found) {
   const g = framed(graph, found.w, found.h + 120);
   const holder = shape("g", { transform: "translate(0,60)" }, g);
@@ -48,8 +55,8 @@ export function drawMessages(app, graph, found) {
     return [x + w / 2, y + h / 2];
   };
   for (const [a, b] of found.edges) {
-    const [[x1, y1], [x2, y2]] = [middle(a), middle(b)];
-    shape("line", { class: "wire", x1, y1, x2, y2 }, holder);
+    const { x1, x2, y1, y2 } = between(boxes.get(a), boxes.get(b));
+    shape("path", { class: "wire", d: `M${x1} ${y1}C${x1 + BEND} ${y1} ${x1} ${y2} ${x1 + BEND} ${y2}H${x2}` }, holder);
   }
   for (const node of found.nodes) {
     const [x, y, w, h] = node.box;
@@ -67,13 +74,9 @@ export function drawMessages(app, graph, found) {
 }
 
 function messageCard(parent, boxes, step, now) {
-  const a = boxes.get(step.from);
-  const b = boxes.get(step.to);
-  const forward = a[0] < b[0];
-  const [left, right] = forward ? [a, b] : [b, a];
-  const x1 = left[0] + left[2];
-  const x2 = right[0];
-  const y = (left[1] + right[1]) / 2 + 24;
+  const forward = boxes.get(step.from)[0] < boxes.get(step.to)[0];
+  const ends = between(boxes.get(step.from), boxes.get(step.to));
+  const [x1, x2, y] = [ends.x1 + BEND, ends.x2, ends.y2];
   const side = forward ? -1 : 1;
   const g = shape("g", { class: "message " + (now ? "now" : "past") }, parent);
   const line = y + side * 12;
