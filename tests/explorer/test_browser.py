@@ -333,6 +333,15 @@ def test_late_answers_are_dropped(asia, tab):
     check_against_api(gg.datasets.asia(), page)
 
 
+def wait_for_model(page, old):
+    """Until another model than this one is open and drawn."""
+    page.page.wait_for_function(
+        "(old) => { const app = document.getElementById('app').explorer; return app.modelKey !== old && app.ready; }",
+        arg=old,
+    )
+    page.settled()
+
+
 def test_a_table_is_dropped_learned_refitted_saved_and_read(tab, tmp_path):
     data = tmp_path / "survey.csv"
     gg.datasets.asia().sample(800, random_state=0).to_csv(data, index=False)
@@ -354,11 +363,7 @@ def test_a_table_is_dropped_learned_refitted_saved_and_read(tab, tmp_path):
         page.page.get_by_role("button", name="Learned…").click()
         learned = page.app("app.modelKey")
         page.page.get_by_role("button", name="Refit, smoothed").click()
-        page.page.wait_for_function(
-            "(old) => { const app = document.getElementById('app').explorer; return app.modelKey !== old && app.ready; }",
-            arg=learned,
-        )
-        page.settled()
+        wait_for_model(page, learned)
         page.page.get_by_role("button", name="Export").click()
         with page.page.expect_download() as saved:
             page.page.get_by_role("button", name="Model as BIF", exact=True).click()
@@ -368,6 +373,47 @@ def test_a_table_is_dropped_learned_refitted_saved_and_read(tab, tmp_path):
         assert ("smoke", "bronc") not in net.edges
         assert set(net.variables) == set(gg.datasets.asia().variables)
         check_against_api(net, page)
+
+
+def test_an_arc_is_forbidden_by_a_click_and_a_table_is_edited(tab, tmp_path):
+    data = tmp_path / "survey.csv"
+    gg.datasets.asia().sample(800, random_state=0).to_csv(data, index=False)
+    bench = Workbench()
+    bench.load_table(data, data.name)
+    bench.learn_now()
+    arc = list(bench.first.model.edges[0])
+    with explorer.serve(bench) as server:
+        page = tab().open(server.url)
+        first = page.app("app.modelKey")
+        grip = page.page.locator(f".grip:has(title:text('{arc[0]} → {arc[1]}:'))")
+        for name in (f"Forbid {arc[0]} → {arc[1]}", "Learn again"):
+            grip.dispatch_event("click")
+            page.page.get_by_role("menuitem", name=name).click()
+            if name != "Learn again":
+                assert page.page.locator(".arc2.forbidden").count() == 1
+        wait_for_model(page, first)
+        net = bench._views[page.app("app.modelKey")].model
+        assert tuple(arc) not in net.edges
+        page.page.reload()
+        page.page.wait_for_selector("[data-answered]")
+        page.page.get_by_role("button", name="Learned…").click()
+        assert f"must not be: {arc[0]} → {arc[1]}" in page.page.get_by_role("dialog").text_content()
+        page.page.keyboard.press("Escape")
+        root = net.roots[0]
+        other = next(name for name in net.variables if name != root)
+        page.click(other, "yes")
+        page.node(root).click(button="right", position={"x": 20, "y": 15})
+        page.page.get_by_role("menuitem", name="Show table").click()
+        page.page.get_by_role("button", name="Edit").click()
+        for state, number in zip(net.states(root), ("3", "1"), strict=True):
+            page.page.get_by_role("dialog").get_by_label(state, exact=True).fill(number)
+        old = page.app("app.modelKey")
+        page.page.get_by_role("button", name="Apply").click()
+        wait_for_model(page, old)
+        edited = bench._views[page.app("app.modelKey")].model
+        assert edited.query(root)[root].probabilities == pytest.approx([0.75, 0.25])
+        assert [f["name"] for f in page.app("app.findings")] == [other]
+        check_against_api(edited, page)
 
 
 def test_a_point_of_a_process_equals_predict(tab):

@@ -210,6 +210,15 @@ def test_a_table_is_learned_from_with_a_forbidden_arc(tmp_path):
     bench._jobs[again["job"]].wait()
     fitted = bench._views[bench.request("job", again)["result"]["model"]].model
     assert fitted.edges == net.edges
+    text = bench.request("python", {"model": bench.request("job", again)["result"]["model"], "case": []})["text"]
+    assert "gg.learn_structure('asia data.csv', required=[('asia', 'tub')]" in text
+    assert ".fit('asia data.csv', prior='bdeu')" in text
+    table = net.query("asia")["asia"].probabilities
+    edited = bench.request("edit", {"model": key, "name": "asia", "rows": [[1.0, 1.0]]})
+    assert bench._views[edited["model"]].model.query("asia")["asia"].probabilities == pytest.approx([0.5, 0.5])
+    assert net.query("asia")["asia"].probabilities == pytest.approx(table)  # the old model is as it was
+    for rows in ([[1.0]], [[-1.0, 2.0]], [[0.0, 0.0]], "x", [["a", "b"]], [[1e400, 1.0]]):
+        assert "error" in bench.request("edit", {"model": key, "name": "asia", "rows": rows})
     assert "error" in bench.request("learn", {"table": "nothing"})
     for name in ("x.exe", "../../etc/passwd", "x.pkl"):
         bad = tmp_path / "bad"

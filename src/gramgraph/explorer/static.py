@@ -24,9 +24,9 @@ MODULES = (
     "node.js",
     "panel.js",
     "dialogs.js",
+    "learn.js",
     "graph.js",
     "views.js",
-    "learn.js",
     "others.js",
     "app.js",
 )

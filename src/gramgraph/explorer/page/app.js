@@ -60,10 +60,11 @@ export class App {
   }
 
   // Another model in this tab: a new case.
-  async openModel(key, learned) {
+  async openModel(key, findings = []) {
     this.modelKey = key;
     this.kept = {};
-    Object.assign(this, { findings: [], history: [[]], at: 0, wantedAt: 0, findingsA: null, beliefsA: null, sep: null, panels: {}, target: null, source: null, mode: "observe", view: "graph", ready: false, learned: Boolean(learned) });
+    const target = findings.length ? this.target : null;
+    Object.assign(this, { findings, history: [findings], at: 0, wantedAt: 0, findingsA: null, beliefsA: null, sep: null, panels: {}, target, source: null, mode: "observe", view: "graph", ready: false });
     this.graph.closePeek();
     const info = await this.quietly("model", {});
     if (!info) return;
@@ -80,8 +81,10 @@ export class App {
     for (const part of [this.modeButtons, this.viewButtons, this.pill, this.exportButton, this.graph.zoomBox]) part.hidden = false;
     if (this.openButton) {
       this.openButton.hidden = !info.learns;
-      this.learnedButton.hidden = !this.learned;
+      this.learnedButton.hidden = !info.learned;
     }
+    // Arcs that are required or forbidden when the network is learned again.
+    this.arcs = info.learned || null;
     if (info.kind !== "network") return mountOther(this, info);
     this.info = info;
     this.scene = info.scene;

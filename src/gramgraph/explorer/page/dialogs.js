@@ -144,15 +144,50 @@ export async function tableDialog(app, node, x, y) {
   const head = make("tr", "", make("thead", "", table));
   for (const name of [...found.parents, ...found.states]) make("th", "", head, name).scope = "col";
   const body = make("tbody", "", table);
+  const cells = [];
   for (const [given, row] of found.rows.slice(0, 400)) {
     const line = make("tr", "", body);
     for (const state of given) make("th", "", line, state).scope = "row";
-    for (const p of row) {
+    cells.push(row.map((p) => {
       const cell = make("td", "heat", line, percent(p));
+      cell.title = String(p);
       cell.style.background = `color-mix(in srgb, var(--belief3) ${Math.round(100 * p)}%, var(--surface))`;
-    }
+      return cell;
+    }));
   }
   if (found.rows.length > 400) make("p", "", box, `${found.rows.length - 400} more rows`);
+  else if (app.info.edits) {
+    const pair = make("div", "pair", box);
+    const begin = button("Edit", "line", pair, () => {
+      begin.remove();
+      editTable(app, found, cells, box, pair);
+    });
+  }
+  box.settle();
+}
+
+// The numbers become fields. What is applied is another model, with the same case.
+function editTable(app, found, cells, box, pair) {
+  const inputs = cells.map((row, i) => row.map((cell, k) => {
+    cell.textContent = "";
+    const input = make("input", "", cell);
+    input.value = String(found.rows[i][1][k]);
+    input.inputMode = "decimal";
+    input.setAttribute("aria-label", [...found.rows[i][0], found.states[k]].join(", "));
+    return input;
+  }));
+  make("p", "hint", box, "Rows are scaled to sum to one.");
+  button("Apply", "line main", pair, async () => {
+    const rows = inputs.map((row) => row.map((input) => (input.value.trim() === "" ? 0 : Number(input.value.replace(",", ".")))));
+    if (rows.flat().some((x) => !Number.isFinite(x))) return app.toast("A table holds numbers.");
+    const made = await app.quietly("edit", { name: found.name, rows });
+    if (!made) return;
+    if (made.error) return app.toast(made.error);
+    closePopup(app);
+    app.openModel(made.model, app.findings);
+  });
+  button("Cancel", "line", pair, () => closePopup(app));
+  inputs[0][0].focus();
   box.settle();
 }
 

@@ -1,6 +1,7 @@
 // The graph: nodes and edges where Python placed them, pan and zoom, a small map while part of it is outside.
 import { button, clamp, make, shape } from "./base.js";
 import { findingOf } from "./case.js";
+import { arcMenu, arcState } from "./learn.js";
 import { buildNode, updateNode } from "./node.js";
 
 const EDGE_TIP = 4;
@@ -95,11 +96,20 @@ export class Graph {
   buildEdge(parent, from, to, [path, x, y, down, x0, y0]) {
     const g = shape("g", { class: "arc2" }, parent);
     shape("path", { class: "edge", d: path }, g);
+    const edge = { g, from, to, x, y, x0, y0, down, path };
+    if (this.app.arcs && path) {
+      const grip = shape("path", { class: "grip", d: path }, g);
+      shape("title", {}, grip, `${from} → ${to}: click to require or forbid it`);
+      for (const kind of ["click", "contextmenu"]) grip.addEventListener(kind, (e) => {
+        e.preventDefault();
+        arcMenu(this.app, edge, e.clientX, e.clientY);
+      });
+    }
     if (this.app.info.directed && path) {
       const back = y - down * 8;
       shape("path", { class: "tip", d: `M${x} ${y}L${x - EDGE_TIP} ${back}L${x + EDGE_TIP} ${back}Z` }, g);
     }
-    return { g, from, to, x, y, x0, y0, down, path };
+    return edge;
   }
 
   listenNode(parts) {
@@ -131,7 +141,7 @@ export class Graph {
     for (const edge of this.edges) {
       const cut = app.info.directed && set.has(edge.to);
       const on = active.has(JSON.stringify([edge.from, edge.to].sort()));
-      edge.g.setAttribute("class", "arc2" + (cut ? " cut" : "") + (on ? " active" : ""));
+      edge.g.setAttribute("class", ["arc2", cut ? "cut" : "", on ? "active" : "", arcState(app.arcs, edge.from, edge.to) || ""].join(" ").trim());
       if (cut) for (const k of [0, 1]) {
         const y = edge.y - edge.down * (13 + 5 * k);
         shape("line", { class: "slash", x1: edge.x - 5, x2: edge.x + 5, y1: y + 2.5, y2: y - 2.5 }, this.marks);
