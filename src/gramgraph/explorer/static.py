@@ -28,6 +28,8 @@ MODULES = (
     "graph.js",
     "views.js",
     "others.js",
+    "keys.js",
+    "frame.js",
     "app.js",
 )
 #: Numbers in the tables of a network, and in its largest clique, up to which the page computes by itself.

@@ -1,15 +1,11 @@
 // The explorer: what is shown, what was asked, and what the hands do. Everything that is computed comes from the backend.
-import { button, iconBox, logText, make, number, percent, shape } from "./base.js";
+import { button, make, number, percent } from "./base.js";
 import { clicked, findingOf, readFragment, saidOf, withFinding, writeFragment } from "./case.js";
-import { closePopup, exportDialog, keysDialog, likelihoodDialog, nameDialog, nodeMenu, planDialog, searchDialog, statesDialog, textDialog, valueDialog } from "./dialogs.js";
-import { Graph } from "./graph.js";
-import { learnActions } from "./learn.js";
+import { nameDialog, nodeMenu, searchDialog, statesDialog, textDialog } from "./dialogs.js";
+import { buildFrame, drawChrome, MODES, VIEWS } from "./frame.js";
 import { drawPanel } from "./panel.js";
 import { mountOther } from "./others.js";
 import { drawMessages, drawTree, messagePanel, treePanel } from "./views.js";
-
-const MODES = [["observe", "Observe"], ["do", "Intervene"], ["separation", "Separation"], ["compare", "Compare"]];
-const VIEWS = [["graph", "Graph"], ["tree", "Junction tree"], ["messages", "Messages"]];
 
 export class App {
   constructor(root, backend, options) {
@@ -48,7 +44,7 @@ export class App {
     this.root.textContent = "";
     this.root.classList.add("gg");
     this.root.classList.toggle("dark", this.dark);
-    this.frame();
+    buildFrame(this);
     let info;
     try {
       info = await this.backend.ask("model", { center: this.target });
@@ -103,69 +99,9 @@ export class App {
     this.title.textContent = info.title;
     this.sizeText.textContent = `${info.size[0].toLocaleString("en-US")} variables, ${info.size[1].toLocaleString("en-US")} ${info.directed ? "arcs" : "edges"}`;
     this.graph.draw();
-    this.chrome();
+    drawChrome(this);
     this.refresh();
     this.ready = true;
-  }
-
-  frame() {
-    const top = make("header", "top", this.root);
-    const mark = make("span", "mark", top);
-    const logo = shape("svg", { width: 22, height: 22, viewBox: "0 0 22 22", "aria-hidden": "true" }, mark);
-    shape("path", { d: "M6 6 16 11 6 16", class: "curve" }, logo);
-    for (const [x, y, c] of [[5.5, 5.5, "part p0"], [5.5, 16.5, "part p0"], [16.5, 11, "dot"]]) shape("circle", { cx: x, cy: y, r: 3.5, class: c }, logo);
-    this.title = make("h1", "", mark);
-    this.sizeText = make("span", "quiet wide", mark);
-    const facts = make("span", "facts", top);
-    this.logText = make("span", "", facts);
-    this.pill = button("", "pill", facts, () => planDialog(this, this.pill));
-    this.pill.setAttribute("aria-haspopup", "dialog");
-    this.warn = make("span", "pill warn", facts, "Findings disagree");
-    make("span", "grow", top);
-    this.pythonButton = button("Copy as Python", "line wide", top, () => this.copyPython());
-    this.exportButton = button("Export", "line", top, () => exportDialog(this, this.exportButton));
-    const theme = button("", "", top, () => this.setTheme(!this.dark), "Light or dark");
-    iconBox("theme", theme);
-    this.busy = make("div", "busy", top);
-    this.busy.hidden = true;
-    const tools = make("div", "tools", this.root);
-    tools.setAttribute("role", "toolbar");
-    tools.setAttribute("aria-label", "Tools");
-    this.undoButton = button("", "", tools, () => this.undo(), "Undo");
-    iconBox("undo", this.undoButton);
-    this.redoButton = button("", "", tools, () => this.redo(), "Redo");
-    iconBox("redo", this.redoButton);
-    make("span", "gap", tools);
-    this.modeButtons = make("div", "seg", tools);
-    this.modeButtons.setAttribute("role", "group");
-    this.modeButtons.setAttribute("aria-label", "What a click does");
-    const search = this.searchButton = button("", "", tools, () => this.search("Go to", (name) => this.goTo(name)), "Search");
-    iconBox("search", search);
-    this.extra = make("span", "pair", tools);
-    this.extra.style.margin = "0";
-    make("span", "grow", tools);
-    this.viewButtons = make("div", "seg", tools);
-    this.viewButtons.setAttribute("role", "group");
-    this.viewButtons.setAttribute("aria-label", "View");
-    this.stage = make("main", "", this.root);
-    this.graph = new Graph(this, this.stage);
-    this.legend = make("div", "legend", this.stage);
-    this.side = make("aside", "", this.root);
-    this.side.setAttribute("aria-label", "Case and explanation");
-    this.side.tabIndex = 0;
-    this.said = make("div", "said", this.root);
-    this.said.setAttribute("role", "status");
-    this.said.setAttribute("aria-live", "polite");
-    this.root.addEventListener("keydown", (e) => this.key(e));
-    this.root.addEventListener("pointerdown", (e) => this.popup && !this.popup.box.contains(e.target) && closePopup(this), true);
-    let width = 0;
-    new ResizeObserver(() => {
-      const box = this.root.getBoundingClientRect();
-      this.root.classList.toggle("narrow", box.width < 1100);
-      if (this.ready && Math.abs(box.width - width) > 1) this.redraw();
-      width = box.width;
-    }).observe(this.root);
-    learnActions(this);
   }
 
   can(name) {
@@ -180,59 +116,6 @@ export class App {
     if (this.other) return this.other.draw && this.other.draw();
     if (this.view === "graph") this.graph.draw();
     else this.drawView();
-  }
-
-  chrome() {
-    const set = this.findings.some((f) => f.type === "do");
-    this.logText.textContent = set ? "log p(e | do) " : "log p(e) ";
-    make("b", "", this.logText, this.logEvidence === undefined ? "" : logText(this.logEvidence));
-    if (this.logEvidence !== undefined) {
-      const text = this.info.density ? " (density)" : ` (p = ${percent(Math.abs(this.logEvidence) < 1e-12 ? 1 : Math.exp(this.logEvidence))})`;
-      make("span", "wide quiet", this.logText, text);
-    }
-    this.pill.textContent = "";
-    make("i", "", this.pill);
-    this.pill.append((this.exact === false ? "Approximate · " : "Exact · ") + (this.engine || "").replace(/_/g, " "));
-    this.pill.classList.toggle("rough", this.exact === false);
-    this.pill.title = this.reason || "";
-    this.warn.hidden = !(this.conflict > 0.5);
-    this.undoButton.disabled = this.at === 0;
-    this.redoButton.disabled = this.at === this.history.length - 1;
-    this.pythonButton.hidden = !this.can("python");
-    this.segment(this.modeButtons, MODES, this.mode, (m) => this.setMode(m));
-    this.segment(this.viewButtons, VIEWS, this.view, (v) => this.setView(v));
-    this.modeButtons.style.visibility = this.view === "graph" ? "" : "hidden";
-    this.drawLegend();
-  }
-
-  segment(holder, items, current, run) {
-    if (!holder.childElementCount) for (const [key, text] of items) button(text, "", holder, () => holder.run(key)).dataset.key = key;
-    holder.run = (key) => !this.info.cannot[key] && run(key);
-    for (const b of holder.children) {
-      const reason = this.info.cannot[b.dataset.key];
-      b.setAttribute("aria-pressed", String(b.dataset.key === current));
-      b.disabled = Boolean(reason);
-      b.title = reason || "";
-    }
-  }
-
-  drawLegend() {
-    const list = this.legend;
-    list.textContent = "";
-    list.hidden = this.view !== "graph";
-    const entry = (kind, text) => {
-      const s = make("span", "", list);
-      make("i", kind, s);
-      s.append(text);
-    };
-    if (this.mode === "separation") for (const e of [["open", "active trail"], ["seen", "observed"], ["dash", "tells nothing more"], ["stop", "trail stops here"]]) entry(...e);
-    else if (this.mode === "compare") for (const e of [["open", "more in B"], ["less", "less in B"], ["tick", "case A"]]) entry(...e);
-    else {
-      entry("belief", "belief");
-      entry("seen", "observed");
-      if (this.findings.some((f) => f.type === "do")) entry("set", "set");
-      if (this.graph.level === "full") entry(this.scene.nodes.some((n) => n.kind !== "discrete") ? "dash" : "tick", "before evidence");
-    }
   }
 
   // ------------------------------------------------------------------------------------------ asking
@@ -296,7 +179,7 @@ export class App {
     // Whether there are messages to be shown depends on what was observed.
     if (found.no_messages) this.info.cannot.messages = found.no_messages;
     else if (found.no_messages === null) delete this.info.cannot.messages;
-    this.chrome();
+    drawChrome(this);
     if (this.view === "graph") {
       this.graph.update();
       drawPanel(this, this.side);
@@ -387,7 +270,7 @@ export class App {
       if (key === "explain" && found.conflict !== undefined) {
         this.conflict = found.conflict;
         this.against = found.against;
-        this.chrome();
+        drawChrome(this);
         if (this.view === "graph") this.graph.update();
       }
       if (this.view === "graph") drawPanel(this, this.side);
@@ -555,7 +438,7 @@ export class App {
     if (mode === "compare" && !this.findingsA) this.startCompare();
     if (mode !== "compare") this.beliefsA = null;
     this.keep();
-    this.chrome();
+    drawChrome(this);
     this.graph.update();
     drawPanel(this, this.side);
     this.askPanels();
@@ -573,7 +456,7 @@ export class App {
     this.viewData = null;
     this.graph.closePeek();
     this.keep();
-    this.chrome();
+    drawChrome(this);
     if (view === "graph") {
       this.graph.draw();
       drawPanel(this, this.side);
@@ -701,123 +584,6 @@ export class App {
     this.setFocus(name);
     this.graph.show(name);
     parts.g.focus({ preventScroll: true });
-  }
-
-  key(e) {
-    if (!this.info || e.defaultPrevented) return;
-    const few = this.other && !(e.key === "Escape" || e.ctrlKey || e.metaKey || (e.key === "e" && !this.exportButton.hidden));
-    if (few) return;
-    const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(e.target.tagName);
-    if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "z") {
-      e.preventDefault();
-      if (e.shiftKey) this.redo();
-      else this.undo();
-      return;
-    }
-    if (typing || e.ctrlKey || e.metaKey) return;
-    if (this.popup && this.popup.box.contains(e.target)) return this.menuKey(e);
-    if (e.key === "Escape" && (closePopup(this) || this.closePeek())) return;
-    const at = e.target.closest ? e.target.closest(".node") : null;
-    if (at && this.nodeKey(e, at)) {
-      e.preventDefault();
-      return;
-    }
-    const run = {
-      "/": () => this.search("Go to", (name) => this.goTo(name)), "?": () => keysDialog(this), f: () => this.graph.fit(true),
-      "+": () => this.graph.zoom(1.25), "-": () => this.graph.zoom(0.8), p: () => planDialog(this, this.pill), c: () => this.copyPython(),
-      e: () => exportDialog(this, this.exportButton), b: () => this.panels.next && this.panels.next.rows.length && this.goTo(this.panels.next.rows[0][0]),
-    }[e.key.length === 1 ? e.key.toLowerCase() : e.key];
-    if (run) {
-      e.preventDefault();
-      run();
-    } else if (/^[1-4]$/.test(e.key)) this.modeButtons.run(MODES[Number(e.key) - 1][0]);
-  }
-
-  menuKey(e) {
-    if (!["ArrowDown", "ArrowUp"].includes(e.key)) return;
-    const all = [...this.popup.box.querySelectorAll("button:not(:disabled), input")];
-    const next = all[(all.indexOf(e.target) + (e.key === "ArrowDown" ? 1 : -1) + all.length) % all.length];
-    if (next) next.focus();
-    e.preventDefault();
-  }
-
-  nodeKey(e, g) {
-    const peek = this.graph.peek && this.graph.peek.g === g ? this.graph.peek : null;
-    const parts = peek || [...this.graph.parts.values()].find((p) => p.g === g);
-    if (!parts) return false;
-    const row = parts.rows.find((r) => r.g === e.target);
-    if (row || parts.plot === e.target) return this.stateKey(e, parts, row);
-    const node = parts.node;
-    if (e.key.startsWith("Arrow")) return this.walk(e, node.name);
-    if (e.key === "Enter" || (e.key === " " && parts.level === "compact")) {
-      if (parts.level === "compact") this.graph.openPeek(node.name);
-      else if (parts.rows.length) parts.rows[Math.max(0, parts.rows.findIndex((r) => r.g.classList.contains("on")))].g.focus();
-      else if (parts.plot) parts.plot.focus();
-      return true;
-    }
-    if (e.key === "ContextMenu" || (e.key === "F10" && e.shiftKey)) {
-      const box = g.getBoundingClientRect();
-      nodeMenu(this, node, null, box.left + 20, box.top + 30);
-      return true;
-    }
-    return this.commonKey(e, node, null);
-  }
-
-  commonKey(e, node, state) {
-    const key = e.key.toLowerCase();
-    const box = e.target.getBoundingClientRect();
-    if (key === "t") this.mode === "separation" ? this.setSource(node.name) : this.setTarget(node.name, state);
-    else if (key === "u" && node.kind === "discrete") likelihoodDialog(this, node, box.left, box.bottom);
-    else if (e.key === "Delete" || e.key === "Backspace") this.takeBack(node.name);
-    else return false;
-    return true;
-  }
-
-  stateKey(e, parts, row) {
-    const node = parts.node;
-    const state = row && row.state >= 0 ? node.states[row.state] : null;
-    if (e.key === "Escape") parts.g.focus();
-    else if (row && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
-      const rows = parts.rows.filter((r) => r.state >= 0);
-      rows[(rows.indexOf(row) + (e.key === "ArrowDown" ? 1 : -1) + rows.length) % rows.length].g.focus();
-    } else if (state && (e.key === " " || e.key === "Enter")) this.observe(node, state, this.mode === "do" ? "do" : "see");
-    else if (state && e.key.toLowerCase() === "n") this.observe(node, state, "not");
-    else if (state && e.key.toLowerCase() === "d") this.observe(node, state, "do");
-    else if (!row) return this.plotKey(e, parts);
-    else return this.commonKey(e, node, state);
-    return true;
-  }
-
-  // On a curve or ring: arrows move the observed value by 1/200 of the range (1°), Space or Enter types one.
-  plotKey(e, parts) {
-    const node = parts.node;
-    const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[e.key];
-    const box = parts.g.getBoundingClientRect();
-    if (e.key === " " || e.key === "Enter") valueDialog(this, node, box.left, box.bottom);
-    else if (way) {
-      const now = this.beliefs[node.name];
-      const from = now.value !== undefined ? now.value : now.mean !== undefined ? now.mean : now.dir;
-      const step = node.kind === "circle" ? Math.PI / 180 : (node.range[1] - node.range[0]) / 200;
-      let value = from + way * step;
-      if (node.kind === "circle") value = Math.atan2(Math.sin(value), Math.cos(value));
-      const old = findingOf(this.findings, node.name);
-      this.put({ name: node.name, type: old && old.type === "do" ? "do" : "see", value });
-    } else return this.commonKey(e, node, null);
-    return true;
-  }
-
-  walk(e, name) {
-    const { nodes, edges, order } = this.scene;
-    const at = nodes.findIndex((node) => node.name === name);
-    if (e.altKey) {
-      const up = e.key === "ArrowUp" || e.key === "ArrowLeft";
-      const next = edges.filter(([a, b]) => (up ? b : a) === at).map(([a, b]) => (up ? a : b));
-      if (next.length) this.focusNode(nodes[next[0]].name);
-      return true;
-    }
-    const step = e.key === "ArrowRight" || e.key === "ArrowDown" ? 1 : -1;
-    this.focusNode(nodes[order[(order.indexOf(at) + step + order.length) % order.length]].name);
-    return true;
   }
 }
 

@@ -224,11 +224,16 @@ export const KEYS = [
   ["Ctrl Z", "undo"], ["Ctrl Shift Z", "redo"], ["/", "search"], ["F", "fit"], ["+ −", "zoom"], ["1 – 4", "modes"], ["P", "plan"], ["C", "copy as Python"], ["E", "export"], ["B", "best to observe next"], ["?", "this list"],
 ];
 
+const CLICKS = [
+  ["click", "observe a state; again, take it back"], ["Shift + click", "not this state"], ["Alt + click", "set the variable (do)"],
+  ["right click", "menu: uncertain, table, …"], ["click a name", "make it the target"], ["drag, wheel", "move and zoom the drawing"],
+];
+
 export function keysDialog(app) {
-  const [x, y] = centered(app);
-  const box = popup(app, "Keys", x, y);
+  const [x] = centered(app);
+  const box = popup(app, "Keys and clicks", x, app.root.getBoundingClientRect().top + 56);
   const list = make("dl", "", box);
-  for (const [key, text] of KEYS) {
+  for (const [key, text] of app.other ? KEYS.filter(([key]) => key.startsWith("Ctrl")) : [...CLICKS, ...KEYS]) {
     make("kbd", "", make("dt", "", list), key);
     make("dd", "", list, text);
   }
