@@ -54,7 +54,8 @@ def check_against_api(net, page):
 #: Does what a list of actions says, one after the other, and tells after each what the page shows.
 PLAY = """async (actions) => {
   const app = document.getElementById("app").explorer;
-  const node = (name) => [...document.querySelectorAll(".nodes .node")].find((g) => g.querySelector("title").textContent === name);
+  const titled = (name) => (g) => g.querySelector("title").textContent === name;
+  const node = (name) => [...document.querySelectorAll(".nodes .node")].find(titled(name));
   const row = (name, state) => [...node(name).querySelectorAll(".row")].find((r) => r.dataset.state === state);
   const out = [];
   for (const { way, name, state, w } of actions) {
@@ -62,12 +63,16 @@ PLAY = """async (actions) => {
     if (way === "like") app.put({ name, type: "like", value: null, w });
     else if (way === "back") app.takeBack(name);
     else if (way === "undo" || way === "redo") app[way]();
-    else row(name, state).dispatchEvent(new MouseEvent("click", { bubbles: true, shiftKey: way === "Shift", altKey: way === "Alt" }));
+    else {
+      const keys = { shiftKey: way === "Shift", altKey: way === "Alt" };
+      row(name, state).dispatchEvent(new MouseEvent("click", { bubbles: true, ...keys }));
+    }
     while (app.wanted) await new Promise((done) => setTimeout(done, 1));
     const shown = {};
     for (const g of document.querySelectorAll(".nodes .node.discrete")) {
       const rows = [...g.querySelectorAll(".row[data-state]")];
-      shown[g.querySelector("title").textContent] = Object.fromEntries(rows.map((r) => [r.dataset.state, Number(r.dataset.p)]));
+      const numbers = Object.fromEntries(rows.map((r) => [r.dataset.state, Number(r.dataset.p)]));
+      shown[g.querySelector("title").textContent] = numbers;
     }
     out.push({ findings: app.findings, log: app.logEvidence, shown, changed: before !== JSON.stringify(app.findings) });
   }

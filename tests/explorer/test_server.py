@@ -187,7 +187,12 @@ def test_a_server_for_others_answers_at_its_own_addresses_alone():
         assert ask(server, Host=f"127.0.0.1:{server.port}")[0].status == 200
         assert ask(server, Host=f"localhost:{server.port}")[0].status == 200
         assert ask(server, Host=urlsplit(server.url).netloc)[0].status == 200
-        for host in ("evil.example", f"evil.example:{server.port}", f"0.0.0.0:{server.port}", f"127.0.0.2:{server.port}"):
+        for host in (
+            "evil.example",
+            f"evil.example:{server.port}",
+            f"0.0.0.0:{server.port}",
+            f"127.0.0.2:{server.port}",
+        ):
             assert ask(server, Host=host)[0].status == 421
 
 

@@ -213,7 +213,13 @@ class ProcessView(_View):
         bounds = np.clip(np.asarray(self.kernel.bounds, dtype=np.float64), -10.0, 10.0)
         labels = _short_names(list(self.kernel.parameter_names))
         sliders = [
-            {"name": name, "label": label, "theta": float(t), "low": float(max(low, t - 4.0)), "high": float(min(high, t + 4.0))}
+            {
+                "name": name,
+                "label": label,
+                "theta": float(t),
+                "low": float(max(low, t - 4.0)),
+                "high": float(min(high, t + 4.0)),
+            }
             for name, label, t, (low, high) in zip(self.kernel.parameter_names, labels, theta, bounds, strict=False)
         ]
         return {

@@ -42,7 +42,9 @@ function render({ model, el }) {
     model.save_changes();
   };
   // A case that was set from Python is shown.
-  model.on("change:findings", () => app.info && !app.other && !same(app.current()) && app.commit(model.get("findings")));
+  model.on("change:findings", () => {
+    if (app.info && !app.other && !same(app.current())) app.commit(model.get("findings"));
+  });
 }
 export default { render };
 """

@@ -77,7 +77,7 @@ export function nodeMenu(app, node, state, x, y) {
 }
 
 export function likelihoodDialog(app, node, x, y) {
-  const box = popup(app, "How likely is what you saw, if " + node.name + " is …", x, y);
+  const box = popup(app, "How likely is what you saw, if " + node.name + " is\u00a0…", x, y);
   const old = findingOf(app.findings, node.name);
   const start = old && old.type === "like" ? old.w : node.states.map(() => 1);
   const inputs = node.states.map((state, k) => {
@@ -171,7 +171,7 @@ function editTable(app, found, cells, box, pair) {
   const inputs = cells.map((row, i) => row.map((cell, k) => {
     cell.textContent = "";
     const input = make("input", "", cell);
-    input.value = String(found.rows[i][1][k]);
+    input.value = String(Number(found.rows[i][1][k].toPrecision(12)));
     input.inputMode = "decimal";
     input.setAttribute("aria-label", [...found.rows[i][0], found.states[k]].join(", "));
     return input;

@@ -88,7 +88,7 @@ export function drawChrome(app) {
   app.pythonButton.hidden = !app.can("python");
   segment(app, app.modeButtons, MODES, app.mode, (m) => app.setMode(m));
   segment(app, app.viewButtons, VIEWS, app.view, (v) => app.setView(v));
-  app.modeButtons.style.visibility = app.view === "graph" ? "" : "hidden";
+  app.modeButtons.hidden = app.view !== "graph";
   drawLegend(app);
 }
 

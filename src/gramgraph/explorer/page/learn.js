@@ -56,7 +56,7 @@ function tableDialogOf(app, table) {
   const kinds = {};
   const list = make("table", "", box);
   const head = make("tr", "", make("thead", "", list));
-  for (const text of ["Column", "Taken as", "Gaps", ""]) make("th", "", head, text).scope = "col";
+  for (const text of ["Column", "Taken as", "Gaps", "Take it"]) make("th", "", head, text).scope = "col";
   const body = make("tbody", "", list);
   for (const column of table.columns) {
     const row = make("tr", "", body);
@@ -180,6 +180,7 @@ export async function watchJob(app, job, words) {
 
 function learnedDialog(app) {
   const box = popup(app, "Learned from a table", 260, 100);
+  box.style.width = "400px";
   make("p", "", box, "Refit keeps the arcs and learns the numbers again; strengths tell how often an arc is found in samples of the rows. Arcs that you require or forbid, here or by clicking them, hold when the network is learned again.");
   arcPicker(box, app.info.names, app.arcs, () => app.graph.update());
   button("Learn again", "line main", make("div", "pair", box), () => {
