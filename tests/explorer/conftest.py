@@ -18,10 +18,15 @@ SPEC.loader.exec_module(needs)
 def chromium():
     if missing := needs.missing():
         pytest.skip("; ".join(missing))
-    from playwright.sync_api import sync_playwright
+    from playwright.sync_api import Error, sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=needs.browser(), args=["--no-sandbox"])
+        try:
+            browser = playwright.chromium.launch(
+                executable_path=needs.browser(), args=["--no-sandbox", "--disable-dev-shm-usage"], timeout=180_000
+            )
+        except Error as error:  # such as a library of the system that it misses
+            pytest.skip(f"{needs.browser()} could not be started: {str(error).splitlines()[0]}")
         yield browser
         browser.close()
 
@@ -33,7 +38,7 @@ class Tab:
         self.page = page
         self.faults = []
         page.on("pageerror", lambda error: self.faults.append(str(error)))
-        page.set_default_timeout(60_000)
+        page.set_default_timeout(180_000)  # of conditions: a busy machine may take its time
 
     def open(self, url, **kept):
         join = "&" if "#" in url else "#"
@@ -54,10 +59,17 @@ class Tab:
             "return !a.wanted && Number(a.root.dataset.painted) === a.asked; }"
         )
 
+    def painted(self):
+        """Wait until what was changed stands on the screen, at its full width."""
+        self.page.evaluate(
+            "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(async () => {"
+            "await Promise.all(document.getAnimations().map((a) => a.finished.catch(() => null))); done(); })))"
+        )
+
     def panels(self):
         self.page.wait_for_function(
             "() => { const a = document.getElementById('app').explorer; "
-            "return Number(a.root.dataset.panels) === a.asked; }"
+            "return Number(a.root.dataset.panels) === (a.other || a).asked; }"
         )
 
     def node(self, name):

@@ -72,9 +72,10 @@ def test_the_widget_runs_in_a_browser(tab, tmp_path):
     page.add_style_tag(content=page_file("style.css").decode())
     page.evaluate(
         "async (source) => { const url = URL.createObjectURL(new Blob([source], {type: 'text/javascript'}));"
-        "const module = await import(url); let hear; window.model = { get: () => 640, set: (k, v) => (window[k] = v),"
-        "save_changes() {}, on: (k, f) => (hear = f),"
-        "send: async (m) => hear({id: m.id, answer: await answer(m.name, m.body)}) };"
+        "const module = await import(url); const hear = {}; const kept = {height: 640, findings: []};"
+        "window.model = { get: (k) => kept[k], set: (k, v) => { kept[k] = v; window[k] = v; hear['change:' + k]?.(); },"
+        "save_changes() {}, on: (k, f) => (hear[k] = f),"
+        "send: async (m) => hear['msg:custom']({id: m.id, answer: await answer(m.name, m.body)}) };"
         "module.default.render({ model: window.model, el: document.body }); }",
         bundle() + _RENDER,
     )
@@ -86,3 +87,8 @@ def test_the_widget_runs_in_a_browser(tab, tmp_path):
     answer = gg.datasets.asia().query(None, {name: "yes"})
     for other in answer:
         assert shown[other] == pytest.approx(answer[other].probabilities, abs=1e-9)
+    # A case that is set from Python is shown.
+    page.evaluate("() => window.model.set('findings', [{name: 'smoke', type: 'see', value: 'no'}])")
+    page.wait_for_function("() => document.querySelector('.gg').explorer.findings[0].name === 'smoke'")
+    shown = page.evaluate("() => document.querySelector('.gg').explorer.beliefs.lung")
+    assert shown == pytest.approx(gg.datasets.asia().query("lung", {"smoke": "no"})["lung"].probabilities, abs=1e-9)

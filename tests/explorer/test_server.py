@@ -98,6 +98,7 @@ def test_only_json_is_taken(running, kind):
 
 def test_bodies_are_bounded_and_need_a_length(running):
     assert ask(running, Content_Length=str(BODY + 1))[0].status == 413
+    assert ask(running, Content_Length="9" * 5000)[0].status == 413
     assert ask(running, path="/upload", Content_Type="application/octet-stream")[0].status == 404
     for length in ("", "-1", "1e3", "٣"):
         assert ask(running, Content_Length=length.encode("utf-8").decode("latin-1"))[0].status in (400, 411)
@@ -180,6 +181,21 @@ def test_others_cannot_reach_it_unless_that_is_wanted():
         explorer.serve(gg.datasets.asia(), port=70000)
 
 
+def test_a_server_for_others_answers_at_its_own_addresses_alone():
+    with explorer.serve(gg.datasets.asia(), host="0.0.0.0", token="a token that is long enough") as server:
+        assert "0.0.0.0" not in server.url  # nobody can open that address
+        assert ask(server, Host=f"127.0.0.1:{server.port}")[0].status == 200
+        assert ask(server, Host=f"localhost:{server.port}")[0].status == 200
+        assert ask(server, Host=urlsplit(server.url).netloc)[0].status == 200
+        for host in (
+            "evil.example",
+            f"evil.example:{server.port}",
+            f"0.0.0.0:{server.port}",
+            f"127.0.0.2:{server.port}",
+        ):
+            assert ask(server, Host=host)[0].status == 421
+
+
 def test_uploads_are_bounded_and_leave_nothing_behind(tmp_path, monkeypatch):
     from gramgraph.explorer.workbench import Workbench
 
@@ -223,6 +239,21 @@ def test_the_bundle_defines_no_name_twice():
     names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", bundle("infer.js", "still.js"), re.MULTILINE)
     assert len(names) == len(set(names)), sorted(n for n in names if names.count(n) > 1)
     assert not re.search(r"^(import|export) ", bundle("infer.js", "still.js"), re.MULTILINE)
+
+
+def test_a_script_that_opened_the_page_stays_until_ctrl_c():
+    source = "import gramgraph as gg; gg.datasets.asia().explore(); print('end of the script', flush=True)"
+    place = str(Path(gg.__file__).parent.parent)
+    env = os.environ | {"PYTHONPATH": place, "BROWSER": f"{sys.executable} -c pass %s"}
+    running = subprocess.Popen(
+        [sys.executable, "-c", source], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env
+    )
+    assert running.stdout.readline() == "end of the script\n"
+    assert running.stderr.readline().startswith("The explorer is at http://127.0.0.1:")
+    running.send_signal(signal.SIGINT)
+    _, errors = running.communicate(timeout=120)
+    assert running.returncode == 0, errors
+    assert "Traceback" not in errors
 
 
 def test_ctrl_c_ends_it_cleanly():

@@ -108,6 +108,34 @@ def test_messages_are_those_of_sum_product():
     assert dict(best["assignment"]) == net.map_query({"wet": "yes"}).assignment
 
 
+@pytest.mark.parametrize("method", ["sum_product", "max_sum"])
+def test_messages_show_what_they_are_made_of(method):
+    net = gg.BayesianNetwork("cloudy -> rain -> wet; sun -> rain; rain -> mood{bad|fair|good}").random_tables(0)
+    case = [
+        *see(wet="yes"),
+        {"name": "cloudy", "type": "like", "w": [1.0, 3.0]},
+        {"name": "mood", "type": "not", "value": ["bad"]},
+        {"name": "sun", "type": "do", "value": "yes"},
+    ]
+    found = view_of(net).request("messages", {"case": case, "method": method})
+    assert {n["name"] for n in found["nodes"] if n["kind"] == "factor"} >= {"likelihood(cloudy)", "likelihood(mood)"}
+    assert ["cloudy", "likelihood(cloudy)"] in found["edges"]
+    for step in found["steps"]:
+        for (_, value), terms in zip(step["values"], step["made"], strict=True):
+            if method == "sum_product":
+                made = sum(np.prod(term) for term in terms)
+            else:
+                made = max(sum(-np.inf if x is None else x for x in term) for term in terms)
+            assert made == pytest.approx(-np.inf if value is None else value, abs=1e-12)
+
+
+def test_messages_wait_for_the_loops_to_be_opened(asia):
+    said = asia.request("ask", {"case": []})["no_messages"]
+    assert said == asia.request("model", {})["cannot"]["messages"]
+    assert "has a loop" in said and "engine" not in said
+    assert asia.request("ask", {"case": see(smoke="yes")})["no_messages"] is None
+
+
 def test_numbers_and_angles(rng):
     phi = rng.vonmises(np.pi, 2.0, 300)
     tree = gg.learn_tree({"phi": phi, "w": np.cos(phi) + 0.3 * rng.normal(size=300)}, domains={"phi": "circle"})
@@ -182,6 +210,15 @@ def test_a_table_is_learned_from_with_a_forbidden_arc(tmp_path):
     bench._jobs[again["job"]].wait()
     fitted = bench._views[bench.request("job", again)["result"]["model"]].model
     assert fitted.edges == net.edges
+    text = bench.request("python", {"model": bench.request("job", again)["result"]["model"], "case": []})["text"]
+    assert "gg.learn_structure('asia data.csv', required=[('asia', 'tub')]" in text
+    assert ".fit('asia data.csv', prior='bdeu')" in text
+    table = net.query("asia")["asia"].probabilities
+    edited = bench.request("edit", {"model": key, "name": "asia", "rows": [[1.0, 1.0]]})
+    assert bench._views[edited["model"]].model.query("asia")["asia"].probabilities == pytest.approx([0.5, 0.5])
+    assert net.query("asia")["asia"].probabilities == pytest.approx(table)  # the old model is as it was
+    for rows in ([[1.0]], [[-1.0, 2.0]], [[0.0, 0.0]], "x", [["a", "b"]], [[1e400, 1.0]]):
+        assert "error" in bench.request("edit", {"model": key, "name": "asia", "rows": rows})
     assert "error" in bench.request("learn", {"table": "nothing"})
     for name in ("x.exe", "../../etc/passwd", "x.pkl"):
         bad = tmp_path / "bad"

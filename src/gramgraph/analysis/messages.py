@@ -187,6 +187,11 @@ class _MessageTable(Shown, Generic[F]):
         return self._passed.graph.names
 
     @property
+    def factor_scopes(self) -> tuple[tuple[str, ...], ...]:
+        """Of each factor the variables that it holds, without the observed ones."""
+        return tuple(tuple(var.name for var in scope) for scope in self._passed.graph.scopes)
+
+    @property
     def schedule(self) -> tuple[tuple[str, str], ...]:
         """(sender, receiver) in the order in which messages are sent: from the leaves to the root, and back."""
         graph = self._passed.graph
@@ -199,6 +204,12 @@ class _MessageTable(Shown, Generic[F]):
     def to_variable(self, factor: str | int, variable: str) -> FloatArray:
         """The message from a factor to a variable: one number per state."""
         return self._read(self._factor(factor), self._variable(variable))
+
+    def factor_table(self, factor: str | int) -> FloatArray:
+        """The factor that the messages pass through, one axis per variable of its `factor_scopes`: with what was
+        observed put in; logarithms in max-sum."""
+        n = len(self._passed.graph.variables)
+        return self._table(self._passed.factors[self._factor(factor) - n])
 
     def to_frame(self) -> pd.DataFrame:
         """All messages: one row for each state, in the order in which the messages are sent."""
@@ -252,6 +263,9 @@ class _MessageTable(Shown, Generic[F]):
     def _numbers(self, message: F) -> FloatArray:
         raise NotImplementedError
 
+    def _table(self, factor: F) -> FloatArray:
+        raise NotImplementedError
+
 
 class Messages(_MessageTable[Any]):
     """The messages of sum-product, the beliefs they give, and log p(evidence).
@@ -291,6 +305,10 @@ class Messages(_MessageTable[Any]):
         table = _linear(message)
         if self.normalized:
             return np.array(table.normalize()[0].values)
+        return self._table(table)
+
+    def _table(self, factor: TableFactor | LogTable) -> FloatArray:
+        table = _linear(factor)
         return np.array(table.values * np.exp(table.log_scale))
 
 
@@ -340,6 +358,9 @@ class MaxMessages(_MessageTable[LogTable]):
     def _numbers(self, message: LogTable) -> FloatArray:
         top = float(message.logs.max())
         return np.array(message.logs - top if self.normalized and np.isfinite(top) else message.logs)
+
+    def _table(self, factor: LogTable) -> FloatArray:
+        return np.array(factor.logs)
 
 
 def _root(graph: _Graph, node: int) -> int:

@@ -8,6 +8,10 @@ True
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import sys
+import warnings
 from typing import Any
 
 from gramgraph.explorer.views import view_of
@@ -36,7 +40,8 @@ def serve(
 def explore(model: Any, *, port: int = 0, browser: bool = True, static: Any = None, **options: Any) -> Any:
     """Open the explorer: a widget in a notebook, else a page in the browser; `static` writes one self-contained file.
 
-    Returns the widget, the running server, or the path that was written.
+    Returns the widget, the running server, or the path that was written. A script that opened a page stays at its end
+    until Ctrl-C, so that the page can be used; `close()` the server to end before.
     """
     if static is not None:
         from gramgraph.explorer.static import write_static
@@ -52,15 +57,39 @@ def explore(model: Any, *, port: int = 0, browser: bool = True, static: Any = No
     if browser:
         import webbrowser
 
-        webbrowser.open(running.url)
+        opened = webbrowser.open(running.url)
+        if not _is_interactive() and (opened or sys.stderr.isatty()):
+            atexit.register(_stay, running)
     return running
+
+
+def _is_interactive() -> bool:
+    """Whether somebody types into this process: it then lives on by itself."""
+    return hasattr(sys, "ps1") or bool(sys.flags.interactive) or _shell() is not None
+
+
+def _stay(running: Any) -> None:
+    """A script that opened the page has ended: the page shall not end with it."""
+    if not running.is_open:
+        return
+    sys.stderr.write(f"The explorer is at {running.url}\nCtrl-C ends it.\n")
+    with contextlib.suppress(KeyboardInterrupt):
+        running.wait()
+
+
+def _shell() -> Any:
+    """The IPython that runs this, or None."""
+    module = sys.modules.get("IPython")
+    return module.get_ipython() if module is not None and hasattr(module, "get_ipython") else None
 
 
 def _in_notebook() -> bool:
     """Whether this runs in a notebook that is able to show widgets."""
-    import sys
     from importlib.util import find_spec
 
-    shell = sys.modules.get("IPython")
-    ip = shell.get_ipython() if shell is not None and hasattr(shell, "get_ipython") else None
-    return getattr(ip, "kernel", None) is not None and find_spec("anywidget") is not None
+    if getattr(_shell(), "kernel", None) is None:
+        return False
+    if find_spec("anywidget") is None:
+        warnings.warn("pip install gramgraph[notebook] shows the explorer here, in the notebook", stacklevel=4)
+        return False
+    return True

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
 from gramgraph.explorer.case import is_circle
 
-__all__ = ["Ranges", "belief_of"]
+__all__ = ["Ranges", "belief_of", "rounded_ends"]
 
 #: Points of a curve, and of a ring.
 CURVE, RING = 97, 120
@@ -31,7 +32,20 @@ def _ends(belief: Any) -> tuple[float, float]:
     if not high > low:
         low, high = low - 1.0, high + 1.0
     room = 0.06 * (high - low)
-    return low - room if low < 0.0 or low - room > 0.0 else 0.0, high + room
+    return rounded_ends(low - room if low < 0.0 or low - room > 0.0 else 0.0, high + room)
+
+
+def rounded_ends(low: float, high: float) -> tuple[float, float]:
+    """The stretch, a little longer, so that its ends and its middle are short numbers.
+
+    >>> rounded_ends(11.13, 50.62)
+    (10.0, 52.0)
+    """
+    unit = 2.0 * 10.0 ** (math.floor(math.log10(high - low)) - 1)
+    first, last = math.floor(low / unit), math.ceil(high / unit)
+    if not math.isfinite(unit) or unit == 0.0 or first == last:
+        return low, high
+    return float(f"{first * unit:.12g}"), float(f"{last * unit:.12g}")
 
 
 def belief_of(var: Any, belief: Any, ranges: Ranges, value: Any = None) -> Any:

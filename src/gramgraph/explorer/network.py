@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from functools import cached_property
@@ -203,9 +202,7 @@ class NetworkView:
 
     def _query(self, model: Any, names: Any, evidence: dict[str, Any]) -> Any:
         options = {} if model.kind in ("tables", "gaussian", "mixed", "cells") else {"random_state": 0}
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            return model.query(names, evidence, **options)
+        return model.query(names, evidence, **options)
 
     def ask(self, body: dict[str, Any]) -> dict[str, Any]:
         """Beliefs of the shown variables, log p(e), how they were found, and whether the findings disagree."""
@@ -236,6 +233,8 @@ class NetworkView:
         }
         if len(self.nodes) <= QUICK:
             out |= self.disagreement(model, case)
+        if self.model.is_discrete and len(self.nodes) <= panels.MESSAGE_NODES:
+            out["no_messages"] = panels.no_messages(self, model, case.evidence)
         return out
 
     def _smallest(self, model: Any, case: Case, names: list[str]) -> list[str]:

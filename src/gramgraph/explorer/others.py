@@ -211,9 +211,16 @@ class ProcessView(_View):
         xs, ys = self._ranges()
         theta = np.asarray(self.kernel.theta, dtype=np.float64)
         bounds = np.clip(np.asarray(self.kernel.bounds, dtype=np.float64), -10.0, 10.0)
+        labels = _short_names(list(self.kernel.parameter_names))
         sliders = [
-            {"name": name, "theta": float(t), "low": float(max(low, t - 4.0)), "high": float(min(high, t + 4.0))}
-            for name, t, (low, high) in zip(self.kernel.parameter_names, theta, bounds, strict=False)
+            {
+                "name": name,
+                "label": label,
+                "theta": float(t),
+                "low": float(max(low, t - 4.0)),
+                "high": float(min(high, t + 4.0)),
+            }
+            for name, label, t, (low, high) in zip(self.kernel.parameter_names, labels, theta, bounds, strict=False)
         ]
         return {
             "kind": self.kind,
@@ -261,6 +268,16 @@ class ProcessView(_View):
             "at": [[float(m), float(s)] for m, s in zip(mean[GRID:], sd[GRID:], strict=True)],
             "kernel": str(kernel),
         }
+
+
+def _short_names(names: list[str]) -> list[str]:
+    """The last part of each name, numbered where several parameters share it.
+
+    >>> _short_names(["terms[0].variance", "terms[0].base.length_scale", "terms[1].variance"])
+    ['variance 1', 'length scale', 'variance 2']
+    """
+    ends = [name.rpartition(".")[2].replace("_", " ") for name in names]
+    return [f"{end} {ends[: i + 1].count(end)}" if ends.count(end) > 1 else end for i, end in enumerate(ends)]
 
 
 def _targets(model: Any) -> Any:

@@ -10,7 +10,6 @@ import numpy as np
 
 from gramgraph.exceptions import BudgetError, GramGraphError, OptionError
 from gramgraph.explorer import drawing
-from gramgraph.explorer.case import is_circle
 from gramgraph.models.directed import DirectedModel
 
 __all__ = [
@@ -49,19 +48,26 @@ def abilities(view: Any) -> tuple[list[str], dict[str, str]]:
     model, cannot = view.model, {}
     if not view.directed:
         cannot["do"] = "Setting a variable needs arrows, and this model has none."
-    if not model.is_discrete:
-        cannot["messages"] = "Messages are shown for models whose variables all have states."
-    elif len(view.nodes) > MESSAGE_NODES:
-        cannot["messages"] = f"Messages are shown for trees of up to {MESSAGE_NODES} variables."
-    else:
-        try:
-            model.sum_product()
-        except GramGraphError as error:
-            cannot["messages"] = str(error)
+    if (reason := no_messages(view, model, {})) is not None:
+        cannot["messages"] = reason
     if len(view.nodes) > drawing.COMPACT_NODES or not hasattr(model, "to_junction_tree"):
         cannot["tree"] = "The junction tree is drawn for up to 300 variables."
     everything = ["do", "next", "story", "messages", "tree", "separation", "explain", "compare", "python", "save"]
     return [name for name in everything if name not in cannot], cannot
+
+
+def no_messages(view: Any, model: Any, evidence: Any) -> str | None:
+    """Why the messages of this case are not drawn, or None: observed variables may have opened the loops."""
+    if not model.is_discrete:
+        return "Messages are shown for models whose variables all have states."
+    if len(view.nodes) > MESSAGE_NODES:
+        return f"Messages are shown for trees of up to {MESSAGE_NODES} variables."
+    try:
+        model.sum_product(evidence)
+    except GramGraphError as error:
+        said = str(error).partition(", or use engine=")[0]  # what a program could do is no help on the page
+        return said[:1].upper() + said[1:] + "."
+    return None
 
 
 def _target(view: Any, body: dict[str, Any]) -> str:
@@ -267,22 +273,31 @@ def plan(view: Any, body: dict[str, Any]) -> dict[str, Any]:
 
 
 def tree(view: Any, body: dict[str, Any]) -> dict[str, Any]:
-    """The junction tree with its separators, placed."""
-    from gramgraph.plot.drawing import draw_junction_tree, tree_parts
+    """The junction tree, placed; above each clique stands what it shares with the one it hangs on."""
+    from gramgraph.plot.drawing import draw_junction_tree, text_length, tree_parts
+    from gramgraph.plot.layout import layered_layout
 
     model = view.model.cells if view.model.kind == "cells" else view.model
-    made = draw_junction_tree(*tree_parts(model.to_junction_tree()))
-    lay = made.layout
+    cliques, pairs = tree_parts(model.to_junction_tree())
+    made = draw_junction_tree(cliques, pairs)
+    labels = {b: text for (_, b), text in zip(made.edges, made.labels, strict=True)}
+    widths = [max(box.width, text_length(labels.get(i, ""), 11) + 16) for i, box in enumerate(made.boxes)]
+    heights = [box.height for box in made.boxes]
+    lay = layered_layout(len(cliques), made.edges, widths=widths, heights=heights, gap_x=20.0, gap_y=56.0)
     return {
         "w": lay.width,
         "h": lay.height,
         "cliques": [
-            {"lines": list(box.lines), "box": [x - box.width / 2, y - box.height / 2, box.width, box.height]}
-            for box, (x, y) in zip(made.boxes, lay.centers, strict=True)
+            {
+                "names": list(names),
+                "lines": list(box.lines),
+                "box": [x - box.width / 2, y - box.height / 2, box.width, box.height],
+            }
+            for names, box, (x, y) in zip(cliques, made.boxes, lay.centers, strict=True)
         ],
         "edges": [
-            {"path": path[0], "label": label, "at": [(r[0][0] + r[-1][0]) / 2, (r[0][1] + r[-1][1]) / 2]}
-            for path, label, r in zip(drawing.paths(lay, False), made.labels, lay.routes, strict=True)
+            {"path": path[0], "label": labels.get(b, ""), "at": [lay.centers[b][0], lay.centers[b][1] - heights[b] / 2]}
+            for path, (_, b) in zip(drawing.paths(lay, False), made.edges, strict=True)
         ],
     }
 
@@ -319,13 +334,3 @@ def save(model: Any, suffix: str) -> dict[str, Any]:
         path = Path(folder) / f"model.{suffix}"
         write(model, path)
         return {"data": base64.b64encode(path.read_bytes()).decode("ascii"), "suffix": suffix}
-
-
-def direction(radians: float) -> float:
-    """Degrees between 0 and 360."""
-    return float(np.degrees(radians) % 360.0)
-
-
-def is_angle(view: Any, name: str) -> bool:
-    """Whether a variable is drawn as a ring."""
-    return is_circle(view.model.var(name))

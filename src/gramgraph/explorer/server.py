@@ -32,6 +32,9 @@ BODY, UPLOAD = 5_000_000, 200_000_000
 #: Connections that are served at once, and seconds that a silent one is waited for.
 CONNECTIONS, SILENCE = 64, 20.0
 
+#: Addresses that mean all of this machine's.
+EVERYWHERE = ("0.0.0.0", "::")
+
 TYPES = {
     "html": "text/html; charset=utf-8",
     "js": "text/javascript; charset=utf-8",
@@ -119,10 +122,18 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _check_host(self) -> None:
         hosts = self.headers.get_all("Host") or []
-        if len(hosts) != 1 or hosts[0].lower() not in self.server.hosts:
+        if len(hosts) != 1 or hosts[0].lower() not in self._own_hosts():
             raise _Refused(421, "This server answers at its own address only.")
         if self.headers.get("Transfer-Encoding"):
             raise _Refused(411, "A length is needed.")
+
+    def _own_hosts(self) -> frozenset[str]:
+        """Names under which this server is reached; one that listens everywhere, the address of this connection."""
+        if not self.server.everywhere:
+            return self.server.hosts
+        name, port = self.connection.getsockname()[:2]
+        name = name.removeprefix("::ffff:")  # an older address on a newer socket
+        return self.server.hosts | {f"[{name}]:{port}" if ":" in name else f"{name}:{port}"}
 
     def _file(self) -> tuple[int, str, bytes]:
         name = self.path.partition("?")[0].removeprefix("/") or "index.html"
@@ -132,7 +143,7 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _post(self) -> tuple[int, str, bytes]:
         origin = self.headers.get("Origin")
-        if origin is not None and origin.lower().partition("://")[2] not in self.server.hosts:
+        if origin is not None and origin.lower().partition("://")[2] not in self._own_hosts():
             raise _Refused(403, "This page comes from elsewhere.")
         if self.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
             raise _Refused(403, "This page comes from elsewhere.")
@@ -149,13 +160,15 @@ class _Handler(BaseHTTPRequestHandler):
         except KeyError:
             raise _Refused(404, "There is no such question.") from None
         found["n"] = body.get("n")
+        if self.path == "/api/model":
+            found["max_upload"] = self.server.max_upload  # the page does not begin to send more
         return 200, "application/json", dumps(found)
 
     def _length(self, most: int) -> int:
         text = self.headers.get("Content-Length", "")
         if not text.isascii() or not text.isdigit():
             raise _Refused(411, "A length is needed.")
-        if int(text) > most:
+        if len(text) > 20 or int(text) > most:
             raise _Refused(413, f"At most {most:,} bytes are taken.")
         return int(text)
 
@@ -227,7 +240,12 @@ class _Listener(ThreadingHTTPServer):
         self.names = page_names()
         port = self.server_address[1]
         own = f"[{address[0]}]" if ":" in address[0] else address[0]
-        self.hosts = frozenset({f"{own}:{port}"} | ({f"localhost:{port}"} if is_loopback(address[0]) else set()))
+        self.everywhere = address[0] in EVERYWHERE
+        near = is_loopback(address[0]) or self.everywhere
+        names = {own.lower()} | ({"localhost"} if near else set())
+        if self.everywhere:
+            names = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
+        self.hosts = frozenset(f"{name}:{port}" for name in names)
         self._places = threading.BoundedSemaphore(CONNECTIONS)
         self._links: set[Any] = set()
 
@@ -257,6 +275,13 @@ class _Listener(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that breaks is no fault of ours."""
         log.debug("a connection ended early", exc_info=True)
+
+
+def shown_host(host: str) -> str:
+    """The host as it stands in an address; for a server that listens everywhere the name of this machine."""
+    if host in EVERYWHERE:
+        return socket.gethostname()
+    return f"[{host}]" if ":" in host else host
 
 
 def is_loopback(host: str) -> bool:
@@ -296,10 +321,14 @@ class Server:
         self.token = token or secrets.token_urlsafe(24)
         self._listener = _Listener((host, port), view, self.token, max_upload)
         self.port = int(self._listener.server_address[1])
-        shown = f"[{host}]" if ":" in host else host
-        self.url = f"http://{shown}:{self.port}/#token={self.token}"
+        self.url = f"http://{shown_host(host)}:{self.port}/#token={self.token}"
         self._thread = threading.Thread(target=self._listener.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         self._thread.start()
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it answers still."""
+        return self._thread.is_alive()
 
     def wait(self) -> None:
         """Until the server is closed, or Ctrl-C."""

@@ -24,10 +24,12 @@ MODULES = (
     "node.js",
     "panel.js",
     "dialogs.js",
+    "learn.js",
     "graph.js",
     "views.js",
-    "learn.js",
     "others.js",
+    "keys.js",
+    "frame.js",
     "app.js",
 )
 #: Numbers in the tables of a network, and in its largest clique, up to which the page computes by itself.

@@ -34,11 +34,17 @@ function render({ model, el }) {
     }),
   };
   const dark = document.body.dataset.jpThemeLight === "false" || document.body.classList.contains("vscode-dark");
-  const app = mount(root, backend, { dark });
+  const app = mount(root, backend, { dark, findings: model.get("findings") });
+  const same = (findings) => JSON.stringify(findings) === JSON.stringify(model.get("findings"));
   app.onCase = (findings) => {
+    if (same(findings)) return;
     model.set("findings", findings);
     model.save_changes();
   };
+  // A case that was set from Python is shown.
+  model.on("change:findings", () => {
+    if (app.info && !app.other && !same(app.current())) app.commit(model.get("findings"));
+  });
 }
 export default { render };
 """

@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
+import numpy as np
+
 from gramgraph._show import clean
 from gramgraph.exceptions import GramGraphError, OptionError, VariableError
+from gramgraph.models import BayesianNetwork
 
 __all__ = ["Workbench"]
 
@@ -25,6 +28,9 @@ NETWORKS = (".bif", ".xmlbif", ".xml", ".uai", ".net", ".xdsl", ".json")
 KEPT = 12
 #: How a user can have a column taken.
 KINDS = ("as it is", "category", "intervals", "leave out")
+
+
+_COLLECTING = threading.Lock()
 
 
 class _Cancelled(Exception):
@@ -42,7 +48,8 @@ class _Job:
 
     def _run(self, work: Callable[[_Job], dict[str, Any]]) -> None:
         try:
-            with warnings.catch_warnings(record=True) as said:
+            # Warnings are the process's, not the thread's: one job at a time collects them.
+            with _COLLECTING, warnings.catch_warnings(record=True) as said:
                 warnings.simplefilter("always")
                 found = work(self)
             self.result = found | {"notes": list(dict.fromkeys(str(w.message) for w in said))[:5]}
@@ -92,6 +99,7 @@ class Workbench:
             "refit": self.refit,
             "strengths": self.strengths,
             "average": self.average,
+            "edit": self.edit,
         }
 
     @property
@@ -127,7 +135,9 @@ class Workbench:
             key, view = self._first, self._views[self._first]
         found: dict[str, Any] = view.request(name, body)
         if name == "model" and "error" not in found:
-            found = found | {"key": key, "learns": True}
+            found = found | {"key": key, "learns": True, "edits": _has_tables(view)}
+            if getattr(view, "frame", None) is not None:
+                found["learned"] = {"required": view.arcs[0], "forbidden": view.arcs[1]}
         return found
 
     # ------------------------------------------------------------------------------------------ files
@@ -191,16 +201,22 @@ class Workbench:
 
     def learn(self, body: dict[str, Any]) -> dict[str, Any]:
         """Start to learn; `job` tells how far it is."""
-        name, frame = self._frame(body)
-        frame = _prepared(frame, body.get("kinds") or {})
+        if body.get("again"):
+            view = self._learned(body)
+            name, frame, plain = view.file, view.frame, view.source is not None
+        else:
+            name, frame = self._frame(body)
+            kinds = body.get("kinds") or {}
+            frame = _prepared(frame, kinds)
+            plain = set(kinds.values()) <= {KINDS[0]}
         required, forbidden = (_arcs(body.get(key), frame) for key in ("required", "forbidden"))
-        table = str(body["table"])
+        source = f"gg.learn_structure({name!r}, required={required}, forbidden={forbidden})" if plain else None
 
         def work(job: _Job) -> dict[str, Any]:
             from gramgraph.learn import learn_structure
 
             net = learn_structure(frame, required=required, forbidden=forbidden, progress=job.report)
-            return {"model": self._opened(net, frame, name, table)}
+            return {"model": self._opened(net, frame, name, (required, forbidden), source)}
 
         return {"job": self._start(work)}
 
@@ -211,9 +227,10 @@ class Workbench:
             raise OptionError(str(key["error"]))
         self._first = str(key["model"])
 
-    def _opened(self, net: Any, frame: Any, name: str, table: str) -> str:
-        view = _view(net, name.partition(".")[0], f"gg.learn_structure({name!r})")
-        view.table, view.frame = table, frame
+    def _opened(self, net: Any, frame: Any, file: str, arcs: tuple[Any, Any], source: str | None = None) -> str:
+        """Open a learned network: it remembers the table, and the arcs that were asked for."""
+        view = _view(net, file.partition(".")[0], source)
+        view.file, view.frame, view.arcs = file, frame, arcs
         return self._add(view)
 
     def _start(self, work: Callable[[_Job], dict[str, Any]]) -> str:
@@ -250,9 +267,28 @@ class Workbench:
 
         def work(job: _Job) -> dict[str, Any]:
             net = view.model.fit(view.frame, prior=prior)
-            return {"model": self._opened(net, view.frame, view.title, view.table)}
+            source = None if view.source is None else f"{view.source}.fit({view.file!r}, prior={prior!r})"
+            return {"model": self._opened(net, view.frame, view.file, view.arcs, source)}
 
         return {"job": self._start(work)}
+
+    def edit(self, body: dict[str, Any]) -> dict[str, Any]:
+        """A network with other numbers in the table of one variable; every row is scaled to sum to one."""
+        from gramgraph.conditionals import Table
+
+        view = self._views.get(str(body.get("model") or self._first))
+        if view is None or not _has_tables(view):
+            raise OptionError("tables of networks whose variables all have states can be edited")
+        net: Any = view.model
+        var = net.var(str(body.get("name")))
+        old = net.conditional(var.name)
+        values = _rows(body.get("rows"), var.name, old.table().reshape(-1, var.size).shape)
+        table = Table(var, tuple(old.parents), values / values.sum(axis=1, keepdims=True))
+        parts = [table if other == var.name else net.conditional(other) for other in net.variables]
+        made = _view(BayesianNetwork.from_parts(net.vars, parts, name=net.name), view.title, None)
+        for name in ("file", "frame", "arcs"):
+            setattr(made, name, getattr(view, name, None))
+        return {"model": self._add(made)}
 
     def strengths(self, body: dict[str, Any]) -> dict[str, Any]:
         """How often each edge is found in samples of the rows."""
@@ -276,7 +312,7 @@ class Workbench:
         net = view.strengths.average_network(float(body.get("threshold") or 0.5))
         if getattr(net, "faults", list)():
             net = net.fit(view.frame)
-        key = self._opened(net, view.frame, view.title, view.table)
+        key = self._opened(net, view.frame, view.file, view.arcs)
         self._views[key].strengths = view.strengths
         return {"model": key}
 
@@ -286,7 +322,26 @@ class Workbench:
             job.cancelled = True
 
 
-def _view(model: Any, title: str, source: str) -> Any:
+def _has_tables(view: Any) -> bool:
+    """Whether the numbers of the model stand in tables, one of each variable."""
+    model = getattr(view, "model", None)
+    return isinstance(model, BayesianNetwork) and model.is_discrete
+
+
+def _rows(rows: Any, name: str, shape: tuple[int, ...]) -> Any:
+    """The numbers of a table as the page sends them, one list per row."""
+    try:
+        values = np.array(rows, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise OptionError(f"the table of {name} holds numbers") from None
+    if values.shape != shape:
+        raise OptionError(f"the table of {name} has {shape[0]} rows of {shape[1]} numbers")
+    if not np.isfinite(values).all() or (values < 0.0).any() or not (values.sum(axis=1) > 0.0).all():
+        raise OptionError(f"in the table of {name} no number is negative, and no row is all zero")
+    return values
+
+
+def _view(model: Any, title: str, source: str | None) -> Any:
     from gramgraph.explorer.views import view_of
 
     return view_of(model, title=title, source=source)

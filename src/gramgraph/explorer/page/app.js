@@ -1,15 +1,11 @@
 // The explorer: what is shown, what was asked, and what the hands do. Everything that is computed comes from the backend.
-import { button, iconBox, logText, make, number, percent, shape } from "./base.js";
+import { button, make, number, percent } from "./base.js";
 import { clicked, findingOf, readFragment, saidOf, withFinding, writeFragment } from "./case.js";
-import { closePopup, exportDialog, keysDialog, likelihoodDialog, nameDialog, nodeMenu, planDialog, searchDialog, statesDialog, valueDialog } from "./dialogs.js";
-import { Graph } from "./graph.js";
-import { learnActions } from "./learn.js";
+import { nameDialog, nodeMenu, searchDialog, statesDialog, textDialog } from "./dialogs.js";
+import { buildFrame, drawChrome, MODES, VIEWS } from "./frame.js";
 import { drawPanel } from "./panel.js";
 import { mountOther } from "./others.js";
 import { drawMessages, drawTree, messagePanel, treePanel } from "./views.js";
-
-const MODES = [["observe", "Observe"], ["do", "Intervene"], ["separation", "Separation"], ["compare", "Compare"]];
-const VIEWS = [["graph", "Graph"], ["tree", "Junction tree"], ["messages", "Messages"]];
 
 export class App {
   constructor(root, backend, options) {
@@ -17,7 +13,7 @@ export class App {
     this.modelKey = kept.model || null;
     const ask = (name, body, signal) => backend.ask(name, { ...body, model: this.modelKey }, signal);
     Object.assign(this, { root, backend: { ...backend, ask }, token: options.token || "", kept });
-    this.findings = Array.isArray(kept.ev) ? kept.ev : [];
+    this.findings = Array.isArray(kept.ev) ? kept.ev : options.findings || [];
     this.findingsA = Array.isArray(kept.a) ? kept.a : null;
     this.cases = kept.cases && typeof kept.cases === "object" ? kept.cases : {};
     this.target = kept.target || null;
@@ -26,8 +22,8 @@ export class App {
     this.view = VIEWS.some(([v]) => v === kept.view) ? kept.view : "graph";
     this.source = kept.source || null;
     this.dark = kept.theme ? kept.theme === "dark" : Boolean(options.dark);
-    this.past = [];
-    this.future = [];
+    this.history = [this.findings];
+    this.at = this.wantedAt = 0;
     this.beliefs = {};
     this.prior = {};
     this.panels = {};
@@ -36,7 +32,7 @@ export class App {
     this.conflict = 0;
     this.against = null;
     this.asked = 0;
-    this.step = 1;
+    this.shownStep = 1;
     this.method = "sum_product";
     this.wanted = null;
     this.hands = this.makeHands();
@@ -48,7 +44,7 @@ export class App {
     this.root.textContent = "";
     this.root.classList.add("gg");
     this.root.classList.toggle("dark", this.dark);
-    this.frame();
+    buildFrame(this);
     let info;
     try {
       info = await this.backend.ask("model", { center: this.target });
@@ -60,9 +56,11 @@ export class App {
   }
 
   // Another model in this tab: a new case.
-  async openModel(key, learned) {
+  async openModel(key, findings = []) {
     this.modelKey = key;
-    Object.assign(this, { findings: [], past: [], future: [], findingsA: null, beliefsA: null, sep: null, panels: {}, target: null, source: null, mode: "observe", view: "graph", ready: false, learned: Boolean(learned) });
+    this.kept = {};
+    const target = findings.length ? this.target : null;
+    Object.assign(this, { findings, history: [findings], at: 0, wantedAt: 0, findingsA: null, beliefsA: null, sep: null, panels: {}, target, source: null, mode: "observe", view: "graph", ready: false });
     this.graph.closePeek();
     const info = await this.quietly("model", {});
     if (!info) return;
@@ -72,17 +70,24 @@ export class App {
 
   open(info) {
     if (info.key) this.modelKey = info.key;
+    this.maxUpload = info.max_upload;
+    if (this.other && this.other.end) this.other.end();
+    this.other = null;
+    this.searchButton.hidden = this.legend.hidden = false;
     for (const part of [this.modeButtons, this.viewButtons, this.pill, this.exportButton, this.graph.zoomBox]) part.hidden = false;
     if (this.openButton) {
       this.openButton.hidden = !info.learns;
-      this.learnedButton.hidden = !this.learned;
+      this.learnedButton.hidden = !info.learned;
     }
+    // Arcs that are required or forbidden when the network is learned again.
+    this.arcs = info.learned || null;
     if (info.kind !== "network") return mountOther(this, info);
     this.info = info;
     this.scene = info.scene;
     this.prior = info.scene.prior;
     const known = new Set(info.names);
     this.findings = this.findings.filter((f) => known.has(f.name));
+    if (this.history.length === 1) this.history = [this.findings];
     if (!known.has(this.target)) {
       this.target = info.target;
       this.targetState = null;
@@ -94,69 +99,9 @@ export class App {
     this.title.textContent = info.title;
     this.sizeText.textContent = `${info.size[0].toLocaleString("en-US")} variables, ${info.size[1].toLocaleString("en-US")} ${info.directed ? "arcs" : "edges"}`;
     this.graph.draw();
-    this.chrome();
+    drawChrome(this);
     this.refresh();
     this.ready = true;
-  }
-
-  frame() {
-    const top = make("header", "top", this.root);
-    const mark = make("span", "mark", top);
-    const logo = shape("svg", { width: 22, height: 22, viewBox: "0 0 22 22", "aria-hidden": "true" }, mark);
-    shape("path", { d: "M6 6 16 11 6 16", class: "curve" }, logo);
-    for (const [x, y, c] of [[5.5, 5.5, "part p0"], [5.5, 16.5, "part p0"], [16.5, 11, "dot"]]) shape("circle", { cx: x, cy: y, r: 3.5, class: c }, logo);
-    this.title = make("h1", "", mark);
-    this.sizeText = make("span", "quiet wide", mark);
-    const facts = make("span", "facts", top);
-    this.logText = make("span", "", facts);
-    this.pill = button("", "pill", facts, () => planDialog(this, this.pill));
-    this.pill.setAttribute("aria-haspopup", "dialog");
-    this.warn = make("span", "pill warn", facts, "Findings disagree");
-    make("span", "grow", top);
-    this.pythonButton = button("Copy as Python", "line wide", top, () => this.copyPython());
-    this.exportButton = button("Export", "line", top, () => exportDialog(this, this.exportButton));
-    const theme = button("", "", top, () => this.setTheme(!this.dark), "Light or dark");
-    iconBox("theme", theme);
-    this.busy = make("div", "busy", top);
-    this.busy.hidden = true;
-    const tools = make("div", "tools", this.root);
-    tools.setAttribute("role", "toolbar");
-    tools.setAttribute("aria-label", "Tools");
-    this.undoButton = button("", "", tools, () => this.undo(), "Undo");
-    iconBox("undo", this.undoButton);
-    this.redoButton = button("", "", tools, () => this.redo(), "Redo");
-    iconBox("redo", this.redoButton);
-    make("span", "gap", tools);
-    this.modeButtons = make("div", "seg", tools);
-    this.modeButtons.setAttribute("role", "group");
-    this.modeButtons.setAttribute("aria-label", "What a click does");
-    const search = this.searchButton = button("", "", tools, () => this.search("Go to", (name) => this.goTo(name)), "Search");
-    iconBox("search", search);
-    this.extra = make("span", "pair", tools);
-    this.extra.style.margin = "0";
-    make("span", "grow", tools);
-    this.viewButtons = make("div", "seg", tools);
-    this.viewButtons.setAttribute("role", "group");
-    this.viewButtons.setAttribute("aria-label", "View");
-    this.stage = make("main", "", this.root);
-    this.graph = new Graph(this, this.stage);
-    this.legend = make("div", "legend", this.stage);
-    this.side = make("aside", "", this.root);
-    this.side.setAttribute("aria-label", "Case and explanation");
-    this.side.tabIndex = 0;
-    this.said = make("div", "said", this.root);
-    this.said.setAttribute("role", "status");
-    this.said.setAttribute("aria-live", "polite");
-    this.root.addEventListener("keydown", (e) => this.key(e));
-    this.root.addEventListener("pointerdown", (e) => this.popup && !this.popup.box.contains(e.target) && closePopup(this), true);
-    let width = 0;
-    new ResizeObserver(() => {
-      const box = this.root.getBoundingClientRect();
-      this.root.classList.toggle("narrow", box.width < 1100);
-      if (this.ready && Math.abs(box.width - width) > 1) this.redraw();
-      width = box.width;
-    }).observe(this.root);
-    learnActions(this);
   }
 
   can(name) {
@@ -168,68 +113,18 @@ export class App {
   }
 
   redraw() {
+    if (this.other) return this.other.draw && this.other.draw();
     if (this.view === "graph") this.graph.draw();
     else this.drawView();
-  }
-
-  chrome() {
-    const set = this.findings.some((f) => f.type === "do");
-    this.logText.textContent = set ? "log p(e | do) " : "log p(e) ";
-    make("b", "", this.logText, this.logEvidence === undefined ? "" : logText(this.logEvidence));
-    if (this.logEvidence !== undefined) {
-      const text = this.info.density ? " (density)" : ` (p = ${percent(Math.abs(this.logEvidence) < 1e-12 ? 1 : Math.exp(this.logEvidence))})`;
-      make("span", "wide quiet", this.logText, text);
-    }
-    this.pill.textContent = "";
-    make("i", "", this.pill);
-    this.pill.append((this.exact === false ? "Approximate · " : "Exact · ") + (this.engine || "").replace(/_/g, " "));
-    this.pill.classList.toggle("rough", this.exact === false);
-    this.pill.title = this.reason || "";
-    this.warn.hidden = !(this.conflict > 0.5);
-    this.undoButton.disabled = !this.past.length;
-    this.redoButton.disabled = !this.future.length;
-    this.pythonButton.hidden = !this.can("python");
-    this.segment(this.modeButtons, MODES, this.mode, (m) => this.setMode(m));
-    this.segment(this.viewButtons, VIEWS, this.view, (v) => this.setView(v));
-    this.modeButtons.style.visibility = this.view === "graph" ? "" : "hidden";
-    this.drawLegend();
-  }
-
-  segment(holder, items, current, run) {
-    if (!holder.childElementCount) for (const [key, text] of items) button(text, "", holder, () => holder.run(key)).dataset.key = key;
-    holder.run = (key) => !this.info.cannot[key] && run(key);
-    for (const b of holder.children) {
-      const reason = this.info.cannot[b.dataset.key];
-      b.setAttribute("aria-pressed", String(b.dataset.key === current));
-      b.disabled = Boolean(reason);
-      b.title = reason || "";
-    }
-  }
-
-  drawLegend() {
-    const list = this.legend;
-    list.textContent = "";
-    list.hidden = this.view !== "graph";
-    const entry = (kind, text) => {
-      const s = make("span", "", list);
-      make("i", kind, s);
-      s.append(text);
-    };
-    if (this.mode === "separation") for (const e of [["open", "active trail"], ["seen", "observed"], ["dash", "tells nothing more"], ["stop", "trail stops here"]]) entry(...e);
-    else if (this.mode === "compare") for (const e of [["open", "more in B"], ["less", "less in B"], ["tick", "case A"]]) entry(...e);
-    else {
-      entry("belief", "belief");
-      entry("seen", "observed");
-      if (this.findings.some((f) => f.type === "do")) entry("set", "set");
-      if (this.graph.level === "full") entry(this.scene.nodes.some((n) => n.kind !== "discrete") ? "dash" : "tick", "before evidence");
-    }
   }
 
   // ------------------------------------------------------------------------------------------ asking
 
   // One click, one question with the whole case. Answers carry a number; late ones are dropped.
-  async commit(findings, { history = true } = {}) {
+  // `at` is the place in the history of a case that is undone or redone.
+  async commit(findings, { at = null } = {}) {
     const n = ++this.asked;
+    this.wantedAt = at === null ? this.at : at;
     const before = this.wanted || this.findings;
     this.wanted = findings;
     if (this.waiting) this.waiting.abort();
@@ -241,21 +136,25 @@ export class App {
     } catch (error) {
       if (error.name === "AbortError" || n !== this.asked) return false;
       this.wanted = null;
+      this.wantedAt = this.at;
       return this.failed(error, () => this.commit(findings));
     }
     if (n !== this.asked) return false;
     if (found.impossible || found.error || found.budget) {
       this.wanted = null;
+      this.wantedAt = this.at;
       this.toast(found.text || found.error || "Too large for an exact answer: " + found.budget);
       if (before !== this.findings && before !== findings) return this.commit(before);
       this.graph.update();
       this.painted();
       return false;
     }
-    if (history && JSON.stringify(findings) !== JSON.stringify(this.findings)) {
-      this.past.push(this.findings);
-      this.future = [];
+    if (at !== null) this.at = at;
+    else if (JSON.stringify(findings) !== JSON.stringify(this.findings)) {
+      this.history = [...this.history.slice(0, this.at + 1), findings];
+      this.at++;
     }
+    this.wantedAt = this.at;
     this.adopt(findings, found);
     return true;
   }
@@ -277,9 +176,14 @@ export class App {
     this.conflict = found.conflict || 0;
     this.against = found.against || null;
     this.answered = found.n;
-    if (this.view === "graph") this.graph.update();
-    this.chrome();
-    drawPanel(this, this.side);
+    // Whether there are messages to be shown depends on what was observed.
+    if (found.no_messages) this.info.cannot.messages = found.no_messages;
+    else if (found.no_messages === null) delete this.info.cannot.messages;
+    drawChrome(this);
+    if (this.view === "graph") {
+      this.graph.update();
+      drawPanel(this, this.side);
+    }
     this.keep();
     this.say(news, was);
     this.painted();
@@ -366,12 +270,13 @@ export class App {
       if (key === "explain" && found.conflict !== undefined) {
         this.conflict = found.conflict;
         this.against = found.against;
-        this.chrome();
+        drawChrome(this);
         if (this.view === "graph") this.graph.update();
       }
       if (this.view === "graph") drawPanel(this, this.side);
     };
-    if (this.mode === "separation") await this.askSeparation(abort.signal);
+    if (this.view !== "graph") await this.drawView();
+    else if (this.mode === "separation") await this.askSeparation(abort.signal);
     else if (this.mode === "compare") await this.askCompare(abort.signal);
     else {
       fill("explain", await ask("explain"));
@@ -379,7 +284,6 @@ export class App {
       if (!abort.signal.aborted && this.can("story")) fill("story", await ask("story"));
     }
     if (!abort.signal.aborted) this.root.dataset.panels = this.asked;
-    if (this.view !== "graph" && !abort.signal.aborted) this.drawView();
   }
 
   async lookOn() {
@@ -411,7 +315,7 @@ export class App {
   }
 
   refresh() {
-    return this.commit(this.findings, { history: false });
+    return this.commit(this.findings);
   }
 
   // ------------------------------------------------------------------------------------------ hands
@@ -419,7 +323,7 @@ export class App {
   makeHands() {
     const type = (e) => (e.shiftKey ? "not" : e.altKey || this.mode === "do" ? "do" : "see");
     return {
-      state: (node, state, e) => (this.mode === "separation" && !e.ctrlKey ? this.setSource(node.name) : this.observe(node, state, type(e))),
+      state: (node, state, e) => this.observe(node, state, type(e)),
       header: (node) => (this.mode === "separation" ? this.setSource(node.name) : this.setTarget(node.name)),
       value: (node, value, e) => {
         const finding = findingOf(this.current(), node.name);
@@ -454,20 +358,19 @@ export class App {
     return this.commit(withFinding(this.current(), name, null));
   }
 
-  async undo() {
-    if (!this.past.length) return;
-    const back = this.past.pop();
-    const now = this.findings;
-    if (await this.commit(back, { history: false })) this.future.push(now);
-    this.chrome();
+  undo() {
+    return this.step(-1);
   }
 
-  async redo() {
-    if (!this.future.length) return;
-    const next = this.future.pop();
-    const now = this.findings;
-    if (await this.commit(next, { history: false })) this.past.push(now);
-    this.chrome();
+  redo() {
+    return this.step(1);
+  }
+
+  // Two steps while the first is still asked for are two steps.
+  async step(way) {
+    if (this.other) return this.other.undo && this.other.undo(way);
+    const at = this.wantedAt + way;
+    if (at >= 0 && at < this.history.length) await this.commit(this.history[at], { at });
   }
 
   saveCase() {
@@ -481,6 +384,11 @@ export class App {
   keep() {
     if (this.onCase) this.onCase(this.findings);
     if (!this.backend.keepsFragment) return;
+    if (this.other) {
+      const kept = { theme: this.dark ? "dark" : "light", ...this.other.kept() };
+      if (this.modelKey) kept.model = this.modelKey;
+      return history.replaceState(null, "", writeFragment(this.token, kept));
+    }
     const kept = { ev: this.findings, target: this.target, state: this.targetState, mode: this.mode, view: this.view, theme: this.dark ? "dark" : "light", source: this.source };
     if (this.modelKey) kept.model = this.modelKey;
     if (this.findingsA) kept.a = this.findingsA;
@@ -530,7 +438,7 @@ export class App {
     if (mode === "compare" && !this.findingsA) this.startCompare();
     if (mode !== "compare") this.beliefsA = null;
     this.keep();
-    this.chrome();
+    drawChrome(this);
     this.graph.update();
     drawPanel(this, this.side);
     this.askPanels();
@@ -544,15 +452,16 @@ export class App {
 
   setView(view) {
     this.view = view;
-    this.step = 1;
+    this.shownStep = 1;
     this.viewData = null;
     this.graph.closePeek();
     this.keep();
-    this.chrome();
+    drawChrome(this);
     if (view === "graph") {
       this.graph.draw();
       drawPanel(this, this.side);
-    } else this.drawView();
+    }
+    return this.askPanels();
   }
 
   async drawView() {
@@ -561,7 +470,7 @@ export class App {
     const key = JSON.stringify([view, body]);
     if (!this.viewData || this.viewKey !== key) {
       const found = await this.quietly(view, body);
-      if (!found || this.view !== view) return;
+      if (!found || this.view !== view || JSON.stringify(this.findings) !== JSON.stringify(body.case)) return;
       if (found.error) {
         this.toast(found.error);
         return this.setView("graph");
@@ -578,17 +487,17 @@ export class App {
       drawMessages(this, this.graph, this.viewData);
       messagePanel(this, this.side, this.viewData);
     }
-    this.root.dataset.view = view + this.step + this.method;
+    this.root.dataset.view = view + this.shownStep + this.method;
   }
 
   setStep(step) {
-    this.step = Math.min(Math.max(step, 1), this.viewData.steps.length);
+    this.shownStep = Math.min(Math.max(step, 1), this.viewData.steps.length);
     this.drawView();
   }
 
   setMethod(method) {
     this.method = method;
-    this.step = 1;
+    this.shownStep = 1;
     this.drawView();
   }
 
@@ -599,11 +508,11 @@ export class App {
       return this.drawView();
     }
     this.playing = setInterval(() => {
-      if (this.view !== "messages" || this.step >= this.viewData.steps.length) {
+      if (this.view !== "messages" || this.shownStep >= this.viewData.steps.length) {
         clearInterval(this.playing);
         this.playing = null;
         if (this.view === "messages") this.drawView();
-      } else this.setStep(this.step + 1);
+      } else this.setStep(this.shownStep + 1);
     }, 900);
     this.drawView();
   }
@@ -634,13 +543,14 @@ export class App {
   async copyPython() {
     const found = await this.quietly("python", { case: this.findings, target: this.target });
     if (!found) return;
+    if (found.error) return this.toast(found.error);
     this.copied = found.text;
     try {
       await navigator.clipboard.writeText(found.text);
+      this.toast("Copied.");
     } catch {
-      /* no clipboard without permission: the text is kept for the test and the toast tells */
+      textDialog(this, "Copy as Python", found.text); // no clipboard without permission
     }
-    this.toast("Copied.");
   }
 
   toast(text, stay) {
@@ -674,121 +584,6 @@ export class App {
     this.setFocus(name);
     this.graph.show(name);
     parts.g.focus({ preventScroll: true });
-  }
-
-  key(e) {
-    if (!this.info || e.defaultPrevented) return;
-    const typing = ["INPUT", "SELECT", "TEXTAREA"].includes(e.target.tagName);
-    if ((e.ctrlKey || e.metaKey) && e.key.toLowerCase() === "z") {
-      e.preventDefault();
-      if (e.shiftKey) this.redo();
-      else this.undo();
-      return;
-    }
-    if (typing || e.ctrlKey || e.metaKey) return;
-    if (this.popup && this.popup.box.contains(e.target)) return this.menuKey(e);
-    if (e.key === "Escape" && (closePopup(this) || this.closePeek())) return;
-    const at = e.target.closest ? e.target.closest(".node") : null;
-    if (at && this.nodeKey(e, at)) {
-      e.preventDefault();
-      return;
-    }
-    const run = {
-      "/": () => this.search("Go to", (name) => this.goTo(name)), "?": () => keysDialog(this), f: () => this.graph.fit(true),
-      "+": () => this.graph.zoom(1.25), "-": () => this.graph.zoom(0.8), p: () => planDialog(this, this.pill), c: () => this.copyPython(),
-      e: () => exportDialog(this, this.exportButton), b: () => this.panels.next && this.panels.next.rows.length && this.goTo(this.panels.next.rows[0][0]),
-    }[e.key.length === 1 ? e.key.toLowerCase() : e.key];
-    if (run) {
-      e.preventDefault();
-      run();
-    } else if (/^[1-4]$/.test(e.key)) this.modeButtons.run(MODES[Number(e.key) - 1][0]);
-  }
-
-  menuKey(e) {
-    if (!["ArrowDown", "ArrowUp"].includes(e.key)) return;
-    const all = [...this.popup.box.querySelectorAll("button:not(:disabled), input")];
-    const next = all[(all.indexOf(e.target) + (e.key === "ArrowDown" ? 1 : -1) + all.length) % all.length];
-    if (next) next.focus();
-    e.preventDefault();
-  }
-
-  nodeKey(e, g) {
-    const peek = this.graph.peek && this.graph.peek.g === g ? this.graph.peek : null;
-    const parts = peek || [...this.graph.parts.values()].find((p) => p.g === g);
-    if (!parts) return false;
-    const row = parts.rows.find((r) => r.g === e.target);
-    if (row || parts.plot === e.target) return this.stateKey(e, parts, row);
-    const node = parts.node;
-    if (e.key.startsWith("Arrow")) return this.walk(e, node.name);
-    if (e.key === "Enter" || (e.key === " " && parts.level === "compact")) {
-      if (parts.level === "compact") this.graph.openPeek(node.name);
-      else if (parts.rows.length) parts.rows[Math.max(0, parts.rows.findIndex((r) => r.g.classList.contains("on")))].g.focus();
-      else if (parts.plot) parts.plot.focus();
-      return true;
-    }
-    if (e.key === "ContextMenu" || (e.key === "F10" && e.shiftKey)) {
-      const box = g.getBoundingClientRect();
-      nodeMenu(this, node, null, box.left + 20, box.top + 30);
-      return true;
-    }
-    return this.commonKey(e, node, null);
-  }
-
-  commonKey(e, node, state) {
-    const key = e.key.toLowerCase();
-    const box = e.target.getBoundingClientRect();
-    if (key === "t") this.mode === "separation" ? this.setSource(node.name) : this.setTarget(node.name, state);
-    else if (key === "u" && node.kind === "discrete") likelihoodDialog(this, node, box.left, box.bottom);
-    else if (e.key === "Delete" || e.key === "Backspace") this.takeBack(node.name);
-    else return false;
-    return true;
-  }
-
-  stateKey(e, parts, row) {
-    const node = parts.node;
-    const state = row && row.state >= 0 ? node.states[row.state] : null;
-    if (e.key === "Escape") parts.g.focus();
-    else if (row && (e.key === "ArrowDown" || e.key === "ArrowUp")) {
-      const rows = parts.rows.filter((r) => r.state >= 0);
-      rows[(rows.indexOf(row) + (e.key === "ArrowDown" ? 1 : -1) + rows.length) % rows.length].g.focus();
-    } else if (state && (e.key === " " || e.key === "Enter")) this.observe(node, state, this.mode === "do" ? "do" : "see");
-    else if (state && e.key.toLowerCase() === "n") this.observe(node, state, "not");
-    else if (state && e.key.toLowerCase() === "d") this.observe(node, state, "do");
-    else if (!row) return this.plotKey(e, parts);
-    else return this.commonKey(e, node, state);
-    return true;
-  }
-
-  // On a curve or ring: arrows move the observed value by 1/200 of the range (1°), Space or Enter types one.
-  plotKey(e, parts) {
-    const node = parts.node;
-    const way = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }[e.key];
-    const box = parts.g.getBoundingClientRect();
-    if (e.key === " " || e.key === "Enter") valueDialog(this, node, box.left, box.bottom);
-    else if (way) {
-      const now = this.beliefs[node.name];
-      const from = now.value !== undefined ? now.value : now.mean !== undefined ? now.mean : now.dir;
-      const step = node.kind === "circle" ? Math.PI / 180 : (node.range[1] - node.range[0]) / 200;
-      let value = from + way * step;
-      if (node.kind === "circle") value = Math.atan2(Math.sin(value), Math.cos(value));
-      const old = findingOf(this.findings, node.name);
-      this.put({ name: node.name, type: old && old.type === "do" ? "do" : "see", value });
-    } else return this.commonKey(e, node, null);
-    return true;
-  }
-
-  walk(e, name) {
-    const { nodes, edges, order } = this.scene;
-    const at = nodes.findIndex((node) => node.name === name);
-    if (e.altKey) {
-      const up = e.key === "ArrowUp" || e.key === "ArrowLeft";
-      const next = edges.filter(([a, b]) => (up ? b : a) === at).map(([a, b]) => (up ? a : b));
-      if (next.length) this.focusNode(nodes[next[0]].name);
-      return true;
-    }
-    const step = e.key === "ArrowRight" || e.key === "ArrowDown" ? 1 : -1;
-    this.focusNode(nodes[order[(order.indexOf(at) + step + order.length) % order.length]].name);
-    return true;
   }
 }
 

@@ -60,6 +60,17 @@ export function percent(p) {
   return (100 * p).toFixed(1) + "%";
 }
 
+// Whole percents, where there is little room.
+export function roughPercent(p) {
+  if (p === 0 || p === 1) return 100 * p + "%";
+  return p >= 0.995 ? ">99%" : p < 0.005 ? "<1%" : Math.round(100 * p) + "%";
+}
+
+// A difference of probabilities in points: +7.9.
+export function points(d) {
+  return (d < 0 ? "−" : "+") + (100 * Math.abs(d)).toFixed(1);
+}
+
 export function number(x, digits = 4) {
   if (x === null || x === undefined || !Number.isFinite(x)) return "–";
   if (x === 0) return "0";

@@ -61,6 +61,7 @@ export function nodeMenu(app, node, state, x, y) {
   };
   const cannotSet = app.info.cannot.do;
   const finding = findingOf(app.findings, node.name);
+  if (app.graph.level === "compact" && app.graph.parts.has(node.name) && !app.graph.peek) entry("Open", () => app.graph.openPeek(node.name));
   if (state) {
     entry("Observe " + state, () => app.observe(node, state, "see"));
     entry("Not " + state, () => app.observe(node, state, "not"));
@@ -69,13 +70,14 @@ export function nodeMenu(app, node, state, x, y) {
   if (node.kind === "discrete") entry("Uncertain…", () => likelihoodDialog(app, node, x, y));
   if (node.kind === "real" || node.kind === "circle") entry("Type a value…", () => valueDialog(app, node, x, y));
   if (finding) entry("Take back", () => app.takeBack(node.name));
-  entry("Make target", () => app.setTarget(node.name, state));
+  if (app.mode === "separation") entry("Ask what tells about it", () => app.setSource(node.name));
+  else entry("Make target", () => app.setTarget(node.name, state));
   if (app.info.directed) entry("Show table", () => tableDialog(app, node, x, y), app.can("table") ? "" : "Tables are shown while Python runs.");
   entry("Markov blanket", () => app.showBlanket(node));
 }
 
 export function likelihoodDialog(app, node, x, y) {
-  const box = popup(app, "How likely is what you saw, if " + node.name + " is …", x, y);
+  const box = popup(app, "How likely is what you saw, if " + node.name + " is\u00a0…", x, y);
   const old = findingOf(app.findings, node.name);
   const start = old && old.type === "like" ? old.w : node.states.map(() => 1);
   const inputs = node.states.map((state, k) => {
@@ -142,15 +144,50 @@ export async function tableDialog(app, node, x, y) {
   const head = make("tr", "", make("thead", "", table));
   for (const name of [...found.parents, ...found.states]) make("th", "", head, name).scope = "col";
   const body = make("tbody", "", table);
+  const cells = [];
   for (const [given, row] of found.rows.slice(0, 400)) {
     const line = make("tr", "", body);
     for (const state of given) make("th", "", line, state).scope = "row";
-    for (const p of row) {
+    cells.push(row.map((p) => {
       const cell = make("td", "heat", line, percent(p));
+      cell.title = String(p);
       cell.style.background = `color-mix(in srgb, var(--belief3) ${Math.round(100 * p)}%, var(--surface))`;
-    }
+      return cell;
+    }));
   }
   if (found.rows.length > 400) make("p", "", box, `${found.rows.length - 400} more rows`);
+  else if (app.info.edits) {
+    const pair = make("div", "pair", box);
+    const begin = button("Edit", "line", pair, () => {
+      begin.remove();
+      editTable(app, found, cells, box, pair);
+    });
+  }
+  box.settle();
+}
+
+// The numbers become fields. What is applied is another model, with the same case.
+function editTable(app, found, cells, box, pair) {
+  const inputs = cells.map((row, i) => row.map((cell, k) => {
+    cell.textContent = "";
+    const input = make("input", "", cell);
+    input.value = String(Number(found.rows[i][1][k].toPrecision(12)));
+    input.inputMode = "decimal";
+    input.setAttribute("aria-label", [...found.rows[i][0], found.states[k]].join(", "));
+    return input;
+  }));
+  make("p", "hint", box, "Rows are scaled to sum to one.");
+  button("Apply", "line main", pair, async () => {
+    const rows = inputs.map((row) => row.map((input) => (input.value.trim() === "" ? 0 : Number(input.value.replace(",", ".")))));
+    if (rows.flat().some((x) => !Number.isFinite(x))) return app.toast("A table holds numbers.");
+    const made = await app.quietly("edit", { name: found.name, rows });
+    if (!made) return;
+    if (made.error) return app.toast(made.error);
+    closePopup(app);
+    app.openModel(made.model, app.findings);
+  });
+  button("Cancel", "line", pair, () => closePopup(app));
+  inputs[0][0].focus();
   box.settle();
 }
 
@@ -187,11 +224,16 @@ export const KEYS = [
   ["Ctrl Z", "undo"], ["Ctrl Shift Z", "redo"], ["/", "search"], ["F", "fit"], ["+ −", "zoom"], ["1 – 4", "modes"], ["P", "plan"], ["C", "copy as Python"], ["E", "export"], ["B", "best to observe next"], ["?", "this list"],
 ];
 
+const CLICKS = [
+  ["click", "observe a state; again, take it back"], ["Shift + click", "not this state"], ["Alt + click", "set the variable (do)"],
+  ["right click", "menu: uncertain, table, …"], ["click a name", "make it the target"], ["drag, wheel", "move and zoom the drawing"],
+];
+
 export function keysDialog(app) {
-  const [x, y] = centered(app);
-  const box = popup(app, "Keys", x, y);
+  const [x] = centered(app);
+  const box = popup(app, "Keys and clicks", x, app.root.getBoundingClientRect().top + 56);
   const list = make("dl", "", box);
-  for (const [key, text] of KEYS) {
+  for (const [key, text] of app.other ? KEYS.filter(([key]) => key.startsWith("Ctrl")) : [...CLICKS, ...KEYS]) {
     make("kbd", "", make("dt", "", list), key);
     make("dd", "", list, text);
   }
@@ -222,6 +264,18 @@ export function searchDialog(app, title, run) {
   });
   fill();
   input.focus();
+}
+
+export function textDialog(app, title, text) {
+  const [x, y] = centered(app);
+  const box = popup(app, title, x, y);
+  const area = make("textarea", "", box);
+  area.value = text;
+  area.readOnly = true;
+  area.rows = Math.min(12, text.split("\n").length);
+  area.setAttribute("aria-label", title);
+  area.focus();
+  area.select();
 }
 
 export function nameDialog(app, title, run) {
@@ -282,7 +336,7 @@ export function exportDialog(app, anchor) {
   const canvas = app.root.querySelector("svg.canvas");
   button("Drawing as SVG", "", list, () => download(title + ".svg", drawingText(canvas, app.root), "image/svg+xml"));
   button("Drawing as PNG", "", list, () => picture(canvas, app.root, title));
-  button("Case as JSON", "", list, () => download(title + "-case.json", JSON.stringify({ model: app.info.title, findings: app.findings, log_evidence: app.logEvidence, beliefs: app.beliefs }, null, 2), "application/json"));
+  button("Case as JSON", "", list, () => download(title + "-case.json", JSON.stringify(app.other ? { model: app.info.title, ...app.other.kept() } : { model: app.info.title, findings: app.findings, log_evidence: app.logEvidence, beliefs: app.beliefs }, null, 2), "application/json"));
   if (app.can("save")) for (const [suffix, name] of app.info.formats) {
     button("Model as " + name, "", list, async () => {
       const found = await app.quietly("save", { format: suffix });

@@ -1,6 +1,7 @@
 // The graph: nodes and edges where Python placed them, pan and zoom, a small map while part of it is outside.
 import { button, clamp, make, shape } from "./base.js";
 import { findingOf } from "./case.js";
+import { arcMenu, arcState } from "./learn.js";
 import { buildNode, updateNode } from "./node.js";
 
 const EDGE_TIP = 4;
@@ -92,14 +93,23 @@ export class Graph {
     this.over = shape("g", { class: "over" }, this.root);
   }
 
-  buildEdge(parent, from, to, [path, x, y, down]) {
+  buildEdge(parent, from, to, [path, x, y, down, x0, y0]) {
     const g = shape("g", { class: "arc2" }, parent);
     shape("path", { class: "edge", d: path }, g);
+    const edge = { g, from, to, x, y, x0, y0, down, path };
+    if (this.app.arcs && path) {
+      const grip = shape("path", { class: "grip", d: path }, g);
+      shape("title", {}, grip, `${from} → ${to}: click to require or forbid it`);
+      for (const kind of ["click", "contextmenu"]) grip.addEventListener(kind, (e) => {
+        e.preventDefault();
+        arcMenu(this.app, edge, e.clientX, e.clientY);
+      });
+    }
     if (this.app.info.directed && path) {
       const back = y - down * 8;
       shape("path", { class: "tip", d: `M${x} ${y}L${x - EDGE_TIP} ${back}L${x + EDGE_TIP} ${back}Z` }, g);
     }
-    return { g, from, to, x, y, down, path };
+    return edge;
   }
 
   listenNode(parts) {
@@ -126,25 +136,36 @@ export class Graph {
     const { app } = this;
     const set = new Set(app.findings.filter((f) => f.type === "do").map((f) => f.name));
     const active = new Set((app.mode === "separation" && app.sep ? app.sep.edges : []).map(([a, b]) => JSON.stringify([a, b].sort())));
-    const stops = app.mode === "separation" && app.sep ? new Set([...app.sep.observed, ...app.sep.closed]) : new Set();
+    const stops = this.stops();
     this.marks.textContent = "";
     for (const edge of this.edges) {
       const cut = app.info.directed && set.has(edge.to);
       const on = active.has(JSON.stringify([edge.from, edge.to].sort()));
-      edge.g.setAttribute("class", "arc2" + (cut ? " cut" : "") + (on ? " active" : ""));
+      edge.g.setAttribute("class", ["arc2", cut ? "cut" : "", on ? "active" : "", arcState(app.arcs, edge.from, edge.to) || ""].join(" ").trim());
       if (cut) for (const k of [0, 1]) {
         const y = edge.y - edge.down * (13 + 5 * k);
         shape("line", { class: "slash", x1: edge.x - 5, x2: edge.x + 5, y1: y + 2.5, y2: y - 2.5 }, this.marks);
       }
-      if (stops.has(edge.to) && on) this.stopAt(edge);
+      if (!on) for (const end of ["from", "to"]) if (stops(edge, end)) this.stopAt(edge, end);
     }
     const blanket = app.blanket ? new Set(app.blanket) : null;
     for (const parts of this.parts.values()) parts.g.classList.toggle("blanket", Boolean(blanket && blanket.has(parts.node.name)));
   }
 
-  stopAt(edge) {
-    const y = edge.y - edge.down * 13;
-    shape("line", { class: "stop", x1: edge.x - 6, x2: edge.x + 6, y1: y, y2: y }, this.marks);
+  // Where trails stop: at an observed variable that one arrives at, and at a common effect before its other causes.
+  stops() {
+    const { sep, mode } = this.app;
+    if (mode !== "separation" || !sep) return () => false;
+    const [reached, observed, closed] = [new Set([...sep.reached, sep.source]), new Set(sep.observed), new Set(sep.closed)];
+    return (edge, end) => {
+      const other = edge[end === "to" ? "from" : "to"];
+      return (observed.has(edge[end]) && reached.has(other)) || (end === "to" && closed.has(edge.to) && !reached.has(other));
+    };
+  }
+
+  stopAt(edge, end) {
+    const [x, y] = end === "to" ? [edge.x, edge.y - edge.down * 13] : [edge.x0, edge.y0 + edge.down * 8];
+    shape("line", { class: "stop", x1: x - 6, x2: x + 6, y1: y, y2: y }, this.marks);
   }
 
   // ------------------------------------------------------------------------------------------ pan and zoom
@@ -156,6 +177,18 @@ export class Graph {
     const k = all ? Math.max(whole, 0.2) : Math.max(whole, 0.8);
     this.view = { k, x: 32 + (w - place.w * k) / 2, y: 28 + (h - place.h * k) / 2 };
     if (k > whole && !all) this.center(this.app.target);
+    this.move();
+  }
+
+  // A drawing that is no graph: whole where it can be read, else at 80 % with this point in the middle.
+  fitPlace(at) {
+    this.fit(true);
+    if (this.view.k >= 0.8) return;
+    const [w, h] = this.room();
+    const [x, y] = at || [this.place.w / 2, 0];
+    const k = 0.8;
+    const along = (mid, size, room, off) => (size <= room ? off + (room - size) / 2 : clamp(off + room / 2 - mid, off + room - size, off));
+    this.view = { k, x: along(x * k, this.place.w * k, w, 32), y: along(y * k, this.place.h * k, h, 28) };
     this.move();
   }
 

@@ -8,7 +8,10 @@ export function learnActions(app) {
   pick.type = "file";
   pick.hidden = true;
   pick.setAttribute("aria-label", "Table or network to open");
-  pick.addEventListener("change", () => pick.files[0] && uploadFile(app, pick.files[0]));
+  pick.addEventListener("change", async () => {
+    if (pick.files[0]) await uploadFile(app, pick.files[0]);
+    pick.value = ""; // the same file may be chosen again
+  });
   app.openButton = button("Open…", "", app.extra, () => pick.click());
   app.openButton.hidden = true;
   app.learnedButton = button("Learned…", "", app.extra, () => learnedDialog(app));
@@ -34,11 +37,12 @@ export function learnActions(app) {
 }
 
 export async function uploadFile(app, file) {
+  if (app.maxUpload && file.size > app.maxUpload) return app.toast(`This file is too large: up to ${number(app.maxUpload / 1e6)} MB are taken (--max-upload allows more).`);
   let found;
   try {
     found = await app.backend.upload(file);
   } catch (error) {
-    return app.toast(error.status === 413 ? "This file is too large." : error.message);
+    return error.status ? app.toast(error.message) : app.failed(error, () => uploadFile(app, file));
   }
   if (found.error) return app.toast(found.error);
   if (found.model) return app.openModel(found.model);
@@ -52,7 +56,7 @@ function tableDialogOf(app, table) {
   const kinds = {};
   const list = make("table", "", box);
   const head = make("tr", "", make("thead", "", list));
-  for (const text of ["Column", "Taken as", "Gaps", ""]) make("th", "", head, text).scope = "col";
+  for (const text of ["Column", "Taken as", "Gaps", "Take it"]) make("th", "", head, text).scope = "col";
   const body = make("tbody", "", list);
   for (const column of table.columns) {
     const row = make("tr", "", body);
@@ -65,7 +69,22 @@ function tableDialogOf(app, table) {
     choose.addEventListener("change", () => (kinds[column.column] = choose.value));
   }
   const arcs = { required: [], forbidden: [] };
-  const names = table.columns.map((column) => column.column);
+  arcPicker(box, table.columns.map((column) => column.column), arcs);
+  const foot = make("div", "pair", box);
+  button("Learn", "line main", foot, async () => {
+    const found = await app.quietly("learn", { table: table.table, kinds, ...arcs });
+    if (!found) return;
+    if (found.error) return app.toast(found.error);
+    closePopup(app);
+    const result = await watchJob(app, found.job, "Learning structure");
+    if (result && result.model) app.openModel(result.model);
+  });
+  button("Cancel", "line", foot, () => closePopup(app));
+  box.settle();
+}
+
+// Arcs that must be there, or must not be.
+function arcPicker(box, names, arcs, changed = () => {}) {
   const row = make("div", "pair", box);
   const ends = ["From", "To"].map((text) => {
     const s = make("select", "", row);
@@ -74,29 +93,64 @@ function tableDialogOf(app, table) {
     return s;
   });
   if (names.length > 1) ends[1].value = names[1];
-  const chips = make("div", "", box);
+  const chips = make("div", "chips", box);
+  const fill = () => {
+    chips.textContent = "";
+    for (const [key, words] of [["required", "must be"], ["forbidden", "must not be"]])
+      for (const pair of arcs[key]) {
+        const chip = make("span", "chip " + key, chips, `${words}: ${pair[0]} → ${pair[1]}`);
+        button("×", "", chip, () => {
+          arcs[key] = arcs[key].filter((p) => p !== pair);
+          fill();
+          changed();
+        }, `Take back ${pair[0]} → ${pair[1]}`);
+      }
+  };
   for (const [key, text] of [["required", "Require arc"], ["forbidden", "Forbid arc"]])
     button(text, "line", row, () => {
-      const pair = ends.map((s) => s.value);
-      if (pair[0] === pair[1]) return;
-      arcs[key].push(pair);
-      const chip = make("span", "chip", chips, `${key === "required" ? "must be" : "must not be"}: ${pair[0]} → ${pair[1]}`);
-      button("×", "", chip, () => {
-        arcs[key] = arcs[key].filter((p) => p !== pair);
-        chip.remove();
-      }, "Take back");
+      const [from, to] = ends.map((s) => s.value);
+      if (from === to) return;
+      setArc(arcs, key, from, to);
+      fill();
+      changed();
     });
-  const foot = make("div", "pair", box);
-  button("Learn", "line main", foot, async () => {
-    const found = await app.quietly("learn", { table: table.table, kinds, ...arcs });
-    if (!found) return;
-    if (found.error) return app.toast(found.error);
-    closePopup(app);
-    const result = await watchJob(app, found.job, "Learning structure");
-    if (result && result.model) app.openModel(result.model, true);
-  });
-  button("Cancel", "line", foot, () => closePopup(app));
-  box.settle();
+  fill();
+}
+
+// An arc is required, or forbidden, or neither (key null).
+export function setArc(arcs, key, from, to) {
+  for (const k of ["required", "forbidden"]) arcs[k] = arcs[k].filter((p) => p[0] !== from || p[1] !== to);
+  if (key) arcs[key].push([from, to]);
+}
+
+export function arcState(arcs, from, to) {
+  return ["required", "forbidden"].find((key) => arcs && arcs[key].some((p) => p[0] === from && p[1] === to)) || null;
+}
+
+// What can be said about an arc of a learned network.
+export function arcMenu(app, edge, x, y) {
+  const box = popup(app, `Arc ${edge.from} → ${edge.to}`, x, y, "menu");
+  const entry = (text, run) => {
+    const b = button(text, "", box, () => {
+      closePopup(app);
+      run();
+      app.graph.update();
+    });
+    b.setAttribute("role", "menuitem");
+  };
+  const now = arcState(app.arcs, edge.from, edge.to);
+  const name = `${edge.from} → ${edge.to}`;
+  for (const [key, text] of [["required", "Require "], ["forbidden", "Forbid "]]) if (now !== key) entry(text + name, () => setArc(app.arcs, key, edge.from, edge.to));
+  if (now) entry("Leave it to the data", () => setArc(app.arcs, null, edge.from, edge.to));
+  entry("Learn again", () => learnAgain(app));
+}
+
+async function learnAgain(app) {
+  const found = await app.quietly("learn", { again: true, required: app.arcs.required, forbidden: app.arcs.forbidden });
+  if (!found) return;
+  if (found.error) return app.toast(found.error);
+  const result = await watchJob(app, found.job, "Learning structure");
+  if (result && result.model) app.openModel(result.model);
 }
 
 // Progress in a line with a button that stops the work.
@@ -116,6 +170,7 @@ export async function watchJob(app, job, words) {
     if (found.result) {
       note.remove();
       if (found.result.error) app.toast(found.result.error);
+      else if (found.result.notes && found.result.notes.length) app.toast(found.result.notes.join(" "));
       else if (found.result.cancelled) app.toast("Cancelled. Nothing was changed.");
       return found.result.error || found.result.cancelled ? null : found.result;
     }
@@ -125,7 +180,13 @@ export async function watchJob(app, job, words) {
 
 function learnedDialog(app) {
   const box = popup(app, "Learned from a table", 260, 100);
-  make("p", "", box, "Refit keeps the arcs and learns the numbers again; strengths tell how often an arc is found in samples of the rows.");
+  box.style.width = "400px";
+  make("p", "", box, "Refit keeps the arcs and learns the numbers again; strengths tell how often an arc is found in samples of the rows. Arcs that you require or forbid, here or by clicking them, hold when the network is learned again.");
+  arcPicker(box, app.info.names, app.arcs, () => app.graph.update());
+  button("Learn again", "line main", make("div", "pair", box), () => {
+    closePopup(app);
+    learnAgain(app);
+  });
   const row = make("div", "pair", box);
   for (const [prior, text] of [[null, "Refit"], ["bdeu", "Refit, smoothed"]])
     button(text, "line", row, async () => {
@@ -133,7 +194,7 @@ function learnedDialog(app) {
       const found = await app.quietly("refit", { prior });
       if (!found || found.error) return found && app.toast(found.error);
       const result = await watchJob(app, found.job, "Learning the numbers");
-      if (result && result.model) app.openModel(result.model, true);
+      if (result && result.model) app.openModel(result.model);
     });
   button("Strengths", "line", row, async () => {
     const found = await app.quietly("strengths", {});
@@ -168,6 +229,6 @@ function strengthDialog(app, rows) {
     const found = await app.quietly("average", { threshold: Number(slider.value) });
     closePopup(app);
     if (found && found.error) app.toast(found.error);
-    else if (found) app.openModel(found.model, true);
+    else if (found) app.openModel(found.model);
   });
 }

@@ -1,5 +1,5 @@
 // One node of the graph: bars, a density curve, a ring, or a compact box. Built once, then only numbers are written.
-import { clamp, cutText, degrees, icon, number, percent, shape, short, textWidth } from "./base.js";
+import { clamp, cutText, degrees, icon, number, percent, points, roughPercent, shape, short, textWidth } from "./base.js";
 import { findingOf, valueText } from "./case.js";
 
 export const ROWS = 7;
@@ -7,6 +7,8 @@ const HEADER = 30;
 const ROW = 24;
 const PLOT = { x: 12, y: 36, w: 192, h: 52 };
 const RING = { x: 60, y: 82, r: 26, out: 17 };
+
+const LEAST_MOVE = 5e-4; // a twentieth of a point: what one decimal shows
 
 // The rows of a node with many states: the likeliest six and what is known, in the order of the states.
 export function rowsOf(node, belief, finding) {
@@ -24,9 +26,9 @@ export function buildNode(parent, node, box, name, labels, level, hands) {
   shape("rect", { class: "ring", x: -5, y: -5, width: w + 10, height: h + 10, rx: 11 }, g);
   shape("rect", { class: "box", width: w, height: h, rx: 8 }, g);
   if (level === "compact") return buildCompact(parts, name, hands);
-  parts.inner = shape("rect", { class: "inner", x: 3.5, y: 3.5, width: w - 7, height: h - 7, rx: 5 }, g);
   const head = shape("path", { class: "head", d: `M1 ${HEADER}V8A7 7 0 0 1 8 1H${w - 8}A7 7 0 0 1 ${w - 1} 8V${HEADER}Z` }, g);
   shape("line", { class: "rule", x1: 1, x2: w - 1, y1: HEADER + 0.5, y2: HEADER + 0.5 }, g);
+  parts.inner = shape("rect", { class: "inner", x: 3.5, y: 3.5, width: w - 7, height: h - 7, rx: 5 }, g);
   shape("text", { class: "name", x: 12, y: 20 }, g, name);
   shape("title", {}, head, node.name);
   parts.icons = shape("g", { class: "icons" }, g);
@@ -47,10 +49,24 @@ function stateAt(parts, e) {
 
 function longPress(g, run) {
   let timer = 0;
+  let at = null;
   g.addEventListener("pointerdown", (e) => {
-    if (e.pointerType === "touch") timer = setTimeout(() => run(e), 500);
+    if (e.pointerType !== "touch") return;
+    at = [e.clientX, e.clientY];
+    timer = setTimeout(() => {
+      at = null;
+      run(e);
+    }, 500);
   });
-  for (const end of ["pointerup", "pointermove", "pointercancel"]) g.addEventListener(end, () => clearTimeout(timer));
+  // A finger is never quite still.
+  g.addEventListener("pointermove", (e) => at && Math.hypot(e.clientX - at[0], e.clientY - at[1]) > 10 && clearTimeout(timer));
+  for (const end of ["pointerup", "pointercancel"]) g.addEventListener(end, () => clearTimeout(timer));
+  // The click that ends a long press is not a click on the state.
+  g.addEventListener("click", (e) => {
+    if (at !== null || e.pointerType !== "touch") return;
+    e.stopPropagation();
+    e.preventDefault();
+  }, true);
 }
 
 function buildBars(parts, labels, hands) {
@@ -154,6 +170,7 @@ function dragging(hit, show, commit) {
     if (held) commit(e);
     held = false;
   });
+  hit.addEventListener("pointercancel", () => (held = false));
 }
 
 function showPin(parts, value) {
@@ -177,6 +194,9 @@ function buildCompact(parts, name, hands) {
   const hit = shape("rect", { class: "hit", width: w, height: 48, rx: 8 }, g);
   shape("title", {}, hit, node.name);
   parts.icons = shape("g", { class: "icons" }, g);
+  parts.warn = shape("g", { class: "icons badge" }, g);
+  shape("circle", { cx: w - 2, cy: 2, r: 9 }, parts.warn);
+  icon("clash", parts.warn, w - 10, -7);
   hit.addEventListener("click", (e) => hands.open(node, e));
   g.addEventListener("contextmenu", (e) => hands.menu(node, null, e));
   g.setAttribute("role", "button");
@@ -201,7 +221,7 @@ export function updateNode(parts, now, app) {
   updateIcons(parts, finding, app);
   const prior = app.mode === "compare" && app.beliefsA ? app.beliefsA[node.name] : app.prior[node.name];
   g.setAttribute("aria-label", spoken(node, now, finding, app));
-  if (parts.level === "compact") return updateCompact(parts, now);
+  if (parts.level === "compact") return updateCompact(parts, now, finding);
   if (node.kind === "discrete") updateBars(parts, now, prior, finding, app);
   else if (node.kind === "real") updateCurve(parts, now, prior, finding, app);
   else if (node.kind === "circle") updateRing(parts, now, prior, finding);
@@ -213,14 +233,16 @@ function updateIcons(parts, finding, app) {
   const names = [];
   if (finding) names.push(finding.type);
   if (app.target === node.name) names.push("target");
-  if (app.against === node.name && app.conflict > 0.5) names.push("clash");
+  const pulls = app.against === node.name && app.conflict > 0.5;
+  if (pulls && !parts.warn) names.push("clash");
+  if (parts.warn) parts.warn.classList.toggle("on", pulls);
   if (parts.level === "compact") names.splice(1);
-  const key = names.join();
+  const key = names.join() + pulls;
   if (parts.iconKey === key) return;
   parts.iconKey = key;
   parts.icons.textContent = "";
   const top = parts.level === "compact" ? 3 : 7;
-  names.forEach((name, i) => icon(name, parts.icons, parts.w - 26 - 20 * i + (parts.level === "compact" ? 6 : 0), top));
+  names.forEach((name, i) => icon(name, parts.icons, parts.w - 26 - 20 * i + (parts.level === "compact" ? (pulls ? -2 : 6) : 0), top));
 }
 
 export function spoken(node, now, finding, app) {
@@ -272,8 +294,13 @@ function updateBars(parts, now, prior, finding, app) {
       row.gain.setAttribute("class", "gain " + (d >= 0 ? "up" : "down"));
       row.gain.setAttribute("x", (start + bar * Math.min(p, before)).toFixed(1));
       row.gain.setAttribute("width", (bar * Math.abs(d)).toFixed(1));
-      row.number.textContent = Math.abs(d) < 0.0005 ? "0" : (d < 0 ? "−" : "+") + (100 * Math.abs(d)).toFixed(1);
-    } else row.number.textContent = percent(p);
+      const moved = Math.abs(d) >= LEAST_MOVE;
+      row.number.textContent = moved ? points(d) : percent(p);
+      row.number.setAttribute("class", "num" + (moved ? (d > 0 ? " more" : " less") : ""));
+    } else {
+      row.number.textContent = percent(p);
+      row.number.setAttribute("class", "num");
+    }
     const top = finding && finding.type === "like" ? Math.max(...finding.w) : 0;
     row.like.setAttribute("width", top ? ((bar * finding.w[k]) / top).toFixed(1) : 0);
   });
@@ -378,14 +405,15 @@ function updateRing(parts, now, prior, finding) {
   } else delete parts.g.dataset.value;
 }
 
-function updateCompact(parts, now) {
+function updateCompact(parts, now, finding) {
   const { node, w } = parts;
   parts.strip.textContent = "";
   if (Array.isArray(now)) {
     let best = 0;
     now.forEach((p, k) => p > now[best] && (best = k));
-    const number = percent(now[best]);
-    parts.text.textContent = cutText(node.states[best], w - 24 - textWidth(number, 12), 12);
+    const known = finding && (finding.type === "see" || finding.type === "do");
+    const number = known ? "" : roughPercent(now[best]);
+    parts.text.textContent = cutText(node.states[best], w - 20 - textWidth(number, 12), 12);
     parts.side.textContent = number;
     parts.g.dataset.p = now[best];
     let x = 8;

@@ -1,8 +1,10 @@
 // Sequences (state ribbons, filtering step by step) and Gaussian processes (click a point, move the parameters).
-import { button, logText, make, number, percent, shape } from "./base.js";
+import { button, clamp, cutText, logText, make, number, percent, shape, textWidth } from "./base.js";
 import { section } from "./panel.js";
 
-const FRAME = { x: 48, w: 880 };
+const LEFT = 56;
+const RIGHT = 32;
+const COLORS = 8;
 
 export function mountOther(app, info) {
   app.info = { cannot: {}, can: [], names: [], formats: [], ...info };
@@ -16,25 +18,62 @@ export function mountOther(app, info) {
   app.graph.mini.style.display = "none";
   app.graph.zoomBox.hidden = true;
   app.graph.root.removeAttribute("transform");
+  app.graph.root.textContent = "";
   if (app.openButton) app.openButton.hidden = !info.learns && info.kind !== "empty";
-  if (info.kind === "sequence") new SequencePage(app, info).start();
-  else if (info.kind === "process") new ProcessPage(app, info).start();
-  else {
+  app.side.textContent = "";
+  app.ready = true;
+  if (info.kind === "sequence") app.other = new SequencePage(app, info);
+  else if (info.kind === "process") app.other = new ProcessPage(app, info);
+  else app.other = new EmptyPage(app);
+  app.other.start();
+}
+
+// Round numbers inside a range, about as many as wanted.
+export function ticks(low, high, count = 6) {
+  const rough = (high - low) / count || 1;
+  const size = 10 ** Math.floor(Math.log10(rough));
+  const step = size * ([1, 2, 5].find((m) => m * size >= rough) || 10);
+  const out = [];
+  for (let k = Math.ceil(low / step); k * step <= high + 1e-9 * step; k++) out.push(Number((k * step).toPrecision(12)));
+  return out;
+}
+
+class EmptyPage {
+  constructor(app) {
+    this.app = app;
+  }
+
+  start() {
+    const { app } = this;
     app.exportButton.hidden = true;
-    app.side.textContent = "";
-    make("p", "hint", section(app.side, "Nothing is open"), "Drop a CSV, Parquet or network file here.");
+    this.box = make("div", "drop still", app.stage);
+    const inner = make("div", "", this.box);
+    make("p", "", inner, "Drop a CSV, Parquet or network file here.");
+    if (app.openButton) button("Open a file…", "line main", inner, () => app.openButton.click());
+    make("p", "hint", section(app.side, "Nothing is open"), "A network opens as it is. From a table, a network is learned: you choose how its columns are taken, and which arcs must or must not be.");
+  }
+
+  kept() {
+    return {};
+  }
+
+  end() {
+    this.box.remove();
   }
 }
 
 class SequencePage {
   constructor(app, info) {
-    Object.assign(this, { app, info, t: Math.min(Number(app.kept.t) || info.steps, info.steps), smooth: true, asked: 0 });
+    Object.assign(this, { app, info, t: Math.min(Number(app.kept.t) || info.steps, info.steps), smooth: app.kept.way !== "filtered", asked: 0 });
+  }
+
+  kept() {
+    return { t: this.t, way: this.smooth ? "smoothed" : "filtered" };
   }
 
   start() {
     const { app, info } = this;
     app.sizeText.textContent = `${info.words}, ${info.steps} steps`;
-    app.side.textContent = "";
     const s = section(app.side, "Step", `of ${info.steps}`);
     const label = make("label", "field", s);
     make("span", "", label, "Known up to");
@@ -48,15 +87,30 @@ class SequencePage {
     button("Next", "line", row, () => this.go(this.t + 1));
     this.way = button("Filtered", "line", row, () => {
       this.smooth = !this.smooth;
+      app.keep();
       this.draw();
     });
-    make("p", "hint", s, "Filtered: each step as it was known then. Smoothed: each step with all that is known up to the slider.");
+    make("p", "hint", s, "Filtered: each step as it was known then. Smoothed: each step with all that is known up to the slider. Click a step in the drawing to go there.");
     this.now = section(app.side, "At this step");
+    const { canvas } = app.graph;
+    this.name = canvas.getAttribute("aria-label");
+    canvas.setAttribute("aria-label", "The sequence. The numbers of a step stand in the panel.");
+    this.click = (e) => this.go(Math.floor((e.clientX - canvas.getBoundingClientRect().left - LEFT) / this.width()) + 1);
+    canvas.addEventListener("click", this.click);
     this.go(this.t);
   }
 
+  end() {
+    this.app.graph.canvas.removeEventListener("click", this.click);
+    this.app.graph.canvas.setAttribute("aria-label", this.name);
+  }
+
+  width() {
+    return (this.app.stage.getBoundingClientRect().width - LEFT - RIGHT) / this.info.steps;
+  }
+
   async go(t) {
-    this.t = Math.min(Math.max(t, 1), this.info.steps);
+    this.t = clamp(t, 1, this.info.steps);
     this.slider.value = this.t;
     const n = ++this.asked;
     const found = await this.app.quietly("ask", { t: this.t, n });
@@ -64,12 +118,14 @@ class SequencePage {
     if (found.error) return this.app.toast(found.error);
     this.found = found;
     this.draw();
+    this.app.keep();
     this.app.root.dataset.answered = n;
     this.app.root.dataset.panels = n;
   }
 
   draw() {
     const { app, info, found } = this;
+    if (!found) return;
     const shown = this.smooth ? found.smoothed : found.filtered;
     this.way.textContent = this.smooth ? "Show filtered" : "Show smoothed";
     this.text.textContent = String(this.t);
@@ -79,81 +135,114 @@ class SequencePage {
     app.root.dataset.last = JSON.stringify(shown.map((rows) => (info.ribbons ? rows[rows.length - 1] : rows.map((r) => r[r.length - 1]))));
     const root = app.graph.root;
     root.textContent = "";
-    const size = app.stage.getBoundingClientRect();
-    const w = size.width - FRAME.x - 32;
-    let y = 40;
-    const step = w / info.steps;
-    for (const [i, ribbon] of (info.ribbons || []).entries()) y = this.ribbon(root, ribbon, shown[i], found.path && found.path[i], step, y);
-    if (info.bands) y = this.bands(root, shown, step, w, y, size.height - 140);
-    else this.observed(root, step, y);
-    shape("line", { class: "cursor", x1: FRAME.x + step * this.t, x2: FRAME.x + step * this.t, y1: 24, y2: y + 30 }, root);
+    const step = this.width();
+    const room = app.stage.getBoundingClientRect().height - 64;
+    const parts = info.ribbons || info.bands;
+    const more = info.ribbons && info.observed.length ? (info.numeric ? 1 : 0.4) : 0;
+    const h = clamp(room / (parts.length + more) - 48, 56, 200);
+    let y = 44;
+    parts.forEach((part, i) => {
+      if (info.ribbons) this.ribbon(root, part, shown[i], found.path && found.path[i], step, y, h);
+      else this.band(root, part, shown[i], i === 0 ? info.observed : [], step, y, h);
+      y += h + 48;
+    });
+    if (more) y = this.observed(root, step, y, h) + 24;
+    this.steps(root, step, y - 24);
+    shape("line", { class: "cursor", x1: LEFT + step * this.t, x2: LEFT + step * this.t, y1: 36, y2: y - 28 }, root);
     this.numbers(shown);
   }
 
-  ribbon(root, ribbon, rows, path, step, top) {
-    const h = 120;
-    shape("text", { class: "name", x: FRAME.x, y: top - 8 }, root, ribbon.name);
-    shape("rect", { class: "track", x: FRAME.x, y: top, width: step * this.info.steps, height: h }, root);
+  // The name, what the colors mean, and the line of the best path.
+  heading(root, name, states, path, y) {
+    shape("text", { class: "name", x: LEFT, y }, root, name);
+    let x = LEFT + textWidth(name, 13, true) + 20;
+    const most = LEFT + this.width() * this.info.steps;
+    const entry = (mark, text) => {
+      const shownText = cutText(text, 120, 12);
+      if (x + 20 + textWidth(shownText, 12) > most) return;
+      mark(x);
+      shape("text", { class: "state", x: x + 18, y }, root, shownText);
+      x += 18 + textWidth(shownText, 12) + 16;
+    };
+    (states || []).forEach((state, k) => entry((at) => shape("rect", { class: "ribbon" + (k % COLORS), x: at, y: y - 9, width: 12, height: 10, rx: 2 }, root), state));
+    if (path) entry((at) => shape("line", { class: "path", x1: at, x2: at + 12, y1: y - 4, y2: y - 4 }, root), "most probable path");
+  }
+
+  ribbon(root, ribbon, rows, path, step, top, h) {
+    this.heading(root, ribbon.name, ribbon.states, path, top - 12);
+    shape("rect", { class: "track", x: LEFT, y: top, width: step * this.info.steps, height: h }, root);
     rows.forEach((row, t) => {
       let y = top;
       row.forEach((p, k) => {
-        if (p > 1e-4) shape("rect", { class: "ribbon" + (k % 8), x: (FRAME.x + t * step).toFixed(2), y: y.toFixed(2), width: (step + 0.3).toFixed(2), height: (h * p).toFixed(2) }, root);
+        if (p > 1e-4) shape("rect", { class: "ribbon" + (k % COLORS), x: (LEFT + t * step).toFixed(2), y: y.toFixed(2), width: (step + 0.3).toFixed(2), height: (h * p).toFixed(2) }, root);
         y += h * p;
       });
     });
+    shape("text", { class: "tick end", x: LEFT - 8, y: top + 10 }, root, "100%");
+    shape("text", { class: "tick end", x: LEFT - 8, y: top + h }, root, "0");
     if (path) {
       const y = (k) => top + (h * (k + 0.5)) / ribbon.states.length;
-      shape("path", { class: "path", d: "M" + path.map((k, t) => `${(FRAME.x + (t + 0.5) * step).toFixed(1)} ${y(k).toFixed(1)}`).join("L") }, root);
+      const d = "M" + path.map((k, t) => `${(LEFT + (t + 0.5) * step).toFixed(1)} ${y(k).toFixed(1)}`).join("L");
+      for (const kind of ["path under", "path"]) shape("path", { class: kind, d }, root);
     }
-    return top + h + 44;
   }
 
-  observed(root, step, top) {
+  observed(root, step, top, h) {
     const { observed, numeric } = this.info;
-    if (!observed.length) return;
-    if (numeric) return this.series(root, observed, step, top);
-    const every = Math.max(1, Math.ceil(26 / step));
-    observed.forEach((value, t) => t % every === 0 && shape("text", { class: "tick mid" + (t >= this.t ? " later" : ""), x: FRAME.x + (t + 0.5) * step, y: top + 10 }, root, value.length > 4 ? value.slice(0, 3) + "…" : value));
+    this.heading(root, "observed", null, null, top - 12);
+    if (numeric) {
+      const y = this.scale(root, observed, top, h);
+      observed.forEach((v, t) => v !== null && shape("circle", { class: "dot" + (t >= this.t ? " later" : ""), cx: LEFT + (t + 0.5) * step, cy: y(v), r: 3 }, root));
+      return top + h + 12;
+    }
+    const wide = Math.min(Math.max(...observed.map((v) => textWidth(v, 11))), 48);
+    const every = Math.max(1, Math.ceil((wide + 6) / step));
+    observed.forEach((value, t) => t % every === 0 && shape("text", { class: t >= this.t ? "tick mid" : "tick mid known", x: LEFT + (t + 0.5) * step, y: top + 6 }, root, cutText(value, 48, 11)));
+    return top + 24;
   }
 
-  scale(values, top, h) {
+  steps(root, step, y) {
+    const { steps } = this.info;
+    for (const t of ticks(1, steps, Math.min(10, steps)).filter((v) => Number.isInteger(v))) {
+      shape("text", { class: "tick mid", x: LEFT + (t - 0.5) * step, y: y + 14 }, root, t);
+    }
+    shape("text", { class: "tick end", x: LEFT - 8, y: y + 14 }, root, "step");
+  }
+
+  // Where values stand, with round numbers at the left.
+  scale(root, values, top, h) {
     const known = values.filter((v) => v !== null && Number.isFinite(v));
-    const low = Math.min(...known);
-    const high = Math.max(...known);
-    return (v) => top + h - (h * (v - low)) / (high - low || 1);
+    const [low, high] = [Math.min(...known), Math.max(...known)];
+    const y = (v) => top + h - (h * (v - low)) / (high - low || 1);
+    for (const v of ticks(low, high, 4)) {
+      shape("line", { class: "gridline", x1: LEFT, x2: LEFT + this.width() * this.info.steps, y1: y(v), y2: y(v) }, root);
+      shape("text", { class: "tick end", x: LEFT - 8, y: y(v) + 4 }, root, number(v, 3));
+    }
+    return y;
   }
 
-  series(root, observed, step, top) {
-    const y = this.scale(observed, top, 120);
-    observed.forEach((v, t) => v !== null && shape("circle", { class: "dot" + (t >= this.t ? " later" : ""), cx: FRAME.x + (t + 0.5) * step, cy: y(v), r: 3 }, root));
-  }
-
-  bands(root, shown, step, w, top, room) {
-    const h = Math.max(60, Math.min(180, room / shown.length - 40));
-    shown.forEach(([mean, sd], i) => {
-      const low = mean.map((m, t) => m - 1.645 * sd[t]);
-      const high = mean.map((m, t) => m + 1.645 * sd[t]);
-      const seen = i === 0 ? this.info.observed : [];
-      const y = this.scale([...low, ...high, ...seen], top, h);
-      const x = (t) => (FRAME.x + (t + 0.5) * step).toFixed(1);
-      shape("text", { class: "name", x: FRAME.x, y: top - 8 }, root, this.info.bands[i]);
-      shape("path", { class: "band", d: "M" + high.map((v, t) => `${x(t)} ${y(v).toFixed(1)}`).join("L") + "L" + low.map((v, t) => `${x(t)} ${y(v).toFixed(1)}`).reverse().join("L") + "Z" }, root);
-      shape("path", { class: "curve", d: "M" + mean.map((v, t) => `${x(t)} ${y(v).toFixed(1)}`).join("L") }, root);
-      seen.forEach((v, t) => v !== null && shape("circle", { class: "dot" + (t >= this.t ? " later" : ""), cx: x(t), cy: y(v), r: 3 }, root));
-      top += h + 44;
-    });
-    return top - 44;
+  band(root, name, [mean, sd], seen, step, top, h) {
+    const low = mean.map((m, t) => m - 1.645 * sd[t]);
+    const high = mean.map((m, t) => m + 1.645 * sd[t]);
+    const y = this.scale(root, [...low, ...high, ...seen], top, h);
+    const x = (t) => (LEFT + (t + 0.5) * step).toFixed(1);
+    const line = (values) => values.map((v, t) => `${x(t)} ${y(v).toFixed(1)}`);
+    this.heading(root, seen.length ? name + ", with what was observed; 90 % band" : name + ", 90 % band", null, null, top - 12);
+    shape("path", { class: "band", d: "M" + [...line(high), ...line(low).reverse()].join("L") + "Z" }, root);
+    shape("path", { class: "curve", d: "M" + line(mean).join("L") }, root);
+    seen.forEach((v, t) => v !== null && shape("circle", { class: "dot" + (t >= this.t ? " later" : ""), cx: x(t), cy: y(v), r: 3 }, root));
   }
 
   numbers(shown) {
     const { info } = this;
     while (this.now.childElementCount > 1) this.now.lastChild.remove();
     const last = this.t - 1;
-    if (info.observed[last] !== undefined && info.observed[last] !== null) make("p", "hint", this.now, "Observed: " + (typeof info.observed[last] === "number" ? number(info.observed[last]) : info.observed[last]));
+    const seen = info.observed[last];
+    if (seen !== undefined && seen !== null) make("p", "hint", this.now, "Observed: " + (typeof seen === "number" ? number(seen) : seen));
     (info.ribbons || []).forEach((ribbon, i) => ribbon.states.forEach((state, k) => {
       const row = make("div", "line2", this.now);
-      make("span", "", row, `${ribbon.name} = ${state}`);
-      const bar = make("i", "", make("span", "meter", row));
+      make("span", "", row, `${ribbon.name} = ${state}`).title = `${ribbon.name} = ${state}`;
+      const bar = make("i", "ribbon" + (k % COLORS), make("span", "meter", row));
       bar.style.width = 100 * shown[i][last][k] + "%";
       make("span", "", row, percent(shown[i][last][k]));
     }));
@@ -161,50 +250,100 @@ class SequencePage {
   }
 }
 
+let clips = 0;
+
 class ProcessPage {
   constructor(app, info) {
-    const kept = Array.isArray(app.kept.points) ? app.kept.points : null;
-    Object.assign(this, { app, info, points: kept || info.points, theta: info.sliders.map((s) => s.theta), asked: 0 });
+    const { points, theta } = app.kept;
+    const known = Array.isArray(points) && points.every((p) => Array.isArray(p) && p.length === 2 && p.every(Number.isFinite));
+    const same = Array.isArray(theta) && theta.length === info.sliders.length && theta.every(Number.isFinite);
+    Object.assign(this, { app, info, points: known ? points : info.points, theta: same ? theta : info.sliders.map((s) => s.theta), asked: 0, clip: "gg-clip-" + ++clips });
+    this.history = [this.points];
+    this.at = 0;
+  }
+
+  kept() {
+    return { points: this.points, theta: this.theta };
   }
 
   start() {
     const { app, info } = this;
     app.sizeText.textContent = "Gaussian process";
-    app.side.textContent = "";
     const s = section(app.side, "Points", null, ["Clear all", () => this.set([])]);
     this.count = make("p", "hint", s);
     make("p", "hint", s, "Click to add a point, click a point to take it back.");
+    this.form(s);
     const k = section(app.side, "Kernel");
     this.kernel = make("p", "hint", k, info.kernel);
-    info.sliders.forEach((slider, i) => {
-      const label = make("label", "field", k);
-      make("span", "", label, slider.name).title = slider.name;
-      const input = make("input", "", label);
-      Object.assign(input, { type: "range", min: slider.low, max: slider.high, step: 0.01, value: slider.theta });
-      const text = make("span", "", label, number(Math.exp(slider.theta), 3));
-      input.addEventListener("input", () => {
-        this.theta[i] = Number(input.value);
-        text.textContent = number(Math.exp(this.theta[i]), 3);
-        this.ask();
-      });
-    });
+    info.sliders.forEach((slider, i) => this.slider(k, slider, i));
     make("p", "hint", k, "log p(y) rises where the parameters fit the points better.");
-    app.graph.canvas.addEventListener("click", (e) => this.click(e));
-    app.graph.canvas.setAttribute("aria-label", "The process. Click to add a point.");
+    const about = section(app.side, "What is drawn");
+    make("p", "hint", about, "The line is the mean, the band holds 95 % at each place, and the thin lines are three functions drawn from the process.");
+    const { canvas } = app.graph;
+    this.name = canvas.getAttribute("aria-label");
+    this.press = (e) => this.click(e);
+    canvas.addEventListener("click", this.press);
+    canvas.setAttribute("aria-label", "The process. Click to add a point, or type one in the panel.");
     this.ask();
   }
 
+  end() {
+    this.app.graph.canvas.removeEventListener("click", this.press);
+    this.app.graph.canvas.setAttribute("aria-label", this.name);
+  }
+
+  // A point by its numbers: for those who do not click, and for those who know the numbers.
+  form(parent) {
+    const row = make("div", "pair", parent);
+    const inputs = ["x", "y"].map((text) => {
+      const input = make("input", "short", row);
+      input.setAttribute("aria-label", text + " of a point");
+      input.placeholder = text;
+      input.inputMode = "decimal";
+      return input;
+    });
+    const add = () => {
+      const point = inputs.map((input) => (input.value.trim() === "" ? NaN : Number(input.value.replace(",", ".").replace("−", "-"))));
+      if (!point.every(Number.isFinite)) return this.app.toast("A point is two numbers.");
+      inputs.forEach((input) => (input.value = ""));
+      this.set([...this.points, point]);
+      inputs[0].focus();
+    };
+    for (const input of inputs) input.addEventListener("keydown", (e) => e.key === "Enter" && add());
+    button("Add", "line", row, add);
+  }
+
+  slider(parent, slider, i) {
+    const label = make("label", "field", parent);
+    make("span", "", label, slider.label || slider.name).title = slider.name;
+    const input = make("input", "", label);
+    Object.assign(input, { type: "range", min: slider.low, max: slider.high, step: 0.01, value: this.theta[i] });
+    const text = make("span", "", label, number(Math.exp(this.theta[i]), 3));
+    input.addEventListener("input", () => {
+      this.theta[i] = Number(input.value);
+      text.textContent = number(Math.exp(this.theta[i]), 3);
+      this.ask();
+    });
+  }
+
   set(points) {
+    this.history = [...this.history.slice(0, this.at + 1), points];
+    this.at++;
     this.points = points;
-    if (this.app.backend.keepsFragment) {
-      this.app.kept.points = points;
-    }
+    this.ask();
+  }
+
+  undo(way) {
+    if (this.at + way < 0 || this.at + way >= this.history.length) return;
+    this.at += way;
+    this.points = this.history[this.at];
     this.ask();
   }
 
   click(e) {
     const hit = e.target.closest(".dot");
     if (hit) return this.set(this.points.filter((_, i) => i !== Number(hit.dataset.index)));
+    if (!this.x) return;
     const box = this.app.graph.canvas.getBoundingClientRect();
     const x = this.x.inverse(e.clientX - box.left);
     const y = this.y.inverse(e.clientY - box.top);
@@ -214,41 +353,48 @@ class ProcessPage {
   async ask() {
     const n = ++this.asked;
     const last = this.points[this.points.length - 1];
-    const found = await this.app.quietly("ask", { points: this.points, theta: this.theta, at: last ? [last[0]] : [], n });
+    const { app } = this;
+    app.undoButton.disabled = this.at === 0;
+    app.redoButton.disabled = this.at === this.history.length - 1;
+    const found = await app.quietly("ask", { points: this.points, theta: this.theta, at: last ? [last[0]] : [], n });
     if (!found || n !== this.asked) return;
-    if (found.error) return this.app.toast(found.error);
-    this.draw(found);
-    this.app.root.dataset.answered = n;
-    this.app.root.dataset.panels = n;
-    this.app.root.dataset.at = JSON.stringify(found.at);
-    this.app.root.dataset.points = JSON.stringify(this.points);
+    if (found.error) return app.toast(found.error);
+    this.found = found;
+    this.draw();
+    app.keep();
+    Object.assign(app.root.dataset, { answered: n, panels: n, at: JSON.stringify(found.at), points: JSON.stringify(this.points) });
   }
 
-  draw(found) {
-    const { app, info } = this;
+  draw() {
+    const { app, info, found } = this;
+    if (!found) return;
     const size = app.stage.getBoundingClientRect();
-    const line = (low, high, a, b) => Object.assign((v) => a + ((b - a) * (v - low)) / (high - low), { inverse: (p) => low + ((high - low) * (p - a)) / (b - a) });
-    this.x = line(info.x[0], info.x[1], 56, size.width - 32);
-    this.y = line(info.y[0], info.y[1], size.height - 48, 28);
+    const [left, right, top, bottom] = [LEFT, size.width - RIGHT, 28, size.height - 48];
+    const line = (low, high, a, b) => Object.assign((v) => a + ((b - a) * (v - low)) / (high - low), { inverse: (p) => low + ((high - low) * (clamp(p, Math.min(a, b), Math.max(a, b)) - a)) / (b - a) });
+    this.x = line(info.x[0], info.x[1], left, right);
+    this.y = line(info.y[0], info.y[1], bottom, top);
     app.logText.textContent = "log p(y) ";
     make("b", "", app.logText, found.log_evidence === null ? "–" : logText(found.log_evidence));
     this.count.textContent = `${this.points.length} point${this.points.length === 1 ? "" : "s"}`;
     this.kernel.textContent = found.kernel;
     const root = app.graph.root;
     root.textContent = "";
-    const path = (values) => found.grid.map((x, i) => `${this.x(x).toFixed(1)} ${this.y(values[i]).toFixed(1)}`).join("L");
-    for (let i = 0; i <= 4; i++) {
-      const x = info.x[0] + ((info.x[1] - info.x[0]) * i) / 4;
-      const y = info.y[0] + ((info.y[1] - info.y[0]) * i) / 4;
-      shape("line", { class: "gridline", x1: this.x(x), x2: this.x(x), y1: 28, y2: size.height - 48 }, root);
-      shape("text", { class: "tick mid", x: this.x(x), y: size.height - 30 }, root, number(x, 3));
-      shape("text", { class: "tick", x: 48, y: this.y(y) + 4, "text-anchor": "end" }, root, number(y, 3));
+    shape("rect", { x: left, y: top, width: right - left, height: bottom - top }, shape("clipPath", { id: this.clip }, root));
+    for (const v of ticks(info.x[0], info.x[1], 8)) {
+      shape("line", { class: "gridline", x1: this.x(v), x2: this.x(v), y1: top, y2: bottom }, root);
+      shape("text", { class: "tick mid", x: this.x(v), y: bottom + 18 }, root, number(v, 3));
     }
+    for (const v of ticks(info.y[0], info.y[1], 6)) {
+      shape("line", { class: "gridline", x1: left, x2: right, y1: this.y(v), y2: this.y(v) }, root);
+      shape("text", { class: "tick end", x: left - 8, y: this.y(v) + 4 }, root, number(v, 3));
+    }
+    const inside = shape("g", { "clip-path": `url(#${this.clip})` }, root);
+    const path = (values) => found.grid.map((x, i) => `${this.x(x).toFixed(1)} ${this.y(values[i]).toFixed(1)}`);
     const high = found.mean.map((m, i) => m + 1.96 * found.sd[i]);
     const low = found.mean.map((m, i) => m - 1.96 * found.sd[i]);
-    shape("path", { class: "band", d: "M" + path(high) + "L" + path(low).split("L").reverse().join("L") + "Z" }, root);
-    for (const draw of found.draws) shape("path", { class: "drawn", d: "M" + path(draw) }, root);
-    shape("path", { class: "curve", d: "M" + path(found.mean) }, root);
-    this.points.forEach(([x, y], i) => (shape("circle", { class: "dot", cx: this.x(x), cy: this.y(y), r: 5 }, root).dataset.index = i));
+    shape("path", { class: "band", d: "M" + [...path(high), ...path(low).reverse()].join("L") + "Z" }, inside);
+    for (const draw of found.draws) shape("path", { class: "drawn", d: "M" + path(draw).join("L") }, inside);
+    shape("path", { class: "curve", d: "M" + path(found.mean).join("L") }, inside);
+    this.points.forEach(([x, y], i) => (shape("circle", { class: "dot", cx: this.x(x), cy: this.y(y), r: 5 }, inside).dataset.index = i));
   }
 }

@@ -1,5 +1,5 @@
 // The panel on the right: evidence, target, what findings add, what to observe next, stories; separation; comparison.
-import { button, degrees, iconBox, logText, make, number, percent, signed } from "./base.js";
+import { button, degrees, iconBox, logText, make, number, percent, points, signed, textWidth } from "./base.js";
 import { valueText } from "./case.js";
 
 export function section(side, title, note, ...actions) {
@@ -14,6 +14,7 @@ export function meter(parent, label, share, text, className, mid) {
   const row = make("div", "line2", parent);
   const name = make("span", "", row, label);
   name.title = label;
+  if (textWidth(label, 12) > 100) parent.classList.add("tall");
   const m = make("span", "meter" + (mid ? " mid" : ""), row);
   const bar = make("i", className || "", m);
   bar.style.width = 100 * Math.min(Math.abs(share), 1) + "%";
@@ -35,7 +36,7 @@ export function drawPanel(app, side) {
 function evidenceSection(app, side) {
   const count = app.findings.length;
   const actions = [];
-  if (count) actions.push(["Save case", () => app.saveCase()], ["Clear all", () => app.commit([])]);
+  if (count) actions.push(["Save", () => app.saveCase(), "Save this case under a name"], ["Clear all", () => app.commit([])]);
   const s = section(side, "Evidence", `${count} finding${count === 1 ? "" : "s"}`, ...actions);
   for (const finding of app.findings) {
     const row = make("div", "find " + finding.type, s);
@@ -123,6 +124,7 @@ function nextSection(app, side) {
   for (const [name, share, gain] of found.rows.slice(0, 4)) {
     const b = button("", "line2", s, () => app.goTo(name));
     make("span", "", b, name);
+    if (textWidth(name, 12) > 100) s.classList.add("tall");
     make("i", "", make("span", "meter", b)).style.width = 100 * Math.min(share > 0 ? share : gain / top, 1) + "%";
     make("span", "", b, share > 0 ? percent(share) : number(gain, 2));
     b.dataset.name = name;
@@ -173,7 +175,7 @@ function separationSections(app, side) {
   chips(s, off.slice(0, 60), "off", (name) => app.setSource(name));
   for (const name of sep.observed) make("p", "hint", s, `${name} is observed, so nothing passes through it.`);
   for (const name of sep.closed) make("p", "hint", s, `${name} is a common effect, and neither it nor anything below it is observed: nothing passes between its causes.`);
-  make("p", "hint", s, "Click another variable to ask about it. Observe one to open or close trails.");
+  make("p", "hint", s, app.graph.level === "full" ? "Click a name to ask about that variable, a state to observe it: trails open and close." : "Click another variable to ask about it. Observe one to open or close trails.");
 }
 
 function compareSections(app, side) {
@@ -198,7 +200,7 @@ function compareSections(app, side) {
   s = section(side, "What changed most", "from A to B, in points");
   for (const [label, d] of moved.slice(0, 6)) {
     if (Math.abs(d) < 5e-4) continue;
-    const { row } = meter(s, label, d, signed(100 * d, 3), d < 0 ? "less" : "up2");
+    const { row } = meter(s, label, d, points(d), d < 0 ? "less" : "up2");
     row.dataset.moved = d;
   }
   make("p", "hint", s, `log p(e): A ${logText(app.logA)}, B ${logText(app.logEvidence)}`);

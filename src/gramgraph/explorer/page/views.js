@@ -1,5 +1,5 @@
 // Other views of the same model: its junction tree, and the messages of sum-product and max-sum one by one.
-import { button, make, number, percent, shape } from "./base.js";
+import { button, make, number, percent, shape, textWidth } from "./base.js";
 import { meter, section } from "./panel.js";
 
 function framed(graph, w, h) {
@@ -16,26 +16,34 @@ export function drawTree(app, graph, found) {
   for (const edge of found.edges) shape("path", { class: "edge", d: edge.path }, g);
   for (const edge of found.edges) {
     if (!edge.label) continue;
-    const width = 6.4 * edge.label.length + 8;
-    shape("rect", { class: "sepbox", x: edge.at[0] - width / 2, y: edge.at[1] - 8, width, height: 16, rx: 3 }, g);
-    shape("text", { class: "sep", x: edge.at[0], y: edge.at[1] + 4 }, g, edge.label);
+    const width = textWidth(edge.label, 11) + 8;
+    const [x, y] = [edge.at[0], edge.at[1] - 14];
+    shape("rect", { class: "sepbox", x: x - width / 2, y: y - 8, width, height: 16, rx: 3 }, g);
+    shape("text", { class: "sep", x, y: y + 4 }, g, edge.label);
   }
   for (const clique of found.cliques) {
     const [x, y, w, h] = clique.box;
-    const hot = clique.lines.join(" ").split(", ").some((name) => seen.has(name.trim()));
+    const hot = clique.names.some((name) => seen.has(name));
     shape("rect", { class: "clique" + (hot ? " hot" : ""), x, y, width: w, height: h, rx: 8 }, g);
     clique.lines.forEach((line, k) => shape("text", { class: "line3", x: x + w / 2, y: y + 15 * (k + 1) + 1 }, g, line));
   }
-  graph.fit(true);
+  graph.fitPlace();
 }
 
 export function treePanel(app, side, found) {
   const s = section(side, "Junction tree", `${found.cliques.length} cliques`);
-  make("p", "hint", s, "Variables that a clique holds together are summed together; on each line stands what two cliques share. Cliques with an observed variable are marked.");
+  make("p", "hint", s, "Variables that a clique holds together are summed together; above each clique stands what it shares with the one it hangs on. Cliques with an observed variable are marked.");
 }
 
 function decimals(value) {
   return value === null ? "−∞" : number(value, 4);
+}
+
+// The tree grows to the right, so that a line belongs to its right end: it bends first, then runs level with it.
+const BEND = 24;
+function between(a, b) {
+  const [left, right] = a[0] < b[0] ? [a, b] : [b, a];
+  return { x1: left[0] + left[2], x2: right[0], y1: left[1] + left[3] / 2, y2: right[1] + right[3] / 2 };
 }
 
 export function drawMessages(app, graph, found) {
@@ -47,8 +55,8 @@ export function drawMessages(app, graph, found) {
     return [x + w / 2, y + h / 2];
   };
   for (const [a, b] of found.edges) {
-    const [[x1, y1], [x2, y2]] = [middle(a), middle(b)];
-    shape("line", { class: "wire", x1, y1, x2, y2 }, holder);
+    const { x1, x2, y1, y2 } = between(boxes.get(a), boxes.get(b));
+    shape("path", { class: "wire", d: `M${x1} ${y1}C${x1 + BEND} ${y1} ${x1} ${y2} ${x1 + BEND} ${y2}H${x2}` }, holder);
   }
   for (const node of found.nodes) {
     const [x, y, w, h] = node.box;
@@ -60,18 +68,15 @@ export function drawMessages(app, graph, found) {
       shape("text", { class: "tick mid", x: x + w / 2, y: y + h / 2 + 13 }, holder, "= " + node.value);
     }
   }
-  found.steps.slice(0, app.step).forEach((step, i) => messageCard(holder, boxes, step, i + 1 === app.step));
-  graph.fit(true);
+  found.steps.slice(0, app.shownStep).forEach((step, i) => messageCard(holder, boxes, step, i + 1 === app.shownStep));
+  const now = found.steps[app.shownStep - 1];
+  graph.fitPlace(now && [now.from, now.to].map((name) => middle(name)).reduce(([a, b], [c, d]) => [(a + c) / 2, (b + d) / 2 + 60]));
 }
 
 function messageCard(parent, boxes, step, now) {
-  const a = boxes.get(step.from);
-  const b = boxes.get(step.to);
-  const forward = a[0] < b[0];
-  const [left, right] = forward ? [a, b] : [b, a];
-  const x1 = left[0] + left[2];
-  const x2 = right[0];
-  const y = (left[1] + right[1]) / 2 + 24;
+  const forward = boxes.get(step.from)[0] < boxes.get(step.to)[0];
+  const ends = between(boxes.get(step.from), boxes.get(step.to));
+  const [x1, x2, y] = [ends.x1 + BEND, ends.x2, ends.y2];
   const side = forward ? -1 : 1;
   const g = shape("g", { class: "message " + (now ? "now" : "past") }, parent);
   const line = y + side * 12;
@@ -93,10 +98,21 @@ function messageCard(parent, boxes, step, now) {
   shape("text", { class: "tick mid", x: cx, y: side < 0 ? top - 6 : top + height + 14 }, g, String(step.n));
 }
 
+// 0.7 × 0.1 + 0.3 × 0.75, or the largest of such sums; nothing where a single number is passed on.
+const MOST_TERMS = 6;
+function arithmetic(terms, max) {
+  if (terms.length === 1 && terms[0].length < 2) return "";
+  const text = (term) => term.map(decimals).join(max ? " + " : " × ");
+  const shown = terms.slice(0, MOST_TERMS).map(text);
+  if (terms.length > MOST_TERMS) shown.push("…");
+  if (!max) return shown.join(" + ");
+  return terms.length > 1 ? `max(${shown.join("; ")})` : shown[0];
+}
+
 export function messagePanel(app, side, found) {
-  const step = found.steps[app.step - 1];
+  const step = found.steps[app.shownStep - 1];
   const max = found.method === "max_sum";
-  let s = section(side, max ? "Max-sum" : "Sum-product", found.steps.length ? `step ${app.step} of ${found.steps.length}` : "no messages", [max ? "Sum-product" : "Max-sum", () => app.setMethod(max ? "sum_product" : "max_sum")]);
+  let s = section(side, max ? "Max-sum" : "Sum-product", found.steps.length ? `step ${app.shownStep} of ${found.steps.length}` : "no messages", [max ? "Sum-product" : "Max-sum", () => app.setMethod(max ? "sum_product" : "max_sum")]);
   if (step) {
     make("div", "big", s, `${step.from} → ${step.to}`).style.fontSize = "20px";
     const fromFactor = found.nodes.find((n) => n.name === step.from).kind === "factor";
@@ -104,15 +120,18 @@ export function messagePanel(app, side, found) {
       ? max ? "The factor plus the messages that came in, maximized over the other variables." : "The factor times the messages that came in, summed over the other variables."
       : max ? "The sum of all messages that came in from the other sides." : "The product of all messages that came in from the other sides.";
     make("p", "hint", s, words);
-    for (const [state, value] of step.values) {
+    step.values.forEach(([state, value], k) => {
       const row = make("div", "story", s);
-      make("span", "", row, state);
-      make("b", "", row, decimals(value)).dataset.value = value;
-    }
+      make("span", "", row, state).title = state;
+      const text = make("span", "", row);
+      const how = arithmetic(step.made[k], max);
+      if (how) text.append(how + " = ");
+      make("b", "", text, decimals(value)).dataset.value = value;
+    });
   }
   const row = make("div", "pair", s);
-  button("Back", "line", row, () => app.setStep(app.step - 1));
-  button("Next", "line", row, () => app.setStep(app.step + 1));
+  button("Back", "line", row, () => app.setStep(app.shownStep - 1));
+  button("Next", "line", row, () => app.setStep(app.shownStep + 1));
   button(app.playing ? "Stop" : "Play", "line", row, () => app.play());
   s = section(side, "After all messages");
   if (max) {
