@@ -22,6 +22,7 @@ from gramgraph.models.cpt import Cpts
 from gramgraph.models.directed import DirectedModel
 from gramgraph.models.draft import Draft
 from gramgraph.models.notation import Structure
+from gramgraph.models.plated.notation import is_plated
 from gramgraph.models.writing import read_parts
 from gramgraph.typing import RandomState
 from gramgraph.variables import Var
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from gramgraph.models.markov_network import MarkovNetwork
 
 __all__ = ["BayesianNetwork"]
+
+
+#: Keywords of the constructor; all others are values of hyper-parameters.
+_WORDS = frozenset(("edges", "states", "name", "check"))
 
 
 class _DraftDoor:
@@ -58,6 +63,9 @@ class BayesianNetwork(DirectedModel):
     Parents stand in the order in which the structure shows them. Without `cpds` the network is a structure:
     questions about the graph work, those about numbers say what is missing.
 
+    A text with plates (`plate words in documents: z, w`) or families by name make a `gg.models.PlateModel`, which says
+    more about them.
+
     >>> wet = {("no", "no"): 0, ("no", "yes"): 0.9, ("yes", "no"): 0.9, ("yes", "yes"): 0.99}
     >>> net = BayesianNetwork("sprinkler -> wet <- rain", cpds={"sprinkler": 0.3, "rain": 0.2, "wet": wet})
     >>> net
@@ -75,6 +83,21 @@ class BayesianNetwork(DirectedModel):
     kinds: Mapping[str, Kind] = MappingProxyType({})  # conditionals that are to be fitted, by variable
 
     draft = _DraftDoor()
+    _plate_class: type[BayesianNetwork] | None = None  # what a text with plates makes
+
+    def __init_subclass__(cls, *, plated: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if plated:
+            BayesianNetwork._plate_class = cls
+
+    def __new__(
+        cls, structure: Any = None, *, cpds: Any = None, plates: Any = None, **others: Any
+    ) -> Any:
+        """A network; a `PlateModel` where plates, hyper-parameters or families by name are written."""
+        given = {key: value for key, value in others.items() if key not in _WORDS}
+        if cls is BayesianNetwork and is_plated(structure, cpds, plates, given):
+            return object.__new__(cls._plate_class or cls)
+        return object.__new__(cls)
 
     def __init__(
         self,
