@@ -32,10 +32,15 @@ ENGINES: dict[str, dict[str, str]] = {
     },
     "cells": {"cells": "cells.engine:Cells"},
     "closed": {"general": "mixed.closing:Closed"},
+    "collapsed_gibbs": {"plates": "plates.collapsed_gibbs:CollapsedGibbs"},
     "colored_gibbs": {"tables": "sampling.gibbs:ColoredGibbs"},
     "dense": {"gaussian": "gaussian.dense:DenseGaussian"},
     "elimination": {"tables": "exact.elimination:Elimination"},
-    "enumeration": {"tables": "exact.enumeration:Enumeration", "mixed": "mixed.mixture:MixtureEngine"},
+    "enumeration": {
+        "tables": "exact.enumeration:Enumeration",
+        "mixed": "mixed.mixture:MixtureEngine",
+        "plates": "plates.enumeration:PlateEnumeration",
+    },
     "factor_tree": {"tables": "exact.factor_tree:FactorTree"},
     "gibbs": {"tables": "sampling.gibbs:Gibbs", "gaussian": _GIBBS, "mixed": _GIBBS, "general": _GIBBS},
     "graph_cut": {"tables": "best.graph_cut:GraphCut"},
@@ -75,6 +80,7 @@ _KINDS = {
     "mixed": "conditional-Gaussian",
     "general": "general mixed",
     "cells": "kernel",
+    "plates": "plate",
 }
 
 
@@ -138,7 +144,7 @@ def engine_names(kind: str = "tables", able: str = "", exact: bool | None = None
     return tuple(names)
 
 
-def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: str = "answer") -> tuple[str, str]:
+def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "answer") -> tuple[str, str]:
     """The policy of "auto": (name of the engine that is tried first, the reason in words).
 
     `task` is "answer", "best" (the most probable assignment) or "draw". What comes next, where the first choice turns
@@ -156,6 +162,10 @@ def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: st
                 "the junction tree, whose figures these are"
             )
         return "junction_tree", "all variables are discrete: exact messages on a compiled junction tree"
+    if model.kind == "plates":
+        from gramgraph.engines.plates.policy import choose_plates
+
+        return choose_plates(question)
     if isinstance(model, CellModel):
         if task != "answer":
             return "cells", "variables stand on cells: tables at their anchors, values drawn inside them"
@@ -219,3 +229,12 @@ def next_choice(task: str, kind: str, first: str, failure: Exception) -> str | N
         if (own, of) == (task, kind) and engine in (None, first) and isinstance(failure, why):
             return other
     return None
+
+
+def choose_engine(name: str, model: Any, question: Any, options: Any) -> Any:
+    """The engine of this name, or the one that "auto" takes; options belong to engines that are named."""
+    if name == AUTO:
+        if options:
+            raise OptionError(f"engine {AUTO!r} takes no option {next(iter(options))!r}: name the engine that does")
+        name, _ = choose(model, question)
+    return get_engine(name, model.kind, **options)

@@ -1,0 +1,18 @@
+"""What "auto" does with plate models."""
+
+from __future__ import annotations
+
+from gramgraph.engines.plates.counts import lower_counts, refusal
+from gramgraph.engines.plates.enumeration import fits
+from gramgraph.questions.plate_question import PlateQuestion
+
+__all__ = ["choose_plates"]
+
+
+def choose_plates(question: PlateQuestion) -> tuple[str, str]:
+    """The engine, and the reason in words."""
+    if not refusal(question):
+        if fits(lower_counts(question)):
+            return "enumeration", "few states are hidden, parameters are integrated out: the sum over all, exact"
+        return "collapsed_gibbs", "many states are hidden: drawn one by one, with the parameters integrated out"
+    return "mean_field", "conjugate families that are not counts: a factor of its own for every variable"
