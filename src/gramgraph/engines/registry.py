@@ -32,7 +32,7 @@ ENGINES: dict[str, dict[str, str]] = {
     },
     "cells": {"cells": "cells.engine:Cells"},
     "closed": {"general": "mixed.closing:Closed"},
-    "collapsed_gibbs": {"plates": "plates.collapsed_gibbs:CollapsedGibbs"},
+    "collapsed_gibbs": {"plates": "plates.collapsed_gibbs:CollapsedGibbs", "general": "plates.network:NetworkGibbs"},
     "colored_gibbs": {"tables": "sampling.gibbs:ColoredGibbs"},
     "dense": {"gaussian": "gaussian.dense:DenseGaussian"},
     "elimination": {"tables": "exact.elimination:Elimination"},
@@ -40,6 +40,7 @@ ENGINES: dict[str, dict[str, str]] = {
         "tables": "exact.enumeration:Enumeration",
         "mixed": "mixed.mixture:MixtureEngine",
         "plates": "plates.enumeration:PlateEnumeration",
+        "general": "plates.network:NetworkEnumeration",
     },
     "factor_tree": {"tables": "exact.factor_tree:FactorTree"},
     "gibbs": {"tables": "sampling.gibbs:Gibbs", "gaussian": _GIBBS, "mixed": _GIBBS, "general": _GIBBS},
@@ -194,6 +195,8 @@ def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "
 
     if task == "best":
         return "laplace", "no closed form: the highest mode that Newton's method finds"
+    if task == "answer" and _sums(model, question):
+        return "enumeration", "Dirichlet parameters are integrated out, few states are hidden: the sum over all, exact"
     if task == "answer" and closes(model, question):
         return "closed", "the evidence leaves a conditional-Gaussian network: exact"
     if task == "answer" and question.n_cases <= NODE_CASES:
@@ -202,6 +205,15 @@ def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "
         if fits(model, question):
             return "nodes", "no closed form: quadrature on nodes that follow the posterior, with a stated error"
     return "likelihood_weighting", "no closed form: weighted draws, or Gibbs sampling where few of them count"
+
+
+def _sums(model: Any, question: Question) -> bool:
+    """Whether a network of families is summed over its states."""
+    if not any(getattr(c, "kind", "") == "family" for c in getattr(model, "conditionals", ())):
+        return False
+    from gramgraph.engines.plates.network import sums
+
+    return sums(model, question)
 
 
 #: Where the first choice fails: task, kind of model, first choice (None: any), why, who is asked next.

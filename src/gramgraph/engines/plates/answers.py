@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph.answers import Belief, PlateAnswer, PlateBelief
-from gramgraph.engines.plates.counts import CountModel
+from gramgraph.engines.plates.counts import CountModel, Found
 from gramgraph.exceptions import ModelError
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray
@@ -56,25 +56,17 @@ def plate_answer(
     return PlateAnswer(keys, make, log_evidence, engine=engine, exact=exact, details=details)  # type: ignore[arg-type]
 
 
-def count_answer(
-    question: PlateQuestion,
-    model: CountModel,
-    site_table: Callable[[tuple[int, ...]], FloatArray],  # joint probabilities of several hidden sites
-    marginals: Callable[[int, int], FloatArray],  # probabilities of sites first … last, (sites, states)
-    cells: tuple[FloatArray, FloatArray],  # E[p], E[p²]
-    log_evidence: float,
-    **how: Any,
-) -> PlateAnswer:
+def count_answer(question: PlateQuestion, model: CountModel, found: Found, *, engine: str) -> PlateAnswer:
     """The answer of an engine on urns."""
     nodes = question.model.template.nodes
 
     def moments(name: str) -> Moments:
         if name in model.sites:
-            return marginals(*model.sites[name])
+            return found.marginals(model, *model.sites[name])
         if name in model.rows:
             first, last = model.rows[name]
             a, b = model.offset[first], model.offset[last]
-            mean, square = (part[a:b].reshape(last - first, -1) for part in cells)
+            mean, square = (part[a:b].reshape(last - first, -1) for part in found.cells)
             if nodes[name].form == "beta":
                 mean, square = mean[:, 1:], square[:, 1:]
             return mean, square - mean**2
@@ -82,13 +74,8 @@ def count_answer(
         return seen, np.zeros_like(seen)
 
     def joint(target: tuple[tuple[str, int], ...]) -> FloatArray:
-        sites = [model.sites[name][0] + i for name, i in target]
-        free = tuple(dict.fromkeys(s for s in sites if model.value[s] < 0))
-        table = site_table(free)
-        out = np.zeros([model.sizes[s] for s in sites])
-        for at in np.ndindex(*(int(model.sizes[s]) for s in free)):
-            state = dict(zip(free, at, strict=True))
-            out[tuple(int(state.get(s, model.value[s])) for s in sites)] += table[at]
-        return out
+        return found.joint(model, [model.sites[name][0] + i for name, i in target])
 
-    return plate_answer(question, moments, joint, log_evidence, **how)
+    return plate_answer(
+        question, moments, joint, found.log_evidence, engine=engine, exact=found.exact, details=found.details
+    )

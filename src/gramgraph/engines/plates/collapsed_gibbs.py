@@ -11,7 +11,7 @@ import numpy as np
 from gramgraph.answers import PlateAnswer
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.plates.answers import count_answer
-from gramgraph.engines.plates.counts import CountModel, lower_counts
+from gramgraph.engines.plates.counts import CountModel, Found, lower_counts
 from gramgraph.engines.plates.urns import left_to_right, row_moments
 from gramgraph.engines.sampling.chains import HIGH_R_HAT, MixingWarning
 from gramgraph.exceptions import OptionError
@@ -93,28 +93,32 @@ class CollapsedGibbs(Engine):
     def answer(self, model: PlateModel, question: PlateQuestion, run: Run = PLAIN) -> PlateAnswer:  # type: ignore[override]
         """Beliefs with standard errors."""
         counts = lower_counts(question)
-        wanted = _joint_sites(question, counts)
+        found = self.sampled(counts, _joint_sites(question, counts), run)
+        found.details["standard_error"] = found.errors(question)
+        return count_answer(question, counts, found, engine=self.name)
+
+    def sampled(self, counts: CountModel, wanted: list[tuple[int, ...]], run: Run) -> _Collected:
+        """What the chains collect; a warning where they disagree."""
         found = _Collected(counts, wanted)
         sweeps = max(-(-(run.draws or SWEEPS) // self.n_chains), PIECES)
         end = None if run.seconds is None else monotonic() + run.seconds
         for rng in run.generator.spawn(self.n_chains):
             found.run(_Chain(counts, rng), sweeps, self.burn_in, end)
         log_p, error = _evidence(counts, run.generator)
+        r_hat = found.r_hat()
         details = {
-            "sweeps": found.sweeps, "log_evidence_error": error, "standard_error": found.errors(question),
-            "max_r_hat": found.r_hat(), "effective_draws": found.effective(), "n_chains": self.n_chains,
+            "sweeps": found.sweeps, "log_evidence_error": error, "max_r_hat": r_hat,
+            "effective_draws": found.effective(), "n_chains": self.n_chains,
         }  # fmt: skip
-        if details["max_r_hat"] > HIGH_R_HAT:
+        Found.__init__(found, log_p, (found.mean / found.sweeps, found.square / found.sweeps), False, details)
+        if r_hat > HIGH_R_HAT:
             warnings.warn(
-                f"the chains of engine {self.name!r} disagree (R-hat {details['max_r_hat']:.3g}): draw more, e.g. "
+                f"the chains of engine {self.name!r} disagree (R-hat {r_hat:.3g}): draw more, e.g. "
                 f"budget={10 * sweeps * self.n_chains}",
                 MixingWarning,
                 stacklevel=2,
             )
-        return count_answer(
-            question, counts, found.table, found.marginals, found.cells(), log_p, engine=self.name, exact=False,
-            details=details,
-        )  # fmt: skip
+        return found
 
 
 def _joint_sites(question: PlateQuestion, counts: CountModel) -> list[tuple[int, ...]]:
@@ -133,7 +137,7 @@ def _evidence(counts: CountModel, rng: np.random.Generator) -> tuple[float, floa
     return left_to_right(counts, n, rng) if n >= 50 else (np.nan, np.inf)
 
 
-class _Collected:
+class _Collected(Found):
     """What the chains have seen, piece by piece."""
 
     def __init__(self, model: CountModel, wanted: list[tuple[int, ...]]) -> None:
@@ -175,10 +179,6 @@ class _Collected:
                 break
         self.n_chains += 1
 
-    def cells(self) -> tuple[FloatArray, FloatArray]:
-        """E[p] and E[p²] of every cell."""
-        return self.mean / self.sweeps, self.square / self.sweeps
-
     def table(self, sites: tuple[int, ...]) -> FloatArray:
         """Joint probabilities of hidden sites; one alone by its conditional probabilities."""
         if len(sites) == 1:
@@ -186,16 +186,14 @@ class _Collected:
             return np.asarray(np.mean(self.pieces, axis=0)[self.at[i] : self.at[i + 1]])
         return np.asarray(np.mean(self.frequencies[sites], axis=0)) if sites else np.ones(())
 
-    def marginals(self, first: int, last: int) -> FloatArray:
-        """Probabilities of sites, (sites, states)."""
-        size = int(self.m.sizes[first]) if last > first else 0
-        known = np.maximum(self.m.value[first:last], 0)
-        out = np.eye(size)[known] if size else np.zeros((0, 0))
-        mean = np.mean(self.pieces, axis=0)
-        for s in range(first, last):
-            if s in self.place:
-                i = self.place[s]
-                out[s - first] = mean[self.at[i] : self.at[i + 1]]
+    def marginals(self, model: CountModel, first: int, last: int) -> FloatArray:
+        """As those of `Found`, all at once."""
+        size = int(model.sizes[first]) if last > first else 0
+        out = np.eye(size)[np.maximum(model.value[first:last], 0)] if size else np.zeros((0, 0))
+        if size and len(self.hidden):
+            own = (self.hidden >= first) & (self.hidden < last)
+            at = self.at[:-1][own][:, None] + np.arange(size)
+            out[self.hidden[own] - first] = np.mean(self.pieces, axis=0)[at]
         return out
 
     def errors(self, question: PlateQuestion) -> dict[Any, float]:

@@ -16,7 +16,7 @@ from gramgraph.models.plated.template import Node, Ref
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["CountModel", "lower_counts"]
+__all__ = ["CountModel", "Found", "lower_counts"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +60,38 @@ class CountModel:
         order = np.argsort(parent, kind="stable")
         ptr = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=len(self.sizes)))])
         return ptr.astype(np.int64), child[order].astype(np.int64)
+
+
+class Found:
+    """What an engine on urns has found: log p(evidence), moments of all cells, and tables of hidden sites."""
+
+    def __init__(
+        self, log_evidence: float, cells: tuple[FloatArray, FloatArray], exact: bool, details: dict[str, Any]
+    ) -> None:
+        self.log_evidence, self.cells, self.exact, self.details = log_evidence, cells, exact, details
+
+    def table(self, sites: tuple[int, ...]) -> FloatArray:
+        """Joint probabilities of hidden sites."""
+        raise NotImplementedError
+
+    def joint(self, model: CountModel, sites: list[int]) -> FloatArray:
+        """Joint probabilities of any sites, observed ones and the same one twice included."""
+        free = tuple(dict.fromkeys(s for s in sites if model.value[s] < 0))
+        table = self.table(free)
+        out = np.zeros([model.sizes[s] for s in sites])
+        for at in np.ndindex(*(int(model.sizes[s]) for s in free)):
+            state = dict(zip(free, at, strict=True))
+            out[tuple(int(state.get(s, model.value[s])) for s in sites)] += table[at]
+        return out
+
+    def marginals(self, model: CountModel, first: int, last: int) -> FloatArray:
+        """Probabilities of each of a run of sites with the same states, (sites, states)."""
+        size = int(model.sizes[first]) if last > first else 0
+        out = np.eye(size)[np.maximum(model.value[first:last], 0)] if size else np.zeros((0, 0))
+        for s in range(first, last):
+            if model.value[s] < 0:
+                out[s - first] = self.table((s,))
+        return out
 
 
 class _Builder:

@@ -7,7 +7,7 @@ import numpy as np
 from gramgraph.answers import PlateAnswer
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.plates.answers import count_answer
-from gramgraph.engines.plates.counts import CountModel, lower_counts
+from gramgraph.engines.plates.counts import CountModel, Found, lower_counts
 from gramgraph.engines.plates.urns import enumerate_all
 from gramgraph.exceptions import BudgetError
 from gramgraph.models.plated.model import PlateModel
@@ -48,30 +48,32 @@ class PlateEnumeration(Engine):
                 bytes=8.0 * counts.configurations,
                 remedies=('engine="collapsed_gibbs"', 'engine="mean_field"'),
             )
-        weights, mean, square, log_z = enumerate_all(counts)
-        hidden = counts.hidden
-        sizes = [int(counts.sizes[s]) for s in hidden]
-        place = {int(s): i for i, s in enumerate(hidden)}
+        return count_answer(question, counts, summed(counts), engine=self.name)
 
-        def table(sites: tuple[int, ...]) -> FloatArray:
-            codes = np.unravel_index(np.arange(len(weights)), sizes) if sizes else ()
-            shape = [sizes[place[s]] for s in sites]
-            flat = np.zeros(len(weights), dtype=np.int64)
-            for s in sites:
-                flat = flat * sizes[place[s]] + codes[place[s]]
-            return np.bincount(flat, weights, minlength=int(np.prod(shape, initial=1))).reshape(shape)
 
-        def marginals(first: int, last: int) -> FloatArray:
-            size = int(counts.sizes[first]) if last > first else 0
-            out = np.zeros((last - first, size))
-            for s in range(first, last):
-                out[s - first] = table((s,)) if counts.value[s] < 0 else np.eye(size)[counts.value[s]]
-            return out
+class _Summed(Found):
+    """Tables of any hidden sites from the probabilities of all configurations."""
 
-        details = {"configurations": len(weights)}
-        return count_answer(
-            question, counts, table, marginals, (mean, square), log_z, engine=self.name, exact=True, details=details
-        )
+    def __init__(self, counts: CountModel) -> None:
+        self.counts = counts
+        self.weights, *cells, log_z = enumerate_all(counts)
+        super().__init__(log_z, (cells[0], cells[1]), True, {"configurations": len(self.weights)})
+        self.sizes = [int(counts.sizes[s]) for s in counts.hidden]
+        self.place = {int(s): i for i, s in enumerate(counts.hidden)}
+
+    def table(self, sites: tuple[int, ...]) -> FloatArray:
+        """Joint probabilities of hidden sites."""
+        digits = np.unravel_index(np.arange(len(self.weights)), self.sizes) if self.sizes else ()
+        flat = np.zeros(len(self.weights), dtype=np.int64)
+        for s in sites:
+            flat = flat * self.sizes[self.place[s]] + digits[self.place[s]]
+        shape = [self.sizes[self.place[s]] for s in sites]
+        return np.bincount(flat, self.weights, minlength=int(np.prod(shape, initial=1))).reshape(shape)
+
+
+def summed(counts: CountModel) -> Found:
+    """The sum over all configurations."""
+    return _Summed(counts)
 
 
 def fits(counts: CountModel) -> bool:
