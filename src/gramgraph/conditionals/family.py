@@ -21,9 +21,10 @@ __all__ = ["FromFamily"]
 class FromFamily(RealConditional):
     """p(child | parents) = a family of `gramgraph.distributions` with parents as its parameters.
 
-    `arguments` maps each parameter to numbers, to `{"parent": i}` (the i-th parent), to `{"choose": [i, …], "by": [j, …],
-    "shape": […]}` (that parent of the list at which the states of the parents j point), or to `{"dot": [a, b]}` of two of
-    these. Forms: categorical, bernoulli, dirichlet, beta, gamma, normal, gaussian, wishart, poisson, multinomial.
+    `arguments` maps each parameter to numbers, to `{"parent": i}` (the i-th parent), to
+    `{"choose": [i, …], "by": [j, …], "shape": […]}` (that parent of the list at which the states of the parents j
+    point), or to `{"dot": [a, b]}` of two of these. Forms: categorical, bernoulli, dirichlet, beta, gamma, normal,
+    gaussian, wishart, poisson, multinomial.
 
     >>> from gramgraph.variables import Simplex, Var, discrete
     >>> theta, z = Var("theta", Simplex(2)), discrete("z", 2)
@@ -75,7 +76,10 @@ class FromFamily(RealConditional):
         return np.asarray(stacked[np.ravel_multi_index(codes, given["shape"]), np.arange(n)])
 
     def _parent(self, i: int, values: Draws, n: int) -> FloatArray:
-        return np.broadcast_to(np.asarray(values[self.parents[i]], dtype=np.float64).reshape(-1, self.parents[i].dimension), (n, self.parents[i].dimension))
+        return np.broadcast_to(
+            np.asarray(values[self.parents[i]], dtype=np.float64).reshape(-1, self.parents[i].dimension),
+            (n, self.parents[i].dimension),
+        )
 
     def log_density(self, values: Draws, /) -> FloatArray:
         """log p(child | parents) of every case."""
@@ -205,7 +209,7 @@ def _precision(c: FromFamily, values: Draws, n: int) -> FloatArray:
         out = found.reshape(-1, d, d)
     else:
         out = np.broadcast_to(found, (len(found), d))[:, :, None] * np.eye(d)
-    return out if word == "precision" else np.linalg.inv(out)
+    return np.asarray(out if word == "precision" else np.linalg.inv(out))
 
 
 def _mean(c: FromFamily, values: Draws, n: int) -> FloatArray:
@@ -252,20 +256,17 @@ def _draw_multinomial(c: FromFamily, values: Draws, n: int, rng: np.random.Gener
 def _log_wishart(c: FromFamily, x: Array, values: Draws, n: int) -> FloatArray:
     from gramgraph.distributions import Wishart
 
-    d = int(round(np.sqrt(c.child.dimension)))
+    d = round(float(np.sqrt(c.child.dimension)))
     dof, scale = c.argument("dof", values, n).reshape(-1), c.argument("scale", values, n).reshape(-1, d, d)
     return np.array(
-        [
-            Wishart(float(dof[i % len(dof)]), scale[i % len(scale)]).log_density(x[i].reshape(d, d))
-            for i in range(n)
-        ]
+        [Wishart(float(dof[i % len(dof)]), scale[i % len(scale)]).log_density(x[i].reshape(d, d)) for i in range(n)]
     )
 
 
 def _draw_wishart(c: FromFamily, values: Draws, n: int, rng: np.random.Generator) -> Array:
     from gramgraph.distributions import Wishart
 
-    d = int(round(np.sqrt(c.child.dimension)))
+    d = round(float(np.sqrt(c.child.dimension)))
     dof, scale = c.argument("dof", values, n).reshape(-1), c.argument("scale", values, n).reshape(-1, d, d)
     drawn = [Wishart(float(dof[i % len(dof)]), scale[i % len(scale)]).sample(1, rng)[0].ravel() for i in range(n)]
     return np.array(drawn).reshape(n, d * d)

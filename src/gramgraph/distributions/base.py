@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph.distributions import _supports as supports
 from gramgraph.distributions._check import array, number, weights_of
-from gramgraph.distributions.by_name import ByName, Reference
+from gramgraph.distributions.by_name import ByName, is_by_name
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
@@ -49,7 +49,7 @@ class ExponentialFamily(ABC):
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         """A distribution from numbers; from names of variables, the family given these: a conditional to be bound."""
-        if any(isinstance(value, (str, Reference)) for value in (*arguments, *named.values())):
+        if is_by_name(cls, arguments, named):
             return ByName.of(cls, arguments, named)
         return object.__new__(cls)
 

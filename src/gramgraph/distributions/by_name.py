@@ -14,6 +14,10 @@ from gramgraph.exceptions import ModelError
 
 __all__ = ["ByName", "Dot", "Index", "Reference"]
 
+#: Families that take names: those of plate models.
+FAMILIES = frozenset(
+    ("Beta", "Categorical", "Dirichlet", "Gamma", "Gaussian", "Multinomial", "Normal", "Poisson", "Wishart")
+)
 #: Other words for a parameter of a family, beside the names of its fields.
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {"Normal": ("precision",), "Gaussian": ("precision",)}
 #: Fields that have a value of their own when they are left out.
@@ -133,6 +137,14 @@ class ByName:
         own = [f.name for f in fields(self.family)]  # type: ignore[arg-type]
         shown = [repr(v) if w in own[: i + 1] else f"{w}={v!r}" for i, (w, v) in enumerate(self.arguments.items())]
         return f"{self.family.__name__}({', '.join(shown)})"
+
+
+def is_by_name(family: type, given: tuple[Any, ...], named: Mapping[str, Any]) -> bool:
+    """Whether the arguments of a call name variables, or use a word that the distribution itself does not have."""
+    if family.__name__ not in FAMILIES:
+        return False
+    other = OTHER_WORDS.get(family.__name__, ())
+    return any(isinstance(v, (str, Reference)) for v in (*given, *named.values())) or any(w in other for w in named)
 
 
 def names_of(value: Any) -> tuple[str, ...]:

@@ -34,6 +34,7 @@ ENGINES: dict[str, dict[str, str]] = {
     "closed": {"general": "mixed.closing:Closed"},
     "collapsed_gibbs": {"plates": "plates.collapsed_gibbs:CollapsedGibbs", "general": "plates.network:NetworkGibbs"},
     "colored_gibbs": {"tables": "sampling.gibbs:ColoredGibbs"},
+    "conjugate": {"plates": "plates.mean_field:Conjugate"},
     "dense": {"gaussian": "gaussian.dense:DenseGaussian"},
     "elimination": {"tables": "exact.elimination:Elimination"},
     "enumeration": {
@@ -60,7 +61,7 @@ ENGINES: dict[str, dict[str, str]] = {
         "mixed": _WEIGHTING,
         "general": _WEIGHTING,
     },
-    "mean_field": {"tables": "propagation.mean_field:MeanField"},
+    "mean_field": {"tables": "propagation.mean_field:MeanField", "plates": "plates.mean_field:PlateMeanField"},
     "metropolis": {"tables": "sampling.metropolis:Metropolis"},
     "mixture": {"mixed": "mixed.mixture:MixtureEngine"},
     "nodes": {"gaussian": _NODES, "mixed": _NODES, "general": _NODES},

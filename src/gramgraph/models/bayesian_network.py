@@ -90,9 +90,7 @@ class BayesianNetwork(DirectedModel):
         if plated:
             BayesianNetwork._plate_class = cls
 
-    def __new__(
-        cls, structure: Any = None, *, cpds: Any = None, plates: Any = None, **others: Any
-    ) -> Any:
+    def __new__(cls, structure: Any = None, *, cpds: Any = None, plates: Any = None, **others: Any) -> Any:
         """A network; a `PlateModel` where plates, hyper-parameters or families by name are written."""
         given = {key: value for key, value in others.items() if key not in _WORDS}
         if cls is BayesianNetwork and is_plated(structure, cpds, plates, given):

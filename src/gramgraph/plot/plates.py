@@ -6,9 +6,9 @@ the rectangle of a plate spans them. Inside a strip parents stand above their ch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import permutations
+from itertools import pairwise, permutations
 from typing import Any
 
 from gramgraph.plot.layout import Layout
@@ -92,7 +92,7 @@ def _place_above(model: Any, above: list[int], layers: list[int], xs: list[float
             children = [xs[model.index(c)] for c in model.children(model.variables[v])]
             xs[v] = sum(children) / len(children)
         row.sort(key=lambda v: xs[v])
-        for a, b in zip(row[:-1], row[1:], strict=True):
+        for a, b in pairwise(row):
             xs[b] = max(xs[b], xs[a] + (widths[a] + widths[b]) / 2 + GAP_X)
         low = min(xs[v] - widths[v] / 2 for v in row)
         for v in row:
@@ -102,7 +102,7 @@ def _place_above(model: Any, above: list[int], layers: list[int], xs: list[float
 def _ordered(strips: list[tuple[str, ...]], plates: list[str]) -> list[tuple[str, ...]]:
     """Strips so that those of each plate are neighbors, as far as that is possible."""
 
-    def gaps(order: Sequence[tuple[str, ...]]) -> int:
+    def gaps(order: Iterable[tuple[str, ...]]) -> int:
         total = 0
         for plate in plates:
             at = [i for i, strip in enumerate(order) if plate in strip]
@@ -135,14 +135,21 @@ def _frames(
     inside = {p: _levels(model, p) for p in model.plates}
     for plate in sorted(model.plates, key=lambda p: len(model.template.chain(p))):
         members = [v for v, strip in enumerate(strips) if plate in strip]
-        crossed = [p for p in model.plates if p not in model.template.chain(plate) and any(p in strips[v] for v in members)]
+        crossed = [
+            p for p in model.plates if p not in model.template.chain(plate) and any(p in strips[v] for v in members)
+        ]
         crossed = [p for p in crossed if plate not in model.template.chain(p)]
         more = 5.0 if any(list(model.plates).index(p) < list(model.plates).index(plate) for p in crossed) else 0.0
         pad = PAD * inside[plate]
         left = min(spans[strips[v]][0] for v in members) - pad
         right = max(spans[strips[v]][1] for v in members) + pad
         top = min(ys[v] - heights[v] / 2 for v in members) - pad - more
-        bottom = max(ys[v] + heights[v] / 2 for v in members) + PAD * inside[plate] + (LABEL - 4.0) * inside[plate] + 3 * more
+        bottom = (
+            max(ys[v] + heights[v] / 2 for v in members)
+            + PAD * inside[plate]
+            + (LABEL - 4.0) * inside[plate]
+            + 3 * more
+        )
         size = model.plates[plate].size or model.template.chosen_sizes().get(plate)
         label = plate if size is None else f"{plate}: {size}"
         out.append(Frame(label, left, top, right - left, bottom - top))

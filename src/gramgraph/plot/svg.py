@@ -97,7 +97,8 @@ def _dot(box: d.Box, center: Point) -> str:
     x, y = center[0], center[1] + box.height / 2 - 4
     name = escape(shorten(box.name, d.MAX_NAME))
     return (
-        f'<g class="hyper"><title>{escape(clean(box.name))}</title><circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
+        f'<g class="hyper"><title>{escape(clean(box.name))}</title>'
+        f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
         f'<text class="name" x="{x:.1f}" y="{y - 8:.1f}">{name}</text></g>'
     )
 

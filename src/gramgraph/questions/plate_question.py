@@ -23,7 +23,7 @@ Target = str | tuple[tuple[str, int], ...]
 
 @dataclass(frozen=True, eq=False)
 class PlateQuestion:
-    """Members, observations (state codes with -1, or numbers with NaN, for what is not observed), and targets by key."""
+    """Members, observations (-1 or NaN for what is not observed), and targets by key."""
 
     model: PlateModel
     layout: PlateLayout
@@ -36,14 +36,16 @@ class PlateQuestion:
         seen = self.observed.get(name)
         if seen is None:
             return np.ones(n, dtype=bool)
-        return seen < 0 if seen.ndim == 1 else np.isnan(seen).any(axis=1)
+        return np.asarray(seen < 0 if seen.ndim == 1 else np.isnan(seen).any(axis=1))
 
     def label(self, name: str, member: int) -> str:
         """The name of one member."""
         return self.layout.labels(name)[member]
 
 
-def read_plate_question(model: PlateModel, targets: Any, evidence: Any, sizes: Mapping[str, Any] | None) -> PlateQuestion:
+def read_plate_question(
+    model: PlateModel, targets: Any, evidence: Any, sizes: Mapping[str, Any] | None
+) -> PlateQuestion:
     """Names looked up, sizes taken from the evidence, values checked."""
     if evidence is not None and not isinstance(evidence, Mapping):
         raise ModelError("evidence about a plate model is a dict {variable: nested lists}, one list for each plate")
@@ -90,7 +92,8 @@ class _Reader:
     def __init__(self, model: PlateModel, node: Node, value: Any) -> None:
         self.model, self.node = model, node
         self.lengths: dict[str, dict[tuple[int, ...], int]] = {}  # plate → positions around it → length
-        items, rows = [value], [()]
+        items: list[Any] = [value]
+        rows: list[tuple[int, ...]] = [()]
         for plate in node.plates:
             around = self._around(plate)
             found = self.lengths.setdefault(plate, {})
@@ -101,7 +104,7 @@ class _Reader:
                 key = tuple(row[i] for i in around)
                 if found.setdefault(key, len(listed)) != len(listed):
                     raise ModelError(
-                        f"evidence of {node.name}: {found[key]} and {len(listed)} members of the plate {plate} do not fit"
+                        f"evidence of {node.name}: {found[key]} and {len(listed)} members of plate {plate} do not fit"
                     )
                 deeper += listed
                 places += [(*row, i) for i in range(len(listed))]
@@ -182,7 +185,8 @@ def _member(model: PlateModel, layout: PlateLayout, key: Any) -> tuple[str, int]
     except ValueError:
         at = []
     rows = layout.rows(plates)
-    found = np.flatnonzero((rows == np.array(at)).all(axis=1)) if len(at) == len(plates) else []
+    fits = len(at) == len(plates)
+    found = np.flatnonzero((rows == np.array(at)).all(axis=1)) if fits else np.zeros(0)
     if not inside.endswith("]") or len(found) != 1:
         wanted = f"{name}[{','.join(plates)}]" if plates else name
         hint = did_you_mean(key, layout.labels(name)[:1000])

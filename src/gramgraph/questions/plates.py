@@ -26,9 +26,11 @@ def query_plates(
     budget: Any,
     options: Mapping[str, Any],
 ) -> PlateAnswer:
-    """p(targets | evidence) of a plate model; `sizes` among the options gives plates that the evidence does not show."""
+    """p(targets | evidence) of a plate model; the option `sizes` gives plates that the evidence does not show."""
     if any(value is not None for value in unable):
-        raise OptionError("a plate model takes evidence alone: no likelihoods, memory or kept columns; unroll it for these")
+        raise OptionError(
+            "a plate model takes evidence alone: no likelihoods, memory or kept columns; unroll it for these"
+        )
     others = dict(options)
     question = read_plate_question(model, targets, evidence, others.pop("sizes", None))
     draws, seconds = parse_budget(budget)

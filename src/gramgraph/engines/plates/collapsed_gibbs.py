@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from time import monotonic
 from typing import Any
 
@@ -86,7 +87,9 @@ class CollapsedGibbs(Engine):
     def __init__(self, *, n_chains: int = 4, burn_in: int | None = None) -> None:
         super().__init__(n_chains=n_chains, burn_in=burn_in)
         for word, value, least in (("n_chains", n_chains, 1), ("burn_in", burn_in, 0)):
-            if value is not None and (not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least):
+            if value is not None and (
+                not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least
+            ):
                 raise OptionError(f"{word} is a whole number from {least}, not {value!r}")
         self.n_chains, self.burn_in = int(n_chains), burn_in
 
@@ -160,7 +163,7 @@ class _Collected(Found):
             if end is not None and monotonic() > end:
                 break
         bounds = np.linspace(0, sweeps, PIECES + 1).astype(int)
-        for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+        for a, b in pairwise(bounds.tolist()):
             chain.tally[:] = 0.0
             tables = {key: np.zeros([int(self.m.sizes[s]) for s in key]) for key in self.wanted}
             for _ in range(b - a):
@@ -212,9 +215,7 @@ class _Collected(Found):
         return out
 
     def _joint_error(self, target: Any, spread: FloatArray) -> float:
-        sites = tuple(
-            dict.fromkeys(s for n, i in target if self.m.value[s := self.m.sites[n][0] + i] < 0)
-        )
+        sites = tuple(dict.fromkeys(s for n, i in target if self.m.value[s := self.m.sites[n][0] + i] < 0))
         if not sites:
             return 0.0
         if len(sites) == 1:

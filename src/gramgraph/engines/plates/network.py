@@ -188,7 +188,7 @@ class NetworkEnumeration(_OnNetwork):
         return summed(counts)
 
 
-class NetworkGibbs(_OnNetwork, CollapsedGibbs):
+class NetworkGibbs(_OnNetwork, CollapsedGibbs):  # type: ignore[misc]
     """Collapsed Gibbs sampling of a network whose parameters are Dirichlet or Beta variables; see `CollapsedGibbs`."""
 
     name = "collapsed_gibbs"

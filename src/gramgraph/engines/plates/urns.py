@@ -1,4 +1,4 @@
-"""Runs over all sites of a count model at once for many configurations: enumeration, and sequential importance draws."""
+"""Runs over the sites of a count model for many configurations at once: enumeration, sequential importance draws."""
 
 from __future__ import annotations
 
@@ -100,8 +100,8 @@ def row_moments(model: CountModel, cells: FloatArray, totals: FloatArray) -> tup
 def left_to_right(model: CountModel, n: int, rng: np.random.Generator) -> tuple[float, float]:
     """An estimate of log p(evidence) with its standard error, from n sequential importance draws.
 
-    Each hidden site is drawn given what was put before and the observed sites that wait for it alone; the product of the
-    normalizers has the mean p(evidence). O(n · sites · states).
+    Each hidden site is drawn given what was put before and the observed sites that wait for it alone; the product of
+    the normalizers has the mean p(evidence). O(n · sites · states).
     """
     order, waiting = _waiting(model)
     logs = []

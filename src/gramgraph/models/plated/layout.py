@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -151,7 +152,7 @@ class PlateLayout:
         full = all(len(np.unique(self.lengths[p])) <= 1 for p in plates)
         if full and int(np.prod(shape)) == len(rows):
             return np.asarray(values).reshape((*shape, *np.shape(values)[1:]))
-        return _nest(rows, np.asarray(values), [int(self.lengths[p].sum()) for p in plates[:1]][0])
+        return _nest(rows, np.asarray(values), int(self.lengths[plates[0]].sum()))
 
     @cached_property
     def sizes(self) -> dict[str, Any]:
@@ -169,7 +170,7 @@ def _nest(rows: IntArray, values: Any, n: int) -> list[Any]:
         return values  # type: ignore[no-any-return]
     bounds = np.searchsorted(rows[:, 0], np.arange(n + 1))
     out = []
-    for a, b in zip(bounds[:-1], bounds[1:], strict=True):
+    for a, b in pairwise(bounds.tolist()):
         inner = rows[a:b, 1:]
         size = int(inner[:, 0].max(initial=-1)) + 1
         out.append(_nest(inner, values[a:b], size))

@@ -40,8 +40,12 @@ class PlateModel(BayesianNetwork, plated=True):
     not observed. Conjugate parameters are integrated out. The same network without plates: `unroll`.
 
     >>> import gramgraph as gg
-    >>> coin = gg.BayesianNetwork("a* -> bias <- b*; bias -> heads{no|yes}; plate tosses: heads",
-    ...                           cpds={"bias": gg.distributions.Beta("a", "b")}, a=1.0, b=1.0)
+    >>> coin = gg.BayesianNetwork(
+    ...     "a* -> bias <- b*; bias -> heads{no|yes}; plate tosses: heads",
+    ...     cpds={"bias": gg.distributions.Beta("a", "b")},
+    ...     a=1.0,
+    ...     b=1.0,
+    ... )
     >>> coin
     PlateModel(4 variables, 3 edges; plates tosses)
     >>> answer = coin.query("bias", {"heads": ["yes", "yes", "no"]})
@@ -217,7 +221,9 @@ def _declared(
     return out | {star: Real() for star in stars if star not in out and star not in graph.states}
 
 
-def _check_parameters(parts: Any, hyper: Mapping[str, None], given: Mapping[str, Any], specs: Mapping[str, Any]) -> None:
+def _check_parameters(
+    parts: Any, hyper: Mapping[str, None], given: Mapping[str, Any], specs: Mapping[str, Any]
+) -> None:
     names = [v.name for v in parts.variables]
     for key in given:
         if key not in names:

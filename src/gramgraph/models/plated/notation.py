@@ -20,7 +20,9 @@ __all__ = ["Plate", "is_plated", "read_plates", "split_text"]
 
 _PIECE = re.compile(r'"[^"\n]*"|#[^\n]*|[;\n]|[^";\n#]+|"')
 _PLATE = re.compile(r'\s*plate\s+(?=[\w"])')
-_HEAD = re.compile(r'(?P<name>"[^"]+"|[\w.\']+)\s*(?:\[(?P<size>[^\[\]]*)\])?\s*(?:\s+in\s+(?P<outer>"[^"]+"|[\w.\']+))?\s*\Z')
+_HEAD = re.compile(
+    r'(?P<name>"[^"]+"|[\w.\']+)\s*(?:\[(?P<size>[^\[\]]*)\])?\s*(?:\s+in\s+(?P<outer>"[^"]+"|[\w.\']+))?\s*\Z'
+)
 _STAR = re.compile(r"([\w.':@$%&*+/=!?~^·]+)\*(?![\w.':@$%&*+/=!?~^·])")
 
 
@@ -123,7 +125,7 @@ def read_plates(given: Any) -> tuple[Plate, ...]:
     if given is None:
         return ()
     if not isinstance(given, Mapping):
-        items = list(given) if not isinstance(given, (str, Plate)) else [given]
+        items: list[Any] = list(given) if not isinstance(given, (str, Plate)) else [given]
         if not all(isinstance(item, Plate) for item in items):
             raise ModelError(f"plates are a dict {{name: members}} or a list of Plate values; got {given!r:.80}")
         return tuple(items)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -34,8 +34,8 @@ class Product:
     right: Ref
 
 
-#: Numbers, the name of a hyper-parameter is replaced by; or variables.
-Argument = FloatArray | Ref | Product
+#: Numbers (those of a hyper-parameter included), a `Ref`, or a `Product`.
+Argument: TypeAlias = Any
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Node:
         return tuple(out)
 
 
-#: Families by name → (form, domains of the child, parameters in the order of the numbers).
+#: Families by name → form, and domains of the child.
 FORMS: dict[str, tuple[str, tuple[type, ...]]] = {
     "Dirichlet": ("dirichlet", (Simplex,)),
     "Beta": ("beta", (Unit,)),
@@ -71,12 +71,19 @@ FORMS: dict[str, tuple[str, tuple[type, ...]]] = {
     "Poisson": ("poisson", (Counts,)),
     "Multinomial": ("multinomial", (Counts,)),
 }
-_WORD = {Simplex: "simplex K", Unit: "unit", Positive: "positive", Real: "real", Matrix: "matrix d", Counts: "count"}
+_WORD: dict[type, str] = {
+    Simplex: "simplex K",
+    Unit: "unit",
+    Positive: "positive",
+    Real: "real",
+    Matrix: "matrix d",
+    Counts: "count",
+}
 
 
 @dataclass(frozen=True)
 class Template:
-    """All nodes in topological order of the graph's text, the plates by name, values of hyper-parameters."""
+    """All nodes as they were written, the plates by name, values of hyper-parameters."""
 
     nodes: Mapping[str, Node]
     plates: Mapping[str, Plate]
@@ -191,7 +198,7 @@ class TemplateBuilder:
 
     def _node(self, name: str, spec: Any) -> Node:
         var, parents = self.vars[name], self.parents[name]
-        make = {"var": var, "name": name, "plates": self.inside[name]}
+        make: dict[str, Any] = {"var": var, "name": name, "plates": self.inside[name]}
         if spec is None:
             spec = self._default(name)
         if spec is None:
@@ -248,7 +255,7 @@ class TemplateBuilder:
     def _argument(self, value: Any) -> Argument:
         if isinstance(value, str):
             if value in self.hyper:
-                return self.values.get(value, _Unset(value))  # type: ignore[return-value]
+                return self.values.get(value, _Unset(value))
             return Ref(value)
         if isinstance(value, Index):
             return self._ref(value)
