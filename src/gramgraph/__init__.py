@@ -77,6 +77,7 @@ _FLAT: dict[str, str] = {
     "VariableError": "exceptions",
     "denoise": "engines.best.grid_labels",
     "describe": "data",
+    "gibbs_kernel": "engines.sampling.gibbs_kernel",
     "hsic_test": "embeddings",
     "label_grid": "engines.best.grid_labels",
     "KernelPotential": "embeddings",

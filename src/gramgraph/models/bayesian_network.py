@@ -288,6 +288,7 @@ class BayesianNetwork(DirectedModel):
         data: Any,
         *,
         conditional: Any = None,
+        method: str = "em",
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
         weights: Any = None,
@@ -318,6 +319,8 @@ class BayesianNetwork(DirectedModel):
             `equivalent_sample_size` rows over each table, "k2" adds one to every cell, a number adds that much, and a
             dict gives pseudo-counts per variable, shape (*parent sizes, child size), or for single contexts:
             `{"wet": {("yes", "no"): [1, 9], ...: 1}, ...: "bdeu"}`, where `...` stands for all others.
+        method : how missing cells of discrete variables are taken into account: "em", or "mcem" (Monte Carlo EM: what is
+            missing is drawn from p(missing | seen, tables), more often in every step, and the completed rows are counted).
         weights : the name of a column, or one number for each row.
         max_iter, tol, restarts, random_state : of EM, which stops when a step gains less than `tol` a row.
         client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
@@ -337,7 +340,7 @@ class BayesianNetwork(DirectedModel):
         net, report = learners().fit_network(
             self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, hidden=hidden,
             client=client, max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress,
-            conditional=conditional,
+            conditional=conditional, method=method,
         )  # fmt: skip
         net.fit_report = report
         return net  # type: ignore[return-value]

@@ -159,7 +159,8 @@ class _Builder:
             p = np.array([1.0 - p[0], p[0]]) if node.form == "bernoulli" else p
             return np.full((n, 1), self.add_rows(p[None], np.zeros(1))), []
         start = self.rows[given.name][0]
-        return self.layout.parent(node, given).reshape(n, -1) + start, list(given.by)
+        found = self.layout.parent(node, given)
+        return found.reshape(n, int(np.prod(found.shape[1:]))) + start, list(given.by)
 
     def add_sites(self, node: Node, n: int, size: int, value: Any, choice: IntArray, refs: list[str]) -> None:
         if n and choice.shape[1] > 1:

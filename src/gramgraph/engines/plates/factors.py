@@ -45,7 +45,7 @@ class Factor:
         for axis, (name, at, size) in enumerate(self.selectors):
             p = q[name]["p"][at]
             out = out * p.reshape(self.n, *(size if j == axis else 1 for j in range(len(self.shape))))
-        return np.broadcast_to(out, (self.n, *self.shape)).reshape(self.n, -1)
+        return np.broadcast_to(out, (self.n, *self.shape)).reshape(self.n, int(np.prod(self.shape)))
 
     def get(self, q: Moments, ref: Ref, word: str) -> FloatArray:
         """A moment of an argument, (n, M, …)."""
@@ -79,7 +79,7 @@ def make_factor(layout: PlateLayout, node: Node, active: FloatArray) -> Factor:
         axes = [names.index(by) for by in ref.by]
         grid = np.moveaxis(at, range(1, at.ndim), [1 + int(np.argsort(np.argsort(axes))[i]) for i in range(len(axes))])
         full = [n, *(shape[j] if j in axes else 1 for j in range(len(shape)))]
-        places[ref.name, ref.by] = np.broadcast_to(grid.reshape(full), (n, *shape)).reshape(n, -1)
+        places[ref.name, ref.by] = np.broadcast_to(grid.reshape(full), (n, *shape)).reshape(n, int(np.prod(shape)))
     return Factor(node, n, active, selectors, places)
 
 
