@@ -118,9 +118,9 @@ def test_twenty_more_models(seed: int) -> None:
     error = max(T * drawn.details["standard_error"][pair], 1e-9)
     assert abs(same(drawn, pair) - together) < 5.0 * error
     assert np.allclose(drawn["theta"].mean(), exact["theta"].mean(), atol=0.1)
-    log_z, spread = left_to_right(lower_counts(read_plate_question(model, [], seen, None)), 4000, rng)
+    log_z, spread = left_to_right(lower_counts(read_plate_question(model, [], seen, None)), 1000, rng)
     assert abs(log_z - log_p) < 5.0 * spread + 1e-9
-    field = model.query("z", seen, engine="mean_field", random_state=seed)
+    field = model.query("z", seen, engine="mean_field", random_state=seed, restarts=1, tol=1e-7)
     bounds = field.details["bounds"]
     assert field.log_evidence == bounds[-1] <= log_p + 1e-10
     assert np.all(np.diff(bounds) >= -1e-10 * (1.0 + np.abs(bounds[1:])))
@@ -144,7 +144,7 @@ def test_gaps_and_many_hidden_words() -> None:
     assert np.allclose(answer["w"].probabilities.sum(axis=-1), 1.0)
     assert answer["w"].probabilities[0, 2, 0] > answer["w"].probabilities[1, 1, 0]  # more of word 0 beside two of them
     rng = np.random.default_rng(0)
-    large = model.query("phi", {"w": rng.integers(3, size=(20, 30)).tolist()}, random_state=0, budget=100)
+    large = model.query("phi", {"w": rng.integers(3, size=(8, 20)).tolist()}, random_state=0, budget=2000)
     assert large.engine == "collapsed_gibbs" and large["phi"].mean().shape == (2, 3)
 
 

@@ -25,7 +25,7 @@ __all__ = ["CollapsedGibbs"]
 #: Sweeps that are kept without a budget, over all chains; pieces of a chain whose means tell the standard error.
 SWEEPS, PIECES = 4000, 20
 #: Importance draws for log p(evidence), and the work (draws · sites · states) that they may take.
-PARTICLES, PARTICLE_WORK = 2000, 20_000_000
+PARTICLES, PARTICLE_WORK = 2000, 1_000_000
 
 
 class _Chain:

@@ -39,6 +39,14 @@ class Factor:
         """Numbers of states of the selectors."""
         return tuple(size for _, _, size in self.selectors)
 
+    def touches(self, name: str) -> bool:
+        """Whether a variable takes part in it."""
+        return (
+            name == self.node.name
+            or any(own == name for own, _, _ in self.selectors)
+            or any(own == name for own, _ in self.places)
+        )
+
     def weights(self, q: Moments) -> FloatArray:
         """q(configuration) of each member, (n, M)."""
         out = self.active.reshape(self.n, *(1,) * len(self.shape))

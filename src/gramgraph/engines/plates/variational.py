@@ -32,6 +32,7 @@ class Field:
         self.hidden = {node.name: question.hidden(node.name) for node in self.order}
         self.factors: dict[str, Factor] = {}
         self.active = self._active()
+        self.near = {node.name: [f for f in self.factors.values() if f.touches(node.name)] for node in self.order}
         self.nat: dict[str, dict[str, FloatArray]] = {}
         self.q: dict[str, dict[str, FloatArray]] = {}
         for node in self.order:
@@ -83,7 +84,7 @@ class Field:
         kind, name = kind_of(node), node.name
         n = self.layout.count(name)
         total = {word: np.zeros((n, *shape)) for word, shape in kind.shapes(node).items()}
-        for f in self.factors.values():
+        for f in self.near[name]:
             for _, at, parts in terms.messages(f, self.q, name):
                 for word, part in parts.items():
                     total[word] += _gathered(at, part, n)
