@@ -75,9 +75,7 @@ def test_unrolling_nested_and_ragged_plates() -> None:
 
 
 def test_three_levels() -> None:
-    text = (
-        "p{simplex 2} -> x[2]; plate books: p, x; plate chapters in books: x; plate words in chapters: x"
-    )
+    text = "p{simplex 2} -> x[2]; plate books: p, x; plate chapters in books: x; plate words in chapters: x"
     model = gg.BayesianNetwork(text, cpds={"p": gg.Dirichlet([1.0, 1.0])})
     net = model.unroll(books=2, chapters=[2, 1], words=[[1, 2], [3]])
     assert [n for n in net.variables if n[0] == "x"] == [
@@ -122,7 +120,9 @@ def test_empty_documents_and_single_states_are_fine() -> None:
     assert with_empty.log_evidence == pytest.approx(-7.5795090602, abs=1e-9)
     assert np.allclose(with_empty["theta"].mean()[1], 0.5)  # the prior
     assert model.log_evidence({"w": [[], []]}) == pytest.approx(0.0)
-    one = gg.BayesianNetwork(TEXT.replace("simplex 2", "simplex 1").replace("z[2]", "z[1]"), cpds=CPDS, alpha=1.0, beta=1.0)
+    one = gg.BayesianNetwork(
+        TEXT.replace("simplex 2", "simplex 1").replace("z[2]", "z[1]"), cpds=CPDS, alpha=1.0, beta=1.0
+    )
     assert one.log_evidence({"w": [[0, 1]]}) == pytest.approx(np.log(1 / 3 * 1 / 4))
 
 

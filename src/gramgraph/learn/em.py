@@ -68,6 +68,7 @@ class Rows:
 
     @classmethod
     def of(cls, table: CodedTable) -> Rows:
+        """Those of a coded table; rows without weight are left out."""
         from gramgraph._numerics.counts.rows import distinct_rows
 
         codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)

@@ -78,7 +78,9 @@ def fit_network(
         return _by_families(net, start, data, conditional, prior, weights, options, progress)
     if start.is_discrete:
         try:
-            return fit(start, data, prior=prior, weights=weights, client=client, progress=progress, method=method, **options)
+            return fit(
+                start, data, prior=prior, weights=weights, client=client, progress=progress, method=method, **options
+            )
         except RealColumnError:
             start = with_real_columns(net, data, look=True) if not is_stream(data) or read_again(data) else net
             if start.is_discrete:

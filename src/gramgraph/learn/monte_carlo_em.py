@@ -89,8 +89,13 @@ class Completions:
             for family, shape in zip(self.families, self.shapes, strict=True)
         ]
 
-    def drawn_counts(self, net: BayesianNetwork, n: int, rng: np.random.Generator) -> tuple[list[FloatArray], float]:
-        """Σ over rows of weight · the average over n draws of the completed row's families; and the log-likelihood."""
+    def drawn_counts(
+        self, net: BayesianNetwork, n: int | None, rng: np.random.Generator
+    ) -> tuple[list[FloatArray], float]:
+        """Σ over rows of weight · the average over n draws of the completed row's families; and the log-likelihood.
+
+        Without n each of the `weight` rows with the same cells is drawn once, for itself.
+        """
         totals = [np.zeros(int(np.prod(shape))) for shape in self.shapes]
         share, log_likelihood = self._shares(net, n, rng)
         for total, at in zip(totals, self.at, strict=True):
@@ -98,7 +103,7 @@ class Completions:
         log_likelihood += self._add_large(net, n, rng, totals)
         return [total.reshape(shape) for total, shape in zip(totals, self.shapes, strict=True)], log_likelihood
 
-    def _shares(self, net: BayesianNetwork, n: int, rng: np.random.Generator) -> tuple[FloatArray, float]:
+    def _shares(self, net: BayesianNetwork, n: int | None, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """The weight of each completion: its part of n draws, times the weight of the row."""
         with np.errstate(divide="ignore"):
             logs = sum(np.log(c.table().ravel()[at]) for c, at in zip(net.conditionals, self.at, strict=True))  # type: ignore[union-attr]
@@ -110,21 +115,29 @@ class Completions:
                 raise ModelError("a row of the data is impossible under the tables: give a prior, such as prior='bdeu'")
             p = np.exp(part - top)
             total += weight * float(top + np.log(p.sum()))
-            out[a:b] = weight if b - a == 1 else rng.multinomial(n, p / p.sum()) * (weight / n)
+            m = _times(weight) if n is None else n
+            out[a:b] = weight if b - a == 1 else rng.multinomial(m, p / p.sum()) * (weight / m)
         return out, total
 
-    def _add_large(self, net: BayesianNetwork, n: int, rng: np.random.Generator, totals: list[FloatArray]) -> float:
+    def _add_large(
+        self, net: BayesianNetwork, n: int | None, rng: np.random.Generator, totals: list[FloatArray]
+    ) -> float:
         every, log_likelihood, engine = tuple(range(len(net.vars))), 0.0, JunctionTree()
         for row, weight in zip(self.large, self.large_weights.tolist(), strict=True):
             question = Question((), (), every, row[None], (), False)
-            states, log_p, *_ = engine.draw(net, question, n, Run(random_state=rng))
+            m = _times(weight) if n is None else n
+            states, log_p, *_ = engine.draw(net, question, m, Run(random_state=rng))
             if not np.isfinite(log_p):
                 raise ModelError("a row of the data is impossible under the tables: give a prior, such as prior='bdeu'")
             log_likelihood += float(weight * log_p)
             for total, family, shape in zip(totals, self.families, self.shapes, strict=True):
                 at = np.ravel_multi_index(tuple(states[:, u] for u in family), shape)
-                total += np.bincount(at, minlength=len(total)) * (weight / n)
+                total += np.bincount(at, minlength=len(total)) * (weight / m)
         return log_likelihood
+
+
+def _times(weight: float) -> int:
+    return max(round(weight), 1)
 
 
 def _filled(row: IntArray, sizes: IntArray) -> IntArray:

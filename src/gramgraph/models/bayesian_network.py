@@ -319,8 +319,8 @@ class BayesianNetwork(DirectedModel):
             `equivalent_sample_size` rows over each table, "k2" adds one to every cell, a number adds that much, and a
             dict gives pseudo-counts per variable, shape (*parent sizes, child size), or for single contexts:
             `{"wet": {("yes", "no"): [1, 9], ...: 1}, ...: "bdeu"}`, where `...` stands for all others.
-        method : how missing cells of discrete variables are taken into account: "em", or "mcem" (Monte Carlo EM: what is
-            missing is drawn from p(missing | seen, tables), more often in every step, and the completed rows are counted).
+        method : how missing cells of discrete variables are taken into account: "em", or "mcem" (Monte Carlo EM: what
+            is missing is drawn from p(missing | seen, tables), more often in every step, and completed rows are counted).
         weights : the name of a column, or one number for each row.
         max_iter, tol, restarts, random_state : of EM, which stops when a step gains less than `tol` a row.
         client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
@@ -354,11 +354,21 @@ class BayesianNetwork(DirectedModel):
         weights: Any = None,
         client: Any = None,
         progress: Progress = False,
+        hidden: Iterable[str] = (),
+        method: str = "variational",
+        max_iter: int = 500,
+        tol: float = 1e-8,
+        draws: int = 2000,
+        random_state: RandomState = None,
     ) -> ParameterPosterior:
-        """The Dirichlet posterior of the tables given complete data: `mean()` and `draw()` are networks, `query` gives
-        answers with credible intervals, `update(more, forget=0.99)` goes on with new rows.
+        """The Dirichlet posterior of the tables: `mean()` and `draw()` are networks, `query` gives answers with
+        credible intervals, `update(more, forget=0.99)` goes on with new rows.
 
-        Parameters are those of `fit`; the prior needs a positive number in every row of every table.
+        Parameters are those of `fit`; the prior needs a positive number in every row of every table. Complete rows give
+        the exact posterior. Where cells are missing it is a mixture with a part for every way to fill them: with
+        `method="variational"` the nearest product of Dirichlet distributions (too sure of itself; `report["bounds"]`
+        rise towards log p(data)), with "gibbs" Dirichlet distributions with the mixture's means and variances, from
+        `draws` sweeps over gaps and tables.
 
         >>> import gramgraph as gg
         >>> frame = gg.datasets.sprinkler().sample(1000, random_state=0)
@@ -369,7 +379,8 @@ class BayesianNetwork(DirectedModel):
         """
         return learners().fit_posterior(  # type: ignore[no-any-return]
             self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, client=client,
-            progress=progress,
+            progress=progress, hidden=hidden, method=method, max_iter=max_iter, tol=tol, draws=draws,
+            random_state=random_state,
         )  # fmt: skip
 
     def impute(self, data: Any, *, method: str = "mpe", random_state: RandomState = None) -> Any:

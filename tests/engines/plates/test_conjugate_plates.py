@@ -80,7 +80,7 @@ def test_naive_bayes_is_the_closed_form() -> None:
     model = gg.BayesianNetwork(text, cpds=cpds)
     seen = {"c": [*classes.tolist(), None], "x": np.vstack([features, new]).T.tolist()}
     answer = model.query(["c", "phi"], seen)
-    prior = np.bincount(classes, minlength=3) + [1.0, 2.0, 1.0]
+    prior = np.bincount(classes, minlength=3) + np.array([1.0, 2.0, 1.0])
     p = prior / prior.sum()
     for k in range(3):
         for j in range(5):
@@ -112,7 +112,9 @@ def test_conjugate_pairs_are_their_closed_forms() -> None:
     x = np.array([0.3, 1.9, 2.2])
     answer = level.query("mu", {"x": x.tolist()})
     v = 1.0 / (1.0 / 4.0 + 3 / 0.5)
-    assert answer["mu"].mean() == pytest.approx(v * (1.0 / 4.0 + x.sum() / 0.5)) and answer["mu"].sd() ** 2 == pytest.approx(v)
+    assert answer["mu"].mean() == pytest.approx(v * (1.0 / 4.0 + x.sum() / 0.5)) and answer[
+        "mu"
+    ].sd() ** 2 == pytest.approx(v)
     joint = multivariate_normal(np.ones(3), 0.5 * np.eye(3) + 4.0)
     assert answer.log_evidence == pytest.approx(joint.logpdf(x))
 

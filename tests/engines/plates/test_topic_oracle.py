@@ -33,7 +33,9 @@ def topics(T: int = 2, W: int = 3, alpha: Any = 0.5, beta: Any = 0.5) -> Any:
 
 def log_urn(counts: np.ndarray, alpha: np.ndarray) -> float:
     """log of Γ(A)/Γ(A + n) Π Γ(a + n_k)/Γ(a)."""
-    return float(gammaln(alpha.sum()) - gammaln((alpha + counts).sum()) + (gammaln(alpha + counts) - gammaln(alpha)).sum())
+    return float(
+        gammaln(alpha.sum()) - gammaln((alpha + counts).sum()) + (gammaln(alpha + counts) - gammaln(alpha)).sum()
+    )
 
 
 def by_hand(documents: list[list[int]], T: int, W: int, alpha: Any, beta: Any) -> tuple[float, np.ndarray, np.ndarray]:
@@ -150,7 +152,9 @@ def test_gaps_and_many_hidden_words() -> None:
 
 def test_a_mixture_of_counts_is_the_mixture_of_their_words() -> None:
     """Multinomial counts and single draws are the same but for the number of orders."""
-    words = "pi{simplex 2} -> c[2] -> w[3] <- phi{simplex 3}; plate texts: c, w; plate words in texts: w; plate kinds: phi"
+    words = (
+        "pi{simplex 2} -> c[2] -> w[3] <- phi{simplex 3}; plate texts: c, w; plate words in texts: w; plate kinds: phi"
+    )
     counts = "pi{simplex 2} -> c[2] -> n{counts 3} <- phi{simplex 3}; plate texts: c, n; plate kinds: phi"
     priors = {"pi": gg.Dirichlet([1.0, 2.0]), "phi": gg.Dirichlet([0.5, 0.5, 0.5])}
     one = gg.BayesianNetwork(words, cpds={**priors, "w": gg.Index("phi", by="c")})

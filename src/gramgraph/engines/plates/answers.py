@@ -66,7 +66,9 @@ def count_answer(question: PlateQuestion, model: CountModel, found: Found, *, en
         if name in model.rows:
             first, last = model.rows[name]
             a, b = model.offset[first], model.offset[last]
-            mean, square = (part[a:b].reshape(last - first, int((b - a) // max(last - first, 1))) for part in found.cells)
+            mean, square = (
+                part[a:b].reshape(last - first, int((b - a) // max(last - first, 1))) for part in found.cells
+            )
             if nodes[name].form == "beta":
                 mean, square = mean[:, 1:], square[:, 1:]
             return mean, square - mean**2

@@ -99,7 +99,9 @@ def gibbs_kernel(
     names = [model.vars[v].name for v in free]
     moves = tuple(names if order is None else order)
     if sorted(moves) != sorted(names):
-        raise OptionError(f"order names every unobserved variable once: {listing(names)}; got {listing(moves) or 'none'}")
+        raise OptionError(
+            f"order names every unobserved variable once: {listing(names)}; got {listing(moves) or 'none'}"
+        )
     free = [model.index(name) for name in moves] if order is not None else free
     sizes = [model.vars[v].size for v in free]
     total = float(np.prod([float(size) for size in sizes]))
