@@ -26,6 +26,8 @@ PAIRS = [(name, kind) for name, kinds in ENGINES.items() for kind in kinds]
 GRID = np.linspace(-12.0, 12.0, 24001)
 #: How far an approximate mean may be from the true one, in deviations, and a probability.
 LOOSE = 0.12
+#: Engines that stay with one explanation where the truth has several may be so many times farther off.
+BIASED = {("mean_field", "mixed"): 2.0}
 #: How far an exact one may be: what stands on cells is integrated on a grid of its own.
 CLOSE = {"cells": 2e-3}
 #: An engine for questions that end in another engine; what it refuses, it says.
@@ -124,9 +126,10 @@ def check_real(name: str, kind: str, exact: bool) -> None:
     mean = float(density @ GRID * width / total)
     sd = float(np.sqrt(density @ (GRID - mean) ** 2 * width / total))
     found = model.query("x", evidence, engine=name, **_seed(exact))
-    close = CLOSE.get(kind, 1e-7) if exact else 2 * LOOSE
+    loose = LOOSE * BIASED.get((name, kind), 1.0)
+    close = CLOSE.get(kind, 1e-7) if exact else 2 * loose
     assert found["x"].mean() == pytest.approx(mean, abs=close * sd), f"{name}: mean of {kind}"
-    assert np.sqrt(found["x"].var()) == pytest.approx(sd, rel=10 * close if exact else 3 * LOOSE), (
+    assert np.sqrt(found["x"].var()) == pytest.approx(sd, rel=10 * close if exact else 3 * loose), (
         f"{name}: deviation of {kind}"
     )
     if exact:

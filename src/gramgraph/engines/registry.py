@@ -61,7 +61,12 @@ ENGINES: dict[str, dict[str, str]] = {
         "mixed": _WEIGHTING,
         "general": _WEIGHTING,
     },
-    "mean_field": {"tables": "propagation.mean_field:MeanField", "plates": "plates.mean_field:PlateMeanField"},
+    "mean_field": {
+        "tables": "propagation.mean_field:MeanField",
+        "gaussian": "mixed.mean_field:RealMeanField",
+        "mixed": "mixed.mean_field:RealMeanField",
+        "plates": "plates.mean_field:PlateMeanField",
+    },
     "metropolis": {"tables": "sampling.metropolis:Metropolis"},
     "mixture": {"mixed": "mixed.mixture:MixtureEngine"},
     "nodes": {"gaussian": _NODES, "mixed": _NODES, "general": _NODES},

@@ -320,7 +320,7 @@ class BayesianNetwork(DirectedModel):
             dict gives pseudo-counts per variable, shape (*parent sizes, child size), or for single contexts:
             `{"wet": {("yes", "no"): [1, 9], ...: 1}, ...: "bdeu"}`, where `...` stands for all others.
         method : how missing cells of discrete variables are taken into account: "em", or "mcem" (Monte Carlo EM: what
-            is missing is drawn from p(missing | seen, tables), more often in every step, and completed rows are counted).
+            is missing is drawn from p(missing | seen, tables), more often in every step, and full rows counted).
         weights : the name of a column, or one number for each row.
         max_iter, tol, restarts, random_state : of EM, which stops when a step gains less than `tol` a row.
         client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
