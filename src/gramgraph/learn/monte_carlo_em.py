@@ -105,11 +105,13 @@ class Completions:
 
     def _shares(self, net: BayesianNetwork, n: int | None, rng: np.random.Generator) -> tuple[FloatArray, float]:
         """The weight of each completion: its part of n draws, times the weight of the row."""
+        logs = np.zeros(int(self.start[-1]))
         with np.errstate(divide="ignore"):
-            logs = sum(np.log(c.table().ravel()[at]) for c, at in zip(net.conditionals, self.at, strict=True))  # type: ignore[union-attr]
+            for c, at in zip(net.conditionals, self.at, strict=True):
+                logs += np.log(c.table().ravel()[at])  # type: ignore[union-attr]
         out, total = np.zeros(int(self.start[-1])), 0.0
         for weight, a, b in zip(self.weights.tolist(), self.start[:-1], self.start[1:], strict=True):
-            part = np.asarray(logs)[a:b]
+            part = logs[a:b]
             top = part.max()
             if top == -np.inf:
                 raise ModelError("a row of the data is impossible under the tables: give a prior, such as prior='bdeu'")
@@ -145,5 +147,5 @@ def _filled(row: IntArray, sizes: IntArray) -> IntArray:
     gaps = np.flatnonzero(row < 0)
     shape = sizes[gaps]
     out = np.tile(row, (int(np.prod(shape)), 1))
-    out[:, gaps] = np.indices(shape).reshape(len(gaps), -1).T if len(gaps) else 0
+    out[:, gaps] = np.indices(tuple(shape.tolist())).reshape(len(gaps), -1).T if len(gaps) else 0
     return out

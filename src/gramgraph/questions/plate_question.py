@@ -49,7 +49,7 @@ def read_plate_question(
     """Names looked up, sizes taken from the evidence, values checked."""
     if evidence is not None and not isinstance(evidence, Mapping):
         raise ModelError("evidence about a plate model is a dict {variable: nested lists}, one list for each plate")
-    model._need_values()
+    model.need_values()
     whole = {name: value for name, value in (evidence or {}).items() if name in model.template.nodes}
     single = {name: value for name, value in (evidence or {}).items() if name not in whole}
     read = {name: _Reader(model, model.template.nodes[name], value) for name, value in whole.items()}

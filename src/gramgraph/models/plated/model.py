@@ -136,10 +136,11 @@ class PlateModel(BayesianNetwork, plated=True):
         >>> net.unroll(tosses=2).variables
         ('bias', 'heads[0]', 'heads[1]')
         """
-        self._need_values()
+        self.need_values()
         return unrolled(self.template, self.layout(**sizes), self.topological_order(), name=self.name)
 
-    def _need_values(self) -> None:
+    def need_values(self) -> None:
+        """A `ModelError` that names a hyper-parameter without a value."""
         missing = [key for key, value in self.hyperparameters.items() if value is None]
         if missing:
             raise ModelError(f"no value for the hyper-parameter {missing[0]}: give it as {missing[0]}=0.5")
