@@ -15,12 +15,16 @@ from gramgraph.typing import FloatArray
 
 __all__ = [
     "Circle",
+    "Counts",
     "Discrete",
     "Domain",
+    "Matrix",
     "Points",
     "Positive",
     "Real",
+    "Simplex",
     "Sphere",
+    "Unit",
     "Var",
     "binary",
     "discrete",
@@ -29,6 +33,8 @@ __all__ = [
     "real",
 ]
 
+#: Numbers of a probability vector, of counts, or rows of a matrix, at most.
+LARGEST_SIZE = 1_000_000
 #: Domains of up to so many states are shared between variables.
 FEW_STATES = 16
 _TRUE, _FALSE = ("yes", "true", "1"), ("no", "false", "0")
@@ -178,6 +184,92 @@ class Sphere(Real):
 
 
 @dataclass(frozen=True, slots=True)
+class Unit(Real):
+    """Numbers from 0 to 1, such as the probability of a success.
+
+    >>> Var("bias", Unit())
+    bias{unit}
+    """
+
+    def read(self, value: Any, name: str) -> FloatArray:
+        """As `Real.read`, and from 0 to 1."""
+        found = Real.read(self, value, name)
+        if (found < 0.0).any() or (found > 1.0).any():
+            raise StateError(f"{name} takes numbers from 0 to 1 (domain 'unit'); it was given {value!r}.")
+        return found
+
+    def __repr__(self) -> str:
+        return "unit"
+
+
+@dataclass(frozen=True, slots=True)
+class Simplex(Real):
+    """Probabilities of `dimension` states: numbers from 0 that sum to 1.
+
+    >>> Var("theta", Simplex(3)), Simplex(2).read([0.25, 0.75], "theta").tolist()
+    (theta{simplex 3}, [0.25, 0.75])
+    """
+
+    dimension: int = 2
+
+    def read(self, value: Any, name: str) -> FloatArray:
+        """As `Real.read`, and a distribution."""
+        found = Real.read(self, value, name)
+        if (found < 0.0).any() or abs(float(found.sum()) - 1.0) > 1e-6:
+            raise StateError(f"{name} takes probabilities that sum to 1 (domain 'simplex'); it was given {value!r}.")
+        return np.asarray(found / found.sum())
+
+    def __repr__(self) -> str:
+        return f"simplex {self.dimension}"
+
+
+@dataclass(frozen=True, slots=True)
+class Counts(Real):
+    """Whole numbers from 0, or vectors of them.
+
+    >>> Var("visits", Counts()), Var("words", Counts(5))
+    (visits{count}, words{counts 5})
+    """
+
+    def read(self, value: Any, name: str) -> FloatArray:
+        """As `Real.read`, and whole numbers from 0."""
+        found = Real.read(self, value, name)
+        if (found < 0.0).any() or (found != np.floor(found)).any():
+            raise StateError(f"{name} takes whole numbers from 0 (domain 'count'); it was given {value!r}.")
+        return found
+
+    def __repr__(self) -> str:
+        return "count" if self.dimension == 1 else f"counts {self.dimension}"
+
+
+@dataclass(frozen=True, slots=True)
+class Matrix(Real):
+    """Symmetric positive definite matrices of `side` rows, such as a precision; kept as side² numbers, row by row.
+
+    >>> Var("precision", Matrix(side=2))
+    precision{matrix 2}
+    """
+
+    dimension: int = 1
+    side: int = 1
+
+    def __post_init__(self) -> None:
+        Real(self.side)  # checks
+        object.__setattr__(self, "dimension", self.side * self.side)
+
+    def read(self, value: Any, name: str) -> FloatArray:
+        """As `Real.read`, and symmetric with positive eigenvalues."""
+        found = Real.read(self, value, name)
+        square = found.reshape(self.side, self.side)
+        if not np.allclose(square, square.T) or np.linalg.eigvalsh(square)[0] <= 0.0:
+            raise StateError(f"{name} takes positive definite matrices (domain 'matrix'); it was given {value!r}.")
+        return found
+
+    def __repr__(self) -> str:
+        return f"matrix {self.side}"
+
+
+@dataclass(frozen=True, slots=True)
 class Points(Domain):
     """Points of a space with a kernel, which says how alike they are: `kind` is vector, sphere, set or string.
 
@@ -268,11 +360,14 @@ _WORDS: dict[str, type[Real]] = {"real": Real, "positive": Positive, "circle": C
 
 
 def domain_of_word(word: str, name: str) -> Domain | None:
-    """The domain that a word in an edge string names: real, real^3, positive, circle, sphere; None for a label.
+    """The domain that a word in an edge string names: real, real^3, positive, circle, sphere, unit, simplex 3,
+    count, counts 3, matrix 2; None for a label.
 
     >>> domain_of_word("circle", "wind"), domain_of_word("real^3", "x"), domain_of_word("open", "site")
     (circle, real^3, None)
     """
+    if (sized := _sized(word, name)) is not None:
+        return sized
     kind, _, size = word.partition("^")
     if kind not in _WORDS:
         return None
@@ -283,6 +378,20 @@ def domain_of_word(word: str, name: str) -> Domain | None:
     if kind in ("positive", "circle"):
         return _WORDS[kind]()
     return _WORDS[kind](int(size)) if size else _WORDS[kind]()
+
+
+def _sized(word: str, name: str) -> Domain | None:
+    """Domains whose size follows after a space: simplex 3, counts 3, matrix 2; also count and unit."""
+    kind, *size = word.split() or ("",)
+    if kind in ("count", "unit") and not size:
+        return Counts() if kind == "count" else Unit()
+    if kind not in ("simplex", "counts", "matrix") or (not size and kind != "simplex"):
+        return None
+    if len(size) != 1 or not size[0].isdecimal() or not 1 <= int(size[0]) <= LARGEST_SIZE:
+        raise ModelError(f"{name}: a size is written {kind} 3; got {word!r}")
+    if kind == "matrix":
+        return Matrix(side=int(size[0]))
+    return Counts(int(size[0])) if kind == "counts" else Simplex(int(size[0]))
 
 
 def _domain(name: str, given: Any) -> Domain:

@@ -48,6 +48,7 @@ EXAMPLES: dict[type[Conditional], Callable[[], Conditional]] = {
     C.ConditionalLinearGaussian: lambda: C.ConditionalLinearGaussian(
         Y, (D, X), {"x": [1.0, 2.0]}, [0.0, 5.0], sd=[1.0, 0.5]
     ),
+    C.FromFamily: lambda: C.FromFamily(Y, (X,), "normal", {"mean": {"parent": 0}, "variance": 0.6}),
     C.GaussianCopula: lambda: C.GaussianCopula(Y, (X,), 0.8, {"x": C.Margin("norm"), "y": C.Margin("gumbel_r")}),
     C.KernelConditional: lambda: kernel_example(),
     C.LinearGaussian: lambda: C.LinearGaussian(Y, (X,), [[0.7]], 1.0, sd=0.8),

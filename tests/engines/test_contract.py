@@ -26,10 +26,12 @@ PAIRS = [(name, kind) for name, kinds in ENGINES.items() for kind in kinds]
 GRID = np.linspace(-12.0, 12.0, 24001)
 #: How far an approximate mean may be from the true one, in deviations, and a probability.
 LOOSE = 0.12
+#: Engines that stay with one explanation where the truth has several may be so many times farther off.
+BIASED = {("mean_field", "mixed"): 2.0}
 #: How far an exact one may be: what stands on cells is integrated on a grid of its own.
 CLOSE = {"cells": 2e-3}
 #: An engine for questions that end in another engine; what it refuses, it says.
-ELSEWHERE = {"closed"}
+ELSEWHERE = {("closed", "general"), ("enumeration", "general"), ("collapsed_gibbs", "general")}
 
 
 def tables() -> list[Any]:
@@ -85,7 +87,9 @@ def check(name: str, kind: str) -> None:
         warnings.simplefilter("ignore")
         if kind == "tables":
             check_tables(name, made.exact, answers, finds)
-        elif answers and name not in ELSEWHERE:
+        elif kind == "plates":
+            check_plates(name, made.exact)
+        elif answers and (name, kind) not in ELSEWHERE:
             check_real(name, kind, made.exact)
 
 
@@ -122,13 +126,27 @@ def check_real(name: str, kind: str, exact: bool) -> None:
     mean = float(density @ GRID * width / total)
     sd = float(np.sqrt(density @ (GRID - mean) ** 2 * width / total))
     found = model.query("x", evidence, engine=name, **_seed(exact))
-    close = CLOSE.get(kind, 1e-7) if exact else 2 * LOOSE
+    loose = LOOSE * BIASED.get((name, kind), 1.0)
+    close = CLOSE.get(kind, 1e-7) if exact else 2 * loose
     assert found["x"].mean() == pytest.approx(mean, abs=close * sd), f"{name}: mean of {kind}"
-    assert np.sqrt(found["x"].var()) == pytest.approx(sd, rel=10 * close if exact else 3 * LOOSE), (
+    assert np.sqrt(found["x"].var()) == pytest.approx(sd, rel=10 * close if exact else 3 * loose), (
         f"{name}: deviation of {kind}"
     )
     if exact:
         assert found.log_evidence == pytest.approx(np.log(total), abs=close), f"{name}: log p(evidence) of {kind}"
+
+
+def check_plates(name: str, exact: bool) -> None:
+    """Draws from an unknown distribution: a prior with one of each, two of the first were seen."""
+    cpds = {"theta": gg.Dirichlet([1.0, 1.0])}
+    model = gg.BayesianNetwork("theta{simplex 2} -> z[2]; plate draws: z", cpds=cpds)
+    found = model.query(["z", "theta"], {"z": [0, 0, None]}, engine=name, **_seed(exact))
+    close = 1e-9 if exact else 2 * LOOSE
+    assert found["z"].probabilities[2, 0] == pytest.approx(0.75, abs=close), name
+    assert found["theta"].mean()[0] == pytest.approx(0.75, abs=close), name
+    assert found["theta"].sd()[0] == pytest.approx(np.sqrt(0.75 * 0.25 / 5), abs=close), name
+    if exact:
+        assert found.log_evidence == pytest.approx(np.log(1 / 3), abs=close), f"{name}: log p(evidence)"
 
 
 def _seed(exact: bool) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from gramgraph.answers.assignment import Assignment
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.mixture import MixtureBelief
 from gramgraph.answers.node_belief import NodeBelief
+from gramgraph.answers.plate_answer import PlateAnswer, PlateBelief
 from gramgraph.answers.quality import Quality
 from gramgraph.answers.real_answer import RealAnswer
 from gramgraph.answers.real_belief import RealBelief
@@ -19,6 +20,8 @@ __all__ = [
     "Key",
     "MixtureBelief",
     "NodeBelief",
+    "PlateAnswer",
+    "PlateBelief",
     "Quality",
     "RealAnswer",
     "RealBelief",

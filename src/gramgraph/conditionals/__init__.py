@@ -11,6 +11,7 @@ from gramgraph.conditionals.boosted import Boosted
 from gramgraph.conditionals.continuous import RealConditional
 from gramgraph.conditionals.copula import GaussianCopula, Margin
 from gramgraph.conditionals.deterministic import Deterministic
+from gramgraph.conditionals.family import FromFamily
 from gramgraph.conditionals.gate import Gate
 from gramgraph.conditionals.grid_density import GridDensity
 from gramgraph.conditionals.grouped import Grouped
@@ -31,6 +32,7 @@ __all__ = [
     "Conditional",
     "ConditionalLinearGaussian",
     "Deterministic",
+    "FromFamily",
     "Gate",
     "GaussianCopula",
     "GridDensity",
@@ -68,6 +70,7 @@ KINDS: dict[str, type[Conditional]] = {
         KernelConditional,
         Blend,
         Boosted,
+        FromFamily,
     )
 }
 

@@ -2,6 +2,7 @@
 
 from gramgraph.distributions.base import ExponentialFamily
 from gramgraph.distributions.boltzmann import Boltzmann
+from gramgraph.distributions.by_name import ByName, Dot, Index
 from gramgraph.distributions.conjugate import ConjugateModel
 from gramgraph.distributions.conjugate_discrete import BetaBernoulli, DirichletCategorical, GammaPoisson
 from gramgraph.distributions.conjugate_numeric import ConjugatePrior
@@ -38,6 +39,7 @@ __all__ = [
     "BetaBinomial",
     "Binomial",
     "Boltzmann",
+    "ByName",
     "Categorical",
     "ChiSquared",
     "ConjugateModel",
@@ -45,12 +47,14 @@ __all__ = [
     "Dirichlet",
     "DirichletCategorical",
     "DirichletMultinomial",
+    "Dot",
     "Exponential",
     "ExponentialFamily",
     "Gamma",
     "GammaPoisson",
     "Gaussian",
     "Geometric",
+    "Index",
     "InverseGamma",
     "InverseWishart",
     "Laplace",

@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph.distributions import _supports as supports
 from gramgraph.distributions._check import array, number, weights_of
+from gramgraph.distributions.by_name import ByName, is_by_name
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
@@ -45,6 +46,12 @@ class ExponentialFamily(ABC):
     flat_base: ClassVar[bool] = True
     #: Where θ may lie, for families with one natural parameter; None for the others.
     natural_interval: ClassVar[tuple[float, float] | None] = None
+
+    def __new__(cls, *arguments: Any, **named: Any) -> Any:
+        """A distribution from numbers; from names of variables, the family given these: a conditional to be bound."""
+        if is_by_name(cls, arguments, named):
+            return ByName.of(cls, arguments, named)
+        return object.__new__(cls)
 
     # --- what a family gives --------------------------------------------------------------------------------------
 

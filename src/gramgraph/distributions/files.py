@@ -148,7 +148,10 @@ def _read(found: Any, source: str, depth: int = 0) -> Any:
     ):
         raise ParseError(f"{name}: one number stands for a large matrix; write it in full", source=source)
     try:
-        return families[name](**{key: _value(item, source, depth) for key, item in fields.items()})
+        made = families[name](**{key: _value(item, source, depth) for key, item in fields.items()})
+        if not isinstance(made, families[name]):  # names of variables make a conditional
+            raise ParseError(f"{name}: a text in the place of a number", source=source)
+        return made
     except ParseError:
         raise
     except _UNFIT as error:

@@ -32,10 +32,17 @@ ENGINES: dict[str, dict[str, str]] = {
     },
     "cells": {"cells": "cells.engine:Cells"},
     "closed": {"general": "mixed.closing:Closed"},
+    "collapsed_gibbs": {"plates": "plates.collapsed_gibbs:CollapsedGibbs", "general": "plates.network:NetworkGibbs"},
     "colored_gibbs": {"tables": "sampling.gibbs:ColoredGibbs"},
+    "conjugate": {"plates": "plates.mean_field:Conjugate"},
     "dense": {"gaussian": "gaussian.dense:DenseGaussian"},
     "elimination": {"tables": "exact.elimination:Elimination"},
-    "enumeration": {"tables": "exact.enumeration:Enumeration", "mixed": "mixed.mixture:MixtureEngine"},
+    "enumeration": {
+        "tables": "exact.enumeration:Enumeration",
+        "mixed": "mixed.mixture:MixtureEngine",
+        "plates": "plates.enumeration:PlateEnumeration",
+        "general": "plates.network:NetworkEnumeration",
+    },
     "factor_tree": {"tables": "exact.factor_tree:FactorTree"},
     "gibbs": {"tables": "sampling.gibbs:Gibbs", "gaussian": _GIBBS, "mixed": _GIBBS, "general": _GIBBS},
     "graph_cut": {"tables": "best.graph_cut:GraphCut"},
@@ -54,7 +61,12 @@ ENGINES: dict[str, dict[str, str]] = {
         "mixed": _WEIGHTING,
         "general": _WEIGHTING,
     },
-    "mean_field": {"tables": "propagation.mean_field:MeanField"},
+    "mean_field": {
+        "tables": "propagation.mean_field:MeanField",
+        "gaussian": "mixed.mean_field:RealMeanField",
+        "mixed": "mixed.mean_field:RealMeanField",
+        "plates": "plates.mean_field:PlateMeanField",
+    },
     "metropolis": {"tables": "sampling.metropolis:Metropolis"},
     "mixture": {"mixed": "mixed.mixture:MixtureEngine"},
     "nodes": {"gaussian": _NODES, "mixed": _NODES, "general": _NODES},
@@ -75,6 +87,7 @@ _KINDS = {
     "mixed": "conditional-Gaussian",
     "general": "general mixed",
     "cells": "kernel",
+    "plates": "plate",
 }
 
 
@@ -138,7 +151,7 @@ def engine_names(kind: str = "tables", able: str = "", exact: bool | None = None
     return tuple(names)
 
 
-def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: str = "answer") -> tuple[str, str]:
+def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "answer") -> tuple[str, str]:
     """The policy of "auto": (name of the engine that is tried first, the reason in words).
 
     `task` is "answer", "best" (the most probable assignment) or "draw". What comes next, where the first choice turns
@@ -156,6 +169,10 @@ def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: st
                 "the junction tree, whose figures these are"
             )
         return "junction_tree", "all variables are discrete: exact messages on a compiled junction tree"
+    if model.kind == "plates":
+        from gramgraph.engines.plates.policy import choose_plates
+
+        return choose_plates(question)
     if isinstance(model, CellModel):
         if task != "answer":
             return "cells", "variables stand on cells: tables at their anchors, values drawn inside them"
@@ -184,6 +201,8 @@ def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: st
 
     if task == "best":
         return "laplace", "no closed form: the highest mode that Newton's method finds"
+    if task == "answer" and _sums(model, question):
+        return "enumeration", "Dirichlet parameters are integrated out, few states are hidden: the sum over all, exact"
     if task == "answer" and closes(model, question):
         return "closed", "the evidence leaves a conditional-Gaussian network: exact"
     if task == "answer" and question.n_cases <= NODE_CASES:
@@ -192,6 +211,15 @@ def choose(model: GraphicalModel, question: Question, run: Run = PLAIN, task: st
         if fits(model, question):
             return "nodes", "no closed form: quadrature on nodes that follow the posterior, with a stated error"
     return "likelihood_weighting", "no closed form: weighted draws, or Gibbs sampling where few of them count"
+
+
+def _sums(model: Any, question: Question) -> bool:
+    """Whether a network of families is summed over its states."""
+    if not any(getattr(c, "kind", "") == "family" for c in getattr(model, "conditionals", ())):
+        return False
+    from gramgraph.engines.plates.network import sums
+
+    return sums(model, question)
 
 
 #: Where the first choice fails: task, kind of model, first choice (None: any), why, who is asked next.
@@ -219,3 +247,12 @@ def next_choice(task: str, kind: str, first: str, failure: Exception) -> str | N
         if (own, of) == (task, kind) and engine in (None, first) and isinstance(failure, why):
             return other
     return None
+
+
+def choose_engine(name: str, model: Any, question: Any, options: Any) -> Any:
+    """The engine of this name, or the one that "auto" takes; options belong to engines that are named."""
+    if name == AUTO:
+        if options:
+            raise OptionError(f"engine {AUTO!r} takes no option {next(iter(options))!r}: name the engine that does")
+        name, _ = choose(model, question)
+    return get_engine(name, model.kind, **options)

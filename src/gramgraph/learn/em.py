@@ -20,7 +20,7 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["EMReport", "expected_counts", "fit_em"]
+__all__ = ["EMReport", "Rows", "expected_counts", "first_tables", "fit_em"]
 
 #: Rows that are answered together: their joint tables are held in memory.
 ROWS = 2048
@@ -60,14 +60,15 @@ class EMReport(Traced):
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """Distinct rows with their total weights."""
 
     codes: IntArray  # (distinct rows, variables)
     weights: FloatArray
 
     @classmethod
-    def of(cls, table: CodedTable) -> _Rows:
+    def of(cls, table: CodedTable) -> Rows:
+        """Those of a coded table; rows without weight are left out."""
         from gramgraph._numerics.counts.rows import distinct_rows
 
         codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)
@@ -120,12 +121,12 @@ def fit_em(
         raise OptionError(f"max_iter is a count from 1 and tol a number from 0, not {max_iter!r} and {tol!r}")
     if not isinstance(restarts, (int, np.integer)) or restarts < 1:
         raise OptionError(f"restarts is a count from 1, not {restarts!r}")
-    rows = _Rows.of(table)
+    rows = Rows.of(table)
     rng = np.random.default_rng(random_state)
     best: tuple[BayesianNetwork, EMReport] | None = None
     with reporting(progress, restarts * max_iter) as report:
         for attempt in range(restarts):
-            start = _start(net, table, extra, rng, shake=attempt > 0)
+            start = first_tables(net, table, extra, rng, shake=attempt > 0)
 
             def tell(step: int, attempt: int = attempt) -> None:
                 if report is not None:
@@ -144,7 +145,7 @@ def fit_em(
 
 @interruptible()
 def _climb(
-    net: BayesianNetwork, rows: _Rows, extra: list[FloatArray], max_iter: int, tol: float, tell: Any
+    net: BayesianNetwork, rows: Rows, extra: list[FloatArray], max_iter: int, tol: float, tell: Any
 ) -> tuple[BayesianNetwork, list[float], float, bool, bool]:
     """(network, objective before every step, log-likelihood, converged, stopped by Ctrl-C)."""
     trace: list[float] = []
@@ -176,7 +177,7 @@ def _log_prior(net: BayesianNetwork, extra: list[FloatArray]) -> float:
     return total
 
 
-def _start(
+def first_tables(
     net: BayesianNetwork, table: CodedTable, extra: list[FloatArray], rng: np.random.Generator, *, shake: bool
 ) -> BayesianNetwork:
     """Tables from the rows that show a whole family, smoothed by one row; random where nothing is seen."""

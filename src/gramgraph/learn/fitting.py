@@ -63,17 +63,24 @@ def fit_network(
     client: Any,
     progress: Progress,
     conditional: Any = None,
+    method: str = "em",
     **options: Any,
 ) -> tuple[BayesianNetwork, Any]:
     """The fitted network, and the report of EM or of how kinds were chosen; see `BayesianNetwork.fit`."""
     data = data if is_stream(data) else read_frame(data)
     check_columns(net, data, hidden=hidden, weights=weights, stacklevel=4)
     start = with_real_columns(net, data, look=conditional is not None)
+    if method not in ("em", "mcem"):
+        raise OptionError(f"method is 'em' or 'mcem' (Monte Carlo EM), not {method!r}")
+    if method == "mcem" and (conditional is not None or net.kinds or not start.is_discrete):
+        raise OptionError("Monte Carlo EM (method='mcem') learns tables of discrete variables alone")
     if conditional is not None or net.kinds or _has_own_kinds(start):
         return _by_families(net, start, data, conditional, prior, weights, options, progress)
     if start.is_discrete:
         try:
-            return fit(start, data, prior=prior, weights=weights, client=client, progress=progress, **options)
+            return fit(
+                start, data, prior=prior, weights=weights, client=client, progress=progress, method=method, **options
+            )
         except RealColumnError:
             start = with_real_columns(net, data, look=True) if not is_stream(data) or read_again(data) else net
             if start.is_discrete:

@@ -37,6 +37,7 @@ def fit(
     random_state: RandomState = None,
     client: Any = None,
     progress: Progress = False,
+    method: str = "em",
 ) -> tuple[BayesianNetwork, EMReport | None]:
     """A network with the same graph and tables learned from `data`; see `BayesianNetwork.fit`."""
     found = count_cases(net, data, weights=weights, client=client, progress=progress)
@@ -44,6 +45,12 @@ def fit(
     if not found.total > 0:
         raise VariableError("there are no rows to learn from")
     extra = pseudo_counts(net, variables, prior, equivalent_sample_size)
+    if found.has_missing and method == "mcem":
+        from gramgraph.learn.monte_carlo_em import fit_mcem
+
+        return fit_mcem(
+            net, found.to_table(), extra, max_iter=max_iter, tol=tol, random_state=random_state, progress=progress
+        )
     if found.has_missing:
         from gramgraph.learn.em import fit_em
 

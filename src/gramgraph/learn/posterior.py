@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,8 +16,9 @@ from gramgraph.data.frames import read_frame
 from gramgraph.data.stream import is_stream
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.learn.matching import check_columns
-from gramgraph.learn.normalized import tables_from
+from gramgraph.learn.normalized import draw_rows, tables_from
 from gramgraph.learn.parameters import add_up, count_cases, family_counts, pseudo_counts
+from gramgraph.learn.posterior_gaps import METHODS, gibbs_posterior, variational_posterior
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
 
@@ -43,6 +44,7 @@ class ParameterPosterior:
     network: BayesianNetwork
     prior: tuple[FloatArray, ...]
     counts: tuple[FloatArray, ...]
+    report: Mapping[str, Any] | None = None  # how gaps were taken into account, where there were some
 
     @property
     def _alpha(self) -> list[FloatArray]:
@@ -152,12 +154,20 @@ def fit_posterior(
     weights: Any = None,
     client: Any = None,
     progress: Progress = False,
+    hidden: Iterable[str] = (),
+    method: str = "variational",
+    max_iter: int = 500,
+    tol: float = 1e-8,
+    draws: int = 2000,
+    random_state: RandomState = None,
 ) -> ParameterPosterior:
     """The posterior of a network's tables; see `BayesianNetwork.fit_posterior`."""
     if not net.is_discrete:
         raise ModelError("Dirichlet posteriors are for networks of discrete variables")
     data = data if is_stream(data) else read_frame(data)
-    check_columns(net, data, weights=weights, stacklevel=4)
+    check_columns(net, data, hidden=hidden, weights=weights, stacklevel=4)
+    if method not in METHODS:
+        raise OptionError(f"method is 'variational' or 'gibbs', not {method!r}")
     found = count_cases(net, data, weights=weights, client=client, progress=progress)
     extra = pseudo_counts(net, found.variables, prior, equivalent_sample_size)
     for var, more in zip(found.variables, extra, strict=True):
@@ -166,8 +176,14 @@ def fit_posterior(
                 f"a posterior needs a prior with a positive pseudo-count in every row of every table; {var.name} has a "
                 "row without: use prior='bdeu', 'k2' or a number, or `...` for the other variables and contexts"
             )
-    _refuse_gaps(found)
     network = tables_from(net, found.variables, extra)
+    if found.has_missing:
+        made = (network, found.to_table(), extra)
+        if method == METHODS[0]:
+            counts, report = variational_posterior(*made, max_iter=max_iter, tol=tol, random_state=random_state)
+        else:
+            counts, report = gibbs_posterior(*made, draws=draws, random_state=random_state)
+        return ParameterPosterior(network, _frozen(extra), _frozen(counts), report)
     return ParameterPosterior(network, _frozen(extra), _frozen(family_counts(net, found)))
 
 
@@ -180,8 +196,8 @@ def _counted(net: BayesianNetwork, data: Any, weights: Any, client: Any, progres
 def _refuse_gaps(found: Any) -> None:
     if found.has_missing:
         raise VariableError(
-            "with missing cells or hidden variables the posterior is no Dirichlet distribution: leave the rows out "
-            "(frame.dropna()), or fill them by draws (net.impute(frame, method='draw'))"
+            "rows with missing cells cannot be added to a posterior: fit_posterior takes them all at once. Or leave "
+            "them out (frame.dropna()), or fill them by draws (net.impute(frame, method='draw'))"
         )
 
 
@@ -193,16 +209,4 @@ def _frozen(arrays: Iterable[Any]) -> tuple[FloatArray, ...]:
 
 
 def _drawn(net: BayesianNetwork, alpha: list[FloatArray], rng: np.random.Generator) -> BayesianNetwork:
-    return tables_from(net, net.vars, [_dirichlet(a, rng) for a in alpha])
-
-
-def _dirichlet(alpha: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Rows drawn from Dirichlet distributions, in logarithms: small parameters give numbers that would be zero.
-
-    A Gamma(a) variable is a Gamma(a + 1) variable times U^(1/a).
-    """
-    with np.errstate(divide="ignore"):
-        log_g = np.log(rng.standard_gamma(alpha + 1.0)) + np.log(rng.random(alpha.shape)) / alpha
-    log_g[alpha == 0] = -np.inf
-    g = np.exp(log_g - log_g.max(axis=-1, keepdims=True))
-    return g / g.sum(axis=-1, keepdims=True)
+    return tables_from(net, net.vars, [draw_rows(a, rng) for a in alpha])

@@ -17,6 +17,8 @@ from gramgraph.models.ising import ising_parameters
 from gramgraph.models.log_linear import Feature, LogLinear
 from gramgraph.models.markov_network import MarkovNetwork
 from gramgraph.models.named import NamedGraph, NamedJunctionTree
+from gramgraph.models.plated.model import PlateModel
+from gramgraph.models.plated.notation import Plate
 
 __all__ = [
     "BayesianNetwork",
@@ -28,6 +30,8 @@ __all__ = [
     "MarkovNetwork",
     "NamedGraph",
     "NamedJunctionTree",
+    "Plate",
+    "PlateModel",
     "boltzmann_machine",
     "denoising_grid",
     "hidden_markov_chain",

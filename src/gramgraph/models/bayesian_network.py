@@ -22,6 +22,7 @@ from gramgraph.models.cpt import Cpts
 from gramgraph.models.directed import DirectedModel
 from gramgraph.models.draft import Draft
 from gramgraph.models.notation import Structure
+from gramgraph.models.plated.notation import is_plated
 from gramgraph.models.writing import read_parts
 from gramgraph.typing import RandomState
 from gramgraph.variables import Var
@@ -32,6 +33,10 @@ if TYPE_CHECKING:
     from gramgraph.models.markov_network import MarkovNetwork
 
 __all__ = ["BayesianNetwork"]
+
+
+#: Keywords of the constructor; all others are values of hyper-parameters.
+_WORDS = frozenset(("edges", "states", "name", "check"))
 
 
 class _DraftDoor:
@@ -58,6 +63,9 @@ class BayesianNetwork(DirectedModel):
     Parents stand in the order in which the structure shows them. Without `cpds` the network is a structure:
     questions about the graph work, those about numbers say what is missing.
 
+    A text with plates (`plate words in documents: z, w`) or families by name make a `gg.models.PlateModel`, which says
+    more about them.
+
     >>> wet = {("no", "no"): 0, ("no", "yes"): 0.9, ("yes", "no"): 0.9, ("yes", "yes"): 0.99}
     >>> net = BayesianNetwork("sprinkler -> wet <- rain", cpds={"sprinkler": 0.3, "rain": 0.2, "wet": wet})
     >>> net
@@ -75,6 +83,19 @@ class BayesianNetwork(DirectedModel):
     kinds: Mapping[str, Kind] = MappingProxyType({})  # conditionals that are to be fitted, by variable
 
     draft = _DraftDoor()
+    _plate_class: type[BayesianNetwork] | None = None  # what a text with plates makes
+
+    def __init_subclass__(cls, *, plated: bool = False, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if plated:
+            BayesianNetwork._plate_class = cls
+
+    def __new__(cls, structure: Any = None, *, cpds: Any = None, plates: Any = None, **others: Any) -> Any:
+        """A network; a `PlateModel` where plates, hyper-parameters or families by name are written."""
+        given = {key: value for key, value in others.items() if key not in _WORDS}
+        if cls is BayesianNetwork and is_plated(structure, cpds, plates, given):
+            return object.__new__(cls._plate_class or cls)
+        return object.__new__(cls)
 
     def __init__(
         self,
@@ -267,6 +288,7 @@ class BayesianNetwork(DirectedModel):
         data: Any,
         *,
         conditional: Any = None,
+        method: str = "em",
         prior: Any = None,
         equivalent_sample_size: float = 10.0,
         weights: Any = None,
@@ -297,6 +319,8 @@ class BayesianNetwork(DirectedModel):
             `equivalent_sample_size` rows over each table, "k2" adds one to every cell, a number adds that much, and a
             dict gives pseudo-counts per variable, shape (*parent sizes, child size), or for single contexts:
             `{"wet": {("yes", "no"): [1, 9], ...: 1}, ...: "bdeu"}`, where `...` stands for all others.
+        method : how missing cells of discrete variables are taken into account: "em", or "mcem" (Monte Carlo EM: what
+            is missing is drawn from p(missing | seen, tables), more often in every step, and full rows counted).
         weights : the name of a column, or one number for each row.
         max_iter, tol, restarts, random_state : of EM, which stops when a step gains less than `tol` a row.
         client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
@@ -316,7 +340,7 @@ class BayesianNetwork(DirectedModel):
         net, report = learners().fit_network(
             self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, hidden=hidden,
             client=client, max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress,
-            conditional=conditional,
+            conditional=conditional, method=method,
         )  # fmt: skip
         net.fit_report = report
         return net  # type: ignore[return-value]
@@ -330,11 +354,21 @@ class BayesianNetwork(DirectedModel):
         weights: Any = None,
         client: Any = None,
         progress: Progress = False,
+        hidden: Iterable[str] = (),
+        method: str = "variational",
+        max_iter: int = 500,
+        tol: float = 1e-8,
+        draws: int = 2000,
+        random_state: RandomState = None,
     ) -> ParameterPosterior:
-        """The Dirichlet posterior of the tables given complete data: `mean()` and `draw()` are networks, `query` gives
-        answers with credible intervals, `update(more, forget=0.99)` goes on with new rows.
+        """The Dirichlet posterior of the tables: `mean()` and `draw()` are networks, `query` gives answers with
+        credible intervals, `update(more, forget=0.99)` goes on with new rows.
 
-        Parameters are those of `fit`; the prior needs a positive number in every row of every table.
+        Parameters are those of `fit`; the prior needs a positive number in every row of every table. Complete rows give
+        the exact posterior. Where cells are missing it is a mixture with a part for every way to fill them: with
+        `method="variational"` the nearest product of Dirichlet distributions (too sure of itself; `report["bounds"]`
+        rise towards log p(data)), with "gibbs" Dirichlet distributions with the mixture's means and variances, from
+        `draws` sweeps over gaps and tables.
 
         >>> import gramgraph as gg
         >>> frame = gg.datasets.sprinkler().sample(1000, random_state=0)
@@ -345,7 +379,8 @@ class BayesianNetwork(DirectedModel):
         """
         return learners().fit_posterior(  # type: ignore[no-any-return]
             self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, client=client,
-            progress=progress,
+            progress=progress, hidden=hidden, method=method, max_iter=max_iter, tol=tol, draws=draws,
+            random_state=random_state,
         )  # fmt: skip
 
     def impute(self, data: Any, *, method: str = "mpe", random_state: RandomState = None) -> Any:

@@ -6,6 +6,7 @@
     node      = name [ "{" label { "|" label } "}" | "[" number "]" ]
     name      = a word of letters, digits and _ . ' : @ $ % & * + / = ! ? ~ ^, or any text in double quotes
 
+A `#` outside quotes starts a comment that ends with the line. Plates and hyper-parameters: `plate_notation`.
 `a <-> b` is an unobserved common cause: a variable of its own, named "a <-> b", with arrows to both.
 The order in which nodes and edges are seen is kept: it is the order of the variables and of the parents.
 """
@@ -22,7 +23,7 @@ from gramgraph.exceptions import ModelError, ParseError
 __all__ = ["CONFOUNDER", "Structure", "read_structure"]
 
 _TOKEN = re.compile(
-    r"""(?P<space>[^\S\n]+)|(?P<end>[;\n])|(?P<arrow><->|->|<-|↔|→|←|--|-)"""
+    r"""(?P<space>[^\S\n]+|\#[^\n]*)|(?P<end>[;\n])|(?P<arrow><->|->|<-|↔|→|←|--|-)"""
     r"""|(?P<states>\{[^{}\n]*\})|(?P<count>\[[^\[\]\n]*\])"""
     r"""|(?P<quoted>"[^"\n]*")|(?P<name>[\w.':@$%&*+/=!?~^·]+)"""
 )

@@ -14,8 +14,9 @@ from gramgraph._show import clean, shorten
 from gramgraph.answers import Answer
 from gramgraph.evidence import Likelihood, Not, OneOf, Soft
 from gramgraph.exceptions import GramGraphError
-from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel
+from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, PlateModel
 from gramgraph.plot.layout import Layout, layered_layout, orient
+from gramgraph.plot.plates import Frame, place_plates
 
 __all__ = ["Box", "Drawing", "draw_junction_tree", "draw_model", "percent_text", "text_length", "tree_parts"]
 
@@ -36,6 +37,7 @@ class Box:
     rows: tuple[tuple[str, float], ...] = ()
     observed: str | None = None
     lines: tuple[str, ...] = ()  # text instead of bars (cliques)
+    dot: bool = False  # a hyper-parameter: a dot with its name
     width: float = 0.0
     height: float = 0.0
 
@@ -49,6 +51,7 @@ class Drawing:
     labels: tuple[str, ...]  # one per edge, mostly empty
     directed: bool
     layout: Layout
+    frames: tuple[Frame, ...] = ()  # plates, outer ones first
 
 
 def text_length(text: str, size: float, *, bold: bool = False) -> float:
@@ -84,6 +87,8 @@ def draw_model(
     model: GraphicalModel, answer: Answer | None = None, evidence: Mapping[str, Any] | None = None
 ) -> Drawing:
     """Boxes for the variables: with bars where `answer` has a belief, marked where `evidence` has an observation."""
+    if isinstance(model, PlateModel):
+        return _draw_plates(model, evidence)
     if answer is not None and answer.batched:
         raise GramGraphError("a picture shows one case, but the answer has many: ask with one row as a dict")
     observed = dict(evidence or {})
@@ -95,6 +100,24 @@ def draw_model(
     directed = isinstance(model, BayesianNetwork)
     edges = _model_edges(model)
     return _place(boxes, edges, [""] * len(edges), directed=directed)
+
+
+def _draw_plates(model: PlateModel, evidence: Any) -> Drawing:
+    """The template: a rectangle for each plate, dots for hyper-parameters; `evidence` holds the observed variables."""
+    seen = [evidence] if isinstance(evidence, str) else list(evidence or ())
+    for name in seen:
+        model.index(name)
+    boxes = []
+    for name in model.variables:
+        width = round(max(text_length(shorten(name, MAX_NAME), FONT, bold=True) + 2 * PAD, 34.0), 1)
+        known = "observed" if name in seen else None
+        if known is not None:
+            width = max(width, 66.0)
+        height = HEADER + (ROW + 6 if known is not None else 4)
+        boxes.append(Box(name, (), known, dot=name in model.hyperparameters, width=width, height=height))
+    layout, frames = place_plates(model, [box.width for box in boxes], [box.height for box in boxes])
+    edges = [(p, v) for v, row in enumerate(model.parent_positions) for p in row]
+    return Drawing(tuple(boxes), tuple(edges), ("",) * len(edges), True, layout, frames)
 
 
 def network_dot(model: GraphicalModel) -> str:
@@ -110,9 +133,29 @@ def network_dot(model: GraphicalModel) -> str:
         factors = [_quoted(name) for name in model.factor_names]
         lines += [f"{name} [shape=box];" for name in factors]
         names += factors
+    if isinstance(model, PlateModel):
+        lines = _plate_lines(model)
     arrow = "->" if directed else "--"
     lines += [f"{names[a]} {arrow} {names[b]};" for a, b in _model_edges(model)]
     return "\n".join(["digraph {" if directed else "graph {", *(f"  {line}" for line in lines), "}"])
+
+
+def _plate_lines(model: PlateModel) -> list[str]:
+    """Nodes inside clusters for plates; of crossed plates the first that was written holds the node."""
+    out = [f"{_quoted(name)} [shape=point, xlabel={_quoted(name)}];" for name in model.hyperparameters]
+    homes = {name: (model.plates_of(name) or ("",))[-1] for name in model.template.nodes}
+
+    def cluster(plate: str, indent: str) -> list[str]:
+        lines = [f"{indent}subgraph {_quoted('cluster_' + plate)} {{", f"{indent}  label={_quoted(plate)};"]
+        lines += [f"{indent}  {_quoted(name)};" for name, home in homes.items() if home == plate]
+        for inner, own in model.plates.items():
+            lines += cluster(inner, indent + "  ") if own.outer == plate else []
+        return [*lines, f"{indent}}}"]
+
+    out += [f"{_quoted(name)};" for name, home in homes.items() if not home]
+    for plate, own in model.plates.items():
+        out += [] if own.outer else [line.removeprefix("  ") for line in cluster(plate, "  ")]
+    return out
 
 
 def _quoted(name: str) -> str:

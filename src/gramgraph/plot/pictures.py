@@ -13,6 +13,7 @@ from gramgraph.models import GraphicalModel
 from gramgraph.plot import drawing as d
 from gramgraph.plot.axes import axes
 from gramgraph.plot.layout import curve
+from gramgraph.plot.plates import Frame
 
 __all__ = ["plot_beliefs", "plot_junction_tree", "plot_network"]
 
@@ -117,6 +118,8 @@ def _draw(drawing: d.Drawing, ax: Any) -> Any:
         frame, points = ax.get_window_extent(), 72.0 / ax.figure.dpi
         unit = min(1.0, frame.width * points / width, frame.height * points / height)
     pen = _Pen(ax, unit)
+    for frame in drawing.frames:
+        pen.frame(frame)
     for route, label in zip(drawing.layout.routes, drawing.labels, strict=True):
         if len(route) > 1:
             pen.edge(route, drawing.directed)
@@ -124,7 +127,10 @@ def _draw(drawing: d.Drawing, ax: Any) -> Any:
             x, y = (np.asarray(route[0]) + np.asarray(route[-1])) / 2
             pen.text(x, y, label, size=8.5, color=_GRAY, backgroundcolor="white")
     for box, (x, y) in zip(drawing.boxes, drawing.layout.centers, strict=True):
-        pen.box(box, x - box.width / 2, y - box.height / 2)
+        if box.dot:
+            pen.dot(box, x, y)
+        else:
+            pen.box(box, x - box.width / 2, y - box.height / 2)
     return ax
 
 
@@ -142,6 +148,23 @@ class _Pen:
         from matplotlib.patches import Rectangle
 
         self.ax.add_patch(Rectangle((x, y), width, height, fc=color, ec="none", zorder=zorder))
+
+    def frame(self, frame: Frame) -> None:
+        """The rectangle of a plate."""
+        from matplotlib.patches import FancyBboxPatch
+
+        at, style = (frame.x, frame.y), "round,pad=0,rounding_size=5"
+        patch = FancyBboxPatch(at, frame.width, frame.height, boxstyle=style, fc="none", ec="#9aa5b1", lw=self.unit)
+        self.ax.add_patch(patch)
+        x, y = frame.x + frame.width - 5, frame.y + frame.height - 4
+        self.text(x, y, frame.label, size=8.5, ha="right", va="bottom", color=_GRAY)
+
+    def dot(self, box: d.Box, x: float, y: float) -> None:
+        """A hyper-parameter."""
+        from matplotlib.patches import Circle
+
+        self.ax.add_patch(Circle((x, y + box.height / 2 - 4), 3.5, fc="#1f2933", ec="none", zorder=4))
+        self.text(x, y + box.height / 2 - 16, shorten(box.name, d.MAX_NAME), size=10, fontweight="bold")
 
     def edge(self, route: tuple[tuple[float, float], ...], directed: bool) -> None:
         from matplotlib.patches import FancyArrowPatch

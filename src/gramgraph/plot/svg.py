@@ -11,6 +11,7 @@ from gramgraph.answers import Answer
 from gramgraph.models import GraphicalModel
 from gramgraph.plot import drawing as d
 from gramgraph.plot.layout import Point, curve
+from gramgraph.plot.plates import Frame
 
 __all__ = ["junction_tree_svg", "network_svg"]
 
@@ -33,6 +34,8 @@ _STYLE = (
     ".gg .seen .bar{fill:#dd9a27}"
     ".gg .sep{font-size:10px;text-anchor:middle;fill:#52606d}"
     ".gg .paper{fill:#fff}"
+    ".gg .plate{fill:none;stroke:#9aa5b1;stroke-width:1.2}"
+    ".gg .dot{fill:#1f2933}"
 )
 
 
@@ -71,11 +74,33 @@ def _render(drawing: d.Drawing) -> str:
         f'<rect width="{width:.0f}" height="{height:.0f}" rx="8" fill="#fff"/>',
         f'<g transform="translate({_MARGIN:.0f},{_MARGIN:.0f})">',
     ]
+    parts += [_frame(frame) for frame in drawing.frames]
     parts += [_edge(route, drawing.directed) for route in layout.routes]
     parts += [_separator(route, label) for route, label in zip(layout.routes, drawing.labels, strict=True) if label]
     parts += [_box(box, center) for box, center in zip(drawing.boxes, layout.centers, strict=True)]
     parts.append("</g></svg>")
     return "\n".join(parts)
+
+
+def _frame(frame: Frame) -> str:
+    """The rectangle of a plate."""
+    x, y = frame.x + frame.width - 5, frame.y + frame.height - 4
+    return (
+        f'<rect class="plate" x="{frame.x:.1f}" y="{frame.y:.1f}" width="{frame.width:.1f}" '
+        f'height="{frame.height:.1f}" rx="6"/>'
+        f'<text class="num" x="{x:.1f}" y="{y:.1f}">{escape(clean(frame.label))}</text>'
+    )
+
+
+def _dot(box: d.Box, center: Point) -> str:
+    """A hyper-parameter: a dot at the lower end of its box, the name above it."""
+    x, y = center[0], center[1] + box.height / 2 - 4
+    name = escape(shorten(box.name, d.MAX_NAME))
+    return (
+        f'<g class="hyper"><title>{escape(clean(box.name))}</title>'
+        f'<circle class="dot" cx="{x:.1f}" cy="{y:.1f}" r="3.5"/>'
+        f'<text class="name" x="{x:.1f}" y="{y - 8:.1f}">{name}</text></g>'
+    )
 
 
 def _edge(route: tuple[Point, ...], directed: bool) -> str:
@@ -106,6 +131,8 @@ def _separator(route: tuple[Point, ...], label: str) -> str:
 
 
 def _box(box: d.Box, center: Point) -> str:
+    if box.dot:
+        return _dot(box, center)
     left, top = center[0] - box.width / 2, center[1] - box.height / 2
     kind = "node seen" if box.observed is not None else "node"
     parts = [

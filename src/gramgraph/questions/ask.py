@@ -43,7 +43,9 @@ from gramgraph.exceptions import (
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.layout import layout_of
 from gramgraph.models.on_cells import CellModel
+from gramgraph.models.plated.model import PlateModel
 from gramgraph.questions.planning import plan
+from gramgraph.questions.plates import query_plates
 from gramgraph.questions.question import Question
 from gramgraph.questions.reading import read, refuse_soft
 from gramgraph.questions.session import PlainSession
@@ -74,6 +76,9 @@ def query(
     **options: Any,
 ) -> Any:
     """p(targets | evidence); see `GraphicalModel.query`."""
+    if isinstance(model, PlateModel):
+        given = (virtual_evidence, soft_evidence, memory, keep)
+        return query_plates(model, targets, evidence, engine, given, random_state, budget, options)
     if (
         engine == AUTO
         and model.is_discrete
@@ -282,6 +287,8 @@ def log_evidence(
 ) -> float | FloatArray:
     """log p(evidence): a number, or one per case; -inf where the evidence is impossible. See `Asking.log_evidence`."""
     check_jobs(n_jobs)
+    if isinstance(model, PlateModel):
+        return query_plates(model, [], evidence, AUTO, (virtual_evidence, memory), 0, None, {}).log_evidence  # type: ignore[no-any-return]
     question = refuse_soft(model, read(model, [], evidence, virtual_evidence))
     part, asked = prepared(model, question)
     if part.kind not in (*TABLES, "gaussian") and 0 < len(part.vars) == len(asked.always):

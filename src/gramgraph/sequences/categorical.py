@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -30,6 +30,7 @@ _MOST = 1 << 20  # symbols that are counted up from 0
 class CategoricalEmission:
     """p(symbol | state), (K, M); data are positions of symbols, −1 where nothing was observed."""
 
+    conjugate: ClassVar[bool] = True  # the prior is Dirichlet's: variational learning keeps its posterior
     table: FloatArray
     prior: FloatArray
     symbols: Array
@@ -119,7 +120,10 @@ class CategoricalHMM(HiddenMarkovModel):
     transition_mask : None, "left-right" (stay or go to the next; the first state starts), or a boolean matrix.
     transition_ties : None, or a matrix of whole numbers: transitions with the same number are equal. emission_ties :
         None, or a label a state: states with the same label share their emission.
-    learning : "baum_welch", or "viterbi" (hard EM: the most probable path is taken for the truth; faster, biased).
+    learning : "baum_welch", "viterbi" (hard EM: the most probable path is taken for the truth; faster, biased), or
+        "variational" (variational Bayes: the priors' concentrations count as they are, the parameters are posterior
+        means, `startprob_posterior_`, `transmat_posterior_`, `emissionprob_posterior_` the weights of the Dirichlet
+        posteriors, and `history_` is a lower bound of log p(X)).
     init : "random", or a fitted model to start from (its zeros stay zeros).
     fixed : names out of "startprob", "transmat", "emissions" that are not learned.
     n_init : runs from different starts; the best is kept. max_iter, tol : a run ends when a step gains less than tol.
@@ -227,9 +231,8 @@ class CategoricalHMM(HiddenMarkovModel):
         return self._made(0.5 * share + 0.5 * noise), None
 
     def _made(self, table: FloatArray) -> CategoricalEmission:
-        return CategoricalEmission(
-            table, concentrations("emission_prior", self.emission_prior, table.shape), self.symbols_
-        )
+        prior = concentrations("emission_prior", self.emission_prior, table.shape, self.learning)
+        return CategoricalEmission(table, prior, self.symbols_)
 
     def _emission(self) -> CategoricalEmission:
         return self._made(check_rows("emissionprob_", self.emissionprob_, 2))

@@ -22,6 +22,7 @@ from gramgraph.sequences._constraints import emission_labels, masks_of, transiti
 from gramgraph.sequences._reading import check_chain
 from gramgraph.sequences._training import free_numbers, in_own_order, warn_of_few
 from gramgraph.sequences.baum_welch import Chain, Emission, Learned, baum_welch, tied
+from gramgraph.sequences.variational import Posterior, variational_bayes
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["HiddenMarkovModel", "concentrations"]
 
 _FIXED = ("emissions", "startprob", "transmat")
-_LEARNING = ("baum_welch", "viterbi")
+_LEARNING = ("baum_welch", "viterbi", "variational")
 
 
 @dataclass(eq=False, repr=False)
@@ -100,24 +101,36 @@ class HiddenMarkovModel(Explored, BaseEstimator):
         data, offsets, _ = in_own_order(data, offsets)
         rng, fixed, ties = generator(self.random_state), tuple(self.fixed), self._ties()
         best: Learned | None = None
+        posterior: Posterior | None = None
         for _ in range(1 if isinstance(self.init, HiddenMarkovModel) else self.n_init):
             chain, emission = self._first(data, offsets, rng)
             if best is None:
                 warn_of_few(free_numbers(chain, emission, fixed, ties), data)
-            found = baum_welch(
-                chain, emission, data, offsets,
-                fixed=fixed, max_iter=self.max_iter, tol=self.tol, n_jobs=self.n_jobs,
-                hard=self.learning == "viterbi", ties=ties,
-            )  # fmt: skip
+            how: dict[str, Any] = {"fixed": fixed, "max_iter": self.max_iter, "tol": self.tol, "n_jobs": self.n_jobs}
+            weights: Posterior | None = None
+            if self.learning == "variational":
+                weights = variational_bayes(chain, emission, data, offsets, ties=ties, **how)
+                found = weights.learned
+            else:
+                hard = self.learning == "viterbi"
+                found = baum_welch(chain, emission, data, offsets, hard=hard, ties=ties, **how)
             if best is None or found.history[-1] > best.history[-1]:
-                best = found
+                best, posterior = found, weights
         assert best is not None
         self.startprob_, self.transmat_ = best.chain.start, best.chain.transition
         self._store(best.emission)
         self.history_ = np.array(best.history)
         self.n_iter_, self.converged_ = len(best.history), best.converged
         self.log_likelihood_ = best.log_likelihood
+        if posterior is not None:
+            self._store_posterior(posterior)
         return self
+
+    def _store_posterior(self, found: Posterior) -> None:
+        """Weights of the Dirichlet posteriors that variational learning finds."""
+        self.startprob_posterior_, self.transmat_posterior_ = found.start, found.transition
+        if found.emission is not None:
+            self.emissionprob_posterior_ = found.emission
 
     def partial_fit(self, X: Any, lengths: Any = None, *, step: float | None = None) -> Self:
         """Take one batch of sequences of a stream (online EM, stepwise): running averages of expected statistics.
@@ -196,8 +209,8 @@ class HiddenMarkovModel(Explored, BaseEstimator):
         return Chain(
             start / start.sum(),
             np.ascontiguousarray(transition / transition.sum(axis=1, keepdims=True)),
-            concentrations("start_prior", self.start_prior, (K,)),
-            concentrations("transition_prior", self.transition_prior, (K, K)),
+            concentrations("start_prior", self.start_prior, (K,), self.learning),
+            concentrations("transition_prior", self.transition_prior, (K, K), self.learning),
             start_mask,
             mask,
             ties,
@@ -376,13 +389,19 @@ def _equal(emission: Emission, ties: IntArray | None) -> Emission:
     return emission if ties is None else emission.take(np.unique(ties, return_index=True)[1][ties])
 
 
-def concentrations(name: str, value: Any, shape: tuple[int, ...]) -> FloatArray:
-    """Dirichlet concentrations of this shape: numbers of at least 1 (1 is flat, 2 adds one count per cell)."""
+def concentrations(name: str, value: Any, shape: tuple[int, ...], learning: str = "") -> FloatArray:
+    """Dirichlet concentrations of this shape: numbers of at least 1 (1 is flat, 2 adds one count per cell).
+
+    Variational learning has posteriors for all positive ones: it looks for no mode.
+    """
     try:
         prior = np.broadcast_to(np.asarray(value, dtype=np.float64), shape)
     except (TypeError, ValueError):
         raise ModelError(f"{name} must be a number or an array of shape {shape}; it is {value!r}.") from None
-    if not np.isfinite(prior).all() or (prior < 1.0).any():
+    if learning == "variational":
+        if not np.isfinite(prior).all() or (prior <= 0.0).any():
+            raise ModelError(f"{name} must be positive everywhere; it is {value!r}.")
+    elif not np.isfinite(prior).all() or (prior < 1.0).any():
         raise ModelError(
             f"{name} must be at least 1 everywhere (1 is flat, 1 + c adds c counts a cell); it is {value!r}."
         )

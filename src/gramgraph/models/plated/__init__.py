@@ -1,0 +1,1 @@
+"""Plate models: templates of networks in which some nodes repeat."""
