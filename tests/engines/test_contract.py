@@ -29,7 +29,7 @@ LOOSE = 0.12
 #: How far an exact one may be: what stands on cells is integrated on a grid of its own.
 CLOSE = {"cells": 2e-3}
 #: An engine for questions that end in another engine; what it refuses, it says.
-ELSEWHERE = {"closed"}
+ELSEWHERE = {"closed", "steps"}
 
 
 def tables() -> list[Any]:
