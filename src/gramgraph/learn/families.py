@@ -160,6 +160,14 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate(
         "predictor", lambda y, x: bool(x) and (_plain_line(y) or y.is_discrete) and any(not v.is_discrete for v in x)
     ),
+    Candidate(
+        "boosted",
+        lambda y, x: (
+            ((_plain_line(y) and y.dimension == 1) or y.is_discrete)
+            and any(not v.is_discrete for v in x)
+            and not any(isinstance(v.domain, (Circle, Sphere)) for v in x)
+        ),
+    ),
 )
 
 
