@@ -159,13 +159,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     ),
     # Of labels boosted trees say the same, and can be written to files.
     Candidate("predictor", lambda y, x: _plain_line(y) and any(not v.is_discrete for v in x)),
-    Candidate(
-        "boosted",
-        lambda y, x: (
-            ((_plain_line(y) and y.dimension == 1) or y.is_discrete)
-            and any(not v.is_discrete for v in x)
-        ),
-    ),
+    Candidate("boosted", lambda y, x: y.is_discrete and any(not v.is_discrete for v in x)),
 )
 
 
