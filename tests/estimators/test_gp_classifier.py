@@ -471,9 +471,7 @@ def _shifted(K: np.ndarray, y: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, f
         b = W * f + t - p
         a = b - root * np.linalg.solve(B, root * (K @ b))
         f = K @ a
-    return t - expit(f + m), float(
-        -0.5 * a @ f + np.log(expit(y * (f + m))).sum() - 0.5 * np.linalg.slogdet(B)[1]
-    )
+    return t - expit(f + m), float(-0.5 * a @ f + np.log(expit(y * (f + m))).sum() - 0.5 * np.linalg.slogdet(B)[1])
 
 
 @pytest.mark.parametrize("inference", ["laplace", "ep"])

@@ -104,8 +104,12 @@ def test_row_h1_forests_stand_on_arrows() -> None:
     frame = pd.DataFrame({"a": rng.normal(size=600)})
     frame["y"] = np.where(np.abs(frame["a"]) + 0.2 * rng.normal(size=600) > 1.0, "far", "near")
     frame["w"] = frame["a"] ** 2 + 0.1 * rng.normal(size=600)
-    label = gg.conditionals.Predictor.fit("y", ("a",), RandomForestClassifier(20, min_samples_leaf=5, random_state=0), frame)
-    number = gg.conditionals.Predictor.fit("w", ("a",), RandomForestRegressor(20, min_samples_leaf=5, random_state=0), frame)
+    label = gg.conditionals.Predictor.fit(
+        "y", ("a",), RandomForestClassifier(20, min_samples_leaf=5, random_state=0), frame
+    )
+    number = gg.conditionals.Predictor.fit(
+        "w", ("a",), RandomForestRegressor(20, min_samples_leaf=5, random_state=0), frame
+    )
     net = gg.BayesianNetwork(cpds=[gg.LinearGaussian("a"), label, number])
     far = net.query("y", {"w": 3.0})["y"].prob("far")
     assert far > 0.9 > 0.1 > net.query("y", {"w": 0.05})["y"].prob("far")

@@ -31,8 +31,8 @@ class Boosted(RealConditional):
     """p(child | parents) from boosted trees: scores f(parents) are log odds or a softmax; N(f, noise²) for numbers.
 
     Features are the parents in order: the components of real ones, and the state codes of discrete ones, which trees
-    split into sets. With discrete variables alone it is a table. Between the thresholds of the trees (`breakpoints`) p is
-    constant: where real variables have boosted arrows alone (and Gaussians at their roots), queries are exact on the
+    split into sets. With discrete variables alone it is a table. Between the thresholds of the trees (`breakpoints`) p
+    is constant: where real variables have boosted arrows alone (and Gaussians at their roots), queries are exact on the
     cells between them (engine "steps"), and so they are where real parents are observed; elsewhere by quadrature with a
     stated error, or weighted draws.
 

@@ -257,9 +257,7 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
         pseudo, k = float(self.pseudo_count), len(self.classes_)
         tables = [name for name, way in ways.items() if way in ("bins", "labels")]
         table = self._coded(frame[tables], [name for name in tables if ways[name] == "bins"], codes, weights)
-        learned = learn_structure(
-            table, method=method, target=TARGET, root=TARGET, prior=pseudo, missing="families"
-        )
+        learned = learn_structure(table, method=method, target=TARGET, root=TARGET, prior=pseudo, missing="families")
         label = table.variables[0]
         share = np.bincount(codes, weights, k)
         parts: dict[str, Any] = {TARGET: Table(label, (), share / share.sum())}

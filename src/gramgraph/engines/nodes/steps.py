@@ -48,7 +48,7 @@ class Steps(Engine):
     A tree is constant between its thresholds. Each real variable x that is not observed is cut at the thresholds of its
     children; given the states and cells of its parents it is a Gaussian with a known mean, so that every cell has a
     known mass, P(cell) = Φ(b) − Φ(a). What is left is a discrete network, summed on a junction tree; the belief of x is
-    the Gaussians' pieces with the masses of their cells (`CutGaussians`). Cost: the largest clique, in cells and states.
+    the Gaussians' pieces with the masses of their cells (`CutGaussians`). Cost: the largest clique of cells and states.
 
     >>> import gramgraph as gg
     >>> from gramgraph.tree_sum import Node, TreeSum
@@ -305,7 +305,9 @@ class _Case:
         if self.log_p > -np.inf:
             members = [self.place[v] for v in (*parents, var)]
             p = marginal(self.tree, self.beliefs, members).reshape(len(mean), k)
-        return Pieces(p.ravel(), np.repeat(mean, k), np.repeat(sd, k), np.tile(low, len(mean)), np.tile(high, len(mean)))
+        return Pieces(
+            p.ravel(), np.repeat(mean, k), np.repeat(sd, k), np.tile(low, len(mean)), np.tile(high, len(mean))
+        )
 
 
 def _inside(cuts: FloatArray) -> FloatArray:
