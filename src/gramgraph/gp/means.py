@@ -247,4 +247,5 @@ def kernel_of_weights(mean: Mean, X: Any) -> tuple[Kernel | None, FloatArray]:
         spread = H.std(axis=0)
         size = np.where(spread > 1e-12 * np.abs(H).max(axis=0), spread, np.abs(H).max(axis=0))
         given = np.zeros(k), np.diag((_WIDE / np.where(size > 0.0, size, 1.0)) ** 2)
-    return Linear().warp(MeanFeatures(mean, np.linalg.cholesky(given[1]))), given[0]
+    root: FloatArray = np.asarray(np.linalg.cholesky(given[1]), dtype=np.float64)
+    return Linear().warp(MeanFeatures(mean, root)), given[0]

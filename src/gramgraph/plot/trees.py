@@ -33,7 +33,7 @@ def plot_tree(model: Any, *, ax: Any = None, feature_names: Any = None, digits: 
     """
     root = _of_contexts(model, model.tree, digits) if hasattr(model, "leaves") and hasattr(model, "parents") else None
     if root is None:
-        tree = getattr(model, "tree_", None)
+        tree: Any = getattr(model, "tree_", None)
         names = feature_names if feature_names is not None else getattr(model, "feature_names_in_", None)
         if hasattr(tree, "tree_"):  # a pruned tree holds one of scikit-learn
             names = getattr(tree, "feature_names_in_", None) if names is None else names
