@@ -354,7 +354,7 @@ def test_row_a2_binomial_and_the_moments_of_beta() -> None:
     beta = D.Beta(a, b)
     assert beta.mean == pytest.approx(a / (a + b), abs=1e-15)
     assert beta.var == pytest.approx(a * b / ((a + b) ** 2 * (a + b + 1.0)), abs=1e-15)
-    counts = D.Binomial(10, 0.3)
+    counts = D.Binomial(0.3, 10)
     x = np.arange(11)
     np.testing.assert_allclose(counts.log_density(x), stats.binom(10, 0.3).logpmf(x), atol=1e-12)
     assert counts.mean == pytest.approx(3.0) and counts.var == pytest.approx(2.1)

@@ -142,3 +142,16 @@ def test_pictures_of_trees() -> None:
     assert len(gg.plot.plot_tree(PrunedTreeRegressor(max_depth=1).fit(X, X[:, 0])).texts) == 5
     with pytest.raises(GramGraphError, match="no fitted decision tree"):
         gg.plot.plot_tree(PrunedTree())
+
+
+def test_reliability_of_a_classifier_is_drawn() -> None:
+    pytest.importorskip("matplotlib")
+    rng = np.random.default_rng(0)
+    p = rng.random(4000)
+    y = rng.random(4000) < p
+    ax = gg.plot.plot_reliability(p, y, bins=8)
+    line = ax.containers[0].lines[0]
+    said, happened = line.get_data()
+    assert len(said) == 8 and np.abs(said - happened).max() < 0.08 and ax.get_xlabel() == "said"
+    with pytest.raises(GramGraphError, match="True or False"):
+        gg.plot.plot_reliability(p, y[:5])
