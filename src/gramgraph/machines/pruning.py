@@ -10,7 +10,7 @@ from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["Pruning", "choose_pruning"]
 
-_MOST = 25  # candidates
+_MOST = 20  # of the smallest trees on the path
 _LEAST = 1e-6  # of a probability: one sure mistake does not decide alone
 
 
@@ -35,7 +35,8 @@ def choose_pruning(tree: Any, X: FloatArray, y: Any, w: FloatArray | None, folds
     path = clone(tree).cost_complexity_pruning_path(X, y, sample_weight=w).ccp_alphas
     path = np.unique(np.maximum(path, 0.0))
     alphas = np.append(np.sqrt(path[:-1] * path[1:]), path[-1] * 1.01)
-    alphas = alphas[np.unique(np.linspace(0, len(alphas) - 1, min(_MOST, len(alphas))).round().astype(int))]
+    rest = max(len(alphas) - _MOST, 0)  # small trees are all looked at, of larger ones a few
+    alphas = alphas[np.unique([*np.linspace(0, rest, 6).astype(int), *range(rest, len(alphas))])]
     n = int(folds.max()) + 1
     losses = np.empty((n, len(alphas)))
     for f in range(n):
