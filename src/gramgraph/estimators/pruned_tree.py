@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_array, check_consistent_length, check
 
 from gramgraph._validation import check_choice, check_count, check_positive
 from gramgraph.estimators._classes import read_classes, weighed
-from gramgraph.estimators._numbers import read_numbers
+from gramgraph.estimators._numbers import read_numbers, read_weights
 from gramgraph.estimators._sound import SoundNumbers
 from gramgraph.machines.pruning import choose_pruning
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -30,13 +30,16 @@ class _Pruned(SoundNumbers, BaseEstimator):  # type: ignore[misc]
     min_samples_split: int = 2
     min_samples_leaf: int = 1
     min_gain: float = 0.0
-    cv: int = 5
+    cv: Any = 5
     rule: str = "one_se"
     random_state: Any = 0
 
-    def _grow(self, tree: Any, X: FloatArray, y: Array, w: FloatArray | None, groups: IntArray) -> None:
+    def _grow(
+        self, tree: Any, X: FloatArray, y: Array, w: FloatArray | None, groups: IntArray, given: IntArray | None
+    ) -> None:
         check_choice("rule", self.rule, ("best", "one_se", "none"))
-        check_count("cv", self.cv, 2)
+        if given is None:
+            check_count("cv", self.cv, 2)
         check_count("min_samples_split", self.min_samples_split, 2)
         check_count("min_samples_leaf", self.min_samples_leaf)
         check_positive("min_gain", self.min_gain, zero=True)
@@ -48,8 +51,9 @@ class _Pruned(SoundNumbers, BaseEstimator):  # type: ignore[misc]
         )  # fmt: skip
         self.pruning_ = None
         self.alpha_ = 0.0
-        if self.rule != "none" and len(X) >= 2 * self.cv:
-            self.pruning_ = choose_pruning(tree, X, y, w, self._folds(groups), rule=self.rule)
+        if self.rule != "none" and (given is not None or len(X) >= 2 * self.cv):
+            folds = self._folds(groups) if given is None else given
+            self.pruning_ = choose_pruning(tree, X, y, w, folds, rule=self.rule)
             self.alpha_ = float(self.pruning_.alphas[self.pruning_.chosen])
         self.tree_ = tree.set_params(ccp_alpha=self.alpha_).fit(X, y, sample_weight=w)
 
@@ -61,6 +65,18 @@ class _Pruned(SoundNumbers, BaseEstimator):  # type: ignore[misc]
         out = np.empty(len(groups), dtype=np.int64)
         out[order] = np.arange(len(groups)) % self.cv
         return out
+
+    def _given_folds(self, X: FloatArray, y: Any, sample_weight: Any) -> IntArray | None:
+        """The folds of a splitter, or of pairs (train, test), for rows that count; −1 where a row is never left out."""
+        if isinstance(self.cv, (int, np.integer)) or y is None:
+            return None
+        from sklearn.model_selection import check_cv
+
+        out = np.full(len(X), -1, dtype=np.int64)
+        for fold, (_, test) in enumerate(check_cv(self.cv, y).split(X, y)):
+            out[test] = fold
+        w = read_weights(sample_weight, X)
+        return out if w is None else out[w > 0.0]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -97,7 +113,7 @@ class PrunedTree(ClassifierMixin, _Pruned):
     ----------
     criterion : "gini" or "entropy", what a split lowers.
     max_depth, min_samples_split, min_samples_leaf, min_gain : where growing stops.
-    cv : folds. rule : "best" takes the α with the least log loss of left-out rows, "one_se" the smallest tree within
+    cv : folds, or a splitter of scikit-learn. rule : "best" takes the α with the least log loss of left-out rows, "one_se" the smallest tree within
         one standard error of it, "none" does not prune.
 
     `predict_proba` are shares of classes in the leaves. Cells may be missing.
@@ -122,9 +138,10 @@ class PrunedTree(ClassifierMixin, _Pruned):
 
         check_choice("criterion", self.criterion, ("gini", "entropy"))
         X = read_numbers(self, X, reset=True, instead=_INSTEAD)
+        given = self._given_folds(X, y, sample_weight)
         X, y, w = weighed(X, y, sample_weight)
         self.classes_, codes = read_classes(y, X, name=type(self).__name__)
-        self._grow(DecisionTreeClassifier(criterion=self.criterion), X, self.classes_[codes], w, codes)
+        self._grow(DecisionTreeClassifier(criterion=self.criterion), X, self.classes_[codes], w, codes, given)
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:
@@ -152,9 +169,14 @@ class PrunedTreeRegressor(RegressorMixin, _Pruned):
         from sklearn.tree import DecisionTreeRegressor
 
         X = read_numbers(self, X, reset=True, instead=_INSTEAD)
+        if y is None:
+            raise ValueError(
+                f"requires y to be passed, but the target y is None: {type(self).__name__} learns from it."
+            )
+        given = self._given_folds(X, y, sample_weight)
         target = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
         check_consistent_length(X, target)
         X, target, w = weighed(X, target, sample_weight)
-        order = np.argsort(np.argsort(target, kind="stable"), kind="stable") // max(self.cv, 1)
-        self._grow(DecisionTreeRegressor(), X, np.asarray(target), w, order)
+        order = np.argsort(np.argsort(target, kind="stable"), kind="stable") // 5  # neighbors on the line, spread
+        self._grow(DecisionTreeRegressor(), X, np.asarray(target), w, order, given)
         return self

@@ -215,9 +215,7 @@ class _Case:
         if c.child.is_discrete:
             logs = log_shares(self._values(c, parents)) if isinstance(c, Boosted) else self._closed(c, parents)
             logs = logs.reshape(*shape, c.child.size)
-            return (*parents, c.child) if child_free else parents, logs if child_free else logs[
-                ..., int(self.known[c.child][0])
-            ]
+            return ((*parents, c.child), logs) if child_free else (parents, logs[..., int(self.known[c.child][0])])
         mean, sd = (part.reshape(shape) for part in self._gaussians(c, parents))
         if not child_free:
             z = (float(self.known[c.child].reshape(-1)[0]) - mean) / sd
