@@ -88,8 +88,8 @@ def draw(model: gg.GaussianProcessRegressor) -> None:
     from gramgraph.plot import plot_components, plot_process
 
     FOLDER.mkdir(exist_ok=True)
-    panels = plot_components(model, span=(0.0, 600.0), points=1201, size=(7.0, 8.5))
-    for ax, title in zip(panels, ("mean: level and diet", "slow change", "days", "week"), strict=True):
+    panels = plot_components(model, span=(0.0, 600.0), spans={3: (280.0, 287.0)}, points=1201, size=(7.0, 8.5))
+    for ax, title in zip(panels, ("mean: level and diet", "slow change", "days", "one week"), strict=True):
         ax.set_title(title, fontsize=9, loc="left")
         ax.set_ylabel("kg")
     panels[-1].set_xlabel("day")

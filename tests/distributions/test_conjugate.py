@@ -347,3 +347,21 @@ def test_far_from_zero_digits_are_kept() -> None:
 def test_bad_input(call: Any, match: str) -> None:
     with pytest.raises(ModelError, match=match):
         call()
+
+
+def test_row_a2_binomial_and_the_moments_of_beta() -> None:
+    a, b = 3.0, 5.0
+    beta = D.Beta(a, b)
+    assert beta.mean == pytest.approx(a / (a + b), abs=1e-15)
+    assert beta.var == pytest.approx(a * b / ((a + b) ** 2 * (a + b + 1.0)), abs=1e-15)
+    counts = D.Binomial(0.3, 10)
+    x = np.arange(11)
+    np.testing.assert_allclose(counts.log_density(x), stats.binom(10, 0.3).logpmf(x), atol=1e-12)
+    assert counts.mean == pytest.approx(3.0) and counts.var == pytest.approx(2.1)
+    # The posterior of p after seven of ten is Beta(a + 7, b + 3), whose next ten have the mixed binomial's moments.
+    coin = D.BetaBernoulli(a, b).update([1] * 7 + [0] * 3)
+    assert coin.posterior == D.Beta(a + 7.0, b + 3.0)
+    p = np.linspace(0.0, 1.0, 20_001)[1:-1]
+    w = coin.posterior.density(p)
+    mixed = [float(w @ np.exp(stats.binom(10, p).logpmf(k)) / w.sum()) for k in range(11)]
+    np.testing.assert_allclose(np.exp(coin.predictive_count(10).log_density(x)), mixed, atol=1e-8)

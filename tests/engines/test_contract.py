@@ -31,7 +31,7 @@ BIASED = {("mean_field", "mixed"): 2.0}
 #: How far an exact one may be: what stands on cells is integrated on a grid of its own.
 CLOSE = {"cells": 2e-3}
 #: An engine for questions that end in another engine; what it refuses, it says.
-ELSEWHERE = {("closed", "general"), ("enumeration", "general"), ("collapsed_gibbs", "general")}
+ELSEWHERE = {("closed", "general"), ("enumeration", "general"), ("collapsed_gibbs", "general"), ("steps", "general")}
 
 
 def tables() -> list[Any]:

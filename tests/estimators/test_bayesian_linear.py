@@ -158,3 +158,32 @@ def test_degenerate_data_stay_finite():
         BLR("gausian").fit([[0.0], [1.0]], [0.0, 1.0])
     with pytest.raises(ModelError, match="leaves nothing to learn"):
         BLR(prior=(0.0, 1.0)).fit([[0.0], [1.0]], [0.0, 1.0])
+
+
+def test_row_e1_each_sigmoid_has_a_position_and_a_width() -> None:
+    from gramgraph.gp.bases import SigmoidBasis
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 2))
+    for kind in (SigmoidBasis, GaussianBasis):
+        basis = kind([-1.0, 0.5, 2.0], width=[0.4, 1.0, 3.0])
+        bar = rng.normal(size=basis.transform(X).shape)
+        _, pull = basis.pullback(X)
+        theta, h = basis.theta, 1e-6
+        assert len(theta) == 6
+        slopes = [
+            float(np.vdot(bar, basis.with_theta(theta + e).transform(X) - basis.with_theta(theta - e).transform(X)))
+            / (2.0 * h)
+            for e in h * np.eye(6)
+        ]
+        np.testing.assert_allclose(pull(bar), slopes, rtol=1e-6, atol=1e-8)
+    wide = SigmoidBasis([0.0, 1.0], width=[1.0, 2.0]).transform([[3.0]])[0, 1:]
+    np.testing.assert_allclose(wide, 1.0 / (1.0 + np.exp([-3.0, -1.0])), atol=1e-15)
+    x = np.linspace(-4.0, 4.0, 120)
+    y = 1.0 / (1.0 + np.exp(-(x + 2.0) / 0.2)) - 0.7 / (1.0 + np.exp(-(x - 1.0) / 1.0)) + 0.01 * rng.normal(size=120)
+    one, two = (
+        BLR(SigmoidBasis([-1.5, 0.5], width=width), learn="features").fit(x[:, None], y) for width in (0.5, [0.5, 0.5])
+    )
+    assert two.log_evidence_ > one.log_evidence_ + 5.0
+    with pytest.raises(ModelError, match="one for each"):
+        SigmoidBasis([0.0, 1.0], width=[1.0, 2.0, 3.0])

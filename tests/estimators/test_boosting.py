@@ -89,7 +89,7 @@ def noisy():
     return X, t
 
 
-def test_ada_boost_is_the_pseudo_code_step_by_step(noisy):
+def test_row_h2_ada_boost_is_the_pseudo_code_step_by_step(noisy):
     X, t = noisy
     model = AdaBoostClassifier(12, criterion="error").fit(X, t)
     wanted = reference_ada(X, t, 12)
@@ -100,14 +100,14 @@ def test_ada_boost_is_the_pseudo_code_step_by_step(noisy):
     np.testing.assert_allclose(model.predict_proba(X)[:, 1], 1 / (1 + np.exp(-wanted[-1][2])), atol=1e-12)
 
 
-def test_logit_boost_is_the_pseudo_code_step_by_step(noisy):
+def test_row_h2_logit_boost_is_the_pseudo_code_step_by_step(noisy):
     X, t = noisy
     model = LogitBoostClassifier(12).fit(X, t)
     for found, F in zip(model.staged_decision_function(X), reference_logit(X, t > 0, 12), strict=True):
         np.testing.assert_allclose(found, F, atol=1e-9)
 
 
-def test_gentle_boost_is_the_pseudo_code_step_by_step(noisy):
+def test_row_h2_gentle_boost_is_the_pseudo_code_step_by_step(noisy):
     X, t = noisy
     model = GentleBoostClassifier(12).fit(X, t)
     for found, F in zip(model.staged_decision_function(X), reference_gentle(X, t, 12), strict=True):
@@ -150,7 +150,7 @@ def test_decisions_are_those_of_scikit_learn(shared_data, name):
     assert (ours.predict(X) == peer.predict(X)).all()
 
 
-def test_probabilities_mean_something(shared_data):
+def test_row_h2_probabilities_mean_something(shared_data):
     from sklearn.ensemble import AdaBoostClassifier as Peer
     from sklearn.metrics import log_loss
 

@@ -14,6 +14,7 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+import gramgraph as gg
 from gramgraph import kernels
 from gramgraph.estimators import GaussianProcessClassifier, GaussianProcessCounts
 from gramgraph.exceptions import ModelError
@@ -455,3 +456,70 @@ def test_counts_edges_and_errors():
         GaussianProcessCounts(likelihood=GaussianNoise()).fit(x, y)
     with pytest.raises(ModelError, match="Did you mean 'poisson'"):
         GaussianProcessCounts(likelihood="poison").fit(x, y)
+
+
+def _shifted(K: np.ndarray, y: np.ndarray, m: np.ndarray) -> tuple[np.ndarray, float]:
+    """Laplace's approximation for σ(y (f + m)) by plain Newton: the slope of log p at the mode, and the evidence."""
+    from scipy.special import expit
+
+    f, t = np.zeros(len(y)), (y + 1) / 2
+    for _ in range(100):
+        p = expit(f + m)
+        W = p * (1 - p)
+        root = np.sqrt(W)
+        B = np.eye(len(y)) + root[:, None] * K * root
+        b = W * f + t - p
+        a = b - root * np.linalg.solve(B, root * (K @ b))
+        f = K @ a
+    return t - expit(f + m), float(-0.5 * a @ f + np.log(expit(y * (f + m))).sum() - 0.5 * np.linalg.slogdet(B)[1])
+
+
+@pytest.mark.parametrize("inference", ["laplace", "ep"])
+def test_row_f8_a_mean_function_shifts_the_latent(inference: str) -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(25, 1))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=25) > 0.5, 1, -1)
+    new = np.linspace(-3.0, 3.0, 7)[:, None]
+    kernel = 2.0 * gg.kernels.RBF(0.8)
+
+    def m(points: np.ndarray) -> np.ndarray:
+        return 1.5 * np.asarray(points)[:, 0] - 0.7
+
+    model = gg.GaussianProcessClassifier(kernel, optimizer=None, inference=inference, mean=m).fit(X, y)
+    if inference == "laplace":
+        slope, evidence = _shifted(kernel.gram(X), y.astype(float), m(X))
+        assert model.log_marginal_likelihood_value_ == pytest.approx(evidence, abs=1e-8)
+        wanted = m(new) + kernel.gram(new, X) @ slope
+        np.testing.assert_allclose(model.latent_mean_and_variance(new)[0], wanted, atol=1e-8)
+    # The same line as a learned mean whose weights are known beforehand, and where they are not.
+    known = gg.gp.LinearMean(prior=(np.array([-0.7, 1.5]), np.full(2, 1e-12)))
+    same = gg.GaussianProcessClassifier(kernel, optimizer=None, inference=inference, mean=known).fit(X, y)
+    np.testing.assert_allclose(same.predict_proba(new), model.predict_proba(new), atol=1e-6)
+    np.testing.assert_allclose(same.beta_, [-0.7, 1.5], atol=1e-6)
+    wide = gg.gp.LinearMean(prior=(0.0, 4.0))
+    learned = gg.GaussianProcessClassifier(kernel, optimizer=None, inference=inference, mean=wide).fit(X, y)
+    linear = gg.kernels.Linear()
+    summed = gg.GaussianProcessClassifier(kernel + 4.0 * linear + 4.0, optimizer=None, inference=inference).fit(X, y)
+    np.testing.assert_allclose(learned.predict_proba(new), summed.predict_proba(new), atol=1e-8)
+    assert learned.kernel_.formula() == kernel.formula()
+
+
+def test_means_of_several_classes_and_files(tmp_path) -> None:
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(40, 1))
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    kernel = 2.0 * gg.kernels.RBF(0.8)
+    for kind in ("one_vs_rest", "one_vs_one", "softmax"):
+        model = gg.GaussianProcessClassifier(kernel, optimizer=None, multi_class=kind, mean="linear").fit(X, y)
+        assert model.score(X, y) > 0.9
+    gg.write(model, tmp_path / "model.json")
+    np.testing.assert_array_equal(gg.read(tmp_path / "model.json").predict_proba(X), model.predict_proba(X))
+
+    def three(points: np.ndarray) -> np.ndarray:
+        return np.column_stack([-points[:, 0], 0.0 * points[:, 0], points[:, 0]])
+
+    assert gg.GaussianProcessClassifier(kernel, optimizer=None, mean=three).fit(X, y).score(X, y) > 0.9
+    with pytest.raises(gg.GramGraphError, match="one_vs_rest"):
+        gg.GaussianProcessClassifier(kernel, multi_class="softmax", mean=three).fit(X, y)
+    with pytest.raises(gg.GramGraphError, match="integrated out"):
+        gg.GaussianProcessClassifier(kernel, mean=gg.gp.LinearMean(prior="ml")).fit(X, y)

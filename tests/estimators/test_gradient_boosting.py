@@ -30,7 +30,7 @@ def reference_stump_boost(X, t, rounds, rate):
         yield f
 
 
-def test_the_squared_loss_is_the_pseudo_code_step_by_step():
+def test_row_h2_the_squared_loss_is_the_pseudo_code_step_by_step():
     rng = np.random.default_rng(0)
     X = rng.normal(size=(80, 3)).round(1)
     t = X[:, 0] ** 2 + X[:, 1] + 0.2 * rng.normal(size=80)

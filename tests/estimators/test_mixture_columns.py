@@ -152,3 +152,35 @@ def test_bad_input_is_named() -> None:
         gg.estimators.KMeans(3).fit([[0.0]])
     one = gg.MixtureOf(1, families="von_mises").fit([[0.5]])
     assert np.isfinite(one.score_samples([[0.5]])).all()
+
+
+def test_blocks_of_rows_come_near_the_whole() -> None:
+    rng = np.random.default_rng(0)
+    n = 3000
+    z = rng.integers(0, 2, n)
+    frame = pd.DataFrame({
+        "g": rng.normal(np.where(z, 3.0, -1.0), 1.0), "p": rng.poisson(np.where(z, 8, 2)).astype(float),
+        "a": rng.vonmises(np.where(z, 2.0, -1.0), 3.0), "s": rng.gamma(np.where(z, 9.0, 2.0)),
+        "c": np.where(rng.random(n) < np.where(z, 0.8, 0.2), "u", "v"),
+    })  # fmt: skip
+    frame.loc[::9, "g"] = np.nan
+    families = {"p": "poisson", "a": "von_mises", "s": "gamma"}
+    whole = gg.MixtureOf(2, families=families, random_state=0).fit(frame)
+    blocks = gg.MixtureOf(2, families=families, random_state=0)
+    for start in range(0, n, 500):
+        blocks.partial_fit(frame.iloc[start : start + 500])
+        assert blocks.network_.variables == ("z", *frame.columns)
+    assert blocks.score(frame) > whole.score(frame) - 0.02
+    assert blocks.score(frame) > gg.MixtureOf(2, families=families, random_state=0).fit(frame[:500]).score(frame) - 0.01
+    bits = (rng.random((2000, 5)) < np.where(z[:2000, None], 0.8, 0.25)).astype(int)
+    one, several = gg.BernoulliMixture(2, random_state=0).fit(bits), gg.BernoulliMixture(2, random_state=0)
+    for start in range(0, 2000, 400):
+        several.partial_fit(bits[start : start + 400])
+    assert several.score(bits) > one.score(bits) - 0.02
+
+
+@pytest.mark.parametrize("kind", [gg.GaussianMixture, gg.BernoulliMixture, gg.CategoricalMixture, gg.MixtureOf])
+def test_dates_are_refused_by_name(kind: type) -> None:
+    frame = pd.DataFrame({"day": pd.date_range("2020", periods=20), "b": np.arange(20.0)})
+    with pytest.raises(gg.GramGraphError, match="'day' holds dates"):
+        kind(2).fit(frame)

@@ -39,9 +39,67 @@ def test_naive_bayes_equals_scikit_learn() -> None:
     codes = OrdinalEncoder().fit_transform(X).astype(int)
     theirs = CategoricalNB(alpha=1.0).fit(codes, y)
     ours = gg.estimators.NaiveBayesClassifier().fit(X, y)
-    prior = (np.unique(y, return_counts=True)[1] + 1) / (len(y) + 2)  # ours smooths the classes too
-    expected = theirs.predict_proba(codes) / np.exp(theirs.class_log_prior_) * prior
-    np.testing.assert_allclose(ours.predict_proba(X), expected / expected.sum(axis=1, keepdims=True), atol=1e-12)
+    np.testing.assert_allclose(ours.predict_proba(X), theirs.predict_proba(codes), atol=1e-12)
+
+
+def test_naive_bayes_has_a_density_for_every_column() -> None:
+    from sklearn.datasets import load_wine
+    from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
+
+    X, y = load_wine(return_X_y=True)
+    ours = gg.estimators.NaiveBayesClassifier(columns="gaussian").fit(X, y)
+    np.testing.assert_allclose(
+        ours.predict_proba(X), GaussianNB(var_smoothing=0.0).fit(X, y).predict_proba(X), atol=1e-6
+    )
+    rng = np.random.default_rng(0)
+    z, counts = rng.integers(0, 3, 200), rng.poisson(3.0, size=(200, 4))
+    bits = (counts > 2).astype(int)
+    np.testing.assert_allclose(
+        gg.estimators.NaiveBayesClassifier().fit(bits, z).predict_proba(bits),
+        BernoulliNB().fit(bits, z).predict_proba(bits),
+        atol=1e-12,
+    )
+    words = gg.estimators.NaiveBayesClassifier(columns="multinomial").fit(counts, z)
+    np.testing.assert_allclose(
+        words.predict_proba(counts), MultinomialNB().fit(counts, z).predict_proba(counts), atol=1e-12
+    )
+
+
+@pytest.mark.parametrize("way", ["gaussian", "kernel", "counts", "bins"])
+def test_the_network_of_naive_bayes_says_the_same(way: str) -> None:
+    rng = np.random.default_rng(1)
+    y = rng.integers(0, 2, 120)
+    frame = pd.DataFrame({"n": rng.poisson(2.0 + 3.0 * y).astype(float), "g": rng.choice(list("uv"), 120)})
+    model = gg.estimators.NaiveBayesClassifier(columns={"n": way}).fit(frame, y)
+    row = frame.iloc[[3]]
+    seen: dict[str, object] = {"x1": row["g"].iloc[0]}
+    if way == "bins":
+        states = model.network_.states("x0")
+        found = model.predict_proba(row)[0]
+        odds = [model.network_.query("class", {**seen, "x0": s})["class"].probabilities for s in states]
+        assert min(np.abs(found - o).max() for o in odds) < 1e-12
+        return
+    wanted = model.network_.query("class", {**seen, "x0": float(row["n"].iloc[0])})["class"].probabilities
+    np.testing.assert_allclose(model.predict_proba(row)[0], wanted, atol=1e-9)
+    gap = row.assign(n=np.nan)
+    np.testing.assert_allclose(
+        model.predict_proba(gap)[0], model.network_.query("class", seen)["class"].probabilities, atol=1e-9
+    )
+
+
+def test_columns_that_naive_bayes_cannot_take_are_named() -> None:
+    frame, y = pd.DataFrame({"a": [-1.0, 2.5, 3.0, 0.5], "t": list("uvuv")}), [0, 1, 0, 1]
+    for columns, words in [
+        ({"a": "gausian"}, "Did you mean 'gaussian'"),
+        ({"b": "kernel"}, "'b'"),
+        ({"t": "gaussian"}, "'t' does not hold numbers"),
+        ({"a": "counts"}, "'a' does not hold counts"),
+        (3, "a word or a dict"),
+    ]:
+        with pytest.raises((ValueError, KeyError), match=words):
+            gg.estimators.NaiveBayesClassifier(columns=columns).fit(frame, y)
+    with pytest.raises(ValueError, match="no weights"):
+        gg.estimators.NaiveBayesClassifier(columns={"a": "kernel"}).fit(frame, y, sample_weight=[1, 2, 1, 1])
 
 
 @pytest.mark.parametrize("kind", KINDS)

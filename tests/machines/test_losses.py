@@ -45,7 +45,7 @@ def test_best_constants_are_best(kind, rng):
         assert (w * loss(t, y + c)).sum() <= least + 1e-9
 
 
-def test_values_of_the_text():
+def test_row_h2_values_of_the_text():
     assert losses.Log()(1.0, 0.0) == pytest.approx(1.0)  # log₂ 2
     assert losses.Log()(1.0, -1.0) == pytest.approx(np.log2(1 + np.exp(2)))
     assert losses.Exponential()(-1.0, 2.0) == pytest.approx(np.exp(2))

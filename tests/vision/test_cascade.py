@@ -24,7 +24,7 @@ def trained():
     return cascade, faces, scenes
 
 
-def test_a_trained_cascade_keeps_faces_and_refuses_the_rest(trained):
+def test_row_h3_a_trained_cascade_keeps_faces_and_refuses_the_rest(trained):
     cascade, faces, scenes = trained
     table = cascade.stage_table(faces[40:], scenes[3:])
     assert (table["kept"] > 0.9).all()
@@ -118,7 +118,7 @@ def test_bad_input(trained):
 
 
 @pytest.mark.parametrize("name", ["frontalface_default", "eye_tree_eyeglasses"])
-def test_windows_and_boxes_are_opencvs(shared_data: Path, name: str):
+def test_row_h3_windows_and_boxes_are_opencvs(shared_data: Path, name: str):
     cv2 = pytest.importorskip("cv2", reason="OpenCV is not installed: pip install 'opencv-python-headless<5'")
     path = Path(cv2.__file__).parent / "data" / f"haarcascade_{name}.xml"
     if not path.exists():
@@ -140,7 +140,7 @@ def test_windows_and_boxes_are_opencvs(shared_data: Path, name: str):
 
 
 @pytest.mark.slow
-def test_two_features_of_real_faces(shared_data: Path):
+def test_row_h3_two_features_of_real_faces(shared_data: Path):
     import matplotlib.image
 
     images = shared_data / "kernel" / "images"

@@ -9,7 +9,7 @@ from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.vision import HaarFeatures, grey_image, integral_image, merge_boxes, overlap, resize_image
 
 
-def test_any_box_in_four_look_ups(rng):
+def test_row_h3_any_box_in_four_look_ups(rng):
     image = rng.integers(0, 256, (13, 17))
     I, S = integral_image(image), integral_image(image, squared=True)
     for _ in range(20):
@@ -58,7 +58,7 @@ def test_turned_features_are_sums_of_turned_boxes(rng):
         assert found[f] == pytest.approx(total / (inner.size * inner.std()), rel=1e-5, abs=1e-6)
 
 
-def test_the_number_of_features_is_the_textbooks():
+def test_row_h3_the_number_of_features_is_the_textbooks():
     assert len(HaarFeatures(24)) == 162336
     features = HaarFeatures((8, 6))
     flat = features.values(np.full((1, 6, 8), 77, dtype=np.uint8))

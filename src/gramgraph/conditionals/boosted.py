@@ -20,7 +20,7 @@ from gramgraph.tree_sum import TreeSum
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Real, Var, discrete
 
-__all__ = ["Boosted"]
+__all__ = ["Boosted", "log_shares"]
 
 #: The child of what is not on an arrow yet.
 _NOWHERE = discrete("·", ("0", "1"))
@@ -31,8 +31,10 @@ class Boosted(RealConditional):
     """p(child | parents) from boosted trees: scores f(parents) are log odds or a softmax; N(f, noise²) for numbers.
 
     Features are the parents in order: the components of real ones, and the state codes of discrete ones, which trees
-    split into sets. With discrete variables alone it is a table; where real parents are observed, queries stay exact;
-    else p is constant between the thresholds of the trees (`breakpoints`), and inference is by weighted draws.
+    split into sets. With discrete variables alone it is a table. Between the thresholds of the trees (`breakpoints`) p
+    is constant: where real variables have boosted arrows alone (and Gaussians at their roots), queries are exact on the
+    cells between them (engine "steps"), and so they are where real parents are observed; elsewhere by quadrature with a
+    stated error, or weighted draws.
 
     `Boosted()` without variables is a way to learn: `Boosted(n_estimators=50).fit("y", ("x", "d"), frame)`.
     `Boosted.of(model)` takes over trees of LightGBM, XGBoost, scikit-learn or this library; `on(child, parents)` puts
@@ -115,7 +117,7 @@ class Boosted(RealConditional):
 
     def predict_proba(self, X: Any) -> FloatArray:
         """p(class) of rows (n, features)."""
-        return np.exp(_log_shares(self._sum().scores(X)))
+        return np.exp(log_shares(self._sum().scores(X)))
 
     def breakpoints(self, parent: str) -> FloatArray:
         """Between these values of a real parent, p does not change."""
@@ -138,30 +140,34 @@ class Boosted(RealConditional):
         parts = [np.asarray(values[var], dtype=np.float64).reshape(n, -1) for var in self.parents]
         return np.concatenate(parts, axis=1) if parts else np.zeros((n, 0))
 
+    def scores(self, values: Draws, n: int) -> FloatArray:
+        """f(parents) of every case, (n, outputs)."""
+        return self._sum().scores(self.features(values, n))
+
     def probabilities(self, values: Draws, n: int) -> FloatArray:
         """p(state) of every case, (n, states)."""
-        return np.exp(_log_shares(self._sum().scores(self.features(values, n))))
+        return np.exp(log_shares(self.scores(values, n)))
 
     def log_density(self, values: Draws, /) -> FloatArray:
         """log p of every case."""
         given = np.asarray(values[self.child])
         n = len(given)
-        scores = self._sum().scores(self.features(values, n))
+        scores = self.scores(values, n)
         if self.child.is_discrete:
-            return _log_shares(scores)[np.arange(n), given]
+            return log_shares(scores)[np.arange(n), given]
         assert self.noise is not None
         z = (given.reshape(n) - scores[:, 0]) / self.noise
         return -0.5 * (z * z + LOG_2PI) - float(np.log(self.noise))
 
     def laws(self, values: Draws, n: int, /) -> Laws:
         """Normal distributions around the scores."""
-        return NormalLaws(self._sum().scores(self.features(values, n))[:, 0], np.full(n, self.noise))
+        return NormalLaws(self.scores(values, n)[:, 0], np.full(n, self.noise))
 
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
         """A value of the child for each of n cases."""
         if self.child.is_discrete:
             return draw_states(self.probabilities(values, n), rng)
-        mean = self._sum().scores(self.features(values, n))
+        mean = self.scores(values, n)
         assert self.noise is not None
         return mean + self.noise * rng.standard_normal((n, 1))
 
@@ -220,7 +226,7 @@ class Boosted(RealConditional):
         return cls(child, parents, TreeSum.from_fields(fields.get("trees", {})), noise)
 
 
-def _log_shares(scores: FloatArray) -> FloatArray:
+def log_shares(scores: FloatArray) -> FloatArray:
     """log p(state): log σ of log odds, or a log softmax."""
     if scores.shape[1] == 1:
         return np.stack([-np.logaddexp(0.0, scores[:, 0]), -np.logaddexp(0.0, -scores[:, 0])], axis=1)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 
+from gramgraph._asking import learners
 from gramgraph.conditionals.base import ROW_TOLERANCE, Conditional
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.typing import FloatArray
@@ -61,6 +62,34 @@ class TreeTable(Conditional):
             object.__setattr__(self, "tree", reader.read(self.tree, {}))
         if wrong:
             raise ModelError(wrong)
+
+    @classmethod
+    def fit(
+        cls,
+        child: Var | str,
+        parents: Sequence[Var | str] | Var | str,
+        data: Any,
+        *,
+        pseudo_count: float = 1.0,
+        min_samples_leaf: int = 5,
+        rule: str = "one_se",
+        cv: int = 5,
+        random_state: Any = 0,
+    ) -> TreeTable:
+        """Learn it from the columns of a data frame: a classification tree on the parents' states, pruned by left-out
+        rows (`rule` "one_se", "best" or "none", as `gg.estimators.PrunedTree`), with distributions in its leaves.
+
+        >>> import gramgraph as gg
+        >>> frame = gg.datasets.asia().sample(3000, random_state=0)
+        >>> tree = gg.conditionals.TreeTable.fit("either", ("tub", "lung"), frame)
+        >>> tree.n_parameters  # of a whole table: 4
+        3
+        """
+        fit = learners().fit_tree_table
+        return fit(  # type: ignore[no-any-return]
+            child, parents, data, pseudo_count=pseudo_count, min_samples_leaf=min_samples_leaf, rule=rule, cv=cv,
+            random_state=random_state,
+        )  # fmt: skip
 
     def leaves(self) -> Iterator[tuple[dict[str, tuple[str, ...]], tuple[float, ...]]]:
         """Each context (parent → its states there) with its row."""

@@ -23,9 +23,17 @@ class Family:
     wanted: ClassVar[str] = "finite numbers"
     n_parameters: ClassVar[int] = 1
 
+    def moments(self, x: FloatArray) -> FloatArray:
+        """Sufficient statistics of every cell, (n, m)."""
+        raise NotImplementedError
+
+    def solve(self, n: FloatArray, sums: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
+        """Parameters (k, p) from weights (k,) and weighted sums of the moments (k, m); without weight, those before."""
+        raise NotImplementedError
+
     def fit(self, x: FloatArray, R: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
         """Parameters (k, p) from cells x (n,) with weights R (n, k); a component without cells keeps its own."""
-        raise NotImplementedError
+        return self.solve(R.sum(axis=0), R.T @ self.moments(x), before, pseudo)
 
     def logs(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         """log p(x | component), (n, k)."""
@@ -67,8 +75,15 @@ class GaussianFamily(Family):
     n_parameters: ClassVar[int] = 2
     least: float = 1e-12
 
+    def moments(self, x: FloatArray) -> FloatArray:
+        return np.column_stack([x, x * x])
+
+    def solve(self, n: FloatArray, sums: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
+        mean, square = (sums / np.where(n > 0.0, n, 1.0)[:, None]).T
+        return _kept(np.column_stack([mean, np.maximum(square - mean * mean, self.least)]), n, before)
+
     def fit(self, x: FloatArray, R: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
-        n, mean = _means(x, R)
+        n, mean = _means(x, R)  # squares around the mean keep their digits
         off = x[:, None] - mean
         variance = (R * off * off).sum(axis=0) / np.where(n > 0.0, n, 1.0)
         return _kept(np.column_stack([mean, np.maximum(variance, self.least)]), n, before)
@@ -88,9 +103,11 @@ class PoissonFamily(Family):
     name: ClassVar[str] = "poisson"
     wanted: ClassVar[str] = "counts 0, 1, 2, …"
 
-    def fit(self, x: FloatArray, R: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
-        n, mean = _means(x, R)
-        return _kept(mean[:, None], n, before)
+    def moments(self, x: FloatArray) -> FloatArray:
+        return x[:, None]
+
+    def solve(self, n: FloatArray, sums: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
+        return _kept(sums / np.where(n > 0.0, n, 1.0)[:, None], n, before)
 
     def logs(self, x: FloatArray, theta: FloatArray) -> FloatArray:
         from scipy.special import gammaln, xlogy
@@ -114,12 +131,15 @@ class GammaFamily(Family):
     n_parameters: ClassVar[int] = 2
     most: ClassVar[float] = 1e8  # shape: the relative variance is not taken for less than 1e-8
 
-    def fit(self, x: FloatArray, R: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
+    def moments(self, x: FloatArray) -> FloatArray:
+        return np.column_stack([x, np.log(x)])
+
+    def solve(self, n: FloatArray, sums: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
         from scipy.special import digamma, polygamma
 
-        n, mean = _means(x, R)
+        mean, mean_log = (sums / np.where(n > 0.0, n, 1.0)[:, None]).T
         safe = np.where(n > 0.0, mean, 1.0)
-        gap = np.maximum(np.log(safe) - _means(np.log(x), R)[1], 0.5 / self.most)
+        gap = np.maximum(np.log(safe) - mean_log, 0.5 / self.most)
         a = (3.0 - gap + np.sqrt((gap - 3.0) ** 2 + 24.0 * gap)) / (12.0 * gap)
         for _ in range(20):  # in log a: the function is monotone there
             slope = 1.0 / a - polygamma(1, a)
@@ -151,11 +171,13 @@ class VonMisesFamily(Family):
     n_parameters: ClassVar[int] = 2
     most: ClassVar[float] = 1e8
 
-    def fit(self, x: FloatArray, R: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
+    def moments(self, x: FloatArray) -> FloatArray:
+        return np.column_stack([np.cos(x), np.sin(x)])
+
+    def solve(self, n: FloatArray, sums: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
         from scipy.special import i0e, i1e
 
-        n, c = _means(np.cos(x), R)
-        s = _means(np.sin(x), R)[1]
+        c, s = (sums / np.where(n > 0.0, n, 1.0)[:, None]).T
         r = np.clip(np.hypot(c, s), 0.0, 1.0 - 0.5 / self.most)
         kappa = r * (2.0 - r * r) / (1.0 - r * r)
         for _ in range(30):
@@ -189,13 +211,16 @@ class CategoricalFamily(Family):
     name: ClassVar[str] = "categorical"
     size: int = 2
 
+    def moments(self, x: FloatArray) -> FloatArray:
+        return self.encode(x)
+
     def fit(self, x: FloatArray, R: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
-        counts = np.zeros((R.shape[1], self.size))
         codes = x.astype(np.int64)
-        for k in range(R.shape[1]):
-            counts[k] = np.bincount(codes, R[:, k], minlength=self.size)
-        n = counts.sum(axis=1)
-        theta = (counts + pseudo) / np.maximum(n + pseudo * self.size, 1e-300)[:, None]
+        counts = np.array([np.bincount(codes, r, minlength=self.size) for r in R.T]).reshape(-1, self.size)
+        return self.solve(counts.sum(axis=1), counts, before, pseudo)
+
+    def solve(self, n: FloatArray, sums: FloatArray, before: FloatArray | None, pseudo: float) -> FloatArray:
+        theta = (sums + pseudo) / np.maximum(n + pseudo * self.size, 1e-300)[:, None]
         return _kept(theta, n + pseudo, before)
 
     def logs(self, x: FloatArray, theta: FloatArray) -> FloatArray:

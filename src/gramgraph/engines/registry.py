@@ -18,6 +18,8 @@ __all__ = ["AUTO", "ENGINES", "EngineError", "choose", "engine_names", "get_engi
 AUTO = "auto"
 #: Tables of more cases than this are answered by weighted draws instead of quadrature, which refines each by itself.
 NODE_CASES = 32
+#: The same for sums over the cells of boosted trees, which are faster.
+STEP_CASES = 2000
 _WEIGHTING = "mixed.weighting:LikelihoodWeighting"
 _NODES = "nodes.engine:Nodes"
 _GIBBS, _LAPLACE, _STRONG = "mixed.gibbs:RealGibbs", "mixed.laplace:Laplace", "mixed.mixture:StrongEngine"
@@ -74,6 +76,7 @@ ENGINES: dict[str, dict[str, str]] = {
     "rejection": {"tables": "sampling.importance:Rejection"},
     "search": {"tables": "best.search:MapSearch"},
     "sparse": {"gaussian": "gaussian.sparse:SparseGaussian"},
+    "steps": {"general": "nodes.steps:Steps"},
     "strong_tree": {"gaussian": _STRONG, "mixed": _STRONG},
     "structured_mean_field": {"tables": "propagation.structured_mean_field:StructuredMeanField"},
     "swendsen_wang": {"tables": "sampling.swendsen_wang:SwendsenWang"},
@@ -205,6 +208,11 @@ def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "
         return "enumeration", "Dirichlet parameters are integrated out, few states are hidden: the sum over all, exact"
     if task == "answer" and closes(model, question):
         return "closed", "the evidence leaves a conditional-Gaussian network: exact"
+    if task == "answer" and question.n_cases <= STEP_CASES:
+        from gramgraph.engines.nodes import steps
+
+        if steps.fits(model, question):
+            return "steps", "real variables speak through boosted trees alone: a sum over cells, exact"
     if task == "answer" and question.n_cases <= NODE_CASES:
         from gramgraph.engines.nodes.engine import fits
 
@@ -230,6 +238,7 @@ _NEXT: tuple[tuple[str, str, str | None, type[Exception], str], ...] = (
     ("answer", "mixed", "mixture", BudgetError, "rao_blackwell"),
     ("answer", "mixed", "strong_tree", BudgetError, "rao_blackwell"),
     ("answer", "mixed", "strong_tree", ModelError, "mixture"),
+    ("answer", "general", "steps", BudgetError, "nodes"),
     ("answer", "general", "nodes", BudgetError, "likelihood_weighting"),
     ("best", "gaussian", None, IllConditioned, "strong_tree"),
     ("best", "mixed", None, IllConditioned, "strong_tree"),

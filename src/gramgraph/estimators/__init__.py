@@ -44,6 +44,8 @@ _HOMES: dict[str, str] = {
     "NaiveBayesClassifier": "network_classifiers",
     "OneClassSVM": "svm",
     "PCA": "pca",
+    "PrunedTree": "pruned_tree",
+    "PrunedTreeRegressor": "pruned_tree",
     "RVC": "rvm",
     "RVR": "rvm",
     "SVC": "svm",

@@ -12,6 +12,7 @@ from sklearn.utils.validation import _check_sample_weight, check_consistent_leng
 
 from gramgraph._validation import check_choice, check_count, check_fraction, check_positive, generator
 from gramgraph.data.frames import is_frame, read_frame
+from gramgraph.estimators._numbers import refuse_dates
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -49,6 +50,7 @@ class BoostedEstimator(SoundNumbers, BaseEstimator):
 
     def _frame_codes(self, X: Any, *, reset: bool) -> Any:
         """A frame whose columns of labels are replaced by codes."""
+        refuse_dates(type(self).__name__, X)
         table = read_frame(X).table
         asked = self._asked(list(table.columns))
         if reset:

@@ -55,6 +55,7 @@ class LatentEstimator(ProcessPoints):
         """One latent process; with `old`, from its parameters and its mode on."""
         kernel, bounds = as_process_kernel(self.kernel, getattr(problem, "X", None))
         check_restarts(bounds, self.n_restarts_optimizer if self.optimizer is not None else 0)
+        kernel = self._whole(kernel)
         if old is not None and old.kernel.theta.shape == kernel.theta.shape:
             kernel = kernel.with_theta(old.kernel.theta)
         fit = fit_latent(
@@ -83,6 +84,10 @@ class LatentEstimator(ProcessPoints):
                 stacklevel=3,
             )
         return fit
+
+    def _whole(self, kernel: Any) -> Any:
+        """The kernel with what else is random in the latent function."""
+        return kernel
 
     def _theta_of(self, theta: Any, size: int) -> FloatArray:
         theta = np.asarray(theta, dtype=np.float64)

@@ -13,7 +13,7 @@ from gramgraph.exceptions import ModelError, listing
 from gramgraph.machines.checks import LARGEST, scale_the_columns
 from gramgraph.typing import FloatArray
 
-__all__ = ["column_names", "read_numbers", "read_weights"]
+__all__ = ["column_names", "read_numbers", "read_weights", "refuse_dates"]
 
 
 def read_numbers(
@@ -57,18 +57,24 @@ def read_weights(sample_weight: Any, X: FloatArray) -> FloatArray | None:
     return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
 
 
-def _check_kinds(name: str, X: Any, instead: str) -> None:
+def refuse_dates(name: str, X: Any) -> None:
+    """An error for columns of dates or times, which says what to give instead."""
     frame = read_frame(X)
     for column in frame.names:
-        values = frame.column(column)
-        kind = getattr(values.dtype, "kind", "O")
-        if kind in "fiub":
-            continue
-        if kind in "mM":
+        if getattr(frame.column(column).dtype, "kind", "O") in "mM":
             raise ModelError(
                 f"column {column!r} holds dates or times: {name} takes numbers. Give their distance from a day in "
                 f"numbers, such as (frame[{column!r}] - frame[{column!r}].min()).dt.days"
             )
+
+
+def _check_kinds(name: str, X: Any, instead: str) -> None:
+    refuse_dates(name, X)
+    frame = read_frame(X)
+    for column in frame.names:
+        values = frame.column(column)
+        if getattr(values.dtype, "kind", "O") in "fiub":
+            continue
         shown = [value for value in values.dropna().head(50).tolist() if isinstance(value, str)]
         if shown:
             raise ModelError(f"column {column!r} holds text ({shown[0]!r:.40}): {name} takes numbers.{instead}")

@@ -20,13 +20,13 @@ from gramgraph.exceptions import OptionError
 from gramgraph.learn.linear import FEW
 from gramgraph.linalg.floors import FLOOR, GROUP_FLOOR, at_least
 from gramgraph.machines.discriminant import (
-    class_moments,
     distinct_rows,
     fill_up,
     fisher_directions,
     labelled_gaussians,
     linear_scores,
     posterior_means,
+    scaled_moments,
 )
 from gramgraph.machines.mixtures.em import normalize_logs
 from gramgraph.machines.mixtures.gaussian import GaussianParameters, GaussianRows, Scale
@@ -90,12 +90,12 @@ class GaussianClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type:
         self.classes_, codes = read_classes(y, X, name=type(self).__name__)
         k, d = len(self.classes_), X.shape[1]
         self.__dict__.pop("network_", None)
-        scale = Scale.of(X, w, "full")
-        self._center, self._unit = scale.center, scale.unit
         if np.isnan(X.sum()):
+            scale = Scale.of(X, w, "full")
             moments = labelled_gaussians(scale.enter(X), codes, k, w, _SHAPES[self.covariance])
         else:
-            moments = class_moments(X, codes, k, w, scale)
+            moments, scale = scaled_moments(X, codes, k, w)
+        self._center, self._unit = scale.center, scale.unit
         self.class_prior_ = self._class_prior(moments.n)
         shown = distinct_rows(X, codes, k, 4 * (d + FEW)) if self.covariance != "diagonal" else None
         means, C = self._estimate(moments, self._prior_in(scale, d), shown)
@@ -280,8 +280,7 @@ class FisherDiscriminant(
         self.classes_, codes = read_classes(y, X, name=type(self).__name__)
         most = min(len(self.classes_) - 1, X.shape[1])
         kept = most if self.n_components is None else check_count("n_components", self.n_components, 1, most)
-        scale = Scale.of(X, w, "full")
-        moments = class_moments(X, codes, len(self.classes_), w, scale)
+        moments, scale = scaled_moments(X, codes, len(self.classes_), w)
         W, values = fisher_directions(moments, self.weighting, 1e-10)
         self._center = scale.center
         self.scalings_ = (W[:kept] / scale.unit).T

@@ -12,11 +12,12 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted, column_or_1d
 
 from gramgraph._validation import check_choice, generator
-from gramgraph.estimators._gp_kernels import warn_at_bounds
+from gramgraph.estimators._gp_kernels import as_process_kernel, warn_at_bounds
 from gramgraph.estimators._gp_latent import LatentEstimator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, LatentProblem, Problem, SoftmaxProblem
 from gramgraph.gp.likelihoods import Likelihood, Logistic, Probit
+from gramgraph.gp.means import KnownMean, Mean, as_mean, kernel_of_weights
 from gramgraph.kernels.inputs import count
 from gramgraph.linalg.blocks import select
 from gramgraph.machines.svm.classes import couple, pairs_of
@@ -52,6 +53,9 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     integrate : None, "quadrature" or "slice": probabilities averaged over the kernel's parameters too, n_hyper nodes a
         parameter (default 3) or n_hyper draws (default 20), instead of at the best ones only.
     n_hyper : see `integrate`.
+    mean : of the latent function: None (zero), "constant", "linear", a `gramgraph.gp.Mean`, or a fixed function of X
+        that gives (n,), or (n, classes) for more than two. Weights are integrated out under their prior; "vague" is a
+        Gaussian of ten logits for a feature in units of its spread.
 
     Attributes
     ----------
@@ -60,6 +64,7 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     posterior_ : the latent process as a value (`latent`, `latent_cov`, `sample`); a tuple of them as above
     log_marginal_likelihood_value_ : approximate log evidence, the mean over the processes
     searches_ : how the parameters of each process were found
+    beta_ : posterior mean of the weights of a learned mean, (k,); a tuple of them as above
     fits_ : all of this, one `LatentFit` a process; with `integrate` its `parts` are the weighted posteriors
 
     >>> import numpy as np
@@ -81,6 +86,7 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     link: str = "logistic"
     integrate: str | None = None
     n_hyper: int | None = None
+    mean: Any = None
 
     # -- learning -----------------------------------------------------------------------------------------------
 
@@ -101,14 +107,32 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
         codes = self._labels(y, count(X))
         X, codes, self._weights = self._weighed(X, codes, sample_weight)
         self.X_train_, self.y_train_ = X, codes
+        self._mean = as_mean(self.mean)
+        self._extra, self._center = kernel_of_weights(self._mean, X)
         old: list[Any] = list(getattr(self, "fits_", ())) if self.warm_start else []
         problems = self._problems(X, codes)
         seeds = self._generator().integers(2**31, size=len(problems)).tolist()
         olds = old if len(old) == len(problems) else [None] * len(problems)
         self._store(self._all_fits(problems, olds, seeds))
         if self.optimizer is not None:
-            warn_at_bounds([fit.kernel for fit in self.fits_], self.kernel)
+            warn_at_bounds([self._bare(fit.kernel) for fit in self.fits_], self.kernel)
         return self
+
+    def _whole(self, kernel: Any) -> Any:
+        return kernel if self._extra is None else kernel + self._extra
+
+    def _bare(self, kernel: Any) -> Any:
+        """The user's kernel with the parameters of the whole, which has no others."""
+        if getattr(self, "_extra", None) is None:
+            return kernel
+        return as_process_kernel(self.kernel, self.X_train_)[0].with_theta(kernel.theta)
+
+    def _shift(self, column: int, minus: int | None = None) -> KnownMean | None:
+        """What is known of the mean of one process; None is zero."""
+        mean = getattr(self, "_mean", None)
+        if mean is None or type(mean) is Mean:
+            return None
+        return KnownMean(mean, self._center if minus is None else 0.0 * self._center, column, minus)
 
     def _labels(self, y: Any, n: int) -> Any:
         if y is None:
@@ -154,20 +178,24 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
         given = self._weights
         C = self.n_classes_
         if C > 2 and self.multi_class == "softmax":
+            if self._shift(0) is not None and self._mean.fixed(X) is not None:
+                raise ModelError("multi_class='softmax' learns means with weights; a fixed one goes with 'one_vs_rest'")
             return [SoftmaxProblem(X, codes, C, max_iter=self.max_iter_predict)]
 
-        def binary(points: Any, positive: Any, weights: FloatArray | None = given) -> Problem:
+        def binary(points: Any, positive: Any, shift: Any, weights: FloatArray | None = given) -> Problem:
             y, link = np.where(positive, 1.0, -1.0), _LINKS[self.link]
-            return LatentProblem(points, y, link, self.inference, max_iter=self.max_iter_predict, weights=weights)
+            limit = self.max_iter_predict
+            return LatentProblem(points, y, link, self.inference, max_iter=limit, weights=weights, shift=shift)
 
         if C == 2:
-            return [binary(X, codes == 1)]
+            return [binary(X, codes == 1, self._shift(0))]
         if self.multi_class == "one_vs_rest":
-            return [binary(X, codes == c) for c in range(C)]
+            return [binary(X, codes == c, self._shift(c)) for c in range(C)]
         pairs = []
         for i, j in pairs_of(C):
             rows = np.flatnonzero((codes == i) | (codes == j))
-            pairs.append(binary(select(X, rows), codes[rows] == i, None if given is None else given[rows]))
+            weights = None if given is None else given[rows]
+            pairs.append(binary(select(X, rows), codes[rows] == i, self._shift(i, j), weights))
         return pairs
 
     def _check_combination(self) -> None:
@@ -190,10 +218,19 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     def _store(self, fits: list[LatentFit]) -> None:
         self.fits_ = tuple(fits)
         one = len(fits) == 1
-        self.kernel_: Any = fits[0].kernel if one else tuple(fit.kernel for fit in fits)
+        self.kernel_: Any = self._bare(fits[0].kernel) if one else tuple(self._bare(fit.kernel) for fit in fits)
         self.posterior_: Any = fits[0].posterior if one else tuple(fit.posterior for fit in fits)
         self.searches_ = tuple(fit.search for fit in fits)
         self.log_marginal_likelihood_value_ = float(np.mean([fit.log_evidence for fit in fits]))
+        if self._extra is not None and hasattr(fits[0].posterior, "root"):
+            found = tuple(self._weights_of(fit.posterior) for fit in fits)
+            self.beta_: Any = found[0] if one else found
+
+    def _weights_of(self, process: Any) -> FloatArray:
+        """E β = b + B Hᵀα of one process."""
+        L = self._extra.phi.root
+        b = 0.0 if process.shift is None else process.shift.weights
+        return np.asarray(b + L @ (self._extra.phi(process.X).T @ process.alpha))
 
     # -- answers ------------------------------------------------------------------------------------------------
 

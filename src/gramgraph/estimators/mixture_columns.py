@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from sklearn.utils.validation import validate_data
@@ -16,11 +16,12 @@ from gramgraph.data.describe import column_kinds
 from gramgraph.data.frames import is_frame, read_frame
 from gramgraph.distributions._columns import FAMILIES, Family
 from gramgraph.estimators._mixture_base import MixtureEstimator
-from gramgraph.estimators._numbers import column_names
+from gramgraph.estimators._numbers import column_names, read_weights, refuse_dates
 from gramgraph.estimators._sound import read_matrix
 from gramgraph.exceptions import ModelError, OptionError, VariableError, listing
 from gramgraph.machines.checks import LARGEST, scale_the_columns
 from gramgraph.machines.mixtures.families import ColumnParameters, ColumnRows, make_family
+from gramgraph.machines.mixtures.online import step_size
 from gramgraph.machines.mixtures.starts import shares
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray
@@ -48,6 +49,29 @@ class _ColumnMixture(MixtureEstimator):
     random_state: Any = None
     progress: Any = False
 
+    def partial_fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
+        """Online EM: the first call learns from its rows alone, later ones move expected moments towards those of
+        their rows, by a step that shrinks as t^-0.6. Labels that the first rows did not have count as missing."""
+        fresh = "_online" not in self.__dict__
+        if fresh:
+            self.fit(X, sample_weight=sample_weight)
+        X = self._read(X, reset=False)
+        rows = self._rows(X, read_weights(sample_weight, X))
+        found = rows.averages(self._parameters())
+        if fresh:
+            self._online, self._steps, self._total = found, 1, rows.total
+            return self
+        self._steps += 1
+        self._total += rows.total
+        share = step_size(self._steps)
+        self._online = [
+            ((1.0 - share) * n + share * m, (1.0 - share) * s + share * t)
+            for (n, s), (m, t) in zip(self._online, found, strict=True)
+        ]
+        self.__dict__.pop("network_", None)
+        self._store(rows.from_averages(self._online, self._total, self._parameters()))
+        return self
+
     def _names(self, frame: Any) -> list[str]:
         """The family of every column."""
         raise NotImplementedError
@@ -62,6 +86,7 @@ class _ColumnMixture(MixtureEstimator):
 
         if is_frame(X) and hasattr(X, "columns"):
             validate_data(self, X, reset=reset, skip_check_array=True)
+            refuse_dates(type(self).__name__, X)
             frame = read_frame(X).table.reset_index(drop=True)
             if not frame.shape[0] or not frame.shape[1]:
                 raise ValueError(f"0 sample(s) or features (shape={frame.shape}) while a minimum of 1 is required.")

@@ -13,8 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._interrupt import interruptible
 from gramgraph._validation import check_count, check_positive
+from gramgraph.data.frames import is_frame
 from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.estimators._classes import read_classes
+from gramgraph.estimators._numbers import refuse_dates
 from gramgraph.exceptions import ConvergenceWarning
 from gramgraph.kernels.inputs import count
 from gramgraph.machines.points import take_points
@@ -60,6 +62,8 @@ class MulticlassSVC(ClassifierMixin, NamedKernelEstimator):  # type: ignore[misc
         check_positive("C", self.C)
         check_positive("tol", self.tol)
         check_count("max_iter", self.max_iter)
+        if is_frame(X):
+            refuse_dates(type(self).__name__, X)
         X = self._points(X, reset=True, keep=True)
         n = count(X)
         self.classes_, codes = read_classes(y, np.empty((n, 0)), name=type(self).__name__)

@@ -18,11 +18,14 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
+from gramgraph.conditionals import Table
+from gramgraph.conditionals.continuous import log_density
 from gramgraph.data.columns import CodedTable, code_table, distinct_values, smallest_integer
 from gramgraph.data.describe import column_kinds
 from gramgraph.data.discretize import Discretizer
 from gramgraph.data.frames import read_frame
 from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.estimators._column_densities import choose_ways, density_of_numbers, multinomial_shares, numbers_of
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean
 from gramgraph.learn.methods import method_name
@@ -105,13 +108,17 @@ class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  
             raise ModelError(
                 f"the training data hold one class only ({self.classes_[:1].tolist()}): two or more are needed"
             )
+        self._learn(frame, codes, weights, method)
+        return self
+
+    def _learn(self, frame: Any, codes: Array, weights: FloatArray | None, method: Any) -> None:
+        """The network from the columns and the classes in numbers."""
         table = self._learned_columns(frame, codes, weights)
         given: dict[str, Any] = {} if isinstance(method, str) else self._given(method, table.names)
         self.network_ = learn_structure(
             table, method="hill_climb" if given else method, score=self.criterion, target=TARGET, root=TARGET,
             prior=float(self.pseudo_count), missing="families", **given,
         )  # fmt: skip
-        return self
 
     def _given(self, structure: Any, names: tuple[str, ...]) -> dict[str, Any]:
         """A given graph as constraints that leave no other; edges at columns without a value fall away."""
@@ -219,7 +226,17 @@ class TANClassifier(BayesianNetworkClassifier):
 class NaiveBayesClassifier(BayesianNetworkClassifier):
     """Naive Bayes: features are independent given the class; gaps, labels and real numbers side by side.
 
-    Parameters as in `BayesianNetworkClassifier`.
+    Parameters
+    ----------
+    columns : what columns are given the class. None: numbers are Gaussian; labels, truth values and whole numbers with
+        up to 20 different values are tables. A word for all columns that hold numbers, or a dict from names (or places)
+        of columns to words: "gaussian"; "kernel", a kernel density; "bins", a table of intervals; "counts", Poisson;
+        "multinomial", counts whose total is given (all such columns together); "labels", a table of the values.
+    pseudo_count : added to every cell of every table; for "counts" the weight of the column's mean.
+    bins : "bins" are so many intervals of equal counts.
+
+    Shares of the classes are those of the rows. `network_` is the model as a Bayesian network, without "multinomial"
+    columns, which depend on their total too.
 
     >>> import gramgraph as gg
     >>> model = gg.estimators.NaiveBayesClassifier().fit([["a", 1.5], ["b", None], ["a", 0.5]], ["yes", "no", "yes"])
@@ -227,11 +244,86 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
     ['no', 'yes']
     """
 
-    def __init__(self, *, pseudo_count: float = 1.0, bins: int = 5) -> None:
+    def __init__(self, *, columns: Any = None, pseudo_count: float = 1.0, bins: int = 5) -> None:
         super().__init__(pseudo_count=pseudo_count, bins=bins)
+        self.columns = columns
 
     def _method(self) -> str:
         return "naive_bayes"
+
+    def _learn(self, frame: Any, codes: Array, weights: FloatArray | None, method: Any) -> None:
+        names = self._names()
+        ways = choose_ways(frame, self.columns, names)
+        pseudo, k = float(self.pseudo_count), len(self.classes_)
+        tables = [name for name, way in ways.items() if way in ("bins", "labels")]
+        table = self._coded(frame[tables], [name for name in tables if ways[name] == "bins"], codes, weights)
+        learned = learn_structure(table, method=method, target=TARGET, root=TARGET, prior=pseudo, missing="families")
+        label = table.variables[0]
+        share = np.bincount(codes, weights, k)
+        parts: dict[str, Any] = {TARGET: Table(label, (), share / share.sum())}
+        parts |= {name: learned.conditional(name) for name in tables}
+        for name, way in ways.items():
+            if way in ("gaussian", "kernel", "counts"):
+                x = numbers_of(frame[name], names[int(name[1:])], way)
+                parts[name] = density_of_numbers(name, x, codes, weights, label, way=way, pseudo_count=pseudo)
+        self._counted = [name for name, way in ways.items() if way == "multinomial"]
+        counts = np.array([self._column(frame, name, "multinomial") for name in self._counted])
+        self._log_shares = multinomial_shares(counts.reshape(-1, len(frame)).T, codes, weights, k, pseudo)
+        made = [parts[name] for name in (TARGET, *ways) if name in parts]
+        self.network_ = BayesianNetwork.from_parts([part.child for part in made], made)
+
+    def _names(self) -> list[str]:
+        """The names of the columns to the user."""
+        given = getattr(self, "feature_names_in_", None)
+        return [f"x{j}" for j in range(self.n_features_in_)] if given is None else [str(name) for name in given]
+
+    def _column(self, frame: Any, name: str, way: str) -> FloatArray:
+        return numbers_of(frame[name], self._names()[int(name[1:])], way)
+
+    def _coded(self, frame: Any, cut: list[str], codes: Array, weights: FloatArray | None) -> CodedTable:
+        """Tables: labels as they are, numbers cut into bins; the class comes first."""
+        self._cutter = Discretizer(self.bins, columns=cut).fit(frame, weights=weights)
+        self._features = list(frame.columns)
+        coded = code_table(self._cutter.transform(frame)) if self._features else None
+        self._variables = coded.variables if coded else ()
+        target = discrete(TARGET, len(self.classes_))
+        first = codes.astype(smallest_integer(len(self.classes_)))
+        return CodedTable((target, *self._variables), (first, *(coded.columns if coded else ())), weights)
+
+    def _log_joint(self, frame: Any) -> FloatArray:
+        """log p(class) + log p(what the row shows | class), (rows, classes)."""
+        parts = {c.child.name: c for c in self.network_.conditionals}
+        label = parts[TARGET].child
+        with np.errstate(divide="ignore"):
+            out = np.repeat(np.log(parts[TARGET].table())[None], len(frame), axis=0)
+            codes = self._codes(frame) if self._features else np.zeros((len(frame), 0), np.int64)
+            for name, at in zip(self._features, codes.T, strict=True):
+                if parts[name].parents:
+                    out += np.where(at[:, None] < 0, 0.0, np.log(parts[name].table())[:, at].T)
+        for name, c in parts.items():
+            if not c.child.is_discrete:
+                x = self._column(frame, name, "gaussian")
+                seen = np.flatnonzero(~np.isnan(x))
+                for state in range(label.size):
+                    values = {c.child: x[seen][:, None], label: np.full(len(seen), state)}
+                    out[seen, state] += log_density(c, values)
+        for j, name in enumerate(getattr(self, "_counted", ())):
+            out += np.nan_to_num(self._column(frame, name, "multinomial"))[:, None] * self._log_shares[:, j]
+        return out
+
+    def predict_log_proba(self, X: Any) -> FloatArray:
+        """log p(class | features), (rows, classes); those of the shares of classes where a row is impossible."""
+        check_is_fitted(self)
+        logs = self._log_joint(self._frame(X, reset=False))
+        lost = ~np.isfinite(logs.max(axis=1))
+        with np.errstate(divide="ignore"):
+            logs[lost] = np.log(self.network_.conditionals[0].table())
+        top = logs.max(axis=1, keepdims=True)
+        return np.asarray(logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True)))
+
+    def predict_proba(self, X: Any) -> FloatArray:
+        """p(class | features), (rows, classes); the share of each class where the features are impossible."""
+        return np.exp(self.predict_log_proba(X))
 
 
 def _numbers_where_all_are(found: Array) -> Array:

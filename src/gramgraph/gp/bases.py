@@ -158,14 +158,19 @@ class LaguerreBasis(Basis):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _Located(Basis):
-    """g((x − location) / width) for several locations; both can be learned where g is smooth."""
+    """g((x − location) / width) for several locations, with one width or one for each; both can be learned where g is
+    smooth."""
 
     locations: FloatArray = parameter((0.0,), bounds=(-1e6, 1e6), transform="identity", max_ndim=1)  # type: ignore[assignment]
-    width: float = parameter(1.0)
+    width: float | FloatArray = parameter(1.0, max_ndim=1)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "locations", np.atleast_1d(np.asarray(self.locations, dtype=float)))
         super().__post_init__()
+        if np.ndim(self.width) and np.shape(self.width) != self.locations.shape:
+            raise ModelError(
+                f"width: one number, or one for each of the {len(self.locations)} locations; got {np.size(self.width)}."
+            )
 
     @classmethod
     def spread(cls, low: float, high: float, n: int, width: float | None = None, **options: Any) -> Self:
@@ -196,7 +201,7 @@ class _Located(Basis):
 
         def pull(bar: FloatArray) -> FloatArray:
             rest = bar[:, 1:] if self.bias else bar
-            by_location, by_width = np.zeros_like(self.locations), 0.0
+            by_location, by_width = np.zeros_like(self.locations), np.zeros_like(self.locations)
             m = len(self.locations)
             for c in range(X.shape[1]):
                 u = self._scaled(X[:, c])
@@ -204,8 +209,9 @@ class _Located(Basis):
                 assert slope is not None
                 weight = rest[:, c * m : (c + 1) * m] * slope
                 by_location -= weight.sum(0) / self.width
-                by_width -= float((weight * u).sum()) / self.width
-            return self.chain({"locations": by_location, "width": by_width})
+                by_width -= (weight * u).sum(0) / self.width
+            own = by_width if np.ndim(self.width) else float(by_width.sum())
+            return self.chain({"locations": by_location, "width": own})
 
         return self.transform(X), pull
 
@@ -261,6 +267,8 @@ class SigmoidBasis(_Located):
 
     >>> SigmoidBasis([0.0]).transform([[0.0]])
     array([[1. , 0.5]])
+    >>> SigmoidBasis([0.0, 1.0], width=[1.0, 2.0]).transform([[3.0]]).round(3)  # a width for each position
+    array([[1.   , 0.953, 0.731]])
     """
 
     def _g(self, u: FloatArray) -> FloatArray:

@@ -53,6 +53,7 @@ class LatentPosterior(OneLine):
     method: str  # "laplace" or "ep"
     steps: int  # factorizations until convergence
     converged: bool
+    shift: Any = None  # a `KnownMean` that is added to m
 
     @classmethod
     def of(
@@ -69,16 +70,21 @@ class LatentPosterior(OneLine):
         """What had to be added to the diagonal of B, which is at least 1; 0 but for indefinite kernels."""
         return self.factor.jitter
 
+    def _prior(self, X: Any) -> FloatArray:
+        """m(x), (m,)."""
+        out = np.full(count(X), self.prior_mean)
+        return out if self.shift is None else out + self.shift.at(X)
+
     def latent_mean(self, X: Any) -> FloatArray:
         """E f(x), (m,)."""
-        out = np.full(count(X), self.prior_mean)
+        out = self._prior(X)
         for rows, part in _blocks(X):
             out[rows] += self.kernel.gram(part, self.X) @ self.alpha
         return out
 
     def latent(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Mean and variance of f(x), each (m,); in blocks of points, O(n) memory a point of a block."""
-        mean, var = np.full(count(X), self.prior_mean), np.empty(count(X))
+        mean, var = self._prior(X), np.empty(count(X))
         for rows, part in _blocks(X):
             K = self.kernel.gram(part, self.X)
             mean[rows] += K @ self.alpha
@@ -90,7 +96,7 @@ class LatentPosterior(OneLine):
     def latent_cov(self, X: Any) -> tuple[FloatArray, FloatArray]:
         """Mean (m,) and covariance (m, m) of f at the points."""
         K = self.kernel.gram(X, self.X)
-        mean = self.prior_mean + K @ self.alpha
+        mean = self._prior(X) + K @ self.alpha
         K *= self.root
         V = self.factor.half_solve(K.T, overwrite=True)
         cov = self.kernel.gram(X)

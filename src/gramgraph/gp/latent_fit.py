@@ -66,6 +66,7 @@ class LatentProblem:
     offset: FloatArray | float = 0.0
     max_iter: int = 100
     weights: FloatArray | None = None  # (n,) of the points; Laplace's approximation only
+    shift: Any = None  # a `KnownMean` that is added to the prior mean, everywhere
 
     @property
     def n(self) -> int:
@@ -76,6 +77,11 @@ class LatentProblem:
     def _seen(self) -> Likelihood:
         return self.likelihood if self.weights is None else Weighted(self.likelihood, self.weights)
 
+    @property
+    def _known(self) -> FloatArray | float:
+        """What is known of the latent function at the points, beside its constant."""
+        return self.offset if self.shift is None else self.offset + self.shift.at(self.X)
+
     def evidence(self, kernel: Kernel, gradient: bool, start: Any) -> ApproximateEvidence:
         """log q(y) and its gradient."""
         run = ep_evidence if self.inference == "ep" else laplace_evidence
@@ -85,7 +91,7 @@ class LatentProblem:
             self.y,
             self._seen,
             gradient=gradient,
-            offset=self.offset + self.prior_mean,
+            offset=self._known + self.prior_mean,
             start=start,
             max_iter=self.max_iter,
         )
@@ -100,11 +106,11 @@ class LatentProblem:
             self.y,
             self._seen,
             prior_mean=self.prior_mean,
-            offset=self.offset,
+            offset=self._known,
             start=start,
             max_iter=self.max_iter,
         )
-        return replace(found, likelihood=self.likelihood)  # new points have the weight 1
+        return replace(found, likelihood=self.likelihood, shift=self.shift)  # new points have the weight 1
 
     def part(self, size: int, rng: np.random.Generator) -> LatentProblem:
         """Some of the points."""

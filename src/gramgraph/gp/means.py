@@ -10,12 +10,17 @@ import numpy as np
 
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.kernels.inputs import as_points, count
+from gramgraph.kernels.maps import Map
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
     from gramgraph.gp.bases import Basis
+    from gramgraph.kernels.base import Kernel
 
-__all__ = ["MEAN_NAMES", "BasisMean", "ConstantMean", "FixedMean", "LinearMean", "Mean", "WeightPrior", "as_mean"]
+__all__ = [
+    "MEAN_NAMES", "BasisMean", "ConstantMean", "FixedMean", "KnownMean", "LinearMean", "Mean", "MeanFeatures",
+    "WeightPrior", "as_mean", "kernel_of_weights",
+]  # fmt: skip
 
 #: "vague": weights integrated out under a flat prior; "ml": weights at their best point; (b, B): a Gaussian prior.
 WeightPrior: TypeAlias = "Literal['vague', 'ml'] | tuple[Any, Any]"
@@ -163,3 +168,84 @@ def as_mean(spec: Any) -> Mean:
     if callable(spec):
         return FixedMean(function=spec)
     raise ModelError(f"mean must be None, a name, a Mean or a function of X; it is {spec!r}.")
+
+
+# ------------------------------------------------------------------------------ behind a likelihood
+
+#: Deviation, in logits, of a flat prior's stand-in where weights are integrated out behind a likelihood.
+_WIDE = 10.0
+
+
+@dataclass(frozen=True, eq=False)
+class KnownMean:
+    """The part of a mean that is known: fixed(x) + h(x)ᵀb; of fixed means with several columns, one of them, or the
+    difference of two."""
+
+    mean: Mean
+    weights: FloatArray  # (k,)
+    column: int | None = None
+    minus: int | None = None
+
+    def at(self, X: Any) -> FloatArray:
+        """Its values, (n,)."""
+        out = np.zeros(count(X))
+        found = self.mean.fixed(X)
+        if found is not None and found.ndim == 2:
+            if self.column is None or self.column >= found.shape[1]:
+                raise ModelError(f"the mean gives {found.shape[1]} columns: one, or one for each class is needed")
+            out += found[:, self.column] - (0.0 if self.minus is None else found[:, self.minus])
+        elif found is not None and self.minus is None:
+            out += found
+        return out if not len(self.weights) else out + self.mean.basis(X) @ self.weights
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class MeanFeatures(Map):
+    """x ↦ Lᵀh(x), whose inner products are the covariance of h(x)ᵀβ for β of covariance L Lᵀ."""
+
+    mean: Mean
+    root: FloatArray  # (k, k)
+
+    def __call__(self, X: Any) -> FloatArray:
+        """H L, (n, k)."""
+        return np.asarray(self.mean.basis(X) @ self.root)
+
+    def pull(self, X: Any, bar: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """By differences, as of a plain function."""
+        from gramgraph.kernels.maps import FunctionMap
+
+        return FunctionMap(self).pull(X, bar)
+
+    def formula(self, digits: int | None = None) -> str:
+        """The name of the mean."""
+        return type(self.mean).__name__
+
+
+def kernel_of_weights(mean: Mean, X: Any) -> tuple[Kernel | None, FloatArray]:
+    """(covariance of h(x)ᵀβ as a kernel without parameters, the weights' prior mean b); (None, empty) without weights.
+
+    Weights behind a likelihood are integrated out as a part of the process. A flat prior has no evidence there:
+    "vague" is a Gaussian of ten logits for a feature in units of its spread.
+
+    >>> import numpy as np
+    >>> kernel, b = kernel_of_weights(LinearMean(prior=(0.0, 2.0)), np.zeros((3, 1)))
+    >>> kernel.gram(np.array([[1.0], [3.0]])).tolist(), b.tolist()
+    ([[4.0, 8.0], [8.0, 20.0]], [0.0, 0.0])
+    """
+    from gramgraph.kernels.dot_product import Linear
+
+    H = mean.basis(X)
+    k = H.shape[1]
+    if not k:
+        return None, np.zeros(0)
+    if mean.prior == "ml":
+        raise ModelError(
+            "prior='ml': weights of a mean behind a likelihood are integrated out; give prior='vague' or (b, B)."
+        )
+    given = mean.weight_prior(k)
+    if given is None:
+        spread = H.std(axis=0)
+        size = np.where(spread > 1e-12 * np.abs(H).max(axis=0), spread, np.abs(H).max(axis=0))
+        given = np.zeros(k), np.diag((_WIDE / np.where(size > 0.0, size, 1.0)) ** 2)
+    root: FloatArray = np.asarray(np.linalg.cholesky(given[1]), dtype=np.float64)
+    return Linear().warp(MeanFeatures(mean, root)), given[0]

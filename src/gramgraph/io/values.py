@@ -54,6 +54,7 @@ MODULES = (
     "estimators.neighbors",
     "estimators.network_classifiers",
     "estimators.pca",
+    "estimators.pruned_tree",
     "estimators.ridge",
     "estimators.rvm",
     "estimators.smoothing",

@@ -157,9 +157,9 @@ CANDIDATES: tuple[Candidate, ...] = (
             and not (isinstance(y.domain, Real) and y.dimension > 1)
         ),
     ),
-    Candidate(
-        "predictor", lambda y, x: bool(x) and (_plain_line(y) or y.is_discrete) and any(not v.is_discrete for v in x)
-    ),
+    # Of labels boosted trees say the same, and can be written to files.
+    Candidate("predictor", lambda y, x: _plain_line(y) and any(not v.is_discrete for v in x)),
+    Candidate("boosted", lambda y, x: y.is_discrete and any(not v.is_discrete for v in x)),
 )
 
 

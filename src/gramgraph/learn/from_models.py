@@ -8,6 +8,7 @@ from gramgraph.learn.fitting import fit_network
 from gramgraph.learn.impute import impute
 from gramgraph.learn.log_linear import fit_log_linear, fit_markov_network
 from gramgraph.learn.posterior import fit_posterior
+from gramgraph.learn.tree_table import fit_tree_table
 
 __all__ = [
     "fit_boosted",
@@ -16,5 +17,6 @@ __all__ = [
     "fit_markov_network",
     "fit_network",
     "fit_posterior",
+    "fit_tree_table",
     "impute",
 ]

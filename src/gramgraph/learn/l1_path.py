@@ -133,7 +133,7 @@ def feature_path(
     )  # fmt: skip
     rng = generator(random_state)
     seen, test = (problem, None) if score == "ebic" else _parted(problem, held_out, rng)
-    walk = _Walk(seen, test, float(gamma), refit, max_iter, tol)
+    walk = Walk(seen, test, float(gamma), refit, max_iter, tol)
     path = walk.penalties(penalties, n_penalties, ratio)
     with reporting(progress, len(path)) as report:
         walk.run(path, report)
@@ -154,7 +154,7 @@ def _parted(problem: Problem, share: float, rng: np.random.Generator) -> tuple[P
     return kept, out.objective()
 
 
-class _Walk:
+class Walk:
     """One path: warm starts, refits by support, scores."""
 
     def __init__(
@@ -168,9 +168,9 @@ class _Walk:
         self.held = problem.l1 > 0
         self.steps: list[tuple[float, FloatArray, FloatArray, float, float]] = []
         self._known: dict[bytes, tuple[FloatArray, float]] = {}
-        self.start = self._on(~self.held, np.zeros(problem.design.n_weights), problem.l2)
+        self.start = self.best_on(~self.held, np.zeros(problem.design.n_weights), problem.l2)
 
-    def _on(self, mask: Array, start: FloatArray, l2: FloatArray) -> FloatArray:
+    def best_on(self, mask: Array, start: FloatArray, l2: FloatArray) -> FloatArray:
         """The best weights that are zero outside the mask, without L1."""
         free = np.flatnonzero(mask)
 
@@ -227,7 +227,7 @@ class _Walk:
         mask = (w != 0) | ~self.held
         key = mask.tobytes()
         if key not in self._known:
-            final = self._on(mask, w, np.maximum(self.problem.l2, RIDGE))
+            final = self.best_on(mask, w, np.maximum(self.problem.l2, RIDGE))
             self._known[key] = (final, self.objective(final)[0])
         return self._known[key]
 
@@ -243,7 +243,7 @@ class _Walk:
         best = int(np.argmin(scores))
         chosen = finals[best]
         if self.test is not None:
-            whole = _Walk(problem, None, self.gamma, self.refit, **self.limits)  # type: ignore[arg-type]
+            whole = Walk(problem, None, self.gamma, self.refit, **self.limits)  # type: ignore[arg-type]
             whole.run(penalties[: best + 1], None)
             chosen = whole.steps[-1][2]
         design = problem.design

@@ -20,12 +20,38 @@ __all__ = [
     "labelled_gaussians",
     "linear_scores",
     "posterior_means",
+    "scaled_moments",
 ]
+
+#: Squares below this have lost digits.
+_TINY = 1e-200
+
+
+def scaled_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None) -> tuple[Moments, Scale]:
+    """Moments of every class, and the units of all rows in which they are told. O(n d²).
+
+    The units come from the moments themselves, which saves passes over the rows, unless squares leave the range of
+    doubles on the way.
+    """
+    d = X.shape[1]
+    with np.errstate(over="ignore", invalid="ignore"):
+        raw = class_moments(X, codes, k, w, Scale(np.zeros(d), np.ones(d)))
+        total = float(raw.n.sum())
+        center = raw.n @ raw.mean / total
+        squares = np.einsum("kii->i", raw.scatter) + raw.n @ (raw.mean - center) ** 2
+    fine = np.isfinite(squares) & ((squares == 0.0) | (squares > _TINY))
+    if not fine.all() or (squares == 0.0).any():
+        scale = Scale.of(X, w, "full")
+        return class_moments(X, codes, k, w, scale), scale
+    scale = Scale.of_moments(center, squares / total, "full")
+    u = scale.unit
+    return Moments(raw.n, scale.enter(raw.mean), raw.scatter / np.outer(u, u)), scale
 
 
 def class_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None, scale: Scale) -> Moments:
     """Weight, mean and centered second moments of the rows of every class, in units of `scale`. O(n d²)."""
     d = X.shape[1]
+    plain = bool((scale.unit == 1.0).all())
     n, mean, scatter = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
     order = np.argsort(codes.astype(np.uint16) if k < 1 << 16 else codes, kind="stable")  # short integers sort faster
     ends = np.cumsum(np.bincount(codes, minlength=k))
@@ -37,7 +63,8 @@ def class_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None, 
         center = (own.sum(axis=0) if w is None else w[rows] @ own) / n[c]
         mean[c] = scale.enter(center)
         own -= center
-        own /= scale.unit
+        if not plain:
+            own /= scale.unit
         scatter[c] = own.T @ own if w is None else own.T @ (w[rows][:, None] * own)
     return Moments(n, mean, scatter)
 

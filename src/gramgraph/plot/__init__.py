@@ -19,6 +19,7 @@ from gramgraph.plot.rvm import plot_rvc, plot_rvr
 from gramgraph.plot.sequences import plot_casino, plot_forecast, plot_particles, plot_posteriors, plot_states
 from gramgraph.plot.svg import junction_tree_svg, network_svg
 from gramgraph.plot.topics import plot_topics
+from gramgraph.plot.trees import plot_tree
 
 __all__ = [
     "junction_tree_svg",
@@ -56,4 +57,5 @@ __all__ = [
     "plot_rvr",
     "plot_states",
     "plot_topics",
+    "plot_tree",
 ]

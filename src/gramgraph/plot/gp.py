@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -65,9 +66,17 @@ def plot_process(
 
 
 def plot_components(
-    model: Any, *, span: tuple[float, float] | None = None, deviations: float = 2.0, points: int = 300, size: Any = None
+    model: Any,
+    *,
+    span: tuple[float, float] | None = None,
+    spans: Mapping[int, tuple[float, float]] | None = None,
+    deviations: float = 2.0,
+    points: int = 300,
+    size: Any = None,
 ) -> Any:
     """The mean function and every term of a sum kernel given the data, one below the other; returns their axes.
+
+    `spans` gives panels (by number) an axis of their own: one week of a weekly term says more than a comb of them.
 
     >>> import gramgraph as gg
     >>> kernel = gg.kernels.RBF() + gg.kernels.Periodic() + gg.kernels.White(0.1)
@@ -83,9 +92,17 @@ def plot_components(
     first = axes(None, size=size or (5.5, 1.7 * len(found)))
     figure = first.figure
     first.remove()
-    panels = figure.subplots(len(found), 1, sharex=True, squeeze=False)
-    scale, x = float(model.target_scale[1][0]), grid[:, 0]
-    for ax, part in zip(panels[:, 0], found, strict=True):
+    own = dict(spans or {})
+    odd = [i for i in own if not -len(found) <= i < len(found)]
+    if odd:
+        raise ModelError(f"spans: there is no panel {odd[0]}; there are {len(found)}.")
+    own = {i % len(found): ends for i, ends in own.items()}
+    panels = figure.subplots(len(found), 1, sharex=not own, squeeze=False)
+    scale = float(model.target_scale[1][0])
+    for i, (ax, whole) in enumerate(zip(panels[:, 0], found, strict=True)):
+        near = _grid(model, own[i], points) if i in own else grid
+        part = components(model.posterior_, near)[i] if i in own else whole
+        x = near[:, 0]
         mean, wide = scale * part.mean[:, 0], deviations * scale * np.sqrt(part.var)
         ax.fill_between(x, mean - wide, mean + wide, color=_BLUE, alpha=0.18, lw=0)
         ax.plot(x, mean, color=_BLUE)

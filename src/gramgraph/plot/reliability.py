@@ -1,9 +1,12 @@
-"""Pictures of how far strengths of edges can be trusted."""
+"""Pictures of how far probabilities and strengths of edges can be trusted."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from gramgraph.exceptions import ModelError
 from gramgraph.learn.calibration import reliability
 from gramgraph.plot.axes import axes
 
@@ -13,10 +16,11 @@ __all__ = ["plot_reliability"]
 def plot_reliability(
     strengths: Any, truth: Any, *, bins: int = 10, label: str | None = None, color: str = "#4c78a8", ax: Any = None
 ) -> Any:
-    """The share of true edges against the strength that a bootstrap gives them, with 95 % intervals.
+    """The share that came true against what was said, with 95 % intervals: of probabilities, or of edges.
 
-    Points on the diagonal are calibrated; above it, edges are surer than their strength says. `strengths` and `truth`
-    are as in `gg.learn.reliability`, whose frame is drawn. With `ax` of an earlier call, `label` and `color`, strengths
+    Points on the diagonal are calibrated; above it, what was said came true more often. For a classifier `strengths`
+    are probabilities of one class and `truth` says which rows have it: `plot_reliability(model.predict_proba(X)[:, 1],
+    y == 1)`. For edges they are as in `gg.learn.reliability`, whose frame is drawn. With `ax` of an earlier call, `label` and `color`, strengths
     are compared with calibrated ones. The axes are returned.
 
     >>> import gramgraph as gg
@@ -24,7 +28,8 @@ def plot_reliability(
     >>> strengths = gg.learn.bootstrap_edges(net.sample(500, random_state=0), 20, random_state=0)
     >>> ax = plot_reliability(strengths, net)  # doctest: +SKIP
     """
-    table = reliability(strengths, truth, bins=bins)
+    said = _numbers(strengths)
+    table = reliability(strengths, truth, bins=bins) if said is None else _of_probabilities(said, truth, bins)
     ax = axes(ax)
     if not ax.lines:  # the diagonal, once
         ax.plot([0, 1], [0, 1], color="#9aa5b1", linewidth=1)
@@ -34,8 +39,38 @@ def plot_reliability(
     )
     ax.set_xlim(-0.03, 1.03)
     ax.set_ylim(-0.03, 1.03)
-    ax.set_xlabel("strength")
-    ax.set_ylabel("share of true edges")
+    ax.set_xlabel("strength" if said is None else "said")
+    ax.set_ylabel("share of true edges" if said is None else "came true")
     if label is not None:
         ax.legend(frameon=False, fontsize="small")
     return ax
+
+
+def _numbers(given: Any) -> Any:
+    """Probabilities as an array; None for anything else."""
+    if hasattr(given, "columns") or isinstance(given, (str, dict)):
+        return None
+    try:
+        found = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None
+    return found if found.ndim == 1 and len(found) else None
+
+
+def _of_probabilities(p: Any, truth: Any, bins: int) -> Any:
+    """Mean of what was said, share that came true and Wilson's interval, in bins of equal counts."""
+    import pandas as pd
+
+    y = np.asarray(truth)
+    if y.shape != p.shape or not np.isin(y, (0, 1)).all():
+        raise ModelError(f"truth must hold True or False for each of the {len(p)} probabilities")
+    if not ((p >= 0.0) & (p <= 1.0)).all():
+        raise ModelError("probabilities lie between 0 and 1")
+    rows = []
+    for part in np.array_split(np.argsort(p, kind="stable"), min(max(int(bins), 1), len(p))):
+        n, share = len(part), float(y[part].mean())
+        z = 1.96
+        center = (share + z * z / (2 * n)) / (1 + z * z / n)
+        half = z / (1 + z * z / n) * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+        rows.append((float(p[part].mean()), share, center - half, center + half))
+    return pd.DataFrame(rows, columns=["strength", "share", "low", "high"])

@@ -30,7 +30,7 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MOST_CASES", "Closed", "closed_network", "closes"]
+__all__ = ["MOST_CASES", "Closed", "closed_conditional", "closed_network", "closes"]
 
 #: Each case of a table has a network of its own: beyond this many, draws are made instead.
 MOST_CASES = 2000
@@ -59,15 +59,17 @@ def closed_network(model: Any, group: Group) -> Any:
         if c.tabular or isinstance(c, (LinearGaussian, ConditionalLinearGaussian)):
             parts.append(c)
             continue
-        made = _closed(c, known) if isinstance(c, (Softmax, Predictor, Boosted)) else None
+        made = closed_conditional(c, known)
         if made is None:
             return None
         parts.append(made)
     return type(model).from_parts(model.vars, parts, check=False)
 
 
-def _closed(c: Softmax | Predictor | Boosted, known: dict[Var, FloatArray]) -> Conditional | None:
+def closed_conditional(c: Conditional, known: dict[Var, FloatArray]) -> Conditional | None:
     """The conditional for observed real parents: over its discrete parents alone."""
+    if not isinstance(c, (Softmax, Predictor, Boosted)):
+        return None
     if any(var not in known for var in c.real_parents) or getattr(c, "residuals", None) is not None:
         return None
     labelled = c.discrete_parents

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gramgraph.conditionals import Conditional, Deterministic
+from gramgraph.conditionals import Boosted, Conditional, Deterministic
 from gramgraph.conditionals.continuous import RealConditional, log_density
 from gramgraph.engines.nodes.grids import Grid
 from gramgraph.typing import Array, FloatArray
@@ -136,7 +136,12 @@ def _rows(
 def _is_sharp(
     c: Conditional, parents: Sequence[Var], grids: Mapping[Var, Grid], known: Mapping[Var, Array], child_free: bool
 ) -> bool:
-    """Whether the noise is narrower than the boxes of the child, or than what a step of a parent moves the center."""
+    """Whether the noise is narrower than the boxes of the child, or than what a step of a parent moves the center.
+
+    Trees jump inside boxes wherever their thresholds lie: they are always averaged.
+    """
+    if isinstance(c, Boosted):
+        return True
     if not isinstance(c, RealConditional) or c.child.is_discrete:
         return False
     ones = dict.fromkeys((var for var in parents if not var.is_discrete), 1)

@@ -80,6 +80,27 @@ class ColumnRows:
             columns.append(family.fit(x, own, None if before is None else before.columns[j], self.pseudo))
         return ColumnParameters(new_weights(R.sum(axis=0), self.concentration), tuple(columns))
 
+    def averages(self, parameters: ColumnParameters) -> list[tuple[FloatArray, FloatArray]]:
+        """Expected weights (k,) and sums of moments (k, m) for a total weight of one: of the components, and for each
+        column of the cells that are there."""
+        R = self.expect(parameters)[0] / self.total
+        found = [(R.sum(axis=0), np.zeros((R.shape[1], 0)))]
+        for j, family in enumerate(self.families):
+            seen = self._seen[j]
+            x, own = (self.X[:, j], R) if seen is None else (self.X[seen, j], R[seen])
+            found.append((own.sum(axis=0), own.T @ family.moments(x)))
+        return found
+
+    def from_averages(
+        self, averages: list[tuple[FloatArray, FloatArray]], total: float, before: ColumnParameters
+    ) -> ColumnParameters:
+        """The most probable parameters where averages stand for rows of this total weight."""
+        columns = [
+            family.solve(total * n, total * sums, old, self.pseudo)
+            for family, (n, sums), old in zip(self.families, averages[1:], before.columns, strict=True)
+        ]
+        return ColumnParameters(new_weights(total * averages[0][0], self.concentration), tuple(columns))
+
     def log_prior(self, parameters: ColumnParameters) -> float:
         """Dirichlet densities of weights and tables, up to constants."""
         found = weight_penalty(parameters.weights, self.concentration)

@@ -35,7 +35,11 @@ class Scale:
     @classmethod
     def of(cls, X: FloatArray, w: FloatArray | None, shape: str) -> Scale:
         """From the cells that are there; a column that never changes counts in units of its value."""
-        center, variance = _column_moments(X, w)
+        return cls.of_moments(*_column_moments(X, w), shape)
+
+    @classmethod
+    def of_moments(cls, center: FloatArray, variance: FloatArray, shape: str) -> Scale:
+        """From means and variances of the columns."""
         size = np.abs(center)
         if shape == "spherical":  # one unit for all columns: their proportions mean something
             variance = np.full_like(variance, variance.mean())
