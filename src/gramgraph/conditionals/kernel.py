@@ -200,6 +200,7 @@ class KernelLaws:
 
     axis: Axis
     ratios: FloatArray  # (n, m)
+    kinked: ClassVar[bool] = True  # values at nodes are to be compared with masses
 
     def log_density(self, y: FloatArray, /) -> FloatArray:
         """log p(y) + log of the ratio between the cells."""
@@ -208,8 +209,22 @@ class KernelLaws:
         return np.log(np.maximum(ratio, 1e-300)) + self.axis.log_base(y)
 
     def log_masses(self, low: FloatArray, high: FloatArray, /) -> FloatArray | None:
-        """Not known."""
-        return None
+        """Integrals of p(y) times the ratio over boxes; where digits are lost, the density in the middle."""
+        if not isinstance(self.axis, LineAxis) or self.axis.fixed is not None:
+            return None
+        ends = self.axis.mass_before(np.concatenate([low, high]))
+        if self.axis.circle:  # a box may end where the circle closes, at the first point a turn later
+            turn = np.asarray(high) > np.pi - 1e-9
+            ends[len(low) :][turn] = self.axis.hat_masses
+        hats = ends[len(low) :] - ends[: len(low)]
+        found = self.ratios @ np.maximum(hats, 0.0).T
+        with np.errstate(divide="ignore"):
+            out = np.log(found)
+        lost = hats.sum(axis=1) < 1e-9
+        if lost.any():
+            middle = 0.5 * (low[lost] + high[lost])
+            out[:, lost] = self.log_density(middle) + np.log(high[lost] - low[lost])
+        return np.asarray(out)
 
     def sharpness(self) -> tuple[FloatArray, FloatArray] | None:
         """Not known."""
