@@ -61,6 +61,12 @@ _KINDS: dict[str, type[GraphicalModel]] = {
 _UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
 
+#: Kinds of models on cells, which have their own form.
+_KERNEL_KINDS = (
+    "kernel_factor_graph", "kernel_grid", "kernel_markov", "kernel_network", "kernel_tree", "spectral_hmm",
+)  # fmt: skip
+
+
 def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Any:
     """A model from the bytes of a file.
 
@@ -109,7 +115,7 @@ def from_object(top: dict[str, Any], *, source: str = "<text>", normalize: bool 
         return distribution_files.from_object(top, source=source)
     if kind == "container":
         return _contained(top, source)
-    if kind in ("kernel_grid", "kernel_network", "kernel_tree", "spectral_hmm"):
+    if kind in _KERNEL_KINDS:
         from gramgraph.embeddings.network.files import from_object as kernel_model
 
         return kernel_model(top, source=source)
@@ -389,7 +395,7 @@ _READERS: dict[str, Any] = {
 
 def dumps(model: Any) -> bytes:
     """The bytes of a file, one variable, conditional or factor a line."""
-    if type(model).__module__.startswith("gramgraph.embeddings.network."):
+    if type(model).__module__.startswith(("gramgraph.embeddings.network.", "gramgraph.models.of_potentials")):
         from gramgraph.embeddings.network.files import to_object
 
         return f"{_json.dump(to_object(model))}\n".encode()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gramgraph.embeddings.network.fitting import fit_kernel
+from gramgraph.embeddings.network.pairwise import fit_potentials
 from gramgraph.learn.boosted import fit_boosted
 from gramgraph.learn.fitting import fit_network
 from gramgraph.learn.impute import impute
@@ -16,5 +17,6 @@ __all__ = [
     "fit_markov_network",
     "fit_network",
     "fit_posterior",
+    "fit_potentials",
     "impute",
 ]
