@@ -29,7 +29,7 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray, RandomState
 from gramgraph.variables import Circle, Positive, Real, Sphere, Var
 
-__all__ = ["CANDIDATES", "FITTERS", "FamilyReport", "Sample", "fit_families", "fit_family"]
+__all__ = ["CANDIDATES", "FITTERS", "FamilyReport", "Sample", "fit_families", "fit_family", "log_mix", "mixed_weights"]
 
 _LEAST = 0.01  # a kind with less weight than this is left out
 _FEW = 40  # rows below which kinds are not compared
@@ -367,8 +367,8 @@ def choose_family(sample: Sample, mode: str) -> tuple[Conditional, dict[str, flo
     if mode == "choose":
         w = np.eye(len(kinds))[_simplest(L)]
     else:
-        w = _mixed(L)
-        means["mixture"] = float(_log_mix(L, w).mean())
+        w = mixed_weights(L)
+        means["mixture"] = float(log_mix(L, w).mean())
     made: list[tuple[str, float, Conditional]] = []
     for kind, weight in zip(kinds, w, strict=True):
         if weight > 0.0:
@@ -401,7 +401,7 @@ def _left_out(sample: Sample, kinds: list[str], options: Mapping[str, Any]) -> t
     return np.maximum(np.nan_to_num(L[keep], nan=-700.0), -700.0), failed
 
 
-def _mixed(L: FloatArray) -> FloatArray:
+def mixed_weights(L: FloatArray) -> FloatArray:
     """Weights that maximize the left-out likelihood of the mixture."""
     if len(L) == 1:
         return np.ones(1)
@@ -410,7 +410,8 @@ def _mixed(L: FloatArray) -> FloatArray:
     return np.asarray(w / w.sum())
 
 
-def _log_mix(L: FloatArray, w: FloatArray) -> FloatArray:
+def log_mix(L: FloatArray, w: FloatArray) -> FloatArray:
+    """log Σ wᵢ exp Lᵢ of every row."""
     top = L.max(axis=0)
     return np.asarray(top + np.log(w @ np.exp(np.maximum(L - top, -700.0))))
 

@@ -22,7 +22,7 @@ from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.typing import RandomState
 from gramgraph.variables import Discrete, Points, Real, Sphere, Var
 
-__all__ = ["fit_kernel", "values_of"]
+__all__ = ["axis_of", "fit_kernel", "values_of"]
 
 _LARGEST = 120_000  # numbers in the table of a conditional
 _CELLS = 64
@@ -56,7 +56,7 @@ def fit_kernel(
     if whole.sum() < 2:
         raise ModelError(f"the kernel conditional of {child.name} needs at least 2 rows that know its whole family.")
     size = _cells(family) if cells is None else cells
-    ends = [End(axis, columns[axis.var][whole]) for axis in (_axis(var, columns[var][whole], size) for var in family)]
+    ends = [End(axis, columns[axis.var][whole]) for axis in (axis_of(var, columns[var][whole], size) for var in family)]
     axes = tuple(end.axis for end in ends)
     if not parents:
         return KernelConditional(axes, np.asarray(axes[0].q, dtype=np.float64), hats=True)
@@ -104,7 +104,8 @@ def _cells(family: tuple[Var, ...]) -> int:
     return max(min(size, _CELLS), 4)
 
 
-def _axis(var: Var, values: Any, cells: int) -> Axis:
+def axis_of(var: Var, values: Any, cells: int) -> Axis:
+    """The cells of a variable from a column of its values."""
     if isinstance(var.domain, Discrete):
         counts = np.bincount([var.index(v) for v in values.tolist()], minlength=var.size).astype(np.float64)
         if (counts == 0.0).any():
