@@ -152,9 +152,7 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate(
         "kernel",
         lambda y, x: (
-            len(x) <= 4
-            and (not y.is_discrete or any(not v.is_discrete for v in x))
-            and not (isinstance(y.domain, Real) and y.dimension > 1)
+            len(x) <= 4 and (not y.is_discrete or any(not v.is_discrete for v in x))
         ),
     ),
     Candidate(

@@ -94,6 +94,7 @@ def fit_potentials(
     if penalty is not None:
         check_positive("penalty", penalty, zero=True)
     axes = [_axis(name, columns[name], kinds[name], cells, "kernel", None) for name in columns]
+    axes = [a.with_density(columns[a.name]) if kinds[a.name] in ("vector", "sphere") else a for a in axes]  # type: ignore[attr-defined]
     ends = [End(axis, columns[axis.name]) for axis in axes]
     rows = np.flatnonzero(np.all([end.placed.known for end in ends], axis=0))
     if len(rows) < 20:
