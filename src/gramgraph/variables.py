@@ -268,12 +268,15 @@ _WORDS: dict[str, type[Real]] = {"real": Real, "positive": Positive, "circle": C
 
 
 def domain_of_word(word: str, name: str) -> Domain | None:
-    """The domain that a word in an edge string names: real, real^3, positive, circle, sphere; None for a label.
+    """The domain that a word in an edge string names: real, real^3, positive, circle, sphere, set, string; None for a
+    label.
 
     >>> domain_of_word("circle", "wind"), domain_of_word("real^3", "x"), domain_of_word("open", "site")
     (circle, real^3, None)
     """
     kind, _, size = word.partition("^")
+    if word in ("set", "string"):
+        return Points(word)
     if kind not in _WORDS:
         return None
     if kind in ("positive", "circle") and size:

@@ -19,7 +19,7 @@ from gramgraph.kernels.inputs import KernelError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Points, Var, discrete
 
-__all__ = ["AXES", "POINT_KINDS", "PointAxis"]
+__all__ = ["AXES", "POINT_KINDS", "PointAxis", "plain_point", "text_of"]
 
 #: Domains whose values are points of a space with a kernel.
 POINT_KINDS = ("set", "sphere", "string", "vector")
@@ -57,7 +57,7 @@ class PointAxis(Axis):
         draft = cls(name, domain, (), np.ones(1), scale, 0.0)
         sample = draft._prepared(chosen)
         pivots = pivoted_cholesky(draft._kernel(1.0), sample, tol=1e-6, max_rank=min(m, len(chosen))).pivots
-        points = tuple(_plain(chosen[int(i)]) for i in pivots)
+        points = tuple(plain_point(chosen[int(i)]) for i in pivots)
         draft = cls(name, domain, points, np.full(len(points), 1.0 / len(points)), scale, 0.0)
         K = draft._similarity(known)
         a, b, f = _shares(K)
@@ -120,7 +120,7 @@ class PointAxis(Axis):
     @cached_property
     def cell_var(self) -> Var:  # type: ignore[override]
         """States are the points as text."""
-        return discrete(self.name, [f"{i}: {_text(p)}" for i, p in enumerate(self.points)])
+        return discrete(self.name, [f"{i}: {text_of(p)}" for i, p in enumerate(self.points)])
 
     @property
     def widths(self) -> tuple[float, ...]:  # type: ignore[override]
@@ -161,6 +161,13 @@ class PointAxis(Axis):
             a[known], b[known], f[known] = _shares(K)
             near[known] = np.minimum(np.maximum(K.max(axis=1), 0.0) / max(self.reach, 1e-12), 1.0) ** 2
         return Placed(a, b, f, near, known)
+
+    def exactly(self, values: Any, at: Placed) -> Placed:
+        """Values that are one of the points stand there alone."""
+        code = {p: i for i, p in enumerate(self.points)}
+        found = np.array([code.get(plain_point(v), -1) for v in values], dtype=np.int64)
+        hit = found >= 0
+        return at._replace(a=np.where(hit, found, at.a), b=np.where(hit, found, at.b), f=np.where(hit, 0.0, at.f))
 
     def log_base(self, values: Any) -> FloatArray:
         """log of the mass of the cells around each value, or its kernel density."""
@@ -217,14 +224,15 @@ def _absent(value: Any) -> bool:
     return is_absent(value) if np.ndim(value) == 0 and not isinstance(value, (set, frozenset)) else False
 
 
-def _plain(value: Any) -> Any:
+def plain_point(value: Any) -> Any:
     """A point that cannot change."""
     if isinstance(value, (set, frozenset)):
         return frozenset(value)
     return value if isinstance(value, str) else tuple(np.asarray(value, dtype=np.float64).ravel().tolist())
 
 
-def _text(point: Any) -> str:
+def text_of(point: Any) -> str:
+    """A point as text."""
     if isinstance(point, frozenset):
         return "{" + ", ".join(sorted(map(str, point))) + "}"
     return point if isinstance(point, str) else "(" + ", ".join(f"{x:.3g}" for x in point) + ")"

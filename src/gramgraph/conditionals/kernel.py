@@ -116,7 +116,11 @@ class KernelConditional(RealConditional):
             return np.asarray(base + np.log(np.maximum((ratios * shares).sum(axis=1), 1e-300)))
         columns = [_given(axis, values[axis.var]) for axis in self.axes]
         placed = [axis.place(column) for axis, column in zip(self.axes, columns, strict=True)]
-        return np.log(self.ratio(placed)) + self.axes[-1].log_base(columns[-1])
+        if isinstance(child, PointAxis):  # probabilities of points sum to one
+            at = placed[-1] = child.exactly(columns[-1], placed[-1])
+            base = np.log(child.q[at.a] * (1.0 - at.f) + child.q[at.b] * at.f)
+            return np.asarray(np.log(self.ratio(placed)) + base)
+        return np.log(self.ratio(placed)) + child.log_base(columns[-1])
 
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
         """A corner of every parent by its share, a cell of the child by its row, a value inside the cell."""

@@ -27,7 +27,7 @@ from gramgraph.conditionals.continuous import log_density
 from gramgraph.exceptions import ModelError, OptionError, did_you_mean, listing
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray, RandomState
-from gramgraph.variables import Circle, Positive, Real, Sphere, Var
+from gramgraph.variables import Circle, Points, Positive, Real, Sphere, Var
 
 __all__ = ["CANDIDATES", "FITTERS", "FamilyReport", "Sample", "fit_families", "fit_family", "log_mix", "mixed_weights"]
 
@@ -136,6 +136,11 @@ def _plain_line(var: Var) -> bool:
     return isinstance(var.domain, Real) and not isinstance(var.domain, (Circle, Positive, Sphere))
 
 
+def _numbers(variables: tuple[Var, ...]) -> bool:
+    """Whether none of them takes sets or strings."""
+    return not any(isinstance(var.domain, Points) for var in variables)
+
+
 def _scalar_line(var: Var) -> bool:
     return isinstance(var.domain, Real) and var.dimension == 1 and not isinstance(var.domain, Circle)
 
@@ -143,10 +148,10 @@ def _scalar_line(var: Var) -> bool:
 #: What "auto" mixes and "choose" chooses from, the simplest first. A new kind is one line.
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("table", lambda y, x: y.is_discrete and all(v.is_discrete for v in x)),
-    Candidate("softmax", lambda y, x: y.is_discrete and any(not v.is_discrete for v in x)),
+    Candidate("softmax", lambda y, x: y.is_discrete and any(not v.is_discrete for v in x) and _numbers(x)),
     Candidate(
         "linear_gaussian",
-        lambda y, x: _plain_line(y) and not any(isinstance(v.domain, (Circle, Sphere)) for v in x),
+        lambda y, x: _plain_line(y) and not any(isinstance(v.domain, (Circle, Points, Sphere)) for v in x),
     ),
     Candidate("gaussian_copula", lambda y, x: _scalar_line(y) and bool(x) and all(_scalar_line(v) for v in x)),
     Candidate(
@@ -156,15 +161,21 @@ CANDIDATES: tuple[Candidate, ...] = (
         ),
     ),
     Candidate(
-        "predictor", lambda y, x: bool(x) and (_plain_line(y) or y.is_discrete) and any(not v.is_discrete for v in x)
+        "predictor",
+        lambda y, x: (
+            bool(x)
+            and _numbers(x)
+            and (_scalar_line(y) and _plain_line(y) or y.is_discrete)
+            and any(not v.is_discrete for v in x)
+        ),
     ),
 )
 
 
 def default_kind(child: Var, parents: tuple[Var, ...]) -> Kind:
     """The kind of a family for which none was named: as plain as its domains allow."""
-    odd = (Circle, Positive, Sphere)
-    if isinstance(child.domain, odd) or (
+    odd = (Circle, Points, Positive, Sphere)
+    if not _numbers(parents) or isinstance(child.domain, odd) or (
         not child.is_discrete and any(isinstance(var.domain, (Circle, Sphere)) for var in parents)
     ):
         return Kind(KernelConditional)
@@ -327,6 +338,10 @@ def sample_of(net: BayesianNetwork, child: Var, parents: tuple[Var, ...], frame:
     values: dict[Var, Array] = {}
     labelled = {v: j for j, v in enumerate(question.observed)}
     for v, var in enumerate(family):
+        if isinstance(var.domain, Points):
+            values[var] = np.asarray(question.points[v], dtype=object)
+            whole &= np.array([x is not None for x in question.points[v]], dtype=bool)
+            continue
         x = question.codes[:, labelled[v]] if var.is_discrete else question.X[:, layout.components(v)]
         values[var] = x
         whole &= x >= 0 if var.is_discrete else ~np.isnan(x).any(axis=1)
