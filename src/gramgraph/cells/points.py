@@ -150,6 +150,10 @@ class PointAxis(Axis):
     def _similarity(self, values: Any) -> FloatArray:
         return np.asarray(self._kernel(1.0).gram(self._prepared(values), self._anchors))
 
+    def between(self, X: Any, Y: Any) -> FloatArray:
+        """The kernel between two columns of points."""
+        return np.asarray(self._kernel(1.0).gram(self._prepared(list(X)), self._prepared(list(Y))))
+
     def place(self, values: Any) -> Placed:
         """The two most similar points of every value."""
         given = list(values)
