@@ -290,8 +290,8 @@ class LineAxis(Axis):
 
     @cached_property
     def _hats_before(self) -> tuple[FloatArray, FloatArray]:
-        """(hats at the grid points, ∫ hat p from the left end of the line to them), (G, m) each; on the circle the first
-        point comes once more, a turn later."""
+        """(hats at the grid points, ∫ hat p from the left end of the line to them), (G, m) each; on the circle the
+        first point comes once more, a turn later."""
         low, high, share = self.hats
         f, step = self.density.values, self.density.step
         H = np.zeros((len(f), len(self.anchors)))

@@ -44,7 +44,9 @@ class KernelPotential(metaclass=_Kinds):
         sizes = tuple(F.shape[1] for F in self.features)
         fit = len(self.axes) == len(self.features) and np.shape(self.A) == sizes and len(self.axes) in (1, 2)
         if not fit or any(F.shape[0] != axis.m for F, axis in zip(self.features, self.axes, strict=True)):
-            raise ModelError(f"a potential of {', '.join(a.name for a in self.axes)} whose features do not fit its cells")
+            raise ModelError(
+                f"a potential of {', '.join(a.name for a in self.axes)} whose features do not fit its cells"
+            )
         if not all(np.isfinite(part).all() for part in (*self.features, self.A)):
             raise ModelError(f"a potential of {', '.join(a.name for a in self.axes)} with numbers that are not finite")
 

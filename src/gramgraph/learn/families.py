@@ -156,16 +156,14 @@ CANDIDATES: tuple[Candidate, ...] = (
     Candidate("gaussian_copula", lambda y, x: _scalar_line(y) and bool(x) and all(_scalar_line(v) for v in x)),
     Candidate(
         "kernel",
-        lambda y, x: (
-            len(x) <= 4 and (not y.is_discrete or any(not v.is_discrete for v in x))
-        ),
+        lambda y, x: len(x) <= 4 and (not y.is_discrete or any(not v.is_discrete for v in x)),
     ),
     Candidate(
         "predictor",
         lambda y, x: (
             bool(x)
             and _numbers(x)
-            and (_scalar_line(y) and _plain_line(y) or y.is_discrete)
+            and ((_scalar_line(y) and _plain_line(y)) or y.is_discrete)
             and any(not v.is_discrete for v in x)
         ),
     ),
@@ -175,8 +173,10 @@ CANDIDATES: tuple[Candidate, ...] = (
 def default_kind(child: Var, parents: tuple[Var, ...]) -> Kind:
     """The kind of a family for which none was named: as plain as its domains allow."""
     odd = (Circle, Points, Positive, Sphere)
-    if not _numbers(parents) or isinstance(child.domain, odd) or (
-        not child.is_discrete and any(isinstance(var.domain, (Circle, Sphere)) for var in parents)
+    if (
+        not _numbers(parents)
+        or isinstance(child.domain, odd)
+        or (not child.is_discrete and any(isinstance(var.domain, (Circle, Sphere)) for var in parents))
     ):
         return Kind(KernelConditional)
     if not child.is_discrete:

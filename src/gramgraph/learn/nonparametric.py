@@ -6,7 +6,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 
@@ -41,7 +40,9 @@ def with_domains(table: MixedTable, domains: Mapping[str, str] | None) -> MixedT
         v = table.position(name)
         found = domain_of_word(word, name)
         if found is None or variables[v].is_discrete:
-            raise OptionError(f"domains[{name!r}] is 'real', 'positive' or 'circle' for a column of numbers, not {word!r}")
+            raise OptionError(
+                f"domains[{name!r}] is 'real', 'positive' or 'circle' for a column of numbers, not {word!r}"
+            )
         variables[v] = Var(name, found)
     return replace(table, variables=tuple(variables))
 

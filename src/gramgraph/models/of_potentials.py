@@ -379,7 +379,10 @@ def _as_piece(names: tuple[str, ...], content: Any) -> Any:
         return content
     from gramgraph.variables import discrete
 
-    scope = tuple(discrete(n, size) if size != 2 else Var(n, ["no", "yes"]) for n, size in zip(names, np.shape(content)))
+    scope = tuple(
+        discrete(n, size) if size != 2 else Var(n, ["no", "yes"])
+        for n, size in zip(names, np.shape(content), strict=False)
+    )
     return TableFactor(scope, tabulate(content, scope, f"the factor over ({', '.join(names)})"))
 
 

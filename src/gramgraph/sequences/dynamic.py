@@ -77,7 +77,9 @@ class DynamicBayesianNetwork(Drawn):
         plain = {label: primed[label] if primed.get(label) in draft else label for label in draft.variables}
         variables = {label: draft.var(other) for label, other in plain.items()}
         full = dict(cpds or {})
-        if cpds and not any(isinstance(c, Kind) for c in full.values()):  # the slice before has its own beliefs when the network is asked; these numbers are never used
+        if cpds and not any(
+            isinstance(c, Kind) for c in full.values()
+        ):  # the slice before has its own beliefs when the network is asked; these numbers are never used
             full.update({label: _any_numbers(variables[label]) for label in primed if label not in full})
         domains = {label: var.domain for label, var in variables.items()}
         step = BayesianNetwork(structure, cpds=full or None, states=domains, name=name)

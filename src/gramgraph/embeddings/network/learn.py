@@ -97,7 +97,7 @@ def learn_tree(
     fitted = _in_threads(lambda ij: fit_edge(Pair(ends[ij[0]], ends[ij[1]]), edge, floor=floor), links, n_jobs)
     made = KernelTree(axes, fitted, rows=len(ends[0].placed.a))
     whole = np.all([end.placed.known for end in ends], axis=0)
-    if 2 <= whole.sum() and len(whole) <= _KEPT:
+    if whole.sum() >= 2 and len(whole) <= _KEPT:
         made.kept_rows = {name: values[whole] for name, values in columns.items()}
     return made
 

@@ -112,7 +112,10 @@ def _group_lasso(part: Any, blocks: Any, penalty: float, B: FloatArray) -> Float
         while True:
             after = _shrunk(moved - step * slope, blocks, step * penalty)
             off = after - moved
-            if _slope(part, after)[0] <= value + float((slope * off).sum()) + 0.5 / step * float((off**2).sum()) + 1e-12:
+            if (
+                _slope(part, after)[0]
+                <= value + float((slope * off).sum()) + 0.5 / step * float((off**2).sum()) + 1e-12
+            ):
                 break
             step *= 0.5
         later = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))

@@ -64,8 +64,8 @@ def learn_markov(
     names = tuple(columns) if graph is None else tuple(graph.names)
     links = None if graph is None else list(graph.links)
     return fit_potentials(
-        frame, {"names": names, "links": links}, domains=domains, rank=rank, penalty=penalty, shared=shared, cells=cells,
-        width=width, random_state=random_state,
+        frame, {"names": names, "links": links}, domains=domains, rank=rank, penalty=penalty, shared=shared,
+        cells=cells, width=width, random_state=random_state,
     )  # fmt: skip
 
 

@@ -50,10 +50,12 @@ class Gram(Engine):
         rows = getattr(model, "kept_rows", None)
         if not rows:
             raise ModelError(
-                'engine "gram" needs the sample of a tree: learn_tree keeps up to 2,000 rows. Use engine="cells" instead'
+                'engine "gram" needs the sample of a tree, of which up to 2,000 rows are kept. Use engine="cells"'
             )
         if question.joints or question.likelihoods:
-            raise OptionError('engine "gram" tells beliefs of single variables given values. Use engine="cells" instead')
+            raise OptionError(
+                'engine "gram" tells beliefs of single variables given values. Use engine="cells" instead'
+            )
         seen = Seen.of(model, question)
         matrices = _Matrices(model, rows, self.reg)
         cases = [_Messages(matrices, seen, case) for case in range(seen.n_cases)]
@@ -158,22 +160,20 @@ class _Messages:
         hidden = [v for v in part if self._column(v) is None]
         start = hidden[0] if hidden else part[0]
         with np.errstate(divide="ignore", invalid="ignore"):
-            return float(self._upward(start, -1, set()))
+            return float(self._upward(start, -1))
 
-    def _upward(self, v: int, above: int, visited: set[int]) -> float:
+    def _upward(self, v: int, above: int) -> float:
         """log of the sum below v, and of what hangs on observed variables beyond it."""
         total = 0.0
         k = self._column(v)
-        if k is None:
-            if above < 0 or self._column(above) is not None:
-                total += np.log(max(float(self.inward(v, above if above >= 0 else -1) @ self._prior(v, above)), 1e-300))
-        beyond = [u for u in self.at.near[v] if u != above]
-        for u in beyond:
-            if k is not None:
-                value = float(k @ self.beta(u, v)) if self._column(u) is not None else None
-                if value is not None:
-                    total += np.log(max(value, 1e-300))
-            total += self._upward(u, v, visited)
+        if k is None and (above < 0 or self._column(above) is not None):
+            total += np.log(max(float(self.inward(v, above) @ self._prior(v, above)), 1e-300))
+        for u in self.at.near[v]:
+            if u == above:
+                continue
+            if k is not None and self._column(u) is not None:
+                total += np.log(max(float(k @ self.beta(u, v)), 1e-300))
+            total += self._upward(u, v)
         return total
 
     def _prior(self, v: int, above: int) -> FloatArray:
