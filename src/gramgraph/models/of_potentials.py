@@ -12,7 +12,7 @@ from gramgraph._asking import learners
 from gramgraph.cells.axes import Axis, Placed, StateAxis
 from gramgraph.conditionals.base import Kind
 from gramgraph.conditionals.potential import KernelPotential, same_axis
-from gramgraph.exceptions import BudgetError, ModelError, VariableError
+from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.models.factor_graph import FactorGraph
 from gramgraph.models.markov_network import MarkovNetwork
@@ -20,7 +20,7 @@ from gramgraph.models.notation import read_structure
 from gramgraph.models.on_cells import CellModel
 from gramgraph.models.potentials import tabulate
 from gramgraph.models.writing import as_var
-from gramgraph.typing import Array, FloatArray, RandomState
+from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
 __all__ = ["KernelFactorGraph", "KernelMarkovNetwork", "PotentialModel"]
@@ -162,48 +162,6 @@ class PotentialModel(CellModel):
         same = self.variables == other.variables and len(self.stored_factors) == len(other.stored_factors)
         axes = zip(self.cell_axes, other.cell_axes, strict=False)
         return same and all(same_axis(a, b) for a, b in axes) and all(_same(a, b) for a, b in pairs)
-
-    def map_query(self, evidence: Any = None, **options: Any) -> Any:  # type: ignore[override]
-        """As for every model: exact at the anchors of cells; where that is too large, the best that max-product and
-        local search find (one case, a dict)."""
-        try:
-            return super().map_query(evidence, **options)
-        except BudgetError:
-            if options or not isinstance(evidence, Mapping):
-                raise
-        from gramgraph.answers import Assignment
-
-        net, _ = self.given(evidence)
-        best = net.map_query({})
-        values = {n: self.axis(n).value(self.axis(n).cell_var.index(label)) for n, label in best.assignment.items()}
-        full = {**values, **{name: value for name, value in (evidence or {}).items() if value is not None}}
-        return Assignment(values, self.joint_log_prob(full), exact=False, bound=np.inf)
-
-    def sample(self, n: int = 1, evidence: Any = None, *, random_state: RandomState = None, **options: Any) -> Any:  # type: ignore[override]
-        """n draws of all variables given one case, exact where a junction tree fits, else by Gibbs sampling on cells;
-        each with a value inside its cell."""
-        try:
-            return super().sample(n, evidence, random_state=random_state, **options)
-        except BudgetError:
-            if options:
-                raise
-        import pandas as pd
-
-        from gramgraph.cells.drawing import inside
-
-        rng = np.random.default_rng(random_state)
-        net, _ = self.given(evidence)
-        drawn = net.query(None, {}, engine="gibbs", budget=max(20 * n, 2000), keep=True, random_state=rng).details
-        out = {}
-        for name in self.variables:
-            axis = self.axis(name)
-            if name not in net.variables:
-                out[name] = [evidence[name]] * n
-                continue
-            states = np.asarray(drawn["draws"])[:, net.positions[name]]
-            cells = states[np.linspace(0, len(states) - 1, n).astype(np.int64)]
-            out[name] = inside(axis, cells, rng)[0]
-        return pd.DataFrame(out)
 
     def pseudo_log_likelihood(self, frame: Any) -> float:
         """Mean over rows of Σ log p(xᵢ | all others), in nats; rows have no gaps."""
