@@ -2,8 +2,8 @@
 
 (a) Measured: the pairs (φ, ψ), (χ1, χ2), (χ3, χ4) of arginine and lysine as a triangle, against the chain, pairs by
 themselves (independent rotamers) and tables along the chain of the six angles; proteins of the test set were not
-seen in training. Figures: held-out nats a residue, and the angular error of the most probable value of a hidden pair given the
-two others, in degrees.
+seen in training. Figures: held-out nats a residue, and the angular error of the most probable value of a hidden pair
+given the two others, in degrees.
 
 (b) Simulated (and labeled as such: the measured tables have no residue numbers): eight residues on a contact graph with
 loops, drawn from pair potentials between rotamers; the best side chains of all residues given two of them.

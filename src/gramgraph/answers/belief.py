@@ -41,6 +41,7 @@ class Belief(Frozen):
     index: Any  # of the table of cases, for to_frame
     points: tuple[Any, ...] | None  # what the states stand for: vectors, directions, sets, strings
     directions: bool  # the points have length one, and so has their mean
+    _axis: Any  # cells that have a density
 
     def __init__(
         self,

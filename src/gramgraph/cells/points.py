@@ -195,7 +195,7 @@ class PointAxis(Axis):
         """Points as lists or texts."""
         points = [sorted(map(str, p)) if self.domain == "set" else list(p) if self.domain != "string" else p
                   for p in self.points]  # fmt: skip
-        fields = {"kind": "point", "name": self.name, "domain": self.domain, "points": points}
+        fields: dict[str, Any] = {"kind": "point", "name": self.name, "domain": self.domain, "points": points}
         fields |= {"scale": self.scale, "reach": self.reach}
         if self.density is None:
             return fields, {"q": self.q}

@@ -14,7 +14,7 @@ from gramgraph.conditionals.laws import Laws
 from gramgraph.models.points import labels_of, points_of
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
-from gramgraph.variables import Var
+from gramgraph.variables import Var, discrete
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -127,11 +127,11 @@ def _translated(model: Any, points: Mapping[int, tuple[Any, ...]]) -> Any:
     for v, own in points.items():
         column: Array = np.empty(len(own), dtype=object)
         column[:] = list(own)
-        made = Var(model.vars[v].name, list(labels_of(own)))
+        made = discrete(model.vars[v].name, labels_of(own))
         states[made], new[model.vars[v]] = (model.vars[v], column), made
     conditionals = []
     for c in model.conditionals:
-        own = {new[var]: states[new[var]] for var in c.scope if var in new}
+        known = {new[var]: states[new[var]] for var in c.scope if var in new}
         parents = tuple(new.get(var, var) for var in c.parents)
-        conditionals.append(OnStates(c, new.get(c.child, c.child), parents, own) if own else c)
+        conditionals.append(OnStates(c, new.get(c.child, c.child), parents, known) if known else c)
     return type(model).from_parts([new.get(var, var) for var in model.vars], conditionals, check=False)

@@ -102,6 +102,8 @@ def support_of(model: GraphicalModel, question: Question) -> dict[str, Any]:
             v = model.positions[var.name]
             if v not in question.seen or (var.is_discrete and var not in getattr(c, "point_states", {})):
                 continue
+            x: Any
+            known: Any
             if var.is_discrete:
                 x = question.codes[:, question.observed.index(v)]
                 known = x >= 0

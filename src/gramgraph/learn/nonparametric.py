@@ -152,5 +152,5 @@ def _tree(problem: Problem, scores: LeftOutScores, forbidden: Array) -> Found:
     found = spanning_tree(gains, list(range(n)), root)
     if problem.root is not None and problem.root not in scores.table.names:
         raise VariableError.unknown(problem.root, scores.table.names)
-    parents = [(found[v],) if v in found and gains[found[v], v] > 0.0 else () for v in range(n)]
+    parents: list[tuple[int, ...]] = [(found[v],) if v in found and gains[found[v], v] > 0.0 else () for v in range(n)]
     return Found(parents)

@@ -305,7 +305,7 @@ def _network(
     parents = [tuple(sorted(found)) for found in parents]
     bare = LearnedNetwork.from_parts(table.variables, [None] * len(parents), parents=parents)
     fitted: BayesianNetwork
-    if how:
+    if how and isinstance(table, MixedTable):
         fitted = bare.fit(table.frame, **how)
         made = LearnedNetwork.from_parts(fitted.vars, fitted.conditionals, check=False)
         made.fit_report = fitted.fit_report

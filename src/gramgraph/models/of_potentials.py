@@ -335,11 +335,10 @@ def _as_piece(names: tuple[str, ...], content: Any) -> Any:
         return content
     if isinstance(content, TableFactor):
         return content
-    from gramgraph.variables import discrete
+    from gramgraph.variables import binary, discrete
 
     scope = tuple(
-        discrete(n, size) if size != 2 else Var(n, ["no", "yes"])
-        for n, size in zip(names, np.shape(content), strict=False)
+        discrete(n, size) if size != 2 else binary(n) for n, size in zip(names, np.shape(content), strict=False)
     )
     return TableFactor(scope, tabulate(content, scope, f"the factor over ({', '.join(names)})"))
 

@@ -220,5 +220,5 @@ def _belief(model: Any, v: int, W: FloatArray, rows: Mapping[str, Array], questi
         return MixtureBelief((axis.var,), np.ones((len(W), 1)), mean[:, None], cov[:, None], batched=True)
     at = axis.place(rows[axis.name])
     p = np.stack([np.bincount(at.a, w * (1.0 - at.f), axis.m) + np.bincount(at.b, w * at.f, axis.m) for w in W])
-    how = {"points": axis.points} if isinstance(axis, PointAxis) else {}
+    how: dict[str, Any] = {"points": axis.points} if isinstance(axis, PointAxis) else {}
     return Belief((axis.cell_var,), p if question.batched else p[0], batched=question.batched, **how)
