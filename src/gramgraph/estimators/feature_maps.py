@@ -27,7 +27,7 @@ class _Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEs
         check_is_fitted(self)
         return self.map_.transform(self._points(X, reset=False))  # type: ignore[no-any-return]
 
-    def _make(self, X: Any, kind: str, landmarks: Any, random_state: Any) -> None:
+    def _learn_map(self, X: Any, kind: str, landmarks: Any, random_state: Any) -> None:
         check_count("n_components", self.n_components)
         X = self._points(X, reset=True)
         kernel = self._resolve(X)
@@ -64,7 +64,7 @@ class NystromFeatures(_Features):
 
     def fit(self, X: Any, y: Any = None) -> NystromFeatures:
         """Choose landmarks."""
-        self._make(X, "nystrom", self.landmarks, self.random_state)
+        self._learn_map(X, "nystrom", self.landmarks, self.random_state)
         return self
 
 
@@ -91,5 +91,5 @@ class RandomFeatures(_Features):
 
     def fit(self, X: Any, y: Any = None) -> RandomFeatures:
         """Draw frequencies."""
-        self._make(X, "features", None, self.random_state)
+        self._learn_map(X, "features", None, self.random_state)
         return self

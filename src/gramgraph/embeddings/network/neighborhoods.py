@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph.conditionals.potential import between
 from gramgraph.embeddings.network.edge_ends import End
+from gramgraph.embeddings.network.node_problem import features_of, penalty_of, solve_node
 from gramgraph.typing import FloatArray
 
 __all__ = ["find_neighbors"]
@@ -26,11 +27,9 @@ def find_neighbors(
     Every set of neighbors on the path is fitted again without λ, and judged by a third of the rows; the smallest within
     one standard error of the best is taken. An edge stands where both ends choose it. O(nodes² × rows × rank²) a step.
     """
-    from gramgraph.embeddings.network.pairwise import _features
-
     picked = rng.permutation(rows)[:_ROWS]
     held, used = picked[: len(picked) // 3], picked[len(picked) // 3 :]
-    F, S = zip(*[_features(end, rank, width) for end in ends], strict=True)
+    F, S = zip(*[features_of(end, rank, width) for end in ends], strict=True)
     learned = [between(f, end.placed.take(used)) for f, end in zip(F, ends, strict=True)]
     judged = [between(f, end.placed.take(held)) for f, end in zip(F, ends, strict=True)]
     chosen = [_neighbors(i, end, F, S, learned, judged) for i, end in enumerate(ends)]
@@ -47,8 +46,6 @@ def _neighbors(
     judged: Sequence[FloatArray],
 ) -> tuple[int, ...]:
     """The neighbors of one node."""
-    from gramgraph.embeddings.network.pairwise import _penalty, _solve
-
     others = [j for j in range(len(F)) if j != i]
     blocks = np.repeat(np.arange(len(others) + 1), [1, *(F[j].shape[1] for j in others)])
     part = (_side_by_side(learned, others), learned[i], F[i], end.axis.q)
@@ -60,7 +57,7 @@ def _neighbors(
         own = tuple(others[b - 1] for b in range(1, len(norms)) if norms[b] > 0.0)
         if own not in supports:
             again = (_side_by_side(learned, own), learned[i], F[i], end.axis.q)
-            B = _solve([again], _penalty(1e-2, [S[j] for j in own], S[i]))
+            B = solve_node([again], penalty_of(1e-2, [S[j] for j in own], S[i]))
             supports[own] = _log_p((_side_by_side(judged, own), judged[i], F[i], end.axis.q), B)
     scores = np.stack(list(supports.values()))
     gaps = scores[scores.mean(axis=1).argmax()] - scores

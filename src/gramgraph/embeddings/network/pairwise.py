@@ -15,6 +15,8 @@ from gramgraph.cells.axes import Axis
 from gramgraph.conditionals.potential import KernelPotential, between
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.learn import _axis, _checked, _kinds, columns_of
+from gramgraph.embeddings.network.neighborhoods import find_neighbors
+from gramgraph.embeddings.network.node_problem import features_of, penalty_of, solve_node
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.models.notation import read_structure
 from gramgraph.models.of_potentials import KernelMarkovNetwork
@@ -108,8 +110,6 @@ def fit_potentials(
     at = {axis.name: i for i, axis in enumerate(axes)}
     told: dict[str, Any] = {}
     if structure["links"] is None:
-        from gramgraph.embeddings.network.neighborhoods import find_neighbors
-
         links, told["lasso"] = find_neighbors(ends, rows, rank or 4, width, rng)
     else:
         links = [(at[a], at[b]) for a, b in structure["links"]]
@@ -117,7 +117,7 @@ def fit_potentials(
     if rank is None or penalty is None:
         chosen = _choose(ends, links, rows, rank, penalty, width, shared, rng)
     r, lam = int(chosen["rank"] or 4), float(chosen["penalty"] or 0.0)
-    F, S = zip(*[_features(end, r, width) for end in ends], strict=True)
+    F, S = zip(*[features_of(end, r, width) for end in ends], strict=True)
     fields, A = _fit(ends, F, S, links, rows, lam, shared)
     return _network(axes, F, fields, links, A, len(rows), {"rank": r, "penalty": lam, **told})
 
@@ -152,14 +152,6 @@ def _one_axis(axes: Sequence[Axis], columns: Mapping[str, Any]) -> list[End]:
     return [End(common.renamed(axis.name), columns[axis.name]) for axis in axes]
 
 
-def _features(end: End, rank: int, width: float) -> tuple[FloatArray, FloatArray]:
-    """The leading eigenfunctions of the kernel on cells, mean 0 and square 1 under q, (m, r); their eigenvalues as
-    shares of the largest, (r,)."""
-    values, V = end.spectrum(width * end.axis.widths[-1])
-    order = np.argsort(-values, kind="stable")[:rank]
-    return np.asarray(V[:, order]), np.asarray(values[order] / values[order[0]])
-
-
 def _rows_of(end: End, F: FloatArray, rows: Any) -> FloatArray:
     return between(F, end.placed.take(rows))
 
@@ -188,7 +180,7 @@ def _fit(
             fields.append(np.zeros(F[i].shape[1]))
             continue
         X = np.hstack([np.ones((len(rows), 1)), *(U[j] for _, j in near[i])])
-        B = _solve([(X, U[i], F[i], end.axis.q)], _penalty(lam, [S[j] for _, j in near[i]], S[i]))
+        B = solve_node([(X, U[i], F[i], end.axis.q)], penalty_of(lam, [S[j] for _, j in near[i]], S[i]))
         fields.append(B[0])
         start = 1
         for e, j in near[i]:
@@ -212,43 +204,9 @@ def _fit_shared(
     for i, end in enumerate(ends):
         total = np.sum([U[j] for _, j in near[i]], axis=0) if near[i] else np.zeros_like(U[i])
         parts.append((np.hstack([np.ones((len(total), 1)), total]), U[i], F[i], end.axis.q))
-    B = _solve(parts, _penalty(lam, [s], s))
+    B = solve_node(parts, penalty_of(lam, [s], s))
     A = 0.5 * (B[1:] + B[1:].T)
     return [B[0]] * len(ends), [A] * len(links)
-
-
-def _penalty(lam: float, others: Sequence[FloatArray], own: FloatArray) -> FloatArray:
-    """λ over the product of eigenvalues, the norm of the potential in its space; fields only faintly, (features, r)."""
-    rows = [np.full(len(own), 1e-6), *(lam / np.outer(s, own) for s in others)]
-    return np.vstack(rows)
-
-
-def _solve(parts: Sequence[tuple[FloatArray, FloatArray, FloatArray, FloatArray]], penalty: FloatArray) -> FloatArray:
-    """B (features, r) that maximizes the mean of log p(uᵢ | features) − ½ Σ penalty · B².
-
-    log p = θ·u − log Σ_c q_c exp(θ·u_c) with θ = Bᵀ x: convex, by L-BFGS.
-    """
-    from scipy.optimize import minimize
-
-    p, r = parts[0][0].shape[1], parts[0][2].shape[1]
-    n = sum(len(X) for X, *_ in parts)
-
-    def cost(flat: FloatArray) -> tuple[float, FloatArray]:
-        B = flat.reshape(p, r)
-        value, slope = 0.0, np.zeros_like(B)
-        for X, U, F, q in parts:
-            theta = X @ B
-            logs = theta @ F.T
-            logs += np.log(np.maximum(q, 1e-300))
-            top = logs.max(axis=1, keepdims=True)
-            np.exp(logs - top, out=logs)
-            total = logs.sum(axis=1, keepdims=True)
-            value += float((np.log(total) + top).sum() - np.einsum("nr,nr->", theta, U))
-            slope += X.T @ ((logs / total) @ F - U)
-        return value / n + 0.5 * float((penalty * B**2).sum()), (slope / n + penalty * B).ravel()
-
-    found = minimize(cost, np.zeros(p * r), jac=True, method="L-BFGS-B", options={"maxiter": 300, "gtol": 1e-7})
-    return np.asarray(found.x.reshape(p, r))
 
 
 def _choose(
@@ -272,15 +230,15 @@ def _choose(
     nodes = sorted(rng.choice(nodes, min(_TRIED, len(nodes)), replace=False).tolist()) if nodes else []
     best: tuple[float, int, float] = (-np.inf, rank or 4, 1e-3 if penalty is None else penalty)
     for r in _RANKS if rank is None else (rank,):
-        F, S = zip(*[_features(end, r, width) for end in ends], strict=True)
+        F, S = zip(*[features_of(end, r, width) for end in ends], strict=True)
         for lam in _PENALTIES if penalty is None else (penalty,):
             score = 0.0
             learned = [_design(ends, F, i, near[i], used, shared) for i in nodes]
             judged = [_design(ends, F, i, near[i], held, shared) for i in nodes]
-            one = _solve(learned, _penalty(lam, [S[0]], S[0])) if shared and learned else None
+            one = solve_node(learned, penalty_of(lam, [S[0]], S[0])) if shared and learned else None
             for i, part, test in zip(nodes, learned, judged, strict=True):
-                own = _penalty(lam, [S[j] for j in near[i]], S[i])
-                score += _score(test, _solve([part], own) if one is None else one)
+                own = penalty_of(lam, [S[j] for j in near[i]], S[i])
+                score += _score(test, solve_node([part], own) if one is None else one)
             if score > best[0]:
                 best = (score, r, float(lam))
     return {"rank": best[1], "penalty": best[2]}
