@@ -50,7 +50,7 @@ def with_domains(table: MixedTable, domains: Mapping[str, str] | None) -> MixedT
 @dataclass(frozen=True, eq=False)
 class LeftOutScores:
     """Scores of families: log density of a third of the rows under kinds that were fitted to the others and mixed (or
-    of the best one), less ½ log n for every parent; in nats of all rows."""
+    of the best one), less the logarithm of their number for every parent; in nats."""
 
     table: MixedTable
     mode: str  # "auto" or "choose"
@@ -97,7 +97,7 @@ class LeftOutScores:
             return -math.inf
         L = np.stack(logs)
         mean = float(L.mean(axis=1).max() if self.mode == "choose" else log_mix(L, mixed_weights(L)).mean())
-        return len(table) * mean - 0.5 * math.log(max(len(table), 2)) * len(parents)
+        return len(held) * mean - math.log(max(len(held), 2)) * len(parents)
 
     @cached_property
     def partners(self) -> Array:
