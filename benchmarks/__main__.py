@@ -28,6 +28,7 @@ MODULES = (
     "graphical_lasso",
     "hmm",
     "kernel_machines",
+    "kernel_networks",
     "kernel_trees",
     "learning",
     "mixtures",

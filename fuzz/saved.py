@@ -127,6 +127,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "distribution-niw": lambda: gg.distributions.NormalInverseWishart([0.0, 1.0], 1.0, 4.0, np.eye(2)),
     "distribution-prior": lambda: gg.distributions.ConjugatePrior(gg.distributions.Laplace, 2.0, 1.0, {"center": 0.5}),
     "kernel_tree": lambda: gg.learn_tree(_frame(), cells=8),
+    "kernel_markov": lambda: gg.learn_markov(_frame(), "a - b - c - a", cells=8, rank=2, penalty=0.01),
+    "kernel_factor_graph": lambda: gg.learn_markov(_frame(), "a - b", cells=8, rank=2, penalty=0.1).to_factor_graph(),
     "kernel_network": lambda: gg.learn_dag(_frame(), "a -> b; a -> c", cells=8),
     "kernel_grid": _grid,
     "spectral_hmm": lambda: gg.embeddings.learn_spectral_hmm(_ROWS[:, 0], 2, cells=8),
@@ -165,6 +167,8 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
     "estimator-kernel_k_means": lambda: gg.estimators.KernelKMeans(2, random_state=0).fit(_X),
     "estimator-kernel_neighbors": lambda: gg.estimators.KernelNeighborsClassifier().fit(_X, _C),
     "estimator-kernel_neighbors_regressor": lambda: gg.estimators.KernelNeighborsRegressor().fit(_X, _Y),
+    "estimator-nystrom_features": lambda: gg.estimators.NystromFeatures(6, random_state=0).fit(_X),
+    "estimator-random_features": lambda: gg.estimators.RandomFeatures(6, random_state=0).fit(_X),
     "estimator-kernel_pca": lambda: gg.KernelPCA(3).fit(_X),
     "estimator-kernel_pca_features": lambda: gg.KernelPCA(3, approx="nystrom", n_features=8, random_state=0).fit(_X),
     "estimator-kernel_ridge": lambda: gg.KernelRidge(kernel=gg.kernels.RBF(0.7)).fit(_X, _Y),
@@ -242,8 +246,8 @@ def _ask_distribution(model: Any) -> Any:
 
 def _ask_kernel(model: Any) -> Any:
     name = type(model).__name__
-    if name in ("KernelTree", "KernelNetwork"):
-        return model.log_likelihood(_frame().head(5))
+    if name in ("KernelFactorGraph", "KernelMarkovNetwork", "KernelTree", "KernelNetwork"):
+        return model.log_likelihood(_frame().head(5)[list(model.variables)])
     if name == "KernelGrid":
         return model.query(np.arange(16.0).reshape(4, 4)).mean()
     return [model.predict(_ROWS[:3, 0]).mean()] if name == "SpectralHMM" else None

@@ -361,7 +361,7 @@ _WORDS: dict[str, type[Real]] = {"real": Real, "positive": Positive, "circle": C
 
 def domain_of_word(word: str, name: str) -> Domain | None:
     """The domain that a word in an edge string names: real, real^3, positive, circle, sphere, unit, simplex 3,
-    count, counts 3, matrix 2; None for a label.
+    count, counts 3, matrix 2, set, string; None for a label.
 
     >>> domain_of_word("circle", "wind"), domain_of_word("real^3", "x"), domain_of_word("open", "site")
     (circle, real^3, None)
@@ -369,6 +369,8 @@ def domain_of_word(word: str, name: str) -> Domain | None:
     if (sized := _sized(word, name)) is not None:
         return sized
     kind, _, size = word.partition("^")
+    if word in ("set", "string"):
+        return Points(word)
     if kind not in _WORDS:
         return None
     if kind in ("positive", "circle") and size:

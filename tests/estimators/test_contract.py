@@ -56,6 +56,7 @@ BASES = {
     "ProcessPoints",
     "RelevanceMachine",
     "_ColumnMixture",
+    "_Features",
     "SupportVectors",
 }
 

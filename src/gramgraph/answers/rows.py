@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph.compile.cache import remember
 from gramgraph.models.layout import layout_of
+from gramgraph.models.points import points_of
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
@@ -68,7 +69,11 @@ def frame_of(
 def label_of(model: GraphicalModel, v: int, state: int) -> Any:
     """The label of a state; of a variable whose values are points, the point of a cell."""
     var = model.vars[v]
-    return var.states[state] if var.is_discrete else model.cell_axes[v].value(int(state)) if state >= 0 else None
+    if var.is_discrete:
+        return var.states[state]
+    if state < 0:
+        return None
+    return model.cell_axes[v].value(int(state)) if model.cell_axes else points_of(model)[v][int(state)]
 
 
 def _states(model: GraphicalModel, states: Any, index: Any) -> Any:

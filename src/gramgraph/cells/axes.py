@@ -283,19 +283,46 @@ class LineAxis(Axis):
     @cached_property
     def hat_masses(self) -> FloatArray:  # type: ignore[override]
         """∫ hat p of every cell with p linear between grid points, as `log_base` has it; q sums over grid points."""
+        H, before = self._hats_before
+        if self.circle:
+            return np.asarray(before[-1])
+        return np.asarray(before[-1] + self.density.tail * self.density.values[-1] * H[-1])
+
+    @cached_property
+    def _hats_before(self) -> tuple[FloatArray, FloatArray]:
+        """(hats at the grid points, ∫ hat p from the left end of the line to them), (G, m) each; on the circle the
+        first point comes once more, a turn later."""
         low, high, share = self.hats
-        f, m, step = self.density.values, len(self.anchors), self.density.step
-        size = len(f)
-        H = np.zeros((size, m))
-        rows = np.arange(size)
+        f, step = self.density.values, self.density.step
+        H = np.zeros((len(f), len(self.anchors)))
+        rows = np.arange(len(f))
         H[rows, low] += 1.0 - share
         H[rows, high] += share
         if self.circle:
             H, f = np.vstack([H, H[:1]]), np.append(f, f[0])
         a, b = f[:-1, None] * step, f[1:, None] * step
-        out = (a * (H[:-1] / 3.0 + H[1:] / 6.0) + b * (H[:-1] / 6.0 + H[1:] / 3.0)).sum(axis=0)
+        steps = a * (H[:-1] / 3.0 + H[1:] / 6.0) + b * (H[:-1] / 6.0 + H[1:] / 3.0)
+        start = np.zeros_like(H[:1]) if self.circle else self.density.tail * f[0] * H[:1]
+        return H, np.cumsum(np.vstack([start, steps]), axis=0)
+
+    def mass_before(self, x: FloatArray) -> FloatArray:
+        """∫ hat p up to each of some values, (n, m): with p and hats linear between grid points, and the tails."""
+        H, before = self._hats_before
+        f, d = self.density.values, self.density
+        u = d.position(d.coordinate.forward(np.asarray(x, dtype=np.float64)))
+        if self.circle:
+            f = np.append(f, f[0])
+        top = len(f) - 1
+        at = np.clip(u.astype(np.int64), 0, top - 1)
+        s = np.clip(u - at, 0.0, 1.0)[:, None]
+        f0, df = f[at][:, None], (f[at + 1] - f[at])[:, None]
+        h0, dh = H[at], H[at + 1] - H[at]
+        out = before[at] + d.step * (f0 * h0 * s + 0.5 * (f0 * dh + df * h0) * s**2 + df * dh * s**3 / 3.0)
         if not self.circle:
-            out += self.density.tail * (f[0] * H[0] + f[-1] * H[-1])
+            below, above = np.maximum(-u, 0.0)[:, None], np.maximum(u - top, 0.0)[:, None]
+            left = d.tail * f[0] * H[0] * np.expm1(-below * d.step / d.tail)
+            right = -d.tail * f[-1] * H[-1] * np.expm1(-above * d.step / d.tail)
+            out = out + left + right
         return np.asarray(out)
 
     def average(self, values: FloatArray) -> tuple[FloatArray, FloatArray]:

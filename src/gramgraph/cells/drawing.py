@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph.cells.axes import Axis, LineAxis, Placed
-from gramgraph.typing import Array, IntArray
+from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["inside"]
 
@@ -27,5 +27,20 @@ def inside(axis: Axis, cells: IntArray, rng: np.random.Generator) -> tuple[Array
     inner = np.cumsum(mass / total[cell])  # cell j ends at j + 1
     chosen = point[np.minimum(np.searchsorted(inner, cells + rng.random(len(cells)), side="right"), len(point) - 1)]
     t = axis.density.first + axis.density.step * (chosen + rng.random(len(cells)) - 0.5)
+    if not axis.circle:
+        t = _with_tails(axis, chosen, t, rng)
     x = axis.density.coordinate.backward(t)
     return x, axis.place(x)
+
+
+def _with_tails(axis: LineAxis, chosen: IntArray, t: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """An end of the grid stands for half a step and for the exponential tail beyond it."""
+    d, top = axis.density, len(axis.density.values) - 1
+    for end, side in ((0, -1.0), (top, 1.0)):
+        at = np.flatnonzero(chosen == end)
+        if len(at):
+            beyond = rng.random(len(at)) < d.tail / (d.tail + 0.5 * d.step)
+            far = d.tail * rng.exponential(size=len(at))
+            near = -0.5 * d.step * rng.random(len(at))
+            t[at] = d.first + d.step * end + side * np.where(beyond, far, near)
+    return t

@@ -12,7 +12,7 @@ import numpy as np
 from gramgraph._asking import learners
 from gramgraph.cells.axes import Axis, LineAxis, Placed
 from gramgraph.cells.drawing import inside
-from gramgraph.cells.points import AXES
+from gramgraph.cells.points import AXES, PointAxis
 from gramgraph.conditionals.continuous import Draws, RealConditional, draw_states
 from gramgraph.conditionals.laws import Laws
 from gramgraph.typing import Array, FloatArray, RandomState
@@ -109,9 +109,18 @@ class KernelConditional(RealConditional):
 
     def log_density(self, values: Draws, /) -> FloatArray:
         """log p(child | parents) of every case."""
+        child = self.axes[-1]
+        if isinstance(child, PointAxis) and child.density is not None:
+            base, shares = child.cell_densities(_given(child, values[child.var]))
+            ratios = self._ratios(values, len(base))
+            return np.asarray(base + np.log(np.maximum((ratios * shares).sum(axis=1), 1e-300)))
         columns = [_given(axis, values[axis.var]) for axis in self.axes]
         placed = [axis.place(column) for axis, column in zip(self.axes, columns, strict=True)]
-        return np.log(self.ratio(placed)) + self.axes[-1].log_base(columns[-1])
+        if isinstance(child, PointAxis):  # probabilities of points sum to one
+            at = placed[-1] = child.exactly(columns[-1], placed[-1])
+            base = np.log(child.q[at.a] * (1.0 - at.f) + child.q[at.b] * at.f)
+            return np.asarray(np.log(self.ratio(placed)) + base)
+        return np.log(self.ratio(placed)) + child.log_base(columns[-1])
 
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
         """A corner of every parent by its share, a cell of the child by its row, a value inside the cell."""
@@ -126,13 +135,23 @@ class KernelConditional(RealConditional):
         cells = draw_states(rows, rng)
         if self.child.is_discrete:
             return cells
-        drawn = inside(self.axes[-1], cells, rng)[0]
-        return drawn[:, None] if isinstance(self.axes[-1], LineAxis) else drawn
+        child = self.axes[-1]
+        if isinstance(child, PointAxis) and child.density is not None:
+            return child.draw(cells, rng)
+        drawn = inside(child, cells, rng)[0]
+        return drawn[:, None] if isinstance(child, LineAxis) else drawn
 
     def laws(self, values: Draws, n: int, /) -> Laws:
         """Rows of the table for each case of the parents, then the child's cells and density at any points."""
+        return KernelLaws(self.axes[-1], self._ratios(values, n))
+
+    def _ratios(self, values: Draws, n: int) -> FloatArray:
+        """p(cell | parents) by the mass of the cell for n cases of the parents, (n, m)."""
+        return self.ratios_at([axis.place(_given(axis, values[axis.var])) for axis in self.axes[:-1]], n)
+
+    def ratios_at(self, above: Sequence[Placed], n: int) -> FloatArray:
+        """The same for parents on their cells."""
         rows = np.zeros((n, self.axes[-1].m))
-        above = [axis.place(_given(axis, values[axis.var])) for axis in self.axes[:-1]]
         for corner in product((0, 1), repeat=len(above)):
             index, weight = [], np.ones(n)
             for p, side in zip(above, corner, strict=True):
@@ -140,8 +159,7 @@ class KernelConditional(RealConditional):
                 weight = weight * (p.f if side else 1.0 - p.f)
             rows += weight[:, None] * self.on_cells[tuple(index)]
         near = _nearness(above, n)[:, None]
-        ratios = rows / np.maximum(self._masses, 1e-300)
-        return KernelLaws(self.axes[-1], near * ratios + (1.0 - near))
+        return np.asarray(near * rows / np.maximum(self._masses, 1e-300) + (1.0 - near))
 
     def support(self, values: Draws, /) -> dict[str, FloatArray]:
         """How near the values of every variable lie to its sample."""
@@ -200,6 +218,7 @@ class KernelLaws:
 
     axis: Axis
     ratios: FloatArray  # (n, m)
+    kinked: ClassVar[bool] = True  # values at nodes are to be compared with masses
 
     def log_density(self, y: FloatArray, /) -> FloatArray:
         """log p(y) + log of the ratio between the cells."""
@@ -208,8 +227,22 @@ class KernelLaws:
         return np.log(np.maximum(ratio, 1e-300)) + self.axis.log_base(y)
 
     def log_masses(self, low: FloatArray, high: FloatArray, /) -> FloatArray | None:
-        """Not known."""
-        return None
+        """Integrals of p(y) times the ratio over boxes; where digits are lost, the density in the middle."""
+        if not isinstance(self.axis, LineAxis) or self.axis.fixed is not None:
+            return None
+        ends = self.axis.mass_before(np.concatenate([low, high]))
+        if self.axis.circle:  # a box may end where the circle closes, at the first point a turn later
+            turn = np.asarray(high) > np.pi - 1e-9
+            ends[len(low) :][turn] = self.axis.hat_masses
+        hats = ends[len(low) :] - ends[: len(low)]
+        found = self.ratios @ np.maximum(hats, 0.0).T
+        with np.errstate(divide="ignore"):
+            out = np.log(found)
+        lost = hats.sum(axis=1) < 1e-9
+        if lost.any():
+            middle = 0.5 * (low[lost] + high[lost])
+            out[:, lost] = self.log_density(middle) + np.log(high[lost] - low[lost])
+        return np.asarray(out)
 
     def sharpness(self) -> tuple[FloatArray, FloatArray] | None:
         """Not known."""

@@ -110,6 +110,11 @@ class MixedLaws:
     parts: tuple[Any, ...]
     weights: FloatArray
 
+    @property
+    def kinked(self) -> bool:
+        """Whether a part has kinks, so that values at nodes are to be compared with masses."""
+        return any(getattr(part, "kinked", False) for part in self.parts)
+
     def log_density(self, y: FloatArray, /) -> FloatArray:
         """log Σ wᵢ pᵢ(y)."""
         return self._mixed([part.log_density(y) for part in self.parts])

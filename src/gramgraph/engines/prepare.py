@@ -12,6 +12,7 @@ from gramgraph.compile.cache import remember
 from gramgraph.conditionals import LinearGaussian, Table
 from gramgraph.conditionals.continuous import RealConditional
 from gramgraph.engines.gaussian.lower import DENSE_LIMIT
+from gramgraph.engines.point_states import with_point_states
 from gramgraph.exceptions import OptionError
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Question
@@ -99,11 +100,17 @@ def support_of(model: GraphicalModel, question: Question) -> dict[str, Any]:
     for c in learned:
         for var in c.scope:
             v = model.positions[var.name]
-            if var.is_discrete or v not in question.seen:
+            if v not in question.seen or (var.is_discrete and var not in getattr(c, "point_states", {})):
                 continue
-            columns = [place[int(k)] for k in layout.components(v) if int(k) in place]
-            x = question.X[:, columns]
-            known = ~np.isnan(x).any(axis=1)
+            x: Any
+            known: Any
+            if var.is_discrete:
+                x = question.codes[:, question.observed.index(v)]
+                known = x >= 0
+            else:
+                columns = [place[int(k)] for k in layout.components(v) if int(k) in place]
+                x = question.X[:, columns]
+                known = ~np.isnan(x).any(axis=1)
             near = np.ones(question.n_cases)
             if known.any():
                 near[known] = c.support({var: x[known]}).get(var.name, near[known])
@@ -112,7 +119,9 @@ def support_of(model: GraphicalModel, question: Question) -> dict[str, Any]:
 
 
 def with_all_readings(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
-    """The model with an observed child for each likelihood of a model with real-valued variables."""
+    """The model with an observed child for each likelihood of a model with real-valued variables, and with states in
+    the place of sets and strings."""
+    model, question = with_point_states(model, question)
     if model.kind in ("tables", "cells") or not (question.likelihoods or question.noisy):
         return model, question
     return _with_readings(model, question)

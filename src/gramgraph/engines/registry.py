@@ -47,6 +47,7 @@ ENGINES: dict[str, dict[str, str]] = {
     },
     "factor_tree": {"tables": "exact.factor_tree:FactorTree"},
     "gibbs": {"tables": "sampling.gibbs:Gibbs", "gaussian": _GIBBS, "mixed": _GIBBS, "general": _GIBBS},
+    "gram": {"cells": "cells.gram:Gram"},
     "graph_cut": {"tables": "best.graph_cut:GraphCut"},
     "icm": {"tables": "best.search:IteratedModes"},
     "importance": {"tables": "sampling.adaptive:AdaptiveImportance"},

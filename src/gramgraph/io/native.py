@@ -6,7 +6,8 @@
      "metadata": {…}}
 
 Conditionals save themselves by their kind (`Conditional.to_fields`, `conditionals.from_fields`), so that a noisy-or
-stays one; a real-valued variable has `"real": dimension` in the place of its states (and `"domain": "circle"`, …).
+stays one; a real-valued variable has `"real": dimension` in the place of its states (and `"domain": "circle"`, …),
+one of sets or strings `"points": "string"`.
 `null` stands for a variable without numbers yet, with its parents in `structure`. Undirected models have `factors`
 (`scope`, `values` with the last variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones
 `features` and `weights`.
@@ -42,7 +43,7 @@ from gramgraph.io._text import (
 )
 from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, LogLinear, MarkovNetwork
 from gramgraph.typing import FloatArray
-from gramgraph.variables import Real, Var, domain_of_word, real
+from gramgraph.variables import Points, Real, Var, domain_of_word, real
 
 __all__ = ["dumps", "from_object", "from_parts", "holds", "loads", "to_parts"]
 
@@ -59,6 +60,12 @@ _KINDS: dict[str, type[GraphicalModel]] = {
 
 #: What a kind of conditional may raise when its fields are not what it wrote.
 _UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
+
+
+#: Kinds of models on cells, which have their own form.
+_KERNEL_KINDS = (
+    "kernel_factor_graph", "kernel_grid", "kernel_markov", "kernel_network", "kernel_tree", "spectral_hmm",
+)  # fmt: skip
 
 
 def loads(data: bytes, *, source: str = "<text>", normalize: bool = True) -> Any:
@@ -109,7 +116,7 @@ def from_object(top: dict[str, Any], *, source: str = "<text>", normalize: bool 
         return distribution_files.from_object(top, source=source)
     if kind == "container":
         return _contained(top, source)
-    if kind in ("kernel_grid", "kernel_network", "kernel_tree", "spectral_hmm"):
+    if kind in _KERNEL_KINDS:
         from gramgraph.embeddings.network.files import from_object as kernel_model
 
         return kernel_model(top, source=source)
@@ -146,6 +153,12 @@ def _variables(top: dict[str, Any], source: str) -> dict[str, Var]:
         name = _json.get(entry, "name", str, path, source)
         if "real" in entry:
             reals[name] = _real(name, _json.get(entry, "real", int, path, source), entry.get("domain"), path, source)
+            specs.append(Spec(name, ("real",)))
+        elif "points" in entry:
+            kind = _json.get(entry, "points", str, path, source)
+            if kind not in ("set", "string"):
+                raise ParseError(f"{path}.points is 'set' or 'string', not {kind!r:.40}", source=source)
+            reals[name] = Var(name, Points(kind))
             specs.append(Spec(name, ("real",)))
         else:
             specs.append(Spec(name, _json.strings(entry, "states", path, source)))
@@ -207,8 +220,8 @@ def _spread(entry: dict[str, Any] | None, child: Var, parents: Sequence[Var]) ->
     """
     if entry is None or (child.is_discrete and all(parent.is_discrete for parent in parents)):
         return 0
-    m = sum(parent.dimension for parent in parents if not parent.is_discrete)
-    k = child.size if child.is_discrete else child.dimension
+    m = sum(parent.dimension for parent in parents if parent.is_real)
+    k = child.size if child.is_discrete else child.dimension if child.is_real else 1
     rows = cells_of([parent.size for parent in parents if parent.is_discrete])
     return max(0, rows * (k * m + k + (0 if child.is_discrete else k * k)) - _count(entry))
 
@@ -389,7 +402,7 @@ _READERS: dict[str, Any] = {
 
 def dumps(model: Any) -> bytes:
     """The bytes of a file, one variable, conditional or factor a line."""
-    if type(model).__module__.startswith("gramgraph.embeddings.network."):
+    if type(model).__module__.startswith(("gramgraph.embeddings.network.", "gramgraph.models.of_potentials")):
         from gramgraph.embeddings.network.files import to_object
 
         return f"{_json.dump(to_object(model))}\n".encode()
@@ -434,6 +447,8 @@ def _variable(var: Var) -> dict[str, Any]:
     """A variable as a dict that JSON can hold; domains within the reals by their word."""
     if var.is_discrete:
         return {"name": var.name, "states": list(var.states)}
+    if isinstance(var.domain, Points):
+        return {"name": var.name, "points": var.domain.kind}
     own = {"name": var.name, "real": var.dimension}
     return own if type(var.domain) is Real else {**own, "domain": repr(var.domain)}
 

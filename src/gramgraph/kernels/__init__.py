@@ -67,7 +67,9 @@ _PUBLIC: dict[str, str] = {
     "CategoricalProbabilityProduct": "generative",
     "Fisher": "fisher",
     "GaussianProbabilityProduct": "generative",
+    "GaussianLatent": "latent",
     "LatentVariable": "generative",
+    "latent_integral": "latent",
     "NetworkScore": "fisher",
     "ScoreModel": "fisher",
     # precomputed

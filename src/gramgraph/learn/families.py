@@ -27,9 +27,9 @@ from gramgraph.conditionals.continuous import log_density
 from gramgraph.exceptions import ModelError, OptionError, did_you_mean, listing
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray, RandomState
-from gramgraph.variables import Circle, Positive, Real, Sphere, Var
+from gramgraph.variables import Circle, Points, Positive, Real, Sphere, Var
 
-__all__ = ["CANDIDATES", "FITTERS", "FamilyReport", "Sample", "fit_families", "fit_family"]
+__all__ = ["CANDIDATES", "FITTERS", "FamilyReport", "Sample", "fit_families", "fit_family", "log_mix", "mixed_weights"]
 
 _LEAST = 0.01  # a kind with less weight than this is left out
 _FEW = 40  # rows below which kinds are not compared
@@ -136,6 +136,15 @@ def _plain_line(var: Var) -> bool:
     return isinstance(var.domain, Real) and not isinstance(var.domain, (Circle, Positive, Sphere))
 
 
+def _numbers(variables: tuple[Var, ...]) -> bool:
+    """Whether none of them takes sets or strings."""
+    return not any(isinstance(var.domain, Points) for var in variables)
+
+
+def _some_real(variables: tuple[Var, ...]) -> bool:
+    return any(not var.is_discrete for var in variables)
+
+
 def _scalar_line(var: Var) -> bool:
     return isinstance(var.domain, Real) and var.dimension == 1 and not isinstance(var.domain, Circle)
 
@@ -143,31 +152,29 @@ def _scalar_line(var: Var) -> bool:
 #: What "auto" mixes and "choose" chooses from, the simplest first. A new kind is one line.
 CANDIDATES: tuple[Candidate, ...] = (
     Candidate("table", lambda y, x: y.is_discrete and all(v.is_discrete for v in x)),
-    Candidate("softmax", lambda y, x: y.is_discrete and any(not v.is_discrete for v in x)),
+    Candidate("softmax", lambda y, x: y.is_discrete and _some_real(x) and _numbers(x)),
     Candidate(
         "linear_gaussian",
-        lambda y, x: _plain_line(y) and not any(isinstance(v.domain, (Circle, Sphere)) for v in x),
+        lambda y, x: _plain_line(y) and not any(isinstance(v.domain, (Circle, Points, Sphere)) for v in x),
     ),
     Candidate("gaussian_copula", lambda y, x: _scalar_line(y) and bool(x) and all(_scalar_line(v) for v in x)),
     Candidate(
         "kernel",
-        lambda y, x: (
-            len(x) <= 4
-            and (not y.is_discrete or any(not v.is_discrete for v in x))
-            and not (isinstance(y.domain, Real) and y.dimension > 1)
-        ),
+        lambda y, x: len(x) <= 4 and (not y.is_discrete or any(not v.is_discrete for v in x)),
     ),
     # Of labels boosted trees say the same, and can be written to files.
-    Candidate("predictor", lambda y, x: _plain_line(y) and any(not v.is_discrete for v in x)),
-    Candidate("boosted", lambda y, x: y.is_discrete and any(not v.is_discrete for v in x)),
+    Candidate("predictor", lambda y, x: _numbers(x) and _scalar_line(y) and _plain_line(y) and _some_real(x)),
+    Candidate("boosted", lambda y, x: _numbers(x) and y.is_discrete and _some_real(x)),
 )
 
 
 def default_kind(child: Var, parents: tuple[Var, ...]) -> Kind:
     """The kind of a family for which none was named: as plain as its domains allow."""
-    odd = (Circle, Positive, Sphere)
-    if isinstance(child.domain, odd) or (
-        not child.is_discrete and any(isinstance(var.domain, (Circle, Sphere)) for var in parents)
+    odd = (Circle, Points, Positive, Sphere)
+    if (
+        not _numbers(parents)
+        or isinstance(child.domain, odd)
+        or (not child.is_discrete and any(isinstance(var.domain, (Circle, Sphere)) for var in parents))
     ):
         return Kind(KernelConditional)
     if not child.is_discrete:
@@ -329,6 +336,10 @@ def sample_of(net: BayesianNetwork, child: Var, parents: tuple[Var, ...], frame:
     values: dict[Var, Array] = {}
     labelled = {v: j for j, v in enumerate(question.observed)}
     for v, var in enumerate(family):
+        if isinstance(var.domain, Points):
+            values[var] = np.asarray(question.points[v], dtype=object)
+            whole &= np.array([x is not None for x in question.points[v]], dtype=bool)
+            continue
         x = question.codes[:, labelled[v]] if var.is_discrete else question.X[:, layout.components(v)]
         values[var] = x
         whole &= x >= 0 if var.is_discrete else ~np.isnan(x).any(axis=1)
@@ -367,8 +378,8 @@ def choose_family(sample: Sample, mode: str) -> tuple[Conditional, dict[str, flo
     if mode == "choose":
         w = np.eye(len(kinds))[_simplest(L)]
     else:
-        w = _mixed(L)
-        means["mixture"] = float(_log_mix(L, w).mean())
+        w = mixed_weights(L)
+        means["mixture"] = float(log_mix(L, w).mean())
     made: list[tuple[str, float, Conditional]] = []
     for kind, weight in zip(kinds, w, strict=True):
         if weight > 0.0:
@@ -401,7 +412,7 @@ def _left_out(sample: Sample, kinds: list[str], options: Mapping[str, Any]) -> t
     return np.maximum(np.nan_to_num(L[keep], nan=-700.0), -700.0), failed
 
 
-def _mixed(L: FloatArray) -> FloatArray:
+def mixed_weights(L: FloatArray) -> FloatArray:
     """Weights that maximize the left-out likelihood of the mixture."""
     if len(L) == 1:
         return np.ones(1)
@@ -410,7 +421,8 @@ def _mixed(L: FloatArray) -> FloatArray:
     return np.asarray(w / w.sum())
 
 
-def _log_mix(L: FloatArray, w: FloatArray) -> FloatArray:
+def log_mix(L: FloatArray, w: FloatArray) -> FloatArray:
+    """log Σ wᵢ exp Lᵢ of every row."""
     top = L.max(axis=0)
     return np.asarray(top + np.log(w @ np.exp(np.maximum(L - top, -700.0))))
 

@@ -14,14 +14,14 @@ from gramgraph.learn.matching import check_columns
 from gramgraph.learn.parameters import fit
 from gramgraph.learn.real_rows import as_frame, with_real_columns
 from gramgraph.models import BayesianNetwork
-from gramgraph.variables import Circle, Positive, Sphere
+from gramgraph.variables import Circle, Points, Positive, Sphere
 
 __all__ = ["fit_network"]
 
 
 def _has_own_kinds(net: BayesianNetwork) -> bool:
     """Whether some family is none of tables, linear Gaussians and their kin: an angle, a kernel, a blend."""
-    if any(isinstance(var.domain, (Circle, Positive, Sphere)) for var in net.vars):
+    if any(isinstance(var.domain, (Circle, Points, Positive, Sphere)) for var in net.vars):
         return True
     return any(c is not None and c.kind in ("kernel", "blend") for c in net.conditionals)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gramgraph.embeddings.network.fitting import fit_kernel
+from gramgraph.embeddings.network.pairwise import fit_potentials
 from gramgraph.learn.boosted import fit_boosted
 from gramgraph.learn.fitting import fit_network
 from gramgraph.learn.impute import impute
@@ -18,5 +19,6 @@ __all__ = [
     "fit_network",
     "fit_posterior",
     "fit_tree_table",
+    "fit_potentials",
     "impute",
 ]

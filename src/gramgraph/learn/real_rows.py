@@ -56,7 +56,7 @@ def as_frame(net: BayesianNetwork, data: Any, weights: Any = None) -> Any:
 
     if not is_stream(data):
         frame = read_frame(data).table
-        texts = [c for c in frame.columns if c in net and not net.var(c).is_discrete and _are_texts(frame[c])]
+        texts = [c for c in frame.columns if c in net and net.var(c).is_real and _are_texts(frame[c])]
         return frame.assign(**{c: _numbers(frame[c], c) for c in texts}) if texts else frame
     names = stream_names(data)
     wanted = [name for name in names if owner_of(net, name) in net or (isinstance(weights, str) and name == weights)]
@@ -66,7 +66,7 @@ def as_frame(net: BayesianNetwork, data: Any, weights: Any = None) -> Any:
     frame = read_table(data, wanted)
     for name in wanted:
         owner = owner_of(net, name)
-        number = owner not in net or not net.var(owner).is_discrete
+        number = owner not in net or net.var(owner).is_real
         if number and not pd.api.types.is_numeric_dtype(frame[name]):
             frame[name] = _numbers(frame[name], name)
     return frame
@@ -129,5 +129,6 @@ def read_real(net: BayesianNetwork, frame: Any) -> Question:
         codes[:, labelled.index(v)] = column
     every = np.arange(layout.size)
     return Question(
-        (), (), labelled, codes, batched=True, columns=every, owners=layout.owner, X=X, index=frame.index
+        (), (), labelled, codes, batched=True, columns=every, owners=layout.owner, X=X, index=frame.index,
+        points=found.points,
     )  # fmt: skip

@@ -22,6 +22,7 @@ from gramgraph.learn.gaussian_scores import MixedScores
 from gramgraph.learn.methods import METHODS as FINDERS
 from gramgraph.learn.methods import PATIENCE, Problem, find_graph, method_name, refuse_constraints
 from gramgraph.learn.mixed_table import MixedTable, read_table
+from gramgraph.learn.nonparametric import LeftOutScores, find_families, with_domains
 from gramgraph.learn.normalized import tables_from
 from gramgraph.learn.parameters import pseudo_counts, states_from
 from gramgraph.learn.rows import read_all_rows, read_rows
@@ -99,6 +100,8 @@ def learn_structure(
     *,
     method: str = "hill_climb",
     score: str = "bic",
+    conditional: Any = None,
+    domains: Mapping[str, str] | None = None,
     required: Iterable[tuple[str, str]] = (),
     forbidden: Iterable[tuple[str, str]] = (),
     tiers: Sequence[Iterable[str]] | None = None,
@@ -149,6 +152,12 @@ def learn_structure(
         of the rows; `hidden` = ["name"] or {"name": number of states or labels} adds variables that no column shows).
     score : "bic", "aic", "bdeu" (with `equivalent_sample_size`), "k2", "fnml" or "log_likelihood"; with real columns
         "bic", "aic", "log_likelihood", or "bge" (all real).
+    conditional : "auto" (kinds of conditionals are mixed by the likelihood of left-out rows: tables, softmax curves,
+        linear Gaussians, copulas, kernels, predictors) or "choose" (the simplest within one standard error): structure
+        without a parametric family, also with arrows from real to discrete variables, by "hill_climb", "tabu" or
+        "chow_liu" between variables that share information. Families are scored on a third of up to 1,500 rows, once
+        each; `max_parents` is 2 by default. A fraction of a second for every pair, a second or two for two parents.
+    domains : name → "positive" or "circle" (angles in radians) for columns of numbers, with `conditional`.
     test : "auto", or one of those of `gg.learn.independence_test`.
     required, forbidden : edges (parent, child) that must or must not be there.
     tiers : groups of variables in order of time; no edge goes from a later to an earlier group.
@@ -184,8 +193,11 @@ def learn_structure(
     if hidden:
         raise OptionError(f"method {method!r} learns from what is shown: hidden variables need method='structural_em'")
     table = read_rows(data, weights, missing, keep=keep, client=client, progress=progress)
-    scores = _scores(table, score, equivalent_sample_size)
-    constraints = _constraints(table, *edges)
+    free = _free_families(table, conditional, domains)
+    if free is not None:
+        table = free.table
+    scores = _scores(table, score, equivalent_sample_size) if free is None else free
+    constraints = _constraints(table, *edges) if free is None else read_constraints(table, *edges)
     refuse_constraints(method, max_parents, given=bool(required or forbidden or tiers))
     problem = Problem(
         table, scores, _without_constants(table, constraints), start_graph(table, start, constraints), method,
@@ -193,11 +205,30 @@ def learn_structure(
         restarts=restarts, random_state=random_state, checkpoint=checkpoint,
         about=(score, equivalent_sample_size, missing), progress=progress, time_limit=_seconds(time_limit, method),
     )  # fmt: skip
-    found = find_graph(problem)
-    net = _network(table, found.parents, prior, equivalent_sample_size)
+    found = find_graph(problem) if free is None else find_families(problem, free)
+    how = {} if free is None else {"conditional": conditional}
+    net = _network(table, found.parents, prior, equivalent_sample_size, **how)
     total = scores.total(net.parent_positions)
     net.report = _report(net, method, scores.name, total, found.moves, found.interrupted, found.bound)
     return net
+
+
+def _free_families(
+    table: Counts | MixedTable, conditional: Any, domains: Mapping[str, str] | None
+) -> LeftOutScores | None:
+    """Scores of families of any kind; None where tables or linear Gaussians are learned."""
+    if conditional is None:
+        if domains:
+            raise OptionError('domains belong to structure without a family: learn_structure(…, conditional="auto")')
+        return None
+    if conditional not in ("auto", "choose"):
+        words = ("auto", "choose")
+        raise OptionError(f"conditional is 'auto' or 'choose', not {conditional!r}.{did_you_mean(conditional, words)}")
+    if not isinstance(table, MixedTable):
+        return None  # all columns are discrete: tables
+    if table.weights is not None:
+        raise OptionError("conditional=… takes no weights of rows")
+    return LeftOutScores(with_domains(table, domains), conditional)
 
 
 def _seconds(time_limit: float | None, method: str) -> float | None:
@@ -267,11 +298,18 @@ def _report(
     return StructureReport(method, name, total, told, interrupted, net.cpdag(), bound)
 
 
-def _network(table: Counts | MixedTable, parents: list[tuple[int, ...]], prior: Any, ess: float) -> LearnedNetwork:
+def _network(
+    table: Counts | MixedTable, parents: list[tuple[int, ...]], prior: Any, ess: float, **how: Any
+) -> LearnedNetwork:
     """The graph with its conditionals."""
     parents = [tuple(sorted(found)) for found in parents]
     bare = LearnedNetwork.from_parts(table.variables, [None] * len(parents), parents=parents)
     fitted: BayesianNetwork
+    if how and isinstance(table, MixedTable):
+        fitted = bare.fit(table.frame, **how)
+        made = LearnedNetwork.from_parts(fitted.vars, fitted.conditionals, check=False)
+        made.fit_report = fitted.fit_report
+        return made
     if isinstance(table, MixedTable):
         fitted = bare.fit(table.frame, prior=prior, equivalent_sample_size=ess, weights=table.weights)
     else:

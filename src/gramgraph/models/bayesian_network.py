@@ -252,7 +252,9 @@ class BayesianNetwork(DirectedModel):
     @staticmethod
     def _count(child: Var, parents: Sequence[Var]) -> int:
         """Free parameters of a table; of a linear Gaussian (a softmax) where real variables take part."""
-        m = 1 + sum(var.dimension for var in parents if not var.is_discrete)
+        m = 1 + sum(var.dimension if var.is_real else 1 for var in parents if not var.is_discrete)
+        if not child.is_discrete and not child.is_real:
+            return 0
         if child.is_discrete:
             own = (child.size - 1) * m
         else:

@@ -9,6 +9,7 @@ from gramgraph import graphs
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.factors import TableFactor
 from gramgraph.models.markov_network import MarkovNetwork
+from gramgraph.models.potentials import has_kernels
 from gramgraph.models.undirected import FactorModel
 from gramgraph.variables import Var
 
@@ -26,6 +27,14 @@ class FactorGraph(FactorModel):
     """
 
     factor_names: tuple[str, ...]
+
+    def __new__(cls, factors: Any = None, *args: Any, **options: Any) -> Any:
+        """A graph on cells where kernel potentials are among the factors."""
+        if cls is FactorGraph and has_kernels(factors):
+            from gramgraph.models.of_potentials import KernelFactorGraph
+
+            return object.__new__(KernelFactorGraph)
+        return object.__new__(cls)
 
     def __init__(
         self,

@@ -13,7 +13,7 @@ from gramgraph._validation import check_positive
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
 from gramgraph.models.notation import read_structure
-from gramgraph.models.potentials import make_scopes, scoped, tabulate
+from gramgraph.models.potentials import has_kernels, make_scopes, scoped, tabulate
 from gramgraph.models.undirected import FactorModel
 from gramgraph.typing import RandomState
 from gramgraph.variables import Var
@@ -31,6 +31,8 @@ class MarkovNetwork(FactorModel):
     of one label per variable. Or give the graph as `edges` (pairs, or a text `"A - B - C; B - D{low|high}"`)
     and `potentials` as a dict {names: numbers}; an edge without a potential counts as constant. `states` maps
     names to labels; without it a table with two states means no and yes, another number k means "0", …, "k-1".
+    With `KernelPotential`s among the factors, the network is one of numbers and angles on cells; with kinds such as
+    `potentials={("a", "b"): gg.KernelPotential()}` it is a graph whose potentials `fit` learns.
 
     `joint_log_prob` is the logarithm of the product, not normalized: add −log Z for log p(x).
 
@@ -42,6 +44,14 @@ class MarkovNetwork(FactorModel):
     """
 
     fit_report: Any = None  # how the tables were learned, after `fit`
+
+    def __new__(cls, factors: Any = None, *args: Any, **options: Any) -> Any:
+        """A network on cells where kernel potentials are among the factors."""
+        if cls is MarkovNetwork and (has_kernels(factors) or has_kernels(options.get("potentials"))):
+            from gramgraph.models.of_potentials import KernelMarkovNetwork
+
+            return object.__new__(KernelMarkovNetwork)
+        return object.__new__(cls)
 
     def __init__(
         self,

@@ -25,6 +25,8 @@ class CellModel(GraphicalModel):
     is_balanced_forest: bool = False
     #: From this nearness to the data on the density of a complete row is `log_ratio` (above 1: never).
     closed_from: float = 1.0
+    #: Kernel potentials, whose features are known at observed values themselves.
+    potentials: tuple[Any, ...] = ()
 
     @property
     def kind(self) -> str:

@@ -8,15 +8,28 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.conditionals.base import Kind
+from gramgraph.conditionals.potential import KernelPotential
 from gramgraph.exceptions import ModelError, listing
 from gramgraph.factors import GaussianFactor, TableFactor
 from gramgraph.models.writing import as_states
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Discrete, Var, discrete
 
-__all__ = ["Scoped", "factor_faults", "make_scopes", "scoped", "tabulate"]
+__all__ = ["Scoped", "factor_faults", "has_kernels", "make_scopes", "scoped", "tabulate"]
 
 Scoped = tuple[tuple[str, ...], Any]  # names, and what stands over them: numbers, a function, or a factor
+
+
+def has_kernels(given: Any) -> bool:
+    """Whether kernel potentials, or kinds of them to be fitted, are among factors as one writes them."""
+    if not isinstance(given, (Mapping, list, tuple)):
+        return False
+    for item in given.values() if isinstance(given, Mapping) else given:
+        piece = item[1] if isinstance(item, (tuple, list)) and len(item) == 2 else item
+        if isinstance(piece, KernelPotential) or (isinstance(piece, Kind) and piece.cls is KernelPotential):
+            return True
+    return False
 
 
 def scoped(given: Any, what: str = "factors") -> list[Scoped]:

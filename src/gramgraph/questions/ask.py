@@ -273,6 +273,8 @@ def _if_observed(model: GraphicalModel, question: Question, key: Any) -> Belief 
     if v is None or v not in question.always:
         return None
     var, n = model.vars[v], question.n_cases
+    if v in question.points:
+        return None
     if var.is_discrete:
         p = np.eye(var.size)[question.codes[:, question.observed.index(v)]]
         return Belief((var,), p if question.batched else p[0], batched=question.batched)

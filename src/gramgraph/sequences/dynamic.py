@@ -10,7 +10,7 @@ import numpy as np
 
 from gramgraph._validation import check_count
 from gramgraph.answers import Answer
-from gramgraph.conditionals import Table, from_fields
+from gramgraph.conditionals import Kind, Table, from_fields
 from gramgraph.data.frames import read_frame
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.models import BayesianNetwork
@@ -35,14 +35,16 @@ class DynamicBayesianNetwork(Drawn):
     Parameters
     ----------
     structure : text, dict or pairs as for `BayesianNetwork`; variables with a ' have no parents
-    cpds : conditionals of the variables of a slice, of any kind that a static network takes
+    cpds : conditionals of the variables of a slice, of any kind that a static network takes; or kinds to be fitted, as
+        in {"x": gg.KernelConditional()}
     first : conditionals of the first slice for the variables with parents in the slice before, given their other
         parents; a variable that is not named has no information: uniform
     states : labels of the variables; those of x' are those of x
 
     Rows are a data frame (or a list of dicts), one row per step; missing cells and columns were not observed. Discrete
     networks are asked by the interface algorithm, exactly, in O(T K²) for K joint states of the variables that have a
-    primed copy. With real-valued variables ask `unroll(T)`.
+    primed copy. With real-valued variables ask `unroll(T)`; `fit` learns these from complete rows, kinds that are not
+    named by left-out likelihood with `conditional="auto"`.
 
     >>> rain = DynamicBayesianNetwork(
     ...     "rain' -> rain{no|yes} -> umbrella{no|yes}",
@@ -75,10 +77,14 @@ class DynamicBayesianNetwork(Drawn):
         plain = {label: primed[label] if primed.get(label) in draft else label for label in draft.variables}
         variables = {label: draft.var(other) for label, other in plain.items()}
         full = dict(cpds or {})
-        if cpds:  # the slice before has its own beliefs when the network is asked; these numbers are never used
+        if cpds and not any(
+            isinstance(c, Kind) for c in full.values()
+        ):  # the slice before has its own beliefs when the network is asked; these numbers are never used
             full.update({label: _any_numbers(variables[label]) for label in primed if label not in full})
         domains = {label: var.domain for label, var in variables.items()}
         step = BayesianNetwork(structure, cpds=full or None, states=domains, name=name)
+        if step.kinds and first:
+            raise ModelError("first takes conditionals with numbers, and those of the slices are to be fitted")
         self._fill(_first_slice(step, first or {}), step)
 
     @classmethod
@@ -245,6 +251,7 @@ class DynamicBayesianNetwork(Drawn):
         max_iter: int = 100,
         tol: float = 1e-4,
         random_state: RandomState = None,
+        conditional: Any = None,
     ) -> DynamicBayesianNetwork:
         """The network with tables learned from sequences: counting, or EM where cells are missing.
 
@@ -259,7 +266,33 @@ class DynamicBayesianNetwork(Drawn):
         >>> learned.step.conditional("x").table().round(1).tolist()
         [[0.9, 0.1], [0.4, 0.6]]
         """
-        return fit_tables(self, _several(sequences, by), prior, max_iter, tol, random_state)
+        several = _several(sequences, by)
+        if self.step.kinds or conditional is not None or not self.step.is_discrete:
+            return self._fit_families(several, conditional, random_state)
+        return fit_tables(self, several, prior, max_iter, tol, random_state)
+
+    def _fit_families(self, sequences: list[Any], conditional: Any, random_state: RandomState) -> Any:
+        """Every conditional from the pairs of successive rows that know its family; the first slice from first rows
+        where there are at least 30, else from all."""
+        import pandas as pd
+
+        frames = [read_frame(rows, what="sequences").table.reset_index(drop=True) for rows in sequences]
+        pairs = []
+        for frame in frames:
+            before = frame[[name for name in self.interface if name in frame]].iloc[:-1].reset_index(drop=True)
+            pairs.append(pd.concat([before.add_suffix("'"), frame.iloc[1:].reset_index(drop=True)], axis=1))
+        step = self.step.fit(pd.concat(pairs, ignore_index=True), conditional=conditional, random_state=random_state)
+        starts = pd.concat([frame.iloc[:1] for frame in frames], ignore_index=True)
+        starts = starts if len(starts) >= 30 else pd.concat(frames, ignore_index=True)
+        known = {name: kind for name, kind in self.step.kinds.items() if name in self.first.variables}
+        bare = BayesianNetwork(
+            {name: list(self.first.parents(name)) for name in self.first.variables},
+            cpds=known or None,
+            states={name: self.first.var(name).domain for name in self.first.variables},
+        )
+        return DynamicBayesianNetwork.from_networks(
+            bare.fit(starts, conditional=conditional, random_state=random_state), step
+        )
 
     def with_tables(self, first: Mapping[str, Any], step: Mapping[str, Any]) -> DynamicBayesianNetwork:
         """The same network with these tables: name → numbers."""

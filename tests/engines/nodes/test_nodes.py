@@ -139,3 +139,30 @@ def test_grids_follow_the_mass():
     same, again = refined(turn, np.full(64, 1.0), 64)
     assert not again and same.size == 64
     assert Grid(Var("p", Positive()), ((0.0, 1.0, 8),)).weights.sum() == pytest.approx(np.e - 1.0, rel=1e-2)
+
+
+def test_kernels_are_integrated_over_boxes_exactly():
+    rng = np.random.default_rng(0)
+    x = np.concatenate([rng.normal(-1.0, 0.05, 300), rng.normal(1.0, 0.6, 300)])  # narrower than the nodes stand
+    y = np.sin(3.0 * x) + 0.05 * rng.normal(size=600)
+    data = {"x": x, "y": y}
+    parts = [gg.KernelConditional.fit(real("x"), (), data), gg.KernelConditional.fit(real("y"), (real("x"),), data)]
+    laws = parts[1].laws({real("x"): np.array([[-1.0], [0.4]])}, 2)
+    edges = np.array([-40.0, -0.8, -0.3, 0.0, 0.25, 0.9, 40.0])
+    masses = np.exp(laws.log_masses(edges[:-1], edges[1:]))
+    assert masses.sum(axis=1) == pytest.approx(np.ones(2), abs=1e-5)
+    fine = np.linspace(-0.3, 0.0, 20_001)
+    inner = np.exp(laws.log_density(0.5 * (fine[1:] + fine[:-1]))).sum(axis=1) * (fine[1] - fine[0])
+    assert masses[:, 2] == pytest.approx(inner, rel=1e-5)
+    found = gg.BayesianNetwork(cpds=parts).query(None, engine="nodes")
+    assert abs(found.log_evidence) < 1e-4 and found["x"].mean() == pytest.approx(x.mean(), abs=0.02)
+
+
+def test_masses_of_angles_close():
+    rng = np.random.default_rng(0)
+    a = np.mod(rng.vonmises(3.0, 2.0, 400) + np.pi, 2.0 * np.pi) - np.pi
+    c = gg.KernelConditional.fit(Var("a", Circle()), (), {"a": a})
+    edges = np.linspace(-np.pi, np.pi, 9)
+    masses = np.exp(c.laws({}, 1).log_masses(edges[:-1], edges[1:]))[0]
+    share = np.histogram(a, edges)[0] / len(a)
+    assert masses.sum() == pytest.approx(1.0, abs=1e-9) and np.abs(masses - share).max() < 0.03

@@ -152,9 +152,46 @@ def _spectral_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
     return SpectralHMM(axis, start, readout, operators)
 
 
+def _potentials_out(net: Any) -> tuple[Fields, Arrays]:
+    axes, arrays = _axes_out(net.cell_axes)
+    pieces = []
+    for i, f in enumerate(net.potentials):
+        fields, own = f.to_fields()
+        pieces.append(fields)
+        arrays |= {f"potential{i}.{key}": np.asarray(value) for key, value in own.items()}
+    tables = []
+    for i, t in enumerate(net.tables):
+        tables.append({"names": [var.name for var in t.scope], "log_scale": float(t.log_scale)})
+        arrays[f"table{i}"] = np.asarray(t.values)
+    top = {"name": net.name, "rows": net.rows, "axes": axes, "potentials": pieces, "tables": tables}
+    return {**top, "log_z": net.log_z, "factor_names": list(getattr(net, "factor_names", ()))}, arrays
+
+
+def _potentials_in(top: Mapping[str, Any], arrays: Mapping[str, Array]) -> Any:
+    from gramgraph.conditionals.potential import KernelPotential
+    from gramgraph.factors import TableFactor
+    from gramgraph.models.of_potentials import KernelFactorGraph, KernelMarkovNetwork
+
+    axes = {axis.name: axis for axis in _axes_in(top, arrays)}
+    pieces: list[Any] = []
+    for i, fields in enumerate(top["potentials"]):
+        own = {key.partition(".")[2]: a for key, a in arrays.items() if key.startswith(f"potential{i}.")}
+        pieces.append(KernelPotential.from_fields(fields, own, axes))
+    for i, fields in enumerate(top["tables"]):
+        scope = tuple(axes[str(name)].var for name in fields["names"])
+        pieces.append(TableFactor(scope, np.asarray(arrays[f"table{i}"], np.float64), float(fields["log_scale"])))
+    log_z = None if top["log_z"] is None else float(top["log_z"])
+    made: Any = KernelFactorGraph if top["kind"] == "kernel_factor_graph" else KernelMarkovNetwork
+    named = {"names": [str(n) for n in top["factor_names"]]} if made is KernelFactorGraph else {}
+    name = str(top.get("name", ""))
+    return made(pieces, axes=tuple(axes.values()), rows=int(top["rows"]), log_z=log_z, name=name, **named)
+
+
 #: Kind in a file → (name of the class, how it is written, how it is read).
 _MODELS: dict[str, tuple[str, Any, Any]] = {
+    "kernel_factor_graph": ("KernelFactorGraph", _potentials_out, _potentials_in),
     "kernel_grid": ("KernelGrid", _grid_out, _grid_in),
+    "kernel_markov": ("KernelMarkovNetwork", _potentials_out, _potentials_in),
     "kernel_network": ("KernelNetwork", _network_out, _network_in),
     "kernel_tree": ("KernelTree", _tree_out, _tree_in),
     "spectral_hmm": ("SpectralHMM", _spectral_out, _spectral_in),
@@ -226,7 +263,9 @@ def from_object(top: Mapping[str, Any], *, source: str = "<text>") -> Any:
 
 def holds(model: Any) -> bool:
     """Whether a model is one of these."""
-    return type(model).__module__.startswith("gramgraph.embeddings.network.") and type(model).__name__ in CLASSES
+    home = type(model).__module__
+    known = home.startswith("gramgraph.embeddings.network.") or home == "gramgraph.models.of_potentials"
+    return known and type(model).__name__ in CLASSES
 
 
 def from_parts(tree: Any, arrays: Mapping[str, Array], *, source: str) -> Any:

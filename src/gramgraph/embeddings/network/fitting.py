@@ -22,7 +22,7 @@ from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.typing import RandomState
 from gramgraph.variables import Discrete, Points, Real, Sphere, Var
 
-__all__ = ["fit_kernel", "values_of"]
+__all__ = ["axis_of", "fit_kernel", "values_of"]
 
 _LARGEST = 120_000  # numbers in the table of a conditional
 _CELLS = 64
@@ -43,11 +43,6 @@ def fit_kernel(
     check_choice("edge", edge, EDGES)
     if len(parents) > _MOST:
         raise ModelError(f"a kernel conditional takes at most {_MOST} parents; {child.name} has {len(parents)}.")
-    if _is_vector(child):
-        raise ModelError(
-            f"a kernel conditional of {child!r}: vectors and directions may be parents; as children they have no "
-            "density on cells yet. Use one variable for each component instead"
-        )
     family = (*parents, child)
     columns = {var: values_of(var, data) for var in family}
     whole = np.ones(len(columns[child]), dtype=bool)
@@ -56,7 +51,10 @@ def fit_kernel(
     if whole.sum() < 2:
         raise ModelError(f"the kernel conditional of {child.name} needs at least 2 rows that know its whole family.")
     size = _cells(family) if cells is None else cells
-    ends = [End(axis, columns[axis.var][whole]) for axis in (_axis(var, columns[var][whole], size) for var in family)]
+    made = [axis_of(var, columns[var][whole], size) for var in family]
+    if isinstance(made[-1], PointAxis) and made[-1].domain in ("vector", "sphere"):
+        made[-1] = made[-1].with_density(list(columns[child][whole]))
+    ends = [End(axis, columns[axis.var][whole]) for axis in made]
     axes = tuple(end.axis for end in ends)
     if not parents:
         return KernelConditional(axes, np.asarray(axes[0].q, dtype=np.float64), hats=True)
@@ -64,9 +62,20 @@ def fit_kernel(
         found = fit_edge(Pair(ends[0], ends[1]), edge, floor=floor)
         table = np.asarray(found.R, dtype=np.float64) * axes[1].q
         table /= table.sum(axis=1, keepdims=True)
-        return KernelConditional(axes, table, found.gain, dict(found.parts), hats=True)
+        return _sharpened(KernelConditional(axes, table, found.gain, dict(found.parts), hats=True), ends)
     seed = int(np.random.default_rng(random_state).integers(2**31))
-    return replace(fit_conditional(ends[:-1], ends[-1], floor=floor, seed=seed), hats=True)
+    return _sharpened(replace(fit_conditional(ends[:-1], ends[-1], floor=floor, seed=seed), hats=True), ends)
+
+
+def _sharpened(c: KernelConditional, ends: list[End]) -> KernelConditional:
+    """With the kernel width of a child of vectors or directions that predicts them best given the parents."""
+    axis = c.axes[-1]
+    if not isinstance(axis, PointAxis) or axis.density is None:
+        return c
+    every = max(len(ends[0].placed.a) // len(axis.density.sample), 1)
+    at = np.arange(0, len(ends[0].placed.a), every)[: len(axis.density.sample)]
+    ratios = c.ratios_at([end.placed.take(at) for end in ends[:-1]], len(at))
+    return replace(c, axes=(*c.axes[:-1], axis.sharpened(ratios)))
 
 
 def values_of(var: Var, data: Any) -> Any:
@@ -104,7 +113,8 @@ def _cells(family: tuple[Var, ...]) -> int:
     return max(min(size, _CELLS), 4)
 
 
-def _axis(var: Var, values: Any, cells: int) -> Axis:
+def axis_of(var: Var, values: Any, cells: int) -> Axis:
+    """The cells of a variable from a column of its values."""
     if isinstance(var.domain, Discrete):
         counts = np.bincount([var.index(v) for v in values.tolist()], minlength=var.size).astype(np.float64)
         if (counts == 0.0).any():

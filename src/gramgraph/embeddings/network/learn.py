@@ -26,6 +26,7 @@ __all__ = ["EDGES", "learn_tree"]
 EDGES = ("auto", "kernel", "copula", "gaussian", "table")
 #: Kinds of values.
 KINDS = ("real", "positive", "circle", "category", *POINT_KINDS)
+_KEPT = 2000  # rows that a tree keeps for messages between samples
 _FEW = 10  # integers with at most so many different values are categories
 
 
@@ -94,7 +95,11 @@ def learn_tree(
     else:
         links = _links(edges, names)
     fitted = _in_threads(lambda ij: fit_edge(Pair(ends[ij[0]], ends[ij[1]]), edge, floor=floor), links, n_jobs)
-    return KernelTree(axes, fitted, rows=len(ends[0].placed.a))
+    made = KernelTree(axes, fitted, rows=len(ends[0].placed.a))
+    whole = np.all([end.placed.known for end in ends], axis=0)
+    if whole.sum() >= 2 and len(whole) <= _KEPT:
+        made.kept_rows = {name: values[whole] for name, values in columns.items()}
+    return made
 
 
 def columns_of(frame: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Undirected networks of numbers and angles with loops: pairwise kernel potentials, learned by pseudo-likelihood.
+"""Undirected networks with loops: pairwise kernel potentials, learned by pseudo-likelihood.
 
 Products of density ratios count what goes round a loop twice; potentials that are learned together do not.
 """
@@ -6,238 +6,34 @@ Products of density ratios count what goes round a loop twice; potentials that a
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gramgraph._validation import check_count, check_positive, generator
-from gramgraph.answers.line_belief import LineBelief
-from gramgraph.cells.axes import Axis, LineAxis, Placed
-from gramgraph.cells.columns import column_of
+from gramgraph._validation import check_count, check_positive
+from gramgraph.cells.axes import Axis
+from gramgraph.conditionals.potential import KernelPotential, between
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.learn import _axis, _checked, _kinds, columns_of
+from gramgraph.embeddings.network.neighborhoods import find_neighbors
+from gramgraph.embeddings.network.node_problem import features_of, penalty_of, solve_node
 from gramgraph.exceptions import ModelError, OptionError, VariableError
-from gramgraph.factors import TableFactor
-from gramgraph.models.markov_network import MarkovNetwork
 from gramgraph.models.notation import read_structure
+from gramgraph.models.of_potentials import KernelMarkovNetwork
+from gramgraph.questions.planning import plan
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["KernelMarkovNetwork", "KernelPotential", "learn_markov"]
+__all__ = ["fit_potentials", "learn_markov"]
 
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 _RANKS = (2, 4, 6)
 _TRIED = 6  # nodes whose left-out rows choose rank and penalty
-
-
-@dataclass(frozen=True, eq=False)
-class KernelPotential:
-    """exp(u(x)ᵀ A v(y)) of two variables, u and v the leading eigenfunctions of their kernels on cells.
-
-    >>> import gramgraph as gg
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=500)
-    >>> net = gg.learn_markov({"x": x, "y": x + 0.5 * rng.normal(size=500)}, "x - y", rank=2, penalty=0.01)
-    >>> f = net.potentials[0]
-    >>> bool(f.log_value([1.0], [1.0])[0] > f.log_value([1.0], [-1.0])[0])
-    True
-    """
-
-    x: str
-    y: str
-    axes: tuple[Axis, Axis]
-    features: tuple[FloatArray, FloatArray]  # (m, r) of both
-    A: FloatArray  # (r, r)
-
-    @property
-    def log_table(self) -> FloatArray:
-        """u(x)ᵀ A v(y) on the cells of both, (m, p)."""
-        return np.asarray(self.features[0] @ self.A @ self.features[1].T)
-
-    def log_value(self, x: Any, y: Any) -> FloatArray:
-        """u(x)ᵀ A v(y) at pairs of values, linear between cells."""
-        u, v = (_between(F, axis.place(z)) for F, axis, z in zip(self.features, self.axes, (x, y), strict=True))
-        return np.asarray(np.einsum("nr,rs,ns->n", u, self.A, v))
-
-
-def _height(axis: Axis) -> FloatArray:
-    """Density at the anchors by the mass of their cells: cells of equal mass are wide where data are few."""
-    if not isinstance(axis, LineAxis):
-        return np.ones(axis.m)
-    log_p = axis.log_base(column_of([axis.value(cell) for cell in range(axis.m)]))
-    height = np.exp(log_p) / np.maximum(axis.q, 1e-300)
-    return np.asarray(height / height.max())
-
-
-def _between(F: FloatArray, at: Placed) -> FloatArray:
-    return np.asarray(F[at.a] * (1.0 - at.f)[:, None] + F[at.b] * at.f[:, None])
-
-
-@dataclass(frozen=True, eq=False)
-class KernelMarkovNetwork:
-    """p(x) ∝ Π p̂(xᵢ) exp(bᵢ·u(xᵢ)) Π exp(u(xᵢ)ᵀ Aᵢⱼ u(xⱼ)), with p̂ the kernel density of each variable by itself.
-
-    `learn_markov` makes it. Without edges it is the kernel density estimate. Evidence enters at its value; what is free
-    stands on cells, and any engine of discrete networks answers: loopy propagation by default where the junction tree
-    does not fit.
-
-    >>> import gramgraph as gg
-    >>> rng = np.random.default_rng(0)
-    >>> x = rng.normal(size=1000)
-    >>> data = {"x": x, "y": x + 0.5 * rng.normal(size=1000), "z": -x + 0.5 * rng.normal(size=1000)}
-    >>> net = gg.learn_markov(data, "x - y - z - x", rank=4, penalty=0.001)
-    >>> answer = net.query("x", {"y": 1.0, "z": -1.0})
-    >>> bool(0.6 < answer["x"].mean() < 1.3), answer.engine
-    (True, 'enumeration')
-    """
-
-    axes: tuple[Axis, ...]
-    fields: tuple[FloatArray, ...]  # log of the unary factor beside p̂, on cells
-    potentials: tuple[KernelPotential, ...]
-    rows: int = 0
-    report: Mapping[str, Any] = field(default_factory=dict)
-
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """Names of the variables."""
-        return tuple(axis.name for axis in self.axes)
-
-    @property
-    def edges(self) -> tuple[tuple[str, str], ...]:
-        """Pairs that are joined by a potential."""
-        return tuple((f.x, f.y) for f in self.potentials)
-
-    def __repr__(self) -> str:
-        return f"KernelMarkovNetwork({len(self.axes)} variables, {len(self.edges)} edges, {self.rows} rows)"
-
-    @cached_property
-    def _at(self) -> dict[str, int]:
-        return {name: i for i, name in enumerate(self.variables)}
-
-    def _index(self, name: str) -> int:
-        if name not in self._at:
-            raise VariableError.unknown(name, self.variables)
-        return self._at[name]
-
-    def given(self, evidence: Mapping[str, Any] | None = None) -> tuple[MarkovNetwork, dict[str, float]]:
-        """(the discrete network of what is free on cells, how near each observation lies to the data)."""
-        seen: dict[str, Placed] = {}
-        for name, value in (evidence or {}).items():
-            axis = self.axes[self._index(name)]
-            column: Any = np.empty(1, dtype=object)
-            column[0] = value
-            placed = axis.place(column)
-            if placed.known[0]:
-                seen[name] = placed
-        logs = {
-            axis.name: np.log(np.maximum(axis.q, 1e-300)) + own
-            for axis, own in zip(self.axes, self.fields, strict=True)
-        }
-        free = [axis for axis in self.axes if axis.name not in seen]
-        pairs = []
-        for f in self.potentials:
-            if f.x in seen and f.y in seen:
-                continue
-            if f.x in seen or f.y in seen:
-                here, there = (0, 1) if f.x in seen else (1, 0)
-                name, other = (f.x, f.y) if here == 0 else (f.y, f.x)
-                u = _between(f.features[here], seen[name])[0]
-                A = f.A if here == 0 else f.A.T
-                logs[other] = logs[other] + f.features[there] @ (u @ A)
-            else:
-                pairs.append(f)
-        variables = {axis.name: axis.cell_var for axis in free}
-        factors = [TableFactor.from_log((variables[axis.name],), logs[axis.name]) for axis in free]
-        factors += [TableFactor.from_log((variables[f.x], variables[f.y]), f.log_table) for f in pairs]
-        net = MarkovNetwork.from_parts(variables.values(), factors)
-        return net, {name: float(p.near[0]) for name, p in seen.items()}
-
-    def query(self, targets: Any = None, evidence: Mapping[str, Any] | None = None, **options: Any) -> Any:
-        """p(targets | evidence): beliefs of numbers and angles have a density; options are those of `MarkovNetwork`.
-
-        `log_evidence` of the answer is the logarithm of a sum over cells without its normalizer, of use for comparisons
-        within one pattern of evidence only.
-        """
-        from gramgraph.answers import RealAnswer
-
-        net, near = self.given(evidence)
-        names = [targets] if isinstance(targets, str) else list(net.variables if targets is None else targets)
-        for name in names:
-            self._index(name)
-            if name not in net.variables:
-                raise VariableError(f"{name} was observed: ask for what is not")
-        found = net.query(names, {}, **options)
-
-        def belief(key: Any) -> Any:
-            axis = self.axes[self._index(key)]
-            if not isinstance(axis, LineAxis):
-                return found[key]
-            return LineBelief(axis, found[key].probabilities[None], batched=False)
-
-        details = {**found.details, "support": near}
-        return RealAnswer(
-            names, belief, found.log_evidence, engine=found.engine, exact=False if near is None else found.exact,
-            details=details,
-        )  # fmt: skip
-
-    def map_query(self, evidence: Mapping[str, Any] | None = None, **options: Any) -> dict[str, Any]:
-        """The anchors of cells where the joint density of all free variables is largest; engines as in `map_query`."""
-        net, _ = self.given(evidence)
-        heights = {name: _height(self.axes[self._index(name)]) for name in net.variables}
-        best = net.map_query({}, virtual_evidence=heights, **options)
-        out = {}
-        for name, label in best.assignment.items():
-            axis = self.axes[self._index(name)]
-            out[name] = axis.value(axis.cell_var.index(label))
-        return out
-
-    def sample(self, n: int, evidence: Mapping[str, Any] | None = None, *, random_state: RandomState = None) -> Any:
-        """n draws of the free variables by Gibbs sampling on cells, each with a value inside its cell."""
-        import pandas as pd
-
-        from gramgraph.cells.drawing import inside
-
-        rng = generator(random_state)
-        net, _ = self.given(evidence)
-        drawn = net.sample(n, random_state=int(rng.integers(2**31)))
-        out = {}
-        for name in net.variables:
-            axis = self.axes[self._index(name)]
-            cells = np.array([axis.cell_var.index(label) for label in drawn[name]], dtype=np.int64)
-            out[name] = inside(axis, cells, rng)[0]
-        return pd.DataFrame(out)
-
-    def pseudo_log_likelihood(self, frame: Any) -> float:
-        """Mean over rows of Σ log p(xᵢ | all others), in nats."""
-        columns = columns_of(frame)
-        total = 0.0
-        placed = {axis.name: axis.place(columns[axis.name]) for axis in self.axes}
-        for i, axis in enumerate(self.axes):
-            inner = np.log(np.maximum(axis.q, 1e-300)) + self.fields[i]
-            logs = np.repeat(inner[None], len(placed[axis.name].a), axis=0)
-            for f in self.potentials:
-                if axis.name in (f.x, f.y):
-                    here = 0 if f.x == axis.name else 1
-                    A = f.A if here == 0 else f.A.T
-                    v = _between(f.features[1 - here], placed[f.y if here == 0 else f.x])
-                    logs = logs + (v @ A.T) @ f.features[here].T
-            top = logs.max(axis=1, keepdims=True)
-            norm = top[:, 0] + np.log(np.exp(logs - top).sum(axis=1))
-            ratio = logs - np.log(np.maximum(axis.q, 1e-300))
-            at = placed[axis.name]
-            rows = np.arange(len(at.a))
-            own = ratio[rows, at.a] * (1.0 - at.f) + ratio[rows, at.b] * at.f
-            total += float((own + axis.log_base(columns[axis.name]) - norm).mean())
-        return total
-
-
-# ------------------------------------------------------------------------------------------------- learning
+_NORMALIZED = 64e6  # bytes of a junction tree that tells the normalizer
 
 
 def learn_markov(
     frame: Any,
-    structure: Any,
+    structure: Any = None,
     *,
     domains: Mapping[str, str] | None = None,
     rank: int | None = None,
@@ -249,10 +45,14 @@ def learn_markov(
 ) -> KernelMarkovNetwork:
     """Learn an undirected network of any graph, loops included, by pseudo-likelihood with kernel features.
 
+    p(x) ∝ Π p̂(xᵢ) exp(bᵢ·u(xᵢ)) Π exp(u(xᵢ)ᵀ Aᵢⱼ u(xⱼ)): p̂ is the kernel density of a variable by itself, u are the
+    leading eigenfunctions of its kernel.
+
     Parameters
     ----------
     frame : a data frame or a dict of columns of numbers, angles or categories; rows with gaps are left out.
-    structure : "a - b - c - a", pairs of names.
+    structure : "a - b - c - a", or pairs of names; None finds the neighbors of every variable by a group lasso on the
+        matrices Aᵢⱼ, its penalty by left-out rows, and keeps the edges that both ends choose.
     domains : as in `learn_tree`.
     rank, penalty : number of eigenfunctions of every axis, and of the ridge on the potentials (times the number of
         rows); None chooses both by the pseudo-likelihood of a fifth of the rows.
@@ -262,43 +62,86 @@ def learn_markov(
     The objective of each node is convex; the two estimates of a potential are averaged. O(rows × cells × rank) a step.
     """
     columns = _checked(columns_of(frame))
-    graph = read_structure(structure, directed=False)
-    for name in graph.names:
+    graph = None if structure is None else read_structure(structure, directed=False)
+    names = tuple(columns) if graph is None else tuple(graph.names)
+    links = None if graph is None else list(graph.links)
+    return fit_potentials(
+        frame, {"names": names, "links": links}, domains=domains, rank=rank, penalty=penalty, shared=shared,
+        cells=cells, width=width, random_state=random_state,
+    )  # fmt: skip
+
+
+def fit_potentials(
+    frame: Any,
+    structure: Mapping[str, Any],  # names, and links between them or None
+    *,
+    domains: Mapping[str, str] | None = None,
+    rank: int | None = None,
+    penalty: float | None = None,
+    shared: bool = False,
+    cells: int = 64,
+    width: float = 1.0,
+    random_state: RandomState = 0,
+) -> KernelMarkovNetwork:
+    """See `learn_markov`."""
+    columns = _checked(columns_of(frame))
+    for name in structure["names"]:
         if name not in columns:
             raise VariableError.unknown(name, tuple(columns))
-    columns = {name: columns[name] for name in columns if name in graph.names}
-    kinds = _kinds(columns, dict(domains or {}))
+    columns = {name: columns[name] for name in columns if name in structure["names"]}
+    kinds = _kinds(columns, {n: d for n, d in (domains or {}).items() if n in columns or n not in structure["names"]})
     check_count("cells", cells, least=4, most=512)
     if rank is not None:
         check_count("rank", rank)
     if penalty is not None:
         check_positive("penalty", penalty, zero=True)
     axes = [_axis(name, columns[name], kinds[name], cells, "kernel", None) for name in columns]
+    axes = [a.with_density(columns[a.name]) if kinds[a.name] in ("vector", "sphere") else a for a in axes]  # type: ignore[attr-defined]
     ends = [End(axis, columns[axis.name]) for axis in axes]
-    known = np.all([end.placed.known for end in ends], axis=0)
-    rows = np.flatnonzero(known)
+    rows = np.flatnonzero(np.all([end.placed.known for end in ends], axis=0))
     if len(rows) < 20:
         raise ModelError(f"a network with loops is learned from at least 20 rows without gaps; there are {len(rows)}.")
-    at = {axis.name: i for i, axis in enumerate(axes)}
-    links = [(at[a], at[b]) for a, b in graph.links]
     if shared and len({axis.domain for axis in axes}) > 1:
         raise OptionError("shared=True needs variables of one domain.")
     if shared:
         ends = _one_axis(axes, columns)
         axes = [end.axis for end in ends]
     rng = np.random.default_rng(random_state)
+    at = {axis.name: i for i, axis in enumerate(axes)}
+    told: dict[str, Any] = {}
+    if structure["links"] is None:
+        links, told["lasso"] = find_neighbors(ends, rows, rank or 4, width, rng)
+    else:
+        links = [(at[a], at[b]) for a, b in structure["links"]]
     chosen = {"rank": rank, "penalty": penalty}
     if rank is None or penalty is None:
         chosen = _choose(ends, links, rows, rank, penalty, width, shared, rng)
     r, lam = int(chosen["rank"] or 4), float(chosen["penalty"] or 0.0)
-    F, S = zip(*[_features(end, r, width) for end in ends], strict=True)
+    F, S = zip(*[features_of(end, r, width) for end in ends], strict=True)
     fields, A = _fit(ends, F, S, links, rows, lam, shared)
-    potentials = tuple(
-        KernelPotential(axes[i].name, axes[j].name, (axes[i], axes[j]), (F[i], F[j]), M)
-        for (i, j), M in zip(links, A, strict=True)
-    )
-    own = tuple(F[i] @ b for i, b in enumerate(fields))
-    return KernelMarkovNetwork(tuple(axes), own, potentials, len(rows), {"rank": r, "penalty": lam})
+    return _network(axes, F, fields, links, A, len(rows), {"rank": r, "penalty": lam, **told})
+
+
+def _network(
+    axes: Sequence[Axis],
+    F: Sequence[FloatArray],
+    fields: Sequence[FloatArray],
+    links: Sequence[tuple[int, int]],
+    A: Sequence[FloatArray],
+    rows: int,
+    report: Mapping[str, Any],
+) -> KernelMarkovNetwork:
+    """The model, normalized where a small junction tree tells by what."""
+    pieces = [KernelPotential((axes[i],), (F[i],), b) for i, b in enumerate(fields) if b.any()]
+    for (i, j), M in zip(links, A, strict=True):
+        pieces.append(KernelPotential((axes[i], axes[j]), (F[i], F[j]), M))
+    made = KernelMarkovNetwork(pieces, axes=axes, rows=rows, report=report)
+    if not links:
+        return KernelMarkovNetwork(pieces, axes=axes, rows=rows, log_z=0.0, report=report)
+    if (plan(made.cells).bytes or np.inf) > _NORMALIZED:
+        return made
+    log_z = float(made.cells.log_evidence())
+    return KernelMarkovNetwork(pieces, axes=axes, rows=rows, log_z=log_z, report=report)
 
 
 def _one_axis(axes: Sequence[Axis], columns: Mapping[str, Any]) -> list[End]:
@@ -309,16 +152,8 @@ def _one_axis(axes: Sequence[Axis], columns: Mapping[str, Any]) -> list[End]:
     return [End(common.renamed(axis.name), columns[axis.name]) for axis in axes]
 
 
-def _features(end: End, rank: int, width: float) -> tuple[FloatArray, FloatArray]:
-    """The leading eigenfunctions of the kernel on cells, mean 0 and square 1 under q, (m, r); their eigenvalues as
-    shares of the largest, (r,)."""
-    values, V = end.spectrum(width * end.axis.widths[-1])
-    order = np.argsort(-values, kind="stable")[:rank]
-    return np.asarray(V[:, order]), np.asarray(values[order] / values[order[0]])
-
-
 def _rows_of(end: End, F: FloatArray, rows: Any) -> FloatArray:
-    return _between(F, end.placed.take(rows))
+    return between(F, end.placed.take(rows))
 
 
 def _fit(
@@ -345,7 +180,7 @@ def _fit(
             fields.append(np.zeros(F[i].shape[1]))
             continue
         X = np.hstack([np.ones((len(rows), 1)), *(U[j] for _, j in near[i])])
-        B = _solve([(X, U[i], F[i], end.axis.q)], _penalty(lam, [S[j] for _, j in near[i]], S[i]))
+        B = solve_node([(X, U[i], F[i], end.axis.q)], penalty_of(lam, [S[j] for _, j in near[i]], S[i]))
         fields.append(B[0])
         start = 1
         for e, j in near[i]:
@@ -369,43 +204,9 @@ def _fit_shared(
     for i, end in enumerate(ends):
         total = np.sum([U[j] for _, j in near[i]], axis=0) if near[i] else np.zeros_like(U[i])
         parts.append((np.hstack([np.ones((len(total), 1)), total]), U[i], F[i], end.axis.q))
-    B = _solve(parts, _penalty(lam, [s], s))
+    B = solve_node(parts, penalty_of(lam, [s], s))
     A = 0.5 * (B[1:] + B[1:].T)
     return [B[0]] * len(ends), [A] * len(links)
-
-
-def _penalty(lam: float, others: Sequence[FloatArray], own: FloatArray) -> FloatArray:
-    """λ over the product of eigenvalues, the norm of the potential in its space; fields only faintly, (features, r)."""
-    rows = [np.full(len(own), 1e-6), *(lam / np.outer(s, own) for s in others)]
-    return np.vstack(rows)
-
-
-def _solve(parts: Sequence[tuple[FloatArray, FloatArray, FloatArray, FloatArray]], penalty: FloatArray) -> FloatArray:
-    """B (features, r) that maximizes the mean of log p(uᵢ | features) − ½ Σ penalty · B².
-
-    log p = θ·u − log Σ_c q_c exp(θ·u_c) with θ = Bᵀ x: convex, by L-BFGS.
-    """
-    from scipy.optimize import minimize
-
-    p, r = parts[0][0].shape[1], parts[0][2].shape[1]
-    n = sum(len(X) for X, *_ in parts)
-
-    def cost(flat: FloatArray) -> tuple[float, FloatArray]:
-        B = flat.reshape(p, r)
-        value, slope = 0.0, np.zeros_like(B)
-        for X, U, F, q in parts:
-            theta = X @ B
-            logs = theta @ F.T
-            logs += np.log(np.maximum(q, 1e-300))
-            top = logs.max(axis=1, keepdims=True)
-            np.exp(logs - top, out=logs)
-            total = logs.sum(axis=1, keepdims=True)
-            value += float((np.log(total) + top).sum() - np.einsum("nr,nr->", theta, U))
-            slope += X.T @ ((logs / total) @ F - U)
-        return value / n + 0.5 * float((penalty * B**2).sum()), (slope / n + penalty * B).ravel()
-
-    found = minimize(cost, np.zeros(p * r), jac=True, method="L-BFGS-B", options={"maxiter": 300, "gtol": 1e-7})
-    return np.asarray(found.x.reshape(p, r))
 
 
 def _choose(
@@ -429,15 +230,15 @@ def _choose(
     nodes = sorted(rng.choice(nodes, min(_TRIED, len(nodes)), replace=False).tolist()) if nodes else []
     best: tuple[float, int, float] = (-np.inf, rank or 4, 1e-3 if penalty is None else penalty)
     for r in _RANKS if rank is None else (rank,):
-        F, S = zip(*[_features(end, r, width) for end in ends], strict=True)
+        F, S = zip(*[features_of(end, r, width) for end in ends], strict=True)
         for lam in _PENALTIES if penalty is None else (penalty,):
             score = 0.0
             learned = [_design(ends, F, i, near[i], used, shared) for i in nodes]
             judged = [_design(ends, F, i, near[i], held, shared) for i in nodes]
-            one = _solve(learned, _penalty(lam, [S[0]], S[0])) if shared and learned else None
+            one = solve_node(learned, penalty_of(lam, [S[0]], S[0])) if shared and learned else None
             for i, part, test in zip(nodes, learned, judged, strict=True):
-                own = _penalty(lam, [S[j] for j in near[i]], S[i])
-                score += _score(test, _solve([part], own) if one is None else one)
+                own = penalty_of(lam, [S[j] for j in near[i]], S[i])
+                score += _score(test, solve_node([part], own) if one is None else one)
             if score > best[0]:
                 best = (score, r, float(lam))
     return {"rank": best[1], "penalty": best[2]}

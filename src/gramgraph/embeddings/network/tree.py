@@ -39,6 +39,7 @@ class KernelTree(CellModel, MarkovNetwork):
     """
 
     is_balanced_forest = True
+    kept_rows: Mapping[str, Any] | None = None  # a small sample, for engine="gram"; files leave it out
 
     def __init__(self, axes: Sequence[Axis], edges: Sequence[Edge], *, rows: int = 0, name: str = "") -> None:
         self.cell_axes, self.edge_list = tuple(axes), tuple(edges)

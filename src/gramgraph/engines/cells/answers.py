@@ -100,7 +100,8 @@ class _Beliefs:
         p = np.asarray(masses, dtype=np.float64)
         p = p / p.sum(axis=1, keepdims=True)  # single precision before
         if isinstance(axis, PointAxis):
-            return self._states((axis.cell_var,), p, points=axis.points, directions=axis.domain == "sphere")
+            return self._states((axis.cell_var,), p, points=axis.points, directions=axis.domain == "sphere",
+                                axis=None if axis.density is None else axis)  # fmt: skip
         return self._states((axis.cell_var,), p)
 
     def _states(self, scope: Any, p: Array, **how: Any) -> Belief:

@@ -25,6 +25,8 @@ from gramgraph.engines.best.marginal_map import marginal_map
 from gramgraph.engines.cells.evidence import Seen
 from gramgraph.engines.cells.log_p import log_p
 from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.engines.fallback import automatic_best
+from gramgraph.exceptions import BudgetError
 from gramgraph.factors import TableFactor
 from gramgraph.models.layout import layout_of
 from gramgraph.models.markov_network import MarkovNetwork
@@ -46,11 +48,19 @@ def best_cells(model: CellModel, question: Question, run: Run) -> Best:
     states, log_prob = np.zeros((n, len(model)), np.int64), np.empty(n)
     for rows, free in _patterns(model, seen):
         part = _AtAnchors.of(model, seen, rows, free)
-        found = JunctionTree().best(part.net, part.question, run) if free else None
+        found = _best_at_anchors(part, run) if free else None
         states[rows[:, None], free] = 0 if found is None else found.states[:, : len(free)]
         log_prob[rows] = part.constant + (0.0 if found is None else found.log_prob)
     filled, X = rows_of(model, seen, np.arange(n), dict(enumerate(states.T)), anchors=True)
     return Best(filled, log_prob, np.full(n, np.inf), X)
+
+
+def _best_at_anchors(part: _AtAnchors, run: Run) -> Best:
+    """Exactly where a junction tree fits; else by whatever "auto" finds best: max-product, moves, search."""
+    try:
+        return JunctionTree().best(part.net, part.question, run)
+    except BudgetError:
+        return automatic_best(part.net, part.question, run)
 
 
 def best_few(model: CellModel, question: Question, k: int) -> Best:

@@ -14,6 +14,7 @@ from gramgraph.compile.plan import Plan
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.cells.answers import Masses, answer_of, check_beliefs
 from gramgraph.engines.cells.best import best_cells, rows_of
+from gramgraph.engines.cells.conditioning import asked_on_tables
 from gramgraph.engines.cells.drawing import draw_forest
 from gramgraph.engines.cells.evidence import Seen, blocks
 from gramgraph.engines.cells.joints import joint_masses, with_likelihoods
@@ -21,7 +22,8 @@ from gramgraph.engines.cells.log_p import log_p_of_forest
 from gramgraph.engines.cells.messages import propagate
 from gramgraph.engines.cells.tables import by_tables
 from gramgraph.engines.exact.junction_tree import JunctionTree
-from gramgraph.engines.fallback import automatic
+from gramgraph.engines.fallback import automatic, automatic_draw
+from gramgraph.exceptions import BudgetError
 from gramgraph.questions.question import Question
 
 __all__ = ["Cells"]
@@ -78,8 +80,12 @@ class Cells(Engine):
         if model.is_balanced_forest:
             drawn = draw_forest(model, n, seen, rng)
         else:
-            asked = replace(seen.on_tables(), batched=False)
-            cells = JunctionTree().draw(model.cells, asked, n, replace(run, random_state=rng)).states
+            asked = replace(asked_on_tables(model, seen, np.arange(1))[0], batched=False)
+            again = replace(run, random_state=rng)
+            try:
+                cells = JunctionTree().draw(model.cells, asked, n, again).states
+            except BudgetError:
+                cells = automatic_draw(model.cells, asked, n, again).states
             drawn = {
                 v: inside(axis, cells[:, v], rng)[0] if isinstance(axis, LineAxis) else cells[:, v]
                 for v, axis in enumerate(model.cell_axes)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from gramgraph.engines.base import Run
+from gramgraph.engines.cells.conditioning import asked_on_tables
 from gramgraph.engines.cells.evidence import Seen, blocks, with_complete
 from gramgraph.engines.cells.joints import with_likelihoods
 from gramgraph.engines.cells.messages import upward
@@ -21,7 +22,8 @@ def log_p(model: Any, seen: Seen, run: Run) -> FloatArray:
     out, rest = with_complete(model, seen)
     for block in blocks(model, len(rest)):
         rows = rest[block]
-        out[rows] += automatic(model.cells, seen.on_tables(rows), run, draw=False).log_evidence
+        asked, more = asked_on_tables(model, seen, rows)
+        out[rows] += automatic(model.cells, asked, run, draw=False).log_evidence + more
     return out
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from gramgraph.answers import Answer, RealAnswer
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.cells.answers import Masses, answer_of, check_beliefs
+from gramgraph.engines.cells.conditioning import asked_on_tables
 from gramgraph.engines.cells.evidence import Seen, blocks, with_complete
 from gramgraph.exceptions import OptionError
 from gramgraph.models.base import GraphicalModel
@@ -59,8 +60,9 @@ def by_tables(model: Any, question: Question, run: Run, ask: Ask) -> RealAnswer:
     found: Any = None
     for block in blocks(model, len(rest)):
         rows = rest[block]
-        found = ask(model.cells, seen.on_tables(rows, wanted, groups))
-        log_p[rows] += np.asarray(found.log_evidence)
+        asked, more = asked_on_tables(model, seen, rows, wanted, groups)
+        found = ask(model.cells, asked)
+        log_p[rows] += np.asarray(found.log_evidence) + more
         for v in wanted:
             masses[v][rows] = found[axes[v].name].probabilities
         for group in groups:
