@@ -18,7 +18,7 @@ __all__ = [
     "fit_markov_network",
     "fit_network",
     "fit_posterior",
-    "fit_tree_table",
     "fit_potentials",
+    "fit_tree_table",
     "impute",
 ]
