@@ -30,24 +30,9 @@ for engine in ("rejection", "likelihood_weighting", "gibbs"):
 # The transition matrix of one sweep B, A, J over the 8 states of (B, A, J). Each factor T_i redraws one variable from
 # its conditional given all others and leaves the rest as they are.
 free = ("burglary", "alarm", "john")
-states = [dict(zip(free, values, strict=True)) for values in np.ndindex(2, 2, 2)]
-labels = ("no", "yes")
-
-
-def redraw(name):
-    T = np.zeros((8, 8))
-    for i, x in enumerate(states):
-        rest = {v: labels[k] for v, k in x.items() if v != name}
-        conditional = net.query(name, {**seen, **rest})[name].probabilities
-        for j, y in enumerate(states):
-            if all(x[v] == y[v] for v in free if v != name):
-                T[i, j] = conditional[y[name]]
-    return T
-
-
-parts = {name: redraw(name) for name in free}
-T = parts["burglary"] @ parts["alarm"] @ parts["john"]
-pi = net.query(free, seen)[free].probabilities.ravel()
+kernel = gg.gibbs_kernel(net, order=free, evidence=seen)
+T, pi, labels = kernel.matrix, kernel.stationary, ("no", "yes")
+states = [dict(zip(kernel.variables, (labels.index(x) for x in state), strict=True)) for state in kernel.states]
 fig, ax = plt.subplots(layout="constrained")
 image = ax.imshow(T, cmap="Blues", vmin=0, vmax=1)
 names = ["".join(letter if x[v] else f"¬{letter}" for letter, v in zip("BAJ", free, strict=True)) for x in states]
@@ -95,7 +80,6 @@ ax.legend(loc="best")
 # -----------------------
 assert abs(exact - 0.0031607) < 5e-8
 assert np.allclose(T.sum(axis=1), 1) and np.allclose(pi @ T, pi, atol=1e-14)  # π = Tπ, with π as a row
-assert all(np.allclose(pi @ part, pi, atol=1e-14) for part in parts.values())
 counted, averaged = variances.values()
 assert 0.5 < counted[-1] * 4000 / (exact * (1 - exact)) < 2  # O(1/m): the chain mixes at once
 assert averaged[-1] < counted[-1] / 10  # Rao–Blackwell
