@@ -221,11 +221,20 @@ class _Builder:
 
         widths = np.concatenate([np.zeros(0), *self.widths]).astype(np.int64)
         return CountModel(
-            whole("sizes"), whole("value"), whole("table"), whole("choice"),
-            np.concatenate([[0], np.cumsum(whole("degree"))]).astype(np.int64), whole("idx"), whole("stride"),
-            np.concatenate([[0], np.cumsum(widths)]).astype(np.int64), np.concatenate([np.zeros(0), *self.alpha]),
-            np.concatenate([np.zeros(0), *self.steps]), self.log_constant, self.sites, self.rows,
-        )  # fmt: skip
+            sizes=whole("sizes"),
+            value=whole("value"),
+            table=whole("table"),
+            choice=whole("choice"),
+            ptr=np.concatenate([[0], np.cumsum(whole("degree"))]).astype(np.int64),
+            idx=whole("idx"),
+            stride=whole("stride"),
+            offset=np.concatenate([[0], np.cumsum(widths)]).astype(np.int64),
+            alpha=np.concatenate([np.zeros(0), *self.alpha]),
+            step=np.concatenate([np.zeros(0), *self.steps]),
+            log_constant=self.log_constant,
+            sites=self.sites,
+            rows=self.rows,
+        )
 
 
 def refusal(question: PlateQuestion) -> str:

@@ -55,16 +55,22 @@ def lower_network(model: Any) -> tuple[CountModel, dict[int, int]]:
         parents.append(given)
     widths = [len(w) for w in weights]
     flat = [pair for given in parents for pair in given]
-    return (
-        CountModel(
-            _whole(sizes), np.full(len(sizes), -1), _whole(table), _whole(choice),
-            _whole(np.concatenate([[0], np.cumsum([len(given) for given in parents])])),
-            _whole([site for site, _ in flat]), _whole([stride for _, stride in flat]),
-            _whole(np.concatenate([[0], np.cumsum(widths)])), np.concatenate([np.zeros(0), *weights]),
-            np.array(steps), 0.0, {}, {},
-        ),
-        site_of,
-    )  # fmt: skip
+    made = CountModel(
+        sizes=_whole(sizes),
+        value=np.full(len(sizes), -1),
+        table=_whole(table),
+        choice=_whole(choice),
+        ptr=_whole(np.concatenate([[0], np.cumsum([len(given) for given in parents])])),
+        idx=_whole([site for site, _ in flat]),
+        stride=_whole([stride for _, stride in flat]),
+        offset=_whole(np.concatenate([[0], np.cumsum(widths)])),
+        alpha=np.concatenate([np.zeros(0), *weights]),
+        step=np.array(steps),
+        log_constant=0.0,
+        sites={},
+        rows={},
+    )
+    return made, site_of
 
 
 def _whole(values: Any) -> IntArray:
