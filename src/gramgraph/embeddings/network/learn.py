@@ -14,8 +14,8 @@ from gramgraph.cells.density import Coordinate, LineDensity
 from gramgraph.cells.points import POINT_KINDS, PointAxis
 from gramgraph.embeddings.network.candidates import Pair
 from gramgraph.embeddings.network.edge_ends import End
-from gramgraph.embeddings.network.edge_mixture import Edge, fit_edge
-from gramgraph.embeddings.network.structure import best_tree
+from gramgraph.embeddings.network.edge_mixture import fit_edge
+from gramgraph.embeddings.network.structure import best_tree, in_threads
 from gramgraph.embeddings.network.tree import KernelTree, check_forest
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean, listing
 from gramgraph.typing import Array, FloatArray, RandomState
@@ -64,7 +64,7 @@ def learn_tree(
         None: leave-one-out alone.
     cells : at most so many cells a variable; a query costs their square an edge.
     floor : least weight of independence in every edge; with 0 a "table" of two categories is the plain table.
-    n_jobs : threads that learn edges at the same time.
+    n_jobs : threads that compare pairs and learn edges at the same time.
     random_state : seed of the share that `validation` takes; nothing else is random.
 
     Cost: one pass over the rows an edge and estimate, the rest in the number of cells. 100 columns of 5,000 rows take
@@ -94,7 +94,7 @@ def learn_tree(
         links = best_tree(ends, edge, floor, n_jobs)
     else:
         links = _links(edges, names)
-    fitted = _in_threads(lambda ij: fit_edge(Pair(ends[ij[0]], ends[ij[1]]), edge, floor=floor), links, n_jobs)
+    fitted = in_threads(lambda ij: fit_edge(Pair(ends[ij[0]], ends[ij[1]]), edge, floor=floor), links, n_jobs)
     made = KernelTree(axes, fitted, rows=len(ends[0].placed.a))
     whole = np.all([end.placed.known for end in ends], axis=0)
     if whole.sum() >= 2 and len(whole) <= _KEPT:
@@ -124,17 +124,6 @@ def _plain_column(column: Any) -> Any:
     if getattr(dtype, "kind", "") in "iu" and getattr(column, "hasnans", False):
         return column.astype(object).to_numpy()
     return column.to_numpy()
-
-
-def _in_threads(work: Any, items: Sequence[Any], n_jobs: int) -> list[Edge]:
-    from concurrent.futures import ThreadPoolExecutor
-    from os import cpu_count
-
-    number = (cpu_count() or 1) if n_jobs < 0 else n_jobs
-    if number == 1 or len(items) < 2:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(number) as pool:
-        return list(pool.map(work, items))
 
 
 def _check_numbers(cells: Any, floor: Any, n_jobs: Any) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.edge_mixture import fit_edge
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["best_tree", "informations", "screen_features"]
+__all__ = ["best_tree", "in_threads", "informations", "screen_features"]
 
 _FEATURES = 12
 _PARTNERS = 3  # of each variable, whose pairs are looked at closely
@@ -52,6 +53,18 @@ def informations(ends: Sequence[End]) -> FloatArray:
     return np.asarray(0.5 * (out + out.T))
 
 
+def in_threads(work: Callable[[Any], Any], items: Sequence[Any], n_jobs: int) -> list[Any]:
+    """work(item) of all items in their order, by so many threads (negative: one a processor)."""
+    from concurrent.futures import ThreadPoolExecutor
+    from os import cpu_count
+
+    number = (cpu_count() or 1) if n_jobs < 0 else n_jobs
+    if number == 1 or len(items) < 2:
+        return [work(item) for item in items]
+    with ThreadPoolExecutor(number) as pool:
+        return list(pool.map(work, items))
+
+
 def best_tree(ends: Sequence[End], edge: str, floor: float, n_jobs: int) -> list[tuple[int, int]]:
     """Pairs of the heaviest tree: left-out likelihood among the pairs that the squared-loss information proposes.
 
@@ -69,7 +82,11 @@ def best_tree(ends: Sequence[End], edge: str, floor: float, n_jobs: int) -> list
         partners = [int(u) for u in np.argsort(-weights[v], kind="stable") if u != v][:_PARTNERS]
         proposed.update(dict.fromkeys((min(u, v), max(u, v)) for u in partners))
     gains = np.full((n, n), -1.0)
-    for a, b in proposed:
-        gains[a, b] = gains[b, a] = fit_edge(Pair(ends[a], ends[b]), edge, floor=floor, quick=True).gain
+    pairs = list(proposed)
+    found_gains = in_threads(
+        lambda ab: fit_edge(Pair(ends[ab[0]], ends[ab[1]]), edge, floor=floor, quick=True).gain, pairs, n_jobs
+    )
+    for (a, b), gain in zip(pairs, found_gains, strict=True):
+        gains[a, b] = gains[b, a] = gain
     found = spanning_tree(gains, list(range(n)), 0)
     return [(parent, child) for child, parent in found.items() if gains[parent, child] > 0.0]
