@@ -54,6 +54,7 @@ BASES = {
     "ProcessPoints",
     "RelevanceMachine",
     "_ColumnMixture",
+    "_Pruned",
     "SupportVectors",
 }
 
