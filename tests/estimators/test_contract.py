@@ -57,6 +57,7 @@ BASES = {
     "RelevanceMachine",
     "_ColumnMixture",
     "_Features",
+    "_Pruned",
     "SupportVectors",
 }
 

@@ -228,9 +228,9 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
 
     def _weights_of(self, process: Any) -> FloatArray:
         """E β = b + B Hᵀα of one process."""
-        L = self._extra.phi.root
+        phi: Any = getattr(self._extra, "phi", None)
         b = 0.0 if process.shift is None else process.shift.weights
-        return np.asarray(b + L @ (self._extra.phi(process.X).T @ process.alpha))
+        return np.asarray(b + phi.root @ (phi(process.X).T @ process.alpha))
 
     # -- answers ------------------------------------------------------------------------------------------------
 

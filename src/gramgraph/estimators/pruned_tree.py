@@ -113,8 +113,9 @@ class PrunedTree(ClassifierMixin, _Pruned):
     ----------
     criterion : "gini" or "entropy", what a split lowers.
     max_depth, min_samples_split, min_samples_leaf, min_gain : where growing stops.
-    cv : folds, or a splitter of scikit-learn. rule : "best" takes the α with the least log loss of left-out rows, "one_se" the smallest tree within
-        one standard error of it, "none" does not prune.
+    cv : number of folds, or a splitter of scikit-learn.
+    rule : "best" takes the α with the least log loss of left-out rows, "one_se" the smallest tree within one standard
+        error of it, "none" does not prune.
 
     `predict_proba` are shares of classes in the leaves. Cells may be missing.
 

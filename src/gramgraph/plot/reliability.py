@@ -20,8 +20,8 @@ def plot_reliability(
 
     Points on the diagonal are calibrated; above it, what was said came true more often. For a classifier `strengths`
     are probabilities of one class and `truth` says which rows have it: `plot_reliability(model.predict_proba(X)[:, 1],
-    y == 1)`. For edges they are as in `gg.learn.reliability`, whose frame is drawn. With `ax` of an earlier call, `label` and `color`, strengths
-    are compared with calibrated ones. The axes are returned.
+    y == 1)`. For edges they are as in `gg.learn.reliability`, whose frame is drawn. With `ax` of an earlier call,
+    `label` and `color`, several are compared. The axes are returned.
 
     >>> import gramgraph as gg
     >>> net = gg.datasets.sprinkler()
