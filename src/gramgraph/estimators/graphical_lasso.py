@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph._other_words import OtherWords
 from gramgraph._validation import check_choice, check_count, check_positive
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
@@ -37,7 +38,7 @@ _SOFT = 0.1  # partial correlation at which an adaptive penalty is half
 
 
 @dataclass(eq=False, repr=False)
-class GraphicalLasso(SoundNumbers, BaseEstimator):
+class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
     """A Gaussian with few edges: Θ minimizes −log |Θ| + tr(SΘ) + α Σ_{i≠j} w_ij |Θ_ij|, zeros of Θ are missing edges.
 
     The problem is cut into exact blocks, solved by block coordinate descent, and every solution carries a duality gap

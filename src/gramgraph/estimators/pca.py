@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from gramgraph._other_words import OtherWords
 from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix, sound
@@ -110,7 +111,7 @@ def _has_blocks(model: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
+class KernelPCA(OtherWords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
     """Principal components of the features φ(x) of a kernel, centered on the training points.
 
     With K̃ = (I − 1/n) K (I − 1/n) = V Λ Vᵀ the projection of x on component a is Σᵢ k̃(x, xᵢ) vᵢₐ / √λₐ, where

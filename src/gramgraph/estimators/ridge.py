@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._other_words import OtherWords
 from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.estimators._sound import sound
@@ -41,7 +42,7 @@ def _has_blocks(model: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidge(RegressorMixin, MultiOutputMixin, NamedKernelEstimator):
+class KernelRidge(OtherWords, RegressorMixin, MultiOutputMixin, NamedKernelEstimator):
     """f(x) = Σ cᵢ k(xᵢ, x) with c = (K + α W⁻¹)⁻¹ y: least squares with the penalty α |f|² of the kernel's space.
 
     Parameters

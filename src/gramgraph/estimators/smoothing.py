@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, DensityMixin, MultiOutputMixin, Regresso
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._other_words import OtherWords
 from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
@@ -88,7 +89,7 @@ class NadarayaWatson(RegressorMixin, MultiOutputMixin, KernelEstimator):
         return Smoother(self.kernel_, rbf, self._vectors, self.degree, self.X_fit_, self._Y, self._weights)
 
 
-class KernelDensity(DensityMixin, SoundNumbers, BaseEstimator):
+class KernelDensity(OtherWords, DensityMixin, SoundNumbers, BaseEstimator):
     """p(x) = Σ wᵢ h⁻ᵈ κ((x − xᵢ)/h) / Σ wᵢ, with a shape κ that integrates to one.
 
     Parameters
