@@ -30,7 +30,7 @@ extensions = [
     "sitetools.sphinx_parts",  # mathematics as MathML, docstrings as text, the pages that are made
 ]
 templates_path: list[str] = []
-exclude_patterns = ["_build", "sitetools", "gallery/**", "**/GALLERY_HEADER.rst", "README.md"]
+exclude_patterns = ["_build", "measured/**", "sitetools", "gallery/**", "**/GALLERY_HEADER.rst", "README.md"]
 suppress_warnings = ["config.cache"]  # gallery's order is a function, which no cache can hold
 nitpicky = False
 

@@ -199,6 +199,7 @@ def index_page() -> str:
     return text
 
 
+@functools.cache
 def pages() -> dict[str, str]:
     """File → text of the whole reference."""
     made = {"index.rst": index_page(), "gramgraph.rst": flat_page()}

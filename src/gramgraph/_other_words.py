@@ -199,4 +199,4 @@ _TOLD: set[tuple[str, str]] = set()
 def _tell(cls: type, name: str, sentence: str, positional: int) -> None:
     if name not in list(inspect.signature(cls).parameters)[:positional]:
         _TOLD.add((cls.__name__, name))
-        warnings.warn(f"{cls.__name__}: {sentence}", ModelWarning, stacklevel=4)
+        warnings.warn(f"{cls.__name__}: {sentence}", ModelWarning, stacklevel=3)
