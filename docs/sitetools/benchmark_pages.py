@@ -1,4 +1,4 @@
-"""The page of measured figures, from result files: `python -m benchmarks MODULE --json --out docs/measured` writes one."""
+"""The page of measured figures, from result files (`python -m benchmarks MODULE --json --out docs/measured`)."""
 
 from __future__ import annotations
 

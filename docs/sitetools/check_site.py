@@ -1,7 +1,7 @@
 """Scan a built site: no page asks another machine for anything, and every internal link leads somewhere.
 
-`python docs/sitetools/check_site.py docs/_build/html` prints what is wrong and ends with 1. Links that a reader may click
-(`<a href="https://…">`) are allowed; what a browser would load by itself is not.
+`python docs/sitetools/check_site.py docs/_build/html` prints what is wrong and ends with 1. Links that a reader may
+click (`<a href="https://…">`) are allowed; what a browser would load by itself is not.
 """
 
 from __future__ import annotations

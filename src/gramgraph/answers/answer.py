@@ -29,6 +29,8 @@ class Answer(Mapping[Key, Belief]):
 
     A mapping from what was asked for (a name, or a tuple of names for a joint) to its `Belief`.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> answer = gg.datasets.asia().query(["lung", "bronc"], {"smoke": "yes"})
     >>> list(answer), answer.exact, answer.engine, round(answer.log_evidence, 4)

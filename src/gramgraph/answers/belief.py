@@ -27,6 +27,8 @@ class Belief(Frozen):
 
     `probabilities` has shape (*states,) for one case and (cases, *states) for a table of cases.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> belief = gg.datasets.asia().query("lung", {"smoke": "yes"})["lung"]
     >>> belief.to_dict()

@@ -38,6 +38,8 @@ class Boosted(RealConditional):
     `Boosted.of(model)` takes over trees of LightGBM, XGBoost, scikit-learn or this library; `on(child, parents)` puts
     them on an arrow. It is saved as plain numbers.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=500)

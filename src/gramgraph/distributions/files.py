@@ -45,6 +45,8 @@ def is_distribution(value: Any) -> bool:
 def save(value: Any, path: str | PathLike[str]) -> None:
     """Write a distribution, a conjugate model or a predictive distribution to a JSON file.
 
+    Examples
+    --------
     >>> import tempfile, gramgraph as gg
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     gg.distributions.save(gg.distributions.Gamma(2.0, 0.5), f"{folder}/gamma.json")

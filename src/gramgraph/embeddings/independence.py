@@ -44,6 +44,8 @@ def hsic_test(
     product, O(n r s B) with features of ranks r and s (O(n² B / 2) where the Gram matrices have no low rank); or from a
     gamma distribution with the exact mean and variance over all n! permutations (method="gamma", O(n²)).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=200)

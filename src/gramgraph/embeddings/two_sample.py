@@ -46,6 +46,8 @@ def mmd_test(
     from a gamma distribution with the exact mean and variance over all divisions (method="gamma"; biased estimator).
     The default kernel is that of the `domain`, its bandwidth the median distance of all points.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=200), rng.laplace(scale=1.5, size=150)

@@ -33,6 +33,8 @@ class SVR(RegressorMixin, SupportVectors):
     `intercept_`, `margin_support_` (on the edge of the tube), `bound_support_` (outside), `dual_objective_`. `approx`,
     `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> machine = SVR(C=10.0, epsilon=0.05).fit(X, np.sin(X[:, 0]))
@@ -101,6 +103,8 @@ class OneClassSVM(OutlierMixin, SupportVectors):
     min ½ αᵀKα with 0 ≤ α ≤ w, Σ α = ν Σ w; at most a share ν of the training points lies outside (decision < 0).
     `approx`, `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> machine = OneClassSVM(nu=0.1).fit(X)

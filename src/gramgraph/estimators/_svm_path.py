@@ -80,6 +80,8 @@ def svc_path(
     in the scores. X may be whatever `kernel` takes: a matrix, sparse or not, a frame, words, sets, graphs. Memory O(n²)
     of 4 or 8 bytes.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> path = svc_path(X, y, Cs=[0.1, 1.0, 10.0], gamma=[0.1, 1.0])

@@ -62,6 +62,8 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     searches_ : how the parameters of each process were found
     fits_ : all of this, one `LatentFit` a process; with `integrate` its `parts` are the weighted posteriors
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph import GaussianProcessClassifier, kernels
     >>> X = np.random.default_rng(0).normal(size=(80, 2))

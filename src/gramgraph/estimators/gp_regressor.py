@@ -62,6 +62,8 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
     to the diagonal), approx_, exact_, explanation_, posterior_ (the process as a value: condition, sample, gradient),
     search_ (how the parameters were found), loo_ (leave-one-out moments, exact way).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph import GaussianProcessRegressor, kernels
     >>> X = np.linspace(0, 6, 25)[:, None]

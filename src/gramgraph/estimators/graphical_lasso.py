@@ -68,6 +68,8 @@ class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
     alphas_, scores_ : penalties tried, and their EBIC (less is better) or mean held-out log likelihood
     objective_, dual_gap_, n_iter_ : of the final solution, on the scale it was solved on
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal(500)
     >>> y = x + rng.standard_normal(500)
@@ -237,6 +239,8 @@ class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
 def partial_correlations(precision: Any) -> FloatArray:
     """−Θ_ij / √(Θ_ii Θ_jj): the correlation of i and j once all others are known; 1 on the diagonal.
 
+    Examples
+    --------
     >>> partial_correlations([[2.0, -1.0], [-1.0, 2.0]]).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """

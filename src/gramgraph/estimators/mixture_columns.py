@@ -212,12 +212,16 @@ class BernoulliMixture(_ColumnMixture):
     concentration : of the Dirichlet prior of the weights.
     tol, max_iter, n_init, init_params ("kmeans" or "random") : as in `GaussianMixture`.
 
+    Notes
+    -----
     A cell above 0.5 counts as one, any other as zero.
 
     Attributes
     ----------
     weights_ (k,), means_ (k, d), network_ ("z" and a variable with the states 0 and 1 for each column), report_.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> X = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [0, 0, 1], [0, 0, 1], [0, 1, 1]])
     >>> model = gg.BernoulliMixture(2, random_state=0).fit(X)
@@ -257,6 +261,8 @@ class CategoricalMixture(_ColumnMixture):
     ----------
     weights_ (k,), parameters_ (for each column probabilities (k, labels), in the order of labels_), network_, report_.
 
+    Examples
+    --------
     >>> import pandas as pd, gramgraph as gg
     >>> frame = pd.DataFrame({"sky": ["blue", "blue", "grey", "grey"], "rain": ["no", None, "yes", "yes"]})
     >>> model = gg.CategoricalMixture(2, random_state=0).fit(frame)
@@ -291,6 +297,8 @@ class MixtureOf(_ColumnMixture):
     weights_ (k,), families_, parameters_ (for each column (k, p): mean and variance; rate; shape and rate; direction
     and concentration; probabilities of labels), network_, report_.
 
+    Examples
+    --------
     >>> import pandas as pd, gramgraph as gg
     >>> frame = pd.DataFrame({"angle": [0.1, -0.1, 0.0, 3.0, -3.1, 3.1], "calls": [1, 0, 2, 9, 11, 8]})
     >>> model = gg.MixtureOf(2, families={"angle": "von_mises", "calls": "poisson"}, random_state=0).fit(frame)

@@ -65,6 +65,8 @@ class KernelNeighborsClassifier(ClassifierMixin, _KernelNeighbors):
     Parameters: n_neighbors; kernel, gamma, degree, coef0 as in `KernelRidge`; weights "uniform" or "distance" (1/d).
     A prediction costs O(n) kernel values and a sort of them.
 
+    Examples
+    --------
     >>> from gramgraph.estimators import KernelNeighborsClassifier
     >>> model = KernelNeighborsClassifier(1, kernel="linear").fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
     >>> model.predict([[4.0]])
@@ -121,6 +123,8 @@ class KernelNeighborsRegressor(RegressorMixin, MultiOutputMixin, _KernelNeighbor
 
     Parameters as in `KernelNeighborsClassifier`.
 
+    Examples
+    --------
     >>> from gramgraph.estimators import KernelNeighborsRegressor
     >>> KernelNeighborsRegressor(2, kernel="linear").fit([[0.0], [1.0], [5.0]], [0.0, 2.0, 9.0]).predict([[0.4]])
     array([1.])

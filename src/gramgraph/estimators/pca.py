@@ -38,6 +38,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoundNumbers, BaseE
     ----------
     components_ (k, d), mean_, explained_variance_, explained_variance_ratio_, singular_values_, noise_variance_.
 
+    Examples
+    --------
     >>> from gramgraph.estimators import PCA
     >>> PCA(1).fit([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]).explained_variance_ratio_
     array([1.])
@@ -130,6 +132,8 @@ class KernelPCA(OtherWords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         them) or "features" (random Fourier features); O(n m²) time, O(m²) memory, and `partial_fit` for blocks.
     n_jobs : threads over blocks of rows, with approx.
 
+    Notes
+    -----
     Points as in `KernelRidge`; pre-images need dense vectors.
 
     Attributes
@@ -137,6 +141,8 @@ class KernelPCA(OtherWords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
     eigenvalues_ (k,) of K̃, eigenvectors_ (n, k), explained_variance_ = λ/(n − 1), explained_variance_ratio_, X_fit_;
     with approx those of the approximate kernel, features_ and components_ (m, k) instead of eigenvectors_ and X_fit_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.estimators import KernelPCA
     >>> X = np.array([[0.0], [1.0], [3.0], [7.0]])

@@ -58,6 +58,8 @@ class KernelRidge(OtherWords, RegressorMixin, MultiOutputMixin, NamedKernelEstim
     landmarks : how the landmarks are chosen: "uniform", "leverage", "kmeans" or "pivots"; or the points themselves.
     n_jobs : threads over blocks of rows, with approx; None for one, -1 for one a processor.
 
+    Notes
+    -----
     Points are rows of a matrix (dense, or sparse: named kernels and RBF, linear, polynomial and sigmoid values read
     sparse rows as they are, others and approx make them dense), a frame whose columns the kernel asks for by name, or
     whatever the kernel takes: words, sets, graphs.
@@ -68,6 +70,8 @@ class KernelRidge(OtherWords, RegressorMixin, MultiOutputMixin, NamedKernelEstim
     when they are first read; alpha_scores_ (a,), the errors of `alphas`. With approx: coef_ (m,) or (m, t) on the
     features of `features_`, and no loo_residuals_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.estimators import KernelRidge
     >>> X = np.linspace(0, 6, 40)[:, None]

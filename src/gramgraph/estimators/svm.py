@@ -74,6 +74,8 @@ class SVC(ClassifierMixin, SupportVectors):
     margin), `bound_support_` / `bound_vectors_` (α = C, inside it or misclassified), `non_support_`;
     `dual_objective_`, `n_iter_`. Cost: O(n) a step, and O(n d) for a kernel row outside the cache of `cache_size` MB.
 
+    Examples
+    --------
     >>> X = [[-1.0], [0.0], [1.0]]
     >>> machine = SVC(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=float("inf"), tol=1e-8).fit(X, [1, -1, 1])
     >>> machine.predict([[-2.0], [0.1], [3.0]])

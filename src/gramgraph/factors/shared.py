@@ -22,6 +22,8 @@ class SharedTables:
     A grid has hundreds of thousands of factors, and often a handful of different tables. Engines read the arrays;
     factors as values are made when somebody asks for them.
 
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> same = SharedTables.from_log(np.array([[0, 1], [1, 2]]), np.array([0.5, 0.5]), np.eye(2))
     >>> len(same.tables), [f.scope for f in same.factors([binary(v) for v in "abc"])]

@@ -30,6 +30,8 @@ class Mean:
     likelihood), "ml" (no prior: the best point, without uncertainty), or (b, B), the mean and covariance of a
     Gaussian.
 
+    Examples
+    --------
     >>> Mean().basis([[1.0], [2.0]]).shape
     (2, 0)
     """
@@ -72,6 +74,8 @@ class Mean:
 class ConstantMean(Mean):
     """m(x) = β, one number, learned.
 
+    Examples
+    --------
     >>> ConstantMean().basis([[1.0], [2.0]])
     array([[1.],
            [1.]])
@@ -86,6 +90,8 @@ class ConstantMean(Mean):
 class LinearMean(Mean):
     """m(x) = β₀ + βᵀx, learned.
 
+    Examples
+    --------
     >>> LinearMean().basis([[1.0], [2.0]])
     array([[1., 1.],
            [1., 2.]])
@@ -101,6 +107,8 @@ class LinearMean(Mean):
 class BasisMean(Mean):
     """m(x) = h(x)ᵀβ for any basis: a `Basis` of gramgraph.gp.bases or a function X ↦ (n, k).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> BasisMean(features=lambda X: np.hstack([X, X**2])).basis(np.array([[2.0]]))
     array([[2., 4.]])
@@ -123,6 +131,8 @@ class BasisMean(Mean):
 class FixedMean(Mean):
     """m(x) = function(X), known beforehand.
 
+    Examples
+    --------
     >>> FixedMean(function=lambda X: X[:, 0]).fixed([[1.0], [2.0]])
     array([1., 2.])
     """

@@ -28,6 +28,8 @@ __all__ = [
 class Digraph:
     """A directed graph, given by the parents of each node; cycles are allowed until an order is needed.
 
+    Examples
+    --------
     >>> graph = Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)])
     >>> graph.parents
     ((), (), (0, 1), (2,))
@@ -111,6 +113,8 @@ def topological_order(graph: Digraph) -> tuple[int, ...]:
 def find_cycle(graph: Digraph) -> tuple[int, ...] | None:
     """The nodes of one directed cycle in the direction of its edges, lowest number first; None if there is none.
 
+    Examples
+    --------
     >>> find_cycle(Digraph.from_edges(4, [(0, 1), (3, 1), (1, 2), (2, 3)]))
     (1, 2, 3)
     """
@@ -196,6 +200,8 @@ def markov_blanket(graph: Digraph, node: SupportsIndex) -> tuple[int, ...]:
 def is_polytree(graph: Digraph) -> bool:
     """Whether at most one undirected path joins any two nodes (a forest once directions are dropped).  Cost O(n + m).
 
+    Examples
+    --------
     >>> is_polytree(Digraph.from_edges(3, [(0, 2), (1, 2)]))
     True
     >>> is_polytree(Digraph.from_edges(3, [(0, 1), (0, 2), (1, 2)]))

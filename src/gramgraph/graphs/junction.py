@@ -57,6 +57,8 @@ class JunctionTree:
     ``parent[i]`` is the clique above clique i, -1 for a root; ``separators[i]`` is what the two share, () for a root;
     ``order`` lists the cliques with parents first.
 
+    Examples
+    --------
     >>> tree = junction_tree(UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)]))
     >>> tree.cliques, tree.separators
     (((0, 1, 3), (1, 2, 3)), ((), (1, 3)))
@@ -100,6 +102,8 @@ def induced_width(graph: UndirectedGraph, order: Iterable[SupportsIndex]) -> int
 
     Eliminating a node links its neighbors and takes it away.  Cost O(n · width²).
 
+    Examples
+    --------
     >>> star = UndirectedGraph.from_edges(4, [(0, 1), (0, 2), (0, 3)])
     >>> induced_width(star, [1, 2, 3, 0]), induced_width(star, [0, 1, 2, 3])
     (1, 3)
@@ -132,6 +136,8 @@ def triangulate(
     ("weighted_min_fill"); "best" runs all three and keeps the order with the smallest summed table size.  With
     ``tries`` > 1 each rule is repeated that often, after the first time with noise on its key, and the best is kept.
 
+    Examples
+    --------
     >>> square = UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
     >>> triangulate(square, sizes=[2, 5, 2, 5]).fill_edges
     ((0, 2),)

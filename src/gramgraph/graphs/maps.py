@@ -49,6 +49,8 @@ Measure: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...]
 class Independence(Generic[Node]):
     """The statement that x and y are independent given ``given``: nodes in ascending order, or the names of a model.
 
+    Examples
+    --------
     >>> print(Independence("rain", "sprinkler", ("cloudy",)))
     rain ⊥ sprinkler | cloudy
     """
@@ -81,6 +83,8 @@ def independencies(graph: Graph, *, max_given: int | None = None) -> tuple[Indep
 
     Cost O(n² 2ⁿ (n + m)): for small graphs, or with a bound ``max_given`` on the size of Z.
 
+    Examples
+    --------
     >>> [str(s) for s in independencies(Digraph.from_edges(3, [(0, 2), (1, 2)]))]
     ['0 ⊥ 1']
     >>> [str(s) for s in independencies(UndirectedGraph.from_edges(3, [(0, 2), (1, 2)]))]
@@ -123,6 +127,8 @@ def _dependence(table: FloatArray, xs: tuple[int, ...], ys: tuple[int, ...], giv
 def is_independent(joint: ArrayLike, xs: Nodes, ys: Nodes, given: Nodes = (), *, tol: float = 1e-8) -> bool:
     """Whether xs and ys are independent given ``given`` in the joint, up to ``tol`` in `dependence`.
 
+    Examples
+    --------
     >>> xor = np.zeros((2, 2, 2))
     >>> xor[0, 0, 0] = xor[0, 1, 1] = xor[1, 0, 1] = xor[1, 1, 0] = 0.25
     >>> is_independent(xor, 0, 1), is_independent(xor, 0, 1, given=2)
@@ -172,6 +178,8 @@ def is_d_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
 def is_perfect_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
     """Whether graph and joint agree on every independence: an I-map and a D-map.
 
+    Examples
+    --------
     >>> coins = np.full((2, 2), 0.25)
     >>> is_perfect_map(Digraph.from_edges(2, []), coins), is_perfect_map(Digraph.from_edges(2, [(0, 1)]), coins)
     (True, False)

@@ -55,6 +55,8 @@ def d_separated(graph: Digraph, xs: Nodes, ys: Nodes, given: Nodes = ()) -> bool
     Observed members of ``xs`` and ``ys`` count as constants; an unobserved node is never separated from itself.
     Cost O(n + m).
 
+    Examples
+    --------
     >>> alarm = Digraph.from_edges(3, [(0, 2), (1, 2)])  # burglary -> alarm <- earthquake
     >>> d_separated(alarm, 0, 1), d_separated(alarm, 0, 1, given=2)
     (True, False)
@@ -69,6 +71,8 @@ def active_trail(graph: Digraph, sources: Nodes, targets: Nodes, given: Nodes = 
     Breadth first over (node, direction).  A shortest such walk visits no node twice: a loop could be cut out, since
     a walk that goes down from v and comes back has a collider below v that is open, which opens v too.  Cost O(n + m).
 
+    Examples
+    --------
     >>> active_trail(Digraph.from_edges(4, [(0, 1), (2, 1), (1, 3)]), 0, 2, given=3)
     (0, 1, 2)
     """
@@ -136,6 +140,8 @@ def minimal_d_separator(
     of these only the nodes touched from one side, and of those only the nodes touched from the other, are kept.  The
     smaller of the separators near xs and near ys is returned (ties: near xs).  Cost O(n + m).
 
+    Examples
+    --------
     >>> minimal_d_separator(Digraph.from_edges(5, [(0, 1), (1, 2), (0, 3), (3, 2), (2, 4)]), 0, 4)
     (2,)
     """
@@ -167,6 +173,8 @@ def minimal_d_separator(
 def open_path(graph: UndirectedGraph, sources: Nodes, targets: Nodes, given: Nodes = ()) -> tuple[int, ...] | None:
     """A shortest path from a source to a target around ``given`` as its node list, or None if they are separated.
 
+    Examples
+    --------
     >>> square = UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
     >>> open_path(square, 0, 2, given=1), open_path(square, 0, 2, given=[1, 3])
     ((0, 3, 2), None)
@@ -194,6 +202,8 @@ def separated(graph: UndirectedGraph, xs: Nodes, ys: Nodes, given: Nodes = ()) -
 
     Observed members of ``xs`` and ``ys`` count as constants; an unobserved node is never separated from itself.
 
+    Examples
+    --------
     >>> separated(UndirectedGraph.from_edges(3, [(0, 1), (1, 2)]), 0, 2, given=1)
     True
     """
@@ -231,6 +241,8 @@ def requisite(graph: Digraph, targets: Nodes, evidence: Nodes = (), *, determini
     hit needs its value.  ``deterministic`` nodes (functions of their parents) do not reflect balls from children.
     Observed targets are left out.  Cost O(n + m).  Source: R. Shachter, Bayes-Ball, UAI 1998.
 
+    Examples
+    --------
     >>> chain = Digraph.from_edges(4, [(0, 1), (1, 2), (2, 3)])
     >>> requisite(chain, 2, evidence=1)
     Requisite(tables=(2,), evidence=(1,), irrelevant=(0, 1))

@@ -71,6 +71,8 @@ def openness(graph: Digraph | UndirectedGraph, source: int, given: Nodes = ()) -
     An observed node is never reached; an edge into one counts where a trail goes on from it (a common effect that is
     observed). Cost O(Σ degree²).
 
+    Examples
+    --------
     >>> openness(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 0)
     Openness(reached=(2, 3), edges=((0, 2), (2, 3)), observed=(), closed=(2,))
     >>> openness(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 0, given=2)
@@ -102,6 +104,8 @@ def active_trails(
     """All active trails from a to b as node lists, shorter ones first, at most `limit` (and none that needs more than
     MOST_STEPS steps to find: their number can grow exponentially).
 
+    Examples
+    --------
     >>> active_trails(Digraph.from_edges(4, [(0, 1), (0, 2), (1, 3), (2, 3)]), 0, 3)
     ((0, 1, 3), (0, 2, 3))
     """

@@ -24,6 +24,8 @@ __all__ = [
 class UndirectedGraph:
     """An undirected graph, given by the neighbors of each node.
 
+    Examples
+    --------
     >>> graph = UndirectedGraph.from_edges(4, [(0, 1), (2, 1), (2, 3)])
     >>> graph.neighbors
     ((1,), (0, 2), (1, 3), (2,))
@@ -90,6 +92,8 @@ class UndirectedGraph:
 def moralize(graph: Digraph) -> UndirectedGraph:
     """Link the parents of each node and drop directions: each family becomes a clique.
 
+    Examples
+    --------
     >>> moralize(Digraph.from_edges(3, [(0, 2), (1, 2)])).edges()
     ((0, 1), (0, 2), (1, 2))
     """
@@ -170,6 +174,8 @@ def perfect_elimination_order(graph: UndirectedGraph) -> tuple[int, ...] | None:
 def is_chordal(graph: UndirectedGraph) -> bool:
     """Whether every cycle of four or more nodes has a chord.
 
+    Examples
+    --------
     >>> square = UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
     >>> is_chordal(square), is_chordal(square.with_edges([(0, 2)]))
     (False, True)
@@ -180,6 +186,8 @@ def is_chordal(graph: UndirectedGraph) -> bool:
 def maximal_cliques(graph: UndirectedGraph) -> tuple[tuple[int, ...], ...]:
     """All maximal cliques of a chordal graph, ascending; at most n of them.  Cost O(n + m log n).
 
+    Examples
+    --------
     >>> maximal_cliques(UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (0, 2), (2, 3)]))
     ((0, 1, 2), (2, 3))
     """

@@ -48,6 +48,8 @@ def read(path: str | PathLike[str], *, format: str | None = None, normalize: boo
     that `check_model()` can speak of them. A file that does not follow its format is a `ParseError` with line and
     column.
 
+    Examples
+    --------
     >>> import os, tempfile
     >>> import gramgraph as gg
     >>> with tempfile.TemporaryDirectory() as folder:

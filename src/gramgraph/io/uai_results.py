@@ -52,6 +52,8 @@ _KINDS = ("PR", "MAR", "MPE", "MAP", "MMAP")
 class UaiResult:
     """An answer as the competitions write it; which fields are filled follows from `kind`.
 
+    Examples
+    --------
     >>> UaiResult("PR", log10=-2.0).log_z
     -4.605170185988091
     """

@@ -102,6 +102,8 @@ class _Composite(Kernel):
 class Sum(_Composite):
     """k₁ + k₂ + …
 
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF, Constant
     >>> RBF() + 1
     RBF(length_scale=1) + Constant(1)
@@ -216,6 +218,8 @@ def product_weights(bar_K: FloatArray, done: Sequence[tuple[FloatArray, Pull]]) 
 class Scale(_Composite):
     """variance · k.
 
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> (3 * RBF()).diag([0.0, 1.0])
     array([3., 3.])

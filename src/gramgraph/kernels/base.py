@@ -50,6 +50,8 @@ class Kernel(Parametrized, ABC):
     into them (the K of `pullback` may not be written into before `pull` was called). Y = None means "the same
     points": the result is symmetric, and noise (`White`) stands on its diagonal only then.
 
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF, White
     >>> k = 2 * RBF(length_scale=0.5) + White(0.1)
     >>> k

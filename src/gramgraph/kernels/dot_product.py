@@ -48,6 +48,8 @@ def _check_offset(kernel: Kernel, name: str) -> None:
 class Linear(Kernel):
     """k(x, x′) = xᵀx′. An offset is added by `Linear() + c`. Cost O(n m d).
 
+    Examples
+    --------
     >>> Linear().gram([[1.0, 2.0], [0.0, 1.0]])
     array([[5., 2.],
            [2., 1.]])
@@ -69,6 +71,8 @@ class Polynomial(Kernel):
 
     An offset of 0 is left out of theta. Cost O(n m d).
 
+    Examples
+    --------
     >>> Polynomial(degree=2).gram([-1.0, 0.0, 1.0])
     array([[4., 1., 0.],
            [1., 1., 1.],
@@ -111,6 +115,8 @@ class QuadraticForm(Kernel):
     `factor` is L, a matrix (d, r), or a vector (d,) for the diagonal L (one weight per column). For a given A use
     `QuadraticForm.from_matrix(A)`. Cost O((n + m) d r + n m r).
 
+    Examples
+    --------
     >>> QuadraticForm([2.0, 1.0]).gram([[1.0, 1.0]], [[1.0, 0.0]])
     array([[4.]])
     """
@@ -165,6 +171,8 @@ class QuadraticForm(Kernel):
 class Sigmoid(Kernel):
     """k(x, x′) = tanh(scale · xᵀx′ + offset). Not always positive definite: `positive_definite` is False.
 
+    Examples
+    --------
     >>> round(float(Sigmoid(scale=0.5).gram([[1.0, 1.0]])[0, 0]), 6)
     0.761594
     """
@@ -209,6 +217,8 @@ class ArcCosine(Kernel):
     square of a constant column put before x; 0 leaves it out of theta. Angles below 1e-7 count as 0, where order 0 has
     a kink: its gradient there is taken as 0. Cost O(n m d).
 
+    Examples
+    --------
     >>> ArcCosine(order=0).gram([[1.0, 0.0]], [[1.0, 0.0], [0.0, 3.0], [-1.0, 0.0]])
     array([[1. , 0.5, 0. ]])
     """

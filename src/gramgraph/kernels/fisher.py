@@ -34,6 +34,8 @@ class Fisher(Kernel):
     (`model.fisher_information()`). `Fisher.from_sample(model, X)` estimates it by the mean of s sᵀ over a sample.
     Directions in which the information is 0 are left out. Cost: the scores, O(n m p), and O(p³) once for a matrix.
 
+    Examples
+    --------
     >>> class Coin:  # p(x) = θ^x (1 − θ)^(1 − x)
     ...     def fisher_score(self, X):
     ...         x = np.asarray(X, dtype=float)[:, None]
@@ -122,6 +124,8 @@ class NetworkScore:
     variables, each with its axes (parents …, child) flattened. Entries with p(x | u) = 0 have score 0. A case of
     probability 0 is an error, as in `network.query`.
 
+    Examples
+    --------
     >>> from gramgraph import BayesianNetwork
     >>> NetworkScore(BayesianNetwork("A", cpds={"A": 0.25})).fisher_score([{"A": "yes"}, {}]) + 0.0
     array([[-0.75,  0.75],

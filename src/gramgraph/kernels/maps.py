@@ -32,6 +32,8 @@ class Map(Parametrized, ABC):
 class LinearMap(Map):
     """φ(x) = Aᵀx with A a (d, e) matrix of parameters.
 
+    Examples
+    --------
     >>> LinearMap([[1.0], [2.0]])([[1.0, 1.0]])
     array([[3.]])
     """

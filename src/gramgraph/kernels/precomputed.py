@@ -24,6 +24,8 @@ class Precomputed(Kernel):
 
     `check=True` looks at the eigenvalues, O(N³), and refuses a matrix that is not positive semi-definite to rounding.
 
+    Examples
+    --------
     >>> Precomputed([[2.0, 1.0], [1.0, 3.0]]).gram([1, 0], [1])
     array([[3.],
            [1.]])
@@ -119,6 +121,8 @@ class FunctionKernel(Kernel):
     parameter, each contracted at once, so memory is O(n m); points that are rows of real numbers have one too. That the
     function is positive definite is the user's promise, `positive_definite`.
 
+    Examples
+    --------
     >>> laplace = lambda x, y, width: np.exp(-abs(x - y) / width)
     >>> k = FunctionKernel(laplace, parameters={"width": 2.0}, positive=["width"])
     >>> k.gram([0.0, 2.0]).round(4)

@@ -110,6 +110,8 @@ class _DistanceKernel(Kernel):
 class RBF(_DistanceKernel):
     """exp(−Σ_c (x_c − x′_c)² / (2 ℓ_c²)), one length scale or one per column.
 
+    Examples
+    --------
     >>> RBF(length_scale=[1.0, 2.0]).gram([[0.0, 0.0], [0.0, 2.0]]).round(4)
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
@@ -142,6 +144,8 @@ class Matern(_DistanceKernel):
     ν = 1/2, 3/2, 5/2 have closed forms; any other ν goes through Bessel functions, with exact gradients by length scale
     and inputs. ν is fixed unless freed (`Matern(nu=1.5).free("nu")`); the derivative by ν is then a numeric one.
 
+    Examples
+    --------
     >>> Matern(nu=0.5).gram([0.0, 1.0]).round(4)
     array([[1.    , 0.3679],
            [0.3679, 1.    ]])
@@ -235,6 +239,8 @@ class Matern(_DistanceKernel):
 class RationalQuadratic(_DistanceKernel):
     """(1 + s/(2α))^(−α): RBF kernels of all length scales, mixed; α → ∞: RBF.
 
+    Examples
+    --------
     >>> RationalQuadratic(alpha=1.0).gram([0.0], [2.0]).round(4)
     array([[0.3333]])
     """
@@ -267,6 +273,8 @@ class RationalQuadratic(_DistanceKernel):
 class Constant(Kernel):
     """k(x, x′) = value, for points of any kind.
 
+    Examples
+    --------
     >>> Constant(2.0).gram([0.0, 1.0])
     array([[2., 2.],
            [2., 2.]])
@@ -315,6 +323,8 @@ class White(Kernel):
 
     Between X and another Y it is 0 even where the points are equal: two measurements at one place have two noises.
 
+    Examples
+    --------
     >>> White(0.1).gram([0.0, 0.0])
     array([[0.1, 0. ],
            [0. , 0.1]])

@@ -72,6 +72,8 @@ class Spectrum(_WordKernel):
 
     `blended=True` counts pieces of 1 to `length` letters. Cost: the letters, and a sparse product.
 
+    Examples
+    --------
     >>> Spectrum(length=2).gram(["banana"], ["banana", "bandana", "x"])
     array([[9., 7., 0.]])
     """
@@ -124,6 +126,8 @@ class Subsequence(_WordKernel):
     counted. `decay` in (0, 1) makes gaps cost. `.normalized()` takes out the lengths of the words. A dynamic program,
     O(length · |s| · |t|) a pair.
 
+    Examples
+    --------
     >>> round(float(Subsequence(length=2, decay=0.5).gram(["cat"], ["car"])[0, 0]), 6)  # only "ca": 0.5⁴
     0.0625
     """
@@ -165,6 +169,8 @@ class EditDistance(_WordKernel):
     Not always positive definite (`positive_definite` is False): a large enough γ makes a given Gram matrix so.
     Cost O(|s| · |t|) a pair.
 
+    Examples
+    --------
     >>> EditDistance(gamma=1.0).distances(["kitten"], ["sitting", "kitten"])
     array([[3., 0.]])
     """
@@ -238,6 +244,8 @@ class RandomWalk(Kernel):
     fixed point x = p + decay·W x (directed). The sum converges for decay < 1 / ρ², ρ the largest spectral radius;
     otherwise an error says so. Cost O(v v′(v + v′)) a step.
 
+    Examples
+    --------
     >>> triangle, path = np.ones((3, 3)) - np.eye(3), np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0.0]])
     >>> RandomWalk(decay=0.1).gram([triangle, path]).round(4)
     array([[0.1852, 0.153 ],

@@ -157,11 +157,15 @@ def learn_structure(
     checkpoint : a file in which "hill_climb" and "tabu" note every few seconds how far they are; called again with the
         same data and options, they go on from there, to the same network. Remove it to begin anew.
 
+    Notes
+    -----
     Ctrl-C ends a search by score with the best graph so far (`report.interrupted`); tests of independence it ends with
     `KeyboardInterrupt`, because a graph before their end means nothing.
 
     The answer is a network (`query`, `sample`, … work at once) with a `report`: the score, and every step.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.sprinkler().sample(5000, random_state=0)
     >>> net = gg.learn_structure(frame, method="exact")
@@ -347,6 +351,8 @@ def _from_hidden(first: list[tuple[int, ...]], constraints: Constraints, shown: 
 def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sample_size: float = 10.0) -> float:
     """The score of a network's graph on data (its tables do not matter); larger is better.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.sprinkler()
     >>> frame = net.sample(1000, random_state=0)

@@ -32,6 +32,8 @@ class LowRank:
 
     The loss of digits grows with U Uᵀ / d: about log₁₀ of it are lost in `inverse_diag` and `solve`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> A = LowRank(np.array([[1.0], [2.0]]), 1.0)
     >>> A.to_dense()
@@ -150,6 +152,8 @@ class LowRankFactor:
 class Features:
     """A = Φ Φᵀ + σ² I, the covariance of Bayesian linear regression on features Φ.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> A = Features(np.array([[1.0], [2.0], [3.0]]), noise=0.5)
     >>> A.weights(np.array([2.0, 4.0, 6.0]))

@@ -45,6 +45,8 @@ def pivoted_cholesky(kernel: Kernel, X: Any, *, tol: float = 1e-6, max_rank: int
     Stops when the trace of the residual is at most `tol` times the trace of K, or at `max_rank`. Ties go to the first
     point, so that the result is always the same.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> X = np.linspace(0.0, 1.0, 200)[:, None]

@@ -58,6 +58,8 @@ class BayesianNetwork(DirectedModel):
     Parents stand in the order in which the structure shows them. Without `cpds` the network is a structure:
     questions about the graph work, those about numbers say what is missing.
 
+    Examples
+    --------
     >>> wet = {("no", "no"): 0, ("no", "yes"): 0.9, ("yes", "no"): 0.9, ("yes", "yes"): 0.99}
     >>> net = BayesianNetwork("sprinkler -> wet <- rain", cpds={"sprinkler": 0.3, "rain": 0.2, "wet": wet})
     >>> net

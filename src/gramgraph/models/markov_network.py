@@ -34,6 +34,8 @@ class MarkovNetwork(FactorModel):
 
     `joint_log_prob` is the logarithm of the product, not normalized: add −log Z for log p(x).
 
+    Examples
+    --------
     >>> net = MarkovNetwork(edges="A - B - C", potentials={("A", "B"): [[2, 1], [1, 2]], ("B", "C"): [[3, 1], [1, 3]]})
     >>> net.markov_blanket("B"), net.is_separated("A", "C", given="B")
     (('A', 'C'), True)

@@ -40,6 +40,8 @@ def plot_process(
 
     The mean, a band of ± `deviations` standard deviations, some draws, and the data (in the units of y).
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> gp = gg.GaussianProcessRegressor(gg.kernels.RBF(), alpha=0.1).fit([[0.0], [1.0]], [0.0, 1.0])
     >>> ax = plot_process(gp)  # doctest: +SKIP
@@ -69,6 +71,8 @@ def plot_components(
 ) -> Any:
     """The mean function and every term of a sum kernel given the data, one below the other; returns their axes.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> kernel = gg.kernels.RBF() + gg.kernels.Periodic() + gg.kernels.White(0.1)
     >>> gp = gg.GaussianProcessRegressor(kernel, approx="exact").fit([[0.0], [1.0]], [0.0, 1.0])
@@ -106,6 +110,8 @@ def plot_evidence(
     Parameters are named as in `model.kernel_.parameter_names`, or by the end of such a name; the first by default.
     `width` is how far to go to each side on the scale of theta (logarithms).
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> gp = gg.GaussianProcessRegressor(gg.kernels.RBF(), alpha=0.1).fit([[0.0], [1.0]], [0.0, 1.0])
     >>> ax = plot_evidence(gp, "length_scale")  # doctest: +SKIP

@@ -19,6 +19,8 @@ def plot_reliability(
     are as in `gg.learn.reliability`, whose frame is drawn. With `ax` of an earlier call, `label` and `color`, strengths
     are compared with calibrated ones. The axes are returned.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.sprinkler()
     >>> strengths = gg.learn.bootstrap_edges(net.sample(500, random_state=0), 20, random_state=0)

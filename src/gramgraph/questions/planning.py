@@ -29,6 +29,8 @@ def plan(
 
     With `memory` (bytes), a plan that would not fit raises `BudgetError`, as the query would.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> plan = gg.plan(gg.datasets.asia(), given=["smoke"])
     >>> plan.width, plan.engine, plan.reason  # doctest: +ELLIPSIS

@@ -130,6 +130,8 @@ class CategoricalHMM(HiddenMarkovModel):
     startprob_ (K,), transmat_ (K, K), emissionprob_ (K, M), symbols_ (M,), history_ (log posterior before every update:
     it never falls), n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> casino = CategoricalHMM.from_parameters(
     ...     [0.5, 0.5], [[0.95, 0.05], [0.1, 0.9]], [[1 / 6] * 6, [0.1] * 5 + [0.5]], symbols=[1, 2, 3, 4, 5, 6]

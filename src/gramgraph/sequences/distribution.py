@@ -178,6 +178,8 @@ class DistributionHMM(HiddenMarkovModel):
         tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans", "random", or a fitted model to start from.
 
+    Notes
+    -----
     NaN entries were not observed (of a vector: the whole vector).
 
     Attributes
@@ -185,6 +187,8 @@ class DistributionHMM(HiddenMarkovModel):
     startprob_ (K,), transmat_ (K, K), distributions_ (of every state a tuple with a distribution a column, or the one
     of the vector), history_, n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> truth = DistributionHMM.from_parameters(
     ...     [0.5, 0.5],
     ...     [[0.9, 0.1], [0.1, 0.9]],

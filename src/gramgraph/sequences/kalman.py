@@ -47,6 +47,8 @@ class KalmanFilter(Explored, BaseEstimator):
     learn : which of "A", "Q", "H", "R", "m0", "P0" `fit` learns; an unknown start stays unknown.
     max_iter, tol : EM ends when a step gains less than tol in log-likelihood.
 
+    Notes
+    -----
     y has shape (T,) or (T, o); NaN entries were not observed and are integrated out. Filter and smoother take
     O(T (s³ + s² o + o³)) time and O(T s²) memory, `log_likelihood` constant memory.
 
@@ -55,6 +57,8 @@ class KalmanFilter(Explored, BaseEstimator):
     A_, Q_, H_, R_, m0_, P0_ ("diffuse" if it was) : after `fit`; questions then use them.
     history_ (log-likelihood before every update: it never falls), n_iter_, converged_.
 
+    Examples
+    --------
     >>> walk = KalmanFilter(1.0, 1.0, 1.0, 1.0, m0=0.0, P0=1.0)
     >>> walk.filter([1.0, 2.0]).means.ravel().tolist()
     [0.5, 1.4]

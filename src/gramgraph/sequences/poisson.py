@@ -121,12 +121,16 @@ class PoissonHMM(HiddenMarkovModel):
         tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans" (of square roots), "random", or a fitted model to start from.
 
+    Notes
+    -----
     NaN entries of X were not observed.
 
     Attributes
     ----------
     startprob_ (K,), transmat_ (K, K), rates_ (K, d), history_, n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> model = PoissonHMM(2, random_state=0).fit([[1], [0], [2], [1], [9], [11], [8], [10], [1], [0], [1]])
     >>> sorted(model.rates_[:, 0].round(1).tolist())
     [0.9, 9.5]

@@ -34,6 +34,8 @@ _TRIED = 6  # nodes whose left-out rows choose rank and penalty
 class KernelPotential:
     """exp(u(x)ᵀ A v(y)) of two variables, u and v the leading eigenfunctions of their kernels on cells.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=500)
@@ -72,6 +74,8 @@ class KernelMarkovNetwork:
     stands on cells, and any engine of discrete networks answers: loopy propagation by default where the junction tree
     does not fit.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=1000)
@@ -248,6 +252,8 @@ def learn_markov(
     shared : one potential (and one field) for all edges, for variables of one kind on a lattice.
     cells : of each variable; width : of the kernels, in units of the middle width of each axis.
 
+    Notes
+    -----
     The objective of each node is convex; the two estimates of a potential are averaged. O(rows × cells × rank) a step.
     """
     columns = _checked(columns_of(frame))

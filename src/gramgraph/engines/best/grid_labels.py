@@ -49,6 +49,8 @@ def denoise(
     state of each pixel) or between. `coupling` is one number or a pair of arrays, (rows, cols−1) and (rows−1, cols);
     `flip_probability` one number or one a pixel. Cost: O(pixels) a sweep.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> noisy = np.zeros((8, 8), bool)
     >>> noisy[2:6, 2:6] = True
@@ -136,6 +138,8 @@ def label_grid(
     (rows, cols−1) and (rows−1, cols). Sequential reweighted messages (TRW-S), whose bound only rises; it ends when the
     bound moves by less than `tol` of the gap. Cost: O(pixels · labels) a sweep, by distance transforms.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> seen = np.array([[0, 0, 3, 0], [0, 1, 0, 0], [4, 4, 4, 4]])
     >>> found = gg.label_grid(np.abs(seen[..., None] - np.arange(5)), 0.6, truncation=2)

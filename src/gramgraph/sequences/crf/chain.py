@@ -53,6 +53,8 @@ class LinearChainCRF(Estimator):
     (label, next label) that may not be, with None as the label before the first. `n_jobs` threads share the sequences
     while learning. One evaluation costs O(features · K + positions · K²).
 
+    Examples
+    --------
     >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"], ["the", "cat", "barks"]]
     >>> y = [["DET", "NOUN", "VERB"]] * 3
     >>> crf = LinearChainCRF(c2=0.1).fit([[[word] for word in x] for x in X], y)
