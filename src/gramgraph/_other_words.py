@@ -105,7 +105,6 @@ NAMES: Mapping[str, str] = {
 
 
 _OF_HMMS: Mapping[str, str] = {
-    "covars_": "model.covariances_",
     "monitor_": "model.history_, model.converged_ and model.n_iter_",
     "n_components": "model.n_states",
     "score_samples": "model.score(X) and model.predict_proba(X)",

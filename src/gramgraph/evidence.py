@@ -32,6 +32,10 @@ class States:
 class OneOf(States):
     """The variable is known to be in one of these states; nothing is said about which.
 
+    Parameters
+    ----------
+    *states : labels that remain.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -45,6 +49,10 @@ class OneOf(States):
 
 class Not(States):
     """The variable is known not to be in any of these states.
+
+    Parameters
+    ----------
+    *states : labels that are excluded.
 
     Examples
     --------
@@ -70,6 +78,10 @@ class _Weights:
 class Likelihood(_Weights):
     """Virtual evidence: p(observation | state) up to a factor. The belief becomes ∝ belief · weights.
 
+    Parameters
+    ----------
+    weights : state → p(what was seen | state), up to a factor.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -83,6 +95,10 @@ class Likelihood(_Weights):
 
 class Soft(_Weights):
     """Jeffrey's evidence: the belief in this variable *becomes* these probabilities; the rest follows.
+
+    Parameters
+    ----------
+    weights : state → probability after the observation.
 
     Examples
     --------

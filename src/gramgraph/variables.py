@@ -205,6 +205,11 @@ class Points(Domain):
 class Var:
     """A named variable with its domain; a list of labels stands for the discrete domain of these states.
 
+    Parameters
+    ----------
+    name : how it is called.
+    domain : a domain, or a list of labels.
+
     Examples
     --------
     >>> discrete("HR", ["LOW", "NORMAL", "HIGH"]).index("HIGH")
@@ -314,6 +319,11 @@ def discrete(name: str, states: Iterable[object] | int) -> Var:
 
 def real(name: str, dimension: int = 1) -> Var:
     """A real-valued variable, or a vector of `dimension` reals.
+
+    Parameters
+    ----------
+    name : how it is called.
+    dimension : components of the vector.
 
     Examples
     --------

@@ -27,6 +27,11 @@ class KernelConditional(RealConditional):
 
     `gain` is in nats, of rows that were left out; `parts` says which estimates were mixed, with their weights.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
     Examples
     --------
     >>> from gramgraph.cells.axes import StateAxis

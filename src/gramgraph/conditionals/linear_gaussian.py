@@ -208,6 +208,11 @@ class LinearGaussian(_Linear):
     `coefficients` has one column for each component of the parents in order, or is a dict {parent: number or
     matrix}; `covariance` is that of the noise, `sd=` may stand in its place. Names stand for scalar variables.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
     Examples
     --------
     >>> bmi = LinearGaussian("bmi", ("age", "height"), {"age": 0.1}, 20.0, sd=4.0)
@@ -238,6 +243,11 @@ class ConditionalLinearGaussian(_Linear):
 
     Parents stand in any order. The numbers have the discrete parents' axes in front; what has none of them is the
     same in all configurations. A dict {parent: numbers} may give the coefficients, `sd=` the noise.
+
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
 
     Examples
     --------

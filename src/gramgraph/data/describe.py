@@ -23,6 +23,10 @@ def describe(data: Any) -> Any:
     To have a column taken as labels, make it categorical (`frame["n"].astype("category")`); as numbers, write the
     variable as `n{real}`.
 
+    Parameters
+    ----------
+    data : a frame, a dict of columns, or a file.
+
     Examples
     --------
     >>> import pandas as pd

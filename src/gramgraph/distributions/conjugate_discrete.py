@@ -23,6 +23,11 @@ __all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson"]
 class BetaBernoulli(ConjugateModel):
     """x ~ Bernoulli(p), p ~ Beta(a, b); data are 0 and 1. After s successes and f failures: Beta(a + s, b + f).
 
+    Parameters
+    ----------
+    a : pseudo-count of ones.
+    b : pseudo-count of zeros.
+
     Examples
     --------
     >>> coin = BetaBernoulli(2.0, 2.0).update([1, 1, 1, 0])

@@ -110,6 +110,10 @@ class Dirichlet(ExponentialFamily):
 
     Densities are with respect to the first K − 1 coordinates.
 
+    Parameters
+    ----------
+    alpha : (k,) positive concentrations.
+
     Examples
     --------
     >>> Dirichlet([1.0, 2.0, 1.0]).mean.tolist()

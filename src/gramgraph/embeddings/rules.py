@@ -49,7 +49,9 @@ def sum_rule(conditional: ConditionalOperator, prior: MeanEmbedding) -> MeanEmbe
 def chain_rule(
     conditional: ConditionalOperator, prior: MeanEmbedding, *, form: str = "sample"
 ) -> CovarianceOperator | Operator:
-    """p(x, y) = p(y | x) π(x), an uncentered covariance operator C_XY. Two estimates of one operator:
+    """p(x, y) = p(y | x) π(x), an uncentered covariance operator C_XY.
+
+    Two estimates of one operator:
 
     - form="sample": Φ Diag(w) Ψᵀ with w from the sum rule, written on the pairs that were learned from;
     - form="text": Φ̃ Diag(γ) K̃ᵀ (K + λN I)⁻¹ Ψᵀ, the product C_XX C_{Y|X}ᵀ with C_XX that of the prior's points x̃.

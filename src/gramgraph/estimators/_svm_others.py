@@ -33,6 +33,14 @@ class SVR(RegressorMixin, SupportVectors):
     `intercept_`, `margin_support_` (on the edge of the tube), `bound_support_` (outside), `dual_objective_`. `approx`,
     `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, tol, cache_size, max_iter, shrinking, approx, n_components, landmarks : as in `SVC`.
+    random_state : as in `SVC`.
+    C : penalty of errors beyond the tube.
+    epsilon : half the width of the tube.
+    nu : the least share of support vectors, in place of epsilon.
+
     Examples
     --------
     >>> import numpy as np

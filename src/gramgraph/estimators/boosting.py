@@ -39,6 +39,7 @@ class AdaBoostClassifier(BoostedClassifier):
         so many rounds.
     calibration, categorical_features, random_state, progress : as they say; columns of labels in a frame are categories
         (split into sets), NaN is a gap, which goes to the side where it helps.
+    validation_fraction : share of the rows held out for `n_iter_no_change`.
 
     Notes
     -----
@@ -268,6 +269,11 @@ class GentleBoostClassifier(_RegressionBoost):
     The decision is the sign of F = Σ f; half the log odds, so p = σ(2F). Steadier than LogitBoost, as no response is
     divided by a small weight. More than two classes: one against the rest, probabilities scaled to sum to one.
     Parameters as in `LogitBoostClassifier`.
+
+    Parameters
+    ----------
+    n_estimators, max_depth, estimator, learning_rate, n_iter_no_change : as in `LogitBoostClassifier`.
+    validation_fraction, calibration, categorical_features, random_state, progress : as in `LogitBoostClassifier`.
 
     Examples
     --------

@@ -221,6 +221,14 @@ class GradientBoostingClassifier(BoostedClassifier, _GradientBoosting):
     other than `Log` are boosted one class against the rest. Parameters as in `GradientBoostingRegressor`; `loss` is
     `Log()`, `Exponential()` or `Hinge()` (which has no probabilities unless `calibration` gives them), or its name.
 
+    Parameters
+    ----------
+    loss : `Log()`, `Exponential()` or `Hinge()`, or its name.
+    calibration : None, or how decisions become probabilities, as in `LogitBoostClassifier`.
+    n_estimators, learning_rate, max_depth, max_leaf_nodes, min_samples_leaf, l2 : as in `GradientBoostingRegressor`.
+    subsample, max_features, max_bins, estimator, n_iter_no_change : as in `GradientBoostingRegressor`.
+    validation_fraction, categorical_features, random_state, progress : as in `GradientBoostingRegressor`.
+
     Examples
     --------
     >>> from sklearn.datasets import load_breast_cancer

@@ -58,6 +58,8 @@ class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
     standardize : whether α acts on correlations, so that units do not matter; False takes the covariances as they are
     tol : duality gap at which a solution is taken
     max_iter : most sweeps
+    n_alphas : number of penalties on the path
+    alpha_min_ratio : the least penalty, as a share of the largest
 
     Attributes
     ----------

@@ -45,6 +45,9 @@ class GaussianMixture(MixtureEstimator):
     n_init : runs from different starts; the best is kept.
     init_params : "kmeans", "k-means++", "subset" (k-means of a small set of rows first), "random", "random_from_data".
     means_init, weights_init, precisions_init : where to start instead.
+    cv : folds of choose="cv".
+    random_state : seed of the starts.
+    progress : whether a bar is shown, or a function that is called.
 
     Notes
     -----

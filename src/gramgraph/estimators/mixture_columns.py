@@ -210,7 +210,11 @@ class BernoulliMixture(_ColumnMixture):
     choose : None, "bic", "aic" or "cv", among 1, …, n_components or the numbers given.
     pseudo_count : added to every expected count of zeros and ones; EM then climbs to the mode. 0: maximum likelihood.
     concentration : of the Dirichlet prior of the weights.
-    tol, max_iter, n_init, init_params ("kmeans" or "random") : as in `GaussianMixture`.
+    tol, max_iter, n_init : as in `GaussianMixture`.
+    init_params : "kmeans" or "random".
+    cv : folds of choose="cv".
+    random_state : seed of the starts.
+    progress : whether a bar is shown, or a function that is called.
 
     Notes
     -----
@@ -257,6 +261,11 @@ class CategoricalMixture(_ColumnMixture):
 
     Parameters as in `BernoulliMixture`.
 
+    Parameters
+    ----------
+    n_components, choose, cv, concentration, pseudo_count, tol, max_iter, n_init : as in `BernoulliMixture`.
+    init_params, random_state, progress : as in `BernoulliMixture`.
+
     Attributes
     ----------
     weights_ (k,), parameters_ (for each column probabilities (k, labels), in the order of labels_), network_, report_.
@@ -290,7 +299,8 @@ class MixtureOf(_ColumnMixture):
         named are "categorical" where they hold text, else "gaussian". Names: "gaussian", "poisson" (counts), "gamma"
         (positive numbers), "von_mises" (angles in radians), "categorical" (labels). Classes of `gg.distributions` such
         as `gg.distributions.VonMises` mean the same.
-    Others as in `BernoulliMixture`.
+    choose, cv, concentration, pseudo_count, tol, max_iter, n_init, init_params : as in `BernoulliMixture`.
+    random_state, progress : as in `BernoulliMixture`.
 
     Attributes
     ----------

@@ -35,6 +35,7 @@ class MulticlassSVC(ClassifierMixin, NamedKernelEstimator):  # type: ignore[misc
     fit_intercept : add 1 to the kernel, so that every class has a constant, penalized as the other weights are.
     tol : stop when the objective is within so much (relatively) of the smallest one, by the duality gap.
     max_iter : most rounds over the points; a round costs O(n² classes).
+    random_state : seed of the order of updates.
 
     Attributes
     ----------

@@ -131,6 +131,10 @@ class KernelPCA(OtherWords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
     approx : None, or for large n components of m = `n_features` features: "nystrom" (`landmarks` as `KernelRidge` has
         them) or "features" (random Fourier features); O(n m²) time, O(m²) memory, and `partial_fit` for blocks.
     n_jobs : threads over blocks of rows, with approx.
+    alpha : penalty of pre_image="ridge".
+    n_features : features of approx.
+    landmarks : as in `KernelRidge`.
+    random_state : seed of landmarks and features.
 
     Notes
     -----

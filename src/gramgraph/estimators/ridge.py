@@ -57,6 +57,7 @@ class KernelRidge(OtherWords, RegressorMixin, MultiOutputMixin, NamedKernelEstim
     n_components : m.
     landmarks : how the landmarks are chosen: "uniform", "leverage", "kmeans" or "pivots"; or the points themselves.
     n_jobs : threads over blocks of rows, with approx; None for one, -1 for one a processor.
+    random_state : seed of landmarks and features.
 
     Notes
     -----

@@ -148,6 +148,10 @@ class RVC(ClassifierMixin, RelevanceMachine):
     and `relevance_`, `relevance_vectors_`, `alpha_`, `mu_`, `sigma_`, `evidence_`, `fits_` as there (lists, one entry a
     class, when there are more than two).
 
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, bias, basis, tol, max_iter, random_state : as in `RVR`.
+
     Examples
     --------
     >>> import numpy as np

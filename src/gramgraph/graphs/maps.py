@@ -96,9 +96,9 @@ def independencies(graph: Graph, *, max_given: int | None = None) -> tuple[Indep
 
 
 def dependence(joint: ArrayLike, xs: Nodes, ys: Nodes, given: Nodes = ()) -> float:
-    """How far the joint is from making xs and ys independent given Z: max over x, y, z with p(z) > 0 of
+    """How far the joint is from making xs and ys independent given Z.
 
-        |p(x, y | z) − p(x | z) p(y | z)|.
+    It is the largest |p(x, y | z) − p(x | z) p(y | z)| over x, y and z with p(z) > 0.
 
     ``joint`` has one axis for each variable and need not be normalized.  0 means independent.  Variables in ``given``
     count as constants in ``xs`` and ``ys``.  Cost: a few passes over the table.

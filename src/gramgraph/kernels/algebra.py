@@ -100,7 +100,7 @@ class _Composite(Kernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sum(_Composite):
-    """k₁ + k₂ + …
+    """k₁ + k₂ + …, the kernel of a sum of independent functions.
 
     Examples
     --------
@@ -159,7 +159,7 @@ class Sum(_Composite):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(_Composite):
-    """k₁ · k₂ · …"""
+    """k₁ · k₂ · …, the kernel of all products of features."""
 
     factors: tuple[Kernel, ...]
 

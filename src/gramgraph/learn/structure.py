@@ -156,6 +156,20 @@ def learn_structure(
     client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
     checkpoint : a file in which "hill_climb" and "tabu" note every few seconds how far they are; called again with the
         same data and options, they go on from there, to the same network. Remove it to begin anew.
+    start : a graph or network from which a search begins.
+    restarts : random orders from which "order" begins.
+    max_steps : most moves of a search.
+    patience : steps in a row without a gain before a search ends.
+    max_parents : most parents of a variable.
+    alpha, max_given : level of the tests, and most variables that they condition on.
+    equivalent_sample_size : of the score "bdeu".
+    target : the class, for "tan" and "naive_bayes".
+    root : the root of "chow_liu".
+    hidden : variables that no column shows, for "structural_em".
+    weights : of the rows.
+    time_limit : seconds of "exact".
+    progress : whether a bar is shown, or a function that is called.
+    random_state : seed.
 
     Notes
     -----

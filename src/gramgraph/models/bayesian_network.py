@@ -58,6 +58,15 @@ class BayesianNetwork(DirectedModel):
     Parents stand in the order in which the structure shows them. Without `cpds` the network is a structure:
     questions about the graph work, those about numbers say what is missing.
 
+    Parameters
+    ----------
+    structure : text, dict {child: [parents]}, or None.
+    edges : pairs (parent, child).
+    cpds : conditionals by name, or a list of them.
+    states : labels by name, or their number.
+    name : a title.
+    check : whether faults of the tables are an error at once; `faults()` lists them later.
+
     Examples
     --------
     >>> wet = {("no", "no"): 0, ("no", "yes"): 0.9, ("yes", "no"): 0.9, ("yes", "yes"): 0.99}

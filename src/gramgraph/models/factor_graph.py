@@ -20,6 +20,14 @@ class FactorGraph(FactorModel):
 
     `factors` as for `MarkovNetwork`; `names` names them (by default f0, f1, …).
 
+    Parameters
+    ----------
+    factors : as for `MarkovNetwork`.
+    names : names of the factors; by default f0, f1, ….
+    states : labels by name.
+    name : a title.
+    check : whether faults of the tables are an error at once.
+
     Examples
     --------
     >>> g = FactorGraph([(("a", "b"), [[1, 2], [3, 4]]), (("b", "c"), [[1, 0], [0, 1]])])

@@ -29,6 +29,14 @@ def plan(
 
     With `memory` (bytes), a plan that would not fit raises `BudgetError`, as the query would.
 
+    Parameters
+    ----------
+    model : any graphical model.
+    targets : names, as in `query`; None for all.
+    given : names of the variables that will be observed.
+    engine : a name, or "auto".
+    memory : bytes.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -117,13 +117,15 @@ class CategoricalHMM(HiddenMarkovModel):
     start_prior, transition_prior, emission_prior : Dirichlet concentrations, numbers or arrays of the parameters'
         shapes; 1 is flat (maximum likelihood), 1 + c adds c pseudo-counts a cell.
     transition_mask : None, "left-right" (stay or go to the next; the first state starts), or a boolean matrix.
-    transition_ties : None, or a matrix of whole numbers: transitions with the same number are equal. emission_ties :
-        None, or a label a state: states with the same label share their emission.
+    transition_ties : None, or a matrix of whole numbers: transitions with the same number are equal.
+    emission_ties : None, or a label a state: states with the same label share their emission.
     learning : "baum_welch", or "viterbi" (hard EM: the most probable path is taken for the truth; faster, biased).
     init : "random", or a fitted model to start from (its zeros stay zeros).
     fixed : names out of "startprob", "transmat", "emissions" that are not learned.
-    n_init : runs from different starts; the best is kept. max_iter, tol : a run ends when a step gains less than tol.
+    n_init : runs from different starts; the best is kept.
+    max_iter, tol : a run ends when a step gains less than tol.
     n_jobs : threads that share the sequences.
+    random_state : seed of the starts.
 
     Attributes
     ----------

@@ -174,8 +174,8 @@ class DistributionHMM(HiddenMarkovModel):
     families : a family or its name ("VonMises", "Gamma", "Laplace", …): of every column, or, for a family of vectors
         ("Gaussian", "Dirichlet", "VonMisesFisher"), of all columns together; or a list with one per column.
     prior : weight of a prior, in observations that look like all data; it keeps states from shrinking to a point.
-    start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
-        tol, n_jobs : as in `CategoricalHMM`.
+    start_prior, transition_prior, transition_mask, transition_ties, emission_ties : as in `CategoricalHMM`.
+    learning, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans", "random", or a fitted model to start from.
 
     Notes

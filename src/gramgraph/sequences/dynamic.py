@@ -39,6 +39,7 @@ class DynamicBayesianNetwork(Drawn):
     first : conditionals of the first slice for the variables with parents in the slice before, given their other
         parents; a variable that is not named has no information: uniform
     states : labels of the variables; those of x' are those of x
+    name : a title.
 
     Notes
     -----

@@ -30,9 +30,10 @@ class GaussianHMM(HiddenMarkovModel):
     covariance_type : "full", "diag", "spherical" (one variance per state) or "tied" (one matrix for all states).
     covariance_prior : weight of the prior that keeps covariances from collapsing, in observations whose variance is
         that of the data; 0 is maximum likelihood.
-    start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
-        tol, n_jobs : as in `CategoricalHMM`.
+    start_prior, transition_prior, transition_mask, transition_ties, emission_ties : as in `CategoricalHMM`.
+    learning, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans", "random" (means are rows of X), or a fitted model to start from.
+    random_state : seed of the starts.
 
     Notes
     -----

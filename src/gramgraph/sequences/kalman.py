@@ -34,8 +34,9 @@ class KalmanFilter(Explored, BaseEstimator):
 
     Parameters
     ----------
-    A, Q : (s, s) transition and its noise. H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1;
-        a stack (T, …) has one matrix per step, A[t] and Q[t] for the move from step t − 1 to t.
+    A, Q : (s, s) transition and its noise.
+    H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1; in all four a stack (T, …) has one
+        matrix per step, A[t] and Q[t] for the move from step t − 1 to t.
     m0, P0 : moments of the first state, that of y_0; None: mean 0, and the stationary covariance, which exists when A
         is stable. P0="diffuse": the start is unknown; so are states whose variance in P0 is infinite. Then log p(y) is
         the limit of log p_κ(y) + ½ d log κ as their variance κ grows, d of them being determined by y (Durbin and

@@ -129,6 +129,9 @@ class GaussianMixtureHMM(GaussianHMM):
     n_states, n_components : hidden states, and components of each.
     weight_prior : Dirichlet concentration of the weights of a state, at least 1; 1 is flat.
     covariance_type : "full", "diag" or "spherical" a component, or "tied" (one matrix for all components).
+
+    Notes
+    -----
     All others are those of `GaussianHMM`.
 
     Attributes

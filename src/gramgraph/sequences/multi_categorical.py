@@ -80,6 +80,9 @@ class MultiCategoricalHMM(HiddenMarkovModel):
     ----------
     n_states : hidden states.
     symbols : None, or a list with the labels of every column (None: those seen).
+
+    Notes
+    -----
     All others are those of `CategoricalHMM`. X has a row a time and a column a symbol; −1, NaN and None are gaps.
 
     Attributes

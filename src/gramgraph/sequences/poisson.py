@@ -117,8 +117,8 @@ class PoissonHMM(HiddenMarkovModel):
     ----------
     n_states : hidden states.
     rate_prior : (shape, rate) of a Gamma prior on every rate, shape ≥ 1; (1, 0) is flat.
-    start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
-        tol, n_jobs : as in `CategoricalHMM`.
+    start_prior, transition_prior, transition_mask, transition_ties, emission_ties : as in `CategoricalHMM`.
+    learning, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans" (of square roots), "random", or a fitted model to start from.
 
     Notes

@@ -233,6 +233,8 @@ def learn_dag(
     edge : kind of the conditionals with one parent, as in `learn_tree`.
     cells : at most so many cells a variable; by default 64, or as many as keep the largest table at 120,000 numbers
         (49 with two real parents, 18 with three, 10 with four).
+    floor : share of a flat density that is mixed in.
+    random_state : seed of folds and landmarks.
 
     Notes
     -----

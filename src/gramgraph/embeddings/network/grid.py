@@ -305,6 +305,13 @@ def learn_grid(
     between neighbors, pairs (clean, noisy) the observation; both as edges of `learn_tree`. On graphs with cycles the
     same information arrives on many ways: `power` tempers the ratio between neighbors; "auto" takes the one of 1, 0.7,
     0.5, 0.35 and 0.25 with the smallest squared error on the given images.
+
+    Parameters
+    ----------
+    clean, noisy : images before and after the noise.
+    edge : kind of the edges, as in `learn_tree`.
+    cells : cells on the axis of gray levels.
+    power : exponent of the ratio between neighbors, or "auto".
     """
     first, second = _images(clean, "clean"), _images(noisy, "noisy")
     if [a.shape for a in first] != [b.shape for b in second]:

@@ -34,6 +34,13 @@ _TRIED = 6  # nodes whose left-out rows choose rank and penalty
 class KernelPotential:
     """exp(u(x)ᵀ A v(y)) of two variables, u and v the leading eigenfunctions of their kernels on cells.
 
+    Parameters
+    ----------
+    x, y : the variables.
+    axes : their cells.
+    features : (cells, m) values of the leading eigenfunctions of each kernel.
+    A : (m, m) weights.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -250,7 +257,9 @@ def learn_markov(
     rank, penalty : number of eigenfunctions of every axis, and of the ridge on the potentials (times the number of
         rows); None chooses both by the pseudo-likelihood of a fifth of the rows.
     shared : one potential (and one field) for all edges, for variables of one kind on a lattice.
-    cells : of each variable; width : of the kernels, in units of the middle width of each axis.
+    cells : of each variable.
+    width : of the kernels, in units of the middle width of each axis.
+    random_state : seed of the fifth that is held out.
 
     Notes
     -----

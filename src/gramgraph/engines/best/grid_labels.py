@@ -49,6 +49,15 @@ def denoise(
     state of each pixel) or between. `coupling` is one number or a pair of arrays, (rows, cols−1) and (rows−1, cols);
     `flip_probability` one number or one a pixel. Cost: O(pixels) a sweep.
 
+    Parameters
+    ----------
+    image : two values, (rows, columns).
+    coupling : J, how strongly neighbors agree.
+    flip_probability : chance that a pixel was changed.
+    temperature : 0 for max-product, 1 for sum-product.
+    damping : share of the old message in a new one.
+    max_iter, tol : the most sweeps, and the change of messages at which they end.
+
     Examples
     --------
     >>> import numpy as np, gramgraph as gg
@@ -137,6 +146,14 @@ def label_grid(
     d is |x − y| ("linear"), (x − y)² ("quadratic") or [x ≠ y] ("potts"); w is one number or a pair of arrays,
     (rows, cols−1) and (rows−1, cols). Sequential reweighted messages (TRW-S), whose bound only rises; it ends when the
     bound moves by less than `tol` of the gap. Cost: O(pixels · labels) a sweep, by distance transforms.
+
+    Parameters
+    ----------
+    costs : (rows, columns, labels).
+    smoothness : w, one number or a pair of arrays.
+    kind : d, "linear", "quadratic" or "potts".
+    truncation : the largest d that counts.
+    max_iter, tol : the most sweeps, and when the bound has settled.
 
     Examples
     --------
