@@ -1,4 +1,4 @@
-"""Docstrings of public names pass numpydoc's checks: sections, parameters, examples. It needs numpydoc (extra `docs`)."""
+"""Docstrings of public names pass numpydoc's checks: sections, parameters, examples (numpydoc: extra `docs`)."""
 
 from __future__ import annotations
 
