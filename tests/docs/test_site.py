@@ -76,7 +76,8 @@ def asserted(path: Path) -> set[float]:
     holders = [
         node
         for node in ast.walk(tree)
-        if isinstance(node, ast.Assert) or (isinstance(node, ast.Call) and "parametrize" in ast.unparse(node.func))
+        if isinstance(node, ast.Assert)
+        or (isinstance(node, ast.Call) and any(word in ast.unparse(node.func) for word in ("parametrize", "assert_")))
     ]
     values = (value_of(part) for holder in holders for part in ast.walk(holder))
     return {value for value in values if value is not None}

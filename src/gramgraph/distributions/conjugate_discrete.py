@@ -91,6 +91,10 @@ class BetaBernoulli(ConjugateModel):
 class DirichletCategorical(ConjugateModel):
     """x ~ Categorical(p) with codes 0 … K − 1, p ~ Dirichlet(α). After counts n_k: Dirichlet(α + n).
 
+    Parameters
+    ----------
+    alpha : (K,).
+
     Examples
     --------
     >>> model = DirichletCategorical([1.0, 1.0, 1.0]).update([0, 0, 2])
@@ -151,6 +155,10 @@ class DirichletCategorical(ConjugateModel):
 @dataclass(frozen=True)
 class GammaPoisson(ConjugateModel):
     """x ~ Poisson(λ), λ ~ Gamma(a, b). After n counts: Gamma(a + Σx, b + n). It predicts a negative binomial.
+
+    Parameters
+    ----------
+    shape, rate : of the gamma distribution.
 
     Examples
     --------

@@ -26,6 +26,11 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 class NormalNormal(ConjugateModel):
     """x ~ N(m, noise) with known noise, m ~ N(mean, variance). Precisions add, means are averaged by precision.
 
+    Parameters
+    ----------
+    mean, variance : of the parameter.
+    noise : of the observations.
+
     Examples
     --------
     >>> model = NormalNormal(0.0, 1.0, noise=0.5).update([3.0])
@@ -248,6 +253,12 @@ class VonMisesMean(ConjugateModel):
     """Angles x ~ VonMises(m, noise) with a known concentration `noise`, m ~ VonMises(mean, concentration).
 
     The natural parameter κ (cos m, sin m) of the posterior grows by noise · (cos x, sin x) with every angle.
+
+    Parameters
+    ----------
+    mean : of the parameter.
+    concentration : of the direction.
+    noise : of the observations.
 
     Examples
     --------

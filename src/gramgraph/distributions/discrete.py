@@ -20,6 +20,10 @@ __all__ = ["Bernoulli", "Binomial", "Categorical", "Multinomial"]
 class Bernoulli(FamilyOfItself):
     """A coin: p(x) = p^x (1 − p)^(1−x) for x ∈ {0, 1}. φ = x, θ = log p/(1 − p), A = log(1 + e^θ).
 
+    Parameters
+    ----------
+    p : probability of a success.
+
     Examples
     --------
     >>> coin = Bernoulli(0.25)
@@ -113,6 +117,11 @@ class Binomial(FamilyOfItself):
     """Successes of n trials: p(x) = C(n, x) p^x (1 − p)^(n−x).
 
     φ = x, h = C(n, x), θ = log p/(1 − p), A = n log(1 + e^θ).
+
+    Parameters
+    ----------
+    p : probability of a success.
+    n_trials : number of trials.
 
     Examples
     --------
@@ -255,6 +264,10 @@ class _Probabilities(ExponentialFamily):
 class Categorical(_Probabilities):
     """One of K states, coded 0 … K − 1. φ(x) is the unit vector of x, θ = log p (up to a constant), A = log Σ e^θ.
 
+    Parameters
+    ----------
+    probabilities : (K,).
+
     Examples
     --------
     >>> die = Categorical([0.5, 0.3, 0.2])
@@ -346,6 +359,11 @@ class Categorical(_Probabilities):
 @dataclass(frozen=True, eq=False)
 class Multinomial(_Probabilities):
     """Counts of K states in n trials: n!/Π x_k! Π p_k^x_k. φ(x) = x, h = n!/Π x_k!, A = n log Σ e^θ.
+
+    Parameters
+    ----------
+    probabilities : (K,).
+    n_trials : number of trials.
 
     Examples
     --------

@@ -20,6 +20,10 @@ __all__ = ["ChiSquared", "Exponential", "Gamma", "InverseGamma"]
 class Exponential(FamilyOfItself):
     """p(x) = r e^(−r x) for x ≥ 0. φ = x, θ = −r, A = −log r.
 
+    Parameters
+    ----------
+    rate : inverse of the mean.
+
     Examples
     --------
     >>> Exponential(2.0).mean, Exponential(2.0).var
@@ -236,6 +240,10 @@ class InverseGamma(ExponentialFamily):
 @dataclass(frozen=True)
 class ChiSquared(ExponentialFamily):
     """p(x) ∝ x^(k/2−1) e^(−x/2). φ = log x, h = e^(−x/2), θ = k/2 − 1, A = (k/2) log 2 + log Γ(k/2).
+
+    Parameters
+    ----------
+    dof : degrees of freedom.
 
     Examples
     --------

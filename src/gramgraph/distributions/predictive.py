@@ -180,6 +180,11 @@ class MultivariateT(Predictive):
 class NegativeBinomial(Predictive):
     """p(x) = Γ(x + r)/(Γ(r) x!) p^r (1 − p)^x: a Poisson count whose rate is averaged over Gamma(r, p/(1 − p)).
 
+    Parameters
+    ----------
+    r : shape of the gamma distribution of the rate.
+    p : probability of a success.
+
     Examples
     --------
     >>> NegativeBinomial(2.0, 0.5).mean, NegativeBinomial(2.0, 0.5).var
@@ -222,6 +227,11 @@ class NegativeBinomial(Predictive):
 @dataclass(frozen=True, eq=False)
 class DirichletMultinomial(Predictive):
     """Counts of K states in n trials whose probabilities are averaged over Dirichlet(α).
+
+    Parameters
+    ----------
+    n_trials : number of trials.
+    alpha : (K,).
 
     Examples
     --------
@@ -276,6 +286,12 @@ class DirichletMultinomial(Predictive):
 class BetaBinomial(Predictive):
     """Successes in n trials whose chance is averaged over Beta(a, b).
 
+    Parameters
+    ----------
+    n_trials : number of trials.
+    a : pseudo-count of successes.
+    b : pseudo-count of failures.
+
     Examples
     --------
     >>> BetaBinomial(4, 1.0, 1.0).density([0, 1, 2, 3, 4]).round(12).tolist()
@@ -321,6 +337,12 @@ class VonMisesPredictive(Predictive):
     """An angle x ~ VonMises(m, noise) whose mean direction m is averaged over VonMises(mean, concentration).
 
     p(x) = I₀(|κ e^{ix} + R e^{im}|) / (2π I₀(κ) I₀(R)) with κ the noise concentration and R that of the mean.
+
+    Parameters
+    ----------
+    mean : of the parameter.
+    concentration : of the direction.
+    noise : of the observations.
 
     Examples
     --------

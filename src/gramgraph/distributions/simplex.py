@@ -21,6 +21,11 @@ __all__ = ["Beta", "Dirichlet"]
 class Beta(ExponentialFamily):
     """p(x) = x^(a−1) (1 − x)^(b−1) / B(a, b). φ = (log x, log(1 − x)), θ = (a − 1, b − 1), A = log B(a, b).
 
+    Parameters
+    ----------
+    a : pseudo-count of successes.
+    b : pseudo-count of failures.
+
     Examples
     --------
     >>> Beta(2.0, 3.0).mean, round(Beta(2.0, 3.0).var, 12)

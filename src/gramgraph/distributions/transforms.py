@@ -24,6 +24,13 @@ class Transformed:
 
     p_y(y) = p_x(v(y)) |det ∂v/∂y| with v the inverse of u.
 
+    Parameters
+    ----------
+    source : the distribution before the map.
+    forward : the map.
+    inverse : its inverse.
+    log_jacobian : log |det| of the derivative of the inverse or of the map, as `change_of_variables` has it.
+
     Examples
     --------
     >>> from gramgraph.distributions import Exponential
@@ -114,6 +121,14 @@ class LaplaceApproximation:
 
     `mode` (d,), `log_density_at_mode`, `hessian` of the log density there (d, d), and `n_iter` of the search.
 
+    Parameters
+    ----------
+    gaussian : at the mode.
+    log_normalizer : estimate of log ∫ exp(log density).
+    log_density_at_mode : not normalized.
+    hessian : of the log density at the mode.
+    n_iter : steps that were taken.
+
     Examples
     --------
     >>> found = laplace_approximation(lambda x: 3 * np.log(x[0]) - 2 * x[0], 1.0)  # Gamma(4, 2), not normalized
@@ -153,6 +168,8 @@ def laplace_approximation(
     log_density : x (d,) ↦ log p(x); −inf outside the support
     x0 : where to begin, (d,) or a number
     gradient, hessian : of the log density, where known
+    tol : step at which the search for the mode ends.
+    max_iter : most steps.
 
     Examples
     --------

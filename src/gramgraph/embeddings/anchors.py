@@ -19,6 +19,12 @@ __all__ = ["Anchors", "anchor_points"]
 class Anchors:
     """m points that stand for cells of a sample, the probability of each cell, and the cell of every row.
 
+    Parameters
+    ----------
+    points : m points.
+    weights : (m,), they sum to one.
+    cells : (n,) cell of every row of the sample.
+
     Examples
     --------
     >>> found = anchor_points(["b", "a", "b", "b"])

@@ -111,6 +111,22 @@ class OneClassSVM(OutlierMixin, SupportVectors):
     min ½ αᵀKα with 0 ≤ α ≤ w, Σ α = ν Σ w; at most a share ν of the training points lies outside (decision < 0).
     `approx`, `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
+    Parameters
+    ----------
+    kernel : a kernel value, a name, or a function.
+    gamma : of the kernels with a name.
+    degree : of the kernel "poly".
+    coef0 : of the kernels "poly" and "sigmoid".
+    tol : KKT gap at which a problem is solved.
+    cache_size : megabytes of kernel rows that are kept.
+    max_iter : most steps; -1: no bound.
+    shrinking : whether points at their bounds are set aside.
+    approx : None, "nystrom" or "features", as in `SVC`.
+    n_components : features of approx.
+    landmarks : how they are chosen, as in `KernelRidge`.
+    random_state : seed.
+    nu : the largest share of outliers.
+
     Examples
     --------
     >>> import numpy as np

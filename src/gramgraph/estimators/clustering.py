@@ -39,6 +39,9 @@ class KernelKMeans(ClusterMixin, NamedKernelEstimator):
     max_iter : most rounds of a run; every round costs O(n² n_clusters) and never raises the inertia.
     approx : None, or for large n means of m = `n_components` features: "nystrom" (`landmarks` as `KernelRidge` has
         them) or "features" (random Fourier features); a round then costs O(n m n_clusters), memory is O(n m).
+    n_components : features of approx.
+    landmarks : how they are chosen, as in `KernelRidge`.
+    random_state : seed.
 
     Attributes
     ----------
@@ -124,6 +127,7 @@ class KMeans(ClusterMixin, TransformerMixin, SoundNumbers, BaseEstimator):  # ty
     n_clusters : how many.
     init : "k-means++", or "subset": the centers of a random tenth of the rows, clustered first; or centers (k, d).
     n_init, max_iter, tol : as scikit-learn has them.
+    random_state : seed.
 
     Notes
     -----

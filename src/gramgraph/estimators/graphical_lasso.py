@@ -241,6 +241,10 @@ class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
 def partial_correlations(precision: Any) -> FloatArray:
     """−Θ_ij / √(Θ_ii Θ_jj): the correlation of i and j once all others are known; 1 on the diagonal.
 
+    Parameters
+    ----------
+    precision : (p, p) inverse covariance.
+
     Examples
     --------
     >>> partial_correlations([[2.0, -1.0], [-1.0, 2.0]]).tolist()

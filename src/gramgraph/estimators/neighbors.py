@@ -65,6 +65,15 @@ class KernelNeighborsClassifier(ClassifierMixin, _KernelNeighbors):
     Parameters: n_neighbors; kernel, gamma, degree, coef0 as in `KernelRidge`; weights "uniform" or "distance" (1/d).
     A prediction costs O(n) kernel values and a sort of them.
 
+    Parameters
+    ----------
+    n_neighbors : how many neighbors count.
+    kernel : a kernel value, a name, or a function.
+    gamma : of the kernels with a name.
+    degree : of the kernel "poly".
+    coef0 : of the kernels "poly" and "sigmoid".
+    weights : "uniform" or "distance", as in scikit-learn.
+
     Examples
     --------
     >>> from gramgraph.estimators import KernelNeighborsClassifier
@@ -122,6 +131,15 @@ class KernelNeighborsRegressor(RegressorMixin, MultiOutputMixin, _KernelNeighbor
     """Mean of the targets of the k nearest training points, near in the space of the kernel.
 
     Parameters as in `KernelNeighborsClassifier`.
+
+    Parameters
+    ----------
+    n_neighbors : how many neighbors count.
+    kernel : a kernel value, a name, or a function.
+    gamma : of the kernels with a name.
+    degree : of the kernel "poly".
+    coef0 : of the kernels "poly" and "sigmoid".
+    weights : "uniform" or "distance", as in scikit-learn.
 
     Examples
     --------

@@ -206,6 +206,11 @@ class TANClassifier(BayesianNetworkClassifier):
 
     Parameters as in `BayesianNetworkClassifier`. Cost: one pass over all triples of the class and two features.
 
+    Parameters
+    ----------
+    pseudo_count : added to every count.
+    bins : intervals of a real-valued column.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -226,6 +231,11 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
     """Naive Bayes: features are independent given the class; gaps, labels and real numbers side by side.
 
     Parameters as in `BayesianNetworkClassifier`.
+
+    Parameters
+    ----------
+    pseudo_count : added to every count.
+    bins : intervals of a real-valued column.
 
     Examples
     --------

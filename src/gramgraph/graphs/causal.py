@@ -41,6 +41,13 @@ def is_adjustment_set(graph: Digraph, x: int, y: int, given: Nodes) -> bool:
     It holds if no member lies below a node of a directed path from x to y, and if ``given`` blocks all other trails
     between them.  Source: I. Shpitser, T. VanderWeele and J. Robins, UAI 2010.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    given : nodes that are observed.
+
     Examples
     --------
     >>> confounded = Digraph.from_edges(3, [(0, 1), (0, 2), (1, 2)])  # 0 acts on 1 and 2, 1 on 2
@@ -57,6 +64,14 @@ def adjustment_set(
 ) -> tuple[int, ...] | None:
     """A set as above of which no member can be left out, without the ``hidden`` nodes; None if there is none.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    hidden : nodes that cannot be measured.
+    observed : nodes that can be measured.
+
     Examples
     --------
     >>> adjustment_set(Digraph.from_edges(3, [(0, 1), (0, 2), (1, 2)]), 1, 2)
@@ -72,6 +87,14 @@ def adjustment_sets(
     """All sets as above of which no member can be left out, without the ``hidden`` nodes; smaller ones first.
 
     Their number can grow exponentially with the graph: no more than ``limit`` are looked for, those near x first.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    hidden : nodes that cannot be measured.
+    limit : the most that are listed.
 
     Examples
     --------
@@ -92,6 +115,15 @@ def front_door_set(
     """A smallest set of up to ``most`` observed nodes that carries the whole effect of x on y, free of confounding.
 
     It cuts all directed paths from x to y, x has no open back door to it, and x closes all back doors from it to y.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    hidden : nodes that cannot be measured.
+    most : most nodes of the set.
+    observed : nodes that can be measured.
 
     Examples
     --------

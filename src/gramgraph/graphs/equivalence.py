@@ -27,6 +27,12 @@ __all__ = [
 class PartialDigraph:
     """A graph with directed edges ``(a, b)``, a -> b, and undirected edges ``(a, b)``, a < b; both ascending.
 
+    Parameters
+    ----------
+    n : number of nodes.
+    directed : pairs (parent, child).
+    undirected : pairs without a direction.
+
     Examples
     --------
     >>> PartialDigraph.from_edges(3, directed=[(2, 1)], undirected=[(1, 0)])
@@ -68,12 +74,21 @@ class PartialDigraph:
 
 
 def skeleton(graph: Digraph) -> UndirectedGraph:
-    """The graph without directions."""
+    """The graph without directions.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    """
     return UndirectedGraph.from_edges(graph.n, graph.edges())
 
 
 def v_structures(graph: Digraph) -> tuple[tuple[int, int, int], ...]:
     """All ``(a, c, b)`` with a -> c <- b, a < b, and no edge between a and b; ascending.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
 
     Examples
     --------
@@ -93,6 +108,11 @@ def v_structures(graph: Digraph) -> tuple[tuple[int, int, int], ...]:
 def markov_equivalent(first: Digraph, second: Digraph) -> bool:
     """Whether two DAGs state the same independencies: same skeleton and same v-structures (Verma and Pearl 1990).
 
+    Parameters
+    ----------
+    first : a graph.
+    second : another one on the same nodes.
+
     Examples
     --------
     >>> chain, fork = Digraph.from_edges(3, [(0, 1), (1, 2)]), Digraph.from_edges(3, [(1, 0), (1, 2)])
@@ -111,6 +131,10 @@ def cpdag(graph: Digraph) -> PartialDigraph:
     if a compelled w -> x has no counterpart w -> y, or if some other parent of y is not a parent of x; else all edges
     into y that have no label yet are reversible.  Cost O(m · largest number of parents).
     Source: D. Chickering, UAI 1995.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
 
     Examples
     --------
@@ -157,6 +181,10 @@ def meek_closure(graph: PartialDigraph) -> PartialDigraph:
     a - b becomes a -> b when the other direction would make a new v-structure or a cycle: (1) c -> a, c and b not
     linked; (2) a -> c -> b; (3) a - c -> b and a - d -> b, c and d not linked; (4) a - c -> d -> b, a and d linked,
     c and b not linked.  Source: C. Meek, UAI 1995.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
 
     Examples
     --------
@@ -210,6 +238,10 @@ def consistent_extension(graph: PartialDigraph) -> Digraph | None:
     Again and again a sink is taken off (no directed edge leaves it, and each of its undirected neighbors is linked to
     all its other neighbors), with its undirected edges turned toward it; the lowest number goes first.
     Source: D. Dor and M. Tarsi, technical report R-185, UCLA 1992.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
 
     Examples
     --------

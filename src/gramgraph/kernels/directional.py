@@ -39,6 +39,12 @@ class Directional(Kernel):
     Rows are divided by their length, so that any nonzero vector stands for its direction. Cost O(n m d).
     The diagonal is e^κ; `.normalized()` makes it 1.
 
+    Parameters
+    ----------
+    kappa : κ, one number or one a column.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> Directional(kappa=2.0).gram([[1.0, 0.0]], [[0.0, 5.0], [3.0, 0.0]]).round(4)
@@ -81,6 +87,12 @@ class Angular(Kernel):
 
     One column is the circle, several a torus; κ is one number, or one per column. On one angle it is
     `Directional(κ)` at (cos x, sin x). Cost O(n m d) by cos(x − x′) = cos x cos x′ + sin x sin x′.
+
+    Parameters
+    ----------
+    kappa : κ, one number or one a column.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------
@@ -135,6 +147,13 @@ class GreatCircle(Kernel):
     (The squared exponential of θ is not.) `coordinates` is "vector" for rows that are directions of any dimension, or
     "latlon" for rows (latitude, longitude) in radians. On the Earth a distance is 6371 km · θ. The function has kinks
     at θ = 0 and θ = π; input gradients there are taken as 0. Cost O(n m d).
+
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    coordinates : "vector" or "latlon".
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------

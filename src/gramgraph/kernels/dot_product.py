@@ -48,6 +48,11 @@ def _check_offset(kernel: Kernel, name: str) -> None:
 class Linear(Kernel):
     """k(x, x′) = xᵀx′. An offset is added by `Linear() + c`. Cost O(n m d).
 
+    Parameters
+    ----------
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> Linear().gram([[1.0, 2.0], [0.0, 1.0]])
@@ -70,6 +75,14 @@ class Polynomial(Kernel):
     """k(x, x′) = (scale · xᵀx′ + offset)^degree: all monomials up to the degree; only those of it with offset 0.
 
     An offset of 0 is left out of theta. Cost O(n m d).
+
+    Parameters
+    ----------
+    degree : of the polynomial.
+    offset : number added to the inner product.
+    scale : factor before the inner product.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------
@@ -114,6 +127,12 @@ class QuadraticForm(Kernel):
 
     `factor` is L, a matrix (d, r), or a vector (d,) for the diagonal L (one weight per column). For a given A use
     `QuadraticForm.from_matrix(A)`. Cost O((n + m) d r + n m r).
+
+    Parameters
+    ----------
+    factor : L, a matrix or a vector.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------
@@ -171,6 +190,13 @@ class QuadraticForm(Kernel):
 class Sigmoid(Kernel):
     """k(x, x′) = tanh(scale · xᵀx′ + offset). Not always positive definite: `positive_definite` is False.
 
+    Parameters
+    ----------
+    scale : factor before the inner product.
+    offset : number added to the inner product.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> round(float(Sigmoid(scale=0.5).gram([[1.0, 1.0]])[0, 0]), 6)
@@ -216,6 +242,13 @@ class ArcCosine(Kernel):
     (order 2). J₀ = π − θ, J₁ = sin θ + (π − θ) cos θ, J₂ = 3 sin θ cos θ + (π − θ)(1 + 2 cos² θ). `bias` ≥ 0 is the
     square of a constant column put before x; 0 leaves it out of theta. Angles below 1e-7 count as 0, where order 0 has
     a kink: its gradient there is taken as 0. Cost O(n m d).
+
+    Parameters
+    ----------
+    order : 0, 1 or 2.
+    bias : square of a constant column put before x.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------

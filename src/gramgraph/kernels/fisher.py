@@ -18,7 +18,12 @@ __all__ = ["Fisher", "NetworkScore", "ScoreModel"]
 
 @runtime_checkable
 class ScoreModel(Protocol):
-    """A fitted model whose log-likelihood can be differentiated by its parameters."""
+    """A fitted model whose log-likelihood can be differentiated by its parameters.
+
+    Parameters
+    ----------
+    *args, **kwargs : of a protocol: none.
+    """
 
     def fisher_score(self, X: Any, /) -> FloatArray:
         """∂ log p(x_i) / ∂ parameters, one row per sample: (n, p)."""
@@ -33,6 +38,13 @@ class Fisher(Kernel):
     `information` is None for the identity, a vector (p,) for a diagonal, or a matrix (p, p); "model" asks the model
     (`model.fisher_information()`). `Fisher.from_sample(model, X)` estimates it by the mean of s sᵀ over a sample.
     Directions in which the information is 0 are left out. Cost: the scores, O(n m p), and O(p³) once for a matrix.
+
+    Parameters
+    ----------
+    model : what gives scores.
+    information : None, a vector, a matrix, or "model".
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------
@@ -123,6 +135,10 @@ class NetworkScore:
     one joint posterior per family, all cases in one batched pass. The parameters are the families in the order of the
     variables, each with its axes (parents …, child) flattened. Entries with p(x | u) = 0 have score 0. A case of
     probability 0 is an error, as in `network.query`.
+
+    Parameters
+    ----------
+    network : a discrete Bayesian network.
 
     Examples
     --------

@@ -23,6 +23,13 @@ __all__ = ["FunctionScaled", "OnColumns", "Tensor", "Warp"]
 class FunctionScaled(Kernel):
     """f(x) k(x, x′) f(x′), with f a function of the points (n, d) that gives n numbers.
 
+    Parameters
+    ----------
+    base : the kernel k inside.
+    function : the function itself.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> from gramgraph.kernels import Constant
@@ -79,6 +86,13 @@ class FunctionScaled(Kernel):
 class Warp(Kernel):
     """k(φ(x), φ(x′)) with φ a function or a `Map`, whose parameters are learned with those of k.
 
+    Parameters
+    ----------
+    base : the kernel k inside.
+    phi : the map of the points.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> from gramgraph.kernels import Linear
@@ -126,6 +140,13 @@ class Warp(Kernel):
 @dataclass(frozen=True, eq=False, repr=False)
 class OnColumns(Kernel):
     """A kernel on some columns of a matrix (by number) or of a data frame (by name).
+
+    Parameters
+    ----------
+    base : the kernel k inside.
+    columns : numbers or names of columns.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------
@@ -186,6 +207,13 @@ class Tensor(Kernel):
 
     Gradients by the inputs stand side by side, (n, Σ d_j): the columns of the parts that are vectors, in their order;
     parts of other kinds (words, labels) have none. With `columns` and a matrix they have the shape of the matrix.
+
+    Parameters
+    ----------
+    kernels : one a part of the input.
+    columns : numbers or names of columns.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------

@@ -85,6 +85,12 @@ class Wiener(_FromOrigin):
 
     The slope by an input has a kink at x = x′; half of each side is taken there. Cost O(n m d).
 
+    Parameters
+    ----------
+    origin : where the process begins.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> Wiener().gram([1.0, 2.0, 4.0])
@@ -111,6 +117,13 @@ class IntegratedWiener(_FromOrigin):
     """Brownian motion integrated q times: k(x, x′) = ∫₀^min (x − u)^q (x′ − u)^q du / (q!)², from the origin on.
 
     Order 1 is min³/3 + |x − x′| min²/2, the limit of ramp features. Product over several columns. Cost O(n m d q).
+
+    Parameters
+    ----------
+    origin : where the process begins.
+    order : how often it is integrated.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------
@@ -157,6 +170,13 @@ class CubicSpline(IntegratedWiener):
 
     The limit of ramp features max(0, x − c) with knots c from the origin on; it is `IntegratedWiener(order=1)`. The
     smoothing spline, whose straight line is free, is `CubicSpline() + c₁ * Linear() + c₀`.
+
+    Parameters
+    ----------
+    origin : where the process begins.
+    order : how often it is integrated.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------

@@ -110,6 +110,12 @@ class _DistanceKernel(Kernel):
 class RBF(_DistanceKernel):
     """exp(−Σ_c (x_c − x′_c)² / (2 ℓ_c²)), one length scale or one per column.
 
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> RBF(length_scale=[1.0, 2.0]).gram([[0.0, 0.0], [0.0, 2.0]]).round(4)
@@ -143,6 +149,13 @@ class Matern(_DistanceKernel):
 
     ν = 1/2, 3/2, 5/2 have closed forms; any other ν goes through Bessel functions, with exact gradients by length scale
     and inputs. ν is fixed unless freed (`Matern(nu=1.5).free("nu")`); the derivative by ν is then a numeric one.
+
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    nu : smoothness: draws have derivatives of order below ν.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------
@@ -239,6 +252,13 @@ class Matern(_DistanceKernel):
 class RationalQuadratic(_DistanceKernel):
     """(1 + s/(2α))^(−α): RBF kernels of all length scales, mixed; α → ∞: RBF.
 
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    alpha : mixture of length scales: small for many, large for one.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> RationalQuadratic(alpha=1.0).gram([0.0], [2.0]).round(4)
@@ -272,6 +292,12 @@ class RationalQuadratic(_DistanceKernel):
 @dataclass(frozen=True, eq=False, repr=False)
 class Constant(Kernel):
     """k(x, x′) = value, for points of any kind.
+
+    Parameters
+    ----------
+    value : the number.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------
@@ -322,6 +348,12 @@ class White(Kernel):
     """Noise: `variance` where a point meets itself, that is on the diagonal of gram(X), and 0 elsewhere.
 
     Between X and another Y it is 0 even where the points are equal: two measurements at one place have two noises.
+
+    Parameters
+    ----------
+    variance : of the noise.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
 
     Examples
     --------

@@ -29,6 +29,10 @@ _SINGLE_RCOND = 1e-5
 class Dense:
     """A symmetric matrix as an array; the factorization reads its lower triangle.
 
+    Parameters
+    ----------
+    A : (n, n).
+
     Examples
     --------
     >>> import numpy as np

@@ -32,6 +32,11 @@ class LowRank:
 
     The loss of digits grows with U Uᵀ / d: about log₁₀ of it are lost in `inverse_diag` and `solve`.
 
+    Parameters
+    ----------
+    U : (n, r).
+    d : (n,).
+
     Examples
     --------
     >>> import numpy as np
@@ -151,6 +156,11 @@ class LowRankFactor:
 @dataclass(frozen=True, eq=False)
 class Features:
     """A = Φ Φᵀ + σ² I, the covariance of Bayesian linear regression on features Φ.
+
+    Parameters
+    ----------
+    Phi : (n, r).
+    noise : σ².
 
     Examples
     --------

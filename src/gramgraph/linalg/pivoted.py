@@ -22,7 +22,14 @@ __all__ = ["PivotedCholesky", "pivoted_cholesky", "pivoted_cholesky_matrix"]
 
 @dataclass(frozen=True, eq=False)
 class PivotedCholesky:
-    """K ≈ L Lᵀ of rank r; K − L Lᵀ is positive semidefinite with the diagonal `residual` and zero at the pivots."""
+    """K ≈ L Lᵀ of rank r; K − L Lᵀ is positive semidefinite with the diagonal `residual` and zero at the pivots.
+
+    Parameters
+    ----------
+    L : (n, r).
+    pivots : (r,) rows in the order in which they were taken.
+    residual : (n,) diagonal of K − L Lᵀ, not negative.
+    """
 
     L: FloatArray  # (n, r)
     pivots: IntArray  # (r,) rows in the order in which they were taken

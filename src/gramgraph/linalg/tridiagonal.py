@@ -18,6 +18,12 @@ _BLOCK = 128  # reflections applied at a time
 class Tridiagonal:
     """A symmetric matrix as Q T Qᵀ, from 8n³/3 operations.
 
+    Parameters
+    ----------
+    diagonal : (n,).
+    side : (n − 1,).
+    Q : (n, n), Fortran order.
+
     Examples
     --------
     >>> import numpy as np

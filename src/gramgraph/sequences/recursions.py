@@ -28,7 +28,15 @@ __all__ = ["Posteriors", "forward", "log_likelihood", "posteriors", "sample_stat
 
 @dataclass(frozen=True)
 class Posteriors:
-    """What forward and backward passes tell of the hidden states."""
+    """What forward and backward passes tell of the hidden states.
+
+    Parameters
+    ----------
+    probabilities : (N, K): p(state at t | all observations of its sequence).
+    log_likelihoods : (S,): log p(x) of every sequence.
+    start_counts : (K,): Σ over sequences of p(first state | x).
+    transition_counts : (K, K): expected numbers of steps from i to j.
+    """
 
     probabilities: FloatArray  # (N, K): p(state at t | all observations of its sequence)
     log_likelihoods: FloatArray  # (S,): log p(x) of every sequence
