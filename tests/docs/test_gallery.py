@@ -15,13 +15,12 @@ GALLERY = ROOT / "docs" / "gallery"
 SCRIPTS = sorted(GALLERY.glob("*/plot_*.py"))
 #: Numbers of pages that take more than about three seconds of a processor: `make test-all` runs them.
 SLOW = {
-    12,
     22,
-    23,
     24,
     28,
     29,
     30,
+    31,
     32,
     33,
     37,
@@ -45,6 +44,7 @@ SLOW = {
     69,
     70,
     72,
+    73,
 }
 
 

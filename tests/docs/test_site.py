@@ -200,3 +200,12 @@ def test_a_property_that_fails_keeps_its_error():
 
     with pytest.raises(AttributeError, match="the reason"):
         Thing().broken  # noqa: B018
+
+
+def test_the_citation_names_the_version_of_the_changelog():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    version = citation.split("\nversion: ")[1].split("\n")[0]
+    heads = [
+        line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")
+    ]
+    assert version in heads[0]
