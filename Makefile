@@ -1,9 +1,10 @@
 # Every target makes what it needs: `make demo` and `make test` work in a fresh clone.
-#   make demo       a question on a shipped network: the table, and a picture in demo/
+#   make demo       four models with their answers, and pictures in demo/
 #   make test       lint, format, types, layers, tests (what .ci/run calls)
 #   make test-all   the same with the slow tests
 #   make test-lowest  the tests with the oldest versions that pyproject.toml allows
 #   make test-browser  the explorer in a real browser; tells what to install where something is missing
+#   make docs       the site in docs/_build/html: guide, gallery, reference; make docs-serve shows it
 #   make bench      ratios against other libraries, as Markdown
 #   make fuzz       ten minutes of broken files for every parser, and of random models against the truth
 # PYTHON=python3.12 make demo   chooses the interpreter; VENV=/elsewhere the folder of the environment.
@@ -15,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test test-all test-lowest test-browser bench lint fuzz format warmup clean
+.PHONY: help demo test test-all test-lowest test-browser docs docs-serve bench lint fuzz format warmup clean
 .DEFAULT_GOAL := help
 
 help:
@@ -39,6 +40,11 @@ $(VENV)/.stamp-dev: pyproject.toml | $(BIN)/python
 	@$(PIP) install --editable '.[dev]'
 	@touch $@
 
+$(VENV)/.stamp-docs: pyproject.toml | $(BIN)/python
+	@echo "installing gramgraph[docs,dev] in $(VENV)"
+	@$(PIP) install --editable '.[docs,dev]'
+	@touch $@
+
 $(VENV)/.stamp-bench: pyproject.toml | $(BIN)/python
 	@echo "installing gramgraph[bench] in $(VENV)"
 	@$(PIP) install --editable '.[bench]'
@@ -47,7 +53,7 @@ $(VENV)/.stamp-bench: pyproject.toml | $(BIN)/python
 # -------------------------------------------------------------------------------------------------- targets
 
 demo: $(VENV)/.stamp-demo
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/gramgraph demo all --out demo
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
@@ -85,6 +91,14 @@ test-browser: $(VENV)/.stamp-dev
 	@$(BIN)/python tests/explorer/needs.py
 	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/explorer
 
+# Warnings are errors. The gallery runs on two workers, and a script that did not change is not run again.
+docs: $(VENV)/.stamp-docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(BIN)/python docs/sitetools/check_site.py docs/_build/html
+
+docs-serve: docs
+	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks
 
@@ -100,5 +114,5 @@ warmup: $(VENV)/.stamp-demo
 	$(BIN)/gramgraph warmup
 
 clean:
-	rm -rf $(VENV) $(LOWEST) demo build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(LOWEST) demo build dist docs/_build docs/auto_gallery docs/reference .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests benchmarks examples fuzz -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [module] [--quick] [--networks NAME …]`."""
+"""`python -m benchmarks [module] [--quick] [--networks NAME …] [--json]`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 
 from benchmarks.harness import runner
 from benchmarks.networks import data_folder
+from benchmarks.records import write_json
 from benchmarks.tables import write
 
 MODULES = (
@@ -50,6 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--budget", type=float, help="seconds of repeats a cell")
     parser.add_argument("--limit", type=float, help="seconds after which a cell is stopped")
     parser.add_argument("--out", type=Path, help="folder for the report (default: benchmarks/results)")
+    parser.add_argument("--json", action="store_true", help="write every figure to MODULE.json beside the report, too")
     args = parser.parse_args(argv)
     unknown = [name for name in args.module if name not in MODULES]
     if unknown:
@@ -62,6 +64,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     faults: list[str] = []
     with runner() as made:
         for name in names:
+            made.records.clear()
             text, found = importlib.import_module(f"benchmarks.{name}").report(
                 made,
                 networks=args.networks,
@@ -73,6 +76,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
             print(text)
             print(f"written to {write(name, text, folder=args.out)}", file=sys.stderr)
+            if args.json:
+                print(f"and {write_json(name, made.records, text, found, folder=args.out)}", file=sys.stderr)
             faults += found
     for fault in faults:
         print(f"FAULT {fault}", file=sys.stderr)

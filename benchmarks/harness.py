@@ -255,9 +255,15 @@ class Runner:
         self._context = multiprocessing.get_context("spawn")
         self._process: Any = None
         self._pipe: Any = None
+        self.records: list[tuple[Cell, Measurement | Failure]] = []  # what was measured so far
 
     def run(self, cell: Cell) -> Measurement | Failure:
-        """The measurement of one cell, or why there is none."""
+        """The measurement of one cell, or why there is none; kept in `records`."""
+        result = self._measure(cell)
+        self.records.append((cell, result))
+        return result
+
+    def _measure(self, cell: Cell) -> Measurement | Failure:
         if cell.contestant != "gramgraph" and not installed(cell.contestant.split()[0]):
             return Failure("not installed")
         if cell.fresh:

@@ -23,6 +23,11 @@ def lazy_name(package: str, homes: Mapping[str, str], name: str) -> Any:
     if name not in homes:
         from gramgraph.exceptions import did_you_mean
 
+        if package == "gramgraph":
+            from gramgraph._other_words import NAMES
+
+            if name in NAMES:
+                raise AttributeError(f"module {package!r} has no attribute {name!r}. Here it is {NAMES[name]}.")
         raise AttributeError(f"module {package!r} has no attribute {name!r}.{did_you_mean(name, homes)}")
     home = homes[name]
     module = home if home.startswith("gramgraph.") else f"{package}.{home}"

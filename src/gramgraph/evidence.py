@@ -32,6 +32,12 @@ class States:
 class OneOf(States):
     """The variable is known to be in one of these states; nothing is said about which.
 
+    Parameters
+    ----------
+    *states : labels that remain.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.BayesianNetwork("d[6]", cpds={"d": [1 / 6] * 6})
     >>> round(net.query("d", {"d": gg.OneOf(2, 4)})["d"].prob(2), 4)
@@ -44,6 +50,12 @@ class OneOf(States):
 class Not(States):
     """The variable is known not to be in any of these states.
 
+    Parameters
+    ----------
+    *states : labels that are excluded.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.BayesianNetwork("d[6]", cpds={"d": [1 / 6] * 6})
     >>> round(net.query("d", {"d": gg.Not(0)})["d"].prob(2), 4)
@@ -66,6 +78,12 @@ class _Weights:
 class Likelihood(_Weights):
     """Virtual evidence: p(observation | state) up to a factor. The belief becomes ∝ belief · weights.
 
+    Parameters
+    ----------
+    weights : state → p(what was seen | state), up to a factor.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.BayesianNetwork("rain", cpds={"rain": 0.2})
     >>> round(net.query("rain", {"rain": gg.Likelihood({"yes": 4, "no": 1})})["rain"].prob("yes"), 4)
@@ -78,6 +96,12 @@ class Likelihood(_Weights):
 class Soft(_Weights):
     """Jeffrey's evidence: the belief in this variable *becomes* these probabilities; the rest follows.
 
+    Parameters
+    ----------
+    weights : state → probability after the observation.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.asia()
     >>> round(net.query("lung", {"smoke": gg.Soft({"yes": 0.8, "no": 0.2})})["lung"].prob("yes"), 4)

@@ -83,7 +83,12 @@ class StateError(_PlainMessage, GramGraphError, KeyError, ValueError):
 
 
 class ModelError(GramGraphError, ValueError):
-    """A model that cannot be used; `faults` lists everything that is wrong with it."""
+    """A model that cannot be used; `faults` lists everything that is wrong with it.
+
+    Parameters
+    ----------
+    faults : everything that is wrong, one sentence each.
+    """
 
     def __init__(self, faults: Sequence[str] | str) -> None:
         self.faults: tuple[str, ...] = (faults,) if isinstance(faults, str) else tuple(faults)
@@ -96,11 +101,23 @@ class ModelError(GramGraphError, ValueError):
 
 
 class OptionError(ModelError):
-    """An option, or a parameter of a model, with a value that it cannot have."""
+    """An option, or a parameter of a model, with a value that it cannot have.
+
+    Parameters
+    ----------
+    faults : everything that is wrong, one sentence each.
+    """
 
 
 class ParseError(GramGraphError, ValueError):
-    """A file that does not follow its format, with the place where reading stopped."""
+    """A file that does not follow its format, with the place where reading stopped.
+
+    Parameters
+    ----------
+    message : what was expected, and what came.
+    source : the file.
+    line, column : where, from 1.
+    """
 
     def __init__(self, message: str, *, source: str = "<text>", line: int | None = None, column: int | None = None):
         self.source, self.line, self.column = source, line, column
@@ -120,7 +137,24 @@ def _parse_error(message: str, source: str, line: int | None, column: int | None
 
 
 class BudgetError(GramGraphError, MemoryError):
-    """A plan that would not fit in memory; nothing was allocated."""
+    """A plan that would not fit in memory; nothing was allocated.
+
+    Parameters
+    ----------
+    message : what does not fit.
+    clique : the variables of the largest table.
+    bytes : what it would take.
+    remedies : what helps.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> try:
+    ...     gg.models.ising_grid(9, 9).query("x0_0", engine="junction_tree", memory=1e3)
+    ... except gg.BudgetError as error:
+    ...     print(error.bytes > 1e3, len(error.remedies) > 0)
+    True True
+    """
 
     def __init__(self, message: str, *, clique: Sequence[str] = (), bytes: float = 0.0, remedies: Sequence[str] = ()):
         self.clique, self.bytes, self.remedies = tuple(clique), bytes, tuple(remedies)
@@ -138,7 +172,13 @@ def _budget_error(message: str, clique: Sequence[str], bytes: float, remedies: S
 
 
 class ImpossibleEvidenceError(GramGraphError, ValueError):
-    """Evidence of probability zero; `conflict` names a smallest set of observations that cannot hold together."""
+    """Evidence of probability zero; `conflict` names a smallest set of observations that cannot hold together.
+
+    Parameters
+    ----------
+    message : what cannot be.
+    conflict : observed variables that cannot be together.
+    """
 
     def __init__(self, message: str, *, conflict: Sequence[str] = ()):
         self.conflict = tuple(conflict)

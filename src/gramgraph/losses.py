@@ -36,6 +36,8 @@ _LOG_2 = float(np.log(2.0))
 class Loss(ABC):
     """L(t, y): call it for values, `gradient` and `curvature` are derivatives by y, one number per case.
 
+    Examples
+    --------
     >>> Squared()([1.0, 2.0], [0.0, 2.5]).tolist()
     [1.0, 0.25]
     """
@@ -119,6 +121,8 @@ class Loss(ABC):
 class ZeroOne(Loss):
     """1 where t·y ≤ 0, else 0: what classifiers are judged by; it has no slope to descend.
 
+    Examples
+    --------
     >>> ZeroOne()([1, -1], [0.3, 0.2]).tolist()
     [0.0, 1.0]
     """
@@ -141,6 +145,8 @@ class ZeroOne(Loss):
 class Squared(Loss):
     """(t − y)².
 
+    Examples
+    --------
     >>> Squared().best_constant([1.0, 2.0, 6.0])
     3.0
     """
@@ -164,6 +170,8 @@ class Squared(Loss):
 class Exponential(Loss):
     """exp(−t y), which AdaBoost minimizes; its best score is half the log odds, p = σ(2y).
 
+    Examples
+    --------
     >>> Exponential()([1.0, -1.0], 0.0).tolist()
     [1.0, 1.0]
     """
@@ -199,6 +207,8 @@ class Exponential(Loss):
 class Log(Loss):
     """log₂(1 + exp(−2 t y)): grows only linearly with a wrong score; the best one is half the log odds, p = σ(2y).
 
+    Examples
+    --------
     >>> Log()([1.0, -1.0], 0.0).tolist()
     [1.0, 1.0]
     """
@@ -230,6 +240,8 @@ class Log(Loss):
 class Hinge(Loss):
     """max(0, 1 − t y), the loss of support vector machines.
 
+    Examples
+    --------
     >>> Hinge()([1.0, 1.0, -1.0], [2.0, 0.5, 0.5]).tolist()
     [0.0, 0.5, 1.5]
     """
@@ -251,6 +263,8 @@ class Hinge(Loss):
 class EpsilonInsensitive(Loss):
     """max(0, |t − y| − ε): differences up to ε cost nothing.
 
+    Examples
+    --------
     >>> EpsilonInsensitive(0.5)([1.0, 2.0], [1.2, 4.0]).tolist()
     [0.0, 1.5]
     """
@@ -276,6 +290,8 @@ class EpsilonInsensitive(Loss):
 class Huber(Loss):
     """½ (t − y)² up to a difference of delta, from there on delta (|t − y| − delta / 2).
 
+    Examples
+    --------
     >>> Huber(1.0)([0.0, 0.0], [0.5, 3.0]).tolist()
     [0.125, 2.5]
     """
@@ -304,6 +320,8 @@ class Huber(Loss):
 class Quantile(Loss):
     """α (t − y) above and (1 − α)(y − t) below: its best constant is the α-quantile; α = ½ gives half the distance.
 
+    Examples
+    --------
     >>> Quantile(0.9).best_constant([1.0, 2.0, 3.0, 4.0, 5.0])
     5.0
     """
@@ -327,6 +345,8 @@ class Quantile(Loss):
 def weighted_quantile(values: FloatArray, q: float, weights: FloatArray) -> float:
     """The smallest value below or at which a share q of the weight lies; halfway to the next where it is met exactly.
 
+    Examples
+    --------
     >>> weighted_quantile(np.array([1.0, 2.0, 10.0]), 0.5, np.array([1.0, 1.0, 8.0]))
     10.0
     """

@@ -35,6 +35,8 @@ class SpaceError(GramGraphError, ValueError):
 class RKHSFunction:
     """f(x) = Σ αᵢ k(xᵢ, x). Noise kernels on the diagonal take no part: points are compared with copies of themselves.
 
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> f = RKHSFunction(RBF(), [[0.0], [1.0]], [1.0, -1.0])
     >>> f([[0.0], [0.5]]).round(4)
@@ -183,6 +185,8 @@ def mercer(kernel: Kernel, X: Any, k: int | None = None) -> Mercer:
     Lanczos iterations when k is small against n, else a full decomposition, O(n³). Signs: the largest entry of an
     eigenvector is positive, so that results do not depend on the routine.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> X = np.linspace(-1.0, 1.0, 40)[:, None]
@@ -236,6 +240,8 @@ def karhunen_loeve(
 
     With all terms the values at X have covariance K; fewer terms give smoother draws with less variance.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> (f,) = karhunen_loeve(RBF(), np.linspace(0.0, 1.0, 30)[:, None], 5, random_state=0)
@@ -273,6 +279,8 @@ def fit_representer(
 
     No offset: add a constant kernel to have one. O(n³), or O(n) a coordinate step (at most `max_iter`·n of them).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> X = np.linspace(0.0, 3.0, 20)[:, None]

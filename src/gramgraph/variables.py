@@ -94,6 +94,8 @@ class Discrete(Domain):
 class Real(Domain):
     """Real numbers (`dimension` 1), or real vectors of a fixed length.
 
+    Examples
+    --------
     >>> Real().read(2, "x").tolist(), Real(2).read([1.0, 3.0], "x").tolist()
     ([2.0], [1.0, 3.0])
     """
@@ -134,6 +136,8 @@ class Real(Domain):
 class Positive(Real):
     """Numbers above 0, whose noise multiplies.
 
+    Examples
+    --------
     >>> Var("income", Positive())
     income{positive}
     """
@@ -153,6 +157,8 @@ class Positive(Real):
 class Circle(Real):
     """Angles in radians: the ends of a turn are one value.
 
+    Examples
+    --------
     >>> Var("direction", Circle())
     direction{circle}
     """
@@ -165,6 +171,8 @@ class Circle(Real):
 class Sphere(Real):
     """Directions: vectors of length 1, as a rule of three numbers.
 
+    Examples
+    --------
     >>> Var("heading", Sphere()), Sphere().read([0.0, 0.0, 2.0], "heading").tolist()
     (heading{sphere}, [0.0, 0.0, 1.0])
     """
@@ -273,6 +281,8 @@ class Matrix(Real):
 class Points(Domain):
     """Points of a space with a kernel, which says how alike they are: `kind` is vector, sphere, set or string.
 
+    Examples
+    --------
     >>> Var("word", Points("string"))
     word{string}
     """
@@ -287,6 +297,13 @@ class Points(Domain):
 class Var:
     """A named variable with its domain; a list of labels stands for the discrete domain of these states.
 
+    Parameters
+    ----------
+    name : how it is called.
+    domain : a domain, or a list of labels.
+
+    Examples
+    --------
     >>> discrete("HR", ["LOW", "NORMAL", "HIGH"]).index("HIGH")
     2
     >>> Var("HR", ["LOW", "HIGH"]), Var("height", Real())
@@ -363,6 +380,8 @@ def domain_of_word(word: str, name: str) -> Domain | None:
     """The domain that a word in an edge string names: real, real^3, positive, circle, sphere, unit, simplex 3,
     count, counts 3, matrix 2, set, string; None for a label.
 
+    Examples
+    --------
     >>> domain_of_word("circle", "wind"), domain_of_word("real^3", "x"), domain_of_word("open", "site")
     (circle, real^3, None)
     """
@@ -412,6 +431,13 @@ def discrete(name: str, states: Iterable[object] | int) -> Var:
 def real(name: str, dimension: int = 1) -> Var:
     """A real-valued variable, or a vector of `dimension` reals.
 
+    Parameters
+    ----------
+    name : how it is called.
+    dimension : components of the vector.
+
+    Examples
+    --------
     >>> real("height"), real("position", 3)
     (height{real}, position{real^3})
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 from types import SimpleNamespace
@@ -100,10 +101,13 @@ def test_report_on_asia(tmp_path: Path) -> None:
         "--out",
         str(tmp_path),
     ]
-    assert main([*arguments, "--limit", "120"]) == 0
+    assert main([*arguments, "--limit", "120", "--json"]) == 0
     text = (tmp_path / "exact_discrete.md").read_text(encoding="utf-8")
     assert text.count("| asia |") == 8  # six tasks against pyAgrum, files, plans
     assert "disagree" not in text
+    kept = json.loads((tmp_path / "exact_discrete.json").read_text(encoding="utf-8"))
+    assert kept["report"] == text and kept["machine"]["cores"] and kept["versions"]["numpy"] == np.__version__
+    assert all(cell["cpu"] > 0 for cell in kept["cells"] if "failure" not in cell) and len(kept["cells"]) > 5
 
 
 def test_disagreement_is_a_fault() -> None:

@@ -462,3 +462,28 @@ def test_what_was_made_harmless_is_read_back(formulas, tmp_path, run):
     assert safe[0] == 0 and safe[1] == raw[1]
     code, out, _ = run("sample", path, "-n", "60", "--seed", "1", "--json")
     assert code == 0 and "@SUM(1)" in out and "'@SUM(1)" not in out  # JSON is for programs
+
+
+@pytest.mark.parametrize("name", ["network", "sequence", "explorer"])
+def test_demo_prints_and_leaves_a_picture(name, tmp_path, capsys):
+    assert main(["demo", name, "--out", str(tmp_path)]) == 0
+    said = capsys.readouterr().out
+    assert said.startswith(f"--- {name}: ")
+    (picture,) = tmp_path.iterdir()
+    assert f"picture: {picture}" in said
+    assert picture.stat().st_size > 5_000
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["kernel", "process"])
+def test_longer_demos(name, tmp_path, capsys):
+    assert main(["demo", name, "--out", str(tmp_path)]) == 0
+    assert "picture: " in capsys.readouterr().out
+
+
+def test_demo_lists_its_tours_and_refuses_others(capsys):
+    assert main(["demo"]) == 0
+    listed = capsys.readouterr().out
+    assert all(f"gramgraph demo {name}" in listed for name in ("network", "kernel", "sequence", "process", "explorer"))
+    assert main(["demo", "netwrok"]) == 2
+    assert "Did you mean 'network'" in capsys.readouterr().err

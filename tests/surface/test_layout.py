@@ -8,8 +8,8 @@ import gramgraph
 
 SOURCE = Path(gramgraph.__file__).parent
 TESTS = Path(__file__).parents[1]
-#: laws, agreement and reference hold engines and models against each other; surface holds what users see.
-WHOLE = {"agreement", "laws", "reference", "surface"}
+#: laws, agreement and reference hold engines and models against each other; surface and docs hold what users see.
+WHOLE = {"agreement", "docs", "laws", "reference", "surface"}
 
 
 def test_every_folder_of_tests_names_a_package() -> None:

@@ -42,6 +42,8 @@ class Conflict(float):
 def conflict(model: GraphicalModel, evidence: Mapping[str, Any] | None = None) -> Conflict:
     """Whether the findings disagree: log Π p(e_i) − log p(e), see `Conflict`. Cost: 2 n + 1 times log p(e).
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.asia()
     >>> found = conflict(net, {"smoke": "no", "xray": "yes", "asia": "no"})
@@ -72,6 +74,8 @@ def explain(
     `attrs` has `state`, `measure` ("log odds", "mean" or "direction"), and the belief `before` and `after` all of them.
     Cost: one query with a case for each finding.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> found = explain(gg.datasets.asia(), "lung", {"xray": "yes", "smoke": "no"}, state="yes")
     >>> found[["finding", "contribution"]].round(2).values.tolist()

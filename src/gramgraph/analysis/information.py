@@ -43,6 +43,8 @@ def entropy(model: GraphicalModel, targets: Names, evidence: Case = None, *, bas
     Where real-valued variables take part it is the differential entropy: a closed form for Gaussians, an estimate from
     draws for mixtures (the number's `exact` and `error` tell).
 
+    Examples
+    --------
     >>> from gramgraph.testing import random_bayesian_network
     >>> net = random_bayesian_network(np.random.default_rng(0), 4)
     >>> bool(0.0 <= entropy(net, "v0", base=2) <= np.log2(net.var("v0").size))
@@ -230,6 +232,8 @@ def kl_divergence(p: Any, q: Any, *, base: float | None = None) -> float:
     the cost is that of asking p about the families of q. Both must have the same variables with the same states; models
     of real-valued variables must be linear-Gaussian. Of two distributions of one family it is `p.kl(q)`.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> round(kl_divergence(gg.distributions.Normal(0.0, 1.0), gg.distributions.Normal(1.0, 1.0)), 6)
     0.5

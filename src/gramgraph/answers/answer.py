@@ -29,6 +29,19 @@ class Answer(Mapping[Key, Belief]):
 
     A mapping from what was asked for (a name, or a tuple of names for a joint) to its `Belief`.
 
+    Parameters
+    ----------
+    columns : name → (variable, first column of `marginals`, last one + 1).
+    marginals : (columns,), or (cases, columns) for a table of cases.
+    log_evidence : log p(evidence), one number or one a case.
+    engine : name of the engine that answered.
+    exact : whether it computes without approximation.
+    joints : beliefs of several variables together, by tuples of names.
+    details : what the engine reports beside.
+    hidden : observed variables: they can be asked for, but are not listed.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> answer = gg.datasets.asia().query(["lung", "bronc"], {"smoke": "yes"})
     >>> list(answer), answer.exact, answer.engine, round(answer.log_evidence, 4)

@@ -20,6 +20,8 @@ SHOWN_STATES = 200
 class Assignment(Frozen):
     """One assignment of states with the logarithm of its probability.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> best = gg.datasets.sprinkler().map_query({"wet": "yes"})
     >>> sorted(best.assignment) == sorted(set(gg.datasets.sprinkler().variables) - {"wet"})

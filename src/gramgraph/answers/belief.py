@@ -27,6 +27,18 @@ class Belief(Frozen):
 
     `probabilities` has shape (*states,) for one case and (cases, *states) for a table of cases.
 
+    Parameters
+    ----------
+    scope : the variables.
+    probabilities : (*states,), or (cases, *states).
+    batched : whether the first axis is that of cases.
+    index : labels of the cases, as the frame had them.
+    points : what the states stand for: vectors, directions, sets, strings.
+    directions : whether the points have length one, and so has their mean.
+    diagnostics : what makes `diagnostics` when it is asked for.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> belief = gg.datasets.asia().query("lung", {"smoke": "yes"})["lung"]
     >>> belief.to_dict()

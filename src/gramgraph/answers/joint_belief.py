@@ -26,6 +26,8 @@ class JointBelief(RealBelief):
     `mean`, `sd` and `cov` are those of the numbers, in the order of the names; angles have a mean direction, and no
     covariance. E[f] uses the mean of each cell.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> a, b = rng.normal(size=(2, 1500))

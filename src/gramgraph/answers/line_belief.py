@@ -25,6 +25,8 @@ class LineBelief(RealBelief):
     evidence was (`support`, 1 inside, 0 far away), the observations that were too far to count (`outside`), and the
     mass of the edges that had to be lifted from below zero.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=1000)

@@ -25,6 +25,8 @@ class MixtureBelief(RealBelief):
 
     `codes` says which states of the discrete variables of the scope each component belongs to.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.BayesianNetwork("x{real} -> y{real}", cpds={"x": (0.0, 1.0), "y": {"coefficients": 2.0, "sd": 1.0}})
     >>> x = net.query("x", {"y": 2.0})["x"]

@@ -25,6 +25,8 @@ class NodeBelief(RealBelief):
     Between nodes the density is linear. `error` is the stated error of the mean: four times its difference to the
     answer with half as many nodes. Boxes may leave gaps, where there is nothing.
 
+    Examples
+    --------
     >>> from gramgraph.variables import real
     >>> low, high = np.array([[0.0, 1.0]]), np.array([[1.0, 2.0]])
     >>> belief = NodeBelief(real("x"), np.array([[0.5, 1.5]]), low, high, np.array([[0.5, 0.5]]))

@@ -20,6 +20,8 @@ TRUSTED_NODES = 0.1
 class Quality(str):
     """ "exact", "checked" (approximate, and its diagnostics are good) or "unreliable", with the `reason` in words.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> quality = gg.datasets.asia().query("lung").quality
     >>> quality == "exact", quality.reason

@@ -29,6 +29,8 @@ class RealAnswer(Answer):
 
     `log_evidence` is the logarithm of a density where real-valued variables were observed.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.BayesianNetwork("x{real} -> y{real}", cpds={"x": (0.0, 1.0), "y": {"coefficients": 2.0, "sd": 1.0}})
     >>> answer = net.query(None, {"y": 2.0})

@@ -26,6 +26,8 @@ class RealBelief(Frozen, ABC):
     `mean()` and `var()` are numbers for a scalar variable, arrays with one entry per component for vectors and joints;
     for a table of cases they have the cases in front.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> belief = gg.BayesianNetwork("x{real}", cpds={"x": (1.0, 2.0)}).query("x")["x"]
     >>> isinstance(belief, RealBelief), belief.mean(), belief.sd(), round(belief.quantile(0.975), 2)

@@ -23,6 +23,8 @@ __all__ = ["SampledBelief"]
 class SampledBelief(RealBelief):
     """Weighted draws: p(x) ≈ Σ_i w_i δ(x − x_i). Every number carries a Monte Carlo error (`standard_error`).
 
+    Examples
+    --------
     >>> from gramgraph.variables import real
     >>> belief = SampledBelief((real("x"),), np.array([[1.0], [3.0]]), np.array([0.5, 0.5]))
     >>> belief.mean(), belief.var()

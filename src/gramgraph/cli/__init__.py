@@ -1,4 +1,4 @@
-"""The command line: `gramgraph info | check | plan | query | map | sample | convert | warmup`."""
+"""The command line: `gramgraph info | check | plan | query | map | sample | convert | warmup | demo`."""
 
 from __future__ import annotations
 

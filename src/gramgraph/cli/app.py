@@ -11,7 +11,7 @@ from typing import Any
 
 from gramgraph import __version__
 from gramgraph._show import clean
-from gramgraph.cli import asking, describing, exploring, files, learning
+from gramgraph.cli import asking, demos, describing, exploring, files, learning
 from gramgraph.exceptions import (
     BudgetError,
     GramGraphError,
@@ -33,6 +33,7 @@ examples:
   gramgraph plan munin.bif --memory 4GB
   gramgraph learn survey.csv --score bic --out net.bif
   gramgraph explore alarm.bif
+  gramgraph demo
 
 exit codes: 0 done; 1 the answer is no (invalid model, impossible evidence, over budget); 2 usage or unreadable file
 """
@@ -48,7 +49,7 @@ def build_parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--version", action="version", version=f"gramgraph {__version__}")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
-    for module in (describing, asking, files, learning, exploring):
+    for module in (describing, asking, files, learning, exploring, demos):
         module.add_commands(commands)
     return parser
 

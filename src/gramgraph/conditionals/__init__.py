@@ -78,6 +78,8 @@ KINDS: dict[str, type[Conditional]] = {
 def from_fields(fields: Mapping[str, Any], variables: Mapping[str, Var]) -> Conditional:
     """The conditional that `to_fields` of any kind wrote; `variables` maps names to variables.
 
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> a, b = binary("a"), binary("b")
     >>> fields = NoisyOr(b, (a,), [0.5]).to_fields()

@@ -29,6 +29,8 @@ MOST_CELLS = 1 << 26
 class Kind:
     """A kind of conditional without numbers, to be fitted: what `gg.Softmax()` gives, with options of its fit.
 
+    Examples
+    --------
     >>> from gramgraph.conditionals import Softmax
     >>> Softmax()
     Softmax()

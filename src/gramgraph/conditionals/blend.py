@@ -24,6 +24,8 @@ class Blend(RealConditional):
 
     What `fit(conditional="auto")` makes of several kinds, with the weights that predict left-out rows best.
 
+    Examples
+    --------
     >>> from gramgraph.conditionals import LinearGaussian
     >>> wide, narrow = LinearGaussian("y", (), (), 0.0, sd=3.0), LinearGaussian("y", (), (), 0.0, sd=1.0)
     >>> y = Blend("y", (), (wide, narrow), [0.5, 0.5])

@@ -40,6 +40,13 @@ class Boosted(RealConditional):
     `Boosted.of(model)` takes over trees of LightGBM, XGBoost, scikit-learn or this library; `on(child, parents)` puts
     them on an arrow. It is saved as plain numbers.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=500)

@@ -27,6 +27,8 @@ class Margin:
 
     From values x_(1) ≤ … ≤ x_(n): F(x_(i)) = i / (n + 1), linear between them, exponential tails outside.
 
+    Examples
+    --------
     >>> Margin("gamma", {"a": 2.0}).cdf(np.array([2.0])).round(4).tolist()
     [0.594]
     >>> Margin(values=[3.0, 1.0, 2.0]).quantile(np.array([0.25, 0.5])).tolist()
@@ -162,6 +164,8 @@ class GaussianCopula(RealConditional):
     for one parent, else the matrix over parents in order and child. With scores z = Φ⁻¹(F(·)):
     z_y | z_x ~ N(r R⁻¹ z_x, 1 − r R⁻¹ rᵀ). A parent keeps its margin only if its own conditional has it.
 
+    Examples
+    --------
     >>> margins = {"x": Margin("norm"), "y": Margin("expon")}
     >>> wait = GaussianCopula("y", ("x",), 0.8, margins)
     >>> x, y = wait.parents[0], wait.child

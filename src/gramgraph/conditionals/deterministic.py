@@ -25,6 +25,13 @@ class Deterministic(Conditional):
     the child's state indices as an array of shape (*parent sizes). The function is evaluated once, for every
     combination, and not kept: what is saved is its table.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> same = Deterministic(binary("same"), (binary("a"), binary("b")), lambda a, b: "yes" if a == b else "no")
     >>> same.table()[..., 1].tolist(), same.n_parameters

@@ -36,6 +36,8 @@ class Gate(Conditional):
 
     A parity check of 30 bits, each received with an error rate of 0.1; the first was lost:
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> from gramgraph.variables import binary
     >>> bits = [binary(f"b{i}") for i in range(30)]

@@ -23,6 +23,8 @@ class GridDensity:
     The values are divided by their integral. `GridDensity.of` estimates it from a sample by a mixture of kernel
     densities, whose widths are not below the usual gap between values that repeat.
 
+    Examples
+    --------
     >>> d = GridDensity(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.5)
     >>> d.cdf(np.array([0.0, 0.5, 1.0])).tolist(), d.quantile(np.array([0.25, 0.5])).tolist()
     ([0.25, 0.5, 0.75], [0.0, 0.5])

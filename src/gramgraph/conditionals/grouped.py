@@ -26,6 +26,8 @@ class Grouped(RealConditional):
 
     Inference is by weighted draws.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> from gramgraph.variables import discrete, real
     >>> day = discrete("day", ["quiet", "busy"])

@@ -27,6 +27,13 @@ class KernelConditional(RealConditional):
 
     `gain` is in nats, of rows that were left out; `parts` says which estimates were mixed, with their weights.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> from gramgraph.cells.axes import StateAxis
     >>> a, b = StateAxis.of("a", list("xxyy")), StateAxis.of("b", list("uvvv"))
     >>> p = KernelConditional((a, b), np.array([[0.5, 0.5], [0.0, 1.0]]))

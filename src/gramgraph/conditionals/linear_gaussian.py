@@ -208,6 +208,13 @@ class LinearGaussian(_Linear):
     `coefficients` has one column for each component of the parents in order, or is a dict {parent: number or
     matrix}; `covariance` is that of the noise, `sd=` may stand in its place. Names stand for scalar variables.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> bmi = LinearGaussian("bmi", ("age", "height"), {"age": 0.1}, 20.0, sd=4.0)
     >>> bmi.coefficients.tolist(), bmi.intercept.tolist(), bmi.covariance.tolist()
     ([[0.1, 0.0]], [20.0], [[16.0]])
@@ -237,6 +244,13 @@ class ConditionalLinearGaussian(_Linear):
     Parents stand in any order. The numbers have the discrete parents' axes in front; what has none of them is the
     same in all configurations. A dict {parent: numbers} may give the coefficients, `sd=` the noise.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> y = ConditionalLinearGaussian("y", (binary("d"), "x"), {"x": [1.0, 2.0]}, [0.0, 5.0], sd=[1.0, 0.5])
     >>> y.coefficients[1].tolist(), y.intercept[1].tolist(), y.covariance[1].tolist()

@@ -38,6 +38,13 @@ class NoisyMax(Conditional):
     (k − 1)(1 + Σ (size_i − 1)) free parameters instead of (k − 1) Π size_i. `factors` divorces the parents:
     hidden M_i = max(M_{i−1}, Z_i) give one factor p(M_i | M_{i−1}, x_i) per parent, the last M being the child.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> from gramgraph.variables import binary, discrete
     >>> pain = discrete("pain", ["none", "mild", "strong"])
     >>> cut, burn = [[1, 0, 0], [0.2, 0.5, 0.3]], [[1, 0, 0], [0.1, 0.3, 0.6]]
@@ -146,6 +153,13 @@ class NoisyOr(NoisyMax):
     `probabilities` holds for each parent either one number, the probability q_i that its last state turns the
     child on (the other states then do nothing), or one number per state of the parent.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> alarm = NoisyOr(binary("A"), (binary("B"), binary("E")), [0.99, 0.01], leak=0.001)
     >>> alarm.table()[..., 1].round(7).tolist(), alarm.n_parameters

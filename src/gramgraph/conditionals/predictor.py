@@ -45,6 +45,8 @@ class Predictor(RealConditional):
 
     Inference is by quadrature or weighted draws. An estimator cannot be written to a file.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> from sklearn.linear_model import LinearRegression
     >>> data = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0, 4.0, 5.0], "y": [0.1, 0.9, 2.1, 2.9, 4.1, 4.9]})

@@ -32,6 +32,13 @@ class Softmax(RealConditional):
     discrete axes is the same for all of them. An angle has two components, its cosine and its sine. For two states, see
     `Softmax.logistic`.
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> pain = Softmax.logistic(binary("pain"), ("dose",), weights=[-2.0], bias=1.0)
     >>> pain.probabilities({pain.parents[0]: np.array([[0.5], [2.0]])}, 2)[:, 1].round(3).tolist()

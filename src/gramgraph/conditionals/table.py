@@ -23,6 +23,13 @@ class Table(Conditional):
     The numbers may also come flat, or as a matrix with one row per combination of the parents' states (the last
     parent runs fastest).
 
+    Parameters
+    ----------
+    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
+        fitted.
+
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> Table(binary("wet"), (binary("rain"),), np.array([[0.9, 0.1], [0.2, 0.8]])).n_parameters
     2

@@ -43,6 +43,8 @@ class TreeTable(Conditional):
     `{"state": p, …}`, or one number, p(last state), for a child with two states. A branch may hold for several
     states, `("low", "mid"): subtree`, or for all that are not named, `"*": subtree`.
 
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> a, b, c = map(binary, "abc")
     >>> t = TreeTable(c, (a, b), {"a": {"no": 0.1, "yes": {"b": {"no": 0.5, "yes": 0.9}}}})

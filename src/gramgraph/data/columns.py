@@ -33,6 +33,8 @@ def position_of(name: str, names: tuple[str, ...]) -> int:
 class CodedTable:
     """A table of discrete columns as state indices, -1 where a cell is missing, with an optional weight for each row.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> table = code_table(pd.DataFrame({"sky": ["sun", "rain", None], "wet": [False, True, True]}))
     >>> table.variables, [column.tolist() for column in table.columns]

@@ -46,6 +46,8 @@ class Counts:
     row and state, and a table of c cells over n rows costs c n / 64 word operations; with weights, or beyond 1,500
     cells, one scan of the rows. Tables are kept and given out read-only.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> from gramgraph.data import code_table
     >>> counts = Counts(code_table(pd.DataFrame({"a": ["x", "y", "y"], "b": [0, 1, 1]})))

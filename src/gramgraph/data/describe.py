@@ -23,6 +23,12 @@ def describe(data: Any) -> Any:
     To have a column taken as labels, make it categorical (`frame["n"].astype("category")`); as numbers, write the
     variable as `n{real}`.
 
+    Parameters
+    ----------
+    data : a frame, a dict of columns, or a file.
+
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"sky": ["sun", "rain"], "n": [1, 2], "x": [0.5, None]})
     >>> print(describe(frame)[["column", "taken as", "states", "missing"]])
@@ -47,6 +53,8 @@ def column_kinds(data: Any) -> Any:
     Kinds: `category` (labels, truth values), `ordered` (an ordered categorical), `integer` (whole numbers with up to
     20 distinct values, taken as categories), `real` (other numbers), `date`, `empty` (nothing but missing cells).
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> print(column_kinds(pd.DataFrame({"sky": ["sun", "rain"], "n": [1, 2], "x": [0.5, None]})))
            kind  states  missing

@@ -29,6 +29,8 @@ class Discretizer:
     dict from column to its inner edges, such as `edges_` of another one. Values outside what was seen fall into the
     first or last interval; missing cells stay missing.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"x": [0.1, 0.2, 0.7, 0.9], "who": ["a", "b", "a", "b"]})
     >>> Discretizer(bins=2).fit_transform(frame)["x"].tolist()

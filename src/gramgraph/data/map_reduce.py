@@ -36,6 +36,8 @@ def map_reduce(
     Serial; with `n_jobs` on threads; with a `client` (`distributed.Client`) on its workers, where a block that is lost
     with its worker is worked on again. Sums of floats therefore do not depend on where the blocks were.
 
+    Examples
+    --------
     >>> map_reduce(len, ["a", "bcd", "ef"], int.__add__, 0)
     6
     """

@@ -24,6 +24,8 @@ __all__ = ["Moments", "moments_of"]
 class Moments:
     """n, mean and Σ (x − mean)(x − mean)ᵀ of the rows that show every column; `left_out` rows do not.
 
+    Examples
+    --------
     >>> import pandas as pd
     >>> moments = moments_of(pd.DataFrame({"x": [0.0, 2.0, None], "y": [1.0, 5.0, 3.0]}))
     >>> moments.n, moments.mean.tolist(), moments.covariance.tolist(), moments.left_out

@@ -82,6 +82,8 @@ def stream_counts(
     `n_jobs` threads pack blocks; a `client` (`distributed.Client` or its address) packs the row groups of Parquet files
     and the partitions of a Dask frame on its workers. The counts are the same, bit for bit.
 
+    Examples
+    --------
     >>> import os, tempfile
     >>> import pandas as pd
     >>> with tempfile.TemporaryDirectory() as folder:

@@ -41,6 +41,8 @@ def list() -> tuple[str, ...]:
 def load(name: str, **options: Any) -> GraphicalModel:
     """The dataset of this name; options go to its function.
 
+    Examples
+    --------
     >>> load("asia")
     BayesianNetwork('asia', 8 variables, 8 edges, 18 parameters)
     """

@@ -26,6 +26,8 @@ def asia() -> BayesianNetwork:
     Source: S. Lauritzen and D. Spiegelhalter, Local computations with probabilities on graphical structures,
     J. Royal Statistical Society B 50, 1988, table 2.
 
+    Examples
+    --------
     >>> net = asia()
     >>> len(net), net.n_parameters, net.parents("dysp")
     (8, 18, ('bronc', 'either'))
@@ -53,6 +55,8 @@ def burglary() -> BayesianNetwork:
     and kernel methods; numbers that the text leaves to its figure are those of S. Russell and P. Norvig, Artificial
     Intelligence, section "The semantics of Bayesian networks", the example's source.
 
+    Examples
+    --------
     >>> from math import exp
     >>> x = {"burglary": "yes", "earthquake": "no", "alarm": "yes", "john": "yes", "mary": "no"}
     >>> round(exp(burglary().joint_log_prob(x)), 6)
@@ -78,6 +82,8 @@ def alarm_radio() -> BayesianNetwork:
     earthquake and the burglar". The alarm is a noisy-or with false-alarm rate 1/1000: burglars set it off with
     probability 99/100, earthquakes with 1/100.
 
+    Examples
+    --------
     >>> round(float(alarm_radio().cpt["A"][{"B": "yes", "E": "yes", "A": "yes"}]), 7)
     0.9901099
     """
@@ -99,6 +105,8 @@ def sprinkler() -> BayesianNetwork:
 
     Source: K. Murphy, An introduction to graphical models, 2001, figure 1; the example is Pearl's.
 
+    Examples
+    --------
     >>> sprinkler().is_dconnected("sprinkler", "rain", given=["cloudy", "wet"])
     True
     """
@@ -120,6 +128,8 @@ def fuel_gauge() -> BayesianNetwork:
     p(gauge empty) = 0.315, p(gauge empty | tank empty) = 0.81, p(tank empty | gauge empty) ≈ 0.257, and with a
     flat battery too ≈ 0.111. Source: R. Triebel, Machine learning for computer vision, "The head-to-head node".
 
+    Examples
+    --------
     >>> fuel_gauge().cpt["gauge"][{"battery": "charged", "fuel": "full"}].tolist()
     [0.2, 0.8]
     """
@@ -146,6 +156,8 @@ def door() -> BayesianNetwork:
     learning for computer vision, section 1. `after` is the door after the action "close", which succeeds in 90 %
     of all cases.
 
+    Examples
+    --------
     >>> door().cpt["after"][{"door": "open"}].tolist()
     [0.9, 0.1]
     """
@@ -167,6 +179,8 @@ def envelopes() -> BayesianNetwork:
     Drawing a black ball leaves p(envelope = 1 | black) = 1/3: switch. Source: X. Zhu, Graphical models and kernel
     methods, the opening example.
 
+    Examples
+    --------
     >>> envelopes().cpt["ball"]["1"].tolist()
     [0.5, 0.5]
     """
@@ -182,6 +196,8 @@ def card_trick() -> BayesianNetwork:
 
     p(card = WW | face = white) = 2/3. Source: P. Hennig, Probabilistic inference and learning, "A card trick".
 
+    Examples
+    --------
     >>> card_trick().cpt["face"]["RW"].tolist()
     [0.5, 0.5]
     """
@@ -198,6 +214,8 @@ def two_coins(collider: str = "C") -> BayesianNetwork:
     The distribution factorizes over three graphs, one for each choice of the node that both others point to
     (`collider`). Source: P. Hennig, Probabilistic inference and learning, "The DAG for the two coins example".
 
+    Examples
+    --------
     >>> two_coins().parents("C"), two_coins(collider="A").parents("A")
     (('A', 'B'), ('B', 'C'))
     """

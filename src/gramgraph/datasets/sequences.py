@@ -16,6 +16,8 @@ def hmm_small(length: int = 2) -> BayesianNetwork:
     X. Zhu, Graphical models and kernel methods, "A simple HMM"; the transition probabilities, which the text
     shows in a figure, follow from its messages.
 
+    Examples
+    --------
     >>> hmm_small().cpt["x1"]["1"].tolist()
     [0.5, 0.25, 0.25]
     """
@@ -38,6 +40,8 @@ def casino(n_rolls: int = 10) -> BayesianNetwork:
     R. Durbin, S. Eddy, A. Krogh and G. Mitchison, Biological sequence analysis, 1998, section 3.2; the example is
     the one of R. Triebel, Machine learning for computer vision, section 5.
 
+    Examples
+    --------
     >>> net = casino(3)
     >>> net.variables, net.cpt["roll1"]["loaded"].tolist()
     (('die1', 'die2', 'die3', 'roll1', 'roll2', 'roll3'), [0.1, 0.1, 0.1, 0.1, 0.1, 0.5])

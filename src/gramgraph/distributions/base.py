@@ -27,6 +27,8 @@ class ExponentialFamily(ABC):
     A family gives: `support`, `natural_parameters`, `log_partition`, `mean_parameters`, `log_partition_hessian`,
     `from_natural`, `from_mean`, `sample`, `_phi`; and `_log_base` with `_mean_log_base` where h is not 1.
 
+    Examples
+    --------
     >>> from gramgraph.distributions import Gamma
     >>> p = Gamma(2.0, 3.0)
     >>> p.natural_parameters.tolist(), p.statistics(1.0).tolist()

@@ -31,6 +31,8 @@ class Boltzmann(ExponentialFamily):
     bias : b, (d,)
     weights : W, (d, d) symmetric; its diagonal must be zero
 
+    Examples
+    --------
     >>> pair = Boltzmann([0.0, 0.0], [[0.0, 1.0], [1.0, 0.0]])
     >>> round(pair.density([1, 1]), 4), round(float(np.e / (np.e + 3)), 4)
     (0.4754, 0.4754)

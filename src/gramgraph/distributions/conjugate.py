@@ -24,6 +24,8 @@ class ConjugateModel(ABC):
     A model gives: `posterior`, `predictive`, `_read`, `_absorb`, `_log_base`, `_scaled`; and
     `log_normalizer` (log F) where that is not the log partition of the posterior.
 
+    Examples
+    --------
     >>> from gramgraph.distributions import BetaBernoulli
     >>> coin = BetaBernoulli(1.0, 1.0).update([1, 1, 0])
     >>> coin

@@ -23,6 +23,13 @@ __all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson"]
 class BetaBernoulli(ConjugateModel):
     """x ~ Bernoulli(p), p ~ Beta(a, b); data are 0 and 1. After s successes and f failures: Beta(a + s, b + f).
 
+    Parameters
+    ----------
+    a : pseudo-count of ones.
+    b : pseudo-count of zeros.
+
+    Examples
+    --------
     >>> coin = BetaBernoulli(2.0, 2.0).update([1, 1, 1, 0])
     >>> coin.posterior
     Beta(a=5.0, b=3.0)
@@ -84,6 +91,12 @@ class BetaBernoulli(ConjugateModel):
 class DirichletCategorical(ConjugateModel):
     """x ~ Categorical(p) with codes 0 … K − 1, p ~ Dirichlet(α). After counts n_k: Dirichlet(α + n).
 
+    Parameters
+    ----------
+    alpha : (K,).
+
+    Examples
+    --------
     >>> model = DirichletCategorical([1.0, 1.0, 1.0]).update([0, 0, 2])
     >>> model.alpha.tolist(), model.predictive.probabilities.tolist()
     ([3.0, 1.0, 2.0], [0.5, 0.16666666666666666, 0.3333333333333333])
@@ -143,6 +156,12 @@ class DirichletCategorical(ConjugateModel):
 class GammaPoisson(ConjugateModel):
     """x ~ Poisson(λ), λ ~ Gamma(a, b). After n counts: Gamma(a + Σx, b + n). It predicts a negative binomial.
 
+    Parameters
+    ----------
+    shape, rate : of the gamma distribution.
+
+    Examples
+    --------
     >>> model = GammaPoisson(2.0, 1.0).update([3, 4])
     >>> model.posterior
     Gamma(shape=9.0, rate=3.0)

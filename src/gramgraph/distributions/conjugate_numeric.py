@@ -35,6 +35,8 @@ class ConjugatePrior(ConjugateModel):
     alpha, nu : α, and ν > 0; α/ν must lie strictly inside the range of E φ(x)
     known : constants of the family, such as {"center": 2.0} of a Laplace
 
+    Examples
+    --------
     >>> from gramgraph.distributions import Poisson
     >>> model = ConjugatePrior(Poisson, 2.0, 1.0).update([3, 4])  # Gamma(9, 3) for the rate
     >>> round(model.predictive.density(0), 10), round(0.75**9, 10)

@@ -26,6 +26,13 @@ _LOG_2PI = float(np.log(2.0 * np.pi))
 class NormalNormal(ConjugateModel):
     """x ~ N(m, noise) with known noise, m ~ N(mean, variance). Precisions add, means are averaged by precision.
 
+    Parameters
+    ----------
+    mean, variance : of the parameter.
+    noise : of the observations.
+
+    Examples
+    --------
     >>> model = NormalNormal(0.0, 1.0, noise=0.5).update([3.0])
     >>> model.posterior
     Normal(mean=2.0, variance=0.3333333333333333)
@@ -89,6 +96,8 @@ class NormalGamma(ConjugateModel):
     count : κ > 0, how many observations that guess is worth
     shape, rate : a and b of the precision; 2a is how many observations the guess b/a of the variance is worth
 
+    Examples
+    --------
     >>> model = NormalGamma(0.0, 1.0, 2.0, 2.0).update([1.0, 3.0])
     >>> round(model.mean, 4), model.count, model.shape, round(model.rate, 4)
     (1.3333, 3.0, 3.0, 4.3333)
@@ -175,6 +184,8 @@ class NormalInverseWishart(ConjugateModel):
     count : κ > 0, how many observations that guess is worth
     dof, scale : ν > d − 1 and Ψ (d, d)
 
+    Examples
+    --------
     >>> model = NormalInverseWishart([0.0, 0.0], 1.0, 3.0, [[1.0, 0.0], [0.0, 1.0]]).update([[1.0, 1.0], [3.0, 1.0]])
     >>> model.count, model.dof, model.scale.round(4).tolist()
     (3.0, 5.0, [[5.6667, 1.3333], [1.3333, 1.6667]])
@@ -243,6 +254,14 @@ class VonMisesMean(ConjugateModel):
 
     The natural parameter κ (cos m, sin m) of the posterior grows by noise · (cos x, sin x) with every angle.
 
+    Parameters
+    ----------
+    mean : of the parameter.
+    concentration : of the direction.
+    noise : of the observations.
+
+    Examples
+    --------
     >>> model = VonMisesMean(0.0, 1.0, noise=2.0).update([0.5, 0.7])
     >>> round(model.mean, 4), round(model.concentration, 4)
     (0.483, 4.8384)

@@ -20,6 +20,12 @@ __all__ = ["Geometric", "Poisson"]
 class Poisson(FamilyOfItself):
     """Counts: p(x) = λ^x e^−λ / x!. φ = x, h = 1/x!, θ = log λ, A = λ.
 
+    Parameters
+    ----------
+    rate : mean number of events.
+
+    Examples
+    --------
     >>> Poisson(2.0).mean, Poisson(2.0).var
     (2.0, 2.0)
     """
@@ -89,6 +95,12 @@ class Poisson(FamilyOfItself):
 class Geometric(ExponentialFamily):
     """Trials up to the first success: p(x) = (1 − p)^(x−1) p for x = 1, 2, …. φ = x − 1, θ = log(1 − p), A = −log p.
 
+    Parameters
+    ----------
+    p : probability of a success.
+
+    Examples
+    --------
     >>> Geometric(0.5).density([1, 2, 3]).tolist()
     [0.5, 0.25, 0.125]
     """

@@ -28,6 +28,8 @@ class VonMises(ExponentialFamily):
     mean : the mean direction m in radians, kept in [−π, π)
     concentration : κ ≥ 0; 0 is the uniform distribution
 
+    Examples
+    --------
     >>> round(VonMises(0.0, 2.0).resultant, 4)
     0.6978
     >>> VonMises(0.5, 1.0) * VonMises(0.5, 2.0)
@@ -112,6 +114,8 @@ class VonMisesFisher(ExponentialFamily):
     direction : the mean direction u (d,), scaled to length 1; d ≥ 2
     concentration : κ ≥ 0; 0 is the uniform distribution
 
+    Examples
+    --------
     >>> p = VonMisesFisher([0.0, 0.0, 1.0], 0.0)
     >>> round(1.0 / p.density([1.0, 0.0, 0.0]) / np.pi, 4)  # the area of the sphere
     4.0

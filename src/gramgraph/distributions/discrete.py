@@ -20,6 +20,12 @@ __all__ = ["Bernoulli", "Binomial", "Categorical", "Multinomial"]
 class Bernoulli(FamilyOfItself):
     """A coin: p(x) = p^x (1 − p)^(1−x) for x ∈ {0, 1}. φ = x, θ = log p/(1 − p), A = log(1 + e^θ).
 
+    Parameters
+    ----------
+    p : probability of a success.
+
+    Examples
+    --------
     >>> coin = Bernoulli(0.25)
     >>> coin.mean, coin.var
     (0.25, 0.1875)
@@ -112,6 +118,13 @@ class Binomial(FamilyOfItself):
 
     φ = x, h = C(n, x), θ = log p/(1 − p), A = n log(1 + e^θ).
 
+    Parameters
+    ----------
+    p : probability of a success.
+    n_trials : number of trials.
+
+    Examples
+    --------
     >>> Binomial(0.25, 4).mean, Binomial(0.25, 4).var
     (1.0, 0.75)
     >>> Binomial.fit([1, 3, 2], n_trials=4).p
@@ -251,6 +264,12 @@ class _Probabilities(ExponentialFamily):
 class Categorical(_Probabilities):
     """One of K states, coded 0 … K − 1. φ(x) is the unit vector of x, θ = log p (up to a constant), A = log Σ e^θ.
 
+    Parameters
+    ----------
+    probabilities : (K,).
+
+    Examples
+    --------
     >>> die = Categorical([0.5, 0.3, 0.2])
     >>> die.log_density([0, 2]).round(4).tolist()
     [-0.6931, -1.6094]
@@ -341,6 +360,13 @@ class Categorical(_Probabilities):
 class Multinomial(_Probabilities):
     """Counts of K states in n trials: n!/Π x_k! Π p_k^x_k. φ(x) = x, h = n!/Π x_k!, A = n log Σ e^θ.
 
+    Parameters
+    ----------
+    probabilities : (K,).
+    n_trials : number of trials.
+
+    Examples
+    --------
     >>> Multinomial([0.5, 0.5], 2).density([1, 1])
     0.5
     """

@@ -45,6 +45,13 @@ def is_distribution(value: Any) -> bool:
 def save(value: Any, path: str | PathLike[str]) -> None:
     """Write a distribution, a conjugate model or a predictive distribution to a JSON file.
 
+    Parameters
+    ----------
+    value : what is saved.
+    path : the file.
+
+    Examples
+    --------
     >>> import tempfile, gramgraph as gg
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     gg.distributions.save(gg.distributions.Gamma(2.0, 0.5), f"{folder}/gamma.json")
@@ -55,7 +62,12 @@ def save(value: Any, path: str | PathLike[str]) -> None:
 
 
 def load(path: str | PathLike[str]) -> Any:
-    """The distribution in a file that `save` wrote; `ParseError` for any other."""
+    """The distribution in a file that `save` wrote; `ParseError` for any other.
+
+    Parameters
+    ----------
+    path : the file.
+    """
     try:
         text = Path(path).read_bytes().decode("utf-8")
     except UnicodeDecodeError:

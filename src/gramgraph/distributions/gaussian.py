@@ -36,6 +36,8 @@ class Gaussian(GaussianFamily):
     mean : μ, (d,); a number where d = 1
     cov : Σ, (d, d), or d variances, or one variance for all coordinates
 
+    Examples
+    --------
     >>> g = Gaussian([0.0, 1.0], [[2.0, 1.0], [1.0, 2.0]])
     >>> g.condition({1: 2.0})
     Gaussian(mean=[0.5], cov=[[1.5]])

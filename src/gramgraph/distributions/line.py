@@ -25,6 +25,8 @@ class Normal(ExponentialFamily):
     mean : m
     variance : v > 0, the square of the standard deviation
 
+    Examples
+    --------
     >>> Normal(1.0, 4.0).natural_parameters.tolist()
     [0.25, -0.125]
     >>> Normal.from_precision(0.5, 0.25)
@@ -146,6 +148,8 @@ class Laplace(ExponentialFamily):
     scale : b > 0
     center : c, a constant of the family, not learned
 
+    Examples
+    --------
     >>> Laplace(2.0).entropy() == Laplace(2.0, center=7.0).entropy()
     True
     >>> Laplace.fit([1.0, 4.0], center=2.0)

@@ -71,6 +71,8 @@ class Wishart(_OnMatrices):
     dof : ν > d − 1
     scale : V, (d, d) positive definite
 
+    Examples
+    --------
     >>> Wishart(5.0, [[2.0, 0.0], [0.0, 1.0]]).mean.tolist()
     [[10.0, 0.0], [0.0, 5.0]]
     """
@@ -154,6 +156,8 @@ class InverseWishart(_OnMatrices):
     dof : ν > d − 1
     scale : Ψ, (d, d) positive definite
 
+    Examples
+    --------
     >>> InverseWishart(6.0, [[3.0, 0.0], [0.0, 6.0]]).mean.tolist()
     [[1.0, 0.0], [0.0, 2.0]]
     """

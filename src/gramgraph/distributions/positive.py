@@ -20,6 +20,12 @@ __all__ = ["ChiSquared", "Exponential", "Gamma", "InverseGamma"]
 class Exponential(FamilyOfItself):
     """p(x) = r e^(−r x) for x ≥ 0. φ = x, θ = −r, A = −log r.
 
+    Parameters
+    ----------
+    rate : inverse of the mean.
+
+    Examples
+    --------
     >>> Exponential(2.0).mean, Exponential(2.0).var
     (0.5, 0.25)
     """
@@ -75,6 +81,8 @@ class Gamma(ExponentialFamily):
     shape : a > 0
     rate : b > 0, the inverse of the scale
 
+    Examples
+    --------
     >>> Gamma(3.0, 2.0).mean, Gamma(3.0, 2.0).var
     (1.5, 0.75)
     """
@@ -155,6 +163,8 @@ class InverseGamma(ExponentialFamily):
     shape : a > 0
     scale : b > 0
 
+    Examples
+    --------
     >>> InverseGamma(3.0, 4.0).mean, InverseGamma(3.0, 4.0).var
     (2.0, 4.0)
     """
@@ -231,6 +241,12 @@ class InverseGamma(ExponentialFamily):
 class ChiSquared(ExponentialFamily):
     """p(x) ∝ x^(k/2−1) e^(−x/2). φ = log x, h = e^(−x/2), θ = k/2 − 1, A = (k/2) log 2 + log Γ(k/2).
 
+    Parameters
+    ----------
+    dof : degrees of freedom.
+
+    Examples
+    --------
     >>> ChiSquared(4.0).mean, ChiSquared(4.0).var
     (4.0, 8.0)
     """

@@ -31,6 +31,8 @@ __all__ = [
 class Predictive(ABC):
     """A distribution that has a density and draws, but is not an exponential family.
 
+    Examples
+    --------
     >>> round(StudentT(5.0).density(0.0), 4)
     0.3796
     """
@@ -58,6 +60,8 @@ class StudentT(Predictive):
     dof : degrees of freedom ν > 0
     loc, scale : center, and the width that tends to the standard deviation as ν grows
 
+    Examples
+    --------
     >>> StudentT(5.0, loc=1.0, scale=2.0).mean, round(StudentT(5.0, scale=2.0).var, 4)
     (1.0, 6.6667)
     """
@@ -124,6 +128,8 @@ class MultivariateT(Predictive):
     loc : center, (d,)
     shape : (d, d) positive definite, tends to the covariance as ν grows
 
+    Examples
+    --------
     >>> MultivariateT(5.0, [0.0, 1.0], [[1.0, 0.0], [0.0, 2.0]]).mean.tolist()
     [0.0, 1.0]
     """
@@ -174,6 +180,13 @@ class MultivariateT(Predictive):
 class NegativeBinomial(Predictive):
     """p(x) = Γ(x + r)/(Γ(r) x!) p^r (1 − p)^x: a Poisson count whose rate is averaged over Gamma(r, p/(1 − p)).
 
+    Parameters
+    ----------
+    r : shape of the gamma distribution of the rate.
+    p : probability of a success.
+
+    Examples
+    --------
     >>> NegativeBinomial(2.0, 0.5).mean, NegativeBinomial(2.0, 0.5).var
     (2.0, 4.0)
     """
@@ -215,6 +228,13 @@ class NegativeBinomial(Predictive):
 class DirichletMultinomial(Predictive):
     """Counts of K states in n trials whose probabilities are averaged over Dirichlet(α).
 
+    Parameters
+    ----------
+    n_trials : number of trials.
+    alpha : (K,).
+
+    Examples
+    --------
     >>> DirichletMultinomial(3, [1.0, 1.0]).density([1, 2])  # all splits are alike
     0.25
     """
@@ -266,6 +286,14 @@ class DirichletMultinomial(Predictive):
 class BetaBinomial(Predictive):
     """Successes in n trials whose chance is averaged over Beta(a, b).
 
+    Parameters
+    ----------
+    n_trials : number of trials.
+    a : pseudo-count of successes.
+    b : pseudo-count of failures.
+
+    Examples
+    --------
     >>> BetaBinomial(4, 1.0, 1.0).density([0, 1, 2, 3, 4]).round(12).tolist()
     [0.2, 0.2, 0.2, 0.2, 0.2]
     """
@@ -310,6 +338,14 @@ class VonMisesPredictive(Predictive):
 
     p(x) = I₀(|κ e^{ix} + R e^{im}|) / (2π I₀(κ) I₀(R)) with κ the noise concentration and R that of the mean.
 
+    Parameters
+    ----------
+    mean : of the parameter.
+    concentration : of the direction.
+    noise : of the observations.
+
+    Examples
+    --------
     >>> flat = VonMisesPredictive(0.0, 0.0, 3.0)
     >>> round(flat.density(2.0) * 2 * np.pi, 12)
     1.0

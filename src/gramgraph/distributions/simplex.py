@@ -21,6 +21,13 @@ __all__ = ["Beta", "Dirichlet"]
 class Beta(ExponentialFamily):
     """p(x) = x^(a−1) (1 − x)^(b−1) / B(a, b). φ = (log x, log(1 − x)), θ = (a − 1, b − 1), A = log B(a, b).
 
+    Parameters
+    ----------
+    a : pseudo-count of successes.
+    b : pseudo-count of failures.
+
+    Examples
+    --------
     >>> Beta(2.0, 3.0).mean, round(Beta(2.0, 3.0).var, 12)
     (0.4, 0.04)
     """
@@ -108,6 +115,12 @@ class Dirichlet(ExponentialFamily):
 
     Densities are with respect to the first K − 1 coordinates.
 
+    Parameters
+    ----------
+    alpha : (k,) positive concentrations.
+
+    Examples
+    --------
     >>> Dirichlet([1.0, 2.0, 1.0]).mean.tolist()
     [0.25, 0.5, 0.25]
     """

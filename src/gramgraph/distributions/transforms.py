@@ -24,6 +24,15 @@ class Transformed:
 
     p_y(y) = p_x(v(y)) |det ∂v/∂y| with v the inverse of u.
 
+    Parameters
+    ----------
+    source : the distribution before the map.
+    forward : the map.
+    inverse : its inverse.
+    log_jacobian : log |det| of the derivative of the inverse or of the map, as `change_of_variables` has it.
+
+    Examples
+    --------
     >>> from gramgraph.distributions import Exponential
     >>> halved = change_of_variables(Exponential(1.0), lambda x: x / 2, lambda y: 2 * y)
     >>> round(halved.density(0.0), 8)
@@ -89,6 +98,8 @@ def change_of_variables(
     log_jacobian : y ↦ log |det ∂v/∂y|, one number per point; without it derivatives are taken by differences of order
         four, good to about ten digits
 
+    Examples
+    --------
     >>> from gramgraph.distributions import Normal
     >>> log_normal = change_of_variables(Normal(0.0, 1.0), np.exp, np.log, log_jacobian=lambda y: -np.log(y))
     >>> round(log_normal.density(1.0), 4), log_normal.density(-1.0)
@@ -110,6 +121,16 @@ class LaplaceApproximation:
 
     `mode` (d,), `log_density_at_mode`, `hessian` of the log density there (d, d), and `n_iter` of the search.
 
+    Parameters
+    ----------
+    gaussian : at the mode.
+    log_normalizer : estimate of log ∫ exp(log density).
+    log_density_at_mode : not normalized.
+    hessian : of the log density at the mode.
+    n_iter : steps that were taken.
+
+    Examples
+    --------
     >>> found = laplace_approximation(lambda x: 3 * np.log(x[0]) - 2 * x[0], 1.0)  # Gamma(4, 2), not normalized
     >>> found.mode.round(6).tolist(), found.hessian.round(4).tolist()
     ([1.5], [[-1.3333]])
@@ -147,7 +168,11 @@ def laplace_approximation(
     log_density : x (d,) ↦ log p(x); −inf outside the support
     x0 : where to begin, (d,) or a number
     gradient, hessian : of the log density, where known
+    tol : step at which the search for the mode ends.
+    max_iter : most steps.
 
+    Examples
+    --------
     >>> found = laplace_approximation(lambda x: -0.5 * (x[0] - 3.0) ** 2 / 4.0, 0.0)
     >>> found.gaussian.mean.round(6).tolist(), found.gaussian.cov.round(6).tolist()
     ([3.0], [[4.0]])

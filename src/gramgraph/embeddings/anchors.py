@@ -19,6 +19,14 @@ __all__ = ["Anchors", "anchor_points"]
 class Anchors:
     """m points that stand for cells of a sample, the probability of each cell, and the cell of every row.
 
+    Parameters
+    ----------
+    points : m points.
+    weights : (m,), they sum to one.
+    cells : (n,) cell of every row of the sample.
+
+    Examples
+    --------
     >>> found = anchor_points(["b", "a", "b", "b"])
     >>> list(map(str, found.points)), found.weights, found.cells.tolist()
     (['b', 'a'], array([0.75, 0.25]), [0, 1, 0, 0])
@@ -47,6 +55,8 @@ def anchor_points(X: Any, m: int = 64, *, domain: str | None = None) -> Anchors:
     empty ones left out, each with the mean direction of its rows. Categories: every distinct value. Vectors and
     directions: centers of k-means clusters. Every cell has at least one row, so that no weight is zero. O(n log n).
 
+    Examples
+    --------
     >>> found = anchor_points([3.0, 1.0, 2.0, 4.0], 2)
     >>> found.points, found.weights
     (array([[1.5], [3.5]]), array([0.5, 0.5]))

@@ -143,6 +143,8 @@ class Operator(Composable):
 
     Products and adjoints of `CovarianceOperator` and `ConditionalOperator` are of this kind.
 
+    Examples
+    --------
     >>> from gramgraph.embeddings import ConditionalOperator, CovarianceOperator
     >>> C_BgA = ConditionalOperator(["a", "a", "b"], ["u", "v", "v"], reg=0.0)
     >>> C_AB = CovarianceOperator(["a", "b", "b", "b"]) @ C_BgA.T
@@ -187,6 +189,8 @@ def reparameterize(*operators: Composable) -> tuple[FloatArray, ...]:
     Every operator takes the Gram matrix that follows it. For C_AA C_{B|A}ᵀ C_{C|B}ᵀ these are D_A = K_AA / N,
     D_B = (K_AA + λN I)⁻¹ K_BB and D_C = (K_BB + λN I)⁻¹; evidence enters as columns of kernel values at both ends.
 
+    Examples
+    --------
     >>> from gramgraph.embeddings import ConditionalOperator, CovarianceOperator
     >>> C_AA, C_BgA = CovarianceOperator(["a", "b"]), ConditionalOperator(["a", "b"], ["u", "u"], reg=0.5)
     >>> [D.tolist() for D in reparameterize(C_AA, C_BgA.T)]

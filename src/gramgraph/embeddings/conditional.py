@@ -38,6 +38,8 @@ class ConditionalOperator(Composable):
     which far from the data is the marginal. Not centered: β(x) = Φ(ΦᵀΦ + nλ)⁻¹φ(x). With all features Φ Φᵀ = K, these
     are the Gram forms 1/n + H(HKH + nλ)⁻¹H(k_x − K1/n) and (K + nλ)⁻¹k_x.
 
+    Examples
+    --------
     >>> C = ConditionalOperator(["a", "a", "b"], ["u", "v", "v"], reg=0.0)
     >>> C(["u", "v"], ["a", "b"]).round(6) + 0.0
     array([[0.5, 0. ],
@@ -158,6 +160,8 @@ def conditional_operator(
     of the trace or `n_components`; "nystrom" takes that many landmarks; "features" random Fourier features; "auto" is
     exact up to 500 points and "cholesky" above. O(n r²) each bandwidth, r the number of features.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x = rng.uniform(-3, 3, 300)

@@ -48,6 +48,8 @@ def kci_test(
 
     The level is right where the regressions on Z are good: strong, rough dependence on Z with few rows is found guilty.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> z = rng.normal(size=400)

@@ -25,6 +25,8 @@ class Dependence:
     It is zero for independent columns (estimates scatter around zero, so they may be slightly negative), and grows
     without bound as columns determine each other.
 
+    Examples
+    --------
     >>> found = pairwise_dependence({"a": list("xxyy") * 50, "b": list("uuvv") * 50, "c": list("mnmn") * 50}, reg=1e-6)
     >>> round(found["a", "b"], 1), found.tree()[0]
     (0.5, ('a', 'b'))
@@ -68,6 +70,8 @@ def pairwise_dependence(
     `reg`), once. With M₁, M₂ = mean u(x)u(y)ᵀ over two random halves of the rows, ½ ⟨M₁, M₂⟩ estimates the information
     without the upward bias of ½ ‖M‖². All pairs come from two matrix products, O(n R²), R features in all.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> a = rng.normal(size=500)

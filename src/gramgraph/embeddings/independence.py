@@ -44,6 +44,17 @@ def hsic_test(
     product, O(n r s B) with features of ranks r and s (O(n² B / 2) where the Gram matrices have no low rank); or from a
     gamma distribution with the exact mean and variance over all n! permutations (method="gamma", O(n²)).
 
+    Parameters
+    ----------
+    X, Y : samples, one pair a row.
+    kernel_x, kernel_y : kernels; by default those of the domains.
+    domain_x, domain_y : "real", "circle", …; None: from the values.
+    method : how the null distribution is found.
+    n_permutations : random orders of Y.
+    random_state : their seed.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=200)

@@ -29,6 +29,8 @@ class MeanEmbedding:
     Weights of an empirical mean are 1/n; those that the rules of embeddings give may be negative. As a function, μ(x)
     is a kernel density estimate up to its constant; with the delta kernel it is the table of probabilities.
 
+    Examples
+    --------
     >>> mu = MeanEmbedding.of(["a", "b", "a", "a"])
     >>> mu(["a", "b", "c"])
     array([0.75, 0.25, 0.  ])

@@ -25,6 +25,8 @@ class CovarianceOperator(Composable):
     `.T` and `@` compose it with conditional operators; `names` ("A", "B") are checked where operators meet, as kernels
     are. `apply` is the adjoint: ⟨g, C_YX f⟩ = E[f(X) g(Y)], or the covariance.
 
+    Examples
+    --------
     >>> C = CovarianceOperator(["a", "a", "b"], ["u", "v", "v"])
     >>> C(["a", "b"], ["u", "v"]).round(4)
     array([[0.3333, 0.3333],

@@ -33,6 +33,8 @@ class KernelTest:
     `null` holds the statistic of every permutation (empty for method="gamma"); p = (1 + #{null ≥ statistic}) / (1 + B),
     which is never too small: P(p ≤ α) ≤ α under the null hypothesis.
 
+    Examples
+    --------
     >>> from gramgraph.embeddings import hsic_test
     >>> found = hsic_test(["a", "b"] * 10, ["u", "v"] * 10, n_permutations=99, random_state=0)
     >>> found.p_value, found.reject(), len(found.null)

@@ -80,6 +80,8 @@ class DensityRatio:
     With delta kernels and no penalty it is the ratio of the tables. `log_score` is the held-out mean of log r,
     normalized (a lower bound of the mutual information in nats) when hyper-parameters were chosen by it.
 
+    Examples
+    --------
     >>> edge = density_ratio(["a", "a", "b", "b"], ["u", "u", "u", "v"], reg=0.0)
     >>> edge.matrix(["a", "b"], ["u", "v"]).round(4) + 0.0
     array([[1.3333, 0.    ],
@@ -173,6 +175,8 @@ def density_ratio(
     distance, on held-out rows: score="log" by the normalized mean log ratio, "squares" by the closed-form
     ½ E_{p(x)p(y)} r² − E r. O(n r²) each fold and pair of bandwidths, r ≤ 60 features an end.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=800)

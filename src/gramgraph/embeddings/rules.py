@@ -36,6 +36,8 @@ def _prior_weights(conditional: ConditionalOperator, prior: MeanEmbedding) -> Fl
 def sum_rule(conditional: ConditionalOperator, prior: MeanEmbedding) -> MeanEmbedding:
     """p(y) = Σ_x p(y | x) π(x): the embedding of Y when x has the distribution `prior`. O(n q) beyond the features.
 
+    Examples
+    --------
     >>> from gramgraph.embeddings import conditional_operator
     >>> C = conditional_operator(["a", "a", "b", "b"], ["u", "v", "v", "v"], reg=0.0)
     >>> sum_rule(C, MeanEmbedding.of(["a", "b", "b", "b"]))(["u", "v"]).round(6)
@@ -47,13 +49,17 @@ def sum_rule(conditional: ConditionalOperator, prior: MeanEmbedding) -> MeanEmbe
 def chain_rule(
     conditional: ConditionalOperator, prior: MeanEmbedding, *, form: str = "sample"
 ) -> CovarianceOperator | Operator:
-    """p(x, y) = p(y | x) π(x), an uncentered covariance operator C_XY. Two estimates of one operator:
+    """p(x, y) = p(y | x) π(x), an uncentered covariance operator C_XY.
+
+    Two estimates of one operator:
 
     - form="sample": Φ Diag(w) Ψᵀ with w from the sum rule, written on the pairs that were learned from;
     - form="text": Φ̃ Diag(γ) K̃ᵀ (K + λN I)⁻¹ Ψᵀ, the product C_XX C_{Y|X}ᵀ with C_XX that of the prior's points x̃.
 
     They agree for delta kernels (reg=0) and differ otherwise, as the first smooths the prior as well.
 
+    Examples
+    --------
     >>> from gramgraph.embeddings import conditional_operator
     >>> C = conditional_operator(["a", "a", "b", "b"], ["u", "v", "v", "v"], reg=0.0)
     >>> chain_rule(C, MeanEmbedding.of(["a", "b", "b", "b"])).table(["a", "b"], ["u", "v"]).round(6) + 0.0
@@ -77,6 +83,8 @@ def bayes_rule(
     weights: β = D + D Ψ̃(Ψ̃ᵀDΨ̃ + δ)⁻¹(ψ(y) − mean), centered as the likelihood is. It sums to one and falls back to
     the prior where y is far from all data. δ is `reg`, by default the likelihood's λ. O(n r²).
 
+    Examples
+    --------
     >>> from gramgraph.embeddings import conditional_operator
     >>> C = conditional_operator(["a", "a", "b", "b"], ["u", "v", "v", "v"], reg=0.0)
     >>> bayes_rule(C, MeanEmbedding.of(["a", "b"]), ["v"])(["a", "b"]).round(6)
@@ -130,6 +138,8 @@ def kernel_filter(
     `transition` is learned from pairs (x_t, x_t+1), `likelihood` from pairs (x_t, y_t), both with the same kernel of x;
     `prior` is the embedding of x_1. Each observation is one point; None is a missing one. O(n r²) a step.
 
+    Examples
+    --------
     >>> from gramgraph.embeddings import conditional_operator
     >>> move = conditional_operator(["dry", "dry", "wet", "wet"], ["dry", "dry", "dry", "wet"], reg=0.0)
     >>> see = conditional_operator(["dry", "dry", "wet", "wet"], ["sun", "rain", "rain", "rain"], reg=0.0)

@@ -26,6 +26,8 @@ class FeatureCovariance:
     `update` adds rows and `merge` adds two of them; both give new values. Without a kernel of y, ψ(y) are its numbers
     themselves and `predict` is E[y | x].
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> parts = [(x, np.sin(x)) for x in rng.uniform(-3, 3, size=(20, 500))]
     >>> sums = stream_covariance(parts)

@@ -29,6 +29,8 @@ class TensorOperator:
     C_{ss|p} of an inner node of a tree. Contraction with a function on mode k (×̄ₖ, modes count from 1) multiplies the
     weights by its values at the sample, O(n q); with one function for every mode a number is left.
 
+    Examples
+    --------
     >>> C = TensorOperator.given(["u", "v", "v"], ["a", "a", "b"], reg=0.0)  # C_{ss|p}
     >>> f = one_point(C.modes[0].kernel, "v")
     >>> C.contract(f, 1).contract(f, 1)(["a", "b"]).round(6)  # p(s = v | p)
@@ -125,6 +127,8 @@ class OperatorTree:
     sample, and the root to its own: every pair may come from another sample. Messages go from the leaves to the root;
     with delta kernels and reg=0 they are those of the tables.
 
+    Examples
+    --------
     >>> from gramgraph.kernels import Delta
     >>> tree = OperatorTree(
     ...     {"u": "s", "v": "s"},
@@ -191,6 +195,8 @@ def diagonal_tensor(p: Any, order: int = 2) -> FloatArray:
 
     P[B|A] P[∅A] P[C|A]ᵀ is P[B, C] where B and C are independent given A, and only there.
 
+    Examples
+    --------
     >>> diagonal_tensor([0.25, 0.75]).tolist()
     [[0.25, 0.0], [0.0, 0.75]]
     """
@@ -203,6 +209,8 @@ def diagonal_tensor(p: Any, order: int = 2) -> FloatArray:
 def partly_diagonal_tensor(table: Any, copies: int = 2) -> FloatArray:
     """P[∅X | Y]: a table with rows x and columns y, its rows spread over the diagonal of `copies` modes of x.
 
+    Examples
+    --------
     >>> partly_diagonal_tensor([[0.25, 0.5], [0.75, 0.5]])[:, :, 0].tolist()
     [[0.25, 0.0], [0.0, 0.75]]
     """

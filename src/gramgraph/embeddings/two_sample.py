@@ -46,6 +46,17 @@ def mmd_test(
     from a gamma distribution with the exact mean and variance over all divisions (method="gamma"; biased estimator).
     The default kernel is that of the `domain`, its bandwidth the median distance of all points.
 
+    Parameters
+    ----------
+    X, Y : samples, one point a row.
+    kernel : a kernel; by default that of the domain.
+    domain : "real", "circle", …; None: from the values.
+    estimator, method : see above.
+    n_permutations : random divisions.
+    random_state : their seed.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> x, y = rng.normal(size=200), rng.laplace(scale=1.5, size=150)

@@ -50,6 +50,8 @@ class ApproximateWarning(UserWarning):
 class Run:
     """What one run may take, and whom it tells how far it is.
 
+    Examples
+    --------
     >>> Run(n_jobs=2).each(lambda item: item**2, [1, 2, 3])
     [1, 4, 9]
     """

@@ -33,6 +33,16 @@ class SVR(RegressorMixin, SupportVectors):
     `intercept_`, `margin_support_` (on the edge of the tube), `bound_support_` (outside), `dual_objective_`. `approx`,
     `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, tol, cache_size, max_iter, shrinking, approx, n_components, landmarks : as in `SVC`.
+    random_state : as in `SVC`.
+    C : penalty of errors beyond the tube.
+    epsilon : half the width of the tube.
+    nu : the least share of support vectors, in place of epsilon.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.linspace(0, 3, 40)[:, None]
     >>> machine = SVR(C=10.0, epsilon=0.05).fit(X, np.sin(X[:, 0]))
@@ -101,6 +111,24 @@ class OneClassSVM(OutlierMixin, SupportVectors):
     min ½ αᵀKα with 0 ≤ α ≤ w, Σ α = ν Σ w; at most a share ν of the training points lies outside (decision < 0).
     `approx`, `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
+    Parameters
+    ----------
+    kernel : a kernel value, a name, or a function.
+    gamma : of the kernels with a name.
+    degree : of the kernel "poly".
+    coef0 : of the kernels "poly" and "sigmoid".
+    tol : KKT gap at which a problem is solved.
+    cache_size : megabytes of kernel rows that are kept.
+    max_iter : most steps; -1: no bound.
+    shrinking : whether points at their bounds are set aside.
+    approx : None, "nystrom" or "features", as in `SVC`.
+    n_components : features of approx.
+    landmarks : how they are chosen, as in `KernelRidge`.
+    random_state : seed.
+    nu : the largest share of outliers.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.random.default_rng(0).normal(size=(200, 2))
     >>> machine = OneClassSVM(nu=0.1).fit(X)

@@ -22,7 +22,15 @@ __all__ = ["SVCPath", "svc_path"]
 
 @dataclass(frozen=True)
 class SVCPath:
-    """Held-out accuracy of every kernel width, C and fold."""
+    """Held-out accuracy of every kernel width, C and fold.
+
+    Parameters
+    ----------
+    Cs : (c,).
+    gammas : widths of the kernel.
+    scores : of every fold and pair of parameters.
+    n_iter : steps that were taken.
+    """
 
     Cs: FloatArray  # (c,)
     gammas: FloatArray  # (g,); NaN where the kernel has no γ
@@ -80,6 +88,24 @@ def svc_path(
     in the scores. X may be whatever `kernel` takes: a matrix, sparse or not, a frame, words, sets, graphs. Memory O(n²)
     of 4 or 8 bytes.
 
+    Parameters
+    ----------
+    X : points.
+    y : classes.
+    kernel : a kernel value, a name, or a function.
+    Cs : penalties.
+    cv : folds, or a splitter.
+    gamma : of the kernels with a name.
+    degree : of the kernel "poly".
+    coef0 : of the kernels "poly" and "sigmoid".
+    break_ties, class_weight : as in `SVC`.
+    sample_weight : weights of the points.
+    tol : KKT gap at which a problem is solved.
+    cache_size : megabytes of kernel rows that are kept.
+    random_state : seed.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_iris
     >>> X, y = load_iris(return_X_y=True)
     >>> path = svc_path(X, y, Cs=[0.1, 1.0, 10.0], gamma=[0.1, 1.0])

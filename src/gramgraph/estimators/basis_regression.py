@@ -25,6 +25,8 @@ class BasisRegression(RegressorMixin, SoundNumbers, BaseEstimator):
     basis : None for (1, x); "quadratic" for (1, x, x², products); or a function of X (n, d) that returns Φ (n, m).
     alpha : a small ridge, so that few rows are enough.
 
+    Examples
+    --------
     >>> X = np.linspace(-1, 1, 9)[:, None]
     >>> BasisRegression("quadratic").fit(X, X[:, 0] ** 2).predict([[0.5]]).round(4).tolist()
     [0.25]

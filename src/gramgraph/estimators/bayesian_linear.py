@@ -41,6 +41,8 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
     coef_ (M,) or (q, M), sigma_ (M, M) covariance of the weights, alpha_, beta_, log_evidence_, gamma_ (effective
     number of weights), basis_, n_iter_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph import BayesianLinearRegression
     >>> rng = np.random.default_rng(0)

@@ -39,9 +39,14 @@ class AdaBoostClassifier(BoostedClassifier):
         so many rounds.
     calibration, categorical_features, random_state, progress : as they say; columns of labels in a frame are categories
         (split into sets), NaN is a gap, which goes to the side where it helps.
+    validation_fraction : share of the rows held out for `n_iter_no_change`.
 
+    Notes
+    -----
     Cost: columns are sorted once, then one pass over them per round.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = AdaBoostClassifier(50).fit(X[::2], y[::2])
@@ -225,6 +230,8 @@ class LogitBoostClassifier(_RegressionBoost):
     learning_rate, n_iter_no_change, validation_fraction, calibration, categorical_features, random_state, progress :
         as in `AdaBoostClassifier`.
 
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = LogitBoostClassifier(50).fit(X[::2], y[::2])
@@ -263,6 +270,13 @@ class GentleBoostClassifier(_RegressionBoost):
     divided by a small weight. More than two classes: one against the rest, probabilities scaled to sum to one.
     Parameters as in `LogitBoostClassifier`.
 
+    Parameters
+    ----------
+    n_estimators, max_depth, estimator, learning_rate, n_iter_no_change : as in `LogitBoostClassifier`.
+    validation_fraction, calibration, categorical_features, random_state, progress : as in `LogitBoostClassifier`.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = GentleBoostClassifier(50).fit(X[::2], y[::2])

@@ -39,12 +39,17 @@ class KernelKMeans(ClusterMixin, NamedKernelEstimator):
     max_iter : most rounds of a run; every round costs O(n² n_clusters) and never raises the inertia.
     approx : None, or for large n means of m = `n_components` features: "nystrom" (`landmarks` as `KernelRidge` has
         them) or "features" (random Fourier features); a round then costs O(n m n_clusters), memory is O(n m).
+    n_components : features of approx.
+    landmarks : how they are chosen, as in `KernelRidge`.
+    random_state : seed.
 
     Attributes
     ----------
     labels_ (n,), inertia_ (sum of squared distances in the kernel's space), n_iter_, X_fit_; with approx features_ and
     cluster_centers_ (n_clusters, m), the means of the features, instead of X_fit_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.estimators import KernelKMeans
     >>> KernelKMeans(2, random_state=0).fit_predict([[0.0], [0.1], [9.0], [9.1]]).tolist() in (
@@ -122,13 +127,18 @@ class KMeans(ClusterMixin, TransformerMixin, SoundNumbers, BaseEstimator):  # ty
     n_clusters : how many.
     init : "k-means++", or "subset": the centers of a random tenth of the rows, clustered first; or centers (k, d).
     n_init, max_iter, tol : as scikit-learn has them.
+    random_state : seed.
 
+    Notes
+    -----
     As a model: a mixture of Gaussians with one common variance σ² for all columns, as σ → 0, by hard EM.
 
     Attributes
     ----------
     cluster_centers_ (k, d), labels_ (n,), inertia_, n_iter_.
 
+    Examples
+    --------
     >>> from gramgraph.estimators import KMeans
     >>> KMeans(2, init="subset", random_state=0).fit([[0.0], [0.2], [9.0], [9.2]]).cluster_centers_.round(
     ...     1

@@ -54,6 +54,8 @@ class GaussianClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type:
     prior : None, or a `gg.distributions.NormalInverseWishart` of every (μ_c, Σ_c); posterior means are taken.
     unbiased : divide squares by n − classes ("shared") or n_c − 1 (else), not by n.
 
+    Notes
+    -----
     A class with fewer than d + 4 different rows ("own"; all together fewer than d + classes + 4, "shared") is filled up
     to so many with rows whose columns are independent and spread as in all rows. The variance of a class is not taken
     for less than 1e-8 times that of all rows and 1e-12 times the column's together: constant columns have a density.
@@ -63,6 +65,8 @@ class GaussianClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type:
     classes_, class_prior_ (k,), means_ (k, d), covariances_ ((d, d) shared, (k, d, d) own, (k, d) diagonal); shared
     also coef_ (k, d) and intercept_ (k,) of the scores; network_: "class -> x", or a variable for each column.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> X = np.array([[0.0, 0.0], [0.2, 0.3], [0.1, -0.2], [3.0, 3.1], [3.2, 2.8], [2.9, 3.3]])
     >>> model = gg.GaussianClassifier().fit(X, ["a", "a", "a", "b", "b", "b"])
@@ -253,6 +257,8 @@ class FisherDiscriminant(
         class by its count first, so that a large class does not rule the direction.
     n_components : how many directions `transform` gives; at most classes − 1, which is what None means.
 
+    Notes
+    -----
     Classes are told apart by Gaussians on the projection, each class with its own mean, covariance and share; for two
     classes `threshold_` is the point between the means where both are equally probable.
 
@@ -261,6 +267,8 @@ class FisherDiscriminant(
     scalings_ (d, directions), of unit variance within classes (where pooled); classes_, separation_ (directions,):
     eigenvalues of S_W⁻¹ S_B; threshold_.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> X = np.array([[0.0, 0.0], [1.0, 2.0], [2.0, 1.0], [4.0, 0.0], [5.0, 2.0], [6.0, 1.0]])
     >>> model = gg.FisherDiscriminant().fit(X, [0, 0, 0, 1, 1, 1])

@@ -67,6 +67,8 @@ class GaussianProcessClassifier(ClassifierMixin, LatentEstimator):
     beta_ : posterior mean of the weights of a learned mean, (k,); a tuple of them as above
     fits_ : all of this, one `LatentFit` a process; with `integrate` its `parts` are the weighted posteriors
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph import GaussianProcessClassifier, kernels
     >>> X = np.random.default_rng(0).normal(size=(80, 2))

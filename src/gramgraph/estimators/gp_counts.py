@@ -40,6 +40,8 @@ class GaussianProcessCounts(RegressorMixin, LatentEstimator):
     kernel_, posterior_ (the latent process as a value), prior_mean_ (m), log_marginal_likelihood_value_, X_train_,
     y_train_, search_
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph import kernels
     >>> from gramgraph.estimators import GaussianProcessCounts

@@ -55,6 +55,9 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
     noise : None, "learned", or a kernel: the variance of the noise is a function of x whose logarithm is a second
         process (with that kernel), learned with the first (`gramgraph.gp.hetero`) and added to `alpha`. Predicted
         deviations then contain it, `predict_noise(X)` gives it alone. Exact way only.
+    random_state : seed of restarts, draws and features.
+    copy_X_train : whether the points are copied; else they must not be changed.
+    n_targets : columns of y; None: as many as come, and one in draws before a fit.
 
     Attributes
     ----------
@@ -62,6 +65,8 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
     to the diagonal), approx_, exact_, explanation_, posterior_ (the process as a value: condition, sample, gradient),
     search_ (how the parameters were found), loo_ (leave-one-out moments, exact way).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph import GaussianProcessRegressor, kernels
     >>> X = np.linspace(0, 6, 25)[:, None]

@@ -158,9 +158,13 @@ class GradientBoostingRegressor(RegressorMixin, _GradientBoosting):
     n_iter_no_change, validation_fraction : stop when the loss on held-out rows has not fallen for so many rounds.
     categorical_features, random_state, progress : as in `AdaBoostClassifier`.
 
+    Notes
+    -----
     Gaps (NaN) go to the side where they help; columns of labels in a frame are split into sets of categories. Cost: one
     pass over bins for the rows of the smaller child of every split.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> X = rng.uniform(-3, 3, (500, 1))
     >>> model = GradientBoostingRegressor().fit(X, np.sin(X[:, 0]) + 0.1 * rng.normal(size=500))
@@ -217,6 +221,16 @@ class GradientBoostingClassifier(BoostedClassifier, _GradientBoosting):
     other than `Log` are boosted one class against the rest. Parameters as in `GradientBoostingRegressor`; `loss` is
     `Log()`, `Exponential()` or `Hinge()` (which has no probabilities unless `calibration` gives them), or its name.
 
+    Parameters
+    ----------
+    loss : `Log()`, `Exponential()` or `Hinge()`, or its name.
+    calibration : None, or how decisions become probabilities, as in `LogitBoostClassifier`.
+    n_estimators, learning_rate, max_depth, max_leaf_nodes, min_samples_leaf, l2 : as in `GradientBoostingRegressor`.
+    subsample, max_features, max_bins, estimator, n_iter_no_change : as in `GradientBoostingRegressor`.
+    validation_fraction, categorical_features, random_state, progress : as in `GradientBoostingRegressor`.
+
+    Examples
+    --------
     >>> from sklearn.datasets import load_breast_cancer
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> model = GradientBoostingClassifier().fit(X[::2], y[::2])

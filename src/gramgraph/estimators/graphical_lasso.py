@@ -12,6 +12,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph._other_words import OtherWords
 from gramgraph._validation import check_choice, check_count, check_positive
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
@@ -37,7 +38,7 @@ _SOFT = 0.1  # partial correlation at which an adaptive penalty is half
 
 
 @dataclass(eq=False, repr=False)
-class GraphicalLasso(SoundNumbers, BaseEstimator):
+class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
     """A Gaussian with few edges: Θ minimizes −log |Θ| + tr(SΘ) + α Σ_{i≠j} w_ij |Θ_ij|, zeros of Θ are missing edges.
 
     The problem is cut into exact blocks, solved by block coordinate descent, and every solution carries a duality gap
@@ -57,6 +58,8 @@ class GraphicalLasso(SoundNumbers, BaseEstimator):
     standardize : whether α acts on correlations, so that units do not matter; False takes the covariances as they are
     tol : duality gap at which a solution is taken
     max_iter : most sweeps
+    n_alphas : number of penalties on the path
+    alpha_min_ratio : the least penalty, as a share of the largest
 
     Attributes
     ----------
@@ -67,6 +70,8 @@ class GraphicalLasso(SoundNumbers, BaseEstimator):
     alphas_, scores_ : penalties tried, and their EBIC (less is better) or mean held-out log likelihood
     objective_, dual_gap_, n_iter_ : of the final solution, on the scale it was solved on
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> x = rng.standard_normal(500)
     >>> y = x + rng.standard_normal(500)
@@ -236,6 +241,12 @@ class GraphicalLasso(SoundNumbers, BaseEstimator):
 def partial_correlations(precision: Any) -> FloatArray:
     """−Θ_ij / √(Θ_ii Θ_jj): the correlation of i and j once all others are known; 1 on the diagonal.
 
+    Parameters
+    ----------
+    precision : (p, p) inverse covariance.
+
+    Examples
+    --------
     >>> partial_correlations([[2.0, -1.0], [-1.0, 2.0]]).tolist()
     [[1.0, 0.5], [0.5, 1.0]]
     """

@@ -59,6 +59,8 @@ class LeastSquares(_OnBasis):
     ----------
     coef_ (M,) or (q, M), basis_, rank_ (weights that the rows determine).
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> x = np.linspace(0, 1, 10)[:, None]
     >>> model = gg.estimators.LeastSquares("polynomial", n_basis=3).fit(x, x[:, 0] ** 3)
@@ -89,6 +91,8 @@ class Lasso(_OnBasis):
     ----------
     coef_ (M,) or (q, M), basis_, n_iter_.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> x = np.linspace(-1, 1, 50)[:, None]
     >>> model = gg.estimators.Lasso("legendre", n_basis=8, alpha=0.01).fit(x, x[:, 0] ** 2)

@@ -41,6 +41,8 @@ class BayesianLogisticRegression(ClassifierMixin, SoundNumbers, BaseEstimator): 
     solver : "irls" (Newton's steps, O(n d²) each) or "gradient" (quasi-Newton, O(n d) each).
     max_iter, tol : a step that moves the weights by less than `tol` of their posterior deviations is the last.
 
+    Notes
+    -----
     `predict_proba` averages over the posterior of the weights, which is less sure where the data say little;
     `average=False` plugs in the mode. Where no prior is given and the classes can be parted without an error, no finite
     weights are best: an error says so.
@@ -50,6 +52,8 @@ class BayesianLogisticRegression(ClassifierMixin, SoundNumbers, BaseEstimator): 
     classes_, coef_ (1, d) or (classes, d), intercept_, sigma_ (covariance of all weights, for each row of coef_ those
     of the columns and then b), alpha_ (where prior is a precision), log_evidence_ (a flat b has density 1), n_iter_.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> X = np.array([[-2.0], [-1.0], [-0.5], [0.4], [1.0], [2.5]])
     >>> model = gg.BayesianLogisticRegression().fit(X, [0, 0, 1, 0, 1, 1])

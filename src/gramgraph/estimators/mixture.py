@@ -45,7 +45,12 @@ class GaussianMixture(MixtureEstimator):
     n_init : runs from different starts; the best is kept.
     init_params : "kmeans", "k-means++", "subset" (k-means of a small set of rows first), "random", "random_from_data".
     means_init, weights_init, precisions_init : where to start instead.
+    cv : folds of choose="cv".
+    random_state : seed of the starts.
+    progress : whether a bar is shown, or a function that is called.
 
+    Notes
+    -----
     Beside the prior one rule keeps densities finite: the variance of a component, in every direction, is not taken for
     less than 1e-8 times that of all rows and 1e-12 times the column's together. The objective never falls.
 
@@ -57,6 +62,8 @@ class GaussianMixture(MixtureEstimator):
 
     Cost: O(n k d²) for each step.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> X = np.array([[0.0, 0.1], [0.2, np.nan], [0.1, 0.0], [5.0, 5.1], [5.2, 5.0], [np.nan, 5.2]])
     >>> model = gg.GaussianMixture(2, covariance_type="diag", random_state=0).fit(X)

@@ -235,14 +235,22 @@ class BernoulliMixture(_ColumnMixture):
     choose : None, "bic", "aic" or "cv", among 1, …, n_components or the numbers given.
     pseudo_count : added to every expected count of zeros and ones; EM then climbs to the mode. 0: maximum likelihood.
     concentration : of the Dirichlet prior of the weights.
-    tol, max_iter, n_init, init_params ("kmeans" or "random") : as in `GaussianMixture`.
+    tol, max_iter, n_init : as in `GaussianMixture`.
+    init_params : "kmeans" or "random".
+    cv : folds of choose="cv".
+    random_state : seed of the starts.
+    progress : whether a bar is shown, or a function that is called.
 
+    Notes
+    -----
     A cell above 0.5 counts as one, any other as zero.
 
     Attributes
     ----------
     weights_ (k,), means_ (k, d), network_ ("z" and a variable with the states 0 and 1 for each column), report_.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> X = np.array([[1, 1, 0], [1, 1, 0], [1, 1, 1], [0, 0, 1], [0, 0, 1], [0, 1, 1]])
     >>> model = gg.BernoulliMixture(2, random_state=0).fit(X)
@@ -278,10 +286,17 @@ class CategoricalMixture(_ColumnMixture):
 
     Parameters as in `BernoulliMixture`.
 
+    Parameters
+    ----------
+    n_components, choose, cv, concentration, pseudo_count, tol, max_iter, n_init : as in `BernoulliMixture`.
+    init_params, random_state, progress : as in `BernoulliMixture`.
+
     Attributes
     ----------
     weights_ (k,), parameters_ (for each column probabilities (k, labels), in the order of labels_), network_, report_.
 
+    Examples
+    --------
     >>> import pandas as pd, gramgraph as gg
     >>> frame = pd.DataFrame({"sky": ["blue", "blue", "grey", "grey"], "rain": ["no", None, "yes", "yes"]})
     >>> model = gg.CategoricalMixture(2, random_state=0).fit(frame)
@@ -309,13 +324,16 @@ class MixtureOf(_ColumnMixture):
         named are "categorical" where they hold text, else "gaussian". Names: "gaussian", "poisson" (counts), "gamma"
         (positive numbers), "von_mises" (angles in radians), "categorical" (labels). Classes of `gg.distributions` such
         as `gg.distributions.VonMises` mean the same.
-    Others as in `BernoulliMixture`.
+    choose, cv, concentration, pseudo_count, tol, max_iter, n_init, init_params : as in `BernoulliMixture`.
+    random_state, progress : as in `BernoulliMixture`.
 
     Attributes
     ----------
     weights_ (k,), families_, parameters_ (for each column (k, p): mean and variance; rate; shape and rate; direction
     and concentration; probabilities of labels), network_, report_.
 
+    Examples
+    --------
     >>> import pandas as pd, gramgraph as gg
     >>> frame = pd.DataFrame({"angle": [0.1, -0.1, 0.0, 3.0, -3.1, 3.1], "calls": [1, 0, 2, 9, 11, 8]})
     >>> model = gg.MixtureOf(2, families={"angle": "von_mises", "calls": "poisson"}, random_state=0).fit(frame)

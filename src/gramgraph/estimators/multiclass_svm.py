@@ -37,12 +37,15 @@ class MulticlassSVC(ClassifierMixin, NamedKernelEstimator):  # type: ignore[misc
     fit_intercept : add 1 to the kernel, so that every class has a constant, penalized as the other weights are.
     tol : stop when the objective is within so much (relatively) of the smallest one, by the duality gap.
     max_iter : most rounds over the points; a round costs O(n² classes).
+    random_state : seed of the order of updates.
 
     Attributes
     ----------
     classes_, support_ (numbers of points with a coefficient), dual_coef_ (support, classes), X_fit_ (those points),
     objective_, gap_ (how far it may be from the smallest one), n_iter_.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> X, y = [[0.0], [1.0], [2.0], [3.0], [4.0], [5.0]], ["a", "a", "b", "b", "c", "c"]
     >>> gg.MulticlassSVC(kernel="rbf", C=10.0, random_state=0).fit(X, y).predict([[0.4], [2.5], [4.8]]).tolist()

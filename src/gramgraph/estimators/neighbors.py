@@ -65,6 +65,17 @@ class KernelNeighborsClassifier(ClassifierMixin, _KernelNeighbors):
     Parameters: n_neighbors; kernel, gamma, degree, coef0 as in `KernelRidge`; weights "uniform" or "distance" (1/d).
     A prediction costs O(n) kernel values and a sort of them.
 
+    Parameters
+    ----------
+    n_neighbors : how many neighbors count.
+    kernel : a kernel value, a name, or a function.
+    gamma : of the kernels with a name.
+    degree : of the kernel "poly".
+    coef0 : of the kernels "poly" and "sigmoid".
+    weights : "uniform" or "distance", as in scikit-learn.
+
+    Examples
+    --------
     >>> from gramgraph.estimators import KernelNeighborsClassifier
     >>> model = KernelNeighborsClassifier(1, kernel="linear").fit([[0.0], [1.0], [5.0]], ["a", "a", "b"])
     >>> model.predict([[4.0]])
@@ -121,6 +132,17 @@ class KernelNeighborsRegressor(RegressorMixin, MultiOutputMixin, _KernelNeighbor
 
     Parameters as in `KernelNeighborsClassifier`.
 
+    Parameters
+    ----------
+    n_neighbors : how many neighbors count.
+    kernel : a kernel value, a name, or a function.
+    gamma : of the kernels with a name.
+    degree : of the kernel "poly".
+    coef0 : of the kernels "poly" and "sigmoid".
+    weights : "uniform" or "distance", as in scikit-learn.
+
+    Examples
+    --------
     >>> from gramgraph.estimators import KernelNeighborsRegressor
     >>> KernelNeighborsRegressor(2, kernel="linear").fit([[0.0], [1.0], [5.0]], [0.0, 2.0, 9.0]).predict([[0.4]])
     array([1.])

@@ -53,10 +53,14 @@ class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  
     pseudo_count : added to every cell of every table, so that nothing is impossible.
     bins : real features are cut into so many intervals of equal counts.
 
+    Notes
+    -----
     Features are labels, whole numbers (up to 20 different ones) or real numbers, in a frame or an array. Missing cells
     are not observed; a label that was not seen in training counts as missing. `network_` is the network, in which the
     class is called "class" and has the states "0", "1", … in the order of `classes_`.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(2000, random_state=0)
     >>> X, y = frame.drop(columns="dysp"), frame["dysp"]
@@ -209,6 +213,13 @@ class TANClassifier(BayesianNetworkClassifier):
 
     Parameters as in `BayesianNetworkClassifier`. Cost: one pass over all triples of the class and two features.
 
+    Parameters
+    ----------
+    pseudo_count : added to every count.
+    bins : intervals of a real-valued column.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(2000, random_state=0)
     >>> model = gg.estimators.TANClassifier().fit(frame.drop(columns="dysp"), frame["dysp"])
@@ -238,6 +249,13 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
     Shares of the classes are those of the rows. `network_` is the model as a Bayesian network, without "multinomial"
     columns, which depend on their total too.
 
+    Parameters
+    ----------
+    pseudo_count : added to every count.
+    bins : intervals of a real-valued column.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> model = gg.estimators.NaiveBayesClassifier().fit([["a", 1.5], ["b", None], ["a", 0.5]], ["yes", "no", "yes"])
     >>> model.predict([["b", 1.0], ["never seen", None]]).tolist()

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
+from gramgraph._other_words import OtherWords
 from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix, sound
@@ -37,6 +38,8 @@ class PCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SoundNumbers, BaseE
     ----------
     components_ (k, d), mean_, explained_variance_, explained_variance_ratio_, singular_values_, noise_variance_.
 
+    Examples
+    --------
     >>> from gramgraph.estimators import PCA
     >>> PCA(1).fit([[0.0, 0.0], [1.0, 1.0], [2.0, 2.0]]).explained_variance_ratio_
     array([1.])
@@ -110,7 +113,7 @@ def _has_blocks(model: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
+class KernelPCA(OtherWords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
     """Principal components of the features φ(x) of a kernel, centered on the training points.
 
     With K̃ = (I − 1/n) K (I − 1/n) = V Λ Vᵀ the projection of x on component a is Σᵢ k̃(x, xᵢ) vᵢₐ / √λₐ, where
@@ -128,7 +131,13 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEs
     approx : None, or for large n components of m = `n_features` features: "nystrom" (`landmarks` as `KernelRidge` has
         them) or "features" (random Fourier features); O(n m²) time, O(m²) memory, and `partial_fit` for blocks.
     n_jobs : threads over blocks of rows, with approx.
+    alpha : penalty of pre_image="ridge".
+    n_features : features of approx.
+    landmarks : as in `KernelRidge`.
+    random_state : seed of landmarks and features.
 
+    Notes
+    -----
     Points as in `KernelRidge`; pre-images need dense vectors.
 
     Attributes
@@ -136,6 +145,8 @@ class KernelPCA(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEs
     eigenvalues_ (k,) of K̃, eigenvectors_ (n, k), explained_variance_ = λ/(n − 1), explained_variance_ratio_, X_fit_;
     with approx those of the approximate kernel, features_ and components_ (m, k) instead of eigenvectors_ and X_fit_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.estimators import KernelPCA
     >>> X = np.array([[0.0], [1.0], [3.0], [7.0]])

@@ -10,6 +10,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._other_words import OtherWords
 from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.estimators._sound import sound
@@ -41,7 +42,7 @@ def _has_blocks(model: Any) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class KernelRidge(RegressorMixin, MultiOutputMixin, NamedKernelEstimator):
+class KernelRidge(OtherWords, RegressorMixin, MultiOutputMixin, NamedKernelEstimator):
     """f(x) = Σ cᵢ k(xᵢ, x) with c = (K + α W⁻¹)⁻¹ y: least squares with the penalty α |f|² of the kernel's space.
 
     Parameters
@@ -56,7 +57,10 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, NamedKernelEstimator):
     n_components : m.
     landmarks : how the landmarks are chosen: "uniform", "leverage", "kmeans" or "pivots"; or the points themselves.
     n_jobs : threads over blocks of rows, with approx; None for one, -1 for one a processor.
+    random_state : seed of landmarks and features.
 
+    Notes
+    -----
     Points are rows of a matrix (dense, or sparse: named kernels and RBF, linear, polynomial and sigmoid values read
     sparse rows as they are, others and approx make them dense), a frame whose columns the kernel asks for by name, or
     whatever the kernel takes: words, sets, graphs.
@@ -67,6 +71,8 @@ class KernelRidge(RegressorMixin, MultiOutputMixin, NamedKernelEstimator):
     when they are first read; alpha_scores_ (a,), the errors of `alphas`. With approx: coef_ (m,) or (m, t) on the
     features of `features_`, and no loo_residuals_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.estimators import KernelRidge
     >>> X = np.linspace(0, 6, 40)[:, None]

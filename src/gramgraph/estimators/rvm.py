@@ -67,6 +67,8 @@ class RVR(RegressorMixin, MultiOutputMixin, RelevanceMachine):
     noise_ : noise variance; evidence_ : log evidence after each single change, never falling, before the average
     fits_ : one `SparseFit` an output; with several outputs the attributes above are lists in the same order
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> x = np.linspace(-10, 10, 100)[:, None]
@@ -146,6 +148,12 @@ class RVC(ClassifierMixin, RelevanceMachine):
     and `relevance_`, `relevance_vectors_`, `alpha_`, `mu_`, `sigma_`, `evidence_`, `fits_` as there (lists, one entry a
     class, when there are more than two).
 
+    Parameters
+    ----------
+    kernel, gamma, degree, coef0, bias, basis, tol, max_iter, random_state : as in `RVR`.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> X = np.random.default_rng(0).normal(size=(100, 2))

@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, DensityMixin, MultiOutputMixin, Regresso
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._other_words import OtherWords
 from gramgraph._validation import check_choice, check_positive
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
@@ -31,6 +32,8 @@ class NadarayaWatson(RegressorMixin, MultiOutputMixin, KernelEstimator):
     kernel : "rbf" (exp(−|x − x′|²/2h²)), a kernel value with k ≥ 0, "precomputed" or a function of two matrices.
     degree : 0 for local means, 1 for local lines, which have no bias at the border.
 
+    Notes
+    -----
     There is no `approx`: features approximate k up to an error that is the same everywhere, and f is a ratio of two
     sums that are both small where points are few, so that the error would be as large as f there. Sums are exact
     instead and made in blocks: memory does not grow with n times the number of new points.
@@ -41,6 +44,8 @@ class NadarayaWatson(RegressorMixin, MultiOutputMixin, KernelEstimator):
     ----------
     bandwidth_, loo_error_ (mean squared, with bandwidth "loo"), X_fit_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.estimators import NadarayaWatson
     >>> X = np.linspace(0, 1, 21)[:, None]
@@ -88,7 +93,7 @@ class NadarayaWatson(RegressorMixin, MultiOutputMixin, KernelEstimator):
         return Smoother(self.kernel_, rbf, self._vectors, self.degree, self.X_fit_, self._Y, self._weights)
 
 
-class KernelDensity(DensityMixin, SoundNumbers, BaseEstimator):
+class KernelDensity(OtherWords, DensityMixin, SoundNumbers, BaseEstimator):
     """p(x) = Σ wᵢ h⁻ᵈ κ((x − xᵢ)/h) / Σ wᵢ, with a shape κ that integrates to one.
 
     Parameters
@@ -100,6 +105,8 @@ class KernelDensity(DensityMixin, SoundNumbers, BaseEstimator):
     ----------
     bandwidth_, loo_score_ (mean log density of left-out points, with "loo"), X_fit_.
 
+    Examples
+    --------
     >>> from gramgraph.estimators import KernelDensity
     >>> KernelDensity(1.0).fit([[0.0]]).score_samples([[0.0]])
     array([-0.91893853])

@@ -74,6 +74,25 @@ class SVC(ClassifierMixin, SupportVectors):
     margin), `bound_support_` / `bound_vectors_` (α = C, inside it or misclassified), `non_support_`;
     `dual_objective_`, `n_iter_`. Cost: O(n) a step, and O(n d) for a kernel row outside the cache of `cache_size` MB.
 
+    Parameters
+    ----------
+    kernel : a kernel value, a name, or a function of (X, Y).
+    gamma, degree, coef0 : numbers of the kernels with a name.
+    tol : KKT gap at which the dual is solved.
+    cache_size : megabytes of kernel rows that are kept.
+    max_iter : most steps; -1: no bound.
+    shrinking : whether points at their bounds are set aside.
+    approx, n_components, landmarks : see above.
+    random_state : seed of folds and features.
+    C : penalty of margin errors.
+    nu : in place of C.
+    multiclass, break_ties : see above.
+    decision_function_shape : "ovr" (one column a class) or "ovo" (one a pair).
+    class_weight : None, "balanced", or a dict {class: weight}.
+    probability : whether `predict_proba` is there.
+
+    Examples
+    --------
     >>> X = [[-1.0], [0.0], [1.0]]
     >>> machine = SVC(kernel="poly", degree=2, gamma=1.0, coef0=1.0, C=float("inf"), tol=1e-8).fit(X, [1, -1, 1])
     >>> machine.predict([[-2.0], [0.1], [3.0]])

@@ -26,6 +26,8 @@ class GaussianFactor:
     other variables in the order of the scope, vectors component by component. A product adds P, h and log_scale;
     integrating or maximizing a variable out is a Schur complement, O(d³) for d components.
 
+    Examples
+    --------
     >>> from gramgraph.variables import real
     >>> x, y = real("x"), real("y")
     >>> prior = GaussianFactor.from_moments((x,), [1.0], [[4.0]])

@@ -37,6 +37,8 @@ class LogTable:
     Some ten times slower than `TableFactor`, and right where the entries of one table differ by more than the 10³⁰⁰
     that linear numbers can hold. Maximization (max-sum) is done with these.
 
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> f = LogTable((binary("a"),), np.array([-1000.0, -2000.0]))
     >>> f.product(f).maximize([binary("a")]).logs.tolist()

@@ -22,6 +22,15 @@ class SharedTables:
     A grid has hundreds of thousands of factors, and often a handful of different tables. Engines read the arrays;
     factors as values are made when somebody asks for them.
 
+    Parameters
+    ----------
+    scopes : (n, k) positions of variables.
+    tables : (levels, …) one axis more for each of the k variables.
+    log_scales : (levels,).
+    level : (n,).
+
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> same = SharedTables.from_log(np.array([[0, 1], [1, 2]]), np.array([0.5, 0.5]), np.eye(2))
     >>> len(same.tables), [f.scope for f in same.factors([binary(v) for v in "abc"])]

@@ -29,6 +29,8 @@ class TableFactor:
     Values are kept with their largest entry near one and the scale as a logarithm, so that a product of
     thousands of small numbers neither underflows nor becomes "impossible".
 
+    Examples
+    --------
     >>> from gramgraph.variables import binary
     >>> a, b = binary("a"), binary("b")
     >>> f = TableFactor((a,), np.array([0.4, 0.6])).product(TableFactor((a, b), np.array([[0.5, 0.5], [0.1, 0.9]])))

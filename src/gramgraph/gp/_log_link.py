@@ -36,6 +36,8 @@ class _LogLink(Likelihood):
 class Poisson(_LogLink):
     """y ~ Poisson(exp(f)).
 
+    Examples
+    --------
     >>> mean = Poisson().averaged([0.0], [0.5])  # exp(0.5 / 2)
     >>> mean.round(4)
     array([1.284])
@@ -70,6 +72,8 @@ class Poisson(_LogLink):
 class NegativeBinomial(_LogLink):
     """Counts with mean m = exp(f) and variance m + dispersion · m².
 
+    Examples
+    --------
     >>> NegativeBinomial(0.5).spread([0.0])
     array([1.5])
     """
@@ -113,6 +117,8 @@ class NegativeBinomial(_LogLink):
 class GammaSizes(_LogLink):
     """Positive sizes with mean exp(f) and variance mean² / shape; shape 1 is the exponential distribution.
 
+    Examples
+    --------
     >>> GammaSizes(2.0).derivatives([1.0], [0.0]).second
     array([-2.])
     """

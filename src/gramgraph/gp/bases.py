@@ -76,6 +76,8 @@ def _columns(X: FloatArray, function: Callable[[FloatArray], FloatArray]) -> Flo
 class IdentityBasis(Basis):
     """1 and x itself.
 
+    Examples
+    --------
     >>> IdentityBasis().transform([[2.0]])
     array([[1., 2.]])
     """
@@ -88,6 +90,8 @@ class IdentityBasis(Basis):
 class PolynomialBasis(Basis):
     """x, x², …, x^degree.
 
+    Examples
+    --------
     >>> PolynomialBasis(3).transform([[2.0]])
     array([[1., 2., 4., 8.]])
     """
@@ -102,6 +106,8 @@ class PolynomialBasis(Basis):
 class FourierBasis(Basis):
     """cos(2πkx/period) and sin(2πkx/period), k = 1 … n; the period can be learned.
 
+    Examples
+    --------
     >>> FourierBasis(1, period=4.0).transform([[1.0]]).round(6)
     array([[1., 0., 1.]])
     """
@@ -121,6 +127,8 @@ class FourierBasis(Basis):
 class LegendreBasis(Basis):
     """decay^k P_k(x), k = 1 … degree, with [low, high] carried to [−1, 1], where the P_k are orthogonal.
 
+    Examples
+    --------
     >>> LegendreBasis(2).transform([[0.5]])
     array([[ 1.   ,  0.5  , -0.125]])
     """
@@ -143,6 +151,8 @@ class LegendreBasis(Basis):
 class LaguerreBasis(Basis):
     """Laguerre polynomials L_k(x), k = 1 … degree, orthogonal under e^−x.
 
+    Examples
+    --------
     >>> LaguerreBasis(2).transform([[1.0]])
     array([[ 1. ,  0. , -0.5]])
     """
@@ -220,6 +230,8 @@ class _Located(Basis):
 class GaussianBasis(_Located):
     """exp(−u²/2), u = (x − location) / width.
 
+    Examples
+    --------
     >>> GaussianBasis([0.0, 1.0]).transform([[0.0]]).round(4)
     array([[1.    , 1.    , 0.6065]])
     """
@@ -235,6 +247,8 @@ class GaussianBasis(_Located):
 class BellBasis(_Located):
     """exp(−u²).
 
+    Examples
+    --------
     >>> BellBasis([0.0]).transform([[1.0]]).round(4)
     array([[1.    , 0.3679]])
     """
@@ -250,6 +264,8 @@ class BellBasis(_Located):
 class LaplaceBasis(_Located):
     """exp(−|u|), the "Eiffel tower".
 
+    Examples
+    --------
     >>> LaplaceBasis([0.0]).transform([[-1.0]]).round(4)
     array([[1.    , 0.3679]])
     """
@@ -265,6 +281,8 @@ class LaplaceBasis(_Located):
 class SigmoidBasis(_Located):
     """1 / (1 + e^−u).
 
+    Examples
+    --------
     >>> SigmoidBasis([0.0]).transform([[0.0]])
     array([[1. , 0.5]])
     >>> SigmoidBasis([0.0, 1.0], width=[1.0, 2.0]).transform([[3.0]]).round(3)  # a width for each position
@@ -285,6 +303,8 @@ class SigmoidBasis(_Located):
 class PixelBasis(_Located):
     """1 on [location, location + width), −1 elsewhere.
 
+    Examples
+    --------
     >>> PixelBasis([0.0]).transform([[0.5], [1.5]])
     array([[ 1.,  1.],
            [ 1., -1.]])
@@ -300,6 +320,8 @@ class PixelBasis(_Located):
 class SwitchBasis(_Located):
     """1 left of the location, 0 from it on.
 
+    Examples
+    --------
     >>> SwitchBasis([0.0]).transform([[-1.0], [1.0]])
     array([[1., 1.],
            [1., 0.]])
@@ -315,6 +337,8 @@ class SwitchBasis(_Located):
 class VBasis(_Located):
     """|x − location| − location; the width has no meaning.
 
+    Examples
+    --------
     >>> VBasis([1.0]).transform([[3.0]])
     array([[1., 1.]])
     """

@@ -143,6 +143,8 @@ class WithDerivatives(Kernel):
     0 is the value f(x), c = 1 … d the derivative ∂f/∂x_c. Evidence, posterior, draws and predictions then hold for both
     alike. Gradients by theta are central differences (relative error about 1e-9).
 
+    Examples
+    --------
     >>> k = WithDerivatives(RBF())
     >>> k.gram([[0.0, 0]], [[1.0, 0], [1.0, 1]]).round(4)  # f(0) with f(1) and with f′(1)
     array([[ 0.6065, -0.6065]])
@@ -199,6 +201,8 @@ class WithDerivatives(Kernel):
 def stack_derivatives(X: Any, y: Any, X_slopes: Any, slopes: Any) -> tuple[FloatArray, FloatArray]:
     """Values y at X (n, d) and gradients (r, d) at X_slopes (r, d) as data for `WithDerivatives`; NaN: not seen.
 
+    Examples
+    --------
     >>> Z, t = stack_derivatives([[0.0]], [1.0], [[2.0]], [[-1.0]])
     >>> Z, t
     (array([[0., 0.],

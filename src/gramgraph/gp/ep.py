@@ -213,6 +213,8 @@ def ep_evidence(
 ) -> ApproximateEvidence:
     """log Z_EP and its gradient by theta: at matched sites only the explicit part is left, bar_K = ½ (α αᵀ − R).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.gp.likelihoods import Probit
     >>> from gramgraph.kernels import RBF
@@ -243,6 +245,8 @@ def ep_posterior(
 ) -> LatentPosterior:
     """The approximate posterior of the latent function.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.gp.likelihoods import Probit
     >>> from gramgraph.kernels import RBF

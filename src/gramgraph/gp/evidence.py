@@ -232,6 +232,8 @@ def exact_evidence(
     One factorization in place, then its inverse in the same memory. From 600 points on the gradient is taken from there
     some rows at a time: one (n, n) array is alive, and while the kernel is evaluated those of one of its terms.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> found = exact_evidence(RBF(), [[0.0], [1.0]], np.array([1.0, 0.5]), noise=0.1, gradient=True)

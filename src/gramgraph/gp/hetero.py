@@ -38,6 +38,8 @@ _RANGE = 1e-8, 1e3  # of the noise variance, in variances of y
 class NoiseProcess:
     """log σ²(x) = level + v(x)ᵀ weights.
 
+    Examples
+    --------
     >>> from gramgraph import GaussianProcessRegressor
     >>> x = np.linspace(0.0, 1.0, 60)[:, None]
     >>> y = x[:, 0] + np.where(x[:, 0] < 0.5, 0.01, 1.0) * np.random.default_rng(0).normal(size=60)

@@ -244,6 +244,8 @@ def slice_sample(
 
     Every kept draw is one sweep over all coordinates; about 4 evaluations a coordinate.
 
+    Examples
+    --------
     >>> draws = slice_sample(lambda t: -0.5 * float(t @ t), np.zeros(1), np.array([[-9.0, 9.0]]), 500, random_state=0)
     >>> bool(abs(draws.mean()) < 0.2 and abs(draws.std() - 1.0) < 0.2)
     True
@@ -302,6 +304,8 @@ def quadrature(
     Gauss–Hermite nodes in the axes of the Laplace approximation at the mode (its curvature by differences), weighted
     by the ratio of the density to that approximation: exact for a Gaussian, order^p evaluations.
 
+    Examples
+    --------
     >>> nodes, weights, log_z = quadrature(lambda t: -2.0 * float(t @ t), np.zeros(1), np.array([[-9.0, 9.0]]))
     >>> bool(abs(log_z - 0.5 * np.log(np.pi / 2.0)) < 1e-6), round(float(weights @ nodes[:, 0] ** 2), 4)
     (True, 0.25)

@@ -35,6 +35,8 @@ def move_inducing(
     "titsias" the objective is a lower bound of the evidence, so that moving points cannot overfit; for "fitc" and "sor"
     it is not a bound. A step costs twice that of the evidence, O(n m²).
 
+    Examples
+    --------
     >>> from gramgraph.gp.means import Mean
     >>> from gramgraph.gp.methods import Data
     >>> from gramgraph.kernels import RBF

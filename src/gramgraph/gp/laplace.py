@@ -261,6 +261,8 @@ def laplace_evidence(
 
     O(n³) once, O(n²) a parameter; four (n, n) arrays and no (n, n, p) one.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.gp.likelihoods import Logistic
     >>> from gramgraph.kernels import RBF
@@ -292,6 +294,8 @@ def laplace_posterior(
 ) -> LatentPosterior:
     """The approximate posterior of the latent function. `offset` is known at the training points, added to the mean.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.gp.likelihoods import Poisson
     >>> from gramgraph.kernels import RBF

@@ -212,6 +212,8 @@ def fit_latent(
     with larger amplitudes) are compared on all points, and the best one is followed further, with the curvature that
     the part of the points has told.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.gp.likelihoods import Logistic
     >>> from gramgraph.kernels import RBF
@@ -248,6 +250,8 @@ def spread_latent(
 
     `how` is "quadrature" (size^p nodes around the best parameters, default 3) or "slice" (size draws, default 20).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.gp.likelihoods import Logistic
     >>> from gramgraph.kernels import RBF

@@ -51,6 +51,8 @@ class _Binary(Likelihood):
 class Logistic(_Binary):
     """p(y | f) = 1 / (1 + exp(−y f)), y = ±1.
 
+    Examples
+    --------
     >>> Logistic().averaged([2.0], [0.0]).round(4), Logistic().averaged([2.0], [9.0]).round(4)
     (array([0.8808]), array([0.7174]))
     """
@@ -109,6 +111,8 @@ def _mills(z: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
 class Probit(_Binary):
     """p(y | f) = Φ(y f), y = ±1, Φ the distribution function of N(0, 1). Its integrals are closed formulas.
 
+    Examples
+    --------
     >>> Probit().averaged([2.0], [3.0]).round(4)
     array([0.8413])
     """
@@ -150,6 +154,8 @@ class Probit(_Binary):
 class CLogLog(_Binary):
     """p(+1 | f) = 1 − exp(−exp(f)): whether an event with log rate f has happened.
 
+    Examples
+    --------
     >>> CLogLog().response([0.0]).round(4)
     array([0.6321])
     """
@@ -188,6 +194,8 @@ class CLogLog(_Binary):
 class Softmax:
     """p(y = c | f) = exp(f_c) / Σ_k exp(f_k) for class numbers y and one latent value per class, f (n, C).
 
+    Examples
+    --------
     >>> Softmax(3).response(np.array([[0.0, 0.0, 1000.0]]))
     array([[0., 0., 1.]])
     """
@@ -226,6 +234,8 @@ class Softmax:
 class GaussianNoise(Likelihood):
     """y ~ N(f, variance): both approximations are then exact.
 
+    Examples
+    --------
     >>> GaussianNoise(0.5).averaged_spread([0.0], [1.0])
     array([1.5])
     """

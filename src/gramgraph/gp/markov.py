@@ -136,6 +136,8 @@ def _multiply(a: MarkovModel, b: MarkovModel) -> MarkovModel:
 def markov_model(kernel: Kernel) -> MarkovModel:
     """The kernel as a Markov process: Matérn 1/2, 3/2, 5/2, constants, their scaled sums and products.
 
+    Examples
+    --------
     >>> model = markov_model(2.0 * Matern(1.0, nu=0.5))
     >>> (model.h @ model.transitions(np.array([1.0]))[0] @ model.Pinf @ model.h).round(4)  # 2 exp(−1)
     np.float64(0.7358)

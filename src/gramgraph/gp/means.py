@@ -35,6 +35,8 @@ class Mean:
     likelihood), "ml" (no prior: the best point, without uncertainty), or (b, B), the mean and covariance of a
     Gaussian.
 
+    Examples
+    --------
     >>> Mean().basis([[1.0], [2.0]]).shape
     (2, 0)
     """
@@ -77,6 +79,8 @@ class Mean:
 class ConstantMean(Mean):
     """m(x) = β, one number, learned.
 
+    Examples
+    --------
     >>> ConstantMean().basis([[1.0], [2.0]])
     array([[1.],
            [1.]])
@@ -91,6 +95,8 @@ class ConstantMean(Mean):
 class LinearMean(Mean):
     """m(x) = β₀ + βᵀx, learned.
 
+    Examples
+    --------
     >>> LinearMean().basis([[1.0], [2.0]])
     array([[1., 1.],
            [1., 2.]])
@@ -106,6 +112,8 @@ class LinearMean(Mean):
 class BasisMean(Mean):
     """m(x) = h(x)ᵀβ for any basis: a `Basis` of gramgraph.gp.bases or a function X ↦ (n, k).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> BasisMean(features=lambda X: np.hstack([X, X**2])).basis(np.array([[2.0]]))
     array([[2., 4.]])
@@ -128,6 +136,8 @@ class BasisMean(Mean):
 class FixedMean(Mean):
     """m(x) = function(X), known beforehand.
 
+    Examples
+    --------
     >>> FixedMean(function=lambda X: X[:, 0]).fixed([[1.0], [2.0]])
     array([1., 2.])
     """

@@ -42,6 +42,8 @@ class ExactPosterior(OneLine):
     `mean`, `var` and `cov` are those of f(x) plus the kernel's own noise (`White` terms), as scikit-learn's; with
     `latent=True` they are those of f(x) alone. The `noise` of the training points belongs to them only.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> process = fit_exact(RBF(), [[0.0], [1.0]], np.array([1.0, 0.0]), noise=0.01)

@@ -30,6 +30,8 @@ class HyperPrior(Protocol):
 class LogNormal:
     """log(value) ~ N(log median, sigma²): the first number is the median of the value itself, not of its logarithm.
 
+    Examples
+    --------
     >>> float(LogNormal(2.0, 1.0).slope(np.log(2.0)))
     -0.0
     """
@@ -59,6 +61,8 @@ class LogNormal:
 class Gamma:
     """value ~ Gamma(shape, rate); the density is that of θ = log(value): shape θ − rate e^θ.
 
+    Examples
+    --------
     >>> round(float(Gamma(2.0, 4.0).slope(np.log(0.5))), 6)
     0.0
     """
@@ -83,6 +87,8 @@ class Gamma:
 class InverseGamma:
     """1/value ~ Gamma(shape, scale): keeps length scales away from zero. Density of θ: −shape θ − scale e^−θ.
 
+    Examples
+    --------
     >>> round(float(InverseGamma(2.0, 1.0).slope(np.log(0.5))), 6)
     0.0
     """

@@ -136,6 +136,8 @@ def softmax_evidence(
 ) -> ApproximateEvidence:
     """log q(y) of the multi-class model and its gradient by theta in closed form; O(C n³) time, C n² memory.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> found = softmax_evidence(2 * RBF(), [[0.0], [1.0], [2.0]], np.array([0, 1, 2]), 3, gradient=True)
@@ -224,6 +226,8 @@ def softmax_posterior(
 ) -> SoftmaxPosterior:
     """The approximate posterior of the latent functions.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> process = softmax_posterior(4 * RBF(), [[0.0], [2.0], [4.0]], np.array([0, 1, 2]), 3)

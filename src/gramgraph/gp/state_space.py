@@ -104,6 +104,8 @@ def state_space_evidence(
 ) -> tuple[float, FloatArray | None, float]:
     """log p(Y), its gradient by theta, and the jitter; points sorted. O(n s³) time, O(n s²) memory with gradient.
 
+    Examples
+    --------
     >>> from gramgraph.gp.means import Mean
     >>> data = Data(np.array([[0.0], [1.0]]), np.array([[1.0], [0.5]]), np.full(2, 0.1), Mean())
     >>> round(state_space_evidence(Matern(nu=0.5), data)[0], 6)

@@ -41,6 +41,15 @@ def is_adjustment_set(graph: Digraph, x: int, y: int, given: Nodes) -> bool:
     It holds if no member lies below a node of a directed path from x to y, and if ``given`` blocks all other trails
     between them.  Source: I. Shpitser, T. VanderWeele and J. Robins, UAI 2010.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    given : nodes that are observed.
+
+    Examples
+    --------
     >>> confounded = Digraph.from_edges(3, [(0, 1), (0, 2), (1, 2)])  # 0 acts on 1 and 2, 1 on 2
     >>> is_adjustment_set(confounded, 1, 2, 0), is_adjustment_set(confounded, 1, 2, ())
     (True, False)
@@ -55,6 +64,16 @@ def adjustment_set(
 ) -> tuple[int, ...] | None:
     """A set as above of which no member can be left out, without the ``hidden`` nodes; None if there is none.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    hidden : nodes that cannot be measured.
+    observed : nodes that can be measured.
+
+    Examples
+    --------
     >>> adjustment_set(Digraph.from_edges(3, [(0, 1), (0, 2), (1, 2)]), 1, 2)
     (0,)
     """
@@ -69,6 +88,16 @@ def adjustment_sets(
 
     Their number can grow exponentially with the graph: no more than ``limit`` are looked for, those near x first.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    hidden : nodes that cannot be measured.
+    limit : the most that are listed.
+
+    Examples
+    --------
     >>> adjustment_sets(Digraph.from_edges(4, [(0, 1), (1, 2), (0, 3), (2, 3)]), 2, 3)  # 0 -> 1 -> 2 -> 3 <- 0
     ((0,), (1,))
     """
@@ -87,6 +116,17 @@ def front_door_set(
 
     It cuts all directed paths from x to y, x has no open back door to it, and x closes all back doors from it to y.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    hidden : nodes that cannot be measured.
+    most : most nodes of the set.
+    observed : nodes that can be measured.
+
+    Examples
+    --------
     >>> front_door_set(Digraph.from_edges(4, [(0, 1), (0, 3), (1, 2), (2, 3)]), 1, 3, hidden=0)
     (2,)
     """

@@ -26,6 +26,11 @@ def to_networkx(graph: Digraph | UndirectedGraph | JunctionTree, labels: Sequenc
 
     A junction tree becomes a ``Graph`` whose nodes are the cliques (as tuples, of labels if given) and whose edges
     carry the attribute ``separator``.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    labels : names of the nodes.
     """
     networkx = _networkx()
     if isinstance(graph, JunctionTree):
@@ -55,7 +60,12 @@ def _checked(labels: Sequence[Hashable], n: int) -> Sequence[Hashable]:
 
 
 def digraph_from_networkx(graph: Any) -> tuple[Digraph, tuple[Hashable, ...]]:
-    """``(graph, labels)`` of a directed networkx graph: node i is ``labels[i]``, in the order of ``graph.nodes``."""
+    """``(graph, labels)`` of a directed networkx graph: node i is ``labels[i]``, in the order of ``graph.nodes``.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    """
     if not graph.is_directed():
         raise ModelError("Expected a directed networkx graph. For undirected ones: undirected_from_networkx.")
     labels, edges = _numbered(graph)
@@ -63,7 +73,12 @@ def digraph_from_networkx(graph: Any) -> tuple[Digraph, tuple[Hashable, ...]]:
 
 
 def undirected_from_networkx(graph: Any) -> tuple[UndirectedGraph, tuple[Hashable, ...]]:
-    """``(graph, labels)`` of an undirected networkx graph: node i is ``labels[i]``, in the order of ``graph.nodes``."""
+    """``(graph, labels)`` of an undirected networkx graph: node i is ``labels[i]``, in the order of ``graph.nodes``.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    """
     if graph.is_directed():
         raise ModelError("Expected an undirected networkx graph. For directed ones: digraph_from_networkx.")
     labels, edges = _numbered(graph)

@@ -28,6 +28,12 @@ __all__ = [
 class Digraph:
     """A directed graph, given by the parents of each node; cycles are allowed until an order is needed.
 
+    Parameters
+    ----------
+    parents : for each node the positions of its parents.
+
+    Examples
+    --------
     >>> graph = Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)])
     >>> graph.parents
     ((), (), (0, 1), (2,))
@@ -87,7 +93,12 @@ class Digraph:
 
 
 def topological_order(graph: Digraph) -> tuple[int, ...]:
-    """Parents before children; where several nodes are free, the lowest number comes first.  Cost O(m + n log n)."""
+    """Parents before children; where several nodes are free, the lowest number comes first.  Cost O(m + n log n).
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    """
     waiting = [len(row) for row in graph.parents]
     free = [v for v, count in enumerate(waiting) if count == 0]
     heapify(free)
@@ -111,6 +122,12 @@ def topological_order(graph: Digraph) -> tuple[int, ...]:
 def find_cycle(graph: Digraph) -> tuple[int, ...] | None:
     """The nodes of one directed cycle in the direction of its edges, lowest number first; None if there is none.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> find_cycle(Digraph.from_edges(4, [(0, 1), (3, 1), (1, 2), (2, 3)]))
     (1, 2, 3)
     """
@@ -142,7 +159,12 @@ def find_cycle(graph: Digraph) -> tuple[int, ...] | None:
 
 
 def is_acyclic(graph: Digraph) -> bool:
-    """Whether the graph has no directed cycle."""
+    """Whether the graph has no directed cycle.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    """
     return find_cycle(graph) is None
 
 
@@ -159,17 +181,35 @@ def _closure(start: Iterable[int], step: Sequence[Sequence[int]]) -> bytearray:
 
 
 def ancestors(graph: Digraph, nodes: Nodes) -> tuple[int, ...]:
-    """All nodes from which a directed path of one or more edges leads into ``nodes``, ascending."""
+    """All nodes from which a directed path of one or more edges leads into ``nodes``, ascending.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    nodes : positions.
+    """
     return marked(_closure(as_nodes(nodes, graph.n), graph.parents))
 
 
 def descendants(graph: Digraph, nodes: Nodes) -> tuple[int, ...]:
-    """All nodes to which a directed path of one or more edges leads from ``nodes``, ascending."""
+    """All nodes to which a directed path of one or more edges leads from ``nodes``, ascending.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    nodes : positions.
+    """
     return marked(_closure(as_nodes(nodes, graph.n), graph.children))
 
 
 def ancestral_set(graph: Digraph, nodes: Nodes) -> tuple[int, ...]:
-    """``nodes`` together with their ancestors, ascending."""
+    """``nodes`` together with their ancestors, ascending.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    nodes : positions.
+    """
     given = as_nodes(nodes, graph.n)
     reached = _closure(given, graph.parents)
     for v in given:
@@ -178,13 +218,25 @@ def ancestral_set(graph: Digraph, nodes: Nodes) -> tuple[int, ...]:
 
 
 def ancestral_graph(graph: Digraph, nodes: Nodes) -> tuple[tuple[int, ...], Digraph]:
-    """``(kept, subgraph)``: the ancestral set of ``nodes`` and the graph on it; its node i is ``kept[i]``."""
+    """``(kept, subgraph)``: the ancestral set of ``nodes`` and the graph on it; its node i is ``kept[i]``.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    nodes : positions.
+    """
     kept = ancestral_set(graph, nodes)
     return kept, graph.subgraph(kept)
 
 
 def markov_blanket(graph: Digraph, node: SupportsIndex) -> tuple[int, ...]:
-    """Parents, children and the children's other parents, ascending: they part ``node`` from all the rest."""
+    """Parents, children and the children's other parents, ascending: they part ``node`` from all the rest.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    node : its position.
+    """
     (v,) = as_nodes(node, graph.n)
     blanket = {*graph.parents[v], *graph.children[v]}
     for child in graph.children[v]:
@@ -196,6 +248,12 @@ def markov_blanket(graph: Digraph, node: SupportsIndex) -> tuple[int, ...]:
 def is_polytree(graph: Digraph) -> bool:
     """Whether at most one undirected path joins any two nodes (a forest once directions are dropped).  Cost O(n + m).
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> is_polytree(Digraph.from_edges(3, [(0, 2), (1, 2)]))
     True
     >>> is_polytree(Digraph.from_edges(3, [(0, 1), (0, 2), (1, 2)]))

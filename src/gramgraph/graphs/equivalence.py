@@ -27,6 +27,14 @@ __all__ = [
 class PartialDigraph:
     """A graph with directed edges ``(a, b)``, a -> b, and undirected edges ``(a, b)``, a < b; both ascending.
 
+    Parameters
+    ----------
+    n : number of nodes.
+    directed : pairs (parent, child).
+    undirected : pairs without a direction.
+
+    Examples
+    --------
     >>> PartialDigraph.from_edges(3, directed=[(2, 1)], undirected=[(1, 0)])
     PartialDigraph(n=3, directed=((2, 1),), undirected=((0, 1),))
     """
@@ -66,13 +74,24 @@ class PartialDigraph:
 
 
 def skeleton(graph: Digraph) -> UndirectedGraph:
-    """The graph without directions."""
+    """The graph without directions.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    """
     return UndirectedGraph.from_edges(graph.n, graph.edges())
 
 
 def v_structures(graph: Digraph) -> tuple[tuple[int, int, int], ...]:
     """All ``(a, c, b)`` with a -> c <- b, a < b, and no edge between a and b; ascending.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> v_structures(Digraph.from_edges(3, [(0, 2), (1, 2)]))
     ((0, 2, 1),)
     """
@@ -89,6 +108,13 @@ def v_structures(graph: Digraph) -> tuple[tuple[int, int, int], ...]:
 def markov_equivalent(first: Digraph, second: Digraph) -> bool:
     """Whether two DAGs state the same independencies: same skeleton and same v-structures (Verma and Pearl 1990).
 
+    Parameters
+    ----------
+    first : a graph.
+    second : another one on the same nodes.
+
+    Examples
+    --------
     >>> chain, fork = Digraph.from_edges(3, [(0, 1), (1, 2)]), Digraph.from_edges(3, [(1, 0), (1, 2)])
     >>> markov_equivalent(chain, fork), markov_equivalent(chain, Digraph.from_edges(3, [(0, 1), (2, 1)]))
     (True, False)
@@ -106,6 +132,12 @@ def cpdag(graph: Digraph) -> PartialDigraph:
     into y that have no label yet are reversible.  Cost O(m · largest number of parents).
     Source: D. Chickering, UAI 1995.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> cpdag(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)])).directed
     ((0, 2), (1, 2), (2, 3))
     >>> cpdag(Digraph.from_edges(3, [(0, 1), (1, 2)])).undirected
@@ -150,6 +182,12 @@ def meek_closure(graph: PartialDigraph) -> PartialDigraph:
     linked; (2) a -> c -> b; (3) a - c -> b and a - d -> b, c and d not linked; (4) a - c -> d -> b, a and d linked,
     c and b not linked.  Source: C. Meek, UAI 1995.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> meek_closure(PartialDigraph.from_edges(3, directed=[(0, 1)], undirected=[(1, 2)])).directed
     ((0, 1), (1, 2))
     """
@@ -201,6 +239,12 @@ def consistent_extension(graph: PartialDigraph) -> Digraph | None:
     all its other neighbors), with its undirected edges turned toward it; the lowest number goes first.
     Source: D. Dor and M. Tarsi, technical report R-185, UCLA 1992.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> consistent_extension(PartialDigraph.from_edges(3, undirected=[(0, 1), (1, 2)])).edges()
     ((1, 0), (2, 1))
     >>> consistent_extension(PartialDigraph.from_edges(4, undirected=[(0, 1), (1, 2), (2, 3), (0, 3)])) is None

@@ -37,6 +37,13 @@ class Triangulation:
     """An elimination order with the edges it adds and the maximal cliques that result.
 
     ``log_size`` is the natural logarithm of the summed table sizes of the cliques.
+
+    Parameters
+    ----------
+    order : in which nodes are eliminated.
+    fill_edges : edges that were added.
+    cliques : sets of nodes, as tuples.
+    log_size : logarithm of the sum of the cliques' table sizes.
     """
 
     order: tuple[int, ...]
@@ -57,6 +64,15 @@ class JunctionTree:
     ``parent[i]`` is the clique above clique i, -1 for a root; ``separators[i]`` is what the two share, () for a root;
     ``order`` lists the cliques with parents first.
 
+    Parameters
+    ----------
+    cliques : sets of nodes, as tuples.
+    parent : for each clique the position of the one above, −1 at a root.
+    separators : what a clique shares with the one above.
+    order : in which nodes are eliminated.
+
+    Examples
+    --------
     >>> tree = junction_tree(UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)]))
     >>> tree.cliques, tree.separators
     (((0, 1, 3), (1, 2, 3)), ((), (1, 3)))
@@ -100,6 +116,13 @@ def induced_width(graph: UndirectedGraph, order: Iterable[SupportsIndex]) -> int
 
     Eliminating a node links its neighbors and takes it away.  Cost O(n · width²).
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    order : in which nodes are eliminated.
+
+    Examples
+    --------
     >>> star = UndirectedGraph.from_edges(4, [(0, 1), (0, 2), (0, 3)])
     >>> induced_width(star, [1, 2, 3, 0]), induced_width(star, [0, 1, 2, 3])
     (1, 3)
@@ -132,6 +155,16 @@ def triangulate(
     ("weighted_min_fill"); "best" runs all three and keeps the order with the smallest summed table size.  With
     ``tries`` > 1 each rule is repeated that often, after the first time with noise on its key, and the best is kept.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    sizes : states of each node.
+    heuristic : name of the rule that picks the next node.
+    tries : orders that are tried; the best is kept.
+    random_state : seed of ties.
+
+    Examples
+    --------
     >>> square = UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
     >>> triangulate(square, sizes=[2, 5, 2, 5]).fill_edges
     ((0, 2),)
@@ -167,6 +200,15 @@ def search_order(
 
     Arguments as in `_numerics.tree.triangulation.eliminate`; "best" is the smallest sum of table sizes over maximal
     cliques, and the first of equals is kept.
+
+    Parameters
+    ----------
+    adj : for each node its neighbors.
+    log_sizes : logarithms of the numbers of states.
+    keep : nodes that are not eliminated.
+    heuristic : name of the rule that picks the next node.
+    tries : orders that are tried; the best is kept.
+    random_state : seed of ties.
     """
     from gramgraph._numerics.tree import clique_forests, triangulation
 
@@ -207,6 +249,14 @@ def junction_tree(
 
     The forest has the largest possible separators in sum, which is the same as running intersection; each component
     is rooted at the clique with the largest table.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    sizes : states of each node.
+    heuristic : name of the rule that picks the next node.
+    tries : orders that are tried; the best is kept.
+    random_state : seed of ties.
     """
     if is_chordal(graph):
         cliques = maximal_cliques(graph)

@@ -49,6 +49,14 @@ Measure: TypeAlias = Callable[[tuple[int, ...], tuple[int, ...], tuple[int, ...]
 class Independence(Generic[Node]):
     """The statement that x and y are independent given ``given``: nodes in ascending order, or the names of a model.
 
+    Parameters
+    ----------
+    x : position of the first node.
+    y : position of the second node.
+    given : nodes that are observed.
+
+    Examples
+    --------
     >>> print(Independence("rain", "sprinkler", ("cloudy",)))
     rain ⊥ sprinkler | cloudy
     """
@@ -81,6 +89,13 @@ def independencies(graph: Graph, *, max_given: int | None = None) -> tuple[Indep
 
     Cost O(n² 2ⁿ (n + m)): for small graphs, or with a bound ``max_given`` on the size of Z.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    max_given : most nodes in a condition.
+
+    Examples
+    --------
     >>> [str(s) for s in independencies(Digraph.from_edges(3, [(0, 2), (1, 2)]))]
     ['0 ⊥ 1']
     >>> [str(s) for s in independencies(UndirectedGraph.from_edges(3, [(0, 2), (1, 2)]))]
@@ -92,12 +107,19 @@ def independencies(graph: Graph, *, max_given: int | None = None) -> tuple[Indep
 
 
 def dependence(joint: ArrayLike, xs: Nodes, ys: Nodes, given: Nodes = ()) -> float:
-    """How far the joint is from making xs and ys independent given Z: max over x, y, z with p(z) > 0 of
+    """How far the joint is from making xs and ys independent given Z.
 
-        |p(x, y | z) − p(x | z) p(y | z)|.
+    It is the largest |p(x, y | z) − p(x | z) p(y | z)| over x, y and z with p(z) > 0.
 
     ``joint`` has one axis for each variable and need not be normalized.  0 means independent.  Variables in ``given``
     count as constants in ``xs`` and ``ys``.  Cost: a few passes over the table.
+
+    Parameters
+    ----------
+    joint : a table with one axis a variable, or what stands for a distribution.
+    xs : nodes on one side.
+    ys : nodes on the other side.
+    given : nodes that are observed.
     """
     table = _probabilities(joint)
     return _dependence(table, as_nodes(xs, table.ndim), as_nodes(ys, table.ndim), as_nodes(given, table.ndim))
@@ -123,6 +145,16 @@ def _dependence(table: FloatArray, xs: tuple[int, ...], ys: tuple[int, ...], giv
 def is_independent(joint: ArrayLike, xs: Nodes, ys: Nodes, given: Nodes = (), *, tol: float = 1e-8) -> bool:
     """Whether xs and ys are independent given ``given`` in the joint, up to ``tol`` in `dependence`.
 
+    Parameters
+    ----------
+    joint : a table with one axis a variable, or what stands for a distribution.
+    xs : nodes on one side.
+    ys : nodes on the other side.
+    given : nodes that are observed.
+    tol : below which a difference counts as none.
+
+    Examples
+    --------
     >>> xor = np.zeros((2, 2, 2))
     >>> xor[0, 0, 0] = xor[0, 1, 1] = xor[1, 0, 1] = xor[1, 1, 0] = 0.25
     >>> is_independent(xor, 0, 1), is_independent(xor, 0, 1, given=2)
@@ -134,7 +166,14 @@ def is_independent(joint: ArrayLike, xs: Nodes, ys: Nodes, given: Nodes = (), *,
 def joint_independencies(
     joint: ArrayLike, *, max_given: int | None = None, tol: float = 1e-8
 ) -> tuple[Independence[int], ...]:
-    """Every statement "x and y are independent given Z" that holds in the joint.  Cost O(n² 2ⁿ · table)."""
+    """Every statement "x and y are independent given Z" that holds in the joint.  Cost O(n² 2ⁿ · table).
+
+    Parameters
+    ----------
+    joint : a table with one axis a variable, or what stands for a distribution.
+    max_given : most nodes in a condition.
+    tol : below which a difference counts as none.
+    """
     table = _probabilities(joint)
     return tuple(s for s in _questions(table.ndim, max_given) if _dependence(table, (s.x,), (s.y,), s.given) <= tol)
 
@@ -147,6 +186,12 @@ def is_i_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
     (other graphs, Gaussians of full rank), and every separation else, as tables may hold zeros.
 
     Dependence is measured by `dependence` in tables, and by the largest partial correlation in Gaussians.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    joint : a table with one axis a variable, or what stands for a distribution.
+    tol : below which a difference counts as none.
     """
     measure = _measure(graph, joint)
     if isinstance(graph, Digraph):
@@ -162,7 +207,14 @@ def is_i_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
 
 
 def is_d_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
-    """Whether the graph states all that holds in the joint.  Cost O(n² 2ⁿ · table); polynomial for two graphs."""
+    """Whether the graph states all that holds in the joint.  Cost O(n² 2ⁿ · table); polynomial for two graphs.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    joint : a table with one axis a variable, or what stands for a distribution.
+    tol : below which a difference counts as none.
+    """
     measure = _measure(graph, joint)
     if isinstance(joint, Digraph | UndirectedGraph):
         return is_i_map(joint, graph)
@@ -172,6 +224,14 @@ def is_d_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
 def is_perfect_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
     """Whether graph and joint agree on every independence: an I-map and a D-map.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    joint : a table with one axis a variable, or what stands for a distribution.
+    tol : below which a difference counts as none.
+
+    Examples
+    --------
     >>> coins = np.full((2, 2), 0.25)
     >>> is_perfect_map(Digraph.from_edges(2, []), coins), is_perfect_map(Digraph.from_edges(2, [(0, 1)]), coins)
     (True, False)

@@ -31,6 +31,12 @@ def reachable(graph: Digraph, sources: Nodes, given: Nodes = ()) -> tuple[int, .
 
     A trail is active if each collider on it is in ``given`` or has a descendant there, and no other node of it is in
     ``given``.  Unobserved sources reach themselves; an observed source reaches nothing.  Cost O(n + m).
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    sources : nodes where trails begin.
+    given : nodes that are observed.
     """
     n = graph.n
     observed = flags(as_nodes(given, n), n)
@@ -55,6 +61,15 @@ def d_separated(graph: Digraph, xs: Nodes, ys: Nodes, given: Nodes = ()) -> bool
     Observed members of ``xs`` and ``ys`` count as constants; an unobserved node is never separated from itself.
     Cost O(n + m).
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    xs : nodes on one side.
+    ys : nodes on the other side.
+    given : nodes that are observed.
+
+    Examples
+    --------
     >>> alarm = Digraph.from_edges(3, [(0, 2), (1, 2)])  # burglary -> alarm <- earthquake
     >>> d_separated(alarm, 0, 1), d_separated(alarm, 0, 1, given=2)
     (True, False)
@@ -69,6 +84,15 @@ def active_trail(graph: Digraph, sources: Nodes, targets: Nodes, given: Nodes = 
     Breadth first over (node, direction).  A shortest such walk visits no node twice: a loop could be cut out, since
     a walk that goes down from v and comes back has a collider below v that is open, which opens v too.  Cost O(n + m).
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    sources : nodes where trails begin.
+    targets : nodes that are asked for.
+    given : nodes that are observed.
+
+    Examples
+    --------
     >>> active_trail(Digraph.from_edges(4, [(0, 1), (2, 1), (1, 3)]), 0, 2, given=3)
     (0, 1, 2)
     """
@@ -136,6 +160,16 @@ def minimal_d_separator(
     of these only the nodes touched from one side, and of those only the nodes touched from the other, are kept.  The
     smaller of the separators near xs and near ys is returned (ties: near xs).  Cost O(n + m).
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    xs : nodes on one side.
+    ys : nodes on the other side.
+    required : nodes that must stand in the set.
+    allowed : nodes that may stand in the set.
+
+    Examples
+    --------
     >>> minimal_d_separator(Digraph.from_edges(5, [(0, 1), (1, 2), (0, 3), (3, 2), (2, 4)]), 0, 4)
     (2,)
     """
@@ -167,6 +201,15 @@ def minimal_d_separator(
 def open_path(graph: UndirectedGraph, sources: Nodes, targets: Nodes, given: Nodes = ()) -> tuple[int, ...] | None:
     """A shortest path from a source to a target around ``given`` as its node list, or None if they are separated.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    sources : nodes where trails begin.
+    targets : nodes that are asked for.
+    given : nodes that are observed.
+
+    Examples
+    --------
     >>> square = UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
     >>> open_path(square, 0, 2, given=1), open_path(square, 0, 2, given=[1, 3])
     ((0, 3, 2), None)
@@ -194,6 +237,15 @@ def separated(graph: UndirectedGraph, xs: Nodes, ys: Nodes, given: Nodes = ()) -
 
     Observed members of ``xs`` and ``ys`` count as constants; an unobserved node is never separated from itself.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    xs : nodes on one side.
+    ys : nodes on the other side.
+    given : nodes that are observed.
+
+    Examples
+    --------
     >>> separated(UndirectedGraph.from_edges(3, [(0, 1), (1, 2)]), 0, 2, given=1)
     True
     """
@@ -215,7 +267,14 @@ def separated(graph: UndirectedGraph, xs: Nodes, ys: Nodes, given: Nodes = ()) -
 
 @dataclass(frozen=True, slots=True)
 class Requisite:
-    """What a question p(targets | evidence) can depend on: see `requisite`."""
+    """What a question p(targets | evidence) can depend on: see `requisite`.
+
+    Parameters
+    ----------
+    tables : nodes whose conditional tables matter.
+    evidence : observations that matter.
+    irrelevant : nodes that are independent of the targets given the evidence, or known by it.
+    """
 
     tables: tuple[int, ...]  # nodes whose conditional tables matter
     evidence: tuple[int, ...]  # observations that matter
@@ -231,6 +290,15 @@ def requisite(graph: Digraph, targets: Nodes, evidence: Nodes = (), *, determini
     hit needs its value.  ``deterministic`` nodes (functions of their parents) do not reflect balls from children.
     Observed targets are left out.  Cost O(n + m).  Source: R. Shachter, Bayes-Ball, UAI 1998.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    targets : nodes that are asked for.
+    evidence : nodes that are observed.
+    deterministic : nodes that are functions of their parents.
+
+    Examples
+    --------
     >>> chain = Digraph.from_edges(4, [(0, 1), (1, 2), (2, 3)])
     >>> requisite(chain, 2, evidence=1)
     Requisite(tables=(2,), evidence=(1,), irrelevant=(0, 1))
@@ -259,7 +327,14 @@ def requisite(graph: Digraph, targets: Nodes, evidence: Nodes = (), *, determini
 
 
 def barren(graph: Digraph, targets: Nodes, evidence: Nodes = ()) -> tuple[int, ...]:
-    """Nodes that sum to one in p(targets, evidence): neither asked, nor observed, nor ancestor of such a node."""
+    """Nodes that sum to one in p(targets, evidence): neither asked, nor observed, nor ancestor of such a node.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    targets : nodes that are asked for.
+    evidence : nodes that are observed.
+    """
     n = graph.n
     needed = flags(ancestral_set(graph, (*as_nodes(targets, n), *as_nodes(evidence, n))), n)
     return tuple(v for v in range(n) if not needed[v])

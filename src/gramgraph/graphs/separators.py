@@ -21,6 +21,15 @@ def minimal_separators(
     the border of the component of y that is left when v and its neighbors join that side.  Every minimal separator is
     reached so.  Cost O(n m) for each one.  Source: H. Shen and W. Liang, Theoretical Computer Science 180, 1997.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    x : position of the first node.
+    y : position of the second node.
+    allowed : nodes that may stand in the set.
+
+    Examples
+    --------
     >>> square = UndirectedGraph.from_edges(6, [(0, 1), (1, 2), (2, 5), (0, 3), (3, 4), (4, 5)])
     >>> sorted(minimal_separators(square, 0, 5))
     [(1, 3), (1, 4), (2, 3), (2, 4)]

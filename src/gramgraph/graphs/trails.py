@@ -19,7 +19,15 @@ MOST_STEPS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Openness:
-    """What a source still tells about the others: see `openness`."""
+    """What a source still tells about the others: see `openness`.
+
+    Parameters
+    ----------
+    reached : nodes that an active trail joins to the source.
+    edges : edges of the graph, as it has them, that lie on active trails.
+    observed : observed nodes that trails do not get past.
+    closed : common effects that trails do not get past, as nothing at or below them is observed.
+    """
 
     reached: tuple[int, ...]  # nodes that an active trail joins to the source
     edges: tuple[Move, ...]  # edges of the graph, as it has them, that lie on active trails
@@ -71,6 +79,14 @@ def openness(graph: Digraph | UndirectedGraph, source: int, given: Nodes = ()) -
     An observed node is never reached; an edge into one counts where a trail goes on from it (a common effect that is
     observed). Cost O(Σ degree²).
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    source : where trails begin.
+    given : nodes that are observed.
+
+    Examples
+    --------
     >>> openness(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 0)
     Openness(reached=(2, 3), edges=((0, 2), (2, 3)), observed=(), closed=(2,))
     >>> openness(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 0, given=2)
@@ -102,6 +118,16 @@ def active_trails(
     """All active trails from a to b as node lists, shorter ones first, at most `limit` (and none that needs more than
     MOST_STEPS steps to find: their number can grow exponentially).
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    a : where trails begin.
+    b : where they end.
+    given : nodes that are observed.
+    limit : the most that are listed.
+
+    Examples
+    --------
     >>> active_trails(Digraph.from_edges(4, [(0, 1), (0, 2), (1, 3), (2, 3)]), 0, 3)
     ((0, 1, 3), (0, 2, 3))
     """

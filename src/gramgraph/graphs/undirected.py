@@ -24,6 +24,12 @@ __all__ = [
 class UndirectedGraph:
     """An undirected graph, given by the neighbors of each node.
 
+    Parameters
+    ----------
+    neighbors : for each node the positions of its neighbors.
+
+    Examples
+    --------
     >>> graph = UndirectedGraph.from_edges(4, [(0, 1), (2, 1), (2, 3)])
     >>> graph.neighbors
     ((1,), (0, 2), (1, 3), (2,))
@@ -90,6 +96,12 @@ class UndirectedGraph:
 def moralize(graph: Digraph) -> UndirectedGraph:
     """Link the parents of each node and drop directions: each family becomes a clique.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> moralize(Digraph.from_edges(3, [(0, 2), (1, 2)])).edges()
     ((0, 1), (0, 2), (1, 2))
     """
@@ -97,7 +109,12 @@ def moralize(graph: Digraph) -> UndirectedGraph:
 
 
 def connected_components(graph: UndirectedGraph) -> tuple[tuple[int, ...], ...]:
-    """Node sets of the connected components, each ascending, ordered by their lowest node.  Cost O(n + m)."""
+    """Node sets of the connected components, each ascending, ordered by their lowest node.  Cost O(n + m).
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
+    """
     seen = bytearray(graph.n)
     components = []
     for start in range(graph.n):
@@ -156,6 +173,10 @@ def perfect_elimination_order(graph: UndirectedGraph) -> tuple[int, ...] | None:
 
     The reverse of a maximum cardinality search is such an order whenever there is one.  Cost O(n + m log n).
     Source: R. Tarjan and M. Yannakakis, SIAM J. Comput. 13, 1984.
+
+    Parameters
+    ----------
+    graph : the graph, on positions.
     """
     order = _maximum_cardinality_order(graph)[::-1]
     _, later = _later(graph, order)
@@ -170,6 +191,12 @@ def perfect_elimination_order(graph: UndirectedGraph) -> tuple[int, ...] | None:
 def is_chordal(graph: UndirectedGraph) -> bool:
     """Whether every cycle of four or more nodes has a chord.
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> square = UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
     >>> is_chordal(square), is_chordal(square.with_edges([(0, 2)]))
     (False, True)
@@ -180,6 +207,12 @@ def is_chordal(graph: UndirectedGraph) -> bool:
 def maximal_cliques(graph: UndirectedGraph) -> tuple[tuple[int, ...], ...]:
     """All maximal cliques of a chordal graph, ascending; at most n of them.  Cost O(n + m log n).
 
+    Parameters
+    ----------
+    graph : the graph, on positions.
+
+    Examples
+    --------
     >>> maximal_cliques(UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (0, 2), (2, 3)]))
     ((0, 1, 2), (2, 3))
     """

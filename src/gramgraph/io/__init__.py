@@ -48,6 +48,14 @@ def read(path: str | PathLike[str], *, format: str | None = None, normalize: boo
     that `check_model()` can speak of them. A file that does not follow its format is a `ParseError` with line and
     column.
 
+    Parameters
+    ----------
+    path : the file.
+    format : its format, where the suffix does not tell.
+    normalize : whether rows of tables are divided by their sum.
+
+    Examples
+    --------
     >>> import os, tempfile
     >>> import gramgraph as gg
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -70,6 +78,12 @@ def write(model: Any, path: str | PathLike[str], *, format: str | None = None) -
 
     Numbers are written so that reading gives the same bits. Nothing is written when the format cannot hold the model,
     and an old file of that name stays as it was until the new one is whole (a full disk, an interrupt).
+
+    Parameters
+    ----------
+    model : a model, an estimator, a stream.
+    path : the file.
+    format : its format, where the suffix does not tell.
     """
     if isinstance(model, (str, PathLike)):
         raise OptionError("write takes the model first and then the path: gg.write(model, path)")

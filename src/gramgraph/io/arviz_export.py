@@ -17,6 +17,8 @@ def to_arviz(answer: Answer, *, names: list[str] | None = None) -> Any:
     holds state numbers, with the labels in its attribute `states`; `names` picks some of them. Needs `arviz`
     (`pip install 'gramgraph[mcmc]'`).
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.models.ising_grid(2, 2, coupling=0.3)
     >>> answer = net.query("x0_0", engine="gibbs", keep=True, budget=400, random_state=0)

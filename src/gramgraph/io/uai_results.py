@@ -52,6 +52,16 @@ _KINDS = ("PR", "MAR", "MPE", "MAP", "MMAP")
 class UaiResult:
     """An answer as the competitions write it; which fields are filled follows from `kind`.
 
+    Parameters
+    ----------
+    kind : "PR", "MAR", "MPE", "MAP" or "MMAP".
+    log10 : PR.
+    marginals : MAR: one distribution per variable.
+    states : MPE, MAP, MMAP.
+    variables : MMAP with pairs: whose states these are.
+
+    Examples
+    --------
     >>> UaiResult("PR", log10=-2.0).log_z
     -4.605170185988091
     """

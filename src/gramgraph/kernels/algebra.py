@@ -100,8 +100,16 @@ class _Composite(Kernel):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sum(_Composite):
-    """k₁ + k₂ + …
+    """k₁ + k₂ + …, the kernel of a sum of independent functions.
 
+    Parameters
+    ----------
+    terms : the kernels.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF, Constant
     >>> RBF() + 1
     RBF(length_scale=1) + Constant(1)
@@ -157,7 +165,14 @@ class Sum(_Composite):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Product(_Composite):
-    """k₁ · k₂ · …"""
+    """k₁ · k₂ · …, the kernel of all products of features.
+
+    Parameters
+    ----------
+    factors : the kernels.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    """
 
     factors: tuple[Kernel, ...]
 
@@ -216,6 +231,15 @@ def product_weights(bar_K: FloatArray, done: Sequence[tuple[FloatArray, Pull]]) 
 class Scale(_Composite):
     """variance · k.
 
+    Parameters
+    ----------
+    variance : the factor before the kernel.
+    base : parameter() gives no default.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> (3 * RBF()).diag([0.0, 1.0])
     array([3., 3.])
@@ -265,7 +289,15 @@ class Scale(_Composite):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Power(_Composite):
-    """k ** exponent, a whole exponent ≥ 1: all products of so many features."""
+    """k ** exponent, a whole exponent ≥ 1: all products of so many features.
+
+    Parameters
+    ----------
+    base : the kernel k inside.
+    exponent : a whole number.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    """
 
     base: Kernel
     exponent: int
@@ -293,7 +325,14 @@ class Power(_Composite):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Exponential(_Composite):
-    """exp(k(x, x′)) = Σ kⁿ/n!, positive definite term by term."""
+    """exp(k(x, x′)) = Σ kⁿ/n!, positive definite term by term.
+
+    Parameters
+    ----------
+    base : the kernel k inside.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    """
 
     base: Kernel
 

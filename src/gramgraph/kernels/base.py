@@ -30,6 +30,12 @@ class Cotangent(NamedTuple):
 
     With Y left out the Gram matrix depends on X from both sides, and `X` holds the whole gradient. Points with several
     parts (`Tensor`, distributions) have the numbers of their parts side by side, as the kernel's docstring says.
+
+    Parameters
+    ----------
+    theta : by the parameters.
+    X : by the first points.
+    Y : by the second points.
     """
 
     theta: FloatArray  # (p,) by the unconstrained parameters
@@ -50,6 +56,13 @@ class Kernel(Parametrized, ABC):
     into them (the K of `pullback` may not be written into before `pull` was called). Y = None means "the same
     points": the result is symmetric, and noise (`White`) stands on its diagonal only then.
 
+    Parameters
+    ----------
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF, White
     >>> k = 2 * RBF(length_scale=0.5) + White(0.1)
     >>> k

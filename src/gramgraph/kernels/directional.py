@@ -39,6 +39,14 @@ class Directional(Kernel):
     Rows are divided by their length, so that any nonzero vector stands for its direction. Cost O(n m d).
     The diagonal is e^κ; `.normalized()` makes it 1.
 
+    Parameters
+    ----------
+    kappa : κ, one number or one a column.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Directional(kappa=2.0).gram([[1.0, 0.0]], [[0.0, 5.0], [3.0, 0.0]]).round(4)
     array([[1.    , 7.3891]])
     """
@@ -80,6 +88,14 @@ class Angular(Kernel):
     One column is the circle, several a torus; κ is one number, or one per column. On one angle it is
     `Directional(κ)` at (cos x, sin x). Cost O(n m d) by cos(x − x′) = cos x cos x′ + sin x sin x′.
 
+    Parameters
+    ----------
+    kappa : κ, one number or one a column.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Angular(kappa=1.0).gram([0.0], [2 * np.pi, np.pi]).round(4)
     array([[2.7183, 0.3679]])
     """
@@ -132,6 +148,15 @@ class GreatCircle(Kernel):
     "latlon" for rows (latitude, longitude) in radians. On the Earth a distance is 6371 km · θ. The function has kinks
     at θ = 0 and θ = π; input gradients there are taken as 0. Cost O(n m d).
 
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    coordinates : "vector" or "latlon".
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> paris, lima = np.radians([[48.9, 2.4], [-12.0, -77.0]])
     >>> k = GreatCircle(length_scale=1.0, coordinates="latlon")
     >>> round(float(-6371 * np.log(k.gram([paris], [lima])[0, 0])))

@@ -65,6 +65,13 @@ def _codes(X: Any, Y: Any | None) -> tuple[IntArray, IntArray]:
 class Delta(Kernel):
     """k(x, x′) = 1 where x = x′, else 0. Labels of any kind; rows of a matrix are equal where all of them is. O(n m).
 
+    Parameters
+    ----------
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Delta().gram(["red", "blue", "red"])
     array([[1., 0., 1.],
            [0., 1., 0.],
@@ -104,6 +111,16 @@ class Categorical(Kernel):
     `factor` is L, a matrix (c, r) with one row a category (a vector is one column); `own` > 0 adds to the diagonal what
     a category shares with no other. `Categorical.from_similarity(categories, S)` takes a given S. Cost O(n m).
 
+    Parameters
+    ----------
+    categories : the labels, in the order of the rows of L.
+    factor : L, a matrix or a vector.
+    own : what a category shares with no other.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> k = Categorical.from_similarity(["low", "mid", "high"], [[1, 0.5, 0], [0.5, 1, 0.5], [0, 0.5, 1]])
     >>> k.gram(["low"], ["low", "mid", "high"]).round(6) + 0.0
     array([[1. , 0.5, 0. ]])
@@ -184,6 +201,14 @@ class Hamming(Kernel):
 
     It is a product of one kernel per column, 1 for equal and e^−γ for different labels, so it is positive definite.
 
+    Parameters
+    ----------
+    gamma : γ.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Hamming(gamma=np.log(2)).gram([["a", "b", "c"]], [["a", "b", "c"], ["a", "x", "y"]])
     array([[1.  , 0.25]])
     """
@@ -235,6 +260,15 @@ class SetKernel(Kernel):
     the same order. It is the inner product of the indicators of subsets S, each with weight Π_{a ∈ S} √w_a.
     Cost O(n m) and the sizes of the sets (sparse).
 
+    Parameters
+    ----------
+    weight : w, one number or one an element.
+    elements : the elements that `weight` speaks of.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> SetKernel().gram([{"a", "b"}, {"b", "c", "d"}])
     array([[4., 2.],
            [2., 8.]])

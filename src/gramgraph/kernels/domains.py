@@ -25,6 +25,13 @@ def median_distance(X: Any, *, scale_columns: bool = False) -> float | FloatArra
     At most 1,000 points are looked at, evenly spread over the rows, so that the result is always the same; O(1000² d).
     With `scale_columns` each column is first divided by its standard deviation, and the result has one length a column.
 
+    Parameters
+    ----------
+    X : points.
+    scale_columns : whether columns are divided by their spread.
+
+    Examples
+    --------
     >>> median_distance([0.0, 1.0, 3.0])
     2.0
     """
@@ -80,6 +87,15 @@ def default_kernel(X: Any, domain: str | None = None, *, factor: float = 1.0, sc
     category: 1 where equal; set: 2^|A ∩ B|, normalized; string: common pieces of up to three letters, normalized.
     Without a domain, numbers are real or vectors and everything else is a category.
 
+    Parameters
+    ----------
+    X : points.
+    domain : "real", "circle", … .
+    factor : bandwidth in units of the median distance.
+    scale_columns : whether columns are divided by their spread.
+
+    Examples
+    --------
     >>> default_kernel([0.0, 1.0, 3.0])
     RBF(length_scale=2)
     >>> default_kernel(["a", "b", "a"])

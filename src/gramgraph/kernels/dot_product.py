@@ -48,6 +48,13 @@ def _check_offset(kernel: Kernel, name: str) -> None:
 class Linear(Kernel):
     """k(x, x′) = xᵀx′. An offset is added by `Linear() + c`. Cost O(n m d).
 
+    Parameters
+    ----------
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Linear().gram([[1.0, 2.0], [0.0, 1.0]])
     array([[5., 2.],
            [2., 1.]])
@@ -69,6 +76,16 @@ class Polynomial(Kernel):
 
     An offset of 0 is left out of theta. Cost O(n m d).
 
+    Parameters
+    ----------
+    degree : of the polynomial.
+    offset : number added to the inner product.
+    scale : factor before the inner product.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Polynomial(degree=2).gram([-1.0, 0.0, 1.0])
     array([[4., 1., 0.],
            [1., 1., 1.],
@@ -111,6 +128,14 @@ class QuadraticForm(Kernel):
     `factor` is L, a matrix (d, r), or a vector (d,) for the diagonal L (one weight per column). For a given A use
     `QuadraticForm.from_matrix(A)`. Cost O((n + m) d r + n m r).
 
+    Parameters
+    ----------
+    factor : L, a matrix or a vector.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> QuadraticForm([2.0, 1.0]).gram([[1.0, 1.0]], [[1.0, 0.0]])
     array([[4.]])
     """
@@ -165,6 +190,15 @@ class QuadraticForm(Kernel):
 class Sigmoid(Kernel):
     """k(x, x′) = tanh(scale · xᵀx′ + offset). Not always positive definite: `positive_definite` is False.
 
+    Parameters
+    ----------
+    scale : factor before the inner product.
+    offset : number added to the inner product.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> round(float(Sigmoid(scale=0.5).gram([[1.0, 1.0]])[0, 0]), 6)
     0.761594
     """
@@ -209,6 +243,15 @@ class ArcCosine(Kernel):
     square of a constant column put before x; 0 leaves it out of theta. Angles below 1e-7 count as 0, where order 0 has
     a kink: its gradient there is taken as 0. Cost O(n m d).
 
+    Parameters
+    ----------
+    order : 0, 1 or 2.
+    bias : square of a constant column put before x.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> ArcCosine(order=0).gram([[1.0, 0.0]], [[1.0, 0.0], [0.0, 3.0], [-1.0, 0.0]])
     array([[1. , 0.5, 0. ]])
     """

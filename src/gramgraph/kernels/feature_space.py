@@ -19,6 +19,14 @@ __all__ = ["Centered", "Normalized", "RBFOver"]
 class Normalized(Kernel):
     """k(x, x′) / √(k(x, x) k(x′, x′)): the cosine between features.
 
+    Parameters
+    ----------
+    base : the kernel k inside.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> Normalized(5 * RBF()).diag([0.0, 1.0])
     array([1., 1.])
@@ -98,6 +106,15 @@ class Centered(Kernel):
     the centered matrix of k plus s on the diagonal and s/r everywhere (the noise of the mean), which is not the matrix
     of k + White(s) with its rows and columns centered. What centers a matrix itself: k alone, or `KernelPCA`.
 
+    Parameters
+    ----------
+    base : the kernel k inside.
+    reference : the points whose mean is taken off.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> X = [0.0, 1.0, 3.0]
     >>> bool(abs(Centered(RBF(), X).gram(X).sum()) < 1e-12)
@@ -162,6 +179,15 @@ class Centered(Kernel):
 class RBFOver(Kernel):
     """The Gaussian kernel of another kernel's feature distance: exp(−(k(x,x) + k(x′,x′) − 2 k(x,x′)) / (2 σ²)).
 
+    Parameters
+    ----------
+    base : the kernel k inside.
+    sigma : width, in the distance of the inner kernel.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> RBFOver(RBF()).diag([0.0, 1.0])
     array([1., 1.])

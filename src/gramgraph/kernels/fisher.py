@@ -18,7 +18,12 @@ __all__ = ["Fisher", "NetworkScore", "ScoreModel"]
 
 @runtime_checkable
 class ScoreModel(Protocol):
-    """A fitted model whose log-likelihood can be differentiated by its parameters."""
+    """A fitted model whose log-likelihood can be differentiated by its parameters.
+
+    Parameters
+    ----------
+    *args, **kwargs : of a protocol: none.
+    """
 
     def fisher_score(self, X: Any, /) -> FloatArray:
         """∂ log p(x_i) / ∂ parameters, one row per sample: (n, p)."""
@@ -34,6 +39,15 @@ class Fisher(Kernel):
     (`model.fisher_information()`). `Fisher.from_sample(model, X)` estimates it by the mean of s sᵀ over a sample.
     Directions in which the information is 0 are left out. Cost: the scores, O(n m p), and O(p³) once for a matrix.
 
+    Parameters
+    ----------
+    model : what gives scores.
+    information : None, a vector, a matrix, or "model".
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> class Coin:  # p(x) = θ^x (1 − θ)^(1 − x)
     ...     def fisher_score(self, X):
     ...         x = np.asarray(X, dtype=float)[:, None]
@@ -122,6 +136,12 @@ class NetworkScore:
     variables, each with its axes (parents …, child) flattened. Entries with p(x | u) = 0 have score 0. A case of
     probability 0 is an error, as in `network.query`.
 
+    Parameters
+    ----------
+    network : a discrete Bayesian network.
+
+    Examples
+    --------
     >>> from gramgraph import BayesianNetwork
     >>> NetworkScore(BayesianNetwork("A", cpds={"A": 0.25})).fisher_score([{"A": "yes"}, {}]) + 0.0
     array([[-0.75,  0.75],

@@ -73,6 +73,15 @@ class LatentVariable(Kernel):
     `prior` is p(z), shape (c,). `likelihood` is a table p(x | z), shape (c, s) (points are then states 0 … s − 1), or a
     function from n points to the matrix (n, c) of p(x_i | z). Cost O(n m c).
 
+    Parameters
+    ----------
+    prior : p(z), (c,).
+    likelihood : p(x | z), a table or a function.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> k = LatentVariable([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]])
     >>> k.gram([0, 1])
     array([[0.425, 0.125],
@@ -155,6 +164,14 @@ class CategoricalProbabilityProduct(Kernel):
     Power 1/2 is the Bhattacharyya affinity, with k(p, p) = 1; power 1 is the chance that draws from p and q agree.
     Gradients by the inputs are those of the formula in every p_s; moves that keep the sum 1 are the meaningful ones.
 
+    Parameters
+    ----------
+    power : the exponent.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> CategoricalProbabilityProduct().gram([[0.5, 0.5]], [[0.5, 0.5], [1.0, 0.0]]).round(4)
     array([[1.    , 0.7071]])
     """
@@ -203,6 +220,14 @@ class GaussianProbabilityProduct(Kernel):
     Power 1/2 is the Bhattacharyya affinity, power 1 the expected likelihood. Cost O(d³) a pair. Gradients by the inputs
     have the mean and the rows of the covariance side by side, (n, d + d²).
 
+    Parameters
+    ----------
+    power : the exponent.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> round(float(GaussianProbabilityProduct().gram([([0.0], 1.0)], [([2.0], 1.0)])[0, 0]), 6)  # e^(−4/8)
     0.606531
     """

@@ -23,6 +23,15 @@ __all__ = ["FunctionScaled", "OnColumns", "Tensor", "Warp"]
 class FunctionScaled(Kernel):
     """f(x) k(x, x′) f(x′), with f a function of the points (n, d) that gives n numbers.
 
+    Parameters
+    ----------
+    base : the kernel k inside.
+    function : the function itself.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import Constant
     >>> FunctionScaled(Constant(1.0), lambda X: X[:, 0]).gram([[2.0], [3.0]])
     array([[4., 6.],
@@ -77,6 +86,15 @@ class FunctionScaled(Kernel):
 class Warp(Kernel):
     """k(φ(x), φ(x′)) with φ a function or a `Map`, whose parameters are learned with those of k.
 
+    Parameters
+    ----------
+    base : the kernel k inside.
+    phi : the map of the points.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import Linear
     >>> Warp(Linear(), lambda X: X**2).gram([[1.0], [2.0]])
     array([[ 1.,  4.],
@@ -123,6 +141,15 @@ class Warp(Kernel):
 class OnColumns(Kernel):
     """A kernel on some columns of a matrix (by number) or of a data frame (by name).
 
+    Parameters
+    ----------
+    base : the kernel k inside.
+    columns : numbers or names of columns.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> RBF().on([0]).gram([[0.0, 5.0], [0.0, 7.0]])
     array([[1., 1.],
@@ -181,6 +208,15 @@ class Tensor(Kernel):
     Gradients by the inputs stand side by side, (n, Σ d_j): the columns of the parts that are vectors, in their order;
     parts of other kinds (words, labels) have none. With `columns` and a matrix they have the shape of the matrix.
 
+    Parameters
+    ----------
+    kernels : one a part of the input.
+    columns : numbers or names of columns.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> Tensor((RBF(), RBF())).gram(([0.0, 0.0], [1.0, 1.0]))
     array([[1., 1.],

@@ -21,6 +21,13 @@ def as_points(X: Any, *, name: str = "X") -> FloatArray:
 
     One axis is read as n numbers on the line, a column (n, 1); a single point of d numbers is written [[…]].
 
+    Parameters
+    ----------
+    X : points.
+    name : how an error calls them.
+
+    Examples
+    --------
     >>> as_points([1, 2, 3]).shape
     (3, 1)
     """

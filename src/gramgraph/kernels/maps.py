@@ -17,7 +17,13 @@ __all__ = ["FunctionMap", "LinearMap", "Map", "as_map"]
 
 
 class Map(Parametrized, ABC):
-    """φ: points (n, d) to points (n, e), row by row, with its reverse beside it."""
+    """φ: points (n, d) to points (n, e), row by row, with its reverse beside it.
+
+    Parameters
+    ----------
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    """
 
     @abstractmethod
     def __call__(self, X: FloatArray) -> FloatArray:
@@ -32,6 +38,14 @@ class Map(Parametrized, ABC):
 class LinearMap(Map):
     """φ(x) = Aᵀx with A a (d, e) matrix of parameters.
 
+    Parameters
+    ----------
+    A : the matrix.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> LinearMap([[1.0], [2.0]])([[1.0, 1.0]])
     array([[3.]])
     """
@@ -57,7 +71,15 @@ class LinearMap(Map):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionMap(Map):
-    """A plain function of all points, row by row. Its gradient by the points is numeric (central differences)."""
+    """A plain function of all points, row by row. Its gradient by the points is numeric (central differences).
+
+    Parameters
+    ----------
+    function : the function itself.
+    step : of the central differences.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    """
 
     function: Callable[[Any], Any]
     step: float = 6e-6

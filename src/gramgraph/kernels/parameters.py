@@ -53,6 +53,13 @@ def parameter(
 
     `bounds` are those of the value; `transform` ("log" for positive, "logit" for values between 0 and 1, "identity")
     leads to theta; `max_ndim` is 1 where one number or a vector is allowed, 2 for a matrix too.
+
+    Parameters
+    ----------
+    default : the value, if it may be left out.
+    bounds : of the value.
+    transform : "log", "logit" or "identity".
+    max_ndim : most axes of the value.
     """
     declared = Declaration(bounds, TRANSFORMS[transform], max_ndim)
     return field(default=default, metadata={"parameter": declared})

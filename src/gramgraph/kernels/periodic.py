@@ -20,6 +20,15 @@ __all__ = ["Periodic", "SpectralMixture"]
 class Periodic(Kernel):
     """exp(−2 Σ_c sin²(π (x_c − x′_c) / period) / ℓ²): the RBF kernel of points laid on circles.
 
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    period : after which values repeat.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Periodic(period=2.0).gram([0.0, 2.0]).round(4)
     array([[1., 1.],
            [1., 1.]])
@@ -83,6 +92,16 @@ class Periodic(Kernel):
 class SpectralMixture(Kernel):
     """Σ_q w_q exp(−2π² Σ_c σ_qc² τ_c²) cos(2π μ_qᵀτ), τ = x − x′: a mixture of Gaussians as spectral density.
 
+    Parameters
+    ----------
+    weights : w, (q,).
+    frequencies : μ, (q, d).
+    widths : σ, (q, d).
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> SpectralMixture([1.0], [[0.5]], [[1e-3]]).gram([0.0, 1.0, 2.0]).round(2)
     array([[ 1., -1.,  1.],
            [-1.,  1., -1.],

@@ -24,6 +24,15 @@ class Precomputed(Kernel):
 
     `check=True` looks at the eigenvalues, O(N³), and refuses a matrix that is not positive semi-definite to rounding.
 
+    Parameters
+    ----------
+    matrix : K, (N, N).
+    check : whether eigenvalues are looked at.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Precomputed([[2.0, 1.0], [1.0, 3.0]]).gram([1, 0], [1])
     array([[3.],
            [1.]])
@@ -119,6 +128,18 @@ class FunctionKernel(Kernel):
     parameter, each contracted at once, so memory is O(n m); points that are rows of real numbers have one too. That the
     function is positive definite is the user's promise, `positive_definite`.
 
+    Parameters
+    ----------
+    function : the function itself.
+    parameters : names and numbers that can be learned.
+    positive : names of parameters that stay positive.
+    vectorized : whether the function takes all points at once.
+    positive_definite : the promise that it is.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> laplace = lambda x, y, width: np.exp(-abs(x - y) / width)
     >>> k = FunctionKernel(laplace, parameters={"width": 2.0}, positive=["width"])
     >>> k.gram([0.0, 2.0]).round(4)

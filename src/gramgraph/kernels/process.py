@@ -85,6 +85,14 @@ class Wiener(_FromOrigin):
 
     The slope by an input has a kink at x = x′; half of each side is taken there. Cost O(n m d).
 
+    Parameters
+    ----------
+    origin : where the process begins.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Wiener().gram([1.0, 2.0, 4.0])
     array([[1., 1., 1.],
            [1., 2., 2.],
@@ -110,6 +118,15 @@ class IntegratedWiener(_FromOrigin):
 
     Order 1 is min³/3 + |x − x′| min²/2, the limit of ramp features. Product over several columns. Cost O(n m d q).
 
+    Parameters
+    ----------
+    origin : where the process begins.
+    order : how often it is integrated.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> IntegratedWiener().gram([1.0, 2.0]).round(4)
     array([[0.3333, 0.8333],
            [0.8333, 2.6667]])
@@ -154,6 +171,15 @@ class CubicSpline(IntegratedWiener):
     The limit of ramp features max(0, x − c) with knots c from the origin on; it is `IntegratedWiener(order=1)`. The
     smoothing spline, whose straight line is free, is `CubicSpline() + c₁ * Linear() + c₀`.
 
+    Parameters
+    ----------
+    origin : where the process begins.
+    order : how often it is integrated.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> CubicSpline().gram([1.0], [2.0]).round(4)
     array([[0.8333]])
     """

@@ -110,6 +110,14 @@ class _DistanceKernel(Kernel):
 class RBF(_DistanceKernel):
     """exp(−Σ_c (x_c − x′_c)² / (2 ℓ_c²)), one length scale or one per column.
 
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> RBF(length_scale=[1.0, 2.0]).gram([[0.0, 0.0], [0.0, 2.0]]).round(4)
     array([[1.    , 0.6065],
            [0.6065, 1.    ]])
@@ -142,6 +150,15 @@ class Matern(_DistanceKernel):
     ν = 1/2, 3/2, 5/2 have closed forms; any other ν goes through Bessel functions, with exact gradients by length scale
     and inputs. ν is fixed unless freed (`Matern(nu=1.5).free("nu")`); the derivative by ν is then a numeric one.
 
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    nu : smoothness: draws have derivatives of order below ν.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Matern(nu=0.5).gram([0.0, 1.0]).round(4)
     array([[1.    , 0.3679],
            [0.3679, 1.    ]])
@@ -235,6 +252,15 @@ class Matern(_DistanceKernel):
 class RationalQuadratic(_DistanceKernel):
     """(1 + s/(2α))^(−α): RBF kernels of all length scales, mixed; α → ∞: RBF.
 
+    Parameters
+    ----------
+    length_scale : distance over which values are alike; one number, or one a column.
+    alpha : mixture of length scales: small for many, large for one.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> RationalQuadratic(alpha=1.0).gram([0.0], [2.0]).round(4)
     array([[0.3333]])
     """
@@ -267,6 +293,14 @@ class RationalQuadratic(_DistanceKernel):
 class Constant(Kernel):
     """k(x, x′) = value, for points of any kind.
 
+    Parameters
+    ----------
+    value : the number.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Constant(2.0).gram([0.0, 1.0])
     array([[2., 2.],
            [2., 2.]])
@@ -315,6 +349,14 @@ class White(Kernel):
 
     Between X and another Y it is 0 even where the points are equal: two measurements at one place have two noises.
 
+    Parameters
+    ----------
+    variance : of the noise.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> White(0.1).gram([0.0, 0.0])
     array([[0.1, 0. ],
            [0. , 0.1]])

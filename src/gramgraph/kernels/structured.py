@@ -72,6 +72,15 @@ class Spectrum(_WordKernel):
 
     `blended=True` counts pieces of 1 to `length` letters. Cost: the letters, and a sparse product.
 
+    Parameters
+    ----------
+    length : letters of a piece.
+    blended : whether shorter pieces count, too.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> Spectrum(length=2).gram(["banana"], ["banana", "bandana", "x"])
     array([[9., 7., 0.]])
     """
@@ -124,6 +133,15 @@ class Subsequence(_WordKernel):
     counted. `decay` in (0, 1) makes gaps cost. `.normalized()` takes out the lengths of the words. A dynamic program,
     O(length · |s| · |t|) a pair.
 
+    Parameters
+    ----------
+    length : letters of a piece.
+    decay : in (0, 1), the price of a letter of the span.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> round(float(Subsequence(length=2, decay=0.5).gram(["cat"], ["car"])[0, 0]), 6)  # only "ca": 0.5⁴
     0.0625
     """
@@ -165,6 +183,14 @@ class EditDistance(_WordKernel):
     Not always positive definite (`positive_definite` is False): a large enough γ makes a given Gram matrix so.
     Cost O(|s| · |t|) a pair.
 
+    Parameters
+    ----------
+    gamma : γ.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> EditDistance(gamma=1.0).distances(["kitten"], ["sitting", "kitten"])
     array([[3., 0.]])
     """
@@ -196,7 +222,13 @@ class EditDistance(_WordKernel):
 
 
 class Graph(NamedTuple):
-    """A graph as the random-walk kernel sees it."""
+    """A graph as the random-walk kernel sees it.
+
+    Parameters
+    ----------
+    adjacency : (v, v) weights of the edges.
+    labels : of the nodes, or None.
+    """
 
     adjacency: FloatArray  # (v, v), entries ≥ 0: weights of edges
     labels: Array | None = None  # (v,) labels of nodes
@@ -238,6 +270,16 @@ class RandomWalk(Kernel):
     fixed point x = p + decay·W x (directed). The sum converges for decay < 1 / ρ², ρ the largest spectral radius;
     otherwise an error says so. Cost O(v v′(v + v′)) a step.
 
+    Parameters
+    ----------
+    decay : weight of one more step or letter.
+    tol : relative residual at which the solver stops.
+    max_iter : most steps of the solver.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> triangle, path = np.ones((3, 3)) - np.eye(3), np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0.0]])
     >>> RandomWalk(decay=0.1).gram([triangle, path]).round(4)
     array([[0.1852, 0.153 ],

@@ -157,6 +157,8 @@ def bootstrap_edges(
     `calibrate` (10, say) turns the strengths into probabilities by so many simulated data sets, as
     `EdgeStrengths.calibrated` tells; it is not part of the checkpoint, and left out after Ctrl-C.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(1000, random_state=0)
     >>> strengths = gg.learn.bootstrap_edges(frame, 10, random_state=0)

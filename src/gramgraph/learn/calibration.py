@@ -46,6 +46,8 @@ def reliability(
     the share (Wilson's). Strengths are calibrated where the interval covers the mean strength. Several bootstraps
     with their true networks are pooled.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.sprinkler()
     >>> strengths = gg.learn.bootstrap_edges(net.sample(500, random_state=0), 20, random_state=0)

@@ -68,6 +68,8 @@ def average_effect(
     `hidden` and `confounded` as in `identify`. Strata in which a treatment never occurs have no estimate: with
     `pseudo_count` 0 they are an error that says so.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.asia()
     >>> effect = gg.learn.average_effect(net, net.sample(50_000, random_state=0), "smoke", "lung")

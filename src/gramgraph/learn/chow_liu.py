@@ -15,6 +15,8 @@ def chow_liu(data: Any, root: str | None = None, **options: Any) -> LearnedNetwo
 
     `data` and `options` are those of `gg.learn_structure`, of which this is method="chow_liu".
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(1000, random_state=0)
     >>> len(chow_liu(frame, root="smoke").edges)
@@ -30,6 +32,8 @@ def tan(data: Any, target: str, **options: Any) -> LearnedNetwork:
 
     `data` and `options` are those of `gg.learn_structure`, of which this is method="tan".
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(1000, random_state=0)
     >>> tan(frame, "dysp").parents("dysp")

@@ -44,6 +44,8 @@ def fci(
     are not taken. Cost: for sparse graphs a polynomial number of tests, at worst exponential in `max_given`.
     Sources: P. Spirtes, C. Glymour, R. Scheines, 2000; J. Zhang, Artificial Intelligence 172, 2008.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.sprinkler().sample(20_000, random_state=0)
     >>> gg.learn.fci(frame, alpha=0.001).mark("rain", "wet")

@@ -68,6 +68,8 @@ def independence_test(
 
     For g2 and x2, rows and columns that are empty within a combination of `given` add no degrees of freedom.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(2000, random_state=0)
     >>> gg.learn.independence_test(frame, "asia", "smoke").p_value > 0.01

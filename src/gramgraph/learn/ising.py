@@ -78,10 +78,14 @@ def learn_ising(
     penalties : the path, if not `n_penalties` of equal ratio down to 0.5 √(log p / N).
     max_degree : regressions stop when they have more neighbors than this.
 
+    Notes
+    -----
     The answer is a network with p(x) ∝ exp(Σ h_i x_i + Σ J_ij x_i x_j), x = -1 for the first state of a column and +1
     for the second; `fit_report` holds h and J by name, and the path in `details["path"]`. Cost: a product of matrices
     (p, N) × (N, p) for each penalty.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.models.ising_grid(3, 3, coupling=0.5).sample(3000, random_state=0)
     >>> net = gg.learn.learn_ising(frame)

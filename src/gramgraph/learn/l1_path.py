@@ -116,6 +116,8 @@ def feature_path(
         row, of a share `held_out` of the rows, drawn with `random_state`, which the path then does not see.
     refit : whether each support is fitted again without the L1 penalty before it is scored, and in the answer.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.models.ising_grid(2, 3, coupling=0.6).sample(2000, random_state=0)
     >>> every = {(a, b): np.ones((2, 2)) for a in frame for b in frame if a < b}

@@ -38,6 +38,8 @@ class LinearGaussianPrior:
     child σ² becomes a covariance with the matching inverse Wishart prior. A network that is fitted with it
     takes the posterior means of w and σ². With real data in other units than one, set `scale` accordingly.
 
+    Examples
+    --------
     >>> import gramgraph as gg, pandas as pd
     >>> data = pd.DataFrame({"x": [0.0, 1.0, 2.0, 3.0], "y": [0.0, 2.0, 4.0, 6.0]})
     >>> net = gg.BayesianNetwork("x{real} -> y{real}").fit(data, prior=gg.learn.LinearGaussianPrior(precision=5.0))

@@ -32,6 +32,8 @@ class ParameterPosterior:
     `prior` and `counts` hold one array per variable, shape (*parent sizes, child size). `mean()` is the network for
     predictions: p(x | data) is its joint. `query` asks how far the answers themselves are known.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.asia().sample(200, random_state=0)
     >>> posterior = gg.datasets.asia().fit_posterior(frame, prior="bdeu")

@@ -162,10 +162,14 @@ def fit_margins(
     states : labels of variables that `net` does not have; without it as in `MarkovNetwork`.
     max_iter, tol : rounds over all margins, until none is missed by more than `tol` in any cell.
 
+    Notes
+    -----
     Iterative proportional fitting: each step multiplies one table into the model so that one margin is exact, and never
     moves away from the answer: `fit_report.trace` is KL(answer || model) after every round. Margins that form a
     decomposable model over a uniform start need one round. Cost of a step: one run of the junction tree.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.learn.fit_margins(None, {("a", "b"): [[30, 10], [20, 40]], ("b", "c"): [[0.1, 0.4], [0.2, 0.3]]})
     >>> net.query(("a", "b"))[("a", "b")].probabilities.round(6).tolist()

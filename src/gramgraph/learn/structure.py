@@ -165,12 +165,30 @@ def learn_structure(
     client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
     checkpoint : a file in which "hill_climb" and "tabu" note every few seconds how far they are; called again with the
         same data and options, they go on from there, to the same network. Remove it to begin anew.
+    start : a graph or network from which a search begins.
+    restarts : random orders from which "order" begins.
+    max_steps : most moves of a search.
+    patience : steps in a row without a gain before a search ends.
+    max_parents : most parents of a variable.
+    alpha, max_given : level of the tests, and most variables that they condition on.
+    equivalent_sample_size : of the score "bdeu".
+    target : the class, for "tan" and "naive_bayes".
+    root : the root of "chow_liu".
+    hidden : variables that no column shows, for "structural_em".
+    weights : of the rows.
+    time_limit : seconds of "exact".
+    progress : whether a bar is shown, or a function that is called.
+    random_state : seed.
 
+    Notes
+    -----
     Ctrl-C ends a search by score with the best graph so far (`report.interrupted`); tests of independence it ends with
     `KeyboardInterrupt`, because a graph before their end means nothing.
 
     The answer is a network (`query`, `sample`, … work at once) with a `report`: the score, and every step.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> frame = gg.datasets.sprinkler().sample(5000, random_state=0)
     >>> net = gg.learn_structure(frame, method="exact")
@@ -385,6 +403,8 @@ def _from_hidden(first: list[tuple[int, ...]], constraints: Constraints, shown: 
 def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sample_size: float = 10.0) -> float:
     """The score of a network's graph on data (its tables do not matter); larger is better.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.sprinkler()
     >>> frame = net.sample(1000, random_state=0)

@@ -146,6 +146,8 @@ def with_jitter(
 def sample(factored: Factored, n_samples: int = 1, *, random_state: RandomState = None) -> FloatArray:
     """Draws of N(0, A), one per row: (n_samples, n).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.linalg import Dense
     >>> sample(Dense(np.eye(2)).factor(), 3, random_state=0).shape

@@ -45,6 +45,8 @@ def kernel_matvec(
 
     Y = None means the points X themselves, and noise on the diagonal counts only then, as in `Kernel.gram`.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> X = np.linspace(0.0, 1.0, 50)[:, None]
@@ -73,6 +75,8 @@ def kernel_matvec(
 class FeatureSums:
     """Sufficient statistics of linear regression on features: G = ΦᵀΦ, c = Φᵀy, yᵀy and n. Sums add up.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> Phi, y = np.array([[1.0], [2.0], [3.0]]), np.array([2.0, 4.0, 6.0])
     >>> whole = FeatureSums.of(Phi[:2], y[:2]) + FeatureSums.of(Phi[2:], y[2:])
@@ -175,6 +179,8 @@ def accumulate(
 
     Memory: one block of features and two (r, r) matrices, whatever the number of rows; blocks are added in their order.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> stream = ((np.full((2, 1), float(i)), np.ones(2)) for i in range(3))
     >>> accumulate(stream).G

@@ -29,6 +29,12 @@ _SINGLE_RCOND = 1e-5
 class Dense:
     """A symmetric matrix as an array; the factorization reads its lower triangle.
 
+    Parameters
+    ----------
+    A : (n, n).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> factor = Dense(np.array([[4.0, 2.0], [2.0, 3.0]])).factor()
     >>> factor.solve(np.array([8.0, 7.0]))
@@ -120,6 +126,8 @@ class DenseFactor:
 
     Appending or deleting a point and adding or removing x xᵀ take n² operations and return a new factor.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> factor = Dense(np.array([[4.0, 2.0], [2.0, 3.0]])).factor()
     >>> larger = factor.append(np.array([1.0, 1.0]), 2.0)

@@ -44,6 +44,8 @@ def _outer(arrays: Sequence[FloatArray]) -> FloatArray:
 class Kronecker:
     """A = K₁ ⊗ … ⊗ K_a + σ² I, with n = n₁ ⋯ n_a rows; the last factor's index runs fastest.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> A = Kronecker((np.array([[2.0, 1.0], [1.0, 2.0]]), np.eye(3)), noise=1.0)
     >>> A.n, round(float(np.exp(A.factor().logdet)), 6)

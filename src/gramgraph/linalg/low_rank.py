@@ -32,6 +32,13 @@ class LowRank:
 
     The loss of digits grows with U Uᵀ / d: about log₁₀ of it are lost in `inverse_diag` and `solve`.
 
+    Parameters
+    ----------
+    U : (n, r).
+    d : (n,).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> A = LowRank(np.array([[1.0], [2.0]]), 1.0)
     >>> A.to_dense()
@@ -150,6 +157,13 @@ class LowRankFactor:
 class Features:
     """A = Φ Φᵀ + σ² I, the covariance of Bayesian linear regression on features Φ.
 
+    Parameters
+    ----------
+    Phi : (n, r).
+    noise : σ².
+
+    Examples
+    --------
     >>> import numpy as np
     >>> A = Features(np.array([[1.0], [2.0], [3.0]]), noise=0.5)
     >>> A.weights(np.array([2.0, 4.0, 6.0]))

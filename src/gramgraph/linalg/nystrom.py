@@ -32,6 +32,8 @@ class NystromMap:
 
     φ(z)ᵀφ(z′) = k(z, z′) at the landmarks, and k − φᵀφ is positive semidefinite everywhere.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> X = np.linspace(0.0, 3.0, 100)[:, None]

@@ -22,7 +22,14 @@ __all__ = ["PivotedCholesky", "pivoted_cholesky", "pivoted_cholesky_matrix"]
 
 @dataclass(frozen=True, eq=False)
 class PivotedCholesky:
-    """K ≈ L Lᵀ of rank r; K − L Lᵀ is positive semidefinite with the diagonal `residual` and zero at the pivots."""
+    """K ≈ L Lᵀ of rank r; K − L Lᵀ is positive semidefinite with the diagonal `residual` and zero at the pivots.
+
+    Parameters
+    ----------
+    L : (n, r).
+    pivots : (r,) rows in the order in which they were taken.
+    residual : (n,) diagonal of K − L Lᵀ, not negative.
+    """
 
     L: FloatArray  # (n, r)
     pivots: IntArray  # (r,) rows in the order in which they were taken
@@ -45,6 +52,8 @@ def pivoted_cholesky(kernel: Kernel, X: Any, *, tol: float = 1e-6, max_rank: int
     Stops when the trace of the residual is at most `tol` times the trace of K, or at `max_rank`. Ties go to the first
     point, so that the result is always the same.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.kernels import RBF
     >>> X = np.linspace(0.0, 1.0, 200)[:, None]

@@ -20,6 +20,12 @@ _MISSED = 1e-4
 class Toeplitz:
     """A_ij = c_|i−j|, kept as its first column; noise σ² is added to c₀. O(n) memory throughout.
 
+    Parameters
+    ----------
+    c : (n,).
+
+    Examples
+    --------
     >>> import numpy as np
     >>> A = Toeplitz(np.array([2.0, 1.0, 0.5]))
     >>> A.matvec(np.ones(3))

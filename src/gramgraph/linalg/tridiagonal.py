@@ -18,6 +18,14 @@ _BLOCK = 128  # reflections applied at a time
 class Tridiagonal:
     """A symmetric matrix as Q T Qᵀ, from 8n³/3 operations.
 
+    Parameters
+    ----------
+    diagonal : (n,).
+    side : (n − 1,).
+    Q : (n, n), Fortran order.
+
+    Examples
+    --------
     >>> import numpy as np
     >>> A = np.array([[4.0, 2.0, 1.0], [2.0, 3.0, 1.0], [1.0, 1.0, 2.0]])
     >>> X, diag = Tridiagonal.of(A).solve_shifted(np.ones((3, 1)), np.array([1.0]))

@@ -44,6 +44,8 @@ class GraphicalLassoPath:
     ----------
     alphas (k,), precisions (k, p, p), objectives (k,), dual_gaps (k,), n_iter (k,), n_edges (k,).
 
+    Examples
+    --------
     >>> path = graphical_lasso_path([[1.0, 0.5], [0.5, 1.0]], [0.5, 0.0])
     >>> path.precisions[1].round(4).tolist()
     [[1.3333, -0.6667], [-0.6667, 1.3333]]
@@ -86,6 +88,8 @@ def graphical_lasso_path(
     tol : duality gap at which a solution is taken
     max_iter : most sweeps over all variables, for a block
 
+    Examples
+    --------
     >>> S = [[1.0, 0.5, 0.25], [0.5, 1.0, 0.5], [0.25, 0.5, 1.0]]
     >>> graphical_lasso_path(S, [0.6, 0.3, 0.1]).n_edges.tolist()
     [0, 2, 2]

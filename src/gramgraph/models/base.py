@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._other_words import OtherWords
 from gramgraph.cells.axes import Axis
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors import TableFactor
@@ -21,7 +22,7 @@ from gramgraph.variables import Discrete, Var
 __all__ = ["GraphicalModel", "scopes_of"]
 
 
-class GraphicalModel(Drawn, Asking, ABC):
+class GraphicalModel(OtherWords, Drawn, Asking, ABC):
     """A set of variables and a product of factors over them; a value that never changes once built."""
 
     vars: tuple[Var, ...]

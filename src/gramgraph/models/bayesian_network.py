@@ -66,6 +66,17 @@ class BayesianNetwork(DirectedModel):
     A text with plates (`plate words in documents: z, w`) or families by name make a `gg.models.PlateModel`, which says
     more about them.
 
+    Parameters
+    ----------
+    structure : text, dict {child: [parents]}, or None.
+    edges : pairs (parent, child).
+    cpds : conditionals by name, or a list of them.
+    states : labels by name, or their number.
+    name : a title.
+    check : whether faults of the tables are an error at once; `faults()` lists them later.
+
+    Examples
+    --------
     >>> wet = {("no", "no"): 0, ("no", "yes"): 0.9, ("yes", "no"): 0.9, ("yes", "yes"): 0.99}
     >>> net = BayesianNetwork("sprinkler -> wet <- rain", cpds={"sprinkler": 0.3, "rain": 0.2, "wet": wet})
     >>> net

@@ -41,6 +41,8 @@ def ising_grid(rows: int, cols: int, coupling: Any = 1.0, field: Any = 0.0, *, n
     `coupling` is one number, or a pair of arrays: (rows, cols−1) for the edges along rows, (rows−1, cols) for
     those along columns. `field` is one number or an array (rows, cols). Variables are named `x0_0`, `x0_1`, …
 
+    Examples
+    --------
     >>> net = ising_grid(1, 2, coupling=0.3)
     >>> round(net.joint_log_prob({"x0_0": "+1", "x0_1": "+1"}) - net.joint_log_prob({"x0_0": "-1", "x0_1": "+1"}), 12)
     0.6
@@ -60,6 +62,8 @@ def potts_grid(
 
     `coupling` as for `ising_grid`; `field` is one number, (n_states,), or (rows, cols, n_states).
 
+    Examples
+    --------
     >>> potts_grid(2, 2, 3).states("x1_1")
     ('0', '1', '2')
     """
@@ -78,6 +82,8 @@ def denoising_grid(image: Any, coupling: Any = 1.0, flip_probability: float = 0.
     Pixels of `image` are 0/1, true/false or -1/+1; each was flipped with `flip_probability`. Its most probable
     assignment is the denoised image, its marginals say how sure each pixel is.
 
+    Examples
+    --------
     >>> net = denoising_grid([[1, 1], [1, 0]], coupling=2.0, flip_probability=0.1)
     >>> clean, noisy = {v: "+1" for v in net.variables}, {v: "+1" for v in net.variables} | {"x1_1": "-1"}
     >>> net.joint_log_prob(clean) > net.joint_log_prob(noisy)
@@ -128,6 +134,8 @@ def boltzmann_machine(
 ) -> MarkovNetwork:
     """p(x) ∝ exp(½ xᵀWx + bᵀx) with x_i ∈ {0, 1}, or {-1, +1} with `spins`; a zero in W is a missing edge.
 
+    Examples
+    --------
     >>> net = boltzmann_machine([[0, 2], [2, 0]], [-1, -1])
     >>> net.joint_log_prob({"x0": 1, "x1": 1})
     0.0
@@ -166,6 +174,8 @@ def naive_bayes(
     `features` maps names to states (a list of names: no and yes); `prior` and `tables[feature]` are tables as
     `BayesianNetwork` takes them. Without them it is a structure, for `fit` or `random_tables`.
 
+    Examples
+    --------
     >>> tables = {"offer": {"ham": 0.1, "spam": 0.7}, "link": {"ham": 0.2, "spam": 0.6}}
     >>> net = naive_bayes("mail", ["ham", "spam"], ["offer", "link"], prior=0.4, tables=tables)
     >>> net.n_parameters, net.cpt["offer"]["spam"].round(2).tolist()
@@ -189,6 +199,8 @@ def markov_chain(
 ) -> BayesianNetwork:
     """x0 -> x1 -> … with p(x0) = initial and p(x_t | x_{t−1}) = transition; a structure when neither is given.
 
+    Examples
+    --------
     >>> markov_chain(4, 3).n_parameters  # K − 1 + (M − 1) K (K − 1)
     20
     """
@@ -211,6 +223,8 @@ def hidden_markov_chain(
 ) -> BayesianNetwork:
     """A hidden Markov model unrolled for `length` steps, counted from 1: z1 -> z2 -> …, and z_t -> x_t.
 
+    Examples
+    --------
     >>> net = hidden_markov_chain(2, 2, 2, initial=[0.5, 0.5], transition=np.eye(2), emission=np.eye(2))
     >>> net.edges
     (('z1', 'z2'), ('z1', 'x1'), ('z2', 'x2'))

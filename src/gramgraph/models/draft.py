@@ -26,6 +26,8 @@ __all__ = ["Draft", "DraftTable"]
 class Draft:
     """A network under construction: add and remove edges, fill tables by context, then `build()`.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> draft = gg.BayesianNetwork.draft("S -> W <- R")
     >>> draft.cpt["S"], draft.cpt["R"] = 0.3, 0.2

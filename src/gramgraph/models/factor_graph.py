@@ -21,6 +21,16 @@ class FactorGraph(FactorModel):
 
     `factors` as for `MarkovNetwork`; `names` names them (by default f0, f1, …).
 
+    Parameters
+    ----------
+    factors : as for `MarkovNetwork`.
+    names : names of the factors; by default f0, f1, ….
+    states : labels by name.
+    name : a title.
+    check : whether faults of the tables are an error at once.
+
+    Examples
+    --------
     >>> g = FactorGraph([(("a", "b"), [[1, 2], [3, 4]]), (("b", "c"), [[1, 0], [0, 1]])])
     >>> g.neighbors("b"), g.neighbors("f1"), g.is_tree
     (('f0', 'f1'), ('b', 'c'), True)

@@ -99,6 +99,8 @@ def identify(
     `hidden` lists the names of variables that are not observed; `confounded` lists pairs with an unobserved common
     cause, which the network can also hold as `a <-> b`.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> gg.learn.identify(gg.datasets.asia(), "lung", "dysp")
     Identification(back door: p(dysp | do(lung)) = Σ_{smoke} p(dysp | lung, smoke) p(smoke))

@@ -21,6 +21,8 @@ def ising_parameters(net: FactorModel) -> tuple[FloatArray, FloatArray]:
     J is symmetric with a zero diagonal: what `boltzmann_machine(J, h, spins=True)` takes. Factors over one or two
     variables with two states each and positive tables are needed.
 
+    Examples
+    --------
     >>> from gramgraph.models import ising_grid
     >>> J, h = ising_parameters(ising_grid(1, 3, coupling=0.3, field=-0.1))
     >>> J.round(12).tolist(), h.round(12).tolist()

@@ -40,6 +40,8 @@ class LogLinear(FactorModel):
     variables or a function of one label per variable. `states` maps names to labels. Features over the same
     variables share one factor. `joint_log_prob` is θ · f(x), not normalized.
 
+    Examples
+    --------
     >>> agree = lambda a, b: float(a == b)
     >>> model = LogLinear([(("a", "b"), agree), (("b", "c"), agree), ("a", [0, 1])], weights=[0.5, 1.0, -0.2])
     >>> model.feature_values({"a": "yes", "b": "yes", "c": "no"}).tolist()

@@ -36,6 +36,17 @@ class MarkovNetwork(FactorModel):
 
     `joint_log_prob` is the logarithm of the product, not normalized: add −log Z for log p(x).
 
+    Parameters
+    ----------
+    factors : factors, pairs (names, numbers), or a dict {names: numbers}.
+    edges : text or pairs.
+    potentials : numbers by names, with `edges`.
+    states : labels by name.
+    name : a title.
+    check : whether faults of the tables are an error at once.
+
+    Examples
+    --------
     >>> net = MarkovNetwork(edges="A - B - C", potentials={("A", "B"): [[2, 1], [1, 2]], ("B", "C"): [[3, 1], [1, 3]]})
     >>> net.markov_blanket("B"), net.is_separated("A", "C", given="B")
     (('A', 'C'), True)

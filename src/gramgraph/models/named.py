@@ -19,6 +19,8 @@ __all__ = ["NamedGraph", "NamedJunctionTree", "name_tree"]
 class NamedGraph(Shown):
     """A graph on names: `arrows` (a, b) with direction, `links` (a, b) without.
 
+    Examples
+    --------
     >>> g = NamedGraph(("a", "b", "c"), links=(("a", "b"), ("b", "c")))
     >>> g.neighbors("b"), g
     (('a', 'c'), NamedGraph('a - b; b - c'))

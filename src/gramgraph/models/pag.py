@@ -20,6 +20,8 @@ class PAG:
 
     `a --> b`: a is a cause of b; `a <-> b`: a hidden common cause; `a o-> b`: either or both; `a o-o b`: anything.
 
+    Examples
+    --------
     >>> graph = PAG(("a", "b", "c"), (("a", "o", ">", "b"), ("b", ">", ">", "c")))
     >>> print(graph)
     a o-> b

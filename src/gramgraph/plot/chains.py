@@ -22,6 +22,8 @@ def plot_chains(answer: Answer, name: str | None = None, state: Any = None, *, a
     The answer must have been asked for with `keep=True`. `name` is one of its targets (the first one by default),
     `state` one of its states (the last one by default).
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.models.ising_grid(3, 3, coupling=0.3)
     >>> answer = net.query("x1_1", engine="gibbs", keep=True, budget=800, random_state=0)

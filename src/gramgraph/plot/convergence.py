@@ -22,6 +22,8 @@ def plot_convergence(answers: Answer | Mapping[str, Answer], *, ax: Any = None) 
     Several answers, as name → answer, are drawn together, such as those of different schedules. A dot marks the end of
     a run that did not settle.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.asia()
     >>> runs = {s: net.query(None, {"xray": "yes"}, engine="bp", schedule=s) for s in ("flooding", "sequential")}

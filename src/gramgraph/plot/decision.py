@@ -30,6 +30,8 @@ def plot_decision_regions(
     vectors on the margin get a thin ring, those at the bound a thick one. `resolution` is the number of grid points
     along an axis, `margin` the share of empty space around the points. Cost: one prediction of resolution² points.
 
+    Examples
+    --------
     >>> from gramgraph.estimators import SVC
     >>> X, y = [[0.0, 0.0], [1.0, 1.0], [0.0, 1.0], [1.0, 0.0]], [0, 0, 1, 1]
     >>> ax = plot_decision_regions(SVC(gamma=1.0).fit(X, y), X, y, resolution=20)

@@ -14,6 +14,8 @@ __all__ = ["plot_detections", "plot_features"]
 def plot_detections(image: Any, boxes: Any, *, ax: Any = None, color: str = "#e45756") -> Any:
     """The image with a frame for each box (x, y, w, h, …), as `Cascade.detect` gives them. The axes are returned.
 
+    Examples
+    --------
     >>> ax = plot_detections(np.zeros((40, 40)), [[5, 5, 20, 20, 1.0]])  # doctest: +SKIP
     """
     from matplotlib.patches import Rectangle

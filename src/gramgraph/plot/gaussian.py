@@ -33,6 +33,8 @@ def plot_gaussian(
     In two dimensions 1, 2 and 3 deviations hold 39 %, 86 % and 99 % of the mass. A singular covariance draws a line
     or a dot. `points` (n, 2) are drawn as well.
 
+    Examples
+    --------
     >>> from gramgraph.distributions import Gaussian
     >>> ax = plot_gaussian(Gaussian([0.0, 0.0], [[2.0, 1.0], [1.0, 1.0]]))  # doctest: +SKIP
     """
@@ -75,6 +77,8 @@ def plot_densities(
     Takes one distribution, a sequence, or a mapping from labels. Without `span` the interval holds nearly all mass of
     every one, found from draws.
 
+    Examples
+    --------
     >>> from gramgraph.distributions import BetaBernoulli
     >>> coin = BetaBernoulli(1.0, 1.0)
     >>> ax = plot_densities({"prior": coin.posterior, "after": coin.update([1, 1, 0]).posterior})  # doctest: +SKIP
@@ -122,6 +126,8 @@ def plot_precision_graph(
     pale. Takes a matrix, anything with `precision_` (a fitted `GraphicalLasso`) or `precision` (a `Gaussian`), or a
     network whose variables are all real-valued and linear-Gaussian.
 
+    Examples
+    --------
     >>> ax = plot_precision_graph([[2.0, -1.0, 0.0], [-1.0, 2.0, 0.5], [0.0, 0.5, 1.0]])  # doctest: +SKIP
     """
     if names is None and hasattr(precision, "feature_names_in_"):

@@ -41,6 +41,8 @@ def plot_process(
 
     The mean, a band of ± `deviations` standard deviations, some draws, and the data (in the units of y).
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> gp = gg.GaussianProcessRegressor(gg.kernels.RBF(), alpha=0.1).fit([[0.0], [1.0]], [0.0, 1.0])
     >>> ax = plot_process(gp)  # doctest: +SKIP
@@ -78,6 +80,8 @@ def plot_components(
 
     `spans` gives panels (by number) an axis of their own: one week of a weekly term says more than a comb of them.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> kernel = gg.kernels.RBF() + gg.kernels.Periodic() + gg.kernels.White(0.1)
     >>> gp = gg.GaussianProcessRegressor(kernel, approx="exact").fit([[0.0], [1.0]], [0.0, 1.0])
@@ -123,6 +127,8 @@ def plot_evidence(
     Parameters are named as in `model.kernel_.parameter_names`, or by the end of such a name; the first by default.
     `width` is how far to go to each side on the scale of theta (logarithms).
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> gp = gg.GaussianProcessRegressor(gg.kernels.RBF(), alpha=0.1).fit([[0.0], [1.0]], [0.0, 1.0])
     >>> ax = plot_evidence(gp, "length_scale")  # doctest: +SKIP

@@ -16,6 +16,8 @@ __all__ = ["plot_bound", "plot_images"]
 def plot_images(images: Any, *, cmap: str = "gray", size: float = 3.0) -> Any:
     """Arrays (rows, cols), one or several as name → array, side by side with the same colors; the axes, as an array.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> ax = plot_images({"noisy": np.eye(4), "clean": np.zeros((4, 4))})  # doctest: +SKIP
     """
@@ -42,6 +44,8 @@ def plot_images(images: Any, *, cmap: str = "gray", size: float = 3.0) -> Any:
 def plot_bound(found: Any, *, ax: Any = None) -> Any:
     """Cost of the labelling and its lower bound after each sweep of `gg.label_grid`; the axes are returned.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> ax = plot_bound(gg.label_grid(np.ones((2, 2, 2))))  # doctest: +SKIP
     """

@@ -25,6 +25,8 @@ def plot_kernel(
 ) -> Any:
     """The curves x ↦ k(at, x) of one or several kernels on the line, labeled by their formulas.
 
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> ax = plot_kernel(RBF(0.5))  # doctest: +SKIP
     """
@@ -49,6 +51,8 @@ def plot_kernel_draws(
 ) -> Any:
     """Draws of the Gaussian process with mean zero and this kernel, and the band of two deviations around zero.
 
+    Examples
+    --------
     >>> from gramgraph.kernels import Matern
     >>> ax = plot_kernel_draws(Matern(nu=1.5), random_state=0)  # doctest: +SKIP
     """
@@ -74,6 +78,8 @@ def plot_kernel_pca(
 ) -> Any:
     """Points along two components of a fitted `KernelPCA`, colored by label; the training points without X.
 
+    Examples
+    --------
     >>> from gramgraph.estimators import KernelPCA
     >>> ax = plot_kernel_pca(KernelPCA(2).fit([[0.0], [1.0], [5.0]]))  # doctest: +SKIP
     """

@@ -17,6 +17,8 @@ __all__ = ["plot_losses"]
 def plot_losses(losses: Mapping[str, Loss], *, ax: Any = None) -> Any:
     """One line per loss: against t·y for losses of classes, against t − y for losses of numbers.
 
+    Examples
+    --------
     >>> from gramgraph.losses import Hinge, Log
     >>> plot_losses({"hinge": Hinge(), "log": Log()})  # doctest: +SKIP
     """

@@ -20,6 +20,8 @@ def plot_mixture(
     Each component is an ellipse at every number of `deviations`. The color of a row of X is the average of the
     components' colors, weighted by its responsibilities; rows with a gap in the two columns are left out.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> X = np.array([[0.0, 0.1], [0.2, 0.0], [0.1, 0.3], [5.0, 5.1], [5.2, 5.0], [4.9, 5.2]])
     >>> ax = gg.plot.plot_mixture(gg.GaussianMixture(2, random_state=0).fit(X), X)

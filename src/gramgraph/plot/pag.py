@@ -20,6 +20,8 @@ _LINE, _FILL, _RIM = "#7b8794", "#e4e9f0", "#9aa5b1"
 def plot_pag(graph: PAG, *, ax: Any = None) -> Any:
     """A partial ancestral graph with arrowheads, tails and circles (unknown) at the ends of its edges.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> ax = plot_pag(gg.learn.PAG(("a", "b"), (("a", "o", ">", "b"),)))  # doctest: +SKIP
     """

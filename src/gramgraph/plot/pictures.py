@@ -24,6 +24,8 @@ _LARGEST = 60.0  # inches; a larger drawing is shrunk
 def plot_beliefs(answer: Answer | Belief, *, ax: Any = None) -> Any:
     """Horizontal bars, one per state, grouped by variable; for a table of cases an image with one row per case.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> ax = plot_beliefs(gg.datasets.asia().query("bronc"))  # doctest: +SKIP
     """

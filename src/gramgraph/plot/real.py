@@ -22,6 +22,8 @@ def plot_density(belief: RealBelief, *, ax: Any = None, level: float = 0.9) -> A
 
     For a table of cases, the mean of every case with its interval.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.BayesianNetwork("x{real}", cpds={"x": (0.0, 1.0)})
     >>> ax = plot_density(net.query("x")["x"])  # doctest: +SKIP

@@ -23,6 +23,8 @@ def plot_reliability(
     y == 1)`. For edges they are as in `gg.learn.reliability`, whose frame is drawn. With `ax` of an earlier call,
     `label` and `color`, several are compared. The axes are returned.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> net = gg.datasets.sprinkler()
     >>> strengths = gg.learn.bootstrap_edges(net.sample(500, random_state=0), 20, random_state=0)

@@ -43,6 +43,8 @@ def plot_states(model: Any, X: Any, *, truth: Any = None, labels: Any = None, ax
 
     Numbers are drawn as lines, symbols as steps. With `truth`, the true states stand in a second ribbon below.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> model = gg.GaussianHMM(2, random_state=0).fit([[0.0], [0.1], [5.0], [5.1]])
     >>> ax = plot_states(model, [[0.0], [0.1], [5.0], [5.1]])  # doctest: +SKIP
@@ -75,6 +77,8 @@ def plot_states(model: Any, X: Any, *, truth: Any = None, labels: Any = None, ax
 def plot_posteriors(model: Any, X: Any, *, labels: Any = None, ax: Any = None) -> Any:
     """p(state | the whole sequence) as a heat map: time to the right, a row a state.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> model = gg.GaussianHMM(2, random_state=0).fit([[0.0], [0.1], [5.0], [5.1]])
     >>> ax = plot_posteriors(model, [[0.0], [0.1], [5.0], [5.1]])  # doctest: +SKIP
@@ -103,6 +107,8 @@ def plot_forecast(
 
     `last` shows only that many observations; `output` chooses the column of y.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> ax = plot_forecast(gg.KalmanFilter(1.0, 1.0, 1.0, 1.0, 0.0, 1.0), [1.0, 2.0, 1.5], 5)  # doctest: +SKIP
     """
@@ -129,6 +135,8 @@ def plot_particles(states: Any, *, component: int = 0, truth: Any = None, most: 
 
     Darker dots weigh more; at most `most` particles of a step are drawn. The line is the mean.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> one = gg.sequences.ParticleFilter.gaussian(
     ...     lambda x: x, lambda x: x, Q=[[1.0]], R=[[1.0]], m0=[0.0], P0=[[1.0]], random_state=0
@@ -161,6 +169,8 @@ def plot_casino(model: Any, rolls: Any, *, truth: Any = None, state: int = 1, ax
     Where the loaded die (state number `state`) was in use, the ground is shaded, if `truth` is known; the bar on top is
     the most probable path.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> casino = gg.CategoricalHMM.from_parameters(
     ...     [0.5, 0.5], [[0.95, 0.05], [0.1, 0.9]], [[1 / 6] * 6, [0.1] * 5 + [0.5]], symbols=range(1, 7)

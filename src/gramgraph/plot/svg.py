@@ -47,6 +47,8 @@ def network_svg(
     Parents stand above their children; an undirected model is drawn from a node in its middle. The text depends on
     nothing but the arguments.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> text = network_svg(gg.datasets.asia())
     >>> text.startswith("<svg"), text.count('class="head"')
@@ -58,6 +60,8 @@ def network_svg(
 def junction_tree_svg(cliques: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]) -> str:
     """A tree of cliques as an SVG picture, with separators on the edges.
 
+    Examples
+    --------
     >>> "B, C" in junction_tree_svg([("A", "B", "C"), ("B", "C", "D")], [(0, 1)])
     True
     """

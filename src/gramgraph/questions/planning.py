@@ -29,6 +29,16 @@ def plan(
 
     With `memory` (bytes), a plan that would not fit raises `BudgetError`, as the query would.
 
+    Parameters
+    ----------
+    model : any graphical model.
+    targets : names, as in `query`; None for all.
+    given : names of the variables that will be observed.
+    engine : a name, or "auto".
+    memory : bytes.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> plan = gg.plan(gg.datasets.asia(), given=["smoke"])
     >>> plan.width, plan.engine, plan.reason  # doctest: +ELLIPSIS

@@ -118,22 +118,26 @@ class CategoricalHMM(HiddenMarkovModel):
     start_prior, transition_prior, emission_prior : Dirichlet concentrations, numbers or arrays of the parameters'
         shapes; 1 is flat (maximum likelihood), 1 + c adds c pseudo-counts a cell.
     transition_mask : None, "left-right" (stay or go to the next; the first state starts), or a boolean matrix.
-    transition_ties : None, or a matrix of whole numbers: transitions with the same number are equal. emission_ties :
-        None, or a label a state: states with the same label share their emission.
+    transition_ties : None, or a matrix of whole numbers: transitions with the same number are equal.
+    emission_ties : None, or a label a state: states with the same label share their emission.
     learning : "baum_welch", "viterbi" (hard EM: the most probable path is taken for the truth; faster, biased), or
         "variational" (variational Bayes: the priors' concentrations count as they are, the parameters are posterior
         means, `startprob_posterior_`, `transmat_posterior_`, `emissionprob_posterior_` the weights of the Dirichlet
         posteriors, and `history_` is a lower bound of log p(X)).
     init : "random", or a fitted model to start from (its zeros stay zeros).
     fixed : names out of "startprob", "transmat", "emissions" that are not learned.
-    n_init : runs from different starts; the best is kept. max_iter, tol : a run ends when a step gains less than tol.
+    n_init : runs from different starts; the best is kept.
+    max_iter, tol : a run ends when a step gains less than tol.
     n_jobs : threads that share the sequences.
+    random_state : seed of the starts.
 
     Attributes
     ----------
     startprob_ (K,), transmat_ (K, K), emissionprob_ (K, M), symbols_ (M,), history_ (log posterior before every update:
     it never falls), n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> casino = CategoricalHMM.from_parameters(
     ...     [0.5, 0.5], [[0.95, 0.05], [0.1, 0.9]], [[1 / 6] * 6, [0.1] * 5 + [0.5]], symbols=[1, 2, 3, 4, 5, 6]

@@ -40,6 +40,8 @@ def choose_n_states(
 
     "bic", "aic", or "cv": −log p of sequences that were left out, in five parts (fewer, if there are fewer sequences).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> from gramgraph.sequences import GaussianHMM
     >>> rng = np.random.default_rng(0)

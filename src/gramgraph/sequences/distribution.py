@@ -174,10 +174,12 @@ class DistributionHMM(HiddenMarkovModel):
     families : a family or its name ("VonMises", "Gamma", "Laplace", …): of every column, or, for a family of vectors
         ("Gaussian", "Dirichlet", "VonMisesFisher"), of all columns together; or a list with one per column.
     prior : weight of a prior, in observations that look like all data; it keeps states from shrinking to a point.
-    start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
-        tol, n_jobs : as in `CategoricalHMM`.
+    start_prior, transition_prior, transition_mask, transition_ties, emission_ties : as in `CategoricalHMM`.
+    learning, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans", "random", or a fitted model to start from.
 
+    Notes
+    -----
     NaN entries were not observed (of a vector: the whole vector).
 
     Attributes
@@ -185,6 +187,8 @@ class DistributionHMM(HiddenMarkovModel):
     startprob_ (K,), transmat_ (K, K), distributions_ (of every state a tuple with a distribution a column, or the one
     of the vector), history_, n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> truth = DistributionHMM.from_parameters(
     ...     [0.5, 0.5],
     ...     [[0.9, 0.1], [0.1, 0.9]],

@@ -37,6 +37,8 @@ class DurationHMM(WrappedModel):
     duration_prior : Dirichlet concentration of the durations, at least 1; 1 is flat.
     cut : whether the last stay may go on after the end of a sequence (True), or ends with it.
 
+    Notes
+    -----
     Forward–backward, most probable path and a step of EM take O(T K (K + D)) time and O(T K) memory.
 
     Attributes
@@ -44,6 +46,8 @@ class DurationHMM(WrappedModel):
     model_ (a copy that holds the emissions), startprob_ (K,), transmat_ (K, K), durations_ (K, D): p(1 … D steps),
     history_ (log posterior before every update: it never falls), n_iter_, converged_.
 
+    Examples
+    --------
     >>> from gramgraph.sequences import CategoricalHMM
     >>> coin = CategoricalHMM.from_parameters([1.0, 0.0], [[0.5, 0.5], [0.5, 0.5]], [[0.9, 0.1], [0.1, 0.9]])
     >>> model = DurationHMM.from_parameters(coin, [[0.0, 0.0, 1.0], [0.0, 0.5, 0.5]], transmat=[[0, 1], [1, 0]])

@@ -40,12 +40,17 @@ class DynamicBayesianNetwork(Drawn):
     first : conditionals of the first slice for the variables with parents in the slice before, given their other
         parents; a variable that is not named has no information: uniform
     states : labels of the variables; those of x' are those of x
+    name : a title.
 
+    Notes
+    -----
     Rows are a data frame (or a list of dicts), one row per step; missing cells and columns were not observed. Discrete
     networks are asked by the interface algorithm, exactly, in O(T K²) for K joint states of the variables that have a
     primed copy. With real-valued variables ask `unroll(T)`; `fit` learns these from complete rows, kinds that are not
     named by left-out likelihood with `conditional="auto"`.
 
+    Examples
+    --------
     >>> rain = DynamicBayesianNetwork(
     ...     "rain' -> rain{no|yes} -> umbrella{no|yes}",
     ...     cpds={"rain": [[0.7, 0.3], [0.3, 0.7]], "umbrella": [[0.8, 0.2], [0.1, 0.9]]},

@@ -28,6 +28,8 @@ class BayesFilter:
 
     A robot before a door, states (open, closed), that looks twice and then pushes it shut:
 
+    Examples
+    --------
     >>> door = BayesFilter([0.5, 0.5])
     >>> [round(float(door.sense(z)[0]), 4) for z in ([0.6, 0.3], [0.5, 0.6])]
     [0.6667, 0.625]
@@ -97,6 +99,8 @@ class HMMFilter:
     the filter is a dict of plain numbers (JSON keeps them bit by bit): `model.filter(state=saved)` goes on exactly
     where it was.
 
+    Examples
+    --------
     >>> from gramgraph.sequences import CategoricalHMM
     >>> model = CategoricalHMM.from_parameters([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.9, 0.1], [0.3, 0.7]])
     >>> stream = model.filter()

@@ -30,10 +30,13 @@ class GaussianHMM(HiddenMarkovModel):
     covariance_type : "full", "diag", "spherical" (one variance per state) or "tied" (one matrix for all states).
     covariance_prior : weight of the prior that keeps covariances from collapsing, in observations whose variance is
         that of the data; 0 is maximum likelihood.
-    start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
-        tol, n_jobs : as in `CategoricalHMM`.
+    start_prior, transition_prior, transition_mask, transition_ties, emission_ties : as in `CategoricalHMM`.
+    learning, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans", "random" (means are rows of X), or a fitted model to start from.
+    random_state : seed of the starts.
 
+    Notes
+    -----
     X has one row per time; entries that are NaN were not observed and are integrated out. Sequences stand one after the
     other with their `lengths`, or in a list of arrays.
 
@@ -42,6 +45,8 @@ class GaussianHMM(HiddenMarkovModel):
     startprob_ (K,), transmat_ (K, K), means_ (K, d), covars_ (full (K, d, d), diag (K, d), spherical (K,),
     tied (d, d)), history_ (log posterior before every update: it never falls), n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> X = np.concatenate([rng.normal(0, 1, (50, 2)), rng.normal(6, 1, (50, 2))])

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._numerics.hmm import recursions as _loops
+from gramgraph._other_words import OtherWords
 from gramgraph._pictures import pictures
 from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.exceptions import ModelError, did_you_mean, listing
@@ -36,7 +37,7 @@ _LEARNING = ("baum_welch", "viterbi", "variational")
 
 
 @dataclass(eq=False, repr=False)
-class HiddenMarkovModel(Explored, BaseEstimator):
+class HiddenMarkovModel(OtherWords, Explored, BaseEstimator):
     """Base of the hidden Markov models: z_1 ~ start, z_t | z_{t−1} ~ transition, x_t | z_t ~ emission.
 
     A subclass reads X into its data (`_read`), makes a first emission (`_begin`), and goes between the emission and

@@ -43,6 +43,8 @@ class InputHMM(WrappedModel):
 
     A robot before a door, states (open, closed), looks; then it pushes the door shut (input 1) and looks again:
 
+    Examples
+    --------
     >>> from gramgraph.sequences import CategoricalHMM
     >>> look = CategoricalHMM.from_parameters([0.5, 0.5], np.eye(2), [[0.6, 0.4], [0.3, 0.7]])
     >>> door = InputHMM.from_parameters(look, [np.eye(2), [[0.1, 0.9], [0.0, 1.0]]])

@@ -34,8 +34,9 @@ class KalmanFilter(Explored, BaseEstimator):
 
     Parameters
     ----------
-    A, Q : (s, s) transition and its noise. H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1;
-        a stack (T, …) has one matrix per step, A[t] and Q[t] for the move from step t − 1 to t.
+    A, Q : (s, s) transition and its noise.
+    H, R : (o, s) and (o, o) observation and its noise. Numbers stand for 1 × 1; in all four a stack (T, …) has one
+        matrix per step, A[t] and Q[t] for the move from step t − 1 to t.
     m0, P0 : moments of the first state, that of y_0; None: mean 0, and the stationary covariance, which exists when A
         is stable. P0="diffuse": the start is unknown; so are states whose variance in P0 is infinite. Then log p(y) is
         the limit of log p_κ(y) + ½ d log κ as their variance κ grows, d of them being determined by y (Durbin and
@@ -47,6 +48,8 @@ class KalmanFilter(Explored, BaseEstimator):
     learn : which of "A", "Q", "H", "R", "m0", "P0" `fit` learns; an unknown start stays unknown.
     max_iter, tol : EM ends when a step gains less than tol in log-likelihood.
 
+    Notes
+    -----
     y has shape (T,) or (T, o); NaN entries were not observed and are integrated out. Filter and smoother take
     O(T (s³ + s² o + o³)) time and O(T s²) memory, `log_likelihood` constant memory.
 
@@ -55,6 +58,8 @@ class KalmanFilter(Explored, BaseEstimator):
     A_, Q_, H_, R_, m0_, P0_ ("diffuse" if it was) : after `fit`; questions then use them.
     history_ (log-likelihood before every update: it never falls), n_iter_, converged_.
 
+    Examples
+    --------
     >>> walk = KalmanFilter(1.0, 1.0, 1.0, 1.0, m0=0.0, P0=1.0)
     >>> walk.filter([1.0, 2.0]).means.ravel().tolist()
     [0.5, 1.4]

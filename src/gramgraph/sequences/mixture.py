@@ -129,6 +129,9 @@ class GaussianMixtureHMM(GaussianHMM):
     n_states, n_components : hidden states, and components of each.
     weight_prior : Dirichlet concentration of the weights of a state, at least 1; 1 is flat.
     covariance_type : "full", "diag" or "spherical" a component, or "tied" (one matrix for all components).
+
+    Notes
+    -----
     All others are those of `GaussianHMM`.
 
     Attributes
@@ -136,6 +139,8 @@ class GaussianMixtureHMM(GaussianHMM):
     startprob_ (K,), transmat_ (K, K), weights_ (K, C), means_ (K, C, d), covars_ (full (K, C, d, d), diag (K, C, d),
     spherical (K, C), tied (d, d)), history_, n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> import numpy as np
     >>> rng = np.random.default_rng(0)
     >>> loud = np.where(rng.random(200) < 0.5, -4, 4) + rng.normal(size=200)

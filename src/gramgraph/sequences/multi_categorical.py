@@ -80,6 +80,9 @@ class MultiCategoricalHMM(HiddenMarkovModel):
     ----------
     n_states : hidden states.
     symbols : None, or a list with the labels of every column (None: those seen).
+
+    Notes
+    -----
     All others are those of `CategoricalHMM`. X has a row a time and a column a symbol; −1, NaN and None are gaps.
 
     Attributes
@@ -87,6 +90,8 @@ class MultiCategoricalHMM(HiddenMarkovModel):
     startprob_ (K,), transmat_ (K, K), emissionprob_ (a table (K, M) a column), symbols_ (labels of every column),
     history_, n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> tables = [[0.9, 0.1], [0.2, 0.8]], [[0.5, 0.5], [0.1, 0.9]]
     >>> model = MultiCategoricalHMM.from_parameters([0.5, 0.5], np.eye(2), tables)
     >>> model.predict_proba([[0, 0], [1, -1]])[0].round(4).tolist()

@@ -223,8 +223,12 @@ class ExtendedKalmanFilter(GaussianFilter):
     f_jacobian, h_jacobian : the matrices of derivatives, (s, s) and (o, s), at one state (and control); without them
         they come from central differences, 2 s calls a step
 
+    Notes
+    -----
     y has shape (T,) or (T, o); NaN entries were not observed. A step costs O(s³ + o³) and the calls of f and h.
 
+    Examples
+    --------
     >>> ekf = ExtendedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
     >>> ekf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
     [1.071, 0.909]
@@ -287,6 +291,8 @@ class UnscentedKalmanFilter(_SigmaPoints):
     kappa = max(3 − s, 0): up to s = 3 fourth moments along the axes are those of a Gaussian. A small alpha (1e-3)
     stays close to the mean, as the extended filter does. The rest as in `ExtendedKalmanFilter`, derivatives aside.
 
+    Examples
+    --------
     >>> ukf = UnscentedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
     >>> ukf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
     [1.034, 0.885]
@@ -316,6 +322,8 @@ class CubatureKalmanFilter(_SigmaPoints):
 
     Parameters as in `ExtendedKalmanFilter`, derivatives aside.
 
+    Examples
+    --------
     >>> ckf = CubatureKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
     >>> ckf.filter([0.6, 0.5]).means.ravel().round(3).tolist()
     [1.036, 0.885]

@@ -82,10 +82,14 @@ class ParticleFilter:
     n_particles : draws; the error falls with their root
     resample_below : resample when fewer than this share of the particles count
 
+    Notes
+    -----
     A step costs one call of each function on all particles. y is a sequence of whatever `weigh` takes; entries that are
     None or NaN throughout were not observed. `ParticleFilter.gaussian` makes one from the arguments of
     `UnscentedKalmanFilter`.
 
+    Examples
+    --------
     >>> pf = ParticleFilter.gaussian(
     ...     np.sin,
     ...     lambda x: x**2 / 2,

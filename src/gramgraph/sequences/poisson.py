@@ -117,16 +117,20 @@ class PoissonHMM(HiddenMarkovModel):
     ----------
     n_states : hidden states.
     rate_prior : (shape, rate) of a Gamma prior on every rate, shape ≥ 1; (1, 0) is flat.
-    start_prior, transition_prior, transition_mask, transition_ties, emission_ties, learning, fixed, n_init, max_iter,
-        tol, n_jobs : as in `CategoricalHMM`.
+    start_prior, transition_prior, transition_mask, transition_ties, emission_ties : as in `CategoricalHMM`.
+    learning, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans" (of square roots), "random", or a fitted model to start from.
 
+    Notes
+    -----
     NaN entries of X were not observed.
 
     Attributes
     ----------
     startprob_ (K,), transmat_ (K, K), rates_ (K, d), history_, n_iter_, converged_, log_likelihood_.
 
+    Examples
+    --------
     >>> model = PoissonHMM(2, random_state=0).fit([[1], [0], [2], [1], [9], [11], [8], [10], [1], [0], [1]])
     >>> sorted(model.rates_[:, 0].round(1).tolist())
     [0.9, 9.5]

@@ -28,7 +28,15 @@ __all__ = ["Posteriors", "forward", "log_likelihood", "posteriors", "sample_stat
 
 @dataclass(frozen=True)
 class Posteriors:
-    """What forward and backward passes tell of the hidden states."""
+    """What forward and backward passes tell of the hidden states.
+
+    Parameters
+    ----------
+    probabilities : (N, K): p(state at t | all observations of its sequence).
+    log_likelihoods : (S,): log p(x) of every sequence.
+    start_counts : (K,): Σ over sequences of p(first state | x).
+    transition_counts : (K, K): expected numbers of steps from i to j.
+    """
 
     probabilities: FloatArray  # (N, K): p(state at t | all observations of its sequence)
     log_likelihoods: FloatArray  # (S,): log p(x) of every sequence
@@ -51,6 +59,8 @@ def posteriors(
 ) -> Posteriors:
     """Forward–backward: state posteriors, expected transitions and log-likelihoods of all sequences.
 
+    Examples
+    --------
     >>> found = posteriors([0.5, 0.5], [[0.25, 0.75], [0.5, 0.5]], np.log([[0.5, 0.25], [0.25, 0.5]]))
     >>> found.probabilities.round(3).tolist()
     [[0.7, 0.3], [0.2, 0.8]]
@@ -67,6 +77,8 @@ def forward(
 ) -> tuple[FloatArray, FloatArray]:
     """Filtered probabilities p(state at t | x up to t), (N, K), and the log-likelihoods of the sequences, (S,).
 
+    Examples
+    --------
     >>> belief, logs = forward([0.5, 0.5], np.eye(2), np.log([[0.6, 0.3], [0.5, 0.6]]))
     >>> belief[:, 0].round(4).tolist()
     [0.6667, 0.625]
@@ -83,6 +95,8 @@ def log_likelihood(
 ) -> FloatArray:
     """log p(x) of every sequence, (S,); −inf for one that cannot be.
 
+    Examples
+    --------
     >>> log_likelihood([1.0, 0.0], np.eye(2), np.log([[0.5, 1.0], [0.5, 1.0]])).round(6).tolist()
     [-1.386294]
     """
@@ -96,6 +110,8 @@ def viterbi(
 ) -> tuple[IntArray, FloatArray]:
     """The most probable states given each sequence, (N,), and log p(states, x) of each, (S,).
 
+    Examples
+    --------
     >>> states, best = viterbi([0.5, 0.5], [[0.25, 0.75], [0.5, 0.5]], np.log([[0.5, 0.25], [0.25, 0.5]]))
     >>> states.tolist(), float(np.exp(best[0]).round(6))
     ([0, 1], 0.09375)
@@ -116,6 +132,8 @@ def sample_states(
 ) -> IntArray:
     """Paths drawn from p(states | x), (n_samples, N): forward filtering, backward sampling.
 
+    Examples
+    --------
     >>> logs = np.log([[0.5, 0.25], [0.25, 0.5]])
     >>> drawn = sample_states([0.5, 0.5], [[0.25, 0.75], [0.5, 0.5]], logs, n_samples=4000, random_state=0)
     >>> bool(abs((drawn[:, 0] == 0).mean() - 0.7) < 0.03)

@@ -142,6 +142,8 @@ class StructuralModel(BaseEstimator):
     `max_iter` limits the steps of each climb. Attributes after `fit`: `variances_` (name → variance, "noise" that of
     the observations), `filter_` (the `KalmanFilter`), `log_likelihood_`, `converged_` (whether it is a maximum).
 
+    Examples
+    --------
     >>> t = np.arange(60)
     >>> y = 0.5 * t + np.where(t % 4 == 0, 3.0, -1.0) + 0.1 * np.cos(17.0 * t)
     >>> model = (Trend() + Season(4)).fit(y)

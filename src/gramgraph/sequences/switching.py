@@ -47,8 +47,12 @@ class SwitchingKalmanFilter(BaseEstimator):
         draws modes and keeps a Kalman filter a particle (Rao–Blackwellized), exact as `n_particles` grows
     n_particles, random_state : of "particles"
 
+    Notes
+    -----
     NaN entries of y were not observed.
 
+    Examples
+    --------
     >>> model = SwitchingKalmanFilter([[0.95, 0.05], [0.05, 0.95]], A=1.0, Q=[0.01, 4.0], R=0.1, m0=0.0, P0=1.0)
     >>> model.filter([0.0, 0.1, 0.1, 3.0]).modes[:, 1].round(2).tolist()
     [0.5, 0.18, 0.05, 1.0]

@@ -27,6 +27,8 @@ def check_distribution(distribution: Any, other: Any = None, *, n_samples: int =
     repetitions; products, quotients and tilts add and subtract natural parameters; draws repeat under a seed; NaN is
     refused. `other` is a second member (found by fitting to draws when not given).
 
+    Examples
+    --------
     >>> from gramgraph.distributions import Gamma
     >>> check_distribution(Gamma(2.0, 3.0), n_samples=2000)
     """

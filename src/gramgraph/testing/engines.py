@@ -23,6 +23,8 @@ def check_engine(engine: Engine, *, rounds: int = 20, random_state: int = 0, ato
     gaps, likelihoods and impossible evidence. An engine with a method `mpe` is asked for the most probable assignment
     too. Approximate engines pass with an `atol` of their own.
 
+    Examples
+    --------
     >>> from gramgraph.engines.exact.elimination import Elimination
     >>> check_engine(Elimination(), rounds=2)
     """

@@ -24,6 +24,8 @@ def check_factor(f: F, g: F, h: F, *, probes: Sequence[Point] | None = None, rto
     point is read through the algebra itself: condition on all variables, normalize, take log Z. Without `probes`, all
     assignments of discrete variables are tried. Costs some thirty operations per probe.
 
+    Examples
+    --------
     >>> from gramgraph.factors import TableFactor
     >>> from gramgraph.variables import binary
     >>> a, b = binary("a"), binary("b")

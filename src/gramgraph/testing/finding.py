@@ -16,6 +16,8 @@ def find_classes(base: type[Any], *packages: str) -> list[type[Any]]:
     All modules of the packages are imported. A class counts where it is defined, not where it is imported; names that
     begin with "_", classes with abstract methods and `base` itself are left out.
 
+    Examples
+    --------
     >>> from gramgraph.conditionals import Conditional
     >>> [kind.__name__ for kind in find_classes(Conditional, "conditionals") if "Noisy" in kind.__name__]
     ['NoisyMax', 'NoisyOr']

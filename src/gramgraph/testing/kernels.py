@@ -24,6 +24,8 @@ def check_kernel(
     probabilities may not, or tuples of parts some of which are) by the points, with_theta and its inverse, fixing,
     and printing.
 
+    Examples
+    --------
     >>> from gramgraph.kernels import RBF
     >>> check_kernel(RBF(), [[0.0, 1.0], [2.0, 0.5], [1.0, 1.0]])
     """

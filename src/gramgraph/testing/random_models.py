@@ -38,6 +38,8 @@ def random_bayesian_network(
     a share `zeros` of the entries is zero, a share `single` of the variables has one state only, and a share `noisy` of
     the conditionals is a noisy-max, which engines may take apart with hidden variables.
 
+    Examples
+    --------
     >>> random_bayesian_network(np.random.default_rng(0), 4).check_model()
     True
     """

@@ -42,9 +42,13 @@ class Cascade:
     memory : bytes for tables of features; what does not fit is made anew in every round.
     random_state : seed for the choice of negatives.
 
+    Notes
+    -----
     What a few dozen faces can teach is a demonstration: expect hundreds of false windows per image. For real detection
     read one of the cascades that ship with OpenCV.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> ramp = np.linspace(0, 200, 12)[None, :] + np.zeros((12, 1))
     >>> faces = np.clip(ramp + rng.normal(scale=9, size=(40, 12, 12)), 0, 255).astype(np.uint8)

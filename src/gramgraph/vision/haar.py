@@ -37,6 +37,8 @@ class HaarFeatures:
     (the first is the whole), `weights` (m, 3) theirs, `tilted` (m,) says which are turned. A value is the weighted sum
     of grey levels, divided by area · standard deviation of the window inside its border, so that light does not matter.
 
+    Examples
+    --------
     >>> len(HaarFeatures(24))
     162336
     """

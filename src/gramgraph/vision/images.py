@@ -23,6 +23,8 @@ def grey_image(image: Any, what: str = "the image") -> Array:
     Bytes stay as they are; 16-bit levels are divided by 257; truth values and floats up to 1 are multiplied by 255,
     larger floats are rounded.
 
+    Examples
+    --------
     >>> grey_image(np.array([[0.0, 0.5], [1.0, 0.25]])).tolist()
     [[0, 128], [255, 64]]
     """
@@ -66,6 +68,8 @@ def integral_image(image: Any, *, squared: bool = False, tilted: bool = False) -
     Of whole numbers exactly, of floats in double precision. With `squared` of the squares; with `tilted` over the
     triangle that opens upward from (X, Y), for boxes turned by 45°.
 
+    Examples
+    --------
     >>> I = integral_image([[1, 2], [3, 4]])
     >>> int(I[2, 2] - I[0, 2] - I[2, 0] + I[0, 0])
     10
@@ -122,6 +126,8 @@ def integrals(image: Array, *, tilted: bool = False) -> tuple[Array, Array, Arra
 def resize_image(image: Array, width: int, height: int) -> Array:
     """Bytes at another size, bilinear with weights in 256ths and one rounding: OpenCV's INTER_LINEAR_EXACT.
 
+    Examples
+    --------
     >>> resize_image(np.array([[0, 100], [100, 200]], dtype=np.uint8), 1, 1).tolist()
     [[100]]
     """

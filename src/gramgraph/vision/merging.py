@@ -15,6 +15,8 @@ __all__ = ["merge_boxes", "overlap"]
 def overlap(a: Any, b: Any) -> FloatArray:
     """Intersection over union of every box of a with every box of b, (n, m); a box starts with x, y, w, h.
 
+    Examples
+    --------
     >>> overlap([[0, 0, 2, 2]], [[1, 0, 2, 2], [5, 5, 1, 1]]).round(3).tolist()
     [[0.333, 0.0]]
     """
@@ -33,6 +35,8 @@ def merge_boxes(boxes: Any, *, min_neighbors: int = 3, eps: float = 0.2) -> Floa
     height) / 2; groups are chains of similar boxes. A small group inside a larger one is dropped. The rules are those
     of OpenCV's `groupRectangles`; with min_neighbors=0 boxes come back as they are.
 
+    Examples
+    --------
     >>> merge_boxes([[0, 0, 10, 10, 1.0], [1, 0, 10, 10, 2.0], [50, 50, 10, 10, 9.0]], min_neighbors=1).tolist()
     [[0.0, 0.0, 10.0, 10.0, 2.0]]
     """

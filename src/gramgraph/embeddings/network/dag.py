@@ -40,6 +40,8 @@ class KernelNetwork(CellModel, BayesianNetwork):
 
     `cells` is the same network as a discrete `BayesianNetwork`, on which the library's engines answer.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> a, b = rng.normal(size=(2, 2000))
@@ -231,7 +233,11 @@ def learn_dag(
     edge : kind of the conditionals with one parent, as in `learn_tree`.
     cells : at most so many cells a variable; by default 64, or as many as keep the largest table at 120,000 numbers
         (49 with two real parents, 18 with three, 10 with four).
+    floor : share of a flat density that is mixed in.
+    random_state : seed of folds and landmarks.
 
+    Notes
+    -----
     Conditionals with one parent are edges of `learn_tree`; with more, mixtures of conditional embeddings and
     regressions on the parents' product kernel. Categories among categories become plain, smoothed tables.
     """

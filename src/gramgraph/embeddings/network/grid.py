@@ -33,6 +33,8 @@ _POWERS = (1.0, 0.7, 0.5, 0.35, 0.25)
 class GridAnswer:
     """Beliefs about every pixel: posterior masses on the cells, and how propagation ended.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> clean = np.add.outer(np.arange(20.0), np.arange(20.0))
     >>> noisy = clean + np.random.default_rng(0).normal(size=(20, 20))
@@ -80,6 +82,8 @@ class KernelGrid(CellModel, MarkovNetwork):
     As a Markov network its variables are the pixels `x0_0`, `x0_1`, … of an image of this `shape`, row by row, then
     their observations `y0_0`, …; `on(height, width)` is the same field of another size.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> clean = np.add.outer(np.sin(np.arange(40) / 6.0), np.cos(np.arange(40) / 8.0))
@@ -301,6 +305,13 @@ def learn_grid(
     between neighbors, pairs (clean, noisy) the observation; both as edges of `learn_tree`. On graphs with cycles the
     same information arrives on many ways: `power` tempers the ratio between neighbors; "auto" takes the one of 1, 0.7,
     0.5, 0.35 and 0.25 with the smallest squared error on the given images.
+
+    Parameters
+    ----------
+    clean, noisy : images before and after the noise.
+    edge : kind of the edges, as in `learn_tree`.
+    cells : cells on the axis of gray levels.
+    power : exponent of the ratio between neighbors, or "auto".
     """
     first, second = _images(clean, "clean"), _images(noisy, "noisy")
     if [a.shape for a in first] != [b.shape for b in second]:

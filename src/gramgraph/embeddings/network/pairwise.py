@@ -57,8 +57,12 @@ def learn_markov(
     rank, penalty : number of eigenfunctions of every axis, and of the ridge on the potentials (times the number of
         rows); None chooses both by the pseudo-likelihood of a fifth of the rows.
     shared : one potential (and one field) for all edges, for variables of one kind on a lattice.
-    cells : of each variable; width : of the kernels, in units of the middle width of each axis.
+    cells : of each variable.
+    width : of the kernels, in units of the middle width of each axis.
+    random_state : seed of the fifth that is held out.
 
+    Notes
+    -----
     The objective of each node is convex; the two estimates of a potential are averaged. O(rows × cells × rank) a step.
     """
     columns = _checked(columns_of(frame))

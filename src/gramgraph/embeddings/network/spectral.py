@@ -29,6 +29,8 @@ class SpectralHMM:
     singular functions of C₂₁, the covariance of consecutive observations. Observations are numbers, angles or
     categories on the cells of `axis`; with a category and exact moments it is the forward algorithm.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> state = np.cumsum(rng.random(3000) < 0.05) % 2

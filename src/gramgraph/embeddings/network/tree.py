@@ -26,6 +26,8 @@ class KernelTree(CellModel, MarkovNetwork):
     samples. Every conditional density is normalized exactly. A query costs 2 m² operations an edge with evidence behind
     it, m the cells of a variable (at most 128 by default), whatever the number of rows it was learned from.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> a = rng.uniform(-3, 3, size=2000)

@@ -49,6 +49,17 @@ def denoise(
     state of each pixel) or between. `coupling` is one number or a pair of arrays, (rows, cols−1) and (rows−1, cols);
     `flip_probability` one number or one a pixel. Cost: O(pixels) a sweep.
 
+    Parameters
+    ----------
+    image : two values, (rows, columns).
+    coupling : J, how strongly neighbors agree.
+    flip_probability : chance that a pixel was changed.
+    temperature : 0 for max-product, 1 for sum-product.
+    damping : share of the old message in a new one.
+    max_iter, tol : the most sweeps, and the change of messages at which they end.
+
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> noisy = np.zeros((8, 8), bool)
     >>> noisy[2:6, 2:6] = True
@@ -136,6 +147,16 @@ def label_grid(
     (rows, cols−1) and (rows−1, cols). Sequential reweighted messages (TRW-S), whose bound only rises; it ends when the
     bound moves by less than `tol` of the gap. Cost: O(pixels · labels) a sweep, by distance transforms.
 
+    Parameters
+    ----------
+    costs : (rows, columns, labels).
+    smoothness : w, one number or a pair of arrays.
+    kind : d, "linear", "quadratic" or "potts".
+    truncation : the largest d that counts.
+    max_iter, tol : the most sweeps, and when the bound has settled.
+
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> seen = np.array([[0, 0, 3, 0], [0, 1, 0, 0], [4, 4, 4, 4]])
     >>> found = gg.label_grid(np.abs(seen[..., None] - np.arange(5)), 0.6, truncation=2)

@@ -41,6 +41,8 @@ def gibbs_rows(
     they are as good as the chains mix. `evidence` is a dict of states, and the tables must not have zeros.
     Cost: O((burn_in · chains + thin · n) · Σ_v factors of v).
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rows = gibbs_rows(gg.models.ising_grid(30, 30, coupling=0.2), 50, chains=10, burn_in=20, random_state=0)
     >>> rows.shape, sorted(rows["x3_4"].unique())

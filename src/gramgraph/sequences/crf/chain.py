@@ -53,6 +53,21 @@ class LinearChainCRF(Estimator):
     (label, next label) that may not be, with None as the label before the first. `n_jobs` threads share the sequences
     while learning. One evaluation costs O(features · K + positions · K²).
 
+    Parameters
+    ----------
+    algorithm : "lbfgs" or "ap".
+    c1, c2 : weights of the L1 and of the L2 penalty.
+    min_freq : least number of times that a feature is seen.
+    all_possible_states, all_possible_transitions : whether pairs that were never seen have a weight.
+    max_iterations : most iterations; None: no bound with "lbfgs", 100 with "ap".
+    num_memories : steps that "lbfgs" remembers.
+    epsilon, period, delta : when to stop.
+    constraints : what no answer may hold: "BIO", or pairs of labels.
+    n_jobs : threads.
+    random_state : seed of the order of "ap".
+
+    Examples
+    --------
     >>> X = [["the", "dog", "barks"], ["a", "cat", "sleeps"], ["the", "cat", "barks"]]
     >>> y = [["DET", "NOUN", "VERB"]] * 3
     >>> crf = LinearChainCRF(c2=0.1).fit([[[word] for word in x] for x in X], y)

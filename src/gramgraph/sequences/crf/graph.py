@@ -49,6 +49,8 @@ class GraphCRF(BaseEstimator):
     learns the labels from the node features alone, and its log-probabilities (held out by `cv` folds while learning)
     take the place of them.
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> y = [np.repeat(rng.integers(0, 2, 4), 5) for _ in range(30)]
     >>> chain = [(i, i + 1) for i in range(19)]
@@ -220,6 +222,8 @@ class GridCRF(GraphCRF):
     couplings are calibrated: where neighbors nearly always agree, pseudo-likelihood makes the pairs too strong, and the
     best labeling would be constant (`predict` warns where it is).
 
+    Examples
+    --------
     >>> rng = np.random.default_rng(0)
     >>> truth = np.zeros((8, 8), dtype=int)
     >>> truth[2:6, 2:6] = 1
