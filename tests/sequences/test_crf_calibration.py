@@ -39,25 +39,3 @@ def test_the_penalty_can_be_chosen():
     assert crf.score(X[6:], [truth] * 2) >= 0.75
     with pytest.raises(OptionError, match="c2"):
         gg.sequences.GridCRF(c2="car").fit(X[:2], [truth] * 2)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("noise", [0.6, 1.2])
-def test_row_b9_the_field_is_never_below_its_boosted_pixels(shared_data, noise):
-    """Tiles of a photographed silhouette behind noise: boosted stumps of single pixels, and the field on top."""
-    image = pytest.importorskip("matplotlib.image")
-    path = shared_data / "kernel" / "images" / "horse.png"
-    if not path.exists():
-        pytest.skip("the images are not there")
-    picture = image.imread(path)
-    truth = ((picture[..., :3].mean(axis=-1) if picture.ndim == 3 else picture) > 0.5).astype(int)
-    tiles = [truth[r : r + 24, c : c + 24] for r in range(0, 300, 24) for c in range(0, 370, 24)]
-    tiles = [tile for tile in tiles if 0.2 < tile.mean() < 0.8][:12]
-    rng = np.random.default_rng(0)
-    X = [(tile + noise * rng.normal(size=tile.shape))[..., None] for tile in tiles]
-    local = gg.GradientBoostingClassifier(30, max_depth=2)
-    crf = gg.sequences.GridCRF(node_classifier=local, c2=1.0, max_iterations=15).fit(X[:8], tiles[:8])
-    alone = [
-        crf.node_classifier_.predict(x.reshape(-1, 1)).reshape(t.shape) == t for x, t in zip(X, tiles, strict=True)
-    ]
-    assert crf.score(X[8:], tiles[8:]) >= np.mean(alone[8:])
