@@ -119,7 +119,7 @@ class BayesianNetworkClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  
         """The network from the columns and the classes in numbers."""
         table = self._learned_columns(frame, codes, weights)
         given: dict[str, Any] = {} if isinstance(method, str) else self._given(method, table.names)
-        self.network_ = learn_structure(
+        self.network_: BayesianNetwork = learn_structure(
             table, method="hill_climb" if given else method, score=self.criterion, target=TARGET, root=TARGET,
             prior=float(self.pseudo_count), missing="families", **given,
         )  # fmt: skip
@@ -249,11 +249,6 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
     Shares of the classes are those of the rows. `network_` is the model as a Bayesian network, without "multinomial"
     columns, which depend on their total too.
 
-    Parameters
-    ----------
-    pseudo_count : added to every count.
-    bins : intervals of a real-valued column.
-
     Examples
     --------
     >>> import gramgraph as gg
@@ -310,7 +305,7 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
 
     def _log_joint(self, frame: Any) -> FloatArray:
         """log p(class) + log p(what the row shows | class), (rows, classes)."""
-        parts = {c.child.name: c for c in self.network_.conditionals}
+        parts = {c.child.name: c for c in self.network_.conditionals if c is not None}
         label = parts[TARGET].child
         with np.errstate(divide="ignore"):
             out = np.repeat(np.log(parts[TARGET].table())[None], len(frame), axis=0)
@@ -335,7 +330,7 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
         logs = self._log_joint(self._frame(X, reset=False))
         lost = ~np.isfinite(logs.max(axis=1))
         with np.errstate(divide="ignore"):
-            logs[lost] = np.log(self.network_.conditionals[0].table())
+            logs[lost] = np.log(self.network_.conditional(TARGET).table())
         top = logs.max(axis=1, keepdims=True)
         return np.asarray(logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True)))
 

@@ -264,7 +264,7 @@ class _Case:
         numbers = {v: x.reshape(-1) for v, x in self.known.items() if not v.is_discrete}
         if not isinstance(c, (LinearGaussian, ConditionalLinearGaussian)):
             made = closed_conditional(c, numbers)
-            if made is None:
+            if not isinstance(made, (LinearGaussian, ConditionalLinearGaussian)):
                 raise ModelError(f"engine 'steps' cannot close {c.child.name}")
             c = made
         x = np.concatenate([np.zeros(0), *(numbers[var] for var in c.parents if not var.is_discrete)])
