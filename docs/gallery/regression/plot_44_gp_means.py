@@ -8,7 +8,7 @@ those of the kernel. The posterior mean is kernel ridge regression with :math:`\
 
 We see three processes on points around a rising line with a wave: away from the data the first falls back to zero,
 the second to x, the third to a line that it found, and whose doubt is part of the band. (In the evidence of the text,
-|K| stands for log |K|.)
+``|K|`` stands for ``log |K|``.)
 """
 
 import matplotlib.pyplot as plt
