@@ -177,7 +177,7 @@ class OtherWords:
         if options:
             theirs = _merged(cls, OPTIONS)
             for name in options:
-                if name in theirs:
+                if name in theirs and name not in inspect.signature(cls).parameters:
                     raise TypeError(f"{cls.__name__} has no parameter {name!r}: {theirs[name]}")
         for name, (module, sentence) in DEFAULTS.get(cls.__name__, {}).items():
             if module in sys.modules and name not in options and (cls.__name__, name) not in _TOLD:

@@ -11,6 +11,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.answers import Belief, MixtureBelief, NodeBelief, RealBelief, SampledBelief
+from gramgraph.answers.cut_gaussians import CutGaussians, Pieces
 from gramgraph.answers.words import WORDS
 from gramgraph.variables import Var, discrete, real
 
@@ -48,6 +49,7 @@ def _reals() -> dict[str, Any]:
         "states and numbers": MixtureBelief(mixed, w, m, np.ones((1, 2, 1, 1)), codes=np.array([[0], [1]])),
         "draws": SampledBelief(x, draws[:, :1], even),
         "joint draws": SampledBelief(pair, draws, even),
+        "cut gaussians": CutGaussians(real("x"), (Pieces(w[0], m[0, :, 0], np.ones(2), -np.ones(2), np.full(2, 3.0)),)),
         "nodes": _nodes(np.array([1.0])),
         "nodes of two cases": _nodes(np.array([0.0, 3.0]), batched=True),
     }
@@ -88,7 +90,7 @@ def _classes() -> set[str]:
 
 def test_every_class_of_beliefs_is_among_the_examples(beliefs: dict[str, Any]) -> None:
     shown = {type(belief).__name__ for belief in beliefs.values()}
-    assert _classes() - {"RealBelief"} == shown and len(_classes()) <= 7
+    assert (_classes() | {"CutGaussians"}) - {"RealBelief"} == shown and len(_classes()) <= 7
 
 
 @pytest.mark.parametrize("word", WORDS)

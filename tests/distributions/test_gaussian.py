@@ -239,7 +239,7 @@ def test_shapes_of_results() -> None:
         (lambda g: Gaussian([0, np.inf], 1.0), "must be finite"),
         (lambda g: Gaussian([0, 0], np.eye(3)), r"cov must be a \(2, 2\) matrix"),
         (lambda g: Gaussian([[0, 0]], 1.0), r"mean must have shape"),
-        (lambda g: Gaussian("abc", 1.0), "mean must hold numbers"),
+        (lambda g: Gaussian(["a", "b"], 1.0), "mean must hold numbers"),
         (lambda g: Gaussian.from_precision([0, 0], [[1, 1], [1, 1]]), "positive definite; its rank is 1 of 2"),
         (lambda g: g.condition({0: np.nan}), "values holds NaN"),
         (lambda g: g.condition({5: 1.0}), "no coordinate 5"),

@@ -7,7 +7,7 @@ from gramgraph.answers.assignment import Assignment
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.mixture import MixtureBelief
 from gramgraph.answers.node_belief import NodeBelief
-from gramgraph.answers.plate_answer import PlateAnswer, PlateBelief
+from gramgraph.answers.plate_answer import PlateAnswer, PlateBeliefs
 from gramgraph.answers.quality import Quality
 from gramgraph.answers.real_answer import RealAnswer
 from gramgraph.answers.real_belief import RealBelief
@@ -21,7 +21,7 @@ __all__ = [
     "MixtureBelief",
     "NodeBelief",
     "PlateAnswer",
-    "PlateBelief",
+    "PlateBeliefs",
     "Quality",
     "RealAnswer",
     "RealBelief",

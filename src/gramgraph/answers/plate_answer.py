@@ -15,10 +15,10 @@ from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["PlateAnswer", "PlateBelief"]
+__all__ = ["PlateAnswer", "PlateBeliefs"]
 
 
-class PlateBelief(Frozen):
+class PlateBeliefs(Frozen):
     """What is believed of every member of a variable: probabilities of states, or means and deviations of numbers.
 
     Results are arrays with an axis for each plate, or nested lists where lengths differ; `belief[0, 2]` is one member.
@@ -135,7 +135,7 @@ class PlateAnswer(RealAnswer):
         parts = []
         for key in self:
             belief = self[key]
-            if isinstance(belief, PlateBelief):
+            if isinstance(belief, PlateBeliefs):
                 part = belief.to_frame().reset_index(names="member")
             else:
                 labels = [_show.joined(label) for label in belief._labels()]

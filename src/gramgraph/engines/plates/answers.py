@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph.answers import Belief, PlateAnswer, PlateBelief
+from gramgraph.answers import Belief, PlateAnswer, PlateBeliefs
 from gramgraph.engines.plates.counts import CountModel, Found
 from gramgraph.exceptions import ModelError
 from gramgraph.questions.plate_question import PlateQuestion
@@ -33,12 +33,12 @@ def plate_answer(
     """Beliefs by key: `moments` gives all members of a variable, `joint` the table of several members."""
     layout, nodes = question.layout, question.model.template.nodes
 
-    def whole(name: str) -> PlateBelief:
+    def whole(name: str) -> PlateBeliefs:
         found = moments(name)
         var = nodes[name].var
         if isinstance(found, tuple):
-            return PlateBelief(var, layout, mean=found[0], variance=found[1])
-        return PlateBelief(var, layout, probabilities=found)
+            return PlateBeliefs(var, layout, mean=found[0], variance=found[1])
+        return PlateBeliefs(var, layout, probabilities=found)
 
     def make(key: Any) -> Any:
         target = question.targets[key]
