@@ -37,6 +37,8 @@ def machines() -> Iterator[Any]:
                 continue
             if name.startswith("GaussianProcess") and change.get("kernel") == "precomputed":
                 continue
+            if name.endswith("Features") and change.get("kernel") == "precomputed":
+                continue  # a map is evaluated at new points
             if set(change) <= set(known) and not ("n_inducing" not in known and change.get("approx") == "titsias"):
                 yield clone(plain).set_params(**change, **seed)
 
@@ -49,6 +51,8 @@ def data(machine: Any) -> tuple[Any, ...]:
         y = (y > np.median(y)).astype(np.int64)
     if type(machine).__name__ == "GaussianProcessCounts":
         y = np.round(np.exp(y))
+    if type(machine).__name__ == "LatentDirichletAllocation":
+        return np.round(np.exp(X)), np.round(np.exp(new)), y
     if isinstance(getattr(machine, "kernel", None), str) and machine.kernel == "precomputed":
         gram = kernels.RBF().gram
         return gram(X), gram(new, X), y
@@ -79,11 +83,11 @@ def test_later_changes_of_the_callers_arrays(machine: Any) -> None:
     second = answers(machine, new)
     assert first.keys() == second.keys()
     for name, value in first.items():
-        np.testing.assert_array_equal(second[name], value, err_msg=name)
+        np.testing.assert_allclose(second[name], value, rtol=1e-9, atol=1e-12, err_msg=name)
     for array in given:
         array[:] = 667
     for name, value in answers(machine, new).items():
-        np.testing.assert_array_equal(value, first[name], err_msg=name)
+        np.testing.assert_allclose(value, first[name], rtol=1e-9, atol=1e-12, err_msg=name)
 
 
 def test_points_of_other_kinds() -> None:
