@@ -146,9 +146,18 @@ def kernel() -> Found:
     }
 
 
-WORKS: dict[str, Callable[[], Found]] = {
-    work.__name__: work for work in (discrete, approximate, learn, gaussian, hmm, kalman, crf, svm, gp, rvm, kernel)
-}
+def topics() -> Found:
+    texts = [[0, 1, 2, 1], [3, 4, 5], [1, 2], [4, 5, 5, 0]] * 5
+    found: Found = {}
+    for method in ("gibbs", "variational", "online"):
+        model = gg.LatentDirichletAllocation(2, method=method, max_iter=4, random_state=0).fit(texts)
+        found[method] = model.components_
+        found[f"{method}: shares"] = model.transform(texts)
+    return found
+
+
+ALL = (discrete, approximate, learn, gaussian, hmm, kalman, crf, svm, gp, rvm, kernel, topics)
+WORKS: dict[str, Callable[[], Found]] = {work.__name__: work for work in ALL}
 #: Those that `make test` can afford to compile.
 QUICK = ("crf", "hmm")
 

@@ -70,11 +70,10 @@ def _is_interactive() -> bool:
 
 def _stay(running: Any) -> None:
     """A script that opened the page has ended: the page shall not end with it."""
-    if not running.is_open:
-        return
-    sys.stderr.write(f"The explorer is at {running.url}\nCtrl-C ends it.\n")
     with contextlib.suppress(KeyboardInterrupt):
-        running.wait()
+        if running.is_open:
+            sys.stderr.write(f"The explorer is at {running.url}\nCtrl-C ends it.\n")
+            running.wait()
 
 
 def _shell() -> Any:

@@ -93,7 +93,8 @@ def query(
         said = {"virtual_evidence": virtual_evidence, "soft_evidence": soft_evidence, "engine": engine}
         said |= {"memory": memory, "random_state": random_state, "budget": budget}
         options |= {name: value for name, value in said.items() if value is not None}
-        return _to_file(model, targets, evidence, out, keep, client, n_jobs, progress, options)
+        options |= {"out": out, "keep": keep, "client": client, "n_jobs": n_jobs, "progress": progress}
+        return _to_file(model, targets, evidence, options)
     if evidence is not None and not isinstance(evidence, Mapping):
         evidence = _in_memory(evidence)
     if isinstance(keep, bool):  # of samplers: whether to keep the draws
@@ -106,15 +107,10 @@ def query(
     return _checked(model, question, found)
 
 
-def _to_file(
-    model: GraphicalModel, targets: Any, evidence: Any, out: Any, keep: Any,
-    client: Any, n_jobs: int, progress: Progress, options: dict[str, Any],
-) -> Any:  # fmt: skip
+def _to_file(model: GraphicalModel, targets: Any, evidence: Any, options: dict[str, Any]) -> Any:
     from gramgraph.questions.files import query_file  # with it come readers of files, which few questions need
 
-    return query_file(
-        query, model, targets, evidence, out=out, keep=keep, client=client, n_jobs=n_jobs, progress=progress, **options
-    )
+    return query_file(query, model, targets, evidence, **options)
 
 
 def _in_memory(evidence: Any) -> Any:
