@@ -47,6 +47,8 @@ WITHOUT = {
     "LineBelief": "an answer",
     "Operator": "an answer",
     "OperatorTree": "made of samples",
+    "PrunedTree": "a tree of scikit-learn; gg.Boosted.of and TreeTable.fit hold trees as numbers",
+    "PrunedTreeRegressor": "a tree of scikit-learn",
     "TensorOperator": "an answer",
 }
 
