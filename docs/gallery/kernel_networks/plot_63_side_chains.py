@@ -36,7 +36,7 @@ field = gg.learn_markov(frame, edges, domains=dict.fromkeys(names, "circle"), ra
 # propagation.
 known = {"r1": center[0], "r6": center[2]}
 answer = field.query(None, known)
-best = field.map_query(known)
+best = field.map_query(known).assignment
 exact = wells.query(None, {"r1": wells.states("r1")[0], "r6": wells.states("r6")[2]})
 grid = np.linspace(-np.pi, np.pi, 200)
 figure, axes = plt.subplots(2, 2, figsize=(7, 4.4), layout="constrained")
