@@ -13,6 +13,10 @@ We watch three pairs learn, and check the gradients.
 
 # %%
 # Three worlds, three priors, and the same call for all: ``stream`` gives the belief after every observation.
+import base64
+import tempfile
+from pathlib import Path
+
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.animation import FuncAnimation
@@ -41,8 +45,7 @@ for ax, (name, (beliefs, truth, span)) in zip(axes, films.items(), strict=True):
 fig.suptitle("Conjugate updates")
 
 # %%
-# The same as an animation: press play.
-plt.rc("animation", html="jshtml")
+# The same as a film.
 fig, axes = plt.subplots(1, 3, figsize=(8, 3))
 fig.subplots_adjust(left=0.07, right=0.98, bottom=0.18)
 lines = []
@@ -61,8 +64,19 @@ def show(frame):
 
 
 movie = FuncAnimation(fig, show, frames=[0, 1, 2, 3, 5, 10, 20, 40], interval=500)
-movie.to_jshtml()
-movie
+
+
+class Film:
+    """A picture that moves, inside the page."""
+
+    def _repr_html_(self):
+        with tempfile.TemporaryDirectory() as folder:
+            movie.save(Path(folder) / "film.gif", writer="pillow", dpi=80)
+            data = base64.b64encode((Path(folder) / "film.gif").read_bytes()).decode()
+        return f'<img alt="Densities after 0 to 40 observations" src="data:image/gif;base64,{data}">'
+
+
+Film()
 
 # %%
 # Where mean and precision are both unknown, the prior is Normal-Gamma and the prediction Student's t: wider than a

@@ -190,9 +190,9 @@ class PotentialModel(CellModel):
 class KernelMarkovNetwork(PotentialModel, MarkovNetwork):
     """p(x) ∝ Π p̂(xᵢ) exp(bᵢ·u(xᵢ)) Π exp(u(xᵢ)ᵀ Aᵢⱼ u(xⱼ)), with p̂ the kernel density of each variable by itself.
 
-    `learn_markov` makes it, or `gg.MarkovNetwork` from `KernelPotential`s. Without edges it is the kernel density
-    estimate. Evidence enters at its value; what is free stands on cells, and any engine of discrete networks answers:
-    approximate ones where the junction tree does not fit.
+    `learn_markov` makes it, or `gg.MarkovNetwork` from values of `KernelPotential`. Without edges it is the kernel
+    density estimate. Evidence enters at its value; what is free stands on cells, and any engine of discrete networks
+    answers: approximate ones where the junction tree does not fit.
 
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
