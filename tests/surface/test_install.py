@@ -39,7 +39,8 @@ def test_the_wheel_holds_sources_and_types_and_no_compiled_code(wheel: Path) -> 
     names = zipfile.ZipFile(wheel).namelist()
     ours = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src").rglob("*.py")}
     assert ours <= set(names) and "gramgraph/py.typed" in names
-    assert {name for name in names if name.startswith("gramgraph/")} == ours | {"gramgraph/py.typed"}
+    page = {str(path.relative_to(ROOT / "src")) for path in (ROOT / "src/gramgraph/explorer/page").iterdir()}
+    assert {name for name in names if name.startswith("gramgraph/")} == ours | page | {"gramgraph/py.typed"}
     assert not [name for name in names if "__pycache__" in name or name.endswith((".nbi", ".nbc", ".pyc", ".so"))]
 
 
