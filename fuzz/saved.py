@@ -122,6 +122,9 @@ EXAMPLES: dict[str, Callable[[], Any]] = {
         [(("a", "b"), [[1.0, 0.0], [0.0, 1.0]], "same")], [0.5], states={"a": ("no", "yes"), "b": ("no", "yes")}
     ),
     "dynamic_bayesian_network": _umbrella,
+    "influence_diagram": lambda: gg.InfluenceDiagram(
+        "a -> [d] -> <u> <- a", cpds={"a": 0.3}, utilities={"u": [[0.0, -1.5], [2.0, 4.0]]}
+    ),
     "distribution-gamma": lambda: gg.distributions.Gamma(2.0, 0.5),
     "distribution-gaussian": lambda: gg.Gaussian([0.0, 1.0], [[2.0, 0.5], [0.5, 1.0]]),
     "distribution-niw": lambda: gg.distributions.NormalInverseWishart([0.0, 1.0], 1.0, 4.0, np.eye(2)),
@@ -238,6 +241,8 @@ def _ask_network(model: Any) -> Any:
     """The numbers of a network: its answers follow from them, and no engine need be compiled to compare them."""
     from gramgraph.io import native
 
+    if type(model).__name__ == "InfluenceDiagram":
+        return [model.solve().expected_utility, *_numbers(json.loads(native.dumps(model)))]
     if type(model).__name__ == "DynamicBayesianNetwork":
         return [*_ask_network(model.first), *_ask_network(model.step)]
     if not hasattr(model, "check_model") or getattr(model, "kind", "") == "cells":

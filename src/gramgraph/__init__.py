@@ -45,6 +45,7 @@ _FLAT: dict[str, str] = {
     "GraphicalLasso": "estimators",
     "ImpossibleEvidenceError": "exceptions",
     "Index": "distributions",
+    "InfluenceDiagram": "models.influence_diagram",
     "KalmanFilter": "sequences",
     "KernelPCA": "estimators",
     "KernelRidge": "estimators",

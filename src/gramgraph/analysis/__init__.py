@@ -1,4 +1,4 @@
-"""What a model says about itself: information, sensitivity, messages one by one."""
+"""What a model says about itself: information, sensitivity, messages one by one, the best decisions."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from gramgraph._lazy import lazy_name
 
 _HOMES = {
     "Conflict": "explanation",
+    "Policy": "decisions",
+    "Strategy": "decisions",
     "conflict": "explanation",
     "entropy": "information",
     "explain": "explanation",

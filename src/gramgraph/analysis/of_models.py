@@ -16,8 +16,10 @@ _HOMES = {
     "partial_correlations": "gaussian",
     "sensitivity": "sensitivity",
     "sensitivity_function": "sensitivity",
+    "solve_decisions": "decisions",
     "sum_product": "messages",
     "to_gaussian": "gaussian",
+    "value_of_information": "decisions",
 }
 
 __all__ = sorted(_HOMES)

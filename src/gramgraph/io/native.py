@@ -8,6 +8,7 @@
 Conditionals save themselves by their kind (`Conditional.to_fields`, `conditionals.from_fields`), so that a noisy-or
 stays one; a real-valued variable has `"real": dimension` in the place of its states (and `"domain": "circle"`, …),
 one of sets or strings `"points": "string"`.
+Influence diagrams: `decision_files`.
 `null` stands for a variable without numbers yet, with its parents in `structure`. Undirected models have `factors`
 (`scope`, `values` with the last variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones
 `features` and `weights`.
@@ -42,6 +43,7 @@ from gramgraph.io._text import (
     variables_of,
 )
 from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, LogLinear, MarkovNetwork
+from gramgraph.models.influence_diagram import InfluenceDiagram
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Points, Real, Var, domain_of_word, real
 
@@ -84,7 +86,7 @@ def holds(model: Any) -> bool:
 
     if getattr(model, "kind", None) == "cells":
         return False
-    if isinstance(model, tuple(_KINDS.values())) or distribution_files.is_distribution(model):
+    if isinstance(model, (*_KINDS.values(), InfluenceDiagram)) or distribution_files.is_distribution(model):
         return True
     return type(model).__module__.startswith("gramgraph.sequences") and sequence_files.holds(model)
 
@@ -120,6 +122,10 @@ def from_object(top: dict[str, Any], *, source: str = "<text>", normalize: bool 
         from gramgraph.embeddings.network.files import from_object as kernel_model
 
         return kernel_model(top, source=source)
+    if kind == "influence_diagram":
+        from gramgraph.io import decision_files
+
+        return decision_files.from_object(top, source=source)
     if kind in ("dynamic_bayesian_network", "sequence_model"):
         from gramgraph.io import sequence_files
 
@@ -406,6 +412,10 @@ def dumps(model: Any) -> bytes:
         from gramgraph.embeddings.network.files import to_object
 
         return f"{_json.dump(to_object(model))}\n".encode()
+    if isinstance(model, InfluenceDiagram):
+        from gramgraph.io import decision_files
+
+        return f"{_json.dump(decision_files.to_object(model))}\n".encode()
     kinds = {cls: kind for kind, cls in _KINDS.items()}
     kind = next((kinds[cls] for cls in type(model).__mro__ if cls in kinds), None)  # a learned network is a network
     if kind is None and type(model).__module__.startswith("gramgraph.sequences"):

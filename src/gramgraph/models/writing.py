@@ -17,7 +17,7 @@ from gramgraph.models.mixed import is_linear, make_mixed
 from gramgraph.models.notation import Structure, read_structure
 from gramgraph.variables import Discrete, Domain, Var, discrete, domain_of_word, real
 
-__all__ = ["Parts", "as_states", "as_var", "make_conditional", "read_parts"]
+__all__ = ["Parts", "as_states", "as_var", "is_no_yes", "labels_in", "make_conditional", "read_parts"]
 
 _DEFAULT = Discrete(("no", "yes"))
 
@@ -176,18 +176,22 @@ def _make_variables(
     for name, spec in specs.items():
         if name not in known and is_linear(spec):
             known[name] = real(name)
-    guessed = _labels_in(written, specs, known)
+    guessed = labels_in(written, specs, known)
     for name in written.names:
         if name not in known:
             labels = guessed.get(name, {})
             if not labels:
                 assumed[name] = None
-            plain = all(_DEFAULT.find(label) >= 0 for label in labels)
-            known[name] = Var(name, _DEFAULT) if plain else discrete(name, list(labels))
+            known[name] = Var(name, _DEFAULT) if is_no_yes(labels) else discrete(name, list(labels))
     return tuple(known[name] for name in written.names)
 
 
-def _labels_in(written: Structure, specs: Mapping[str, Any], known: Mapping[str, Var]) -> dict[str, dict[Any, None]]:
+def is_no_yes(labels: Iterable[Any]) -> bool:
+    """Whether all labels are among no and yes, in any way of writing them."""
+    return all(_DEFAULT.find(label) >= 0 for label in labels)
+
+
+def labels_in(written: Structure, specs: Mapping[str, Any], known: Mapping[str, Var]) -> dict[str, dict[Any, None]]:
     """Labels that dict-like tables use, in first-seen order, for variables whose states nobody declared."""
     found: dict[str, dict[Any, None]] = {}
 
