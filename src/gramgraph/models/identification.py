@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from gramgraph._asking import learners
 from gramgraph._show import Listing, Shown
-from gramgraph.exceptions import OptionError
+from gramgraph.exceptions import OptionError, listing
 from gramgraph.graphs import Digraph, adjustment_set, descendants, front_door_set
+from gramgraph.graphs.do_calculus import (
+    Formula,
+    Hedge,
+    Probability,
+    Product,
+    Quotient,
+    Sum,
+    all_variables,
+    identify_effect,
+)
 
 if TYPE_CHECKING:
+    from gramgraph.learn.causal import Effect
     from gramgraph.models.directed import DirectedModel
 
 __all__ = ["CausalQuestion", "Identification", "causal_question", "identify"]
@@ -20,8 +32,10 @@ __all__ = ["CausalQuestion", "Identification", "causal_question", "identify"]
 class Identification(Shown):
     """How p(outcome | do(treatment)) follows from observations.
 
-    `kind` is "none" (no effect), "back door", "front door" or "unknown"; `through` are the variables that the formula
-    needs. "unknown" means that neither door is open; the full theory knows further ways, which are not tried.
+    `kind` is "none" (no effect), "back door", "front door", "formula" (a way beyond the two doors) or "not
+    identifiable"; `through` are the variables that the formula needs. If there is no way, `hedge` shows why: two sets of
+    variables, one inside the other, whose unobserved causes make the effect ambiguous. The search is complete: what is
+    not found does not exist without further assumptions.
     """
 
     treatment: str
@@ -29,12 +43,46 @@ class Identification(Shown):
     kind: str
     through: tuple[str, ...]
     formula: str
+    hedge: tuple[tuple[str, ...], tuple[str, ...]] | None = None
+    expression: Formula | None = field(default=None, repr=False)  # the formula on positions in `names`
+    names: tuple[str, ...] = field(default=(), repr=False)
+
+    @property
+    def identifiable(self) -> bool:
+        """Whether observations tell the effect."""
+        return self.expression is not None
+
+    def evaluate(self, source: Any, *, pseudo_count: float = 0.0) -> Effect:
+        """The effect by the formula, with its probabilities from data (a frame, a file) or from a network.
+
+        Parameters
+        ----------
+        source : a frame, a file or a stream of cases with the variables of the formula; or a network that has them.
+        pseudo_count : added to every count, so that strata without a case have an estimate.
+
+        Returns
+        -------
+        Effect
+            p(outcome | do(treatment)) for every treatment.
+
+        Examples
+        --------
+        >>> import gramgraph as gg
+        >>> net = gg.datasets.asia()
+        >>> effect = net.identify("lung", do="smoke").evaluate(net)
+        >>> round(effect.difference("yes", "yes", "no"), 2)
+        0.09
+        """
+        found: Effect = learners().evaluate_effect(self, source, pseudo_count=pseudo_count)
+        return found
 
     def __repr__(self) -> str:
         return f"Identification({self.kind}: {self.formula})"
 
     def _shown(self) -> Listing:
         rows = [("way", self.kind), ("through", ", ".join(self.through) or "nothing"), ("formula", self.formula)]
+        if self.hedge is not None:
+            rows.append(("hedge", " inside ".join(f"{{{', '.join(names)}}}" for names in reversed(self.hedge))))
         return Listing(f"p({self.outcome} | do({self.treatment}))", ("", "value"), rows)
 
 
@@ -111,20 +159,46 @@ def identify(
     graph, x, y, unseen = asked.graph, asked.x, asked.y, asked.unseen
     treatment, outcome = net.names_of((x, y))
     head = f"p({outcome} | do({treatment}))"
+    kind, found = _find(graph, x, y, unseen)
+    if isinstance(found, Hedge):
+        whole, part = net.names_of(found.whole), net.names_of(found.part)
+        text = f"{head} does not follow from what is observed: unobserved causes tie {listing(whole)} together"
+        return Identification(treatment, outcome, "not identifiable", (), text, (whole, part))
+    used = sorted(all_variables(found) - {x, y})
+    text = f"{head} = {_text(found, net.variables, frozenset((x, y)))}"
+    return Identification(treatment, outcome, kind, net.names_of(used), text, None, found, net.variables)
+
+
+def _find(graph: Digraph, x: int, y: int, unseen: tuple[int, ...]) -> tuple[str, Formula | Hedge]:
+    """The simplest way that is open, and its formula."""
     if y not in descendants(graph, x):
-        return Identification(treatment, outcome, "none", (), f"{head} = p({outcome})")
-    found = adjustment_set(graph, x, y, hidden=unseen)
-    if found is not None:
-        names = net.names_of(found)
-        z = ", ".join(names)
-        formula = f"Σ_{{{z}}} p({outcome} | {treatment}, {z}) p({z})" if names else f"p({outcome} | {treatment})"
-        return Identification(treatment, outcome, "back door", names, f"{head} = {formula}")
-    found = front_door_set(graph, x, y, hidden=unseen)
-    if found is not None:
-        names = net.names_of(found)
-        m = ", ".join(names)
-        inner = f"Σ_{{{treatment}'}} p({outcome} | {treatment}', {m}) p({treatment}')"
-        return Identification(
-            treatment, outcome, "front door", names, f"{head} = Σ_{{{m}}} p({m} | {treatment}) {inner}"
-        )
-    return Identification(treatment, outcome, "unknown", (), f"{head}: neither a back-door nor a front-door formula")
+        return "none", Probability((y,))
+    z = adjustment_set(graph, x, y, hidden=unseen)
+    if z is not None:
+        inner = Probability((y,), (x, *z))
+        return "back door", Sum(z, Product((inner, Probability(z)))) if z else inner
+    m = front_door_set(graph, x, y, hidden=unseen)
+    if m is not None:
+        inner_sum = Sum((x,), Product((Probability((y,), (x, *m)), Probability((x,)))))
+        return "front door", Sum(m, Product((Probability(m, (x,)), inner_sum)))
+    return "formula", identify_effect(graph, x, y, hidden=unseen)
+
+
+def _text(formula: Formula, names: Sequence[str], marked: frozenset[int], primed: frozenset[int] = frozenset()) -> str:
+    """A formula in letters; a treatment or outcome that is summed over has a prime."""
+
+    def listed(positions: Iterable[int]) -> str:
+        return ", ".join(names[v] + ("'" if v in primed else "") for v in positions)
+
+    if isinstance(formula, Probability):
+        return f"p({listed(formula.what)}{' | ' if formula.given else ''}{listed(formula.given)})"
+    if isinstance(formula, Sum):
+        primed |= marked.intersection(formula.over)
+        return f"Σ_{{{listed(formula.over)}}} {_text(formula.inner, names, marked, primed)}"
+    if isinstance(formula, Quotient):
+        above, below = (_text(part, names, marked, primed) for part in (formula.above, formula.below))
+        return f"[{above}] / [{below}]"
+    texts = [_text(part, names, marked, primed) for part in formula.parts]
+    # A sum reaches to the end of the line: it stands in brackets unless it is last.
+    pieces = [f"[{text}]" if text.startswith("Σ") and i < len(texts) - 1 else text for i, text in enumerate(texts)]
+    return " ".join(pieces) or "1"
