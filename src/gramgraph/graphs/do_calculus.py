@@ -73,7 +73,7 @@ class Hedge:
 
 @dataclass(frozen=True)
 class Mixed:
-    """A graph of observed nodes: the `parents` of each, and `tied`, the nodes that share an unobserved cause with it."""
+    """A graph of observed nodes: the `parents` of each, and `tied`, those that share an unobserved cause with it."""
 
     nodes: tuple[int, ...]  # in topological order
     parents: dict[int, frozenset[int]]

@@ -33,9 +33,9 @@ class Identification(Shown):
     """How p(outcome | do(treatment)) follows from observations.
 
     `kind` is "none" (no effect), "back door", "front door", "formula" (a way beyond the two doors) or "not
-    identifiable"; `through` are the variables that the formula needs. If there is no way, `hedge` shows why: two sets of
-    variables, one inside the other, whose unobserved causes make the effect ambiguous. The search is complete: what is
-    not found does not exist without further assumptions.
+    identifiable"; `through` are the variables that the formula needs. If there is no way, `hedge` shows why: two sets
+    of variables, one inside the other, whose unobserved causes make the effect ambiguous. The search is complete: what
+    is not found does not exist without further assumptions.
     """
 
     treatment: str
