@@ -77,6 +77,8 @@ _FLAT: dict[str, str] = {
     "Table": "conditionals",
     "Var": "variables",
     "VariableError": "exceptions",
+    "compare": "analysis",
+    "cross_validate": "learn",
     "denoise": "engines.best.grid_labels",
     "describe": "data",
     "gibbs_kernel": "engines.sampling.gibbs_kernel",

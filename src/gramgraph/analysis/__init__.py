@@ -7,9 +7,11 @@ from typing import Any
 from gramgraph._lazy import lazy_name
 
 _HOMES = {
+    "Comparison": "comparison",
     "Conflict": "explanation",
     "Policy": "decisions",
     "Strategy": "decisions",
+    "compare": "comparison",
     "conflict": "explanation",
     "entropy": "information",
     "explain": "explanation",

@@ -1,12 +1,12 @@
 """Influence diagrams in the library's own format: their network, what is known at each decision, and utilities.
 
-    {"format": "gramgraph", "version": 1, "kind": "influence_diagram", "network": {…},
-     "information": {"umbrella": ["forecast"]}, "utilities": [{"name": "comfort", "scope": […], "values": […]}]}
+{"format": "gramgraph", "version": 1, "kind": "influence_diagram", "network": {…},
+ "information": {"umbrella": ["forecast"]}, "utilities": [{"name": "comfort", "scope": […], "values": […]}]}
 """
 
 from __future__ import annotations
 
-import json
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,15 +19,13 @@ from gramgraph.models.influence_diagram import InfluenceDiagram, Utility
 __all__ = ["from_object", "to_object"]
 
 
-def to_object(diagram: InfluenceDiagram) -> dict[str, Any]:
-    """The object of a JSON file."""
-    from gramgraph.io import native
-
+def to_object(diagram: InfluenceDiagram, network: Any) -> dict[str, Any]:
+    """The object of a JSON file, around that of its network."""
     return {
         "format": "gramgraph",
         "version": 1,
         "kind": "influence_diagram",
-        "network": json.loads(native.dumps(diagram.network)),
+        "network": network,
         "information": {d: list(known) for d, known in diagram.information.items()},
         "utilities": [
             {"name": u.name, "scope": [var.name for var in u.scope], "values": u.values.ravel().tolist()}
@@ -36,11 +34,9 @@ def to_object(diagram: InfluenceDiagram) -> dict[str, Any]:
     }
 
 
-def from_object(top: dict[str, Any], *, source: str) -> InfluenceDiagram:
-    """The diagram in the object of a JSON file."""
-    from gramgraph.io import native
-
-    net = native.from_object(_json.get(top, "network", dict, "", source), source=source)
+def from_object(top: dict[str, Any], network: Callable[..., Any], *, source: str) -> InfluenceDiagram:
+    """The diagram in the object of a JSON file; `network` reads that of its network."""
+    net = network(_json.get(top, "network", dict, "", source), source=source)
     if not isinstance(net, BayesianNetwork) or not net.is_discrete or not net.has_tables:
         raise ParseError("network must be a Bayesian network of variables with states and tables", source=source)
     known = _json.get(top, "information", dict, "", source)

@@ -125,7 +125,7 @@ def from_object(top: dict[str, Any], *, source: str = "<text>", normalize: bool 
     if kind == "influence_diagram":
         from gramgraph.io import decision_files
 
-        return decision_files.from_object(top, source=source)
+        return decision_files.from_object(top, from_object, source=source)
     if kind in ("dynamic_bayesian_network", "sequence_model"):
         from gramgraph.io import sequence_files
 
@@ -415,7 +415,8 @@ def dumps(model: Any) -> bytes:
     if isinstance(model, InfluenceDiagram):
         from gramgraph.io import decision_files
 
-        return f"{_json.dump(decision_files.to_object(model))}\n".encode()
+        made = decision_files.to_object(model, json.loads(dumps(model.network)))
+        return f"{_json.dump(made)}\n".encode()
     kinds = {cls: kind for kind, cls in _KINDS.items()}
     kind = next((kinds[cls] for cls in type(model).__mro__ if cls in kinds), None)  # a learned network is a network
     if kind is None and type(model).__module__.startswith("gramgraph.sequences"):

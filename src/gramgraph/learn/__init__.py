@@ -6,6 +6,7 @@ from gramgraph._lazy import lazy_name
 
 _LAZY = {
     "CredibleAnswer": "posterior",
+    "CrossValidation": "cross_validation",
     "EdgeStrengths": "bootstrap",
     "Effect": "causal",
     "FeaturePath": "l1_path",
@@ -20,6 +21,7 @@ _LAZY = {
     "best_subset": "best_subset",
     "bootstrap_edges": "bootstrap",
     "chow_liu": "chow_liu",
+    "cross_validate": "cross_validation",
     "feature_path": "l1_path",
     "fit_margins": "proportional_fitting",
     "fci": "hidden_causes",

@@ -66,7 +66,7 @@ def twin_network(net: BayesianNetwork, do: Mapping[str, Any]) -> BayesianNetwork
             _share(twin, c, var, parents)
         else:
             twin.add(c)
-    return twin.network(net.name)
+    return type(net).from_parts([c.child for c in twin.parts], twin.parts, name=net.name)
 
 
 @dataclass
@@ -85,11 +85,6 @@ class _Twin:
 
     def seen(self, name: str) -> Any:
         return self.copies.get(name)
-
-    def network(self, name: str) -> BayesianNetwork:
-        from gramgraph.models.bayesian_network import BayesianNetwork
-
-        return BayesianNetwork.from_parts([c.child for c in self.parts], self.parts, name=name)
 
 
 def _renamed(c: Conditional, copies: Mapping[str, Var | None]) -> Conditional:

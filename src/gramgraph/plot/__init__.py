@@ -12,7 +12,7 @@ from gramgraph.plot.kernels import plot_kernel, plot_kernel_draws, plot_kernel_p
 from gramgraph.plot.losses import plot_losses
 from gramgraph.plot.mixtures import plot_mixture
 from gramgraph.plot.pag import plot_pag
-from gramgraph.plot.pictures import plot_beliefs, plot_junction_tree, plot_network
+from gramgraph.plot.pictures import plot_beliefs, plot_comparison, plot_junction_tree, plot_network
 from gramgraph.plot.real import plot_density
 from gramgraph.plot.reliability import plot_reliability
 from gramgraph.plot.rvm import plot_rvc, plot_rvr
@@ -29,6 +29,7 @@ __all__ = [
     "plot_bound",
     "plot_casino",
     "plot_chains",
+    "plot_comparison",
     "plot_components",
     "plot_convergence",
     "plot_decision_regions",

@@ -18,7 +18,16 @@ from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, Plate
 from gramgraph.plot.layout import Layout, layered_layout, orient
 from gramgraph.plot.plates import Frame, place_plates
 
-__all__ = ["Box", "Drawing", "draw_junction_tree", "draw_model", "percent_text", "text_length", "tree_parts"]
+__all__ = [
+    "Box",
+    "Drawing",
+    "draw_comparison",
+    "draw_junction_tree",
+    "draw_model",
+    "percent_text",
+    "text_length",
+    "tree_parts",
+]
 
 #: Measures of a box in pixels.
 HEADER, ROW, PAD = 22.0, 15.0, 8.0
@@ -171,6 +180,16 @@ def draw_junction_tree(cliques: Sequence[Sequence[str]], edges: Sequence[tuple[i
         inside = frozenset(cliques[b])
         separators.append(shorten(", ".join(name for name in cliques[a] if name in inside), 2 * MAX_NAME))
     return _place(tuple(boxes), list(edges), separators, directed=False)
+
+
+def draw_comparison(found: Any) -> Drawing:
+    """The edges of two graphs; those in which they differ carry the word for it."""
+    boxes = tuple(_lines_box(name, (shorten(name, MAX_NAME),)) for name in found.variables)
+    place = {name: i for i, name in enumerate(found.variables)}
+    words = [(edge, word) for word in ("added", "missing", "reversed") for edge in getattr(found, word)]
+    named = [*((edge, "") for edge in found.kept), *words]
+    edges = [(place[a], place[b]) for (a, b), _ in named]
+    return _place(boxes, edges, [word for _, word in named], directed=True)
 
 
 def tree_parts(tree: Any) -> tuple[list[tuple[str, ...]], list[tuple[int, int]]]:

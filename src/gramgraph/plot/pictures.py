@@ -73,6 +73,22 @@ def plot_network(
     return _draw(d.draw_model(model, answer, evidence), ax)
 
 
+def plot_comparison(found: Any, *, ax: Any = None) -> Any:
+    """Two graphs in one picture: what `gg.compare` found; edges that differ say how.
+
+    Parameters
+    ----------
+    found : a `Comparison`.
+    ax : axes to draw on; None makes some.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> ax = plot_comparison(gg.compare("a -> b", "b -> a"))  # doctest: +SKIP
+    """
+    return _draw(d.draw_comparison(found), ax)
+
+
 def plot_junction_tree(tree: Any, *, ax: Any = None) -> Any:
     """The cliques of a junction tree and their separators; a model is turned into its junction tree first."""
     return _draw(d.draw_junction_tree(*d.tree_parts(tree)), ax)
