@@ -7,7 +7,7 @@ from typing import Any
 
 from gramgraph._lazy import lazy_name
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 #: Name → module that defines it: what a first hour needs. Loaded at first use, so that `import gramgraph` stays quick.
 _FLAT: dict[str, str] = {

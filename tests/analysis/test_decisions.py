@@ -145,6 +145,31 @@ def test_what_is_not_a_diagram_says_so() -> None:
         umbrella().solve(memory=10)
 
 
+def test_the_oil_drillers_problem() -> None:
+    """A problem of the textbooks: 22.5 with the test, 20 without, 55 for who knows the ground."""
+    ground = {
+        "test=no": {"untested": 1},
+        ("dry", "yes"): {"flat": 0.6, "open": 0.3, "closed": 0.1},
+        ("wet", "yes"): {"flat": 0.3, "open": 0.4, "closed": 0.3},
+        ("soaking", "yes"): {"flat": 0.1, "open": 0.4, "closed": 0.5},
+    }
+    gain = {"drill=no": 0, ("dry", "yes"): -70, ("wet", "yes"): 50, ("soaking", "yes"): 200}
+    diagram = gg.InfluenceDiagram(
+        "oil{dry|wet|soaking} -> seismic{untested|flat|open|closed} <- [test]; seismic -> [drill] <- test"
+        "; oil -> <gain> <- drill; test -> <fee>",
+        cpds={"oil": [0.5, 0.3, 0.2], "seismic": ground},
+        utilities={"gain": gain, "fee": {"no": 0, "yes": -10}},
+    )
+    best = diagram.solve()
+    assert best.expected_utility == pytest.approx(22.5)
+    assert best.policy["test"]() == "yes"
+    frame = best.policy["drill"].to_frame()
+    assert frame["seismic"].tolist() == ["untested", "flat", "open", "closed"], "what cannot occur is not listed"
+    assert frame["drill"].tolist() == ["yes", "no", "yes", "yes"]
+    assert diagram.value_of_information("oil", before="drill") == pytest.approx(32.5)
+    assert diagram.value_of_information("oil", before="test") == pytest.approx(32.5)
+
+
 def test_labels_come_from_the_utilities() -> None:
     diagram = gg.InfluenceDiagram(
         "oil -> <pay> <- [drill]",

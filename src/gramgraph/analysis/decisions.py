@@ -17,7 +17,7 @@ from gramgraph.conditionals import Table
 from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, VariableError, listing
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.influence_diagram import InfluenceDiagram
-from gramgraph.typing import FloatArray, IntArray
+from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
 
 if TYPE_CHECKING:
@@ -32,12 +32,14 @@ class Policy(Shown):
 
     `given` are the variables that matter for it, `choice` the best option for each combination of their states, and
     `values` the expected utility of every option, shape (*sizes of `given`, options): the sum of those utilities that
-    the decision still has an influence on. Call it with a case for the label of the best option.
+    the decision still has an influence on. `possible` says which combinations can occur at all; the others are not
+    listed. Call it with a case for the label of the best option.
     """
 
     decision: Var
     given: tuple[Var, ...]
     values: FloatArray
+    possible: Array  # of truth values
 
     @property
     def choice(self) -> IntArray:
@@ -58,7 +60,7 @@ class Policy(Shown):
         return Table(self.decision, self.given, np.eye(self.decision.size)[self.choice])
 
     def to_frame(self) -> pd.DataFrame:
-        """One row per situation: the states, the best option, and the expected utility of each option."""
+        """One row per situation that can occur: states, best option, and the expected utility of each option."""
         import pandas as pd
 
         names = [var.name for var in self.given]
@@ -68,17 +70,16 @@ class Policy(Shown):
     def _rows(self) -> list[list[Any]]:
         labels = product(*(var.states for var in self.given))
         flat = self.values.reshape(-1, self.decision.size)
-        return [
-            [*seen, self.decision.states[best], *row]
-            for seen, best, row in zip(labels, self.choice.reshape(-1).tolist(), flat.tolist(), strict=True)
-        ]
+        every = zip(labels, self.choice.reshape(-1).tolist(), flat.tolist(), self.possible.reshape(-1), strict=True)
+        return [[*seen, self.decision.states[best], *row] for seen, best, row, can_be in every if can_be]
 
     def _shown(self) -> Listing:
         names = [var.name for var in self.given]
         title = f"{self.decision.name}, given {listing(names) or 'nothing'}"
-        shown = [[f"{v:.6g}" if isinstance(v, float) else v for v in row] for row in self._rows()[:50]]
+        rows = self._rows()
+        shown = [[f"{v:.6g}" if isinstance(v, float) else v for v in row] for row in rows[:50]]
         header = [*names, self.decision.name, *(f"{label} is worth" for label in self.decision.states)]
-        return Listing(title, header, shown, max(self.choice.size - 50, 0))
+        return Listing(title, header, shown, max(len(rows) - 50, 0))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -237,15 +238,22 @@ class _Elimination:
 
     def decide(self, d: int) -> Policy:
         """Maximizes a decision; what it depends on is what is left in its table."""
+        known = list(self.chances)
         p, u = self._take(d)
         var = self.net.vars[d]
         self._keep(_Part(p.scope[:-1], p.values.max(axis=-1)))
         if u is None:
-            return Policy(var, (), np.zeros(var.size))
+            return Policy(var, (), np.zeros(var.size), np.ones((), dtype=bool))
         self.worths.append(_Part(u.scope[:-1], u.values.max(axis=-1)))
         axes = [i for i, v in enumerate(u.scope[:-1]) if self._varies(u.values, i)]
         fixed = tuple(slice(None) if i in axes or i == u.values.ndim - 1 else 0 for i in range(u.values.ndim))
-        return Policy(var, tuple(self.net.vars[u.scope[i]] for i in axes), u.values[fixed])
+        possible = np.ones(u.values.shape, dtype=bool)
+        for part in known:
+            if set(part.scope) <= set(u.scope):
+                possible &= self._aligned(part, u.scope) > 0.0
+        others = tuple(i for i in range(u.values.ndim) if i not in axes)
+        given = tuple(self.net.vars[u.scope[i]] for i in axes)
+        return Policy(var, given, u.values[fixed], possible.any(axis=others))
 
     def total(self) -> float:
         """The expected utility, when nothing is left."""
