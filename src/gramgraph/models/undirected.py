@@ -15,6 +15,7 @@ from gramgraph.models.checking import domain_faults
 from gramgraph.models.named import NamedJunctionTree, name_tree
 from gramgraph.models.potentials import factor_faults
 from gramgraph.models.statements import GraphStatements
+from gramgraph.typing import FloatArray
 
 __all__ = ["FactorModel"]
 
@@ -34,6 +35,17 @@ class FactorModel(GraphStatements):
     def factors(self, *, structured: bool = True) -> tuple[TableFactor, ...]:
         """The factors as given."""
         return self.stored_factors
+
+    def log_likelihood(self, data: Any, *, memory: float | None = None) -> FloatArray:
+        """log p(row) for every row of a table of cases, normalized: log Z is computed once and taken off.
+
+        >>> import gramgraph as gg
+        >>> net = gg.MarkovNetwork(factors={("a", "b"): [[3.0, 1.0], [1.0, 3.0]]})
+        >>> np.exp(net.log_likelihood([{"a": "no", "b": "no"}, {"a": "no"}])).round(3).tolist()
+        [0.375, 0.5]
+        """
+        found = super().log_likelihood(data, memory=memory)
+        return found - float(self.log_evidence(memory=memory)) if len(found) else found
 
     def faults(self) -> list[str]:
         """Everything that is wrong: states, scopes, negative or non-finite entries."""
