@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gramgraph.compile.bulk import flatten, flatten_shared
+from gramgraph.compile.ordering import Order, sparse_order
 from gramgraph.conditionals import Table
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
@@ -45,6 +46,7 @@ class Lowered:
     parents: tuple[tuple[int, ...], ...] | None  # of a Bayesian network
     #: Which of the model's lowered forms this is: the key of everything that is made from these arrays.
     form: tuple[bool, bool] = (True, False)  # structured, maximum
+    _orders: dict[str, Order] = field(default_factory=dict, repr=False)
 
     @property
     def n_factors(self) -> int:
@@ -55,6 +57,20 @@ class Lowered:
     def reach(self) -> tuple[float, float]:
         """How far the logarithms of the entries reach; see `reach`."""
         return reach(self)
+
+    @cached_property
+    def zeros(self) -> float:
+        """The share of the entries that are zero."""
+        return 1.0 - np.count_nonzero(self.values) / max(len(self.values), 1)
+
+    def unseen_order(self, memory: float | None = None) -> Order:
+        """An elimination order of all variables, found once, with nothing observed."""
+        found: Order | None = self._orders.get("unseen")
+        if found is None:
+            keep = (self.sizes > 1).view(np.uint8)
+            found = sparse_order(self.scope_ptr, self.scope_idx, self.log_sizes, keep, 0, 0.0, memory)
+            self._orders["unseen"] = found
+        return found
 
     def ancestors(self, nodes: set[int]) -> Array:
         """Mask of the nodes and all their ancestors (of a Bayesian network)."""

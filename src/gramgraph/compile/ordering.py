@@ -31,6 +31,14 @@ class Order(NamedTuple):
     rule: int
     restarted: bool
 
+    def among(self, keep: Array) -> Order:
+        """The same order of some of the nodes: no clique becomes larger, and none is new."""
+        inside = np.concatenate([[0], np.cumsum(keep[self.idx] > 0)])
+        own = keep[self.order] > 0
+        starts, ends = inside[self.ptr[:-1]][own], inside[self.ptr[1:]][own]
+        members = self.idx[(keep[self.idx] > 0) & np.repeat(own, np.diff(self.ptr))]
+        return self._replace(order=self.order[own], ptr=np.concatenate([[0], np.cumsum(ends - starts)]), idx=members)
+
 
 def planning_bytes(n: int, scope_ptr: IntArray) -> float:
     """About how much memory choosing an order takes, before any of it is taken."""

@@ -28,6 +28,8 @@ PER_CLIQUE, PER_TERM, PER_WANT, PER_VARIABLE = 28, 34, 34, 8
 PER_NAMED_WANT = 30
 #: Section of the packed program with the lengths of the buffers (`_numerics.tree.program`, which loads Numba).
 P_WORK = 21
+#: Trees with more cells than exp(this) are compared with the order that was found with nothing observed.
+UNSEEN_LOG_CELLS = 9.9
 RULES = ("min-fill", "min-weight", "weighted min-fill")
 
 
@@ -248,6 +250,8 @@ def plan_tree(
         keep[list(sliced)] = 0
     joint_ptr, joint_idx = _csr([] if isinstance(wants, Singles) else [want for want in wants if len(want) > 1])
     found = _structure(lowered, keep, use, joint_ptr, joint_idx, np.array(masked, np.int64), cases, memory)
+    if sliced and not len(joint_idx) and found.log_cells > UNSEEN_LOG_CELLS:
+        found = _not_larger(lowered, keep, use, np.array(masked, np.int64), memory, found)
     return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found)
 
 
@@ -272,6 +276,16 @@ def _structure(
     in_use_ptr, in_use_idx = scopes_in_use(*scopes, joint_ptr, joint_idx)
     order = sparse_order(in_use_ptr, in_use_idx, log_sizes, keep, cases, SECONDS_PER_CELL, memory)
     return Tree._make(lay_out(sizes, log_sizes, keep, *scopes, masked, *order))
+
+
+def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, memory: float | None, found: Tree) -> Tree:
+    """The tree, or where that is smaller the one whose order was found with nothing observed: a greedy order for what
+    observations leave may be worse, by many orders of magnitude where no tree is small."""
+    from gramgraph._numerics.tree.structure import lay_out
+
+    order = low.unseen_order(memory).among(keep)
+    other = Tree._make(lay_out(low.sizes, low.log_sizes, keep, low.scope_ptr, low.scope_idx, use, masked, *order))
+    return other if other.log_cells < found.log_cells - 1e-9 else found
 
 
 def _prune(lowered: Lowered, touched: set[int], keep: Array, use: Array) -> None:

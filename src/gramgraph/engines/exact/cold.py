@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from gramgraph._numerics.compiling import rent, ripe
+from gramgraph.compile.lower import lower
 from gramgraph.questions.question import Question
 
 if TYPE_CHECKING:
@@ -24,6 +25,8 @@ LARGE = 200
 FEW = 4
 #: The most that one case may take: operations, and bytes.
 FLOPS, BYTES = 1e8, 1e8
+#: With more observations in tables with more zeros, those are followed first.
+MANY_SEEN, FEW_ZEROS = 50, 0.1
 #: Seconds of one step of elimination and of one operation.
 STEP_SECONDS, FLOP_SECONDS = 3e-5, 2e-9
 
@@ -45,6 +48,8 @@ def eliminates(model: GraphicalModel, question: Question) -> bool:
     from gramgraph._numerics.tree import runner
     from gramgraph.engines.exact.elimination import Elimination
 
+    if len(question.observed) > MANY_SEEN and lower(model).zeros > FEW_ZEROS:  # zeros leave less than any order
+        return False
     plan = Elimination().plan(model, question)
     if plan.flops > FLOPS or plan.bytes > BYTES:
         return False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,9 +16,9 @@ from gramgraph.compile.range import may_underflow, needs_logs
 from gramgraph.compile.tree import TreePlan, plan_tree
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
-from gramgraph.engines.exact.implied import with_implied
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.repeated import TreeCase
+from gramgraph.engines.exact.smaller import Smaller, by_cases, may_shrink, smaller_model, whole_answer
 from gramgraph.engines.exact.tree_runner import NO_WEIGHTS, TreeRunner
 from gramgraph.exceptions import BudgetError
 from gramgraph.questions.question import Question
@@ -39,6 +39,9 @@ LARGE_CELLS = 500_000
 NUMBERS_PER_CLIQUE = 60
 #: Where cliques are smaller than this in the mean, planning a tree takes longer than running a larger one.
 NARROW_CELLS = 100
+#: From this many cells on zeros are followed before a tree for one case is made, if they leave at most this share of
+#: them; beyond the last number no tree fits, and whatever they leave is welcome.
+SHRINK_CELLS, SHRINK_GAIN, NEVER_FITS = 2_000_000, 0.7, 1e11
 #: A table of cases with more patterns than this leaves no trees behind.
 KEPT_PATTERNS = 16
 
@@ -95,15 +98,29 @@ class JunctionTree(Engine):
     def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible.
 
-        Where the tree does not fit, what the evidence implies by zeros is observed too, which may make it fit.
+        Where the tree is large or does not fit, zeros of the tables are followed first: often they leave a small one.
         """
+        low = lower(model)
+        if _pays(model, low, question):
+            small = smaller_model(low, question)
+            if _gains(model, low, question, small):
+                return self._from_smaller(model, question, [small], run)
         try:
             return self._answer(model, question, run)
         except BudgetError:
-            reduced = with_implied(model, question)
-            if reduced is None:
+            if not may_shrink(low, question):
                 raise
-        return self._answer(model, reduced, run)
+        return self._from_smaller(model, question, (smaller_model(low, one) for one in by_cases(question)), run)
+
+    def _from_smaller(
+        self, model: GraphicalModel, question: Question, smalls: Iterable[Smaller | None], run: Run
+    ) -> Answer:
+        """The answer from what zeros leave of the model for each case; None: nothing is possible."""
+        each = [
+            None if small is None else (small, self._answer(small.model, small.question(question), run))
+            for small in smalls
+        ]
+        return whole_answer(model, question, each, engine=self.name)
 
     def _answer(self, model: GraphicalModel, question: Question, run: Run) -> Answer:
         low = lower(model)
@@ -162,7 +179,30 @@ class JunctionTree(Engine):
         return outputs.answer(model, question, out, log_z, blocks, engine=self.name)
 
     def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
-        """The most probable states of all variables."""
+        """The most probable states of all variables; zeros are followed first where the tree is large."""
+        low = lower(model, maximum=True)
+        if _pays(model, low, question, complete=True):
+            small = smaller_model(low, question, complete=True)
+            if _gains(model, low, question, small, complete=True):
+                return self._best_of_smaller(low, small, run)
+        try:
+            return self._best(model, question, run)
+        except BudgetError:
+            if not may_shrink(low, question):
+                raise
+        each = [self._best_of_smaller(low, smaller_model(low, one, complete=True), run) for one in by_cases(question)]
+        return Best(*(np.concatenate(part) for part in zip(*(found[:3] for found in each), strict=True)))
+
+    def _best_of_smaller(self, low: Lowered, small: Smaller | None, run: Run) -> Best:
+        """The best states of one case from what zeros leave of the model; None: nothing is possible."""
+        if small is None:
+            nothing = np.full(1, -np.inf)
+            return Best(np.zeros((1, low.n_visible), np.int64), nothing, nothing)
+        found = self._best(small.model, small.nothing_seen, run)
+        value = found.log_prob + small.log_scale
+        return Best(small.states(found.states)[:, : low.n_visible], value, value)
+
+    def _best(self, model: GraphicalModel, question: Question, run: Run) -> Best:
         low = lower(model, maximum=True)
         if needs_logs(low, question):
             try:
@@ -204,6 +244,41 @@ class JunctionTree(Engine):
         if np.isnan(log_z) or (log_z == -np.inf and may_underflow(low, question)):  # lost on the way, or impossible
             return FactorTree().draw(model, question, n, run)
         return Drawn(states[:, : low.n_visible], log_z)
+
+
+def _rough(model: GraphicalModel, low: Lowered, question: Question, complete: bool) -> tuple[tuple[object, ...], float]:
+    """About how many cells the tree has in which observed variables are cut out; and where that is remembered."""
+    sliced, masked = _split(low, question, tuple(sorted(question.always)))
+    prune = not complete and low.parents is not None
+    key = ("rough", low.form, complete, prune and (question.targets, question.joints), sliced, masked)
+    cells: float | None = model.plans.get(key)
+    if cells is None:
+        wants = () if complete else Outputs.of(model, question.targets, question.joints, sliced).wants
+        plan = plan_tree(low, sliced=sliced, masked=masked, wants=wants, prune=prune, cases=0)
+        cells = remember(model, key, plan.cells)
+    return key, cells
+
+
+def _pays(model: GraphicalModel, low: Lowered, question: Question, complete: bool = False) -> bool:
+    """Whether the tree for one case is so large that it is worth following zeros first."""
+    if question.n_cases != 1 or not may_shrink(low, question):
+        return False
+    return _rough(model, low, question, complete)[1] > SHRINK_CELLS
+
+
+def _gains(
+    model: GraphicalModel, low: Lowered, question: Question, small: Smaller | None, complete: bool = False
+) -> bool:
+    """Whether what zeros leave has a much smaller tree; where not, that is remembered for these observed variables."""
+    if small is None:
+        return True
+    key, cells = _rough(model, low, question, complete)
+    if cells > NEVER_FITS:
+        return True
+    left = plan_tree(lower(small.model), cases=0).cells
+    if left > SHRINK_GAIN * cells:
+        remember(model, key, 0.0)
+    return left <= SHRINK_GAIN * cells
 
 
 def _after(report: Report | None, before: int) -> Report | None:

@@ -1,0 +1,183 @@
+"""A smaller model that answers the same question of one case: what the zeros of the tables leave of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from gramgraph.answers import Answer
+from gramgraph.compile.lower import Lowered
+from gramgraph.compile.zeros import Group, Rewritten, group_factors, rewrite
+from gramgraph.engines.exact.outputs import Outputs
+from gramgraph.factors import SharedTables
+from gramgraph.models.markov_network import MarkovNetwork
+from gramgraph.questions.question import Question
+from gramgraph.typing import Array, FloatArray, IntArray
+from gramgraph.variables import discrete
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+
+__all__ = ["Smaller", "by_cases", "may_shrink", "smaller_model", "whole_answer"]
+
+#: Tables with a smaller share of zeros than this are taken as they are.
+FEW_ZEROS = 0.01
+#: Models with more places for states than this are left as they are.
+MOST_PLACES = 50_000_000
+NO_CODES = np.zeros((1, 0), np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Smaller:
+    """A Markov network over what is left, and the way back to the states of the whole model."""
+
+    model: MarkovNetwork
+    rewritten: Rewritten
+    left: IntArray  # variables of the whole model that the smaller one has
+    number: IntArray  # (variables,) place in the smaller model of the variable it is told by; -1 = no choice is left
+    log_scale: float
+
+    def question(self, question: Question) -> Question:
+        """The same question about the smaller model: nothing is observed there any more."""
+        asked = self.number[self._wanted(question)]
+        joints = dict.fromkeys(self._members(joint) for joint in question.joints)
+        targets = tuple(sorted({*asked[asked >= 0].tolist(), *(v for joint in joints for v in joint)}))
+        return Question(targets, tuple(joint for joint in joints if len(joint) > 1), (), NO_CODES)
+
+    def marginals(self, question: Question, found: Answer) -> FloatArray:
+        """The beliefs of all targets, one after the other."""
+        wanted, most = self._wanted(question), self.rewritten.place.shape[1]
+        beliefs = np.zeros((len(self.model.vars) + 1, most))
+        beliefs[-1, 0] = 1.0  # of those without a choice
+        for v in self.question(question).targets:
+            p = found[self.model.vars[v].name].probabilities
+            beliefs[v, : len(p)] = p
+        place = self.rewritten.place[wanted]
+        each = np.take_along_axis(beliefs[self.number[wanted]], place.clip(0), axis=1)
+        sizes = self._sizes[wanted]
+        return np.asarray(np.where(place >= 0, each, 0.0)[np.arange(most) < sizes[:, None]])
+
+    def joint(self, members: tuple[int, ...], found: Answer) -> FloatArray:
+        """The joint belief of several variables of the whole model."""
+        inside = self._members(members)
+        names = tuple(self.model.vars[v].name for v in inside)
+        table = np.ones(()) if not names else found[names if len(names) > 1 else names[0]].probabilities
+        shape = tuple(int(self._sizes[v]) for v in members)
+        possible = np.ones(shape, np.bool_)
+        index: dict[int, IntArray] = {}
+        for axis, v in enumerate(members):
+            place = self.rewritten.place[v, : shape[axis]].reshape([-1 if a == axis else 1 for a in range(len(shape))])
+            possible &= place >= 0
+            told = int(self.number[v])
+            if told >= 0:
+                possible &= index.setdefault(told, place) == place
+        return np.asarray(np.where(possible, table[tuple(index[v].clip(0) for v in inside)], 0.0))
+
+    def states(self, found: IntArray) -> IntArray:
+        """(rows, variables) states of the whole model where the smaller one has these."""
+        told = np.zeros((len(found), len(self.number)), np.int64)
+        told[:, self.left] = found
+        return self.rewritten.whole_states(told)
+
+    @property
+    def nothing_seen(self) -> Question:
+        """The question about the smaller model that wants nothing but its best states."""
+        return Question((), (), (), NO_CODES)
+
+    @property
+    def _sizes(self) -> IntArray:
+        return self.rewritten.whole_sizes
+
+    @staticmethod
+    def _wanted(question: Question) -> IntArray:
+        return np.asarray(question.targets, np.int64)
+
+    def _members(self, joint: Sequence[int]) -> tuple[int, ...]:
+        """The variables of the smaller model that tell those of a joint, each once."""
+        return tuple(sorted({int(self.number[v]) for v in joint} - {-1}))
+
+
+def smaller_model(low: Lowered, question: Question, *, complete: bool = False) -> Smaller | None:
+    """What the zeros of the tables leave of a model for one case; None when its evidence is impossible.
+
+    States are ruled out where every row of some table that agrees with them is zero, again and again; variables that
+    are copies of others, and dependences that are gone, leave the tables. Unless the model must be `complete` (an
+    explanation wants every variable), barren nodes of a Bayesian network are left out before.
+    """
+    use, active = _in_use(low, question, complete)
+    groups = group_factors(low.scope_ptr, low.scope_idx, low.value_ptr, low.values, low.sizes, use)
+    n, most = len(low.sizes), int(low.sizes.max(initial=1))
+    possible = np.ones((n, most), np.bool_)
+    for v, code in question.hard_evidence(0).items():
+        possible[v] = np.arange(most) == code
+    for v, w in question.soft_weights(0).items():
+        possible[v, : len(w)] &= w > 0
+        if not possible[v, : len(w)].any():
+            return None
+        groups.append(Group(np.array([[v]]), w[None]))
+    found = rewrite(groups, low.sizes, possible)
+    if found is None or low.log_scale == -np.inf:
+        return None
+    left = np.flatnonzero((found.sizes > 1) & active)
+    place = np.full(n, -1, np.int64)
+    place[left] = np.arange(len(left))
+    parts = [_shared(group, place) for group in found.groups]
+    net = MarkovNetwork.from_shared([discrete(str(v), int(found.sizes[v])) for v in left.tolist()], parts)
+    return Smaller(net, found, left, place[found.stands_for], found.log_scale + low.log_scale)
+
+
+def _shared(group: Group, place: IntArray) -> SharedTables:
+    n = len(group.scopes)
+    return SharedTables(place[group.scopes], group.tables, np.zeros(n), np.arange(n))
+
+
+def _in_use(low: Lowered, question: Question, complete: bool) -> tuple[Array, Array]:
+    """Which factors, and which variables, take part."""
+    use, active = np.ones(low.n_factors, np.bool_), np.ones(len(low.sizes), np.bool_)
+    if low.parents is None or complete:
+        return use, active
+    touched = {*question.targets, *question.hard_evidence(0), *(v for v, _ in question.likelihoods)}
+    ancestral = low.ancestors(touched.union(*question.joints)) > 0
+    use = ancestral[low.owner]
+    active = np.zeros(len(low.sizes), np.bool_)
+    active[low.scope_idx[np.repeat(use, np.diff(low.scope_ptr))]] = True
+    return use, active
+
+
+def may_shrink(low: Lowered, question: Question) -> bool:
+    """Whether zeros could leave something smaller: there are some, and likelihoods are within the range of doubles."""
+    if question.log_likelihoods or low.zeros < FEW_ZEROS:
+        return False
+    return len(low.sizes) * int(low.sizes.max(initial=1)) <= MOST_PLACES
+
+
+def by_cases(question: Question) -> Iterator[Question]:
+    """A question for each case."""
+    for case in range(question.n_cases):
+        one = question.of_rows(np.array([case])) if question.n_cases > 1 else question
+        weights = tuple((v, w if w.ndim == 1 else w[0]) for v, w in one.likelihoods)
+        yield replace(one, batched=False, likelihoods=weights, index=None, keep=None)
+
+
+def whole_answer(
+    model: GraphicalModel, question: Question, each: Sequence[tuple[Smaller, Answer] | None], *, engine: str
+) -> Answer:
+    """The answer about the whole model from those about the smaller ones of its cases; NaN and -inf for None, where
+    nothing is possible."""
+    outputs = Outputs.of(model, question.targets, question.joints, ())
+    out, log_z = np.full((len(each), outputs.width), np.nan), np.full(len(each), -np.inf)
+    blocks = {
+        number: np.full((len(each), *(model.vars[v].size for v in members)), np.nan)
+        for number, members in enumerate(question.joints)
+    }
+    for case, found in enumerate(each):
+        if found is not None:
+            small, answer = found
+            out[case, : outputs.n_marginals] = small.marginals(question, answer)
+            log_z[case] = answer.log_evidence + small.log_scale
+            for number, members in enumerate(question.joints):
+                blocks[number][case] = small.joint(members, answer)
+    return outputs.answer(model, question, out, log_z, blocks, engine=engine)

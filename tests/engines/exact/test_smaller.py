@@ -1,0 +1,165 @@
+"""What zeros leave of a model: the same answers from a smaller one, and trees that fit where they did not."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gramgraph as gg
+from gramgraph.compile.lower import lower
+from gramgraph.conditionals import Table
+from gramgraph.engines.base import PLAIN
+from gramgraph.engines.exact import junction_tree
+from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.engines.exact.smaller import smaller_model
+from gramgraph.factors import TableFactor
+from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
+from gramgraph.questions.reading import read
+from gramgraph.variables import discrete
+
+
+def deterministic_network(rng: np.random.Generator, n: int) -> gg.BayesianNetwork:
+    """Tables most of whose rows are certain; some are copies of a parent."""
+    variables = [discrete(f"v{i}", int(rng.integers(2, 4))) for i in range(n)]
+    tables = []
+    for i, child in enumerate(variables):
+        parents = tuple(variables[int(j)] for j in rng.choice(i, size=min(i, int(rng.integers(0, 3))), replace=False))
+        shape = (*(p.size for p in parents), child.size)
+        values = rng.random(shape) * (rng.random((*shape[:-1], 1)) < 0.3)
+        chosen = rng.integers(0, child.size, shape[:-1])
+        if parents and rng.random() < 0.4:
+            chosen = np.broadcast_to(np.arange(shape[0]).reshape(-1, *[1] * (len(shape) - 2)) % child.size, shape[:-1])
+            values = np.zeros(shape)
+        np.put_along_axis(values, chosen[..., None], 1.0, axis=-1)
+        tables.append(Table(child, parents, values / values.sum(-1, keepdims=True)))
+    return gg.BayesianNetwork.from_parts(variables, tables)
+
+
+def world(seed: int, n: int = 7) -> tuple[gg.BayesianNetwork, dict[str, str], dict[str, list[float]]]:
+    """A network, evidence that is possible, and weights of states, some of them zero."""
+    rng = np.random.default_rng(seed)
+    net = deterministic_network(rng, n)
+    row = net.sample(1, random_state=seed).iloc[0]
+    evidence = {name: row[name] for name in net.variables if rng.random() < 0.3}
+    weights = {}
+    for var in net.vars:
+        if var.name not in evidence and rng.random() < 0.2:
+            weight = rng.random(var.size) * (rng.random(var.size) < 0.7)
+            weight[list(var.states).index(row[var.name])] = 0.5
+            weights[var.name] = weight.tolist()
+    return net, evidence, weights
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_smaller_model_answers_as_the_whole_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, evidence, weights = world(seed)
+    pairs = list(itertools.combinations(net.variables, 2))[:6]
+    question = read(net, [*net.variables, *pairs, net.variables[2:5]], evidence, weights)
+    whole = JunctionTree()._answer(net, question, PLAIN)
+    monkeypatch.setattr(junction_tree, "SHRINK_CELLS", 0)
+    monkeypatch.setattr(junction_tree, "SHRINK_GAIN", np.inf)
+    found = JunctionTree().answer(net, question)
+    assert found.log_evidence == pytest.approx(whole.log_evidence, abs=1e-12)
+    for key in whole:
+        np.testing.assert_allclose(found[key].probabilities, whole[key].probabilities, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_the_smaller_model_has_the_same_best_states(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    net, evidence, weights = world(seed)
+    question = read(net, [], evidence, weights)
+    whole = JunctionTree()._best(net, question, PLAIN)
+    monkeypatch.setattr(junction_tree, "SHRINK_CELLS", 0)
+    monkeypatch.setattr(junction_tree, "SHRINK_GAIN", np.inf)
+    found = JunctionTree().best(net, question)
+    assert found.log_prob[0] == pytest.approx(whole.log_prob[0], abs=1e-12)
+    states = {var.name: var.states[code] for var, code in zip(net.vars, found.states[0], strict=True)}
+    worth = net.log_evidence(states) + sum(np.log(w[int(states[name])]) for name, w in weights.items())
+    assert worth == pytest.approx(found.log_prob[0] + question.log_scale, abs=1e-10)
+    assert all(states[name] == value for name, value in evidence.items())
+
+
+def test_copies_leave_the_model() -> None:
+    net = equal_neighbors(5)
+    small = smaller_model(lower(net), read(net, None, {}))
+    assert small is not None
+    assert len(small.model.vars) == 1
+
+
+def equal_neighbors(side: int) -> gg.MarkovNetwork:
+    """A grid whose neighbors must be equal, and whose nodes weigh their states."""
+    nodes = [[discrete(f"x{i}_{j}", 2) for j in range(side)] for i in range(side)]
+    same = np.eye(2)
+    factors = [TableFactor((v,), [0.4, 0.6]) for line in nodes for v in line]
+    factors += [TableFactor((a, b), same) for line in nodes for a, b in itertools.pairwise(line)]
+    factors += [
+        TableFactor((a, b), same) for up, low in itertools.pairwise(nodes) for a, b in zip(up, low, strict=True)
+    ]
+    return gg.MarkovNetwork(factors=factors)
+
+
+def test_a_tree_that_does_not_fit_fits_without_copies() -> None:
+    net = equal_neighbors(12)
+    answer = net.query("x5_5", memory=1e6)
+    odds = 144 * np.log(1.5)
+    assert answer["x5_5"].probabilities[1] == pytest.approx(1.0 / (1.0 + np.exp(-odds)))
+    cases = net.query("x5_5", [{"x0_0": "1"}, {"x0_0": "0"}], memory=1e6)
+    assert cases.exact
+    np.testing.assert_array_equal(cases["x5_5"].probabilities, [[0.0, 1.0], [1.0, 0.0]])
+    np.testing.assert_allclose(cases.log_evidence, 144 * np.log([0.6, 0.4]))
+    assert np.isneginf(net.log_evidence({"x0_0": "1", "x9_9": "0"}, memory=1e6))
+    best = net.map_query({"x3_3": "0"}, memory=1e6)
+    assert set(best.assignment.values()) == {"0"}
+    assert best.log_prob == pytest.approx(144 * np.log(0.4))
+
+
+def noisy_grid(rng: np.random.Generator, side: int, states: int) -> gg.MarkovNetwork:
+    """A grid with some edges left out."""
+    at = [[discrete(f"x{i}_{j}", states) for j in range(side)] for i in range(side)]
+    pairs = [pair for line in at for pair in itertools.pairwise(line)]
+    pairs += [pair for up, low in itertools.pairwise(at) for pair in zip(up, low, strict=True)]
+    kept = [pair for pair in pairs if rng.random() < 0.85]
+    factors = [TableFactor(pair, rng.random((states, states)) + 0.1) for pair in kept]
+    return gg.MarkovNetwork(factors=factors)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), share=st.floats(0.02, 0.5))
+def test_observing_never_makes_a_plan_larger(seed: int, share: float) -> None:
+    rng = np.random.default_rng(seed)
+    net = noisy_grid(rng, 7, 3)
+    seen = [name for name in net.variables if rng.random() < share]
+    assert gg.plan(net, None, seen).cells <= gg.plan(net, None).cells
+
+
+@pytest.mark.parametrize("name", ["BN_32", "BN_57"])
+def test_deterministic_networks_are_answered_exactly(shared_data, name: str) -> None:
+    base = shared_data / "uai" / "2006_pe" / f"{name}.uai"
+    if not base.with_name(base.name + ".gz").is_file():
+        pytest.skip(f"no instance {name} in the reference data")
+    net = gg.read(base.with_name(base.name + ".gz"))
+    evidence = read_uai_evidence(base.with_name(base.name + ".evid"), net)[0]
+    answer = net.query(None, evidence)
+    assert answer.exact
+    assert answer.log_evidence == pytest.approx(read_uai_result(f"{base}.PR").log_z, rel=1e-6)
+    official = read_uai_result(f"{base}.MAR.gz").marginals
+    for v, p in zip(net.variables, official, strict=True):
+        if v not in evidence:
+            np.testing.assert_allclose(answer[v].probabilities, p, atol=1e-6)
+
+
+def test_implied_findings_do_not_make_a_plan_larger(shared_data) -> None:
+    base = shared_data / "uai" / "2006_pe" / "BN_76.uai"
+    if not base.with_name(base.name + ".gz").is_file():
+        pytest.skip("no instance BN_76 in the reference data")
+    net = gg.read(base.with_name(base.name + ".gz"))
+    evidence = read_uai_evidence(base.with_name(base.name + ".evid"), net)[0]
+    small = smaller_model(lower(net), read(net, None, evidence))
+    assert small is not None
+    implied = [v for v, told in zip(net.variables, small.number.tolist(), strict=True) if told < 0]
+    assert set(implied) > set(evidence)
+    assert gg.plan(net, None, implied).log_cells <= gg.plan(net, None, list(evidence)).log_cells
