@@ -20,6 +20,7 @@ __all__ = ["frame_of", "label_of", "split", "with_kept"]
 
 #: pandas keeps each column of categories apart, at a quarter of a millisecond and a kilobyte each.
 MANY_COLUMNS = 20_000
+FEW_STATES = 127
 
 
 def frame_of(
@@ -39,7 +40,9 @@ def frame_of(
     import pandas as pd
 
     if X is None:
-        frame = _wide_frame(model, states, index) if len(model.vars) > MANY_COLUMNS else _states(model, states, index)
+        if len(model.vars) <= MANY_COLUMNS:
+            return _states(model, states, index, log_prob)
+        frame = _wide_frame(model, states, index)
         if log_prob is not None:
             frame["log_prob"] = log_prob
         return frame
@@ -76,17 +79,21 @@ def label_of(model: GraphicalModel, v: int, state: int) -> Any:
     return model.cell_axes[v].value(int(state)) if model.cell_axes else points_of(model)[v][int(state)]
 
 
-def _states(model: GraphicalModel, states: Any, index: Any) -> Any:
+def _states(model: GraphicalModel, states: Any, index: Any, log_prob: FloatArray | None) -> Any:
     import pandas as pd
 
     kinds = model.plans.get(("lowered", "categories"))
     if kinds is None:
         made = {var.states: pd.CategoricalDtype(list(var.states)) for var in model.vars}
         kinds = remember(model, ("lowered", "categories"), tuple(made[var.states] for var in model.vars))
-    columns = {
-        var.name: pd.Categorical.from_codes(states[:, v], dtype=kind)
+    few = all(var.size <= FEW_STATES for var in model.vars)  # pandas holds such codes in bytes, and need not look
+    codes = np.asfortranarray(states, dtype=np.int8) if few else states
+    columns: dict[str, Any] = {
+        var.name: pd.Categorical.from_codes(codes[:, v], dtype=kind, validate=not few)
         for v, (var, kind) in enumerate(zip(model.vars, kinds, strict=True))
     }
+    if log_prob is not None:
+        columns["log_prob"] = log_prob
     return pd.DataFrame(columns, index=index, copy=False)
 
 

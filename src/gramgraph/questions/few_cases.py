@@ -1,0 +1,88 @@
+"""The straight road for a small table of plain observations: cell by cell, without a pass of pandas for every column.
+
+Anything unusual (an unknown name or label, a likelihood, a set of states) is left to the general reader, which knows
+what to say about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gramgraph.data.frames import is_missing
+from gramgraph.typing import IntArray
+
+if TYPE_CHECKING:
+    from gramgraph.models.base import GraphicalModel
+    from gramgraph.variables import Discrete
+
+__all__ = ["codes_of_few"]
+
+#: Tables of more cells than this are read column by column.
+FEW_CELLS = 4096
+Codes = tuple[list[int], IntArray]  # observed variables, and (cases, observed) states, -1 = missing
+
+
+def codes_of_few(model: GraphicalModel, cases: Any) -> Codes | None:
+    """The codes of a small pandas frame or list of dicts about a discrete model; None: ask the general reader."""
+    if type(cases) is list:
+        return _of_records(model, cases)
+    if not type(cases).__module__.startswith("pandas") or cases.ndim != 2 or cases.size > FEW_CELLS:
+        return None
+    names = cases.columns.tolist()
+    observed = [model.positions.get(name, -1) if type(name) is str else -1 for name in names]
+    if -1 in observed or len(set(observed)) < len(observed):
+        return None
+    return _coded(model, observed, len(cases), (column.array for _, column in cases.items()))
+
+
+def _of_records(model: GraphicalModel, cases: list[Any]) -> Codes | None:
+    if not cases or len(cases) > FEW_CELLS or any(type(case) is not dict for case in cases):
+        return None
+    names = list(dict.fromkeys(name for case in cases for name in case))
+    if len(names) * len(cases) > FEW_CELLS:
+        return None
+    try:
+        observed = [model.positions[name] for name in names]
+    except KeyError:
+        return None
+    return _coded(model, observed, len(cases), ([case.get(name) for case in cases] for name in names))
+
+
+def _coded(model: GraphicalModel, observed: list[int], n: int, columns: Iterable[Any]) -> Codes | None:
+    codes = np.empty((n, len(observed)), np.int64)
+    for j, (v, column) in enumerate(zip(observed, columns, strict=True)):
+        found = _column_codes(model.vars[v].discrete, column)
+        if found is None:
+            return None
+        codes[:, j] = found
+    return observed, codes
+
+
+def _column_codes(domain: Discrete, column: Any) -> Any:
+    """State indices; None where a cell is no label."""
+    if hasattr(column, "codes"):  # categories: each of them is looked up once
+        found = [domain.find(label) for label in column.categories.tolist()]
+        return None if -1 in found else np.array([*found, -1])[column.codes]
+    known = domain.codes
+    out = []
+    for value in column if type(column) is list else column.tolist():
+        code = known.get(value) if type(value) is str else _code(domain, value)
+        if code is None:
+            return None
+        out.append(code)
+    return out
+
+
+def _code(domain: Discrete, value: Any) -> int | None:
+    """The state of a number or a truth value, -1 where it is missing; None for anything else."""
+    if value is None:
+        return -1
+    if not isinstance(value, (bool, int, float, np.generic)):
+        return -1 if np.ndim(value) == 0 and is_missing(value) else None
+    if is_missing(value):
+        return -1
+    found = domain.find(value)
+    return found if found >= 0 else None
