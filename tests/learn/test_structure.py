@@ -100,20 +100,11 @@ def test_hill_climbing_ends_where_no_step_helps(seed) -> None:
     scores = FamilyScores(Counts(code_table(frame)), "bic")
     search = Search(scores, Constraints.none(6), [()] * 6)
     parents = hill_climb(search)
-    assert all(step[0] <= 1e-9 for step in Search(scores, Constraints.none(6), parents).candidates())
+    again = Search(scores, Constraints.none(6), parents).best()
+    assert again is None or again[0] <= 1e-9
     gains = [move.gain for move in search.moves]
     assert all(gain > 0 for gain in gains)
     assert search.score == pytest.approx(scores.total([()] * 6) + sum(gains))
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_the_quick_choice_is_the_first_of_the_list(seed) -> None:
-    frame = sample(seed, 6, 200)
-    search = Search(FamilyScores(Counts(code_table(frame)), "aic"), Constraints.none(6), [()] * 6)
-    for _ in range(12):
-        quick, listed = search.best(), search.candidates()
-        assert quick is not None and quick[0] == pytest.approx(listed[0][0])
-        search.take(listed[0])
 
 
 def test_constraints_hold() -> None:

@@ -151,6 +151,9 @@ class ClusterCounts(Counts):
         self.prefetch([(c,) for c in range(len(self.variables))])
         return any(int(self.table([c]).sum()) < self._rows for c in range(len(self.variables)))
 
+    def vectors(self) -> None:
+        """The bit-vectors are on the workers."""
+
     def all_pairs(self) -> None:
         """Count every pair of columns in one round trip."""
         n = len(self.variables)

@@ -217,6 +217,10 @@ class Counts:
                 self._packed[c] = True
         return self._bits
 
+    def vectors(self) -> tuple[Array, IntArray] | None:
+        """All bit-vectors, and where those of each column begin; None where rows have weights or are elsewhere."""
+        return None if self._weighted else (self._bits_of(range(len(self.variables))), self._first)
+
     def all_pairs(self) -> None:
         """Count every pair of columns in one pass, block by block, and keep the tables."""
         if self._weighted or len(self.variables) < 2:

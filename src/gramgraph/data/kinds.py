@@ -72,25 +72,22 @@ class Kind:
         return self.why
 
 
-def kind_of(column: Any) -> Kind:
-    """What a pandas column is taken for."""
+def kind_of(column: Any, values: Sequence[Any] | None = None) -> Kind:
+    """What a pandas column is taken for; `values` are its different labels, where they are known."""
     import pandas as pd
 
     if isinstance(column.dtype, pd.CategoricalDtype):
         labels = column.cat.categories.tolist()
         if column.cat.ordered:
             return Kind("ordered", f"an ordered categorical with {len(labels)} states", labels)
-        return Kind("category", f"a categorical with {len(labels)} states", labels, _label_for_each(column))
+        own = _label_for_each(column, len(labels))
+        return Kind("category", f"a categorical with {len(labels)} states", labels, own)
     if getattr(column.dtype, "kind", "O") in "Mm" or isinstance(column.dtype, pd.PeriodDtype):
         return Kind("date", "dates or times")
     if getattr(column.dtype, "kind", "O") in "iuf":
         return _of_numbers(column.to_numpy(dtype=np.float64, na_value=np.nan))
-    try:
-        values = column.dropna().unique().tolist()
-    except TypeError:
-        raise VariableError(
-            f"column {column.name!r} holds values that cannot be states (lists, sets or dicts)"
-        ) from None
+    if values is None:
+        values = different_values(column)
     if not values:
         return Kind("empty", "nothing but missing cells")
     if all(map(_is_number, values)):
@@ -100,7 +97,22 @@ def kind_of(column: Any) -> Kind:
     found = texts_kind(values)
     if found.kind in ("integer", "real"):
         return Kind(found.kind, found.why, found.labels, _counter(as_numbers(column.iloc[:HEAD])))
-    return found if found.kind == "date" else Kind(found.kind, found.why, found.labels, _label_for_each(column))
+    if found.kind == "date":
+        return found
+    return Kind(found.kind, found.why, found.labels, _label_for_each(column, len(values)))
+
+
+def different_values(column: Any) -> list[Any]:
+    """The labels of a pandas column, in order of appearance, without gaps."""
+    try:
+        found = column.unique()  # few: gaps are looked for among these
+    except TypeError:
+        raise VariableError(
+            f"column {column.name!r} holds values that cannot be states (lists, sets or dicts)"
+        ) from None
+    import pandas as pd
+
+    return list(found[~pd.isna(found)].tolist())
 
 
 def texts_kind(values: Sequence[Any]) -> Kind:
@@ -250,8 +262,10 @@ def _counter(head: FloatArray) -> str:
     return ""
 
 
-def _label_for_each(column: Any) -> str:
-    """Why labels look like names of rows."""
+def _label_for_each(column: Any, different: int) -> str:
+    """Why labels, of which there are so many different ones, look like names of rows."""
+    if different <= UNIQUE * MAX_INTEGER_STATES:  # too few for the rows below
+        return ""
     shown = column.iloc[:HEAD].dropna()
     if len(shown) <= MAX_INTEGER_STATES or shown.nunique() <= UNIQUE * len(shown):
         return ""

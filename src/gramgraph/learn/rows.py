@@ -94,10 +94,11 @@ def _usable(frame: Any, keep: Iterable[str], weights: Any, stacklevel: int) -> t
     own = weights if isinstance(weights, str) else None
     left: dict[Any, str] = {}
     dates = []
+    head = frame.iloc[:HEAD] if len(frame) > HEAD else frame
     for name in frame.columns:
         if name == own:
             continue
-        found = kind_of(frame[name].iloc[:HEAD])
+        found = kind_of(head[name])
         if name in kept:
             dates += [name] if found.kind == "date" else []
         elif found.kind == "date" or found.identifier:

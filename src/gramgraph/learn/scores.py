@@ -11,7 +11,8 @@ import numpy as np
 
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import OptionError, did_you_mean
-from gramgraph.typing import Array
+from gramgraph.learn.passes import Passes
+from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["SCORES", "FamilyScores"]
 
@@ -30,11 +31,11 @@ def _parameters(counts: Array) -> int:
 
 
 def _aic(counts: Array, n: float, ess: float) -> float:
-    return _log_likelihood(counts, n, ess) - _parameters(counts)
+    return _log_likelihood(counts, n, ess) - PENALTIES["aic"](n) * _parameters(counts)
 
 
 def _bic(counts: Array, n: float, ess: float) -> float:
-    return _log_likelihood(counts, n, ess) - 0.5 * math.log(max(n, 1.0)) * _parameters(counts)
+    return _log_likelihood(counts, n, ess) - PENALTIES["bic"](n) * _parameters(counts)
 
 
 def _bdeu(counts: Array, n: float, ess: float) -> float:
@@ -76,6 +77,15 @@ SCORES: dict[str, Function] = {
     "fnml": _fnml,
 }
 
+#: Scores that are a log likelihood less so much for each parameter, from the number of rows.
+PENALTIES: dict[str, Callable[[float], float]] = {
+    "log_likelihood": lambda n: 0.0,
+    "aic": lambda n: 1.0,
+    "bic": lambda n: 0.5 * math.log(max(n, 1.0)),
+}
+#: Scores that are marginal likelihoods under a Dirichlet prior.
+DIRICHLET = ("bdeu", "k2")
+
 
 class FamilyScores:
     """Scores of families, each computed once.
@@ -104,6 +114,9 @@ class FamilyScores:
         self._gaps = counts.has_missing
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
         self._whole = counts.table(()).dtype.kind == "i"  # no weights
+        self._passes = None
+        if self._whole and not self._gaps and (score in PENALTIES or score in DIRICHLET):
+            self._passes = Passes.over(counts)
 
     def family(self, child: int, parents: Sequence[int]) -> float:
         """The score of a child with these parents, -inf where the table would be too large."""
@@ -125,6 +138,27 @@ class FamilyScores:
             table = table * (self._n / shown)
         return self._score(table, self._n, self._ess)
 
+    def additions(self, child: int, parents: Sequence[int], more: IntArray) -> FloatArray:
+        """The scores of a child with these parents and one of `more`, for each of them; -inf where it is too large.
+
+        Cost: a pass over the bits of `more` for each cell of the family as it is, or one over their codes where that
+        is cheaper.
+        """
+        rows = math.prod(self._sizes[p] for p in parents)
+        cells = rows * self._sizes[child] * np.array(self._sizes)[more]
+        out = np.full(len(more), -math.inf)
+        fits = np.flatnonzero(cells <= MAX_CELLS)
+        if self._passes is None or not self._passes.reaches(rows * self._sizes[child]):
+            self.prefetch(child, [(*parents, p) for p in more[fits].tolist()])
+            out[fits] = [self.family(child, (*parents, p)) for p in more[fits].tolist()]
+            return out
+        weight = self._ess / cells[fits] if self.name == "bdeu" else np.ones(len(fits))
+        out[fits] = self._passes.additions(child, tuple(sorted(parents)), more[fits], weight, self.name in DIRICHLET)
+        if self.name in PENALTIES:
+            free = cells[fits] - cells[fits] // self._sizes[child]
+            out[fits] -= PENALTIES[self.name](self._n) * free
+        return out
+
     def closed(self, child: int, parents: Sequence[int], best: float) -> bool:
         """Whether no set with more parents can beat `best`, the largest score of a set within `parents`.
 
@@ -136,8 +170,7 @@ class FamilyScores:
         if rows * self._sizes[child] * 2 > MAX_CELLS:
             return True
         if self.name in ("bic", "aic"):
-            step = 1.0 if self.name == "aic" else 0.5 * math.log(max(self._n, 1.0))
-            return best >= -2.0 * step * rows * (self._sizes[child] - 1)
+            return best >= -2.0 * PENALTIES[self.name](self._n) * rows * (self._sizes[child] - 1)
         if self.name in ("bdeu", "k2", "fnml") and self._whole and not self._gaps:
             columns = tuple(parents) if self.name == "fnml" else (*parents, child)
             seen = int(np.count_nonzero(self.counts.table(columns)))

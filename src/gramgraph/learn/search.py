@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.learn.checkpoint import Checkpoint, digest
-from gramgraph.typing import Array, FloatArray
+from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["Constraints", "Move", "Search", "hill_climb"]
+
+#: Kind (add, remove, reverse), parent, child.
+Step = tuple[str, int, int]
 
 #: Gains below this are rounding.
 LEAST_GAIN = 1e-9
@@ -54,15 +59,19 @@ class Move:
 
 
 def _ranked(gain: Any) -> Any:
-    """Gains to nine digits. Arrows of equal score differ by rounding, which depends on how the data were added up:
-    position decides between them instead."""
-    part, power = np.frexp(gain)
+    """Gains to nine digits, and none where they are rounding alone. Arrows of equal score differ by rounding, which
+    depends on how the data were added up: position decides between them instead."""
+    part, power = np.frexp(np.where(np.abs(gain) > LEAST_GAIN, gain, 0.0))
     return np.ldexp(np.round(np.ldexp(part, 30)), power - 30)
 
 
 @dataclass
 class Search:
-    """A graph on its way: parents of every node, gains of every toggled edge, ancestors as bit masks."""
+    """A graph on its way: parents of every node, gains of every toggled edge, which nodes can be reached from which.
+
+    The best edge to add is kept for every child, so that a step looks anew only where something changed: O(n) and the
+    scores of one or two children.
+    """
 
     scores: Scores
     constraints: Constraints
@@ -72,14 +81,16 @@ class Search:
 
     def __post_init__(self) -> None:
         n = len(self.parents)
-        every_pair = getattr(self.scores, "all_pairs", None)
-        if every_pair is not None:
-            every_pair()
+        self._additions = getattr(self.scores, "additions", None) or partial(_one_by_one, self.scores)
+        self._edges = np.array(sorted(p * n + c for c, now in enumerate(self.parents) for p in now), np.int64)
+        self._below = np.eye(n, dtype=bool)  # [a, b]: b is a or can be reached from it
+        self._descend(np.array(_children_first(self.parents), np.int64))
         self.local = np.array([self.scores.family(c, self.parents[c]) for c in range(n)])
-        self.gain: FloatArray = np.full((n, n), -np.inf)
+        self.gain: FloatArray = np.full((n, n), -np.inf)  # [child, parent]
+        self._top, self._top_rank = np.zeros(n, np.int64), np.full(n, -np.inf)
+        self._stale = set(range(n))  # children whose best edge is to be looked for
         for child in range(n):
             self._refresh(child)
-        self._ancestors = self._all_ancestors()
 
     @property
     def score(self) -> float:
@@ -88,111 +99,157 @@ class Search:
 
     def _refresh(self, child: int) -> None:
         """Gain of toggling each parent of `child`."""
-        now = self.parents[child]
-        forbidden, required = self.constraints.forbidden[:, child], self.constraints.required[:, child]
-        full = len(now) >= self.constraints.max_parents
-        after: dict[int, tuple[int, ...]] = {}
-        for p in range(len(self.parents)):
-            if p in now:
-                if not required[p]:
-                    after[p] = tuple(x for x in now if x != p)
-            elif not forbidden[p] and not full:
-                after[p] = (*now, p)
-        announce = getattr(self.scores, "prefetch", None)
-        if announce is not None:
-            announce(child, list(after.values()))
-        self.gain[:, child] = -np.inf
-        for p, parents in after.items():
-            self.gain[p, child] = self.scores.family(child, parents) - self.local[child]
+        now, row = self.parents[child], self.gain[child]
+        row.fill(-np.inf)
+        self._stale.add(child)
+        if len(now) < self.constraints.max_parents:
+            free = ~self.constraints.forbidden[:, child]
+            free[list(now)] = False
+            more = np.flatnonzero(free)
+            row[more] = self._additions(child, now, more)
+        for p in now:
+            if not self.constraints.required[p, child]:
+                row[p] = self.scores.family(child, _without(now, p))
+        row -= self.local[child]
 
-    def _all_ancestors(self) -> list[int]:
-        """Bit mask of the ancestors of every node."""
+    def best(self, excluded: AbstractSet[Step] = frozenset()) -> tuple[float, str, int, int] | None:
+        """The best legal step (gain, kind, parent, child) that is not excluded.
+
+        Ties go to additions, then to lower positions.
+        """
+        for child in self._stale:
+            self._top[child], self._top_rank[child] = self._best_parent(child, ())
+        self._stale.clear()
+        if not len(self.parents):
+            return None
+        tops, ranks = self._without_excluded(excluded)
+        tied = np.flatnonzero(ranks == ranks.max())
+        child = int(tied[tops[tied].argmin()])
+        added = None
+        if ranks[child] > -np.inf:
+            added = (float(self.gain[child, tops[child]]), "add", int(tops[child]), child)
+        return self._best_change(float(ranks[child]), excluded) or added
+
+    def _best_parent(self, child: int, excluded: Sequence[int]) -> tuple[int, float]:
+        """The best edge into `child` that makes no cycle, and the rank of its gain."""
+        row = np.where(self._below[child], -np.inf, self.gain[child])
+        row[[*self.parents[child], *excluded]] = -np.inf
+        top = row.max()
+        near = np.flatnonzero(row >= top - abs(top) * 1e-8) if top > -np.inf else [0]
+        ranks = _ranked(row[near])
+        at = int(ranks.argmax())
+        return int(near[at]), float(ranks[at])
+
+    def _without_excluded(self, excluded: AbstractSet[Step]) -> tuple[IntArray, FloatArray]:
+        """For each child its best parent and the rank, where the excluded ones do not count."""
+        passed: dict[int, list[int]] = {}
+        for kind, p, c in excluded:
+            if kind == "add":
+                passed.setdefault(c, []).append(p)
+        if not passed:
+            return self._top, self._top_rank
+        tops, ranks = self._top.copy(), self._top_rank.copy()
+        for child, found in passed.items():
+            if tops[child] in found:
+                tops[child], ranks[child] = self._best_parent(child, found)
+        return tops, ranks
+
+    def _best_change(self, least: float, excluded: AbstractSet[Step]) -> tuple[float, str, int, int] | None:
+        """The best edge to remove or reverse, if its gain ranks above `least`."""
         n = len(self.parents)
-        found = [-1] * n
-        for start in range(n):
-            stack = [start]
-            while stack:
-                v = stack[-1]
-                waiting = [p for p in self.parents[v] if found[p] < 0]
-                if waiting:
-                    stack.extend(waiting)
-                    continue
-                stack.pop()
-                mask = 0
-                for p in self.parents[v]:
-                    mask |= found[p] | (1 << p)
-                found[v] = mask
-        return found
-
-    def candidates(self) -> list[tuple[float, str, int, int]]:
-        """All legal steps (gain, kind, parent, child), the best first."""
-        n = len(self.parents)
-        above = self._ancestors
-        out = []
-        for child in range(n):
-            now = self.parents[child]
-            column = self.gain[:, child].tolist()
-            for p in range(n):
-                g = column[p]
-                if p in now:
-                    if g > -np.inf:
-                        out.append((g, "remove", p, child))
-                        back = self.gain[child, p]
-                        if back > -np.inf and not any(x != p and above[x] >> p & 1 for x in now):
-                            out.append((g + float(back), "reverse", p, child))
-                elif g > -np.inf and not above[p] >> child & 1:
-                    out.append((g, "add", p, child))
-        out.sort(key=lambda step: (-_ranked(step[0]), step[2], step[3], step[1]))
-        return out
-
-    def best(self, allowed: Callable[[str, int, int], bool] | None = None) -> tuple[float, str, int, int] | None:
-        """The best legal step that is allowed; ties go to the lower positions."""
-        first = self._best_by_arrays()
-        if first is None or allowed is None or allowed(*first[1:]):
-            return first
-        return next((step for step in self.candidates() if allowed(*step[1:])), None)
-
-    def _best_by_arrays(self) -> tuple[float, str, int, int] | None:
-        """The best of `candidates`, found without listing them."""
-        n = len(self.parents)
-        present = np.zeros((n, n), bool)
-        for child, now in enumerate(self.parents):
-            present[list(now), child] = True
-        above = np.array([[mask >> a & 1 for a in range(n)] for mask in self._ancestors], bool)  # [node, ancestor]
-        adds = np.where(present | above, -np.inf, self.gain)
-        best: tuple[float, str, int, int] = (-np.inf, "", -1, -1)
-        top = int(_ranked(adds).argmax())
-        if adds.flat[top] > -np.inf:
-            best = (float(adds.flat[top]), "add", top // n, top % n)
-        for p, c in np.argwhere(present).tolist():
-            g = float(self.gain[p, c])
-            if g == -np.inf:
-                continue
-            if _ranked(g) > _ranked(best[0]):
-                best = (g, "remove", p, c)
-            back = float(self.gain[c, p])
-            if (
-                back > -np.inf
-                and _ranked(g + back) > _ranked(best[0])
-                and not any(x != p and above[x, p] for x in self.parents[c])
-            ):
-                best = (g + back, "reverse", p, c)
-        return best if best[1] else None
+        parent, child = np.divmod(self._edges, n)
+        gains = self.gain[child, parent]
+        gains = np.stack([gains, gains + self.gain[parent, child]], axis=1).ravel()  # remove, reverse, of each edge
+        ranks = _ranked(gains)
+        better = np.flatnonzero(ranks > least)
+        for i in better[np.argsort(-ranks[better], kind="stable")].tolist():
+            kind, p, c = ("remove", "reverse")[i % 2], int(parent[i // 2]), int(child[i // 2])
+            legal = kind == "remove" or not any(x != p and self._below[p, x] for x in self.parents[c])
+            if legal and (kind, p, c) not in excluded:
+                return float(gains[i]), kind, p, c
+        return None
 
     def take(self, step: tuple[float, str, int, int]) -> None:
         """Do a step."""
         gain, kind, p, c = step
         if kind == "add":
-            self.parents[c] = (*self.parents[c], p)
+            self._connect(p, c)
         else:
-            self.parents[c] = tuple(x for x in self.parents[c] if x != p)
+            self._part(p, c)
         if kind == "reverse":
-            self.parents[p] = (*self.parents[p], c)
+            self._connect(c, p)
         for child in (c, p) if kind == "reverse" else (c,):
             self.local[child] = self.scores.family(child, self.parents[child])
             self._refresh(child)
-        self._ancestors = self._all_ancestors()
         self.moves.append(Move(kind, p, c, gain, self.score))
+
+    def _connect(self, p: int, c: int) -> None:
+        """A new edge: everything above it reaches more, and some edges would now close a cycle."""
+        self.parents[c] = (*self.parents[c], p)
+        key = p * len(self.parents) + c
+        self._edges = np.insert(self._edges, np.searchsorted(self._edges, key), key)
+        above = np.flatnonzero(self._below[:, p])
+        self._below[above] |= self._below[c]
+        self._stale.update(above[self._below[above, self._top[above]]].tolist())
+
+    def _part(self, p: int, c: int) -> None:
+        """An edge less: everything above it may reach less."""
+        self.parents[c] = _without(self.parents[c], p)
+        self._edges = np.delete(self._edges, np.searchsorted(self._edges, p * len(self.parents) + c))
+        above = np.flatnonzero(self._below[:, p])
+        self._descend(above[np.argsort(self._below[above].sum(axis=1), kind="stable")])
+        self._stale.update(above.tolist())
+
+    def _descend(self, nodes: IntArray) -> None:
+        """What these nodes reach, children before their parents."""
+        n = len(self.parents)
+        begins, ends = np.searchsorted(self._edges, nodes * n), np.searchsorted(self._edges, (nodes + 1) * n)
+        for v, begin, end in zip(nodes.tolist(), begins.tolist(), ends.tolist(), strict=True):
+            self._below[v] = self._below[self._edges[begin:end] - v * n].any(axis=0)
+            self._below[v, v] = True
+
+
+def _one_by_one(scores: Any, child: int, parents: tuple[int, ...], more: IntArray) -> list[float]:
+    """The scores of a child with its parents and one more, for scores that know families alone."""
+    sets = [(*parents, p) for p in more.tolist()]
+    announce = getattr(scores, "prefetch", None)
+    if announce is not None:
+        announce(child, sets)
+    return [scores.family(child, found) for found in sets]
+
+
+def _children_first(parents: Sequence[tuple[int, ...]]) -> list[int]:
+    """The nodes in an order in which every one comes before its parents."""
+    waiting = np.zeros(len(parents), np.int64)
+    for now in parents:
+        waiting[list(now)] += 1
+    ready = np.flatnonzero(waiting == 0).tolist()
+    for v in ready:
+        for p in parents[v]:
+            waiting[p] -= 1
+            if not waiting[p]:
+                ready.append(p)
+    return ready
+
+
+def _without(parents: tuple[int, ...], p: int) -> tuple[int, ...]:
+    return tuple(x for x in parents if x != p)
+
+
+def _ways_back(search: Search, steps: int) -> set[Step]:
+    """The steps that lead to a graph as it was up to so many steps ago."""
+    found: set[Step] = set()
+    toggled: set[tuple[int, int]] = set()
+    for move in search.moves[len(search.moves) - steps :][::-1]:
+        ends = (move.parent, move.child)
+        toggled ^= {ends, ends[::-1]} if move.kind == "reverse" else {ends}
+        there = [(p, c) for p, c in toggled if p in search.parents[c]]
+        if len(toggled) == 1:
+            ((p, c),) = toggled
+            found.add(("remove" if there else "add", p, c))
+        elif len(toggled) == 2 and len(there) == 1 and there[0][::-1] in toggled:
+            found.add(("reverse", *there[0]))
+    return found
 
 
 @interruptible()
@@ -210,18 +267,18 @@ def hill_climb(
     are not visited again (tabu search). Ctrl-C ends the search with the best graph so far. With a checkpoint the search
     begins where the noted one stood.
     """
-    at = _Progress(search.score, list(search.parents), [_graph(search.parents)])
+    at = _Progress(search.score, list(search.parents))
     if checkpoint is not None:
         at = _resumed(search, checkpoint, at)
     noted = _noted(search, at)
     try:
         while max_steps is None or at.steps < max_steps:
             check_interrupt()
-            step = search.best(_elsewhere(search, at.seen) if patience else None)
+            step = search.best(_ways_back(search, min(patience, at.steps)))
             if step is None or (step[0] <= LEAST_GAIN and at.idle >= patience):
                 break
             search.take(step)
-            at = at.after(search, patience)
+            at = at.after(search)
             if checkpoint is not None:
                 noted = _noted(search, at)
                 checkpoint.save(noted)
@@ -236,20 +293,18 @@ def hill_climb(
 
 @dataclass(frozen=True)
 class _Progress:
-    """The best graph so far, the graphs of the last steps, steps without gain, steps."""
+    """The best graph so far, steps without gain, steps."""
 
     best_score: float
     best_parents: list[tuple[int, ...]]
-    seen: list[tuple[tuple[int, ...], ...]]
     idle: int = 0
     steps: int = 0
 
-    def after(self, search: Search, patience: int) -> _Progress:
+    def after(self, search: Search) -> _Progress:
         """One step later."""
-        seen = [*self.seen, _graph(search.parents)][-(patience + 1) :]
         if search.score > self.best_score + LEAST_GAIN:
-            return _Progress(search.score, list(search.parents), seen, 0, self.steps + 1)
-        return _Progress(self.best_score, self.best_parents, seen, self.idle + 1, self.steps + 1)
+            return _Progress(search.score, list(search.parents), 0, self.steps + 1)
+        return _Progress(self.best_score, self.best_parents, self.idle + 1, self.steps + 1)
 
 
 def _noted(search: Search, at: _Progress) -> Callable[[], dict[str, Any]]:
@@ -259,7 +314,7 @@ def _noted(search: Search, at: _Progress) -> Callable[[], dict[str, Any]]:
     def state() -> dict[str, Any]:
         steps = [(m.kind, m.parent, m.child, m.gain, m.score) for m in moves[:count]]
         return {"parents": parents, "moves": steps, "best": at.best_parents, "best_score": at.best_score,
-                "seen": at.seen, "idle": at.idle, "steps": at.steps}  # fmt: skip
+                "idle": at.idle, "steps": at.steps}  # fmt: skip
 
     return state
 
@@ -280,27 +335,8 @@ def _resumed(search: Search, checkpoint: Checkpoint, at: _Progress) -> _Progress
     try:
         search.parents = graph(state["parents"])
         search.moves[:] = [Move(str(k), int(p), int(c), float(g), float(s)) for k, p, c, g, s in state["moves"]]
-        seen = [tuple(graph(rows)) for rows in state["seen"]]
-        at = _Progress(float(state["best_score"]), graph(state["best"]), seen, int(state["idle"]), int(state["steps"]))
+        at = _Progress(float(state["best_score"]), graph(state["best"]), int(state["idle"]), int(state["steps"]))
     except (KeyError, TypeError, ValueError):
         raise checkpoint.damaged() from None
     search.__post_init__()
     return at
-
-
-def _graph(parents: list[tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
-    return tuple(tuple(sorted(found)) for found in parents)
-
-
-def _elsewhere(search: Search, seen: list[tuple[tuple[int, ...], ...]]) -> Callable[[str, int, int], bool]:
-    """Whether a step leads to a graph that was not seen lately."""
-    return lambda kind, p, c: _after(search, (kind, p, c)) not in seen
-
-
-def _after(search: Search, move: tuple[str, int, int]) -> tuple[tuple[int, ...], ...]:
-    kind, p, c = move
-    parents = list(search.parents)
-    parents[c] = (*parents[c], p) if kind == "add" else tuple(x for x in parents[c] if x != p)
-    if kind == "reverse":
-        parents[p] = (*parents[p], c)
-    return _graph(parents)

@@ -29,7 +29,15 @@ def equal64(codes, i, state):
     return np.packbits(codes[int(i) : int(i) + 64] == state, bitorder="little").view(np.uint64)[0]
 
 
-@_jit
+def _pack_at_once(codes, out):
+    """The same for a state at a time."""
+    flags = np.zeros(64 * out.shape[1], bool)
+    for k in range(out.shape[0]):
+        np.equal(codes, k, out=flags[: codes.shape[0]])
+        out[k] = np.packbits(flags, bitorder="little").view(np.uint64)
+
+
+@_jit(plain=_pack_at_once)
 def pack_bytes(codes, out):
     """Bit-vectors of one column of bytes: out (states, words); codes below zero are missing and set no bit."""
     n = codes.shape[0]
@@ -61,7 +69,7 @@ def _ones_at_once(a, b):
 
 
 @_jit
-def _ones(a):
+def ones(a):
     total = 0
     for w in range(a.shape[0]):
         total += count_ones(a[w])
@@ -69,7 +77,7 @@ def _ones(a):
 
 
 @_jit(plain=_ones_at_once)
-def _ones_of_both(a, b):
+def ones_of_both(a, b):
     total = 0
     for w in range(a.shape[0]):
         total += count_ones(a[w] & b[w])
@@ -130,7 +138,7 @@ def count_bits(bits, first, sizes, out):
                     cell += state[j] * stride[j]
                 for k in range(sizes[above]):
                     own = bits[vectors + k, begin:stop]
-                    out[cell + k] += _ones(own) if above == 0 else _ones_of_both(prefix[above - 1, :length], own)
+                    out[cell + k] += ones(own) if above == 0 else ones_of_both(prefix[above - 1, :length], own)
                 empty = above - 1
             level = empty
             while level >= 0:
@@ -157,7 +165,7 @@ def count_pairs(bits, first, last, out):
             for a in range(first[i], last[i]):
                 for j in range(i + 1, columns):
                     for b in range(first[j], last[j]):
-                        out[a, b] += _ones_of_both(bits[a, begin:stop], bits[b, begin:stop])
+                        out[a, b] += ones_of_both(bits[a, begin:stop], bits[b, begin:stop])
 
 
 @_jit

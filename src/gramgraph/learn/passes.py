@@ -1,0 +1,73 @@
+"""One pass over all columns: how well each of them would do as a further parent of a child."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Self
+
+import numpy as np
+
+from gramgraph.data.counts import Counts
+from gramgraph.typing import Array, FloatArray, IntArray
+
+__all__ = ["Passes"]
+
+#: With more cells than this (the child with its parents, times a state of a further one), a scan of the codes is
+#: cheaper than a pass over the bits.
+BIT_CELLS = 256
+
+
+@dataclass(frozen=True, eq=False)
+class Passes:
+    """Rows without gaps and weights as bit-vectors, and as codes where they are in memory."""
+
+    counts: Counts
+    bits: Array  # (states of all columns, words)
+    first: IntArray  # where the vectors of each column begin
+    sizes: IntArray
+
+    @classmethod
+    def over(cls, counts: Counts) -> Self | None:
+        """None where the rows are not in memory."""
+        found = counts.vectors()
+        return None if found is None else cls(counts, *found, np.array(counts.sizes, np.int64))
+
+    def reaches(self, cells: int) -> bool:
+        """Whether a family of so many cells can be passed over: rows of a file are bits alone."""
+        return cells <= BIT_CELLS or self.counts.coded is not None
+
+    def additions(
+        self, child: int, parents: tuple[int, ...], more: IntArray, weight: FloatArray, dirichlet: bool
+    ) -> FloatArray:
+        """Log likelihood, or Dirichlet score with weight[i] in each cell, of the child with `parents` and more[i]."""
+        from gramgraph._numerics.counts.additions import add_by_bits, add_by_scan
+
+        family = (*parents, child)
+        states = self.counts.sizes[child]
+        cells = prod(self.counts.sizes[c] for c in family)
+        out = np.empty(len(more))
+        coded = self.counts.coded
+        if cells <= BIT_CELLS or coded is None:
+            rows = self._joint(family)
+            add_by_bits(rows, self.bits, self.first, self.sizes, more, states, weight, dirichlet, out)
+        else:
+            key, configurations = self._cells(coded.matrix, parents, child)
+            add_by_scan(key, coded.matrix, self.sizes, more, configurations, states, weight, dirichlet, out)
+        return out
+
+    def _joint(self, family: tuple[int, ...]) -> Array:
+        """The bit-vectors of the cells of these columns, the last one running fastest."""
+        parts = [self.bits[self.first[c] : self.first[c + 1]] for c in family]
+        rows = parts[0]
+        for part in parts[1:]:
+            rows = (rows[:, np.newaxis] & part).reshape(-1, part.shape[1])
+        return rows
+
+    def _cells(self, codes: Array, parents: tuple[int, ...], child: int) -> tuple[IntArray, int]:
+        """The cell of each row among the configurations of the parents that occur, and their number."""
+        place = np.zeros(codes.shape[1], np.int64)
+        for p in parents:
+            place = place * self.sizes[p] + codes[p]
+        found, place = np.unique(place, return_inverse=True)
+        return place * self.sizes[child] + codes[child], len(found)

@@ -1,0 +1,165 @@
+"""Hill climbing against a search that lists every step, and passes over all columns against single families."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import gramgraph as gg
+from gramgraph._numerics import compiling
+from gramgraph.data import code_table, stream_counts
+from gramgraph.data.counts import Counts
+from gramgraph.learn import passes
+from gramgraph.learn.scores import FamilyScores
+from gramgraph.learn.search import LEAST_GAIN, Constraints, Search, _ranked, hill_climb
+
+TIERS = ["plain", "compiled"]
+
+
+def world(seed: int, columns: int = 9, rows: int = 400) -> pd.DataFrame:
+    """Columns of two to five states that depend on up to three earlier ones."""
+    rng = np.random.default_rng(seed)
+    out: dict[str, np.ndarray] = {}
+    for v in range(columns):
+        size = int(rng.integers(2, 6))
+        chosen = rng.choice(v, min(v, int(rng.integers(0, 4))), replace=False) if v else []
+        row = sum((7 * i + 3) * out[f"v{p}"] for i, p in enumerate(chosen)) if len(chosen) else np.zeros(rows, int)
+        table = rng.dirichlet(np.full(size, 0.6), 200)
+        out[f"v{v}"] = (rng.random((rows, 1)) > table[row % 200].cumsum(axis=1)[:, :-1]).sum(axis=1)
+    return pd.DataFrame(out).astype(str)
+
+
+class Listed:
+    """Hill climbing as it is told: all legal steps are listed, the best that leads to no graph seen lately is taken."""
+
+    def __init__(self, scores: FamilyScores, constraints: Constraints, parents: list[tuple[int, ...]]) -> None:
+        self.family, self.constraints, self.parents = scores.family, constraints, list(parents)
+
+    def total(self, parents: list[tuple[int, ...]]) -> float:
+        return sum(self.family(c, found) for c, found in enumerate(parents))
+
+    def steps(self) -> list[tuple[float, tuple[str, int, int], list[tuple[int, ...]]]]:
+        out = []
+        for p, c in itertools.permutations(range(len(self.parents)), 2):
+            there = p in self.parents[c]
+            ways = {"remove": {(p, c)}, "reverse": {(p, c), (c, p)}} if there else {"add": {(p, c)}}
+            for kind, pairs in ways.items():
+                after = [set(found) for found in self.parents]
+                for a, b in pairs:
+                    after[b] ^= {a}
+                if self.legal(after):
+                    graph = [tuple(sorted(found)) for found in after]
+                    changed = {b for _, b in pairs}
+                    gain = sum(self.family(v, graph[v]) - self.family(v, self.parents[v]) for v in changed)
+                    out.append((gain, (kind, p, c), graph))
+        return out
+
+    def legal(self, parents: list[set[int]]) -> bool:
+        limits = self.constraints
+        for c, found in enumerate(parents):
+            needed = set(np.flatnonzero(limits.required[:, c]).tolist())
+            if len(found) > limits.max_parents or not needed <= found or any(limits.forbidden[p, c] for p in found):
+                return False
+        left = set(range(len(parents)))
+        while left:
+            free = {v for v in left if not parents[v] & left}
+            if not free:
+                return False
+            left -= free
+        return True
+
+    def climb(self, patience: int) -> tuple[list[tuple[str, int, int]], float]:
+        """(steps in order, the best score)."""
+        seen, taken, idle = [list(self.parents)], [], 0
+        best = self.total(self.parents)
+        while True:
+            found = [step for step in self.steps() if step[2] not in seen]
+            if not found:
+                return taken, best
+            gain, step, graph = min(found, key=lambda step: (-_ranked(step[0]), step[1][0] != "add", *step[1][1:]))
+            if gain <= LEAST_GAIN and idle >= patience:
+                return taken, best
+            self.parents = graph
+            seen = [*seen, graph][-(patience + 1) :]
+            taken.append(step)
+            total = self.total(graph)
+            idle = 0 if total > best + LEAST_GAIN else idle + 1
+            best = max(best, total)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("score", "patience"), [("aic", 0), ("bic", 0), ("aic", 6), ("bdeu", 6)])
+def test_the_search_takes_the_steps_of_one_that_lists_them_all(seed, score, patience) -> None:
+    scores = FamilyScores(Counts(code_table(world(seed, 6, 300))), score)
+    limits = Constraints.none(6)
+    limits.required[0, 1], limits.forbidden[2, 4] = seed % 2 == 0, True
+    start = [(0,) if limits.required[0, v] else () for v in range(6)]
+    search = Search(scores, Constraints(limits.required, limits.forbidden, 3), list(start))
+    found = hill_climb(search, patience=patience)
+    taken, best = Listed(scores, search.constraints, start).climb(patience)
+    assert [(move.kind, move.parent, move.child) for move in search.moves] == taken
+    assert scores.total(found) == pytest.approx(best, rel=1e-12)
+
+
+def test_what_can_be_reached_is_right_after_every_step() -> None:
+    rng = np.random.default_rng(0)
+    frame = world(3, 8)
+    search = Search(FamilyScores(Counts(code_table(frame)), "bic"), Constraints.none(8), [()] * 8)
+    for _ in range(60):
+        steps = [("remove", p, c) for c in range(8) for p in search.parents[c]]
+        free = ~search._below.T
+        steps += [("add", int(p), int(c)) for p, c in np.argwhere(free) if p not in search.parents[c]]
+        steps += [
+            ("reverse", p, c) for c in range(8) for p in search.parents[c]
+            if not any(x != p and search._below[p, x] for x in search.parents[c])
+        ]  # fmt: skip
+        kind, p, c = steps[rng.integers(len(steps))]
+        search.take((0.0, kind, p, c))
+        reached = np.eye(8, dtype=bool)
+        for _ in range(8):
+            for child, found in enumerate(search.parents):
+                reached[list(found)] |= reached[child]
+        np.testing.assert_array_equal(search._below, reached)
+        step = search.best()
+        fresh = Search(search.scores, search.constraints, list(search.parents)).best()
+        assert step == fresh
+
+
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.parametrize("score", ["log_likelihood", "aic", "bic", "bdeu", "k2", "fnml"])
+def test_a_pass_over_all_columns_equals_single_families(tier, score, monkeypatch) -> None:
+    frame = world(1, 8, 700)
+    scores = FamilyScores(Counts(code_table(frame)), score, equivalent_sample_size=3.0)
+    for parents in [(), (2,), (5, 2), (6, 1, 3, 0)]:
+        more = np.array([v for v in range(8) if v not in (4, *parents)])
+        expected = [scores.family(4, (*parents, p)) for p in more.tolist()]
+        for cells in (1, 10_000):  # by scan, by bits
+            monkeypatch.setattr(passes, "BIT_CELLS", cells)
+            with compiling.tier(tier):
+                np.testing.assert_allclose(scores.additions(4, parents, more), expected, rtol=1e-12)
+
+
+def test_families_beyond_the_largest_table_are_no_candidates(monkeypatch) -> None:
+    from gramgraph.learn import scores as module
+
+    scores = FamilyScores(Counts(code_table(world(2, 6))), "bic")
+    monkeypatch.setattr(module, "MAX_CELLS", 30)
+    found = scores.additions(5, (4,), np.arange(4))
+    cells = [np.prod([scores.counts.sizes[v] for v in (5, 4, p)]) for p in range(4)]
+    assert [bool(np.isinf(x)) for x in found] == [size > 30 for size in cells]
+
+
+@pytest.mark.parametrize("score", ["bic", "bdeu"])
+def test_rows_in_memory_in_a_file_and_with_weights_give_one_graph(tmp_path, score) -> None:
+    frame = world(4, 6, 600)
+    path = tmp_path / "rows.csv"
+    frame.to_csv(path, index=False)
+    net = gg.learn_structure(frame, score=score)
+    assert stream_counts(path).coded is None
+    assert gg.learn_structure(path, score=score).report.score == pytest.approx(net.report.score, rel=1e-12)
+    weighted = gg.learn_structure(frame, score=score, weights=np.ones(600))
+    assert weighted.report.score == pytest.approx(net.report.score, rel=1e-12)
+    assert set(weighted.edges) == set(net.edges)
