@@ -15,7 +15,7 @@ from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
 from gramgraph.machines.checks import scale_the_columns
 from gramgraph.machines.points import take_points
-from gramgraph.machines.sparse import dense
+from gramgraph.machines.sparse import dense, is_sparse
 from gramgraph.machines.svm import dual as duals
 from gramgraph.machines.svm.approx import (
     FeatureRows,
@@ -33,6 +33,8 @@ from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 __all__ = ["SupportVectors", "learns_in_blocks", "refuse_nu"]
 
 _BLOCK = 1 << 22  # entries of a Gram block in prediction
+_THIN = 4  # entries for a nonzero one, above which sparse rows stay so
+_FOLDED = 8  # times as much as the support vectors may be kept for the weights of the columns
 
 
 def refuse_nu(machine: Any) -> None:
@@ -84,13 +86,17 @@ class SupportVectors(KernelEstimator):
     # -- reading ------------------------------------------------------------------------------------------------
 
     def _points(self, X: Any, *, reset: bool, least: int = 1, keep: bool = False) -> Any:
-        """As in the base; sparse matrices are made dense for learning, and kept for prediction in blocks."""
+        """As in the base; thin sparse matrices stay so where inner products are enough, and all for prediction."""
         if not hasattr(X, "tocsr"):
             return super()._points(X, reset=reset, least=least, keep=keep)
         X = read_matrix(
             self, X, limit=self._limit(), reset=reset, dtype=np.float64, accept_sparse="csr", ensure_min_samples=least
         )
-        return X.toarray() if reset else X
+        if not reset:
+            return X
+        thin = X.shape[0] * X.shape[1] > _THIN * X.nnz  # else products of dense rows are quicker, and as small
+        named = self.kernel is None or (isinstance(self.kernel, str) and self.kernel != "precomputed")
+        return X if thin and named and self.approx is None else X.toarray()
 
     def _weights_of(self, sample_weight: Any, n: int) -> FloatArray:
         if sample_weight is None:
@@ -200,8 +206,14 @@ class SupportVectors(KernelEstimator):
         precomputed = self.kernel_.kind == "precomputed"
         self.support_vectors_ = np.empty((0, 0)) if precomputed else take_points(X, support)
         self._weights, self.intercept_ = weights, intercept
+        self.__dict__.pop("_feature_weights", None)
         if self.approx is not None:
             self._feature_weights = features_of(self.features_, self.support_vectors_).T @ weights
+        elif self.kernel_.kind == "linear":
+            S = self.support_vectors_
+            held = S.nnz if is_sparse(S) else S.size
+            if S.shape[1] * weights.shape[1] <= _FOLDED * max(held, 1):  # else the support vectors take less room
+                self._feature_weights = np.ascontiguousarray(S.T @ weights)
 
     @property
     def margin_support_(self) -> IntArray:
@@ -241,13 +253,21 @@ class SupportVectors(KernelEstimator):
         X = self._points(X, reset=False)
         n = count(X)
         found = np.empty((n, len(self.intercept_)))
-        width = len(self._feature_weights) if self.approx is not None else len(self.support_)
-        height = max(1, _BLOCK // max(1, width))
+        folded = getattr(self, "_feature_weights", None)
+        widths = [len(self.support_) if folded is None else len(folded), 1]
+        stays = hasattr(X, "tocsr") and (is_sparse(self.support_vectors_) or (folded is not None and not self.approx))
+        if hasattr(X, "tocsr") and not stays:
+            widths.append(X.shape[1])
+        height = max(1, _BLOCK // max(widths))
         for start in range(0, n, height):
             rows = np.arange(start, min(n, start + height))
-            part = dense(X[start : start + height]) if hasattr(X, "tocsr") else take_points(X, rows)
+            part = take_points(X, rows)
+            part = part if stays else dense(part)
             if self.approx is not None:
-                found[rows] = self.features_.transform(part) @ self._feature_weights
+                found[rows] = self.features_.transform(part) @ folded
+                continue
+            if folded is not None:
+                found[rows] = part @ folded if folded.shape[1] > 1 else (part @ folded[:, 0])[:, None]
                 continue
             if self.kernel_.kind == "precomputed":
                 K: Array = part[:, self.support_]
@@ -283,6 +303,6 @@ class SupportVectors(KernelEstimator):
         if self.approx is None and self.kernel != "linear":
             raise AttributeError("coef_ exists for kernel='linear' only: other kernels have no weight per column.")
         check_is_fitted(self, "support_")
-        if self.approx is not None:
+        if hasattr(self, "_feature_weights"):
             return np.ascontiguousarray(self._feature_weights.T)
         return np.ascontiguousarray(self._weights.T @ self.support_vectors_)

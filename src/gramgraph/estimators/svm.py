@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from sklearn.base import ClassifierMixin
@@ -35,10 +35,14 @@ from gramgraph.machines.svm.classes import (
 from gramgraph.machines.svm.dual import row_type
 from gramgraph.machines.svm.machine import Settings, fit_machine, warn_about
 from gramgraph.machines.svm.many import Machines, Problems, fit_apart, fit_together, pair_problems, rest_problems
+from gramgraph.machines.svm.products import PowerRows, SparseRows
 from gramgraph.machines.svm.rows import GramRows, Source
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["SVC", "SVR", "OneClassSVM", "SVCPath", "svc_path"]
+
+_MANY_POINTS = 1000  # from which the whole Gram matrix costs more than the rows that steps ask for
+_FEW_COLUMNS = 128  # up to which a row of products is as quick to compute as to gather
 
 
 def _has_probability(machine: Any) -> bool:
@@ -66,8 +70,11 @@ class SVC(ClassifierMixin, SupportVectors):
     "leverage", "kmeans" or "pivots") or "features" (random Fourier features, for kernels that have them): O(n m) a
     step and O(m) a prediction. With Nyström features k − φᵀφ is positive semi-definite, and the exact dual objective
     of the solution is within `approx_error()` = ½ βᵀ(K − ΦΦᵀ)β of its least value. Random features have an error of
-    O(1/√m) in every entry of the kernel matrix. Only with `approx` is there `partial_fit`, for data in blocks. Sparse
-    matrices are made dense, whole in learning (8 n d bytes), a block at a time in prediction.
+    O(1/√m) in every entry of the kernel matrix. Only with `approx` is there `partial_fit`, for data in blocks.
+
+    Sparse matrices (a quarter of the entries or fewer) stay sparse for kernels with a name: "linear" is solved by
+    coordinate descent in memory of the order of the data (`n_iter_` counts sweeps then), the others by sparse
+    products. With `approx` and for kernel values they are made dense, 8 n d bytes.
 
     Fitted: `support_`, `support_vectors_`, `n_support_`, `dual_coef_` ((1, n_sv) for two classes, (k − 1, n_sv) for
     pairs as in libsvm, (k, n_sv) for "ovr"), `intercept_`; `margin_support_` / `margin_vectors_` (0 < α < C, on the
@@ -202,7 +209,7 @@ class SVC(ClassifierMixin, SupportVectors):
     ) -> None:
         problems, names = self._problems(label)
         source, shared = _shared(source, weight, settings, problems, self.probability)
-        if isinstance(source, GramRows) and len(problems) > 1 and settings.nu is None and np.isfinite(settings.C):
+        if settings.nu is None and np.isfinite(settings.C) and _belong_together(source, problems, settings):
             found = fit_together(source, problems, weight, settings)
         else:
             found = fit_apart(source, problems, weight, settings, names)
@@ -319,12 +326,29 @@ def _shared(
 
     A single machine keeps its own source, so that its result does not depend on `probability`.
     """
+    if isinstance(source, SparseRows) and source.linear:
+        return source, source
+    if isinstance(source, PowerRows) and _rows_pay(source, problems, settings):
+        return source, source
     largest = float(weight.max()) * (settings.C if settings.nu is None else 1.0)
     dtype = row_type(largest, source, settings.tol, int(np.diff(problems.first).max()))
     if (len(problems) == 1 and not probability) or source.n**2 * np.dtype(dtype).itemsize > settings.cache_bytes:
         return source, source
     matrix = GramRows(source.full(dtype))
     return (source if len(problems) == 1 else matrix), matrix
+
+
+def _rows_pay(source: PowerRows, problems: Problems, settings: Settings) -> bool:
+    """Whether rows are better computed when a step asks for them: few columns, and room for those of one problem."""
+    size = int(np.diff(problems.first).max())
+    return source.n > _MANY_POINTS and source.X.shape[1] <= _FEW_COLUMNS and 8 * size**2 <= settings.cache_bytes
+
+
+def _belong_together(source: Source, problems: Problems, settings: Settings) -> TypeGuard[GramRows | PowerRows]:
+    """Whether the machines are solved in one call of compiled code."""
+    if isinstance(source, PowerRows):
+        return _rows_pay(source, problems, settings)
+    return isinstance(source, GramRows) and len(problems) > 1
 
 
 def _calibrate(

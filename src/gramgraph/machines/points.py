@@ -17,4 +17,4 @@ def take_points(X: Any, rows: IntArray) -> Any:
         return tuple(take_points(part, rows) for part in X)
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    return X[rows] if isinstance(X, np.ndarray) else [X[i] for i in rows.tolist()]
+    return X[rows] if isinstance(X, np.ndarray) or hasattr(X, "tocsr") else [X[i] for i in rows.tolist()]

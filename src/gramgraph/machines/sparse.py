@@ -11,7 +11,7 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["dense", "is_sparse", "sparse_diag", "sparse_gram", "sparse_variance"]
+__all__ = ["dense", "is_sparse", "products", "sparse_diag", "sparse_gram", "sparse_variance", "squares"]
 
 
 def is_sparse(X: Any) -> bool:
@@ -37,12 +37,12 @@ def sparse_gram(kernel: Kernel, X: Any, Y: Any | None) -> FloatArray:
     if isinstance(kernel, RBF):
         scale = 1.0 / np.asarray(kernel.length_scale, dtype=np.float64)
         X, Y = _scaled(X, scale), None if Y is None else _scaled(Y, scale)
-    K = _products(X, X if Y is None else Y)
+    K = products(X, X if Y is None else Y)
     if isinstance(kernel, RBF):
-        x = _squares(X)
+        x = squares(X)
         K *= -2.0
         K += x[:, None]
-        K += x if Y is None else _squares(Y)
+        K += x if Y is None else squares(Y)
         np.maximum(K, 0.0, out=K)
         if Y is None:
             np.fill_diagonal(K, 0.0)
@@ -58,7 +58,7 @@ def sparse_diag(kernel: Kernel, X: Any, rows: int = 1024) -> FloatArray:
     if isinstance(kernel, RBF):
         return np.ones(X.shape[0])
     if type(kernel) in (Linear, Polynomial, Sigmoid):
-        return _of_products(kernel, _squares(X))
+        return _of_products(kernel, squares(X))
     parts = [kernel.diag(X[i : i + rows].toarray()) for i in range(0, X.shape[0], rows)]
     return np.concatenate(parts) if parts else np.zeros(0)
 
@@ -69,7 +69,7 @@ def sparse_variance(X: Any, weight: FloatArray | None = None) -> tuple[float, fl
     w = np.ones(n) if weight is None else np.asarray(weight, dtype=np.float64)
     total = float(w.sum()) * d
     mean = float(w @ np.asarray(X.sum(axis=1)).ravel()) / total
-    second = float(w @ _squares(X)) / total
+    second = float(w @ squares(X)) / total
     return mean, max(second - mean**2, 0.0)
 
 
@@ -81,12 +81,14 @@ def _of_products(kernel: Any, S: FloatArray) -> FloatArray:
     return np.tanh(kernel.scale * S + kernel.offset) if isinstance(kernel, Sigmoid) else S
 
 
-def _products(X: Any, Y: Any) -> FloatArray:
+def products(X: Any, Y: Any) -> FloatArray:
+    """X Yᵀ as an array, where at least one of them is sparse."""
     found = X @ Y.T if is_sparse(X) else (Y @ X.T).T
     return np.array(dense(found), dtype=np.float64, order="C")
 
 
-def _squares(X: Any) -> FloatArray:
+def squares(X: Any) -> FloatArray:
+    """|x|² of every row."""
     if is_sparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     return np.einsum("ij,ij->i", X, X)

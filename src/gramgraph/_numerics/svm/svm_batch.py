@@ -1,8 +1,10 @@
-"""Two-class support vector problems on parts of one Gram matrix, solved without leaving compiled code.
+"""Two-class support vector problems on parts of one set of points, solved without leaving compiled code.
 
-The problem: min ½ βᵀKβ − yᵀβ with low ≤ β ≤ high and Σ β fixed, K = W[points, points]. It is that of `smo` with one
-variable a point; f = Kβ − y. Rows of W are gathered when a step first needs them, so that a problem of n points with
-s distinct rows in its steps costs n s copies, not n². Inside the loop f is kept twice: `rise` where a point may grow
+The problem: min ½ βᵀKβ − yᵀβ with low ≤ β ≤ high and Σ β fixed. It is that of `smo` with one variable a point;
+f = Kβ − y. K comes from W in one of two ways, which `power` tells apart: 0: W is the Gram matrix of all points and
+K = W[points, points]; above: W is (d, all points), column by column a point, and K = (scale · xᵀx′ + offset)^power.
+Rows of K are gathered or computed when a step first needs them, so that a problem of n points with s distinct rows in
+its steps costs n s entries, not n². Inside the loop f is kept twice: `rise` where a point may grow
 (BIG elsewhere) and `fall` where it may shrink (−BIG elsewhere), which saves looking at bounds. Nothing is checked.
 """
 
@@ -33,6 +35,21 @@ SMALL = 64  # problems up to this size are not shrunk
 # Places of what `solve_box` says.
 STEPS, DONE, CURVED, BOTTOM, TOP = range(5)
 REPORT_SIZE = 5
+
+
+# Uncompiled, one entry at a time would be slow: these take all of them.
+
+
+def _pack_at_once(W, columns, m, packed):
+    packed[:, :m] = W[:, columns[:m]]
+
+
+def _products_at_once(packed, x, m, target):
+    target[:m] = x @ packed[:, :m]
+
+
+def _raise_at_once(target, m, power, scale, offset):
+    target[:m] = (scale * target[:m] + offset) ** power
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -66,6 +83,74 @@ def _gather(W, row, columns, cuts, count, target):
         right = source[start : start + size]
         for k in range(size):
             left[k] = right[k]
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_pack_at_once)
+def _pack(W, columns, m, packed):
+    """packed[:, k] = W[:, columns[k]]: the coordinates of the points of a problem side by side."""
+    for j in range(W.shape[0]):
+        source = W[j]
+        target = packed[j]
+        for k in range(m):
+            target[k] = source[columns[k]]
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_products_at_once)
+def _products(packed, x, m, target):
+    """target[k] = Σ_j packed[j, k] x_j, four coordinates in one pass over the points."""
+    d = packed.shape[0]
+    for k in range(m):
+        target[k] = 0.0
+    whole = d // 4 * 4
+    for j in range(0, whole, 4):
+        p0 = packed[j]
+        p1 = packed[j + 1]
+        p2 = packed[j + 2]
+        p3 = packed[j + 3]
+        a0 = x[j]
+        a1 = x[j + 1]
+        a2 = x[j + 2]
+        a3 = x[j + 3]
+        for k in range(m):
+            target[k] += (a0 * p0[k] + a1 * p1[k]) + (a2 * p2[k] + a3 * p3[k])
+    for j in range(whole, d):
+        p0 = packed[j]
+        a0 = x[j]
+        for k in range(m):
+            target[k] += a0 * p0[k]
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_raise_at_once)
+def _raise(target, m, power, scale, offset):
+    """target = (scale · target + offset)^power, by products."""
+    if power == 1:
+        if scale != 1.0 or offset != 0.0:
+            for k in range(m):
+                target[k] = scale * target[k] + offset
+    elif power == 2:
+        for k in range(m):
+            t = scale * target[k] + offset
+            target[k] = t * t
+    elif power == 3:
+        for k in range(m):
+            t = scale * target[k] + offset
+            target[k] = t * t * t
+    else:
+        for k in range(m):
+            t = scale * target[k] + offset
+            r = t
+            for _ in range(power - 1):
+                r *= t
+            target[k] = r
+
+
+@njit(cache=True, nogil=True, boundscheck=False)
+def _row(packed, i, m, x, target, power, scale, offset):
+    """target = K[i, :m] from the points of a problem."""
+    for j in range(packed.shape[0]):
+        x[j] = packed[j, i]
+    _products(packed, x, m, target)
+    _raise(target, m, power, scale, offset)
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -154,18 +239,40 @@ def _partner(fall, Ki, diag, fi, di):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _restore(W, points, order, m, beta, then, f, f_then):
+def _restore(W, power, scale, offset, points, order, m, beta, then, f, f_then, packed, row):
     """f of the points that were left out, order[m:], from its value when β was `then`."""
     n = points.shape[0]
     away = order[m:]
-    for q in range(away.shape[0]):
+    size = away.shape[0]
+    for q in range(size):
         f[away[q]] = f_then[away[q]]
+    if power > 0:
+        _pack(W, points[away], size, packed)
+    x = np.zeros(W.shape[0], W.dtype)
+    change = 0.0
     for j in range(n):
         moved = beta[j] - then[j]
-        if moved != 0.0:
-            row = W[points[j]]
-            for q in range(away.shape[0]):
-                f[away[q]] += moved * row[points[away[q]]]
+        if moved == 0.0:
+            continue
+        if power == 0:
+            source = W[points[j]]
+            for q in range(size):
+                f[away[q]] += moved * source[points[away[q]]]
+        elif power == 1:  # the sum over j is one product
+            change += moved
+            for i in range(W.shape[0]):
+                x[i] += moved * W[i, points[j]]
+        else:
+            for i in range(W.shape[0]):
+                x[i] = W[i, points[j]]
+            _products(packed, x, size, row)
+            _raise(row, size, power, scale, offset)
+            for q in range(size):
+                f[away[q]] += moved * row[q]
+    if power == 1:
+        _products(packed, x, size, row)
+        for q in range(size):
+            f[away[q]] += scale * row[q] + offset * change
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -194,8 +301,10 @@ def _leave(rise, fall, bottom, top, order, m):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def solve_box(W, points, diag, low, high, beta, f, eps, most, shrinking, K, report):
+def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, most, shrinking, K, packed, report):
     """Solve one problem from a feasible β and its f, both in place; K is room for n rows of n. O(n) a step.
+
+    `packed` is room for the coordinates of n points where W holds points.
 
     `report` gets the steps, whether the gap came below eps, whether negative curvature was met, and the extremes.
     """
@@ -218,6 +327,8 @@ def solve_box(W, points, diag, low, high, beta, f, eps, most, shrinking, K, repo
     a_high = np.empty(n)
     d32 = np.empty(n, np.float32)
     there = np.empty(n, np.bool_)
+    x = np.empty(packed.shape[0], W.dtype)
+    row = np.empty(n, W.dtype)
     while True:
         # The arrays of the active points, order[:m].
         for k in range(m):
@@ -233,7 +344,11 @@ def solve_box(W, points, diag, low, high, beta, f, eps, most, shrinking, K, repo
         F = fall[:m]
         D = d32[:m]
         C = columns[:m]
-        count = _stretches(C, cuts)
+        count = 0
+        if power == 0:
+            count = _stretches(C, cuts)
+        else:
+            _pack(W, C, m, packed)
         bottom, place, top = _extremes(R, F)
         left = every
         finished = False
@@ -250,7 +365,10 @@ def solve_box(W, points, diag, low, high, beta, f, eps, most, shrinking, K, repo
                 break
             i = place
             if not there[i]:
-                _gather(W, columns[i], C, cuts, count, K[i])
+                if power == 0:
+                    _gather(W, columns[i], C, cuts, count, K[i])
+                else:
+                    _row(packed, i, m, x, K[i], power, scale, offset)
                 there[i] = True
             Ki = K[i, :m]
             di = diag[columns[i]]
@@ -259,7 +377,10 @@ def solve_box(W, points, diag, low, high, beta, f, eps, most, shrinking, K, repo
                 finished = True
                 break
             if not there[j]:
-                _gather(W, columns[j], C, cuts, count, K[j])
+                if power == 0:
+                    _gather(W, columns[j], C, cuts, count, K[j])
+                else:
+                    _row(packed, j, m, x, K[j], power, scale, offset)
                 there[j] = True
             Kj = K[j, :m]
             dj = diag[columns[j]]
@@ -287,7 +408,7 @@ def solve_box(W, points, diag, low, high, beta, f, eps, most, shrinking, K, repo
         # Close to the end all points are looked at once more, as those left out may have become violators.
         if m < n and (finished or (not widened and top - bottom <= 10 * eps)):
             widened = True
-            _restore(W, points, order, m, beta, then, f, f_then)
+            _restore(W, power, scale, offset, points, order, m, beta, then, f, f_then, packed, row)
             order = np.arange(n)
             m = n
             if steps >= most:
@@ -318,8 +439,10 @@ def _stretch(beta, f, y, ratio):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def solve_paths(W, points, first, side, weight, costs, eps, most, shrinking):
+def solve_paths(W, power, scale, offset, diag, points, first, side, weight, costs, eps, most, shrinking):
     """Problem q has the points points[first[q]:first[q+1]] with sides ±1, box U = C · weight, for growing costs C.
+
+    W, power, scale and offset give the kernel, as at the head of this file, and `diag` is k(x, x) of all points.
 
     Each C starts at the solution of the last, scaled or as it is. Returns β (costs, all points), and for every problem
     and cost (rho, objective, steps, converged, curved).
@@ -330,9 +453,7 @@ def solve_paths(W, points, first, side, weight, costs, eps, most, shrinking):
     for q in range(n_problems):
         largest = max(largest, first[q + 1] - first[q])
     K = np.empty((largest, largest), W.dtype)
-    diag = np.empty(W.shape[0])
-    for k in range(W.shape[0]):
-        diag[k] = W[k, k]
+    packed = np.empty((W.shape[0] if power > 0 else 0, largest), W.dtype)
     found = np.zeros((n_costs, points.shape[0]))
     told = np.zeros((n_problems, n_costs, 5))
     report = np.empty(REPORT_SIZE)
@@ -356,7 +477,7 @@ def solve_paths(W, points, first, side, weight, costs, eps, most, shrinking):
                     f[k] = ratio * (f[k] + y[k]) - y[k]
                     # A multiplier that stood at its bound stays there after scaling, whatever rounding says.
                     beta[k] = min(max(ratio * beta[k] * (1.0 + 1e-15), low[k]), high[k])
-            solve_box(W, part, diag, low, high, beta, f, eps, most, shrinking, K, report)
+            solve_box(W, power, scale, offset, part, diag, low, high, beta, f, eps, most, shrinking, K, packed, report)
             free = 0
             level = 0.0
             objective = 0.0

@@ -15,6 +15,7 @@ __all__ = [
     "Dual",
     "Solution",
     "classification",
+    "middle",
     "nu_classification",
     "nu_regression",
     "one_class",
@@ -380,7 +381,7 @@ class _Work:
             if free.any():
                 levels.append(float(f[free].mean()))
             else:
-                levels.append(_middle(self.ends[g, :, 0].min(), self.ends[g, :, 2].max()))
+                levels.append(middle(self.ends[g, :, 0].min(), self.ends[g, :, 2].max()))
         return Solution(
             alpha=alpha,
             beta=beta,
@@ -396,7 +397,7 @@ class _Work:
         )
 
 
-def _middle(bottom: float, top: float) -> float:
+def middle(bottom: float, top: float) -> float:
     """The level between two ends; the finite one when the other does not exist."""
     if abs(bottom) > 1e29 or abs(top) > 1e29:
         return float(bottom if abs(bottom) < 1e29 else top if abs(top) < 1e29 else 0.0)

@@ -10,6 +10,8 @@ import numpy as np
 
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.machines.kernels import gamma_value
+from gramgraph.machines.sparse import dense, is_sparse, products, squares
+from gramgraph.machines.svm.products import PowerRows, SparseRows, raised
 from gramgraph.machines.svm.rows import GramRows, KernelRows, RBFRows, Source, rbf_block
 from gramgraph.typing import Array, FloatArray
 
@@ -31,7 +33,10 @@ class ChosenKernel:
     function: Any = None
 
     def gram(self, X: Any, Y: Any) -> Array:
-        """K[i, j] = k(x_i, y_j)."""
+        """K[i, j] = k(x_i, y_j); where one of them is sparse, kernels with a name need no dense rows."""
+        if (is_sparse(X) or is_sparse(Y)) and self.reads_products:
+            return self._of_squares(products(X, Y), squares(X), squares(Y))
+        X, Y = dense(X), dense(Y)
         if self.kind == "rbf":
             return rbf_block(X, Y, self.gamma)
         if self.kind == "value":
@@ -51,11 +56,30 @@ class ChosenKernel:
         S += self.coef0
         if self.kind == "sigmoid":
             return np.tanh(S, out=S)
-        S **= self.degree
-        return S
+        return raised(S, self.degree)
+
+    @property
+    def reads_products(self) -> bool:
+        """Whether inner products are all it needs: such kernels take sparse points as they are."""
+        return self.kind in ("linear", "poly", "rbf", "sigmoid")
+
+    def _of_squares(self, S: Array, left: FloatArray, right: FloatArray) -> Array:
+        """The kernel from inner products and the squares of both sides, in the memory of S."""
+        if self.kind != "rbf":
+            return self._of_products(S)
+        S *= 2.0
+        S -= left[:, None]
+        S -= right
+        np.minimum(S, 0.0, out=S)
+        S *= self.gamma
+        return np.exp(S, out=S)
 
     def source(self, X: Any, n: int) -> Source:
         """Rows over the n training points."""
+        if is_sparse(X):
+            norms = squares(X)
+            diag = np.ones(n) if self.kind == "rbf" else self._of_products(norms.copy())
+            return SparseRows(X, norms, diag, self._of_squares, self.kind == "linear")
         if self.kind == "rbf":
             return RBFRows(X, self.gamma)
         if self.kind == "precomputed":
@@ -66,6 +90,10 @@ class ChosenKernel:
         if self.kind == "callable":
             pieces = [np.diagonal(self.gram(X[i : i + _DIAG], X[i : i + _DIAG])) for i in range(0, n, _DIAG)]
             return KernelRows(self.gram, X, np.concatenate(pieces).astype(np.float64))
+        if self.kind == "linear":
+            return PowerRows(X, 1, 1.0, 0.0)
+        if self.kind == "poly" and self.degree > 0:
+            return PowerRows(X, self.degree, self.gamma, self.coef0)
         return KernelRows(self.gram, X, self._of_products(np.einsum("ij,ij->i", X, X)))
 
 

@@ -9,6 +9,8 @@ import numpy as np
 
 from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.machines.svm import dual as duals
+from gramgraph.machines.svm.linear import Descent, descend
+from gramgraph.machines.svm.products import SparseRows
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import FloatArray, IntArray
 
@@ -75,6 +77,11 @@ def fit_machine(
         upper = settings.C * weight
         # min keeps a multiplier that stood at its bound there after scaling, whatever rounding says.
         begin = None if start is None else (np.minimum(start[0] * (1 + 1e-15), upper), start[1])
+        if begin is None and isinstance(source, SparseRows) and source.linear:
+            near = descend(source.X, source.squares, y, upper, settings.tol, settings.max_iter)
+            if near.gap <= settings.tol or near.sweeps == settings.max_iter:
+                return _linear(near, y, upper, settings.tol)
+            begin = (near.alpha, near.f + y)
         found = _solve(duals.classification(y, upper, begin), source, settings)
         scale = 1.0
     alpha = found.alpha[0]
@@ -89,6 +96,18 @@ def fit_machine(
         alpha=alpha,
         product=found.f[0] + y if settings.nu is None else None,
     )
+
+
+def _linear(near: Descent, y: FloatArray, upper: FloatArray, tol: float) -> Machine:
+    """The machine of a linear descent."""
+    alpha, f, beta = near.alpha, near.f, y * near.alpha
+    free = (alpha > 0) & (alpha < upper)
+    grows, falls = np.where(y > 0, alpha < upper, alpha > 0), np.where(y > 0, alpha > 0, alpha < upper)
+    level = f[free].mean() if free.any() else duals.middle(f[grows].min(initial=1e30), f[falls].max(initial=-1e30))
+    objective = 0.5 * float(alpha @ (y * f - 1.0))
+    done = near.gap <= tol
+    at_bound = np.flatnonzero(alpha >= upper)
+    return Machine(beta, -float(level), at_bound, objective, near.sweeps, done, False, alpha=alpha, product=f + y)
 
 
 def _solve(dual: duals.Dual, source: Source, settings: Settings, tol: float | None = None) -> duals.Solution:

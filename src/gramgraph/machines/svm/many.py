@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from gramgraph.machines.svm.classes import pairs_of
+from gramgraph.machines.svm.dual import row_type
 from gramgraph.machines.svm.machine import Machine, Settings, fit_machine
+from gramgraph.machines.svm.products import PowerRows
 from gramgraph.machines.svm.rows import GramRows, Source, most_steps
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -79,7 +81,7 @@ class Machines:
 
 
 def solve_paths(
-    matrix: GramRows, problems: Problems, weight: FloatArray, costs: FloatArray, settings: Settings
+    source: GramRows | PowerRows, problems: Problems, weight: FloatArray, costs: FloatArray, settings: Settings
 ) -> tuple[FloatArray, FloatArray]:
     """β (costs, entries of points) and (q, costs, 5): level, objective, steps, converged, curved; costs grow.
 
@@ -87,9 +89,19 @@ def solve_paths(
     """
     from gramgraph._numerics.svm import svm_batch as svm_whole
 
-    most = most_steps(settings.max_iter, matrix.n)
+    most = most_steps(settings.max_iter, source.n)
+    if isinstance(source, GramRows):
+        W, power, scale, offset = source.K, 0, 1.0, 0.0
+    else:
+        size = int(np.diff(problems.first).max())
+        dtype = row_type(float(costs.max()) * float(weight.max()), source, settings.tol, size)
+        W, power, scale, offset = source.coordinates(dtype), source.power, source.scale, source.offset
     found: tuple[FloatArray, FloatArray] = svm_whole.solve_paths(
-        matrix.K,
+        W,
+        power,
+        scale,
+        offset,
+        source.diag,
         problems.points,
         problems.first,
         problems.side,
@@ -102,12 +114,12 @@ def solve_paths(
     return found
 
 
-def fit_together(matrix: GramRows, problems: Problems, weight: FloatArray, settings: Settings) -> Machines:
-    """All machines from one precomputed matrix, without leaving compiled code: C-SVC with a finite C."""
-    beta, told = solve_paths(matrix, problems, weight[problems.points], np.array([settings.C]), settings)
-    W = np.zeros((matrix.n, len(problems)))
+def fit_together(source: GramRows | PowerRows, problems: Problems, weight: FloatArray, settings: Settings) -> Machines:
+    """All machines from one precomputed matrix or from products, without leaving compiled code: C-SVC, a finite C."""
+    beta, told = solve_paths(source, problems, weight[problems.points], np.array([settings.C]), settings)
+    W = np.zeros((source.n, len(problems)))
     W[problems.points, problems.number] = beta[0]
-    bound = np.zeros(matrix.n, np.bool_)
+    bound = np.zeros(source.n, np.bool_)
     bound[problems.points[np.abs(beta[0]) >= settings.C * weight[problems.points]]] = True
     return Machines(
         W,

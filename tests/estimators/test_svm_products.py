@@ -1,0 +1,119 @@
+"""Machines whose kernel is a function of inner products: rows computed on demand, sparse points, linear descent."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import sklearn.svm
+from scipy import sparse
+
+from gramgraph._numerics.compiling import tier
+from gramgraph.estimators import SVC, SVR, OneClassSVM
+from gramgraph.machines.svm.linear import descend
+from gramgraph.machines.svm.machine import Settings
+from gramgraph.machines.svm.many import fit_apart, fit_together, pair_problems
+from gramgraph.machines.svm.products import PowerRows, raised
+
+
+def blobs(rng: np.random.Generator, n: int, d: int, k: int) -> tuple[Any, Any]:
+    label = np.sort(rng.integers(k, size=n))
+    return 1.3 * rng.normal(size=(k, d))[label] + rng.normal(size=(n, d)), label
+
+
+def words(rng: np.random.Generator, n: int, d: int) -> tuple[Any, Any]:
+    X = sparse.random(n, d, density=12 / d, format="csr", random_state=0)
+    return X, np.where(X @ rng.normal(size=d) + 0.3 * rng.normal(size=n) > 0.2, "yes", "no")
+
+
+@pytest.mark.parametrize("power", range(8))
+def test_powers_by_products(rng: np.random.Generator, power: int) -> None:
+    S = rng.normal(size=(3, 5))
+    np.testing.assert_allclose(raised(S.copy(), power), S**power, rtol=1e-13)
+
+
+@pytest.mark.parametrize(
+    ("power", "scale", "offset"), [(1, 1.0, 0.0), (1, 0.5, 2.0), (2, 0.3, 1.0), (3, 0.2, 0.0), (5, 0.1, 1.0)]
+)
+def test_rows_on_demand_are_those_of_the_matrix(
+    rng: np.random.Generator, power: int, scale: float, offset: float
+) -> None:
+    X, label = blobs(rng, 240, 6, 3)
+    source, how = PowerRows(X, power, scale, offset), Settings(2.0, None, 1e-6, 2e8, -1, True)
+    K = (scale * X @ X.T + offset) ** power
+    np.testing.assert_allclose(source.full(np.float64), K, rtol=1e-10, atol=1e-10)
+    np.testing.assert_allclose(source.diag, np.diagonal(K), rtol=1e-12)
+    problems = pair_problems(label, 3)
+    found = fit_together(source, problems, np.ones(240), how)
+    exact = fit_apart(source, problems, np.ones(240), how, [("", "")] * 3)
+    assert found.converged
+    np.testing.assert_allclose(found.objectives, exact.objectives, rtol=1e-7)
+    np.testing.assert_allclose(K @ found.weights + found.intercepts, K @ exact.weights + exact.intercepts, atol=1e-4)
+
+
+@pytest.mark.parametrize("options", [{"kernel": "linear"}, {"kernel": "poly", "degree": 3, "coef0": 1.0}], ids=str)
+def test_many_points_in_few_columns_as_in_libsvm(rng: np.random.Generator, options: dict[str, Any]) -> None:
+    X, label = blobs(rng, 1500, 5, 4)
+    ours, peer = SVC(**options, tol=1e-4).fit(X, label), sklearn.svm.SVC(**options, tol=1e-4).fit(X, label)
+    for machine in (ours, peer):
+        machine.decision_function_shape = "ovo"
+    a, b = ours.decision_function(X), peer.decision_function(X)
+    np.testing.assert_allclose(a, b, atol=1e-3 * np.abs(b).max())
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 30.0])
+def test_a_linear_machine_of_sparse_rows(rng: np.random.Generator, C: float) -> None:
+    X, y = words(rng, 300, 1000)
+    ours = SVC(kernel="linear", C=C, tol=1e-5).fit(X, y)
+    peer = sklearn.svm.SVC(kernel="linear", C=C, tol=1e-5).fit(X.toarray(), y)
+    assert sparse.issparse(ours.support_vectors_) and ours.coef_.shape == (1, 1000)
+    np.testing.assert_allclose(ours.decision_function(X), peer.decision_function(X.toarray()), atol=2e-4)
+    np.testing.assert_allclose(ours.dual_coef_.sum(), 0.0, atol=1e-12)
+    w = ours.coef_[0]
+    assert ours.dual_objective_[0] == pytest.approx(0.5 * w @ w - np.abs(ours.dual_coef_).sum(), rel=1e-9)
+    np.testing.assert_allclose(ours.decision_function(X.toarray()), ours.decision_function(X), atol=1e-12)
+
+
+def test_sweeps_that_do_not_end_are_finished_by_pairs(rng: np.random.Generator, monkeypatch: Any) -> None:
+    X, y = words(rng, 200, 60)
+    monkeypatch.setattr("gramgraph.machines.svm.linear._SWEEPS", 2)
+    ours = SVC(kernel="linear", C=10.0, tol=1e-5).fit(X, y)
+    dense = SVC(kernel="linear", C=10.0, tol=1e-5).fit(X.toarray(), y)
+    assert ours.dual_objective_[0] == pytest.approx(dense.dual_objective_[0], rel=1e-6)
+
+
+def test_weights_classes_and_columns_without_entries(rng: np.random.Generator) -> None:
+    X, _ = words(rng, 240, 400)
+    X = sparse.vstack([X[:3], sparse.csr_matrix((1, 400)), X[4:]]).tocsr()  # a document without words
+    y, weight = rng.integers(3, size=240), rng.integers(0, 3, size=240).astype(float)
+    ours = SVC(kernel="linear", tol=1e-6, decision_function_shape="ovo", class_weight="balanced")
+    a = ours.fit(X, y, weight).decision_function(X)
+    b = ours.fit(X.toarray(), y, weight).decision_function(X.toarray())
+    np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+@pytest.mark.parametrize("kernel", ["rbf", "poly", "sigmoid", "linear"])
+@pytest.mark.parametrize("machine", [SVC(), SVC(nu=0.2), SVR(), OneClassSVM(nu=0.3)], ids=repr)
+def test_sparse_points_stay_sparse_for_every_kernel_with_a_name(
+    rng: np.random.Generator, machine: Any, kernel: str
+) -> None:
+    X, y = words(rng, 60, 80)
+    target = np.asarray(X.sum(axis=1)).ravel() if isinstance(machine, SVR) else y
+    ask = "predict" if isinstance(machine, SVR) else "decision_function"
+    machine.set_params(kernel=kernel, tol=1e-6, coef0=0.5)
+    b = getattr(machine.fit(X.toarray(), target), ask)(X.toarray())
+    a = getattr(machine.fit(X, target), ask)(X)
+    assert sparse.issparse(machine.support_vectors_)
+    np.testing.assert_allclose(a, b, atol=1e-4)
+
+
+def test_tiers_of_a_descent_agree(rng: np.random.Generator) -> None:
+    X, y = words(rng, 80, 50)
+    side, squares = np.where(y == "yes", 1.0, -1.0), np.asarray(X.multiply(X).sum(axis=1)).ravel()
+    found = []
+    for name in ("plain", "compiled"):
+        with tier(name):
+            found.append(descend(X, squares, side, np.ones(80), 1e-9, -1))
+    np.testing.assert_allclose(found[0].alpha, found[1].alpha, atol=1e-9)
+    assert found[0].gap <= 1e-9 and found[0].sweeps == found[1].sweeps
