@@ -112,7 +112,6 @@ _OF_HMMS: Mapping[str, str] = {
 #: Class → attribute that is called otherwise → ours.
 WORDS: Mapping[str, Mapping[str, str]] = {"GraphicalModel": _OF_NETWORKS, "HiddenMarkovModel": _OF_HMMS}
 _KERNEL_PARAMS = "write a kernel value, such as gg.kernels.RBF(2.0)"
-_ALL_POINTS = "densities are sums over all points, without a tolerance"
 #: Class → keyword of the constructor → ours.
 OPTIONS: Mapping[str, Mapping[str, str]] = {
     "GraphicalLasso": {"mode": "there is one solver", "covariance": "fit takes rows"},
@@ -127,10 +126,10 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
         "transmat_prior": "it is transition_prior",
     },
     "KernelDensity": {
-        "algorithm": "there is one way",
-        "atol": _ALL_POINTS,
-        "metric": "distances are Euclidean",
-        "rtol": _ALL_POINTS,
+        "algorithm": "the shape of the kernel says which way is the quickest",
+        "breadth_first": "there is no tree",
+        "leaf_size": "there is no tree",
+        "metric_params": "the metrics have none",
     },
     "KernelPCA": {
         "eigen_solver": 'it is solver: "dense", "lanczos" or "auto"',

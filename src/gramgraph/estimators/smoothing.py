@@ -15,8 +15,9 @@ from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
+from gramgraph.machines.density import METRICS, SHAPES, KernelMixture
 from gramgraph.machines.kernels import KernelSpec, resolve_kernel
-from gramgraph.machines.smoothing import KernelMixture, Smoother, best_bandwidth, scott
+from gramgraph.machines.smoothing import Smoother, best_bandwidth, scott
 from gramgraph.typing import FloatArray
 
 __all__ = ["KernelDensity", "NadarayaWatson"]
@@ -94,12 +95,21 @@ class NadarayaWatson(RegressorMixin, MultiOutputMixin, KernelEstimator):
 
 
 class KernelDensity(OtherWords, DensityMixin, SoundNumbers, BaseEstimator):
-    """p(x) = Σ wᵢ h⁻ᵈ κ((x − xᵢ)/h) / Σ wᵢ, with a shape κ that integrates to one.
+    """p(x) = Σ wᵢ h⁻ᵈ κ(|x − xᵢ|/h) / Σ wᵢ, with a shape κ that integrates to one.
 
     Parameters
     ----------
-    bandwidth : h, "scott", "silverman", or "loo": the h with the largest leave-one-out likelihood.
-    kernel : "gaussian", "epanechnikov" or "tophat".
+    bandwidth : h, or a rule. "loo": the h with the largest leave-one-out likelihood. "scott", m^(−1/(d+4)) for m points
+        (the sum of weights), and "silverman", (m (d + 2)/4)^(−1/(d+4)), are those of scikit-learn: they suit columns of
+        unit variance. "normal_reference" is the last times the spread of the data.
+    kernel : "gaussian", "tophat", "epanechnikov", "exponential", "linear" or "cosine".
+    metric : "euclidean", "manhattan" or "chebyshev"; the density integrates to one for each of them.
+    rtol, atol : the error that p may have, relative to it or absolute; sums are exact to rounding where both are 0. A
+        tolerance lets Gaussian sums use single precision.
+
+    Notes
+    -----
+    O(n m) for Gaussian sums, by matrix products; shapes that end at distance h look at the points nearby alone.
 
     Attributes
     ----------
@@ -112,21 +122,38 @@ class KernelDensity(OtherWords, DensityMixin, SoundNumbers, BaseEstimator):
     array([-0.91893853])
     """
 
-    def __init__(self, bandwidth: float | str = "loo", *, kernel: str = "gaussian") -> None:
+    def __init__(
+        self,
+        bandwidth: float | str = "loo",
+        *,
+        kernel: str = "gaussian",
+        metric: str = "euclidean",
+        rtol: float = 0.0,
+        atol: float = 0.0,
+    ) -> None:
         self.bandwidth = bandwidth
         self.kernel = kernel
+        self.metric = metric
+        self.rtol = rtol
+        self.atol = atol
 
     def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> KernelDensity:
         """Keep the points and choose the bandwidth."""
-        check_choice("kernel", self.kernel, ("gaussian", "epanechnikov", "tophat"))
+        check_choice("kernel", self.kernel, SHAPES)
+        check_choice("metric", self.metric, tuple(METRICS))
+        check_positive("rtol", self.rtol, zero=True)
+        check_positive("atol", self.atol, zero=True)
         X = read_matrix(self, X, dtype=np.float64, order="C", copy=True)
         n, d = X.shape
         self.X_fit_, self._weights = X, _weights(sample_weight, n)
         self.__dict__.pop("loo_score_", None)
         if isinstance(self.bandwidth, str):
-            check_choice("bandwidth", self.bandwidth, ("loo", "scott", "silverman"))
-            start = scott(X, self._weights)
-            if self.bandwidth == "silverman":
+            check_choice("bandwidth", self.bandwidth, ("loo", "scott", "silverman", "normal_reference"))
+            if self.bandwidth in ("scott", "silverman"):
+                start = float(self._weights.sum()) ** (-1.0 / (d + 4.0))
+            else:
+                start = scott(X, self._weights)
+            if self.bandwidth in ("silverman", "normal_reference"):
                 start *= (4.0 / (d + 2.0)) ** (1.0 / (d + 4.0))
             if self.bandwidth == "loo" and n > 1:
                 start, worst = best_bandwidth(lambda h: -self._mixture.loo_score(h), start)
@@ -138,7 +165,7 @@ class KernelDensity(OtherWords, DensityMixin, SoundNumbers, BaseEstimator):
 
     @property
     def _mixture(self) -> KernelMixture:
-        return KernelMixture(self.kernel, self.X_fit_, self._weights)
+        return KernelMixture(self.kernel, self.X_fit_, self._weights, self.metric, self.rtol, self.atol)
 
     def score_samples(self, X: Any) -> FloatArray:
         """log p at points, (n,)."""

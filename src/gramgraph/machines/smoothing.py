@@ -1,4 +1,4 @@
-"""Smoothing with kernels: local means and lines, densities, and the bandwidth that leaving points out prefers."""
+"""Smoothing with kernels: local means and lines, and the bandwidth that leaving points out prefers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gramgraph.kernels.inputs import count, take
 from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.typing import FloatArray
 
-__all__ = ["KernelMixture", "Smoother", "best_bandwidth", "scott"]
+__all__ = ["Smoother", "best_bandwidth", "scott"]
 
 _CELLS = 1 << 21  # entries of a block of distances
 
@@ -88,64 +88,6 @@ class Smoother:
         return means + np.einsum("id,idt->it", part - center - x_bar, slope)
 
 
-@dataclass(frozen=True, eq=False)
-class KernelMixture:
-    """p(x) = Σ wᵢ h⁻ᵈ κ((x − xᵢ)/h) / Σ wᵢ."""
-
-    shape: str  # "gaussian", "epanechnikov" or "tophat"
-    X: FloatArray  # (n, d)
-    weights: FloatArray  # (n,)
-
-    def log_density(self, X: FloatArray, h: float) -> FloatArray:
-        """log p at points, (m,)."""
-        out = np.empty(len(X))
-        for rows in _blocks(len(X), len(self.X)):
-            out[rows] = _log_sum(self._log_kernel(X[rows], h), self.weights)
-        return out - np.log(self.weights.sum())
-
-    def _log_kernel(self, part: FloatArray, h: float) -> FloatArray:
-        """log h⁻ᵈ κ, (rows, n)."""
-        from scipy.spatial.distance import cdist
-        from scipy.special import gammaln
-
-        d = part.shape[1]
-        log = cdist(part / h, self.X / h, "sqeuclidean")
-        log_ball = 0.5 * d * np.log(np.pi) - gammaln(0.5 * d + 1.0)
-        if self.shape == "gaussian":
-            log *= -0.5
-            return log - (0.5 * d * np.log(2.0 * np.pi) + d * np.log(h))
-        with np.errstate(divide="ignore", invalid="ignore"):
-            if self.shape == "tophat":
-                log = np.where(log < 1.0, 0.0, -np.inf)
-                return log - (log_ball + d * np.log(h))
-            log = np.log(np.maximum(1.0 - log, 0.0))
-        return log + (np.log(0.5 * (d + 2.0)) - log_ball - d * np.log(h))
-
-    def loo_score(self, h: float) -> float:
-        """Mean log density of points that are left out."""
-        total = 0.0
-        rest = self.weights.sum() - self.weights
-        used = (self.weights > 0.0) & (rest > 0.0)
-        for rows in _blocks(len(self.X), len(self.X)):
-            log = self._log_kernel(self.X[rows], h)
-            log[np.arange(len(log)), np.arange(rows.start, rows.stop)] = -np.inf
-            with np.errstate(divide="ignore"):
-                found = _log_sum(log, self.weights) - np.log(rest[rows])
-            total += float(self.weights[rows][used[rows]] @ np.maximum(found[used[rows]], -1e10))
-        return total / float(self.weights[used].sum()) if used.any() else 0.0
-
-    def draw(self, n: int, h: float, rng: Any) -> FloatArray:
-        """n draws, (n, d)."""
-        d = self.X.shape[1]
-        centers = self.X[rng.choice(len(self.X), size=n, p=self.weights / self.weights.sum())]
-        steps = rng.normal(size=(n, d))
-        if self.shape != "gaussian":
-            steps /= np.linalg.norm(steps, axis=1, keepdims=True)
-            power = 1.0 if self.shape == "tophat" else 2.0  # r² follows a beta distribution
-            steps *= np.sqrt(rng.beta(0.5 * d, power, size=(n, 1)))
-        return centers + h * steps
-
-
 def scott(X: FloatArray, weights: FloatArray) -> float:
     """σ̂ m^(−1/(d+4)) with the mean spread of the columns and m the sum of weights; 1 for equal points."""
     unit = float(np.abs(X).max()) or 1.0  # whatever the unit of the data is, the result is in it
@@ -173,10 +115,3 @@ def best_bandwidth(loss: Callable[[float], float], start: float) -> tuple[float,
 def _blocks(n: int, m: int) -> Iterator[slice]:
     step = max(1, _CELLS // max(m, 1))
     return (slice(start, min(n, start + step)) for start in range(0, n, step))
-
-
-def _log_sum(log: FloatArray, weights: FloatArray) -> FloatArray:
-    top = log.max(axis=1, keepdims=True)
-    top = np.where(np.isfinite(top), top, 0.0)
-    with np.errstate(divide="ignore"):
-        return np.log(np.exp(log - top) @ weights) + top[:, 0]
