@@ -54,6 +54,8 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 
 def read_matrix(estimator: Any, X: Any, *, limit: float = LARGEST, **options: Any) -> Any:
     """X as scikit-learn reads and checks it, with no number beyond `limit`; called inside `sound` methods."""
+    if _is_plain(estimator, X, options):
+        return X
     found = validate_data(estimator, X, **options)
     if limit == np.inf:
         return found
@@ -64,6 +66,28 @@ def read_matrix(estimator: Any, X: Any, *, limit: float = LARGEST, **options: An
             f"{type(estimator).__name__}: squares of numbers beyond {limit:.0e} overflow.", found, meaning
         )
     return found
+
+
+def _is_plain(estimator: Any, X: Any, options: dict[str, Any]) -> bool:
+    """Whether X is what reading would give back as it is, and no warning is due: the way of most questions.
+
+    An array of doubles with as many columns as in `fit`, of finite numbers far from the limit, for a model that knows
+    no names of columns. What it costs is one pass over the numbers; scikit-learn's reading takes ten times as long for
+    a single row.
+    """
+    return (
+        options.get("reset") is False
+        and type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and options.get("dtype") is np.float64
+        and X.flags.c_contiguous
+        and not options.get("copy")
+        and X.shape[0] >= max(options.get("ensure_min_samples", 1), 1)
+        and X.shape[1] == vars(estimator).get("n_features_in_")
+        and "feature_names_in_" not in vars(estimator)
+        and _squares_are_finite(X)
+    )
 
 
 def sound(method: Method) -> Method:

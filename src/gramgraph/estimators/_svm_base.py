@@ -249,7 +249,8 @@ class SupportVectors(KernelEstimator):
 
     def _expansions(self, X: Any) -> FloatArray:
         """Σ weights k(x_i, x) + intercept, (n, q), a block of points at a time."""
-        check_is_fitted(self, "support_")
+        if "support_" not in vars(self):
+            check_is_fitted(self, "support_")
         X = self._points(X, reset=False)
         n = count(X)
         found = np.empty((n, len(self.intercept_)))
@@ -260,8 +261,8 @@ class SupportVectors(KernelEstimator):
             widths.append(X.shape[1])
         height = max(1, _BLOCK // max(widths))
         for start in range(0, n, height):
-            rows = np.arange(start, min(n, start + height))
-            part = take_points(X, rows)
+            rows: Any = slice(start, start + height)
+            part = X if height >= n else take_points(X, np.arange(start, min(n, start + height)))
             part = part if stays else dense(part)
             if self.approx is not None:
                 found[rows] = self.features_.transform(part) @ folded

@@ -35,6 +35,7 @@ when_compiled("gramgraph._numerics.gram.grams_compiled")
 SQUARED, RBF, MATERN12, MATERN32, MATERN52 = 0, 1, 2, 3, 4
 SMALL_D = 15  # up to here differences cost little more than products
 FEW = 8  # points of one side below which blocks would be mostly empty
+FEW_ROWS = 4  # up to which NumPy takes the differences of whole points
 STREAMED = 32 << 20  # bytes from which on a matrix leaves the caches anyway and is written past them
 _WIDE = processor_has("avx512f")  # a value of eight doubles is one register
 _LINE = 64  # bytes of a cache line
@@ -379,6 +380,11 @@ def distance_gram(A, B=None, profile=RBF, *, out=None, n_jobs=1):
 
 def _by_numpy(A, other, out, profile):
     """The same by NumPy, while the loops are not compiled: band after band, differences of one column at a time."""
+    if len(A) < FEW_ROWS:
+        for i in range(len(A)):
+            t = other - A[i]
+            out[i] = _profile(np.einsum("ij,ij->i", t, t), profile)
+        return
     rows = max(1, _CACHED // len(other))
     for start in range(0, len(A), rows):
         block = A[start : start + rows]
