@@ -294,6 +294,45 @@ def test_the_gradient_is_that_of_the_likelihood(noise) -> None:
     assert best == pytest.approx(likelihood.value(scaled), abs=1e-9) and best >= likelihood.value(1.1 * scaled)
 
 
+@pytest.mark.parametrize("kind", ["seasons", "regression"])
+def test_slope_and_curvature_of_multiples_are_those_of_the_dense_gaussian(kind) -> None:
+    """Average information ½ yᵀ P Vᵢ P Vⱼ P y, P the inverse covariance of what the unknown start leaves of y."""
+    rng = np.random.default_rng(4)
+    T = 40
+    X = rng.normal(size=(T, 2)) if kind == "regression" else None
+    pieces = (Trend(), Season(4), Regression(2)) if kind == "regression" else (Season(2), Level(), Season(5, name="b"))
+    y = rng.normal(size=T)
+    y[[1, 3, 20]] = np.nan
+    model = StructuralModel(pieces)
+    A, _, noises, places = model._layout()
+    H, driven = model._rows(T, X).reshape(-1, len(A)), [state for _, state in noises]
+    seasons = tuple(place for piece, place in zip(pieces, places, strict=True) if isinstance(piece, Season))
+    at = rng.uniform(0.1, 1.0, 1 + len(driven))
+    standing, moving = (ScalarLikelihood(A, H, tuple(driven), y, part).profile(at) for part in (seasons, ()))
+    assert standing.log_likelihood == pytest.approx(moving.log_likelihood, abs=1e-10)
+    np.testing.assert_allclose(standing.curve, moving.curve, rtol=1e-9)
+    powers = [np.eye(len(A))]
+    for _ in range(T - 1):
+        powers.append(A @ powers[-1])
+    rows = np.broadcast_to(H, (T, len(A)))
+    seen = ~np.isnan(y)
+    parts = [np.eye(T)]
+    for state in driven:
+        G = np.array([[rows[t] @ powers[t - u][:, state] if 0 < u <= t else 0.0 for u in range(T)] for t in range(T)])
+        parts.append(G @ G.T)
+    scale = standing.scaled[0] / at[0]
+    V = [part[np.ix_(seen, seen)] for part in parts]
+    S = sum(variance * part for variance, part in zip(standing.scaled, V, strict=True))
+    F = np.array([rows[t] @ powers[t] for t in range(T)])[seen]
+    iS = np.linalg.inv(S)
+    P = iS - iS @ F @ np.linalg.solve(F.T @ iS @ F, F.T @ iS)
+    g = [part @ P @ y[seen] for part in V]
+    want = 0.5 * np.array([[a @ P @ b for b in g] for a in g])
+    slope = [0.5 * (y[seen] @ P @ a - np.trace(P @ part)) for a, part in zip(g, V, strict=True)]
+    np.testing.assert_allclose(standing.curve, want * scale**2, rtol=1e-8)
+    np.testing.assert_allclose(standing.slope, np.array(slope) * scale, rtol=1e-7, atol=1e-8)
+
+
 PIECES = {
     "Level": (lambda: StructuralModel((Level(),)), {"level": "llevel"}),
     "Trend": (lambda: StructuralModel((Trend(),)), {"level": "lltrend"}),

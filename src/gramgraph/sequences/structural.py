@@ -165,8 +165,6 @@ class StructuralModel(BaseEstimator):
 
     def _layout(self) -> tuple[FloatArray, FloatArray, list[tuple[str, int]], list[slice]]:
         """A, the row, (noise, state) pairs, and where each piece's states are."""
-        from scipy.linalg import block_diag
-
         pieces = tuple(self.pieces)
         if not pieces or not all(isinstance(piece, Piece) for piece in pieces):
             raise ModelError("a structural model is a sum of pieces, such as Trend() + Season(12).")
@@ -180,7 +178,10 @@ class StructuralModel(BaseEstimator):
             for piece, place in zip(pieces, places, strict=True)
             for noise, state in zip(piece.noises, piece.driven, strict=True)
         ]
-        return block_diag(*(piece.A for piece in pieces)), np.concatenate([p.row for p in pieces]), noises, places
+        A = np.zeros((int(ends[-1]), int(ends[-1])))
+        for piece, place in zip(pieces, places, strict=True):
+            A[place, place] = piece.A
+        return A, np.concatenate([piece.row for piece in pieces]), noises, places
 
     def _rows(self, T: int, X: Any) -> FloatArray:
         """H: (1, s), or (T, 1, s) with the columns of a regression in it."""
@@ -222,7 +223,7 @@ class StructuralModel(BaseEstimator):
         """Learn the variances; NaN entries of y were not observed."""
         check_count("max_iter", self.max_iter)
         y = series_of(y, 1)
-        A, _, noises, _ = self._layout()
+        A, _, noises, places = self._layout()
         H = self._rows(len(y), X)
         s = len(A)
         if np.count_nonzero(~np.isnan(y)) <= s:
@@ -230,9 +231,9 @@ class StructuralModel(BaseEstimator):
         free = any(isinstance(piece, (Level, Trend)) for piece in self.pieces)  # a shift of y changes the level alone
         middle = float(np.nanmean(y)) if free else 0.0
         scale = float(np.sqrt(np.nanmean((y - middle) ** 2))) or 1.0
-        likelihood = ScalarLikelihood(
-            A, np.ascontiguousarray(H.reshape(-1, s)), tuple(state for _, state in noises), (y[:, 0] - middle) / scale
-        )
+        driven = tuple(state for _, state in noises)
+        seasons = tuple(place for piece, place in zip(self.pieces, places, strict=True) if type(piece) is Season)
+        likelihood = ScalarLikelihood(A, H.reshape(-1, s), driven, (y[:, 0] - middle) / scale, seasons)
         top = self._top(likelihood, s)
         variances = top.variances * scale**2
         self.variances_ = dict(zip(["noise", *(name for name, _ in noises)], variances.tolist(), strict=True))
