@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._interrupt import interruptible
+from gramgraph._numerics.mixtures.statistics import normalize_logs
 from gramgraph._progress import reporting
 from gramgraph._validation import check_choice, check_count, check_positive
 from gramgraph.estimators._numbers import column_names, read_weights
@@ -20,7 +21,7 @@ from gramgraph.estimators._sound import SoundNumbers
 from gramgraph.exceptions import ConvergenceWarning, ModelError, ModelWarning, OptionError
 from gramgraph.learn.em import OBJECTIVES, EMReport
 from gramgraph.machines.mixtures.choose import CHOICES, Candidate, folds
-from gramgraph.machines.mixtures.em import Climb, best_climb, climb, normalize_logs
+from gramgraph.machines.mixtures.em import Climb, best_climb, climb
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray
 

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.utils.validation import _check_sample_weight
 
 from gramgraph.data.frames import is_frame, read_frame
-from gramgraph.estimators._sound import read_matrix
+from gramgraph.estimators._sound import read_matrix, squares_are_finite
 from gramgraph.exceptions import ModelError, listing
 from gramgraph.machines.checks import LARGEST, scale_the_columns
 from gramgraph.typing import FloatArray
@@ -32,6 +32,8 @@ def read_numbers(
         ensure_min_samples=least,
         ensure_all_finite="allow-nan" if gaps else True,
     )
+    if squares_are_finite(found):  # neither gaps nor numbers that are too large
+        return np.asarray(found)
     low, high = found.min(initial=0.0), found.max(initial=0.0)
     if np.isnan(low):
         low, high = np.nanmin(found, initial=0.0), np.nanmax(found, initial=0.0)

@@ -18,7 +18,7 @@ from sklearn.utils.validation import validate_data
 from gramgraph.exceptions import GramGraphError
 from gramgraph.machines.checks import LARGEST, scale_the_columns
 
-__all__ = ["SoundNumbers", "read_matrix", "sound"]
+__all__ = ["SoundNumbers", "read_matrix", "sound", "squares_are_finite"]
 
 _ANSWERS = (
     "decision_function",
@@ -60,7 +60,7 @@ def read_matrix(estimator: Any, X: Any, *, limit: float = LARGEST, **options: An
     if limit == np.inf:
         return found
     values = found.data if hasattr(found, "tocsr") else found
-    if values.dtype.kind == "f" and not _squares_are_finite(values) and np.abs(values).max(initial=0.0) > limit:
+    if values.dtype.kind == "f" and not squares_are_finite(values) and np.abs(values).max(initial=0.0) > limit:
         meaning = getattr(estimator, "_overflow_means", "")
         raise scale_the_columns(
             f"{type(estimator).__name__}: squares of numbers beyond {limit:.0e} overflow.", found, meaning
@@ -134,10 +134,10 @@ def _broken_answer(name: str, found: Any) -> str:
 
 
 def _finite(value: Any) -> bool:
-    return _squares_are_finite(value) or bool(np.isfinite(value).all())
+    return squares_are_finite(value) or bool(np.isfinite(value).all())
 
 
-def _squares_are_finite(values: Any) -> bool:
+def squares_are_finite(values: Any) -> bool:
     """Whether all numbers are finite and far from the limit, by one product: most often the only look at them."""
     flat = np.ravel(values)
     return bool(np.vdot(flat, flat) < LARGEST**2)

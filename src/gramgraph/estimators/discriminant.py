@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import cached_property
 from typing import Any, Self
@@ -10,6 +11,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin, ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph._numerics.mixtures.statistics import normalize_logs
 from gramgraph._validation import check_choice, check_count
 from gramgraph.distributions import NormalInverseWishart
 from gramgraph.estimators._classes import read_classes, weighed
@@ -28,9 +30,8 @@ from gramgraph.machines.discriminant import (
     posterior_means,
     scaled_moments,
 )
-from gramgraph.machines.mixtures.em import normalize_logs
 from gramgraph.machines.mixtures.gaussian import GaussianParameters, GaussianRows, Scale
-from gramgraph.machines.mixtures.sweeps import Moments, log_weights
+from gramgraph.machines.mixtures.sweeps import Moments, diagonal_pass, full_pass, log_weights
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import discrete
@@ -38,7 +39,7 @@ from gramgraph.variables import discrete
 __all__ = ["FisherDiscriminant", "GaussianClassifier"]
 
 TARGET = "class"
-_ROWS = 2048  # of a block that stays in the cache
+_ROWS = 1024  # of a block that stays in the cache
 _SHAPES = {"shared": "tied", "own": "full", "diagonal": "diag"}
 _INSTEAD = " Use gg.estimators.NaiveBayesClassifier, which takes labels, or leave the column out"
 
@@ -173,57 +174,84 @@ class GaussianClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type:
 
     # ------------------------------------------------------------------------------------------ answers
 
-    def _log_joint(self, X: FloatArray) -> FloatArray:
-        """log p(class) + log p(x | class), (k, n), in our units; up to what all classes share where Σ is shared."""
-        if self.covariance == "shared" and not np.isnan(X.sum()):
-            W, b = self._scores
-            logs = np.empty((len(b), len(X)))
-            for at in range(0, len(X), _ROWS):
-                logs[:, at : at + _ROWS] = (W / self._unit) @ (X[at : at + _ROWS] - self._center).T
-            logs += b[:, None]
-            return logs
-        Z = (X - self._center) / self._unit
-        shape = "diag" if self.covariance == "diagonal" else "full"
-        C = np.einsum("kii->ki", self._covariances) if shape == "diag" else self._covariances
-        rows = GaussianRows(Z, None, shape)
-        return np.ascontiguousarray(rows.logs(GaussianParameters(self.class_prior_, self._means, C)).T)
-
     def _new(self, X: Any) -> FloatArray:
         check_is_fitted(self, "classes_")
         return read_numbers(self, X, reset=False, instead=_INSTEAD)
 
+    def _log_joint(self, X: FloatArray, *, normalized: bool = False) -> Iterator[tuple[slice, FloatArray]]:
+        """log p(class) + log p(x | class), (k, rows), of blocks of rows in our units.
+
+        Where Σ is shared, what all classes have in common is left out unless they are to be `normalized`.
+        """
+        if np.isnan(X.sum()):
+            shape = "diag" if self.covariance == "diagonal" else "full"
+            rows = GaussianRows((X - self._center) / self._unit, None, shape)
+            yield slice(None), np.ascontiguousarray(rows.logs(self._parameters).T)
+            return
+        logs_of = self._linear if self.covariance == "shared" and not normalized else self._density()
+        for at in range(0, len(X), _ROWS):
+            yield slice(at, at + _ROWS), logs_of(X[at : at + _ROWS])
+
+    def _linear(self, X: FloatArray) -> FloatArray:
+        W, b = self._scores
+        return np.asarray((W / self._unit) @ (X - self._center).T + b[:, None])
+
+    @property
+    def _parameters(self) -> GaussianParameters:
+        C = self._covariances
+        return GaussianParameters(
+            self.class_prior_, self._means, np.einsum("kii->ki", C) if self.covariance == "diagonal" else C
+        )
+
+    def _density(self) -> Callable[[FloatArray], FloatArray]:
+        p, logs = self._parameters, log_weights(self.class_prior_)
+        if self.covariance == "diagonal":
+            diagonal = diagonal_pass(logs, p.means, p.covariances, gaps=False)
+            return lambda X: diagonal.logs(((X - self._center) / self._unit).T)
+        full = full_pass(logs, p.means, p.covariances, moments=False).on_rows(self._center, self._unit)
+        return lambda X: full.logs(np.ascontiguousarray(X.T))
+
     def predict_proba(self, X: Any) -> FloatArray:
         """p(class | what the row shows), (rows, classes)."""
-        logs = self._log_joint(self._new(X))
-        normalize_logs(logs)
-        return np.ascontiguousarray(logs.T)
+        X = self._new(X)
+        out = np.empty((len(X), len(self.classes_)))
+        for rows, logs in self._log_joint(X):
+            normalize_logs(logs)
+            out[rows] = logs.T
+        return out
+
+    def _all_logs(self, X: Any) -> FloatArray:
+        """Log joints of all rows, (rows, classes)."""
+        X = self._new(X)
+        out = np.empty((len(X), len(self.classes_)))
+        for rows, logs in self._log_joint(X):
+            out[rows] = logs.T
+        return out
 
     def predict_log_proba(self, X: Any) -> FloatArray:
         """log p(class | row), finite however small the probabilities are."""
-        logs = self._log_joint(self._new(X)).T
+        logs = self._all_logs(X)
         top = logs.max(axis=1, keepdims=True)
         return np.asarray(logs - top - np.log(np.exp(logs - top).sum(axis=1, keepdims=True)))
 
     def predict(self, X: Any) -> Array:
         """The most probable class of each row."""
-        best = self._log_joint(self._new(X)).argmax(axis=0)
-        return np.asarray(self.classes_[best])
+        return np.asarray(self.classes_[self._all_logs(X).argmax(axis=1)])
 
     def decision_function(self, X: Any) -> FloatArray:
         """Log odds of the second of two classes, (rows,); else log joints less their mean, (rows, classes)."""
-        logs = self._log_joint(self._new(X))
-        if len(logs) == 2:
-            return np.asarray(logs[1] - logs[0])
-        return np.ascontiguousarray((logs - logs.mean(axis=0)).T)
+        logs = self._all_logs(X)
+        if logs.shape[1] == 2:
+            return np.asarray(logs[:, 1] - logs[:, 0])
+        return np.asarray(logs - logs.mean(axis=1, keepdims=True))
 
     def score_samples(self, X: Any) -> FloatArray:
         """log p(row), summed over the classes."""
         X = self._new(X)
-        shape = "diag" if self.covariance == "diagonal" else "full"
-        C = np.einsum("kii->ki", self._covariances) if shape == "diag" else self._covariances
-        rows = GaussianRows((X - self._center) / self._unit, None, shape)
-        logs = np.ascontiguousarray(rows.logs(GaussianParameters(self.class_prior_, self._means, C)).T)
-        return np.asarray(normalize_logs(logs) - (~np.isnan(X)) @ np.log(self._unit))
+        out = np.empty(len(X))
+        for rows, logs in self._log_joint(X, normalized=True):
+            out[rows] = normalize_logs(logs)
+        return np.asarray(out - (~np.isnan(X)) @ np.log(self._unit))
 
     @cached_property
     def network_(self) -> BayesianNetwork:

@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph.machines.mixtures.em import climb
 from gramgraph.machines.mixtures.gaussian import GaussianParameters, GaussianRows, Scale
-from gramgraph.machines.mixtures.sweeps import Moments
+from gramgraph.machines.mixtures.sweeps import Moments, merge
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = [
@@ -25,6 +25,7 @@ __all__ = [
 
 #: Squares below this have lost digits.
 _TINY = 1e-200
+_ROWS = 4096  # of a block that stays in the cache
 
 
 def scaled_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None) -> tuple[Moments, Scale]:
@@ -49,24 +50,36 @@ def scaled_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None)
 
 
 def class_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None, scale: Scale) -> Moments:
-    """Weight, mean and centered second moments of the rows of every class, in units of `scale`. O(n d²)."""
+    """Weight, mean and centered second moments of the rows of every class, in units of `scale`. O(n d²).
+
+    Rows of a class are brought together in blocks that stay in the cache; blocks are centered one by one.
+    """
     d = X.shape[1]
-    plain = bool((scale.unit == 1.0).all())
-    n, mean, scatter = np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d))
+    found = Moments(np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d)))
     order = np.argsort(codes.astype(np.uint16) if k < 1 << 16 else codes, kind="stable")  # short integers sort faster
     ends = np.cumsum(np.bincount(codes, minlength=k))
+    scratch = np.empty((min(_ROWS, len(X)), d))
     for c, rows in enumerate(np.split(order, ends[:-1])):
-        if not len(rows):
-            continue
-        n[c] = len(rows) if w is None else w[rows].sum()
-        own = X[rows]
-        center = (own.sum(axis=0) if w is None else w[rows] @ own) / n[c]
-        mean[c] = scale.enter(center)
-        own -= center
-        if not plain:
-            own /= scale.unit
-        scatter[c] = own.T @ own if w is None else own.T @ (w[rows][:, None] * own)
-    return Moments(n, mean, scatter)
+        own = None
+        for at in range(0, len(rows), _ROWS):
+            part = rows[at : at + _ROWS]
+            x = np.take(X, part, axis=0, out=scratch[: len(part)], mode="clip")
+            own = merge(own, _moments(x, None if w is None else w[part], scale))
+        if own is not None:
+            found.n[c], found.mean[c], found.scatter[c] = own.n[0], own.mean[0], own.scatter[0]
+    return found
+
+
+def _moments(x: FloatArray, w: FloatArray | None, scale: Scale) -> Moments:
+    """Moments of one group of rows, which are overwritten."""
+    v = np.ones(len(x)) if w is None else w
+    n = v.sum()
+    center = (v @ x) / n
+    x -= center
+    if not (scale.unit == 1.0).all():
+        x /= scale.unit
+    scatter = x.T @ x if w is None else x.T @ (w[:, None] * x)
+    return Moments(np.array([n]), scale.enter(center)[None], scatter[None])
 
 
 @dataclass

@@ -11,9 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.mixtures.statistics import normalize_logs
 from gramgraph.distributions._columns import FAMILIES, CategoricalFamily, Family, GaussianFamily
 from gramgraph.linalg.floors import FLOOR, GROUP_FLOOR
-from gramgraph.machines.mixtures.em import new_weights, normalize_logs, weight_penalty
+from gramgraph.machines.mixtures.em import new_weights, weight_penalty
 from gramgraph.typing import FloatArray
 
 __all__ = ["ColumnParameters", "ColumnRows", "make_family"]

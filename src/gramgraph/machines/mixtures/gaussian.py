@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.mixtures.statistics import normalize_logs
 from gramgraph.linalg.floors import FLOOR, GROUP_FLOOR, at_least
-from gramgraph.machines.mixtures.em import new_weights, normalize_logs, weight_penalty
+from gramgraph.machines.mixtures.em import new_weights, weight_penalty
 from gramgraph.machines.mixtures.sweeps import Moments, block_size, diagonal_pass, full_pass, log_weights, merge
 from gramgraph.typing import Array, FloatArray
 
@@ -190,14 +191,14 @@ class GaussianRows:
 
     # ------------------------------------------------------------------------------------------ expectation
 
-    def _pass(self, parameters: GaussianParameters, part: _Pattern) -> Any:
+    def _pass(self, parameters: GaussianParameters, part: _Pattern, *, moments: bool = True) -> Any:
         logs = log_weights(parameters.weights)
         if not self.full:
             return diagonal_pass(logs, parameters.means, parameters.covariances, self.gaps)
         o = part.seen
         if len(o) == self.d:
-            return full_pass(logs, parameters.means, parameters.covariances)
-        return full_pass(logs, parameters.means[:, o], parameters.covariances[:, o[:, None], o])
+            return full_pass(logs, parameters.means, parameters.covariances, moments=moments)
+        return full_pass(logs, parameters.means[:, o], parameters.covariances[:, o[:, None], o], moments=moments)
 
     def expect(self, parameters: GaussianParameters) -> tuple[Any, float]:
         """(weight of every component, `Moments`), and the log-likelihood."""
@@ -253,7 +254,7 @@ class GaussianRows:
         """log π_k + log p(x | k) of every row, (n, k)."""
         out = np.empty((self.n_rows, len(parameters.weights)))
         for part in self._parts:
-            run, at = self._pass(parameters, part), 0
+            run, at = self._pass(parameters, part, moments=False), 0
             for i, x in enumerate(part.blocks):
                 found = run.logs(x, *((part.marks[i],) if part.marks else ()))
                 out[part.rows[at : at + x.shape[1]]] = found.T
