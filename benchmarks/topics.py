@@ -1,19 +1,17 @@
-"""Topic models against tomotopy (tokens per second) and scikit-learn (seconds at equal held-out perplexity).
+"""Topic models against tomotopy (tokens per second) and scikit-learn (seconds and held-out perplexity).
 
-`python -m benchmarks topics`. One thread, CPU time. Collections: those below `kernel/lda` of the reference data, and
-one that is drawn from the model (2,000 documents of 150 words, 5,000 words, 20 topics). A tenth of the documents is
-held out. Sweeps are counted until the left-to-right perplexity of the held-out documents is no higher than that of
-scikit-learn's batch fit, both judged by the same estimate. Two rows of each collection: the usual priors of each
-library, and scikit-learn's priors for both. The last row is the peak memory of 100,000 documents of 100 words, a new
-process each.
+`python -m benchmarks topics` (`--tasks "fit reuters"`: only these rows). One thread, CPU time. Collections: those below
+`kernel/lda` of the reference data, and one that is drawn from the model (2,000 documents of 150 words, 5,000 words, 20
+topics). "sweep": tokens per second of collapsed Gibbs sampling. "fit": a whole fit with the settings of each library,
+`method="collapsed"` of ours and the batch fit of scikit-learn, and the left-to-right perplexity of a tenth of the
+documents that was held out, by the same estimate for all; the third row has scikit-learn's priors too. "memory": peak
+of 100,000 documents of 100 words, a new process each.
 """
 
 from __future__ import annotations
 
 import gzip
 import resource
-import subprocess
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -22,14 +20,20 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.harness import installed, one_thread, versions
+from benchmarks.harness import Cell, Measurement, Runner, versions
 from benchmarks.networks import data_folder
+from benchmarks.tables import Result, failures, markdown
 
-__all__ = ["report"]
+__all__ = ["report", "run_cell"]
 
 T = 20
 SEEDS = 3
-STEPS = (10, 15, 20, 25, 30, 40, 60, 100, 150)
+FILES = {"reuters": "reuters.ldac.gz", "ap": "ap.dat.gz"}
+CONTESTANTS = {
+    "sweep": ("gramgraph gibbs", "tomotopy"),
+    "fit": ("sklearn batch", "gramgraph collapsed", "gramgraph collapsed, same priors"),
+    "memory": ("gramgraph gibbs", "gramgraph collapsed", "gramgraph variational", "gramgraph online"),
+}
 
 
 def cpu(work: Callable[[], Any]) -> tuple[float, Any]:
@@ -65,32 +69,48 @@ def drawn(n: int = 2000, length: int = 150, n_words: int = 5000) -> Any:
     return scipy.sparse.coo_matrix((np.ones(n * length, int), (rows, words)), shape=(n, n_words)).tocsr()
 
 
-def collections(quick: bool) -> dict[str, Any]:
-    """Name → counts."""
+def large() -> Any:
+    """100,000 documents of 100 words."""
+    import scipy.sparse
+
+    rng = np.random.default_rng(0)
+    words = (rng.random(10_000_000) ** 3 * 50_000).astype(np.int32)
+    ptr = np.arange(0, 10_000_001, 100)
+    X = scipy.sparse.csr_matrix((np.ones(len(words), np.int32), words, ptr), shape=(100_000, 50_000))
+    X.sum_duplicates()
+    return X
+
+
+def _path(name: str) -> Path | None:
     folder = data_folder()
-    found = {}
-    if folder is not None:
-        for name, file in (("reuters", "reuters.ldac.gz"), ("ap", "ap.dat.gz")):
-            path = Path(folder) / "kernel" / "lda" / file
-            if path.exists() and not (quick and name == "ap"):
-                found[name] = read_ldac(path)
-    return {**found, "drawn": drawn(400 if quick else 2000)}
+    path = None if folder is None else Path(folder) / "kernel" / "lda" / FILES[name]
+    return path if path is not None and path.exists() else None
 
 
-def our_rate(X: Any, sweeps: int) -> float:
-    """Tokens per second of the best sweep, uniform numbers included."""
+def _collection(name: str) -> Any:
+    if name == "drawn":
+        return drawn()
+    path = _path(name)
+    if path is None:
+        raise FileNotFoundError(f"{FILES[name]} is not there: set GRAMGRAPH_DATA")
+    return read_ldac(path)
+
+
+# ------------------------------------------------------------------------------------------ sweeps
+
+
+def _our_sweep(X: Any, sweeps: int) -> float:
+    """Seconds of the best sweep, uniform numbers included."""
     from gramgraph.machines.topics.collection import Documents
     from gramgraph.machines.topics.gibbs import Chain
 
-    tokens = Documents.of(X).tokens()
-    chain = Chain(tokens, np.full(T, 0.1), np.full((T, X.shape[1]), 0.01), 0)
-    return len(tokens.words) / min(cpu(chain.sweep)[0] for _ in range(sweeps))
+    chain = Chain(Documents.of(X).tokens(), np.full(T, 0.1), np.full((T, X.shape[1]), 0.01), 0)
+    chain.sweep()
+    return min(cpu(chain.sweep)[0] for _ in range(sweeps))
 
 
-def peer_rate(X: Any, sweeps: int) -> float | None:
+def _peer_sweep(X: Any, sweeps: int) -> float:
     """The same of tomotopy, by groups of five sweeps."""
-    if not installed("tomotopy"):
-        return None
     import tomotopy
 
     model = tomotopy.LDAModel(k=T, alpha=0.1, eta=0.01, seed=1)
@@ -99,88 +119,105 @@ def peer_rate(X: Any, sweeps: int) -> float | None:
         model.add_doc([str(w) for w in np.repeat(row.indices, row.data)])
     model.optim_interval = model.burn_in = 0
     model.train(1, workers=1)
-    return model.num_words / min(cpu(lambda: model.train(5, workers=1))[0] / 5 for _ in range(max(1, sweeps // 5)))
+    return min(cpu(lambda: model.train(5, workers=1))[0] / 5 for _ in range(max(1, sweeps // 5)))
 
 
-def against_variational(X: Any, same_priors: bool) -> tuple[float, float, float, float, int]:
-    """(their seconds, their perplexity, our seconds, our perplexity, sweeps), means over seeds."""
-    from sklearn.decomposition import LatentDirichletAllocation as Peer
+# ------------------------------------------------------------------------------------------ fits
 
+
+def _estimator(contestant: str, seed: int) -> Any:
+    import gramgraph as gg
+
+    if contestant.startswith("sklearn"):
+        from sklearn.decomposition import LatentDirichletAllocation as Peer
+
+        return Peer(T, random_state=seed)
+    prior = {"topic_word_prior": 1.0 / T} if contestant.endswith("same priors") else {}
+    return gg.LatentDirichletAllocation(T, method="collapsed", random_state=seed, **prior)
+
+
+def _fits(contestant: str, X: Any) -> tuple[float, float]:
+    """Seconds of the best fit, and the mean perplexity of held-out documents."""
     import gramgraph as gg
 
     order = np.random.default_rng(0).permutation(X.shape[0])
     n = X.shape[0] // 10
     held, train = X[order[:n]], X[order[n:]]
     judge = gg.LatentDirichletAllocation(T, max_iter=1, random_state=0).fit(train)
-    prior = {"topic_word_prior": 1.0 / T} if same_priors else {}
-
-    def judged(components: Any) -> float:
-        judge.components_ = components
-        return judge.perplexity(held)
-
-    theirs = [cpu(lambda s=s: Peer(T, random_state=s).fit(train)) for s in range(SEEDS)]
-    goal = float(np.mean([judged(made.components_) for _, made in theirs]))
-    for steps in STEPS:
-        ours = [
-            cpu(lambda s=s, n=steps: gg.LatentDirichletAllocation(T, max_iter=n, random_state=s, **prior).fit(train))
-            for s in range(SEEDS)
-        ]
-        reached = float(np.mean([judged(made.components_) for _, made in ours]))
-        if reached <= goal:
-            break
-    return min(t for t, _ in theirs), goal, min(t for t, _ in ours), reached, steps
+    if contestant.startswith("gramgraph"):
+        _estimator(contestant, 0).fit(train)  # compiled loops
+    times, judged = [], []
+    for seed in range(SEEDS):
+        seconds, made = cpu(lambda s=seed: _estimator(contestant, s).fit(train))
+        judge.components_ = made.components_
+        times.append(seconds)
+        judged.append(judge.perplexity(held))
+    return min(times), float(np.mean(judged))
 
 
-_MEMORY = """
-import sys
-from benchmarks.topics import large
-print(large(sys.argv[1]))
-"""
+def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
+    """One contestant on one collection."""
+    if cell.task == "memory":
+        import gramgraph as gg
+
+        X = large()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            seconds, model = cpu(
+                lambda: gg.LatentDirichletAllocation(T, method=cell.contestant.split()[1], max_iter=1).fit(X)
+            )
+        model.transform(X[:1000])
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+        return Measurement(seconds, seconds, 1, 1, values={"GB": peak})
+    if "X" not in context:
+        context["X"] = _collection(cell.row.split()[1])
+    X = context["X"]
+    if cell.task == "sweep":
+        seconds = (_our_sweep if cell.contestant.startswith("gramgraph") else _peer_sweep)(X, 30)
+        return Measurement(seconds, seconds, 30, 1, values={"tokens": float(X.sum()) / seconds / 1e6})
+    seconds, perplexity = _fits(cell.contestant, X)
+    return Measurement(seconds, seconds, SEEDS, 1, values={"perplexity": perplexity})
 
 
-def large(method: str) -> float:
-    """Peak memory in GB of a fit of 100,000 documents of 100 words."""
-    import scipy.sparse
-
-    import gramgraph as gg
-
-    rng = np.random.default_rng(0)
-    words = (rng.random(10_000_000) ** 3 * 50_000).astype(np.int32)
-    ptr = np.arange(0, 10_000_001, 100)
-    X = scipy.sparse.csr_matrix((np.ones(len(words), np.int32), words, ptr), shape=(100_000, 50_000))
-    X.sum_duplicates()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        model = gg.LatentDirichletAllocation(T, method=method, max_iter=1, random_state=0).fit(X)
-    model.transform(X[:1000])
-    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6
+# ------------------------------------------------------------------------------------------ the report
 
 
-def report(runner: Any = None, *, quick: bool = False, **_: Any) -> tuple[str, list[str]]:
-    """The tables as text, and what is wrong with them."""
-    one_thread()
-    found, faults = collections(quick), []
-    rates = ["| collection | million tokens/s | tomotopy | ratio |", "|---|---|---|---|"]
-    fits = ["| collection | priors | scikit-learn, s | perplexity | gramgraph, s | perplexity | sweeps | ratio |",
-            "|---|---|---|---|---|---|---|---|"]  # fmt: skip
-    for name, X in found.items():
-        our_rate(X, 1)
-        ours, theirs = our_rate(X, 30), peer_rate(X, 30)
-        ratio = f"{ours / theirs:.2f}" if theirs else "—"
-        rates.append(f"| {name} | {ours / 1e6:.1f} | {theirs / 1e6:.1f} | {ratio} |" if theirs else
-                     f"| {name} | {ours / 1e6:.1f} | not installed | — |")  # fmt: skip
-        for same in (False, True):
-            t, p, own_t, own_p, sweeps = against_variational(X, same)
-            kind = "the same" if same else "usual"
-            fits.append(f"| {name} | {kind} | {t:.2f} | {p:.0f} | {own_t:.3f} | {own_p:.0f} | {sweeps} | "
-                        f"{t / own_t:.1f} |")  # fmt: skip
-            if own_p > p:
-                faults.append(f"{name}: perplexity {own_p:.0f} after {sweeps} sweeps, scikit-learn {p:.0f}")
-    memory = []
-    for method in () if quick else ("gibbs", "variational", "online"):
-        done = subprocess.run([sys.executable, "-c", _MEMORY, method], capture_output=True, text=True, check=True)
-        memory.append(f"{method} {float(done.stdout):.2f} GB")
-    if memory:
-        memory = ["", f"Peak memory of 100,000 documents of 100 words: {', '.join(memory)}.", ""]
-    told = versions(("gramgraph", "scikit-learn", "tomotopy", "numpy"))
-    return "\n".join(["# Topics", "", told, "", *rates, "", *fits, *memory, ""]), faults
+def _rows(quick: bool) -> list[str]:
+    """Task and collection."""
+    names = [name for name in FILES if _path(name) is not None and not (quick and name == "ap")] + ["drawn"]
+    rows = [f"{task} {name}" for task in ("sweep", "fit") for name in names]
+    return rows if quick else [*rows, "memory large"]
+
+
+def _line(row: str, name: str, found: Result, first: Result) -> list[str]:
+    if not isinstance(found, Measurement):
+        return [row, name, found.reason, "", ""]
+    told = ", ".join(f"{value:.4g} {FIGURES[key]}" for key, value in found.values.items())
+    ratio = f"{first.cpu / found.cpu:.2f}" if isinstance(first, Measurement) and not row.startswith("memory") else ""
+    return [row, name, f"{found.cpu:.4f}", told, ratio]
+
+
+FIGURES = {"tokens": "million tokens/s", "perplexity": "perplexity", "GB": "GB at most"}
+
+
+def report(
+    runner: Runner, *, quick: bool = False, limit: float | None = None, tasks: Any = None, **_: Any
+) -> tuple[str, list[str]]:
+    """The table, and what is wrong with it."""
+    results: dict[tuple[str, str, str], Result] = {}
+    lines, faults = [], []
+    for row in (row for row in _rows(quick) if tasks is None or row in tasks):
+        task = row.split()[0]
+        for name in CONTESTANTS[task]:
+            cell = Cell("topics", row, task, name, 1.0, limit or 300.0, fresh=task == "memory")
+            results[row, task, name] = runner.run(cell)
+        peer = results[row, task, {"sweep": "tomotopy"}.get(task, CONTESTANTS[task][0])]
+        lines += [_line(row, name, results[row, task, name], peer) for name in CONTESTANTS[task]]
+        for name in CONTESTANTS["fit"][1:] if task == "fit" else ():
+            ours = results[row, task, name]
+            if isinstance(ours, Measurement) and isinstance(peer, Measurement):
+                own, goal = ours.values["perplexity"], peer.values["perplexity"]
+                faults += [f"{row}, {name}: perplexity {own:.0f}, scikit-learn {goal:.0f}"] if own > goal else []
+    head = versions(("gramgraph", "scikit-learn", "tomotopy", "numpy"))
+    table = markdown(["what", "who", "CPU seconds", "", "× the peer's speed"], lines)
+    return f"# Topics\n\n{head}\n\n{table}\n", faults + failures(results)

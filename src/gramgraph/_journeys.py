@@ -188,7 +188,7 @@ def topics() -> None:
     import gramgraph as gg
 
     texts = [[0, 1, 2, 1], [3, 4, 5], [1, 2], [4, 5, 5, 0]] * 3
-    for method in ("gibbs", "variational", "online"):
+    for method in ("gibbs", "collapsed", "variational", "online"):
         model = gg.LatentDirichletAllocation(3, method=method, max_iter=3, learn_priors=True, random_state=0).fit(texts)
         model.transform(texts)
         model.partial_fit(texts)

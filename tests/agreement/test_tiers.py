@@ -149,7 +149,7 @@ def kernel() -> Found:
 def topics() -> Found:
     texts = [[0, 1, 2, 1], [3, 4, 5], [1, 2], [4, 5, 5, 0]] * 5
     found: Found = {}
-    for method in ("gibbs", "variational", "online"):
+    for method in ("gibbs", "collapsed", "variational", "online"):
         model = gg.LatentDirichletAllocation(2, method=method, max_iter=4, random_state=0).fit(texts)
         found[method] = model.components_
         found[f"{method}: shares"] = model.transform(texts)

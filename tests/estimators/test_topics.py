@@ -18,10 +18,11 @@ from gramgraph.machines.topics.gibbs import GibbsFit
 
 CONTRACT = [
     gg.LatentDirichletAllocation(3, max_iter=20, random_state=0),
+    gg.LatentDirichletAllocation(3, method="collapsed", learn_priors=True, random_state=0),
     gg.LatentDirichletAllocation(2, method="variational", max_iter=20, tol=0.0, random_state=0),
     gg.LatentDirichletAllocation(2, method="online", max_iter=3, learn_priors=True, random_state=0),
 ]
-METHODS = ("gibbs", "variational", "online")
+METHODS = ("gibbs", "collapsed", "variational", "online")
 
 
 def world(n: int = 60, words: int = 24, topics: int = 3, seed: int = 0) -> tuple[Any, Any]:
@@ -239,7 +240,7 @@ def test_streams(method: str) -> None:
     np.testing.assert_array_equal(before, model.components_)
 
 
-@pytest.mark.parametrize("method, rounds", [("gibbs", 40), ("variational", 8), ("online", 4)])
+@pytest.mark.parametrize("method, rounds", [("gibbs", 40), ("collapsed", 8), ("variational", 8), ("online", 4)])
 def test_a_fit_goes_on_from_its_checkpoint(method: str, rounds: int, tmp_path: Path) -> None:
     X, _ = world()
     options = {"method": method, "tol": 0.0, "random_state": 0, "learn_priors": True, "burn_in": 10}

@@ -16,6 +16,7 @@ from scipy.special import gammaln, logsumexp, psi
 from gramgraph._numerics.compiling import tier
 from gramgraph._numerics.topics import draws, expectations
 from gramgraph.machines.topics import held_out
+from gramgraph.machines.topics.collapsed import CollapsedFit
 from gramgraph.machines.topics.collection import Documents, Tokens, blocks, padded
 from gramgraph.machines.topics.fitting import Prior, first_topics, random_topics
 from gramgraph.machines.topics.gibbs import Chain, GibbsFit
@@ -160,6 +161,52 @@ def test_log_joint_in_the_trace_is_that_of_the_definition() -> None:
     Z, logs = log_joints(tokens, alpha, prior)
     [at] = np.flatnonzero((fit.chain.z == Z).all(axis=1))
     assert fit.trace == [pytest.approx(logs[at], abs=1e-10)]
+
+
+# --------------------------------------------------------------------------------------------- expected counts
+
+
+def collapsed_round(r: Any, document: Any, word: Any, count: Any, alpha: Any, beta: Any) -> tuple[Any, float]:
+    """One round from the definition, pair by pair: the new shares, and Σ c log p(w | all others)."""
+    r, log_p = np.array(r), 0.0
+    for e in range(len(word)):
+        others = count[:, None] * r
+        others[e] -= r[e]
+        n_dt, n_wt = others[document == document[e]].sum(axis=0), others[word == word[e]].sum(axis=0)
+        weights = (n_wt + beta[:, word[e]]) * (n_dt + alpha) / (others.sum(axis=0) + beta.sum(axis=1))
+        r[e] = weights / weights.sum()
+        tokens = count[document == document[e]].sum()
+        log_p += count[e] * math.log(weights.sum() / (tokens - 1.0 + alpha.sum()))
+    return r, log_p
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_rounds_of_expected_counts_are_those_of_the_definition(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    texts = [rng.integers(6, size=n).tolist() for n in (7, 0, 5, 9)]
+    documents, alpha = documents_of(texts, 6), rng.uniform(0.2, 1.0, 9)  # nine topics stand in two blocks of eight
+    beta = rng.uniform(0.1, 2.0, (9, 6))
+    with tier(kind):
+        fit = CollapsedFit(documents, alpha, beta, 0)
+        document = np.repeat(np.arange(4), np.diff(documents.ptr))
+        r = fit.shares.reshape(-1, 16)[:, :9].astype(float)
+        for _ in range(3):
+            r, log_p = collapsed_round(r, document, documents.index, documents.count, alpha, beta)
+            fit.advance()
+            np.testing.assert_allclose(fit.shares.reshape(-1, 16)[:, :9], r, atol=1e-6)
+            assert fit.trace[-1] == pytest.approx(log_p, rel=1e-6) and (fit.shares.reshape(-1, 16)[:, 9:] == 0.0).all()
+    counts = np.zeros((9, 6))
+    np.add.at(counts.T, documents.index, documents.count[:, None] * r)
+    np.testing.assert_allclose(fit.components, counts + beta, atol=1e-5)
+
+
+def test_expected_counts_learn_priors_from_soft_counts() -> None:
+    """The same fixed point as from whole counts, when shares are whole."""
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 5, (20, 3))
+    soft, whole = (CountTable(counts.astype(kind)) for kind in (float, int))
+    totals = CountTable(counts.sum(axis=1)[:, None])
+    np.testing.assert_allclose(from_counts(soft, totals, np.ones(3)), from_counts(whole, totals, np.ones(3)))
 
 
 # --------------------------------------------------------------------------------------------- the bound

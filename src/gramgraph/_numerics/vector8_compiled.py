@@ -13,6 +13,7 @@ from gramgraph._numerics.vector8 import (
     _ALIGN,
     LANES,
     add8,
+    div8,
     fill8,
     fma8,
     load8,
@@ -28,6 +29,7 @@ from gramgraph._numerics.vector8 import (
 )
 
 _VECTOR = ir.VectorType(ir.DoubleType(), LANES)
+_SINGLE = ir.VectorType(ir.FloatType(), LANES)
 
 
 class _Vector8(types.Type):
@@ -46,15 +48,21 @@ _vector8 = _Vector8()
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
     data = context.make_array(array_type)(context, builder, value=array).data
-    return builder.bitcast(builder.gep(data, [index]), _VECTOR.as_pointer())
+    vector = _SINGLE if array_type.dtype == types.float32 else _VECTOR
+    return builder.bitcast(builder.gep(data, [index]), vector.as_pointer())
+
+
+def _alignment(array_type: Any) -> int:
+    return _ALIGN // 2 if array_type.dtype == types.float32 else _ALIGN
 
 
 @intrinsic
 def _load8(typing_context: Any, a: Any, i: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        found = builder.load(_address(context, builder, signature.args[0], args[0], args[1]))
-        found.align = _ALIGN
-        return found
+        kind = signature.args[0]
+        found = builder.load(_address(context, builder, kind, args[0], args[1]))
+        found.align = _alignment(kind)
+        return builder.fpext(found, _VECTOR) if kind.dtype == types.float32 else found
 
     return _vector8(a, types.uint64), codegen
 
@@ -62,7 +70,9 @@ def _load8(typing_context: Any, a: Any, i: Any) -> Any:
 @intrinsic
 def _store8(typing_context: Any, a: Any, i: Any, v: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1]), align=_ALIGN)
+        kind = signature.args[0]
+        value = builder.fptrunc(args[2], _SINGLE) if kind.dtype == types.float32 else args[2]
+        builder.store(value, _address(context, builder, kind, args[0], args[1]), align=_alignment(kind))
         return context.get_dummy_value()
 
     return types.void(a, types.uint64, _vector8), codegen
@@ -90,6 +100,14 @@ def _add8(typing_context: Any, u: Any, v: Any) -> Any:
 def _mul8(typing_context: Any, u: Any, v: Any) -> Any:
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.fmul(args[0], args[1])
+
+    return _vector8(_vector8, _vector8), codegen
+
+
+@intrinsic
+def _div8(typing_context: Any, u: Any, v: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.fdiv(args[0], args[1])
 
     return _vector8(_vector8, _vector8), codegen
 
@@ -217,6 +235,11 @@ def _add8_compiled(u, v):
 @overload(mul8)
 def _mul8_compiled(u, v):
     return lambda u, v: _mul8(u, v)
+
+
+@overload(div8)
+def _div8_compiled(u, v):
+    return lambda u, v: _div8(u, v)
 
 
 @overload(max8)

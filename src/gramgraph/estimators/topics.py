@@ -20,6 +20,7 @@ from gramgraph.estimators._sound import SoundNumbers
 from gramgraph.exceptions import ConvergenceWarning, ModelError, ModelWarning, OptionError
 from gramgraph.learn.checkpoint import ArrayCheckpoint
 from gramgraph.machines.topics import held_out
+from gramgraph.machines.topics.collapsed import CollapsedFit
 from gramgraph.machines.topics.collection import Documents
 from gramgraph.machines.topics.fitting import (
     Notes,
@@ -29,16 +30,18 @@ from gramgraph.machines.topics.fitting import (
     first_topics,
     fit_gibbs,
     fit_online,
-    fit_variational,
+    fit_rounds,
     random_topics,
 )
-from gramgraph.machines.topics.variational import OnlineFit, variational_shares
+from gramgraph.machines.topics.variational import OnlineFit, VariationalFit, variational_shares
 from gramgraph.typing import FloatArray
 
 __all__ = ["LatentDirichletAllocation"]
 
-METHODS = ("gibbs", "variational", "online")
-_ROUNDS = {"gibbs": 200, "variational": 100, "online": 10}
+METHODS = ("gibbs", "collapsed", "variational", "online")
+_ROUNDS = {"gibbs": 200, "collapsed": 100, "variational": 100, "online": 10}
+#: tol of methods that stop by themselves, with priors that are given or learned, which settle later than topics.
+_TOL = {"collapsed": (1e-3, 1e-4), "variational": (1e-4, 1e-4)}
 _LEARN: dict[Any, tuple[str, bool]] = {
     False: ("", False),
     True: ("both", False),
@@ -62,15 +65,18 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ----------
     n_components : how many topics, T.
     method : "gibbs": collapsed Gibbs sampling from the exact conditionals P(z_i | z_−i, w), θ and φ integrated out;
-        "variational": coordinate ascent, after fifty sweeps, on a bound of log p(w) that never falls; "online":
-        stochastic steps on `batch_size` documents at a time, for collections too large to visit often.
+        "collapsed": the same conditionals with expected counts in place of drawn ones, until words are foretold no
+        better by all others: the quickest way to good topics; "variational": coordinate ascent, after fifty sweeps, on
+        a bound of log p(w) that never falls; "online": stochastic steps on `batch_size` documents at a time, for
+        collections too large to visit often.
     doc_topic_prior : α, a number or one for each topic; 1/T by default.
     topic_word_prior : β, a number or one for each word; 0.1 by default.
     learn_priors : True learns α for each topic and one β by Minka's fixed points; "doc_topic" or "topic_word" only
         one of them; "asymmetric" also a β for each word.
-    max_iter : sweeps (200), rounds at most (100), or passes over the documents (10).
+    max_iter : sweeps (200), rounds at most (100), or passes over the documents (10) of "online".
     burn_in : sweeps whose states are not averaged; half of them by default.
-    tol : "variational" stops when a round gains less than `tol` times the bound.
+    tol : "variational" stops when a round gains less than `tol` times the bound (1e-4), "collapsed" when it gains less
+        than `tol` times the log probability of words given all others (1e-3; 1e-4 when priors are learned).
     batch_size, learning_offset, learning_decay : of "online": λ moves by a step (offset + t)^−decay.
     total_samples : documents of the whole stream, for `partial_fit` with "online"; those seen so far by default.
     n_particles : of the left-to-right estimate in `perplexity` and `score`.
@@ -82,11 +88,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     ----------
     components_ (T, W): counts of words by topic with β on top ("gibbs": their mean over kept states; else the
     parameters λ of q(φ)), topic_word_ (T, W): E φ; doc_topic_prior_ (T,), topic_word_prior_ (W,), trace_ (log p(w, z)
-    after every tenth sweep; the bound after every round; for each token, of the documents in a pass), n_iter_,
+    after every tenth sweep; Σ log p(word | all others) in every round of "collapsed"; the bound after every round; for
+    each token, of the documents in a pass), n_iter_,
     n_documents_.
 
     Cost: O(tokens · T) for a sweep, O(pairs of document and word · T) for each round of a document; memory 14 bytes for
-    a token and 8 for a cell of components_.
+    a token and 8 for a cell of components_; "collapsed" 4 more for each pair and topic.
 
     >>> import gramgraph as gg
     >>> texts = [["river", "water", "fish"], ["bank", "money", "loan"], ["water", "fish"], ["money", "loan"]] * 5
@@ -105,7 +112,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     learn_priors: Any = False
     max_iter: int | None = None
     burn_in: int | None = None
-    tol: float = 1e-4
+    tol: float | None = None
     batch_size: int = 128
     learning_offset: float = 10.0
     learning_decay: float = 0.7
@@ -143,8 +150,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def partial_fit(self, X: Any, y: Any = None) -> Self:
         """Learn from further documents; the first call fixes the vocabulary.
 
-        "gibbs" and "variational" take the topics so far as the prior of the new documents, which are visited as `fit`
-        does it; "online" makes one step for every `batch_size` of them.
+        "online" makes one step for every `batch_size` of them; the other methods take the topics so far as the prior of
+        the new documents, which are visited as `fit` does it.
         """
         self._check_options()
         if not hasattr(self, "components_"):
@@ -186,9 +193,9 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 ModelWarning,
                 stacklevel=4,
             )
-        elif not found.converged and self.tol > 0.0:
+        elif not found.converged and self._tol > 0.0:
             warnings.warn(
-                f"the bound still rises by more than tol={self.tol:g} after {rounds} rounds: raise max_iter",
+                f"the fit still gains more than tol={self._tol:g} of its value after {rounds} rounds: raise max_iter",
                 ConvergenceWarning,
                 stacklevel=4,
             )
@@ -203,16 +210,20 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
         notes: Notes,
         tell: Any,
     ) -> Topics:
+        if self.method in ("gibbs", "collapsed") and documents.n_tokens > _MOST_TOKENS:
+            raise ModelError(
+                f"{documents.n_tokens:.3g} words are too many to draw a topic for each: use method='variational'"
+            )
         if self.method == "gibbs":
-            if documents.n_tokens > _MOST_TOKENS:
-                raise ModelError(
-                    f"{documents.n_tokens:.3g} words are too many to draw a topic for each: use method='variational'"
-                )
             burn_in = rounds // 2 if self.burn_in is None else self.burn_in
             return fit_gibbs(documents, prior, seed, sweeps=rounds, burn_in=burn_in, notes=notes, tell=tell)
+        if self.method == "collapsed":
+            collapsed = CollapsedFit(documents, prior.alpha, prior.beta, seed, learn=prior.learned)
+            return fit_rounds(collapsed, max_iter=rounds, tol=self._tol, notes=notes, tell=tell)
         if self.method == "variational":
             start = first_topics(documents, prior, seed) if start is None else start
-            return fit_variational(documents, prior, start, max_iter=rounds, tol=self.tol, notes=notes, tell=tell)
+            ascent = VariationalFit(documents, prior.alpha, prior.beta, start, learn=prior.learned)
+            return fit_rounds(ascent, max_iter=rounds, tol=self._tol, notes=notes, tell=tell)
         start = random_topics(prior.beta.shape, seed) if start is None else start.copy()
         fit = OnlineFit(
             prior.alpha, prior.beta, start, offset=self.learning_offset, decay=self.learning_decay,
@@ -230,12 +241,12 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     def transform(self, X: Any) -> FloatArray:
         """E θ_d, the shares of topics in each document, (D, T), given the topics.
 
-        "gibbs": by collapsed variational shares under E φ; else by the E step of the variational fit. The same document
-        has the same shares whatever stands beside it.
+        "gibbs", "collapsed": by collapsed variational shares under E φ; else by the E step of the variational fit. The
+        same document has the same shares whatever stands beside it.
         """
         check_is_fitted(self, "components_")
         documents = self._documents(X, reset=False)
-        if self.method == "gibbs":
+        if self.method in ("gibbs", "collapsed"):
             return held_out.mean_shares(documents, self.topic_word_, self.doc_topic_prior_)
         return variational_shares(documents, self.components_, self.doc_topic_prior_)
 
@@ -296,6 +307,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
 
     # ------------------------------------------------------------------------------------------ below
 
+    @property
+    def _tol(self) -> float:
+        usual = _TOL.get(self.method, (0.0, 0.0))[bool(self.learn_priors)]
+        return usual if self.tol is None else self.tol
+
     def _top(self, n_words: int) -> Any:
         return np.argsort(-self.topic_word_, axis=1, kind="stable")[:, :n_words]
 
@@ -342,7 +358,7 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
                 check_count(name, getattr(self, name))
         if self.burn_in is not None:
             check_count("burn_in", self.burn_in, 0)
-        check_positive("tol", self.tol, zero=True)
+        check_positive("tol", self._tol, zero=True)
         check_positive("learning_offset", self.learning_offset)
         if not 0.5 < check_positive("learning_decay", self.learning_decay) <= 1.0:
             raise OptionError(f"learning_decay must be above 0.5 and at most 1, not {self.learning_decay!r}")

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt
+from gramgraph.machines.topics.collapsed import CollapsedFit
 from gramgraph.machines.topics.collection import Documents
 from gramgraph.machines.topics.gibbs import ROUND, Chain, GibbsFit
 from gramgraph.machines.topics.variational import OnlineFit, VariationalFit
@@ -22,7 +23,7 @@ __all__ = [
     "first_topics",
     "fit_gibbs",
     "fit_online",
-    "fit_variational",
+    "fit_rounds",
     "random_topics",
 ]
 
@@ -137,22 +138,19 @@ def fit_gibbs(
     return Topics(fit.components, fit.chain.alpha, fit.chain.prior, np.array(fit.trace), fit.done, True, interrupted)
 
 
-def fit_variational(
-    documents: Documents,
-    prior: Prior,
-    start: FloatArray,
+def fit_rounds(
+    fit: VariationalFit | CollapsedFit,
     *,
     max_iter: int,
     tol: float,
     notes: Notes,
     tell: Callable[[int], object],
 ) -> Topics:
-    """Rounds until the bound gains less than `tol` times its size."""
-    fit = VariationalFit(documents, prior.alpha, prior.beta, start, learn=prior.learned)
+    """Rounds until `trace` moves by less than `tol` times its size."""
     _go_on(fit, notes)
 
     def settled() -> bool:
-        return len(fit.trace) > 1 and fit.trace[-1] - fit.trace[-2] <= tol * abs(fit.trace[-1])
+        return len(fit.trace) > 1 and abs(fit.trace[-1] - fit.trace[-2]) <= tol * abs(fit.trace[-1])
 
     def advance() -> bool:
         fit.advance()

@@ -20,11 +20,15 @@ class CountTable:
     """The different counts of each column, and how often they stand there: all that the fixed point asks for.
 
     Gains Σ_rows ψ(n + a) − ψ(a) and log ratios Σ_rows log Γ(n + a) − log Γ(a) then cost as much as there are
-    different counts.
+    different counts. Expected counts, which are not whole, hardly ever coincide and are kept one by one.
     """
 
-    def __init__(self, counts: IntArray) -> None:
+    def __init__(self, counts: IntArray | FloatArray) -> None:
         row, column = np.nonzero(counts)
+        if counts.dtype.kind == "f":
+            self.n_columns, self.column, self.values = counts.shape[1], column, counts[row, column]
+            self.times = np.ones(len(row))
+            return
         values = counts[row, column].astype(np.int64)
         base = int(values.max(initial=0)) + 1
         keys, times = np.unique(column * base + values, return_counts=True)
