@@ -23,8 +23,8 @@ class FromFamily(RealConditional):
 
     `arguments` maps each parameter to numbers, to `{"parent": i}` (the i-th parent), to
     `{"choose": [i, …], "by": [j, …], "shape": […]}` (that parent of the list at which the states of the parents j
-    point), or to `{"dot": [a, b]}` of two of these. Forms: categorical, bernoulli, dirichlet, beta, gamma, normal,
-    gaussian, wishart, poisson, multinomial.
+    point), to `{"dot": [a, b]}` of two of these, or to `{"exp": a}` or `{"logistic": a}` of one. Forms: categorical,
+    bernoulli, dirichlet, beta, gamma, normal, gaussian, wishart, poisson, multinomial.
 
     >>> from gramgraph.variables import Simplex, Var, discrete
     >>> theta, z = Var("theta", Simplex(2)), discrete("z", 2)
@@ -71,6 +71,9 @@ class FromFamily(RealConditional):
         if "dot" in given:
             left, right = (self._value(side, values, n) for side in given["dot"])
             return np.asarray((left * right).sum(axis=-1, keepdims=True))
+        for word, function in LINKS.items():
+            if word in given:
+                return np.asarray(function(self._value(given[word], values, n)))
         stacked = np.stack([self._parent(i, values, n) for i in given["choose"]])
         codes = [np.broadcast_to(np.asarray(values[self.parents[j]]).reshape(-1), (n,)) for j in given["by"]]
         return np.asarray(stacked[np.ravel_multi_index(codes, given["shape"]), np.arange(n)])
@@ -117,6 +120,14 @@ class FromFamily(RealConditional):
         return out
 
 
+def _logistic(eta: FloatArray) -> FloatArray:
+    return np.asarray(0.5 * (1.0 + np.tanh(0.5 * eta)))
+
+
+#: Functions of a number that stand in the place of a parameter.
+LINKS: dict[str, Callable[[FloatArray], FloatArray]] = {"exp": np.exp, "logistic": _logistic}
+
+
 def _positions(value: Any) -> tuple[int, ...]:
     """Positions of the parents that an argument uses."""
     if not isinstance(value, Mapping):
@@ -126,6 +137,8 @@ def _positions(value: Any) -> tuple[int, ...]:
     if "dot" in value:
         left, right = value["dot"]
         return (*_positions(left), *_positions(right))
+    if link := [word for word in LINKS if word in value]:
+        return _positions(value[link[0]])
     of, by, shape = value["choose"], value["by"], value["shape"]
     if int(np.prod(shape)) != len(of) or len(by) != len(shape):
         raise ValueError("shape")

@@ -2,7 +2,7 @@
 
 from gramgraph.distributions.base import ExponentialFamily
 from gramgraph.distributions.boltzmann import Boltzmann
-from gramgraph.distributions.by_name import ByName, Dot, Index
+from gramgraph.distributions.by_name import ByName, Dot, Exp, Index, Logistic
 from gramgraph.distributions.conjugate import ConjugateModel
 from gramgraph.distributions.conjugate_discrete import BetaBernoulli, DirichletCategorical, GammaPoisson
 from gramgraph.distributions.conjugate_numeric import ConjugatePrior
@@ -48,6 +48,7 @@ __all__ = [
     "DirichletCategorical",
     "DirichletMultinomial",
     "Dot",
+    "Exp",
     "Exponential",
     "ExponentialFamily",
     "Gamma",
@@ -59,6 +60,7 @@ __all__ = [
     "InverseWishart",
     "Laplace",
     "LaplaceApproximation",
+    "Logistic",
     "Multinomial",
     "MultivariateT",
     "NegativeBinomial",

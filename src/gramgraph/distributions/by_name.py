@@ -12,11 +12,22 @@ from typing import Any
 
 from gramgraph.exceptions import ModelError
 
-__all__ = ["ByName", "Dot", "Index", "Reference"]
+__all__ = ["ByName", "Dot", "Exp", "Index", "Logistic", "Reference"]
 
 #: Families that take names: those of plate models.
 FAMILIES = frozenset(
-    ("Beta", "Categorical", "Dirichlet", "Gamma", "Gaussian", "Multinomial", "Normal", "Poisson", "Wishart")
+    (
+        "Bernoulli",
+        "Beta",
+        "Categorical",
+        "Dirichlet",
+        "Gamma",
+        "Gaussian",
+        "Multinomial",
+        "Normal",
+        "Poisson",
+        "Wishart",
+    )
 )
 #: Other words for a parameter of a family, beside the names of its fields.
 OTHER_WORDS: Mapping[str, tuple[str, ...]] = {"Normal": ("precision",), "Gaussian": ("precision",)}
@@ -91,6 +102,43 @@ class Dot(Reference):
         return f"Dot({self.left!r}, {self.right!r})"
 
 
+@dataclass(frozen=True, repr=False)
+class _Link(Reference):
+    """A function of a real variable, of an `Index` or of a `Dot`, in the place of a parameter."""
+
+    of: str | Index | Dot
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.of, (str, Index, Dot)):
+            raise ModelError(f"{type(self).__name__} takes the name of a variable, Index or Dot; got {self.of!r}")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All names that it uses."""
+        return names_of(self.of)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.of!r})"
+
+
+class Exp(_Link):
+    """e^η: a rate or a precision whose logarithm is a real variable or a linear predictor.
+
+    >>> from gramgraph.distributions import Poisson
+    >>> Poisson(Exp(Dot("weights", "x")))
+    Poisson(Exp(Dot('weights', 'x')))
+    """
+
+
+class Logistic(_Link):
+    """1/(1 + e^−η): a probability whose logit is a real variable or a linear predictor.
+
+    >>> from gramgraph.distributions import Bernoulli
+    >>> Bernoulli(Logistic("ability"))
+    Bernoulli(Logistic('ability'))
+    """
+
+
 @dataclass(frozen=True, eq=False)
 class ByName:
     """A family given variables: what `gg.Dirichlet("alpha")` is, by parameter.
@@ -102,7 +150,7 @@ class ByName:
     """
 
     family: type
-    arguments: Mapping[str, Any]  # parameter → number, name, Index or Dot
+    arguments: Mapping[str, Any]  # parameter → number, name, Index, Dot or a link
 
     @classmethod
     def of(cls, family: type, given: tuple[Any, ...], named: Mapping[str, Any]) -> ByName:
@@ -151,4 +199,4 @@ def names_of(value: Any) -> tuple[str, ...]:
     """Names of the variables that an argument uses; none for a number."""
     if isinstance(value, str):
         return (value,)
-    return value.names if isinstance(value, (Index, Dot)) else ()
+    return value.names if isinstance(value, (Index, Dot, _Link)) else ()

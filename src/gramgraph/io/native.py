@@ -11,7 +11,7 @@ one of sets or strings `"points": "string"`.
 Influence diagrams: `decision_files`.
 `null` stands for a variable without numbers yet, with its parents in `structure`. Undirected models have `factors`
 (`scope`, `values` with the last variable fastest, `log_scale`; Gaussian ones `precision` and `shift`), log-linear ones
-`features` and `weights`.
+`features` and `weights`; plate models are those of `plate_files`.
 A distribution (`"kind": "distribution"`) has its `family` and `fields`; models of sequences are those of
 `sequence_files`. Estimators and chains, which are mostly arrays, are containers (`io/container.py`) as base64 text.
 Nothing in a file is ever executed. Files of the layout of `study_json` are recognized and read too.
@@ -130,6 +130,10 @@ def from_object(top: dict[str, Any], *, source: str = "<text>", normalize: bool 
         from gramgraph.io import sequence_files
 
         return sequence_files.from_object(top, source=source)
+    if kind == "plates":
+        from gramgraph.io import plate_files
+
+        return plate_files.from_object(top, _variables(top, source), source)
     if kind not in _KINDS:
         known = ", ".join(_KINDS)
         raise ParseError(f"kind {shown(kind)} is not known. Kinds: {known}.{did_you_mean(kind, _KINDS)}", source=source)
@@ -433,7 +437,11 @@ def dumps(model: Any) -> bytes:
         return f"{_json.dump({**head, 'base64': base64.b64encode(container.dumps(model)).decode('ascii')})}\n".encode()
     parts: dict[str, Any] = {"format": "gramgraph", "version": _VERSION, "kind": kind, "name": model.name}
     parts["variables"] = [_variable(var) for var in model.vars]
-    if isinstance(model, BayesianNetwork):
+    if model.kind == "plates":
+        from gramgraph.io import plate_files
+
+        parts |= {"kind": "plates", **plate_files.to_object(model)}
+    elif isinstance(model, BayesianNetwork):
         parts["conditionals"] = [None if c is None else c.to_fields() for c in model.conditionals]
         if None in parts["conditionals"]:
             parts["structure"] = {name: list(model.parents(name)) for name in model.variables}

@@ -12,10 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph.engines.plates import links
 from gramgraph.exceptions import ModelError
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.models.plated.layout import PlateLayout
-from gramgraph.models.plated.template import Node, Product, Ref
+from gramgraph.models.plated.template import Link, Node, Product, Ref, refs_of
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = ["Factor", "Moments", "make_factor"]
@@ -109,6 +110,8 @@ def _log_probabilities(f: Factor, q: Moments) -> FloatArray:
     given = node.arguments["probabilities"]
     if isinstance(given, Ref):
         return f.get(q, given, "log")
+    if isinstance(given, Link):
+        return links.log_states(f, q, given)
     p = np.atleast_1d(np.asarray(given))
     p = np.array([1.0 - p[0], p[0]]) if node.form == "bernoulli" else p
     with np.errstate(divide="ignore"):
@@ -145,6 +148,9 @@ def rate_of(f: Factor, q: Moments) -> tuple[FloatArray, FloatArray]:
     given = f.node.arguments["rate"]
     if isinstance(given, Ref):
         return f.get(q, given, "mean"), f.get(q, given, "log")
+    if isinstance(given, Link):
+        found = links.exp_moments(f, q, given)
+        return found["mean"], found["log"]
     return np.asarray(given).reshape(1, 1), np.log(np.asarray(given)).reshape(1, 1)
 
 
@@ -195,6 +201,9 @@ def precision_of(f: Factor, q: Moments) -> tuple[FloatArray, FloatArray]:
         if mean.ndim == 2:
             return mean[..., None, None] * np.eye(d), d * log
         return mean, log
+    if isinstance(given, Link):
+        found = links.exp_moments(f, q, given)
+        return found["mean"][..., None, None] * np.eye(d), d * found["log"]
     if isinstance(given, Product):
         raise ModelError(f"{f.node.name}: a precision is a number or a variable, not a product")
     value = np.asarray(given, dtype=np.float64)
@@ -230,7 +239,7 @@ def residual(f: Factor, q: Moments) -> FloatArray:
 def constant(node: Node, word: str) -> float:
     """A parameter that must be a number."""
     value = node.arguments[word]
-    if isinstance(value, (Ref, Product)):
+    if isinstance(value, (Ref, Product, Link)):
         raise ModelError(f"{node.name}: the {word} of its family must be a number or a hyper-parameter")
     return float(np.asarray(value))
 
@@ -239,7 +248,7 @@ def wishart_prior(node: Node) -> tuple[float, FloatArray]:
     """Degrees of freedom and scale of a Wishart variable."""
     d = node.var.domain.side  # type: ignore[attr-defined]
     scale = node.arguments["scale"]
-    if isinstance(scale, (Ref, Product)):
+    if isinstance(scale, (Ref, Product, Link)):
         raise ModelError(f"{node.name}: the scale of its family must be numbers")
     V = np.asarray(scale, dtype=np.float64)
     return constant(node, "dof"), V.reshape(d, d) if V.size == d * d else np.broadcast_to(V, (d,)) * np.eye(d)
@@ -309,13 +318,15 @@ def _to_child(f: Factor, q: Moments, W: FloatArray) -> dict[str, FloatArray]:
 
 
 def _to_argument(f: Factor, q: Moments, W: FloatArray, word: str, value: Any, name: str) -> list[Message]:
-    sides = (value.left, value.right) if isinstance(value, Product) else (value,)
     out: list[Message] = []
-    for ref in sides:
-        if not isinstance(ref, Ref) or ref.name != name:
+    for ref in refs_of(value):
+        if ref.name != name:
             continue
         at = f.places[ref.name, ref.by]
-        made = _ARGUMENTS[f.node.form](f, q, W, word, value, ref)
+        if isinstance(value, Link):
+            made = links.link_message(f, q, W, value, ref, lambda: residual(f, q))
+        else:
+            made = _ARGUMENTS[f.node.form](f, q, W, word, value, ref)
         flat = {
             key: np.broadcast_to(part, (*W.shape, *part.shape[2:])).reshape(W.size, *part.shape[2:])
             for key, part in made.items()

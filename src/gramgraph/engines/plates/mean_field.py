@@ -1,4 +1,4 @@
-"""Mean field for conjugate plate models, and the exact answer where every hidden member stands alone."""
+"""Mean field for plate models, and the exact answer where every hidden member stands alone."""
 
 from __future__ import annotations
 
@@ -20,10 +20,12 @@ __all__ = ["Conjugate", "PlateMeanField"]
 
 
 class PlateMeanField(Engine):
-    """The product q = Π q(member) nearest to the posterior, for families that are conjugate to their arguments.
+    """The product q = Π q(member) nearest to the posterior, for families that are conjugate or have a link.
 
-    Each q has the family of its prior: Dirichlet, Beta, Gamma, Gaussian, Wishart, or probabilities of states. A sweep
-    sets every factor to its best, given the others, so that the bound E log p − E log q ≤ log p(evidence) never falls;
+    Each q has the family of its prior: Dirichlet, Beta, Gamma, Gaussian, Wishart, or probabilities of states. Where a
+    real variable is not conjugate, in `gg.Exp` or `gg.Logistic`, q is the best Gaussian (moments in closed form or by
+    64 Gauss–Hermite nodes). A sweep sets every factor to its best, given the others, or takes a step towards it that is
+    shortened until the bound rises, so that the bound E log p − E log q ≤ log p(evidence) never falls;
     `details["bounds"]` holds it for every sweep, and `log_evidence` is the last. It ends when a sweep gains less than
     `tol` times the size of the bound. Of `restarts` random starts the best counts. Means are good, variances too small.
     Cost of a sweep: O(members · configurations of what chooses among their arguments).

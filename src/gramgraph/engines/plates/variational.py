@@ -7,14 +7,18 @@ from typing import Any
 import numpy as np
 
 from gramgraph.engines.plates import factors as terms
+from gramgraph.engines.plates import links
 from gramgraph.engines.plates.factors import Factor, make_factor
 from gramgraph.engines.plates.posteriors import kind_of
 from gramgraph.exceptions import ModelError
-from gramgraph.models.plated.template import Node, Product, Ref
+from gramgraph.models.plated.template import Link, Node, Product, Ref, refs_of
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import Array, FloatArray
 
 __all__ = ["Field"]
+
+#: A step that would have to be shorter than this is not made.
+_SHORTEST = 1e-6
 
 
 class Field:
@@ -32,6 +36,8 @@ class Field:
         self.hidden = {node.name: question.hidden(node.name) for node in self.order}
         self.factors: dict[str, Factor] = {}
         self.active = self._active()
+        for f in self.factors.values():
+            links.hidden_links(f, self.hidden)
         self.near = {node.name: [f for f in self.factors.values() if f.touches(node.name)] for node in self.order}
         self.nat: dict[str, dict[str, FloatArray]] = {}
         self.q: dict[str, dict[str, FloatArray]] = {}
@@ -89,11 +95,32 @@ class Field:
                 for word, part in parts.items():
                     total[word] += _gathered(at, part, n)
         free = self.hidden[name] & self.active[name]
-        for word, value in total.items():
-            self.nat[name][word][free] = value[free]
-        fresh = kind.moments({word: value[free] for word, value in total.items()})
-        for word, value in fresh.items():
-            self.q[name][word][free] = value
+        found = {word: value[free] for word, value in total.items()}
+        if any(_in_link(f.node, name) for f in self.near[name]):
+            self._step(node, free, found)
+        else:
+            self._set(node, free, found)
+
+    def _set(self, node: Node, free: Array, nat: dict[str, FloatArray]) -> None:
+        for word, value in nat.items():
+            self.nat[node.name][word][free] = value
+        for word, value in kind_of(node).moments(nat).items():
+            self.q[node.name][word][free] = value
+
+    def _step(self, node: Node, free: Array, goal: dict[str, FloatArray]) -> None:
+        """As far towards `goal` as the bound does not fall: it rises at first, and may fall again farther on."""
+        start = {word: self.nat[node.name][word][free] for word in goal}
+        before, share = self._around(node), 1.0
+        while share > _SHORTEST:
+            self._set(node, free, {word: start[word] + share * (goal[word] - start[word]) for word in goal})
+            if self._around(node) >= before:
+                return
+            share *= 0.5
+        self._set(node, free, start)
+
+    def _around(self, node: Node) -> float:
+        """The part of the bound in which a variable takes part."""
+        return sum(self._expected(f) for f in self.near[node.name]) + self._entropy(node)
 
     def ascend(self) -> None:
         """Every variable once; the bound does not fall."""
@@ -102,21 +129,26 @@ class Field:
 
     def bound(self) -> float:
         """E log p − E log q ≤ log p(evidence)."""
-        total = 0.0
-        for f in self.factors.values():
-            if f.n and f.active.any():
-                logs = terms.expected_log(f, self.q)
-                total += float((f.weights(self.q) * np.where(f.active[:, None] > 0, logs, 0.0)).sum())
-        for node in self.sweeps:
-            free = self.hidden[node.name] & self.active[node.name]
-            nat = {word: value[free] for word, value in self.nat[node.name].items()}
-            own = {word: value[free] for word, value in self.q[node.name].items()}
-            total += float(kind_of(node).entropy(nat, own).sum())
-        return total
+        total = sum(self._expected(f) for f in self.factors.values())
+        return total + sum(self._entropy(node) for node in self.sweeps)
+
+    def _expected(self, f: Factor) -> float:
+        if not (f.n and f.active.any()):
+            return 0.0
+        logs = terms.expected_log(f, self.q)
+        return float((f.weights(self.q) * np.where(f.active[:, None] > 0, logs, 0.0)).sum())
+
+    def _entropy(self, node: Node) -> float:
+        free = self.hidden[node.name] & self.active[node.name]
+        nat = {word: value[free] for word, value in self.nat[node.name].items()}
+        own = {word: value[free] for word, value in self.q[node.name].items()}
+        return float(kind_of(node).entropy(nat, own).sum())
 
     def is_exact(self) -> bool:
         """Whether no factor joins two hidden members: q is then the posterior, after one sweep."""
         for f in self.factors.values():
+            if links.hidden_links(f, self.hidden):
+                return False  # not conjugate
             on = f.active > 0
             number = (self.hidden[f.node.name] & on).astype(np.int64)
             chosen = f.weights(self.q) > 0.0
@@ -169,18 +201,24 @@ def _gathered(at: Array, part: FloatArray, n: int) -> FloatArray:
     return np.asarray(np.column_stack(columns).reshape(n, *rest) if columns else np.zeros((n, *rest)))
 
 
+def _in_link(node: Node, name: str) -> bool:
+    return any(isinstance(v, Link) and name in {ref.name for ref in v.refs} for v in node.arguments.values())
+
+
 def _check(node: Node, nodes: Any) -> None:
     """A `ModelError` where a family and its arguments are not conjugate."""
     if node.form in ("dirichlet", "beta", "wishart") and node.refs:
         raise ModelError(f"{node.name}: weights that are variables ({node.refs[0].name}) are not conjugate")
     for word, value in node.arguments.items():
+        if isinstance(value, Link):
+            links.check_link(node, word, value, nodes)
+            continue
         if isinstance(value, Product) and (word != "mean" or node.var.dimension != 1):
             raise ModelError(f"{node.name}: an inner product is the mean of a number")
         if isinstance(value, Product) and value.left.name == value.right.name:
             raise ModelError(f"{node.name}: an inner product is one of two variables")
-        for ref in (value.left, value.right) if isinstance(value, Product) else (value,):
-            if isinstance(ref, Ref) and node.form != "table":
-                _check_argument(node, word, nodes[ref.name])
+        for ref in refs_of(value) if node.form != "table" else ():
+            _check_argument(node, word, nodes[ref.name])
 
 
 _WANTED = {
@@ -215,6 +253,7 @@ def _expect(node: Node, f: Factor, q: Any, nat: Any, idle: Array) -> None:
         rate, _ = terms.rate_of(f, q)
         given = node.arguments["rate"]
         square = f.get(q, given, "square") if isinstance(given, Ref) else rate**2
+        square = links.exp_moments(f, q, given)["square"] if isinstance(given, Link) else square
         mean = (W * rate).sum(axis=1)
         q[node.name].setdefault("variance", np.zeros_like(q[node.name]["x"]))
         q[node.name]["x"][idle, 0] = mean[idle]
@@ -240,6 +279,8 @@ def _expected_probabilities(f: Factor, q: Any) -> FloatArray:
         given = f.node.arguments["probabilities"]
         if isinstance(given, Ref):
             return f.get(q, given, "mean")
+        if isinstance(given, Link):
+            return links.mean_states(f, q, given)
         p = np.atleast_1d(np.asarray(given))
         out = (np.array([1.0 - p[0], p[0]]) if f.node.form == "bernoulli" else p)[None, None]
     return np.broadcast_to(out, (f.n, *out.shape[1:]))
@@ -251,4 +292,6 @@ def _expected_covariance(f: Factor, q: Any) -> FloatArray:
     if isinstance(given, Ref):
         inverse = f.get(q, given, "inverse")
         return inverse[..., None, None] * np.eye(f.node.var.dimension) if inverse.ndim == 2 else inverse
+    if isinstance(given, Link):
+        return links.exp_moments(f, q, given)["inverse"][..., None, None] * np.eye(f.node.var.dimension)
     return np.asarray(np.linalg.inv(terms.precision_of(f, q)[0]))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -18,7 +18,7 @@ from gramgraph.models.plated.template import Template, TemplateBuilder
 from gramgraph.models.plated.unrolling import unrolled
 from gramgraph.models.writing import read_parts
 from gramgraph.typing import FloatArray
-from gramgraph.variables import Counts, Positive, Real, Unit
+from gramgraph.variables import Counts, Positive, Real, Unit, Var
 
 __all__ = ["PlateModel"]
 
@@ -32,9 +32,10 @@ class PlateModel(BayesianNetwork, plated=True):
     `plate NAME [in OUTER]: members` repeats its members; the same by `plates={"words in documents": ["z", "w"]}`. A
     variable may stand in several plates that cross. `name*` is a hyper-parameter, whose value is the keyword of its
     name. `cpds` holds families by name, `gg.Dirichlet("alpha")` (of `gg.distributions`: Dirichlet, Beta, Gamma, Normal,
-    Gaussian, Wishart, Poisson, Multinomial); `gg.Index("phi", by="z")` chooses the member of a plate; a discrete
-    variable of a probability vector is drawn from it without being told. Tables stay tables. A variable without parents
-    and without a conditional is an input, which must be observed.
+    Gaussian, Wishart, Poisson, Multinomial, Bernoulli); `gg.Index("phi", by="z")` chooses the member of a plate;
+    `gg.Dot("w", "x")` is an inner product; `gg.Exp(…)` makes a rate or a precision of a real number, `gg.Logistic(…)` a
+    probability; a discrete variable of a probability vector is drawn from it without being told. Tables stay tables. A
+    variable without parents and without a conditional is an input, which must be observed.
 
     Questions take nested lists as evidence, `[[0, 0, 1], [2, 2]]`, whose lengths are the sizes of the plates; None is
     not observed. Conjugate parameters are integrated out. The same network without plates: `unroll`.
@@ -56,6 +57,7 @@ class PlateModel(BayesianNetwork, plated=True):
     template: Template
     plates: Mapping[str, Plate]
     hyperparameters: Mapping[str, FloatArray | None]
+    written: Mapping[str, Any]  # conditionals as they were given
 
     def __init__(
         self,
@@ -83,19 +85,50 @@ class PlateModel(BayesianNetwork, plated=True):
         parts = read_parts(graph, None, None, _declared(states, specs, stars, graph))
         hyper = dict.fromkeys((*stars, *(p for p in parameters if p in {v.name for v in parts.variables})))
         _check_parameters(parts, hyper, parameters, specs)
-        self._fill(parts.variables, [None] * len(parts.variables), parts.parents, name, None)
         faults = [fault for _, fault in parts.faults]
         if faults:
             raise ModelError(faults)
         values = {key: _numbers(key, value) for key, value in parameters.items()}
-        builder = TemplateBuilder(
-            {v.name: v for v in self.vars}, {n: self.parents(n) for n in self.variables}, written, values, tuple(hyper)
-        )
-        self.template = builder.build(specs)
-        self.plates = MappingProxyType(dict(self.template.plates))
-        self.hyperparameters = MappingProxyType({key: values.get(key) for key in hyper})
+        self._build(parts.variables, parts.parents, written, specs, tuple(hyper), values, name)
         if check:
             self._check(missing=False)
+
+    @classmethod
+    def of_parts(
+        cls,
+        variables: Sequence[Var],
+        parents: Mapping[str, Sequence[str]],
+        plates: tuple[Plate, ...],
+        cpds: Mapping[str, Any],
+        values: Mapping[str, FloatArray | None],
+        *,
+        name: str = "",
+    ) -> PlateModel:
+        """A model from what was read already; `values` are those of the hyper-parameters, None where there is none."""
+        made = object.__new__(cls)
+        place = {var.name: i for i, var in enumerate(variables)}
+        rows = [[place[p] for p in parents[var.name]] for var in variables]
+        known = {key: _numbers(key, value) for key, value in values.items() if value is not None}
+        made._build(variables, rows, plates, dict(cpds), tuple(values), known, name)
+        made._check(missing=False)
+        return made
+
+    def _build(
+        self,
+        variables: Sequence[Var],
+        parents: Sequence[Sequence[int]],
+        plates: tuple[Plate, ...],
+        specs: dict[str, Any],
+        hyper: tuple[str, ...],
+        values: dict[str, FloatArray],
+        name: str,
+    ) -> None:
+        self._fill(variables, [None] * len(variables), parents, name, None)
+        own = {n: self.parents(n) for n in self.variables}
+        self.template = TemplateBuilder({v.name: v for v in self.vars}, own, plates, values, hyper).build(specs)
+        self.plates = MappingProxyType(dict(self.template.plates))
+        self.hyperparameters = MappingProxyType({key: values.get(key) for key in hyper})
+        self.written = MappingProxyType(specs)
 
     # ------------------------------------------------------------------------------------------ what it is
 

@@ -9,13 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from gramgraph.distributions import Categorical
-from gramgraph.distributions.by_name import ByName, Dot, Index
+from gramgraph.distributions.by_name import ByName, Dot, Exp, Index, Logistic
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.models.plated.notation import Plate
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Counts, Matrix, Positive, Real, Simplex, Unit, Var
 
-__all__ = ["Argument", "Node", "Ref", "Template"]
+__all__ = ["Argument", "Link", "Node", "Product", "Ref", "Template"]
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,29 @@ class Product:
     right: Ref
 
 
-#: Numbers (those of a hyper-parameter included), a `Ref`, or a `Product`.
+@dataclass(frozen=True)
+class Link:
+    """A function of a number or of an inner product: "exp" or "logistic"."""
+
+    kind: str
+    of: Ref | Product
+
+    @property
+    def refs(self) -> tuple[Ref, ...]:
+        """Its variables."""
+        return refs_of(self.of)
+
+
+def refs_of(value: Any) -> tuple[Ref, ...]:
+    """The variables of an argument, in order; none for a number."""
+    if isinstance(value, Ref):
+        return (value,)
+    if isinstance(value, Product):
+        return (value.left, value.right)
+    return value.refs if isinstance(value, Link) else ()
+
+
+#: Numbers (those of a hyper-parameter included), a `Ref`, a `Product`, or a `Link` of one of these.
 Argument: TypeAlias = Any
 
 
@@ -51,13 +73,7 @@ class Node:
     @property
     def refs(self) -> tuple[Ref, ...]:
         """All variables among its arguments, in order."""
-        out: list[Ref] = []
-        for value in self.arguments.values():
-            if isinstance(value, Ref):
-                out.append(value)
-            elif isinstance(value, Product):
-                out += [value.left, value.right]
-        return tuple(out)
+        return tuple(ref for value in self.arguments.values() for ref in refs_of(value))
 
 
 #: Families by name → form, and domains of the child.
@@ -238,7 +254,7 @@ class TemplateBuilder:
         if family in ("Categorical", "Bernoulli"):
             word = "probabilities" if family == "Categorical" else "p"
             value = given[word]
-            unit = isinstance(value, str) and isinstance(self.vars[value].domain, Unit)
+            unit = isinstance(value, str) and value in self.vars and isinstance(self.vars[value].domain, Unit)
             form = "bernoulli" if unit or family == "Bernoulli" else "categorical"
             return Node(form=form, arguments={"probabilities": self._argument(value)}, **make)
         if family not in FORMS:
@@ -261,10 +277,16 @@ class TemplateBuilder:
             return self._ref(value)
         if isinstance(value, Dot):
             return Product(self._ref(value.left), self._ref(value.right))
+        if isinstance(value, (Exp, Logistic)):
+            if isinstance(value.of, str) and value.of in self.hyper:
+                raise ModelError(f"{value!r}: a link holds variables; give the value of {value.of} itself")
+            return Link(type(value).__name__.lower(), self._argument(value.of))
         try:
             return np.asarray(value, dtype=np.float64)
         except (TypeError, ValueError):
-            raise ModelError(f"a number, a name, Index or Dot is expected as an argument; got {value!r}") from None
+            raise ModelError(
+                f"a number, a name, Index, Dot, Exp or Logistic is expected as an argument; got {value!r}"
+            ) from None
 
     @staticmethod
     def _ref(value: str | Index) -> Ref:
@@ -328,7 +350,9 @@ class TemplateBuilder:
             return
         ref = node.arguments["probabilities"]
         size = node.var.size if node.var.is_discrete else node.var.dimension
-        if isinstance(ref, Ref):
+        if isinstance(ref, Link):
+            wanted = 2
+        elif isinstance(ref, Ref):
             domain = made.nodes[ref.name].var.domain
             wanted = 2 if isinstance(domain, Unit) else getattr(domain, "dimension", 0)
             if not isinstance(domain, (Simplex, Unit)):

@@ -11,7 +11,7 @@ from gramgraph.conditionals import Conditional, FromFamily, Table
 from gramgraph.exceptions import ModelError
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.plated.layout import PlateLayout
-from gramgraph.models.plated.template import Node, Product, Ref, Template
+from gramgraph.models.plated.template import Link, Node, Product, Ref, Template
 from gramgraph.variables import Var
 
 __all__ = ["unrolled"]
@@ -56,6 +56,13 @@ def _conditional(node: Node, var: Var, i: int, parents: Any, choosers: Any, memb
         of = [place(members[ref.name][k]) for k in at.ravel().tolist()]
         return {"choose": of, "by": by, "shape": list(at.shape)}
 
+    def write_argument(value: Any) -> Any:
+        if isinstance(value, Ref):
+            return write(value)
+        if isinstance(value, Product):
+            return {"dot": [write(value.left), write(value.right)]}
+        return {value.kind: write_argument(value.of)} if isinstance(value, Link) else value
+
     if node.form == "table":
         refs = node.refs
         for ref in refs:
@@ -63,10 +70,5 @@ def _conditional(node: Node, var: Var, i: int, parents: Any, choosers: Any, memb
         return Table(var, tuple(family), np.asarray(node.arguments["table"]))
     arguments: dict[str, Any] = {}
     for word, value in node.arguments.items():
-        if isinstance(value, Ref):
-            arguments[word] = write(value)
-        elif isinstance(value, Product):
-            arguments[word] = {"dot": [write(value.left), write(value.right)]}
-        else:
-            arguments[word] = value
+        arguments[word] = write_argument(value)
     return FromFamily(var, tuple(family), node.form, arguments)
