@@ -128,6 +128,7 @@ def test_impossible_evidence_is_named_and_changes_nothing(asia, tab):
     toast.wait_for()
     assert toast.text_content() == "These cannot all hold: either = no, lung = yes. Nothing was changed."
     assert (page.app("app.findings"), page.beliefs()) == before
+    page.panels()  # they were stopped by the click, and come again
 
 
 def test_undo_redo_reload_and_two_tabs(asia, tab):

@@ -62,7 +62,7 @@ def test_the_widget_runs_in_a_browser(tab, tmp_path):
         pytest.skip("anywidget is not installed: pip install 'gramgraph[notebook]'")
     import json
 
-    from gramgraph.explorer.server import page_file
+    from gramgraph.explorer.files import page_file
     from gramgraph.explorer.widget import _RENDER, bundle
 
     view = view_of(gg.datasets.asia())

@@ -11,7 +11,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph import explorer
-from gramgraph.explorer.server import page_file
+from gramgraph.explorer.files import page_file
 
 XRAY = {"name": "xray", "type": "see", "value": "yes"}
 CASE = [

@@ -5,10 +5,12 @@ from __future__ import annotations
 import http.client
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -17,7 +19,9 @@ import pytest
 
 import gramgraph as gg
 from gramgraph import explorer
-from gramgraph.explorer.server import BODY, page_file, page_names
+from gramgraph.explorer.files import bundle, served_files
+from gramgraph.explorer.server import BODY
+from gramgraph.explorer.waiting import Abandoned
 
 
 @pytest.fixture(scope="module")
@@ -221,8 +225,56 @@ def test_a_closed_server_is_gone():
         socket.create_connection(("127.0.0.1", port), timeout=5)
 
 
+class Slow:
+    """A view whose first panel takes until it is let go, or until nobody waits for it."""
+
+    kind, actions = "slow", {}
+
+    def __init__(self):
+        self.begun, self.left, self.go = [], [], threading.Event()
+
+    def request(self, name, body, waiting=lambda: True):
+        self.begun.append((name, body.get("id")))
+        while name == "story" and not self.go.wait(0.01):
+            if not waiting():
+                self.left.append(body["id"])
+                raise Abandoned
+        return {}
+
+
+def begin(server, body):
+    """Send a question of the panels, and do not read its answer."""
+    data = json.dumps(body).encode()
+    link = socket.create_connection(("127.0.0.1", server.port), timeout=30)
+    head = f"POST /api/story HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\nX-Gramgraph-Token: {server.token}\r\n"
+    link.sendall(f"{head}Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n".encode() + data)
+    return link
+
+
+def until(true):
+    end = time.monotonic() + 30
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def test_panel_work_of_older_clicks_stops_and_does_not_begin():
+    view = Slow()
+    with explorer.serve(view) as server:
+        first = begin(server, {"id": 1})
+        until(lambda: view.begun)
+        second = begin(server, {"id": 2})  # waits for its turn
+        second.close()
+        assert ask(server, body={"id": 3})[0].status == 200  # beliefs do not wait for panels
+        first.close()
+        until(lambda: view.left == [1])
+        view.go.set()
+        assert ask(server, path="/api/story", body={"id": 4})[0].status == 200
+    assert view.begun == [("story", 1), ("ask", 3), ("story", 4)]
+
+
 def test_the_page_is_small_and_fetches_nothing():
-    files = {name: page_file(name) for name in page_names()}
+    files = served_files()
     assert sum(map(len, files.values())) <= 300_000
     for name, data in files.items():
         text = data.decode()
@@ -232,10 +284,6 @@ def test_the_page_is_small_and_fetches_nothing():
 
 
 def test_the_bundle_defines_no_name_twice():
-    import re
-
-    from gramgraph.explorer.static import bundle
-
     names = re.findall(r"^(?:async )?(?:function|class|const|let) (\w+)", bundle("infer.js", "still.js"), re.MULTILINE)
     assert len(names) == len(set(names)), sorted(n for n in names if names.count(n) > 1)
     assert not re.search(r"^(import|export) ", bundle("infer.js", "still.js"), re.MULTILINE)

@@ -273,3 +273,13 @@ def test_a_process_equals_predict():
 def _columns(points):
     table = np.array(points)
     return table[:, :1], table[:, 1]
+
+
+def test_a_page_gets_its_first_beliefs_with_the_model():
+    """One request opens a page; a scene is drawn once."""
+    view = view_of(gg.datasets.asia())
+    case = [{"name": "smoke", "type": "see", "value": "yes"}]
+    found = view.request("model", {"case": case, "center": "no such variable"})
+    assert found["answer"] == view.request("ask", {"case": case})
+    assert view.request("model", {})["scene"] is found["scene"]
+    assert "error" in view.request("model", {"case": [{"name": "gone", "type": "see", "value": "yes"}]})["answer"]

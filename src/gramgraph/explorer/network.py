@@ -12,13 +12,14 @@ from gramgraph.exceptions import BudgetError, GramGraphError, ImpossibleEvidence
 from gramgraph.explorer import drawing, panels
 from gramgraph.explorer.beliefs import Ranges, belief_of
 from gramgraph.explorer.case import Case, is_circle, read_case
+from gramgraph.explorer.waiting import Waiting, always
 from gramgraph.models import FactorGraph
 from gramgraph.models.directed import DirectedModel
 
 __all__ = ["NetworkView"]
 
-#: Networks with interventions that are kept compiled.
-KEPT_MODELS = 8
+#: Networks with interventions that are kept compiled, and scenes that are kept drawn.
+KEPT_MODELS, KEPT_SCENES = 8, 8
 #: Beyond so many variables the conflict of findings comes with the panels, not with the beliefs.
 QUICK = 300
 
@@ -36,13 +37,12 @@ class NetworkView:
         self._done: OrderedDict[Any, Any] = OrderedDict()
         self._prior: dict[str, Any] = {}
         self._lock = Lock()
+        self._drawn: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._drawing = Lock()
         self.actions: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
             "model": self.describe,
             "scene": self.scene,
             "ask": self.ask,
-            "explain": lambda body: panels.explain(self, body),
-            "next": lambda body: panels.next_best(self, body),
-            "story": lambda body: panels.stories(self, body),
             "separation": lambda body: panels.separation(self, body),
             "table": lambda body: panels.table(self, body),
             "plan": lambda body: panels.plan(self, body),
@@ -101,7 +101,8 @@ class NetworkView:
         return len(self.nodes) > drawing.COMPACT_NODES
 
     def describe(self, body: dict[str, Any]) -> dict[str, Any]:
-        """What the page needs first: the variables, what the model is able to do, and the first scene."""
+        """What the page needs first: variables, abilities, the first scene, and the answer to the case that the page
+        begins with, where it sends one."""
         can, cannot = panels.abilities(self)
         found = {
             "kind": self.kind,
@@ -116,7 +117,17 @@ class NetworkView:
             "target": self._first_target(),
             "formats": panels.formats(self.model),
         }
-        return found | {"scene": self.scene({"center": body.get("center") or found["target"]})}
+        center = body.get("center")
+        center = center if center in self.model.positions else found["target"]
+        found["scene"] = self.scene({"center": center})
+        if "case" in body:
+            show = [*dict.fromkeys([*(node["name"] for node in found["scene"]["nodes"]), center])]
+            found["answer"] = self.request("ask", {"case": body["case"], "show": show if self.large else None})
+        return found
+
+    def prepare(self) -> None:
+        """Draw the first scene before somebody looks."""
+        self.describe({"case": []})
 
     def _first_target(self) -> str:
         """A variable that many lead to and few come from: the last of the leaves, or the first variable."""
@@ -129,7 +140,16 @@ class NetworkView:
 
     def scene(self, body: dict[str, Any]) -> dict[str, Any]:
         """Nodes, positions and beliefs before evidence: of the whole model, or around a variable of a large one."""
-        keep = self._near(str(body.get("center"))) if self.large else list(range(len(self.nodes)))
+        center = str(body.get("center")) if self.large else ""
+        with self._drawing:  # a second page waits for what the first one has begun
+            found = self._drawn.pop(center, None)
+            self._drawn[center] = found = self._scene(center) if found is None else found
+            while len(self._drawn) > KEPT_SCENES:
+                self._drawn.popitem(last=False)
+        return found
+
+    def _scene(self, center: str) -> dict[str, Any]:
+        keep = self._near(center) if self.large else list(range(len(self.nodes)))
         place = {v: i for i, v in enumerate(keep)}
         nodes = [self._node(v) for v in keep]
         edges = [(place[a], place[b]) for a, b in self.edges if a in place and b in place]
@@ -279,13 +299,12 @@ class NetworkView:
         """The model as the text of a file."""
         return panels.save(self.model, str(body.get("format")))
 
-    def request(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    def request(self, name: str, body: dict[str, Any], waiting: Waiting = always) -> dict[str, Any]:
         """The answer to one question of the page; what the library refuses comes back as `error`."""
-        action = self.actions.get(name)
-        if action is None:
-            raise KeyError(name)
         try:
-            return action(body)
+            if name in panels.PANELS:
+                return panels.PANELS[name](self, body, waiting)
+            return self.actions[name](body)
         except GramGraphError as error:
             return {"error": str(error)}
 

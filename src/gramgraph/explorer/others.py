@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph.exceptions import GramGraphError, ModelError, OptionError
+from gramgraph.explorer.waiting import Waiting, always
 
 __all__ = ["ProcessView", "SequenceView", "other_view"]
 
@@ -43,7 +44,7 @@ class _View:
     kind = ""
     actions: dict[str, Callable[[dict[str, Any]], dict[str, Any]]]
 
-    def request(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    def request(self, name: str, body: dict[str, Any], waiting: Waiting = always) -> dict[str, Any]:
         """The answer to one question of the page."""
         action = self.actions.get(name)
         if action is None:

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import base64
 import math
+from time import monotonic
 from typing import Any
 
 import numpy as np
 
 from gramgraph.exceptions import BudgetError, GramGraphError, OptionError
 from gramgraph.explorer import drawing
+from gramgraph.explorer.waiting import Waiting, always, go_on
 from gramgraph.models.directed import DirectedModel
 
 __all__ = [
+    "PANELS",
     "abilities",
     "explain",
     "formats",
@@ -30,7 +33,8 @@ __all__ = [
 MESSAGE_NODES, STORY_NODES = 30, 150
 #: Entries of a table that is shown.
 TABLE_ENTRIES = 4096
-SECONDS = 0.8
+#: Seconds for what to observe next, and of it between two looks at whether somebody waits.
+SECONDS, STRETCH = 0.8, 0.1
 
 #: Suffix → what a user calls the format.
 FORMATS = {
@@ -74,13 +78,14 @@ def _target(view: Any, body: dict[str, Any]) -> str:
     return str(view.model.var(str(body.get("target"))).name)
 
 
-def explain(view: Any, body: dict[str, Any]) -> dict[str, Any]:
+def explain(view: Any, body: dict[str, Any], waiting: Waiting = always) -> dict[str, Any]:
     """What each finding adds to the belief in the target; of large models also whether they disagree."""
     case, target = view.case(body), _target(view, body)
     model = view.under(case)
     out: dict[str, Any] = {"target": target, "rows": []}
     if view.large or len(view.nodes) > 300:
         out |= view.disagreement(model, case)
+        go_on(waiting)
     if target in case.hard or not case.findings:
         return out
     state = body.get("state")
@@ -91,7 +96,9 @@ def explain(view: Any, body: dict[str, Any]) -> dict[str, Any]:
         for row in found.itertuples()
         if row.finding != target
     ]
-    rows += [[name, *_set_adds(view, case, name, target, found.attrs)] for name in case.do]
+    for name in case.do:
+        go_on(waiting)
+        rows.append([name, *_set_adds(view, case, name, target, found.attrs)])
     return out | {
         "rows": rows,
         "state": found.attrs["state"],
@@ -129,7 +136,7 @@ def _plain(x: float) -> float | None:
     return float(min(max(x, -1e300), 1e300))
 
 
-def next_best(view: Any, body: dict[str, Any]) -> dict[str, Any]:
+def next_best(view: Any, body: dict[str, Any], waiting: Waiting = always) -> dict[str, Any]:
     """What to observe next: the most telling first, and how many were not looked at in the time given."""
     case, target = view.case(body), _target(view, body)
     if target in case.hard:
@@ -145,16 +152,21 @@ def next_best(view: Any, body: dict[str, Any]) -> dict[str, Any]:
             if view.model.var(name).is_discrete or getattr(view.model.var(name), "dimension", 0) == 1
         ]
     seconds = min(float(body.get("seconds") or SECONDS), 5.0)
-    found = view.under(case).most_informative(target, case.evidence, candidates=names, time_limit=seconds)
-    share = found["share"].fillna(0.0)
-    rows = [
-        [str(name), float(s), float(r)] for name, s, r in zip(found["variable"], share, found["reduction"], strict=True)
-    ]
-    return {"rows": rows, "left": list(found.attrs.get("left", ()))}
+    model, end, rows = view.under(case), monotonic() + seconds, []
+    while names and (not rows or monotonic() < end):
+        go_on(waiting)
+        found = model.most_informative(target, case.evidence, candidates=names, time_limit=min(seconds, STRETCH))
+        share = found["share"].fillna(0.0)
+        rows += [
+            [str(n), float(s), float(r)] for n, s, r in zip(found["variable"], share, found["reduction"], strict=True)
+        ]
+        names = list(found.attrs.get("left", ()))
+    return {"rows": sorted(rows, key=lambda row: -row[2]), "left": names}
 
 
-def stories(view: Any, body: dict[str, Any]) -> dict[str, Any]:
+def stories(view: Any, body: dict[str, Any], waiting: Waiting = always) -> dict[str, Any]:
     """The most probable values of everything, and the next ones as differences from these."""
+    go_on(waiting)
     case = view.case(body)
     model = view.under(case)
     count = 3 if model.is_discrete and len(view.nodes) <= STORY_NODES else 1
@@ -195,6 +207,10 @@ def _value(value: Any) -> Any:
     if isinstance(value, (float, np.floating)):
         return float(f"{value:.4g}")
     return value.tolist() if hasattr(value, "tolist") else value
+
+
+#: Slow questions, asked after the beliefs; each looks between its steps whether somebody still waits.
+PANELS = {"explain": explain, "next": next_best, "story": stories}
 
 
 def separation(view: Any, body: dict[str, Any]) -> dict[str, Any]:

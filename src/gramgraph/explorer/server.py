@@ -11,19 +11,23 @@ import contextlib
 import json
 import logging
 import secrets
+import select
 import socket
 import tempfile
 import threading
+from collections.abc import Callable
 from hmac import compare_digest
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from importlib import resources
 from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
 from gramgraph.exceptions import GramGraphError, OptionError
+from gramgraph.explorer.files import served_files
+from gramgraph.explorer.panels import PANELS
+from gramgraph.explorer.waiting import Abandoned, go_on
 
-__all__ = ["Server", "page_file"]
+__all__ = ["Server"]
 
 log = logging.getLogger("gramgraph.explorer")
 
@@ -51,17 +55,6 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
-
-
-def page_names() -> frozenset[str]:
-    """Names of the files of the page."""
-    folder = resources.files("gramgraph.explorer") / "page"
-    return frozenset(item.name for item in folder.iterdir() if item.name.rpartition(".")[2] in TYPES)
-
-
-def page_file(name: str) -> bytes:
-    """A file of the page."""
-    return (resources.files("gramgraph.explorer") / "page" / name).read_bytes()
 
 
 class _Refused(Exception):
@@ -137,9 +130,9 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _file(self) -> tuple[int, str, bytes]:
         name = self.path.partition("?")[0].removeprefix("/") or "index.html"
-        if name not in self.server.names:
+        if name not in self.server.files:
             raise _Refused(404, "There is nothing here.")
-        return 200, TYPES[name.rpartition(".")[2]], page_file(name)
+        return 200, TYPES[name.rpartition(".")[2]], self.server.files[name]
 
     def _post(self) -> tuple[int, str, bytes]:
         origin = self.headers.get("Origin")
@@ -156,13 +149,32 @@ class _Handler(BaseHTTPRequestHandler):
             raise _Refused(404, "There is nothing here.")
         body = self._json()
         try:
-            found = self.server.view.request(self.path.removeprefix("/api/"), body)
+            found = self._found(self.path.removeprefix("/api/"), body)
         except KeyError:
             raise _Refused(404, "There is no such question.") from None
+        except Abandoned:
+            raise ConnectionAbortedError from None
         found["n"] = body.get("n")
         if self.path == "/api/model":
             found["max_upload"] = self.server.max_upload  # the page does not begin to send more
         return 200, "application/json", dumps(found)
+
+    def _found(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Beliefs at once; panels one after the other, so that those of older clicks do not hold up the next click."""
+        if name not in PANELS:
+            return self.server.view.request(name, body)  # type: ignore[no-any-return]
+        with self.server.panels:
+            go_on(self._waiting)
+            return self.server.view.request(name, body, self._waiting)  # type: ignore[no-any-return]
+
+    def _waiting(self) -> bool:
+        """Whether the page waits for this answer: a question that it gives up closes its connection."""
+        try:
+            if not select.select([self.connection], [], [], 0.0)[0]:
+                return True
+            return bool(self.connection.recv(1, socket.MSG_PEEK))
+        except (OSError, ValueError):
+            return False
 
     def _length(self, most: int) -> int:
         text = self.headers.get("Content-Length", "")
@@ -237,7 +249,7 @@ class _Listener(ThreadingHTTPServer):
             self.address_family = socket.AF_INET6
         super().__init__(address, _Handler)
         self.view, self.token, self.max_upload = view, token, max_upload
-        self.names = page_names()
+        self.files = served_files()
         port = self.server_address[1]
         own = f"[{address[0]}]" if ":" in address[0] else address[0]
         self.everywhere = address[0] in EVERYWHERE
@@ -246,6 +258,7 @@ class _Listener(ThreadingHTTPServer):
         if self.everywhere:
             names = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
         self.hosts = frozenset(f"{name}:{port}" for name in names)
+        self.panels = threading.Lock()
         self._places = threading.BoundedSemaphore(CONNECTIONS)
         self._links: set[Any] = set()
 
@@ -275,6 +288,14 @@ class _Listener(ThreadingHTTPServer):
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A connection that breaks is no fault of ours."""
         log.debug("a connection ended early", exc_info=True)
+
+
+def _prepared(ready: Callable[[], None]) -> None:
+    """Work done ahead; what goes wrong in it is told when the page asks."""
+    try:
+        ready()
+    except Exception:
+        log.debug("the first scene failed", exc_info=True)
 
 
 def shown_host(host: str) -> str:
@@ -324,6 +345,9 @@ class Server:
         self.url = f"http://{shown_host(host)}:{self.port}/#token={self.token}"
         self._thread = threading.Thread(target=self._listener.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
         self._thread.start()
+        ready = getattr(view, "prepare", None)
+        if ready is not None:
+            threading.Thread(target=_prepared, args=(ready,), daemon=True).start()
 
     @property
     def is_open(self) -> bool:

@@ -6,45 +6,21 @@ import base64
 import hashlib
 import json
 import os
-import re
 from typing import Any
 
 import numpy as np
 
 from gramgraph._replace import write_whole
 from gramgraph.exceptions import GramGraphError, OptionError
-from gramgraph.explorer.server import dumps, page_file
+from gramgraph.explorer.files import bundle, page_file
+from gramgraph.explorer.server import dumps
 
-__all__ = ["bundle", "static_page", "write_static"]
+__all__ = ["static_page", "write_static"]
 
-#: Modules of the page in the order in which they need each other.
-MODULES = (
-    "base.js",
-    "case.js",
-    "node.js",
-    "panel.js",
-    "dialogs.js",
-    "learn.js",
-    "graph.js",
-    "views.js",
-    "others.js",
-    "keys.js",
-    "frame.js",
-    "app.js",
-)
 #: Numbers in the tables of a network, and in its largest clique, up to which the page computes by itself.
 TABLE_NUMBERS, CLIQUE_NUMBERS = 200_000, 20_000
 #: Single findings whose answers are written into the file for other models.
 FINDINGS = 400
-
-_IMPORT = re.compile(r"^import .*?;\n", re.MULTILINE | re.DOTALL)
-_EXPORT = re.compile(r"^export ", re.MULTILINE)
-
-
-def bundle(*more: str) -> str:
-    """All modules as one script: their imports are of each other only, and no two define the same name."""
-    parts = [page_file(name).decode() for name in (*MODULES, *more)]
-    return "\n".join(_EXPORT.sub("", _IMPORT.sub("", part)) for part in parts)
 
 
 def write_static(view: Any, path: str | os.PathLike[str]) -> str:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gramgraph.explorer.server import page_file
-from gramgraph.explorer.static import bundle
+from gramgraph.explorer.files import bundle, page_file
 
 __all__ = ["widget_of"]
 

@@ -18,6 +18,7 @@ import numpy as np
 
 from gramgraph._show import clean
 from gramgraph.exceptions import GramGraphError, OptionError, VariableError
+from gramgraph.explorer.waiting import Waiting, always
 from gramgraph.models import BayesianNetwork
 
 __all__ = ["Workbench"]
@@ -117,7 +118,13 @@ class Workbench:
                 held.pop(oldest)
         return key
 
-    def request(self, name: str, body: dict[str, Any]) -> dict[str, Any]:
+    def prepare(self) -> None:
+        """Draw the model that was opened before somebody looks."""
+        ready = getattr(self.first, "prepare", None)
+        if ready is not None:
+            ready()
+
+    def request(self, name: str, body: dict[str, Any], waiting: Waiting = always) -> dict[str, Any]:
         """A question about tables and learning, or one about the model whose key it carries."""
         action = self.actions.get(name)
         if action is not None:
@@ -133,7 +140,7 @@ class Workbench:
             if self._first is None:
                 return {"kind": "empty", "title": "gramgraph explorer", "can": ["learn"], "cannot": {}}
             key, view = self._first, self._views[self._first]
-        found: dict[str, Any] = view.request(name, body)
+        found: dict[str, Any] = view.request(name, body, waiting)
         if name == "model" and "error" not in found:
             found = found | {"key": key, "learns": True, "edits": _has_tables(view)}
             if getattr(view, "frame", None) is not None:
