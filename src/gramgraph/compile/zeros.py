@@ -129,7 +129,7 @@ def _follow(groups: list[Group], possible: Array) -> bool:
             support[rows] = open_
             for axis in range(1, open_.ndim):
                 v, size = some[:, axis - 1], open_.shape[axis]
-                left = open_.any(axis=_others(axis, open_.ndim))
+                left = np.asarray(open_.any(axis=_others(axis, open_.ndim)))
                 for i in np.flatnonzero((left < possible[v, :size]).any(axis=1)).tolist():
                     possible[v[i], :size] &= left[i]
                     changed[v[i]] = True
@@ -241,7 +241,7 @@ def _joined(state: Rewritten) -> tuple[Rewritten, bool]:
         for a, b in combinations(range(1, tables.ndim), 2):
             if tables.shape[a] != tables.shape[b]:
                 continue
-            pairs = support.any(axis=tuple(x for x in range(1, tables.ndim) if x not in (a, b)))
+            pairs = np.asarray(support.any(axis=tuple(x for x in range(1, tables.ndim) if x not in (a, b))))
             for i in np.flatnonzero(((pairs.sum(1) == 1) & (pairs.sum(2) == 1)).all(axis=1)).tolist():
                 copies.join(int(scopes[i, a - 1]), int(scopes[i, b - 1]), pairs[i].argmax(axis=1))
     if not copies.to_root:

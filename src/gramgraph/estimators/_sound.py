@@ -86,7 +86,7 @@ def _is_plain(estimator: Any, X: Any, options: dict[str, Any]) -> bool:
         and X.shape[0] >= max(options.get("ensure_min_samples", 1), 1)
         and X.shape[1] == vars(estimator).get("n_features_in_")
         and "feature_names_in_" not in vars(estimator)
-        and _squares_are_finite(X)
+        and squares_are_finite(X)
     )
 
 

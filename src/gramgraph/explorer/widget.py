@@ -66,7 +66,7 @@ def widget_of(view: Any, pixels: int = 640) -> Any:
         _esm = bundle() + _RENDER
         _css = page_file("style.css").decode()
         height = traitlets.Int(pixels).tag(sync=True)
-        findings = traitlets.List([]).tag(sync=True)
+        findings = traitlets.List([]).tag(sync=True)  # type: ignore[var-annotated]
         beliefs = traitlets.Dict({}).tag(sync=True)
         log_evidence = traitlets.Float(0.0, allow_none=True).tag(sync=True)
 
