@@ -48,6 +48,7 @@ def test_samplers_are_judged_by_their_draws() -> None:
         ({"effective_draws": np.array([800.0, 12.0])}, -1.0, "unreliable", "only 12 effective draws"),
         ({"converged": True, "log_evidence_interval": (-3.0, -1.0)}, -2.0, "checked", "within proved bounds"),
         ({"converged": True, "log_evidence_interval": (-3.0, -1.0)}, -3.0, "unreliable", "outside of proved bounds"),
+        ({"converged": True, "log_evidence_interval": (-30.0, -1.0)}, -2.0, "unreliable", "at most 29 apart"),
         ({"stopped": "budget"}, -1.0, "unreliable", "stopped early"),
         ({"soft_evidence_gap": 1e-10}, -1.0, "checked", "soft evidence met"),
         ({}, -1.0, "unreliable", "tells nothing"),

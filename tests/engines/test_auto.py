@@ -8,7 +8,9 @@ import pytest
 import gramgraph as gg
 from gramgraph.engines.fallback import ApproximateWarning
 from gramgraph.exceptions import BudgetError, OptionError
+from gramgraph.factors import TableFactor
 from gramgraph.models.builders import ising_grid
+from gramgraph.variables import discrete
 
 
 @pytest.fixture(scope="module")
@@ -21,7 +23,7 @@ def wide():
 @pytest.fixture(scope="module")
 def answered(wide):
     with pytest.warns(ApproximateWarning, match="an exact answer needs .*join graphs, converged.*log p.evidence. in "):
-        return wide.query("x20_20", {"x0_0": "+1"})
+        return wide.query("x20_20", {"x0_0": "+1"}, budget="10min")
 
 
 def test_a_model_too_wide_is_answered_and_says_how(answered):
@@ -80,7 +82,8 @@ def test_an_exact_answer_needs_no_error():
         gg.datasets.asia().query("lung", error=2)
 
 
-def test_the_evidence_of_a_wide_model_is_an_estimate_within_bounds(wide, answered):
+def test_the_evidence_of_a_wide_model_is_an_estimate_within_bounds(wide, answered, monkeypatch):
+    monkeypatch.setattr("gramgraph.engines.fallback.FIRST_SECONDS", 600.0)  # however slow the machine is
     with pytest.warns(ApproximateWarning, match="log p.evidence. in"):
         value = wide.log_evidence({"x0_0": "+1"})
     low, high = answered.details["log_evidence_interval"]
@@ -93,6 +96,58 @@ def test_the_evidence_of_a_wide_model_is_an_estimate_within_bounds(wide, answere
 def test_a_budget_is_looked_at_where_none_is_needed():
     with pytest.raises(OptionError, match="budget"):
         gg.datasets.asia().query("lung", budget="soon")
+
+
+def test_zeros_are_followed_before_anything_is_approximated(monkeypatch):
+    """Chains of copies across a grid of weak couplings: what is left has a node for each chain."""
+    from gramgraph.engines import fallback
+    from gramgraph.engines.exact import junction_tree
+
+    grid = ising_grid(6, 6, coupling=0.3, field=0.1)
+    nodes = grid.vars
+    copies = [discrete(f"copy of {var.name}", var.states) for var in nodes]
+    equal = [TableFactor(pair, np.eye(2)) for pair in zip(nodes, copies, strict=True)]
+    net = gg.MarkovNetwork(factors=[*grid.factors(), *equal])
+    seen = {"copy of x0_0": "+1"}
+    wanted = net.query(["x3_3", "copy of x3_3"], seen)
+    sizes = []
+
+    def noted(model, question, *args, **options):
+        sizes.append(len(model.vars))
+        return approximate(model, question, *args, **options)
+
+    approximate = fallback.approximate_answer
+    monkeypatch.setattr(fallback, "approximate_answer", noted)
+    monkeypatch.setattr(junction_tree.TreePlan, "check_budget", _too_large)
+    again = gg.MarkovNetwork(factors=[*grid.factors(), *equal])
+    with pytest.warns(ApproximateWarning):
+        found = again.query(["x3_3", "copy of x3_3"], seen, budget="10min")
+    assert sizes == [35] and not found.exact
+    low, high = found.details["log_evidence_interval"]
+    assert low - 1e-9 <= wanted.log_evidence <= high + 1e-9
+    for name in wanted:
+        np.testing.assert_allclose(found[name].probabilities, wanted[name].probabilities, atol=0.02)
+
+
+def _too_large(plan, memory, lanes=1):
+    raise BudgetError("too large", bytes=1e18)
+
+
+def test_without_a_budget_the_first_answer_has_an_end(wide, monkeypatch):
+    from gramgraph.engines import fallback
+
+    seen = []
+    share = fallback._Time.share
+
+    def noted(time, step):
+        seen.append(share(time, step))
+        return seen[-1]
+
+    monkeypatch.setattr(fallback, "FIRST_SECONDS", 1.0)
+    monkeypatch.setattr(fallback._Time, "share", noted)
+    with pytest.warns(ApproximateWarning, match="budget="):
+        wide.query("x20_20", {"x0_0": "+1"})
+    assert seen and all(run.seconds is not None and run.seconds <= 1.0 for run in seen)
 
 
 def test_a_time_budget_is_kept(frustrated):

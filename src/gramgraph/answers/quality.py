@@ -15,6 +15,8 @@ TRUSTED_R_HAT, TRUSTED_DRAWS = 1.1, 50
 TRUSTED_SUPPORT = 0.5
 #: Quadrature whose stated error is larger, in standard deviations or nats, is not to be trusted.
 TRUSTED_NODES = 0.1
+#: Bounds of log p(evidence) that are further apart, in nats, say little about the rest of the answer.
+TRUSTED_INTERVAL = 10.0
 
 
 class Quality(str):
@@ -121,7 +123,8 @@ def _bounds(details: Mapping[str, Any], log_evidence: Any) -> tuple[str, bool]:
     if moved:
         where = "" if len(at) == 1 else f" in {moved} of {len(at)} cases"
         return f"its estimate of log p(evidence) lay outside of proved bounds{where}", False
-    return f"log p(evidence) lies within proved bounds at most {np.max(high - low, initial=0.0):.2g} apart", True
+    apart = float(np.max(high - low, initial=0.0))
+    return f"log p(evidence) lies within proved bounds at most {apart:.2g} apart", apart <= TRUSTED_INTERVAL
 
 
 def _fit(details: Mapping[str, Any], _: Any) -> tuple[str, bool]:

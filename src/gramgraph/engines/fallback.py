@@ -20,6 +20,7 @@ from gramgraph.engines.best.policy import best_of_tables
 from gramgraph.engines.cells.tables import by_tables
 from gramgraph.engines.exact.cold import answer_as_rent
 from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.engines.exact.smaller import may_shrink, smaller_model
 from gramgraph.engines.registry import choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, GramGraphError, ModelError
 from gramgraph.questions.question import Question
@@ -47,7 +48,11 @@ LONG_BOUND_CELLS, BOUND_SECONDS = 200_000, 3.0
 #: Join graphs are made up to this many places of variables in factors, times cases.
 CLUSTER_EDGES = 100_000
 #: Shares of a time budget, of what is left at each step: messages, clusters, a sampler; bounds have the rest.
-SHARES = {"bp": 0.25, "join_graph": 0.5, "sampler": 0.7}
+SHARES = {"bp": 0.25, "join_graph": 0.5, "sampler": 0.5}
+#: Without a budget the first answer comes after about so many seconds: a longer one as `budget` improves it.
+FIRST_SECONDS = 8.0
+#: Zeros that leave more than this share of the variables are not worth a model of its own.
+SHRUNK = 0.95
 #: Without a budget a sampler makes about this many updates of one variable (the second number where join graphs have
 #: answered and no error is asked for), within these numbers of draws.
 UPDATES, FEWER_UPDATES, FEWEST, MOST = 200_000_000, 40_000_000, 400, 40_000
@@ -80,7 +85,7 @@ def automatic(model: GraphicalModel, question: Question, run: Run, error: Any = 
     except BudgetError as failure:
         if run.memory is not None or model.kind not in ("tables", "cells"):
             raise
-        instead = partial(approximate_answer, over=failure, run=run, error=error, draw=draw)
+        instead = partial(_approximate, over=failure, run=run, error=error, draw=draw)
         return instead(model, question) if model.is_discrete else by_tables(model, question, run, instead)
     if model.kind != "general" or answer.exact or question.batched or "effective_draws" not in answer.details:
         return answer
@@ -145,6 +150,18 @@ def automatic_draw(model: GraphicalModel, question: Question, n: int, run: Run) 
     return get_engine(other, model.kind).draw(model, question, n, run)  # type: ignore[no-any-return]
 
 
+def _approximate(model: GraphicalModel, question: Question, over: BudgetError, run: Run, **options: Any) -> Answer:
+    """An approximate answer about what zeros leave of the model for one case: it has fewer loops."""
+    low = lower(model)
+    small = None
+    if not question.batched and not question.joints and may_shrink(low, question):
+        small = smaller_model(low, question)
+    if small is None or len(small.model.vars) + len(question.always) > SHRUNK * len(model.vars):
+        return approximate_answer(model, question, over, run, **options)
+    found = approximate_answer(small.model, small.question(question), over, run, **options)
+    return small.whole(model, question, found)
+
+
 def approximate_answer(
     model: GraphicalModel,
     question: Question,
@@ -158,12 +175,16 @@ def approximate_answer(
 
     Loopy propagation, then propagation on join graphs, which is preferred where it is affordable; where neither
     settles, or a standard `error` is asked for, a sampler, until the error is reached (with `draw`); and bounds of
-    log p(evidence), within which its estimate is kept. A time as `budget` is shared between them, and Ctrl-C returns
-    what there is. `details` hold `exact_bytes`, `log_evidence_interval` and `tried`: what was run, and how it went.
+    log p(evidence), within which its estimate is kept. A time as `budget` is shared between them (without any budget
+    or error these are `FIRST_SECONDS`), and Ctrl-C returns what there is. `details` hold `exact_bytes`,
+    `log_evidence_interval` and `tried`: what was run, and how it went.
     """
     from gramgraph.engines.propagation.belief_propagation import BeliefPropagation
 
-    goal, time = parse_error(error), _Time(run)
+    goal = parse_error(error)
+    if goal is None and run.draws is None and run.seconds is None:
+        run = replace(run, seconds=FIRST_SECONDS)
+    time = _Time(run)
     answer = BeliefPropagation().answer(model, question, time.share("bp"))
     settled = bool(np.all(answer.details["converged"]))
     tried = {"bp": _word(answer)}
@@ -174,7 +195,7 @@ def approximate_answer(
         go_on = found.details.get("stopped") != "interrupt"
     estimate = answer.log_evidence
     if draw and go_on and (goal is not None or not settled):
-        drawn = _sampled(model, question, time.share("sampler"), goal, tried)
+        drawn = _sampled(model, question, time, goal, tried)
         answer = answer if drawn is None else drawn
     details: dict[str, Any] = {**answer.details, "exact_bytes": over.bytes, "tried": tried}
     if go_on and not time.over and len(lower(model).values) * question.n_cases <= BOUND_CELLS:
@@ -184,7 +205,7 @@ def approximate_answer(
     warnings.warn(
         f"an exact answer needs {readable(over.bytes)}: this one is approximate ({_told(answer.engine, tried)})"
         f"{_between(details)}. "
-        'engine="junction_tree" insists on the exact one',
+        'A longer time as budget="60s" improves it; engine="junction_tree" insists on the exact one',
         ApproximateWarning,
         stacklevel=6,
     )
@@ -251,11 +272,15 @@ def _told(engine: str, tried: dict[str, str]) -> str:
 
 
 def _sampled(
-    model: GraphicalModel, question: Question, run: Run, goal: float | None, tried: dict[str, str]
+    model: GraphicalModel, question: Question, time: _Time, goal: float | None, tried: dict[str, str]
 ) -> Answer | None:
     """The answer of a sampler that can be trusted, or None."""
     options: dict[str, Any] = {} if goal is None else {"error": goal}
+    drawn = False
     for name in _samplers(model, question):
+        if drawn and time.over:
+            return None
+        run = time.share("sampler")
         if run.draws is None and run.seconds is None:
             n = max(len(model.vars) * question.n_cases, 1)
             updates = FEWER_UPDATES if "join_graph" in tried and goal is None else UPDATES
@@ -270,6 +295,7 @@ def _sampled(
         except (GramGraphError, MemoryError) as failure:
             tried[name] = str(failure).split(".")[0].split(":")[0][:120]
             continue
+        drawn = True
         tried[name], good = _judged(answer, goal)
         if good:
             return answer

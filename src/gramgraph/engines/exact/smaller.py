@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -49,12 +49,17 @@ class Smaller:
 
     def marginals(self, question: Question, found: Answer) -> FloatArray:
         """The beliefs of all targets, one after the other."""
+        told = {v: found[self.model.vars[v].name].probabilities for v in self.question(question).targets}
+        return self._spread(question, told, 1.0)
+
+    def _spread(self, question: Question, told: Mapping[int, FloatArray], certain: float) -> FloatArray:
+        """Numbers of the states of all targets, from those of the smaller model; of those without a choice `certain`,
+        and zero where a state is impossible."""
         wanted, most = self._wanted(question), self.rewritten.place.shape[1]
         beliefs = np.zeros((len(self.model.vars) + 1, most))
-        beliefs[-1, 0] = 1.0  # of those without a choice
-        for v in self.question(question).targets:
-            p = found[self.model.vars[v].name].probabilities
-            beliefs[v, : len(p)] = p
+        beliefs[-1, 0] = certain
+        for v, numbers in told.items():
+            beliefs[v, : len(numbers)] = numbers
         place = self.rewritten.place[wanted]
         each = np.take_along_axis(beliefs[self.number[wanted]], place.clip(0), axis=1)
         sizes = self._sizes[wanted]
@@ -75,6 +80,21 @@ class Smaller:
             if told >= 0:
                 possible &= index.setdefault(told, place) == place
         return np.asarray(np.where(possible, table[tuple(index[v].clip(0) for v in inside)], 0.0))
+
+    def whole(self, model: GraphicalModel, question: Question, found: Answer) -> Answer:
+        """An approximate answer to a question of one case without joints, with its standard errors."""
+        details = {key: value for key, value in found.details.items() if not isinstance(value, Mapping)}
+        details["tried"] = found.details.get("tried", {})
+        errors = found.details.get("standard_error")
+        if errors is not None:
+            told = {v: errors[self.model.vars[v].name] for v in self.question(question).targets}
+            each, ends = self._spread(question, told, 0.0), np.cumsum(self._sizes[self._wanted(question)])
+            names = [model.vars[v].name for v in question.targets]
+            details["standard_error"] = dict(zip(names, np.split(each, ends[:-1]), strict=True))
+        if interval := details.get("log_evidence_interval"):
+            details["log_evidence_interval"] = tuple(bound + self.log_scale for bound in interval)
+        answer = whole_answer(model, question, [(self, found)], engine=found.engine)
+        return answer.replace(exact=False, details=details)
 
     def states(self, found: IntArray) -> IntArray:
         """(rows, variables) states of the whole model where the smaller one has these."""
