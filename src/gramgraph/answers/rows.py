@@ -82,19 +82,23 @@ def label_of(model: GraphicalModel, v: int, state: int) -> Any:
 def _states(model: GraphicalModel, states: Any, index: Any, log_prob: FloatArray | None) -> Any:
     import pandas as pd
 
-    kinds = model.plans.get(("lowered", "categories"))
-    if kinds is None:
-        made = {var.states: pd.CategoricalDtype(list(var.states)) for var in model.vars}
-        kinds = remember(model, ("lowered", "categories"), tuple(made[var.states] for var in model.vars))
+    made = model.plans.get(("lowered", "categories"))
+    if made is None:
+        each = {var.states: pd.CategoricalDtype(list(var.states)) for var in model.vars}
+        names = pd.Index(model.variables)
+        made = [each[var.states] for var in model.vars], names, names.append(pd.Index(["log_prob"]))
+        remember(model, ("lowered", "categories"), made)
+    kinds, names, more = made
     few = all(var.size <= FEW_STATES for var in model.vars)  # pandas holds such codes in bytes, and need not look
     codes = np.asfortranarray(states, dtype=np.int8) if few else states
-    columns: dict[str, Any] = {
-        var.name: pd.Categorical.from_codes(codes[:, v], dtype=kind, validate=not few)
-        for v, (var, kind) in enumerate(zip(model.vars, kinds, strict=True))
+    columns: dict[int, Any] = {
+        v: pd.Categorical.from_codes(codes[:, v], dtype=kind, validate=not few) for v, kind in enumerate(kinds)
     }
     if log_prob is not None:
-        columns["log_prob"] = log_prob
-    return pd.DataFrame(columns, index=index, copy=False)
+        columns[len(kinds)] = log_prob
+    frame = pd.DataFrame(columns, index=index, copy=False)
+    frame.columns = names if log_prob is None else more
+    return frame
 
 
 def _wide_frame(model: GraphicalModel, states: Any, index: Any) -> Any:

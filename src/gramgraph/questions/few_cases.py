@@ -68,12 +68,19 @@ def _column_codes(domain: Discrete, column: Any) -> Any:
         return None if -1 in found else np.array([*found, -1])[column.codes]
     known = domain.codes
     out = []
-    for value in column if type(column) is list else column.tolist():
+    for value in column if type(column) is list else _values(column):
         code = known.get(value) if type(value) is str else _code(domain, value)
         if code is None:
             return None
         out.append(code)
     return out
+
+
+def _values(column: Any) -> list[Any]:
+    """The cells of a pandas array; strings of Arrow know a quicker way than through NumPy."""
+    if getattr(column.dtype, "storage", "") == "pyarrow":
+        return list(column.__arrow_array__().to_pylist())
+    return list(column.tolist())
 
 
 def _code(domain: Discrete, value: Any) -> int | None:

@@ -356,3 +356,23 @@ def test_the_plan_knows_where_the_program_keeps_its_buffer_lengths():
     from gramgraph._numerics.tree import columns as tree_columns
 
     assert compiled_tree.P_WORK == tree_columns.P_WORK
+
+
+def test_little_work_stays_on_one_thread_and_much_gives_the_same_numbers(monkeypatch):
+    from gramgraph.engines.exact import tree_runner
+
+    net = gg.datasets.asia()
+    cases = net.sample(400, random_state=0)[["smoke", "xray", "dysp", "asia"]]
+    alone = net.query(None, cases)
+    begun = []
+    pool = tree_runner.ThreadPoolExecutor
+    monkeypatch.setattr(tree_runner, "ThreadPoolExecutor", lambda jobs: begun.append(jobs) or pool(jobs))
+    net.query(None, cases, n_jobs=2)
+    assert not begun
+    for name in ("WORTH_THREADS", "WORTH_COPIES"):
+        monkeypatch.setattr(tree_runner, name, 0)
+    both = net.query(None, cases, n_jobs=2)
+    assert len(begun) == 2  # of the distinct cases, and of the copies
+    np.testing.assert_array_equal(both.log_evidence, alone.log_evidence)
+    for name in alone:
+        np.testing.assert_array_equal(both[name].probabilities, alone[name].probabilities)

@@ -26,6 +26,10 @@ OWN_MEMORY = 1 << 17
 NO_WEIGHTS = np.zeros((1, 1))
 #: From this many cases on it pays to look for equal ones, which share one answer.
 LOOK_FOR_EQUAL = 16
+#: Seconds of work below which one thread does it all; and copied numbers from which on several pay.
+WORTH_THREADS, WORTH_COPIES = 0.005, 2_000_000
+#: Blocks for each thread: what one of them is late by, another takes over.
+BLOCKS = 4
 
 
 class TreeRunner:
@@ -88,7 +92,7 @@ class TreeRunner:
                 codes[first], mask_columns, each, each_z,
                 weights=weights, weight_column=weight_column, n_jobs=n_jobs, report=_stretched(report, first, kind),
             )  # fmt: skip
-            np.take(each, kind, axis=0, out=out)
+            _take_rows(each, kind, out, n_jobs)
             np.take(each_z, kind, out=log_z)
             return
         lanes = self.lanes_for(len(codes))
@@ -103,7 +107,11 @@ class TreeRunner:
             )  # fmt: skip
             self.give_back(lanes, memory)
 
-        _in_blocks(block, len(codes), lanes, n_jobs, report)
+        _in_blocks(block, len(codes), lanes, self._threads(len(codes), n_jobs), report)
+
+    def _threads(self, cases: int, n_jobs: int) -> int:
+        """How many threads the cases are worth: one while a thread takes longer to begin than to work."""
+        return n_jobs if self.plan.seconds * cases > WORTH_THREADS else 1
 
     def best(
         self,
@@ -150,7 +158,7 @@ class TreeRunner:
             )  # fmt: skip
             self.give_back(lanes, memory)
 
-        _in_blocks(block, len(codes), lanes, n_jobs, report)
+        _in_blocks(block, len(codes), lanes, self._threads(len(codes), n_jobs), report)
         for column, v in enumerate(self.plan.sliced):
             states[:, v] = codes[:, column]
         return states, log_z
@@ -206,6 +214,15 @@ def _equal_cases(codes: IntArray, weights: FloatArray) -> tuple[IntArray, IntArr
     return (first, kind) if 2 * len(first) <= len(codes) else None
 
 
+def _take_rows(each: FloatArray, kind: IntArray, out: FloatArray, n_jobs: int) -> None:
+    """out[i] = each[kind[i]], in threads where there is much to copy."""
+
+    def block(first: int, stop: int) -> None:
+        np.take(each, kind[first:stop], axis=0, out=out[first:stop], mode="clip")  # "raise" would copy twice
+
+    _in_blocks(block, len(kind), 1, n_jobs if out.size > WORTH_COPIES else 1)
+
+
 def _stretched(report: Report | None, first: IntArray, kind: IntArray) -> Report | None:
     """A report of distinct cases, told as a share of all of them."""
     return None if report is None else lambda done: report(done * len(kind) // len(first))
@@ -216,7 +233,7 @@ def _in_blocks(
 ) -> None:
     """Call block(first, stop) over all cases, in one thread or in several; the numbers do not depend on it."""
     jobs = (os.cpu_count() or 1) if n_jobs < 0 else n_jobs
-    parts = max(jobs, 100 if report else 1)
+    parts = max(BLOCKS * jobs if jobs > 1 else 1, 100 if report else 1)
     step = -(-cases // (parts * lanes)) * lanes
     if step >= cases:
         block(0, cases)
