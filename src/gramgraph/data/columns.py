@@ -11,12 +11,15 @@ import numpy as np
 
 from gramgraph.data.frames import Frame, read_frame
 from gramgraph.data.kinds import kind_of
+from gramgraph.data.texts import distinct_texts
 from gramgraph.exceptions import StateError, VariableError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, discrete
 
 __all__ = ["CodedTable", "code_table", "distinct_values", "encode", "position_of", "smallest_integer", "with_states_of"]
 
+#: Cells of which a column is looked at, and objects among them up to which it is taken for one of few.
+MANY_ROWS, FEW_OBJECTS = 1000, 50
 #: The states of a variable of which nothing was said.
 DEFAULT_STATES = ("no", "yes")
 
@@ -140,7 +143,10 @@ def _weights(weights: Any, frame: Frame) -> tuple[FloatArray | None, Frame]:
 
 
 def _infer(column: Any) -> tuple[Var, Array]:
-    found = kind_of(column)
+    import pandas as pd
+
+    known = None if getattr(column.dtype, "kind", "O") in "iufMm" else _distinct(column)
+    found = kind_of(column, None if known is None else known[1])
     kind, labels = found.kind, list(found.labels)
     if kind == "date":  # asked for as a column of states
         labels = sorted(column.dropna().unique().tolist())
@@ -151,22 +157,62 @@ def _infer(column: Any) -> tuple[Var, Array]:
         )
     if kind == "empty":
         raise VariableError(f"column {column.name!r} has nothing but missing cells: drop it, or give its states")
-    import pandas as pd
-
     var = discrete(str(column.name), labels)
     if isinstance(column.dtype, pd.CategoricalDtype):
         return var, np.ascontiguousarray(column.cat.codes.to_numpy().astype(smallest_integer(len(labels)), copy=False))
-    return var, encode(column, var)
+    return var, encode(column, var, known=known)
+
+
+def _distinct(column: Any) -> tuple[Array, list[Any]]:
+    try:
+        return distinct_values(column)
+    except TypeError:  # a cell that has no hash
+        raise VariableError(
+            f"column {column.name!r} holds values that cannot be states (lists, sets or dicts)"
+        ) from None
 
 
 def distinct_values(column: Any) -> tuple[Array, list[Any]]:
     """Where each cell of a pandas column stands among its distinct values (-1: missing), and these values."""
     import pandas as pd
 
-    if isinstance(column.dtype, pd.CategoricalDtype):
+    kind = column.dtype
+    if isinstance(kind, pd.CategoricalDtype):
         return column.cat.codes.to_numpy(), column.cat.categories.tolist()
+    if str(kind) == "string[pyarrow]" or (isinstance(kind, pd.StringDtype) and kind.storage.startswith("pyarrow")):
+        return distinct_texts(column.array.__arrow_array__())
+    if kind == np.dtype(object) and (found := _distinct_objects(column.to_numpy())) is not None:
+        return found
     found, values = pd.factorize(column)
     return found, list(values)
+
+
+def _distinct_objects(cells: Array) -> tuple[Array, list[Any]] | None:
+    """The same of a column of few objects that stand in many rows, by their addresses; None where they are many.
+
+    Texts of a file, or of a choice among labels, are often the same objects, and numbers are compared faster.
+    """
+    import ctypes
+
+    import pandas as pd
+
+    if len(cells) < MANY_ROWS or not cells.flags.c_contiguous or len(set(map(id, cells[:MANY_ROWS]))) > FEW_OBJECTS:
+        return None
+    addresses = np.ctypeslib.as_array((ctypes.c_ssize_t * len(cells)).from_address(cells.ctypes.data))
+    place, found = pd.factorize(addresses)
+    objects = np.empty(len(found), object)
+    objects[:] = [ctypes.cast(address, ctypes.py_object).value for address in found.tolist()]
+    codes, values = pd.factorize(objects)
+    return _looked_up(place, np.append(codes, -1).astype(smallest_integer(len(values)))), list(values)
+
+
+def _looked_up(places: Array, table: Array) -> Array:
+    """table[places], where -1 is the last entry; small tables are looked up by bytes, which is much faster."""
+    if table.itemsize > 1 or len(table) > 256:
+        return table[places]
+    entries = np.full(256, table[-1], np.int8)
+    entries[: len(table) - 1] = table[:-1]
+    return np.frombuffer(bytearray(places.astype(np.uint8)).translate(entries.tobytes()), np.int8)
 
 
 def with_states_of(var: Var, frame: Any) -> Var:
@@ -180,13 +226,14 @@ def with_states_of(var: Var, frame: Any) -> Var:
     return var
 
 
-def encode(column: Any, var: Var, *, hint: str = "") -> Array:
+def encode(column: Any, var: Var, *, hint: str = "", known: tuple[Array, list[Any]] | None = None) -> Array:
     """State indices of a pandas column, -1 where it is missing; `StateError` with the row of an unknown label.
 
-    `hint` says what helps where a cell holds something else than a label.
+    `hint` says what helps where a cell holds something else than a label; `known` are its distinct values, where they
+    have been looked for.
     """
     try:
-        found, labels = distinct_values(column)
+        found, labels = distinct_values(column) if known is None else known
     except TypeError:  # a cell that has no hash: a set, a list, a dict
         row = next(i for i, value in enumerate(column) if isinstance(value, (set, list, dict)))
         raise StateError(_no_label(column.index[row], var, column.iloc[row], hint)) from None
@@ -203,7 +250,7 @@ def encode(column: Any, var: Var, *, hint: str = "") -> Array:
         table[i] = code
     if np.array_equal(table[:-1], np.arange(len(labels))):
         return np.ascontiguousarray(found.astype(kind, copy=False))
-    return table[found]
+    return _looked_up(found, table)
 
 
 def _no_label(row: Any, var: Var, value: Any, hint: str) -> str:

@@ -149,8 +149,7 @@ def is_real(column: Any) -> bool:
     if kind in "iuf":
         values = column.to_numpy(dtype=np.float64, na_value=np.nan) if kind == "f" else column.to_numpy()
         return _many_or_fractions(values)
-    first = column.first_valid_index()
-    shown = None if first is None else column[first]
+    shown = _first_shown(column)
     if isinstance(shown, str) and not _NUMBER.fullmatch(shown):
         return False
     return kind_of(column).kind == "real"
@@ -175,9 +174,19 @@ def as_numbers(column: Any) -> FloatArray:
 
 def kind_of_dates(column: Any) -> bool:
     """Whether the first cell of a column of objects is a date."""
-    first = column.first_valid_index()
-    shown = None if first is None else column[first]
+    shown = _first_shown(column)
     return isinstance(shown, datetime.date) or (isinstance(shown, str) and _DATE.fullmatch(shown) is not None)
+
+
+def _first_shown(column: Any) -> Any:
+    """The first cell that is not missing, mostly without a look at all of them; None where there is none."""
+    begin, end = 0, 100
+    while begin < len(column):
+        shown = column.iloc[begin:end].dropna()
+        if len(shown):
+            return shown.iloc[0]
+        begin, end = end, 10 * end
+    return None
 
 
 def sorted_labels(labels: Sequence[Any]) -> list[Any]:

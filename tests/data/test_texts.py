@@ -1,0 +1,69 @@
+"""Columns of texts and of objects as codes, against pandas' own."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from gramgraph._numerics import compiling
+from gramgraph.data import code_table
+from gramgraph.data import texts as module
+from gramgraph.data.columns import distinct_values
+from gramgraph.data.texts import distinct_texts
+
+pa = pytest.importorskip("pyarrow")
+
+LABELS = {
+    "short": ["LOW", "NORMAL", "HIGH"],
+    "empty": ["", "a", "\0", "a\0", "ab"],
+    "long": ["a label of some length", "a label of some lengtH", "a label", "a label ", "ärger und Öl", "eightbyt"],
+    "many": [f"label {i}" for i in range(130)],
+}
+
+
+@pytest.mark.parametrize("tier", ["plain", "compiled"])
+@pytest.mark.parametrize("kind", ["string", "large_string"])
+@pytest.mark.parametrize("labels", LABELS.values(), ids=LABELS)
+def test_texts_are_encoded_as_pandas_does(tier, kind, labels, monkeypatch) -> None:
+    monkeypatch.setattr(module, "MANY", 1)
+    rng = np.random.default_rng(0)
+    cells = [labels[i] for i in rng.integers(len(labels), size=700)]
+    whole = pa.array(cells, getattr(pa, kind)())
+    gaps = pa.array([None if i % 7 == 0 else cell for i, cell in enumerate(cells)], getattr(pa, kind)())
+    ending = pa.array([*cells[:50], "new at the end", "z"], getattr(pa, kind)())
+    for column in (whole, whole[100:533], gaps, ending, pa.chunked_array([whole, gaps]), whole[:0], whole[:1]):
+        with compiling.tier(tier):
+            codes, found = distinct_texts(column)
+        expected, values = pd.factorize(np.array(column.to_pylist(), object))
+        assert codes.tolist() == expected.tolist() and found == list(values)
+
+
+@pytest.mark.parametrize("dtype", ["str", "string[pyarrow]", pd.ArrowDtype(pa.string()), "category", object])
+def test_every_kind_of_texts_gives_one_table(dtype) -> None:
+    rng = np.random.default_rng(1)
+    cells = np.array(["no", "yes", "perhaps"], object)[rng.integers(3, size=2000)]
+    cells[::50] = None
+    table = code_table({"x": pd.Series(cells, dtype=dtype)})
+    assert table.variables[0].states == ("no", "perhaps", "yes")
+    expected = [-1 if cell is None else ("no", "perhaps", "yes").index(cell) for cell in cells]
+    assert table.columns[0].dtype == np.int8 and table.columns[0].tolist() == expected
+
+
+def test_objects_are_told_apart_by_value_not_by_address() -> None:
+    rng = np.random.default_rng(2)
+    copies = ["".join(["ye", "s"]), "".join(["y", "es"]), "no", None, float("nan"), pd.NA]
+    assert copies[0] is not copies[1]
+    cells = np.empty(3000, object)
+    cells[:] = [copies[i] for i in rng.integers(len(copies), size=3000)]
+    column = pd.Series(cells, dtype=object)
+    for found in (column, column[::-1], column[::2]):  # in place, backwards, with steps
+        codes, values = distinct_values(found)
+        expected, known = pd.factorize(found)
+        assert codes.tolist() == expected.tolist() and values == list(known)
+
+
+def test_many_objects_are_left_to_pandas() -> None:
+    cells = np.array([f"label {i % 300}" for i in range(3000)], object)
+    codes, values = distinct_values(pd.Series(cells, dtype=object))
+    assert len(values) == 300 and [values[i] for i in codes] == cells.tolist()
