@@ -163,3 +163,28 @@ def test_rows_in_memory_in_a_file_and_with_weights_give_one_graph(tmp_path, scor
     weighted = gg.learn_structure(frame, score=score, weights=np.ones(600))
     assert weighted.report.score == pytest.approx(net.report.score, rel=1e-12)
     assert set(weighted.edges) == set(net.edges)
+
+
+@pytest.mark.parametrize("score", ["bic", "k2"])
+def test_threads_change_no_number(score, monkeypatch) -> None:
+    monkeypatch.setattr(passes, "SHARE", 1e-9)  # small work is shared out, too
+    frame = world(5, 9, 800)
+    alone = gg.learn_structure(frame, score=score)
+    for cells in (1, passes.BIT_CELLS):
+        monkeypatch.setattr(passes, "BIT_CELLS", cells)
+        shared = gg.learn_structure(frame, score=score, n_jobs=3)
+        assert set(shared.edges) == set(alone.edges)
+        assert shared.report.score == alone.report.score
+
+
+def test_threads_change_no_table_of_em(monkeypatch) -> None:
+    from gramgraph.learn import em
+
+    monkeypatch.setattr(em, "ROWS", 50)
+    rows = gg.datasets.asia().sample(300, random_state=0)
+    rows = rows.mask(np.random.default_rng(0).random(rows.shape) < 0.2)
+    with compiling.tier("plain"):  # which adds up in another order than compiled code
+        alone = gg.datasets.asia().fit(rows, max_iter=2)
+        assert gg.datasets.asia().fit(rows, max_iter=2, n_jobs=2) == alone
+    with pytest.raises(gg.OptionError, match="n_jobs is a number of threads"):
+        gg.datasets.asia().fit(rows, n_jobs=0)

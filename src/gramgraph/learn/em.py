@@ -12,6 +12,7 @@ from gramgraph._progress import Progress, reporting
 from gramgraph._show import Listing
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
+from gramgraph.data.map_reduce import in_order
 from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.learn.ascent import Traced
@@ -78,10 +79,13 @@ class Rows:
         return cls(np.ascontiguousarray(codes[first][kept]), weights[kept])
 
 
-def expected_counts(net: BayesianNetwork, codes: IntArray, weights: FloatArray) -> tuple[list[FloatArray], float]:
+def expected_counts(
+    net: BayesianNetwork, codes: IntArray, weights: FloatArray, n_jobs: int = 1
+) -> tuple[list[FloatArray], float]:
     """Σ over rows of weight · p(family | what the row shows), for every family, and the log-likelihood.
 
-    Cost: one batched run of the junction tree; rows with equal codes should be given once, with their weight.
+    Cost: one batched run of the junction tree; rows with equal codes should be given once, with their weight. Blocks of
+    rows are shared out among threads and added up in their order.
     """
     n = len(net.vars)
     families = tuple((*net.parent_positions[v], v) for v in range(n))
@@ -89,15 +93,20 @@ def expected_counts(net: BayesianNetwork, codes: IntArray, weights: FloatArray) 
     totals = [np.zeros(tuple(net.vars[u].size for u in family)) for family in families]
     log_likelihood = 0.0
     engine = JunctionTree()
-    for start in range(0, len(codes), ROWS):
+
+    def block(start: int) -> tuple[float, list[FloatArray]]:
         part, weight = codes[start : start + ROWS], weights[start : start + ROWS]
         answer = engine.answer(net, Question((), families, tuple(range(n)), part, (), True))
         log_p = np.asarray(answer.log_evidence)
         if not np.isfinite(log_p).all():
             raise ModelError("a row of the data is impossible under the tables: give a prior, such as prior='bdeu'")
-        log_likelihood += float(weight @ log_p)
-        for total, name in zip(totals, names, strict=True):
-            total += np.tensordot(weight, answer[name].probabilities, axes=1)
+        return float(weight @ log_p), [np.tensordot(weight, answer[name].probabilities, axes=1) for name in names]
+
+    blocks = range(0, len(codes), ROWS)
+    for log_p, found in in_order(block, blocks, n_jobs=min(n_jobs, max(len(blocks), 1))):
+        log_likelihood += log_p
+        for total, more in zip(totals, found, strict=True):
+            total += more
     return totals, log_likelihood
 
 
@@ -110,6 +119,7 @@ def fit_em(
     tol: float = 1e-5,
     restarts: int = 1,
     random_state: RandomState = None,
+    n_jobs: int = 1,
     progress: Progress = False,
 ) -> tuple[BayesianNetwork, EMReport]:
     """EM from the tables that complete rows give (hidden variables: from random ones), the best of `restarts`.
@@ -132,7 +142,7 @@ def fit_em(
                 if report is not None:
                     report(attempt * max_iter + step)
 
-            found, trace, log_likelihood, converged, stopped = _climb(start, rows, extra, max_iter, tol, tell)
+            found, trace, log_likelihood, converged, stopped = _climb(start, rows, extra, max_iter, tol, tell, n_jobs)
             what = OBJECTIVES[any(bool(more.any()) for more in extra)]
             made = EMReport(log_likelihood, tuple(trace), converged, restarts, what)
             if best is None or trace[-1] > best[1].trace[-1]:
@@ -145,7 +155,7 @@ def fit_em(
 
 @interruptible()
 def _climb(
-    net: BayesianNetwork, rows: Rows, extra: list[FloatArray], max_iter: int, tol: float, tell: Any
+    net: BayesianNetwork, rows: Rows, extra: list[FloatArray], max_iter: int, tol: float, tell: Any, n_jobs: int
 ) -> tuple[BayesianNetwork, list[float], float, bool, bool]:
     """(network, objective before every step, log-likelihood, converged, stopped by Ctrl-C)."""
     trace: list[float] = []
@@ -154,7 +164,7 @@ def _climb(
     try:
         for step in range(max_iter):
             check_interrupt()
-            counts, log_likelihood = expected_counts(net, rows.codes, rows.weights)
+            counts, log_likelihood = expected_counts(net, rows.codes, rows.weights, n_jobs)
             trace.append(log_likelihood + _log_prior(net, extra))
             if step and trace[-1] - trace[-2] <= least:
                 return net, trace, log_likelihood, True, False

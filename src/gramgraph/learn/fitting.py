@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gramgraph._progress import Progress
+from gramgraph._validation import check_jobs
 from gramgraph.data.frames import read_frame
 from gramgraph.data.packed import RealColumnError
 from gramgraph.data.stream import is_stream, read_again
@@ -64,9 +65,11 @@ def fit_network(
     progress: Progress,
     conditional: Any = None,
     method: str = "em",
+    n_jobs: int = 1,
     **options: Any,
 ) -> tuple[BayesianNetwork, Any]:
     """The fitted network, and the report of EM or of how kinds were chosen; see `BayesianNetwork.fit`."""
+    n_jobs = check_jobs(n_jobs)
     data = data if is_stream(data) else read_frame(data)
     check_columns(net, data, hidden=hidden, weights=weights, stacklevel=4)
     start = with_real_columns(net, data, look=conditional is not None)
@@ -79,8 +82,9 @@ def fit_network(
     if start.is_discrete:
         try:
             return fit(
-                start, data, prior=prior, weights=weights, client=client, progress=progress, method=method, **options
-            )
+                start, data, prior=prior, weights=weights, client=client, progress=progress, method=method,
+                n_jobs=n_jobs, **options,
+            )  # fmt: skip
         except RealColumnError:
             start = with_real_columns(net, data, look=True) if not is_stream(data) or read_again(data) else net
             if start.is_discrete:

@@ -38,6 +38,7 @@ def fit(
     client: Any = None,
     progress: Progress = False,
     method: str = "em",
+    n_jobs: int = 1,
 ) -> tuple[BayesianNetwork, EMReport | None]:
     """A network with the same graph and tables learned from `data`; see `BayesianNetwork.fit`."""
     found = count_cases(net, data, weights=weights, client=client, progress=progress)
@@ -56,7 +57,7 @@ def fit(
 
         return fit_em(
             net, found.to_table(), extra, max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state,
-            progress=progress,
+            n_jobs=n_jobs, progress=progress,
         )  # fmt: skip
     return tables_from(net, variables, add_up(family_counts(net, found), extra)), None
 

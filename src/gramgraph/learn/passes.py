@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 from typing import Self
 
@@ -16,6 +19,8 @@ __all__ = ["Passes"]
 #: With more cells than this (the child with its parents, times a state of a further one), a scan of the codes is
 #: cheaper than a pass over the bits.
 BIT_CELLS = 256
+#: Seconds for a word of the bits and for a row of a scan, about; and what is worth a thread.
+WORD, ROW, SHARE = 4e-10, 1e-9, 3e-4
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,12 +31,13 @@ class Passes:
     bits: Array  # (states of all columns, words)
     first: IntArray  # where the vectors of each column begin
     sizes: IntArray
+    n_jobs: int = 1
 
     @classmethod
-    def over(cls, counts: Counts) -> Self | None:
+    def over(cls, counts: Counts, n_jobs: int = 1) -> Self | None:
         """None where the rows are not in memory."""
         found = counts.vectors()
-        return None if found is None else cls(counts, *found, np.array(counts.sizes, np.int64))
+        return None if found is None else cls(counts, *found, np.array(counts.sizes, np.int64), n_jobs)
 
     def reaches(self, cells: int) -> bool:
         """Whether a family of so many cells can be passed over: rows of a file are bits alone."""
@@ -50,11 +56,38 @@ class Passes:
         coded = self.counts.coded
         if cells <= BIT_CELLS or coded is None:
             rows = self._joint(family)
-            add_by_bits(rows, self.bits, self.first, self.sizes, more, states, weight, dirichlet, out)
+
+            def some(part: slice) -> None:
+                add_by_bits(
+                    rows, self.bits, self.first, self.sizes, more[part], states, weight[part], dirichlet, out[part]
+                )
+
+            seconds = WORD * rows.size * int(self.sizes[more].sum())
         else:
-            key, configurations = self._cells(coded.matrix, parents, child)
-            add_by_scan(key, coded.matrix, self.sizes, more, configurations, states, weight, dirichlet, out)
+            codes = coded.matrix
+            key, configurations = self._cells(codes, parents, child)
+
+            def some(part: slice) -> None:
+                add_by_scan(
+                    key, codes, self.sizes, more[part], configurations, states, weight[part], dirichlet, out[part]
+                )
+
+            seconds = ROW * len(key) * len(more)
+        self._share_out(some, self.sizes[more], seconds)
         return out
+
+    def _share_out(self, some: Callable[[slice], None], sizes: IntArray, seconds: float) -> None:
+        """Run `some` over all columns, on threads where these have enough to do."""
+        jobs = min(self.n_jobs, int(seconds / SHARE), len(sizes))
+        if jobs < 2:
+            return some(slice(None))
+        ends = np.searchsorted(np.cumsum(sizes), np.arange(1, jobs) * (sizes.sum() / jobs)).tolist()
+        list(self._threads.map(some, map(slice, [0, *ends], [*ends, len(sizes)])))
+        return None
+
+    @cached_property
+    def _threads(self) -> ThreadPoolExecutor:
+        return ThreadPoolExecutor(self.n_jobs)
 
     def _joint(self, family: tuple[int, ...]) -> Array:
         """The bit-vectors of the cells of these columns, the last one running fastest."""

@@ -100,7 +100,9 @@ class FamilyScores:
     True
     """
 
-    def __init__(self, counts: Counts, score: str = "bic", *, equivalent_sample_size: float = 10.0) -> None:
+    def __init__(
+        self, counts: Counts, score: str = "bic", *, equivalent_sample_size: float = 10.0, n_jobs: int = 1
+    ) -> None:
         if score not in SCORES:
             raise OptionError(f"no such score: {score!r}. There are {', '.join(SCORES)}.{did_you_mean(score, SCORES)}")
         if not equivalent_sample_size > 0:
@@ -116,7 +118,7 @@ class FamilyScores:
         self._whole = counts.table(()).dtype.kind == "i"  # no weights
         self._passes = None
         if self._whole and not self._gaps and (score in PENALTIES or score in DIRICHLET):
-            self._passes = Passes.over(counts)
+            self._passes = Passes.over(counts, n_jobs)
 
     def family(self, child: int, parents: Sequence[int]) -> float:
         """The score of a child with these parents, -inf where the table would be too large."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from gramgraph._progress import Progress, reporting
 from gramgraph._show import Listing, Shown
+from gramgraph._validation import check_jobs
 from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.counts import Counts
 from gramgraph.data.frames import read_frame
@@ -123,6 +124,7 @@ def learn_structure(
     restarts: int = 5,
     time_limit: float | None = None,
     random_state: int = 0,
+    n_jobs: int = 1,
     client: Any = None,
     checkpoint: str | os.PathLike[str] | None = None,
     progress: Progress = False,
@@ -162,6 +164,8 @@ def learn_structure(
     required, forbidden : edges (parent, child) that must or must not be there.
     tiers : groups of variables in order of time; no edge goes from a later to an earlier group.
     prior : for the tables, as in `BayesianNetwork.fit`; None is maximum likelihood.
+    n_jobs : threads among which the columns are shared out in a step of "hill_climb" and "tabu", where discrete rows
+        or columns are many; the network does not depend on it.
     client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
     checkpoint : a file in which "hill_climb" and "tabu" note every few seconds how far they are; called again with the
         same data and options, they go on from there, to the same network. Remove it to begin anew.
@@ -214,7 +218,7 @@ def learn_structure(
     free = _free_families(table, conditional, domains)
     if free is not None:
         table = free.table
-    scores = _scores(table, score, equivalent_sample_size) if free is None else free
+    scores = _scores(table, score, equivalent_sample_size, check_jobs(n_jobs)) if free is None else free
     constraints = _constraints(table, *edges) if free is None else read_constraints(table, *edges)
     refuse_constraints(method, max_parents, given=bool(required or forbidden or tiers))
     problem = Problem(
@@ -265,10 +269,10 @@ def _no_such(method: str) -> str:
     return f"no such method: {method!r}. There are {', '.join(METHODS)}.{did_you_mean(method, METHODS)}"
 
 
-def _scores(table: Counts | MixedTable, score: str, equivalent_sample_size: float) -> FamilyScores | MixedScores:
+def _scores(table: Counts | MixedTable, score: str, ess: float, n_jobs: int) -> FamilyScores | MixedScores:
     if isinstance(table, MixedTable):
         return MixedScores(table, score)
-    return FamilyScores(table, score, equivalent_sample_size=equivalent_sample_size)
+    return FamilyScores(table, score, equivalent_sample_size=ess, n_jobs=n_jobs)
 
 
 def _constraints(

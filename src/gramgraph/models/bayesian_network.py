@@ -310,6 +310,7 @@ class BayesianNetwork(DirectedModel):
         tol: float = 1e-5,
         restarts: int = 1,
         random_state: RandomState = None,
+        n_jobs: int = 1,
         client: Any = None,
         progress: Progress = False,
     ) -> Self:
@@ -336,6 +337,8 @@ class BayesianNetwork(DirectedModel):
             is missing is drawn from p(missing | seen, tables), more often in every step, and full rows counted).
         weights : the name of a column, or one number for each row.
         max_iter, tol, restarts, random_state : of EM, which stops when a step gains less than `tol` a row.
+        n_jobs : threads of EM for discrete variables, among which thousands of rows are shared out; the numbers do not
+            depend on it.
         client : a `distributed.Client` (or its address) whose workers count partitions of a Dask frame or Parquet file.
 
         After EM `fit_report` holds the log-likelihood of every step. Conditionals of discrete variables become tables.
@@ -353,7 +356,7 @@ class BayesianNetwork(DirectedModel):
         net, report = learners().fit_network(
             self, data, prior=prior, equivalent_sample_size=equivalent_sample_size, weights=weights, hidden=hidden,
             client=client, max_iter=max_iter, tol=tol, restarts=restarts, random_state=random_state, progress=progress,
-            conditional=conditional, method=method,
+            conditional=conditional, method=method, n_jobs=n_jobs,
         )  # fmt: skip
         net.fit_report = report
         return net  # type: ignore[return-value]
