@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 
 import numpy as np
 import pandas as pd
 import pytest
 
 import gramgraph as gg
+from gramgraph.answers.columns import posterior_columns
 from gramgraph.cli import main
 from gramgraph.questions import files
 
@@ -133,14 +136,93 @@ def test_parts_of_another_question_are_not_used(net, frame, truth, tmp_path):
     check(written, frame, truth)
 
 
-def test_on_a_cluster(net, frame, truth, tmp_path):
+def test_on_a_cluster(net, frame, truth, tmp_path, monkeypatch):
     distributed = pytest.importorskip("distributed")
     with distributed.Client(processes=False, dashboard_address=None, n_workers=1, threads_per_worker=2) as client:
-        for kind in ("parquet", "dask"):
+        for kind in ("parquet", "csv", "frame", "stream", "dask"):
             source = table_of(frame, kind, tmp_path)
-            written = net.query(TARGETS, str(source) if kind == "parquet" else source, keep=["id"],
-                                out=tmp_path / "p.parquet", client=client)  # fmt: skip
+            where: set[str] = set()
+            with monkeypatch.context() as patch:
+                patch.setattr(files, "posterior_columns", _noting(where))
+                written = net.query(TARGETS, str(source) if kind in ("parquet", "csv") else source, keep=["id"],
+                                    out=tmp_path / "p.parquet", client=client)  # fmt: skip
             check(written, frame, truth)
+            assert where and all("Dask" in thread for thread in where), "answered by the workers"
+
+
+def _noting(where):
+    def columns(*args):
+        where.add(threading.current_thread().name)
+        return posterior_columns(*args)
+
+    return columns
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["parquet", "csv"])
+def test_a_worker_killed_in_the_middle_changes_no_row(kind, net, tmp_path, monkeypatch):
+    monkeypatch.setattr(files, "_BLOCK_BYTES", 8 * 1000 * 5)  # a thousand rows
+    distributed = pytest.importorskip("distributed")
+    rows = net.sample(40_000, random_state=1)[["smoke", "xray", "asia"]].astype(str)
+    rows["id"] = np.arange(len(rows))
+    path = tmp_path / f"cases.{kind}"
+    if kind == "parquet":
+        rows.to_parquet(path, row_group_size=1000)
+    else:
+        rows.to_csv(path, index=False)
+    options = {"keep": ["id"], "dtype": "float32"}
+    alone = net.query(["lung", "bronc"], str(path), out=tmp_path / "alone.parquet", **options).to_frame()
+    killed: list[int] = []
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        ) as workers,
+        distributed.Client(workers, set_as_default=False) as client,
+    ):
+
+        def kill(done: int, total: int) -> None:
+            if not killed:
+                killed.extend(client.run(os.getpid).values())
+                os.kill(killed[0], signal.SIGKILL)
+
+        written = net.query(
+            ["lung", "bronc"], str(path), out=tmp_path / "p.parquet", client=client, progress=kill, **options
+        )
+        alive = set(client.run(os.getpid).values())
+    assert len(killed) == 2 and killed[0] not in alive
+    pd.testing.assert_frame_equal(written.to_frame(), alone, check_exact=True)
+
+
+def test_parts_of_row_groups_are_not_taken_for_parts_of_blocks(net, frame, truth, tmp_path, small_blocks):
+    distributed = pytest.importorskip("distributed")
+    source = str(table_of(frame, "parquet", tmp_path))
+
+    def stop(done, total):
+        raise KeyboardInterrupt
+
+    with (
+        distributed.Client(processes=False, dashboard_address=None, n_workers=1, threads_per_worker=1) as client,
+        pytest.raises(KeyboardInterrupt),
+    ):
+        net.query(TARGETS, source, keep=["id"], out=tmp_path / "p.parquet", client=client, progress=stop)
+    written = net.query(TARGETS, source, keep=["id"], out=tmp_path / "p.parquet")
+    assert written.resumed == 0
+    check(written, frame, truth)
+
+
+def test_a_client_that_is_none_is_refused_first(net, frame, tmp_path):
+    with pytest.raises(gg.OptionError, match="client is a distributed.Client or the address of a scheduler, not int"):
+        net.query("lung", str(tmp_path / "no such file.csv"), out=tmp_path / "p.parquet", client=3)
+    with pytest.raises(gg.OptionError, match="give out='posteriors.parquet', too"):
+        net.query("lung", {"smoke": "yes"}, client=3)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "csv", "frame"])
+def test_a_column_beside_the_model_is_to_be_kept(net, frame, tmp_path, kind):
+    source = table_of(frame, kind, tmp_path)
+    with pytest.raises(gg.VariableError, match=r"'id' is not a variable.*keep=\['id'\]"):
+        net.query("lung", source if kind == "frame" else str(source), out=tmp_path / "p.parquet")
+    assert not (tmp_path / "p.parquet").exists() and not (tmp_path / ".p.parquet.parts").exists()
 
 
 def test_impossible_cases_are_counted(tmp_path):

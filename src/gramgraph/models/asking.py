@@ -82,7 +82,7 @@ class Asking:
             same call after an interruption goes on where it was (files and Dask frames). What is returned tells where
             the file is (`Posteriors`).
         client : `distributed.Client` or the address of a scheduler: row groups of Parquet files and partitions of a
-            Dask frame are answered on its workers; the model is sent once.
+            Dask frame are read and answered on its workers, blocks of other tables are sent to them; the model once.
         options : of the approximate engines, such as `damping`, `max_iter`, `n_chains`, `error` (the standard error
             that a sampler goes on for); each engine names its own.
             Models with real-valued variables are asked exactly where that is possible, else by weighted draws or Gibbs

@@ -82,7 +82,7 @@ def query(
     if (
         engine == AUTO
         and model.is_discrete
-        and virtual_evidence is soft_evidence is memory is budget is keep is out is None
+        and virtual_evidence is soft_evidence is memory is budget is keep is out is client is None
         and not options
         and (type(evidence) is dict or evidence is None)
     ):
@@ -95,6 +95,8 @@ def query(
         options |= {name: value for name, value in said.items() if value is not None}
         options |= {"out": out, "keep": keep, "client": client, "n_jobs": n_jobs, "progress": progress}
         return _to_file(model, targets, evidence, options)
+    if client is not None:
+        raise OptionError("client is for questions whose answers go to a file: give out='posteriors.parquet', too")
     if evidence is not None and not isinstance(evidence, Mapping):
         evidence = _in_memory(evidence)
     if isinstance(keep, bool):  # of samplers: whether to keep the draws

@@ -38,6 +38,8 @@ _BLOCK_BYTES = 64 << 20
 _SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz")
 _TYPES = ("float32", "float64")
 _NOTE = "question.json"
+#: How columns begin in which pandas and Dask keep the index of a frame.
+_INDEX = ("__index_level_", "__null_dask_index__")
 
 
 @dataclass(frozen=True)
@@ -107,9 +109,11 @@ def query_file(
 ) -> Posteriors:
     """Answer every row of a file, a stream or a Dask frame, and write one row of posteriors per case.
 
-    `ask(model, targets, frame, **options)` answers a block. Memory: a few blocks.
+    `ask(model, targets, frame, **options)` answers a block. Memory: a few blocks. With a `client` the workers of a
+    cluster answer; they read Parquet files and partitions themselves, other blocks are read here and sent to them.
     """
     path = _checked_path(out, dtype)
+    client = None if client is None else find_client(client)
     kept = (keep,) if isinstance(keep, str) else tuple(keep or ())
     source = _opened(evidence, client)
     for name in kept:
@@ -119,6 +123,7 @@ def query_file(
                 f"{did_you_mean(name, source.names)}"
             )
     seen = [name for name in source.names if name not in kept]
+    _refuse_others(model, seen)
     asked = [name for name in model.variables if name not in seen] if targets is None else _listed(targets)
     job = Job(ask, model, asked, kept, dtype, options)
     parts = _Parts(path, _fingerprint(job, source.identity))
@@ -137,6 +142,14 @@ def query_file(
         parts.remove()
         raise
     return parts.finish(empty=lambda: _answered(_no_rows(source.names), job), before=done)
+
+
+def _refuse_others(model: GraphicalModel, names: Sequence[str]) -> None:
+    """`VariableError` for a column that is neither a variable nor kept, nor the index of a frame."""
+    for name in names:
+        if name not in model.positions and not name.startswith(_INDEX):
+            said = VariableError.unknown(name, model.variables)
+            raise VariableError(f"{said} A column that only passes through is named in keep=: keep=[{name!r}]")
 
 
 def _listed(targets: Any) -> list[Any]:
@@ -173,17 +186,16 @@ def _opened(evidence: Any, client: Any) -> _Cases:
     if is_dask(evidence):
         return _dask_cases(evidence, client)
     if not is_stream(evidence):
-        return _frame_cases(evidence)
+        return _frame_cases(evidence, client)
     with readable(evidence):
         source = open_stream(evidence)
-    identity = None
+    identity: list[Any] | None = None
     if isinstance(evidence, (str, os.PathLike)):
         files = sorted({file for file, _ in source.pieces}) or [os.fspath(evidence)]
         identity = [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in files]
     if client is not None and source.pieces:
-        return _Cases(
-            source.names, lambda size: iter(source.pieces), _answer_piece, source.rows, find_client(client), identity
-        )
+        identity = identity and ["row groups", *identity]  # other blocks than without a cluster
+        return _Cases(source.names, lambda size: iter(source.pieces), _answer_piece, source.rows, client, identity)
 
     def blocks(size: int) -> Iterator[Any]:
         first = 0
@@ -191,17 +203,17 @@ def _opened(evidence: Any, client: Any) -> _Cases:
             yield first, batches
             first += sum(batch.num_rows for batch in batches)
 
-    return _Cases(source.names, blocks, _answer_batches, source.rows, None, identity)
+    return _Cases(source.names, blocks, _answer_batches, source.rows, client, identity)
 
 
-def _frame_cases(evidence: Any) -> _Cases:
+def _frame_cases(evidence: Any, client: Any) -> _Cases:
     """A frame in memory, block by block."""
     table = read_frame(evidence, what="evidence").table
 
     def blocks(size: int) -> Iterator[Any]:
         return (table.iloc[first : first + size] for first in range(0, len(table), size))
 
-    return _Cases(list(map(str, table.columns)), blocks, _answered, len(table))
+    return _Cases(list(map(str, table.columns)), blocks, _answered, len(table), client)
 
 
 def _dask_cases(evidence: Any, client: Any) -> _Cases:
@@ -212,12 +224,11 @@ def _dask_cases(evidence: Any, client: Any) -> _Cases:
     names = list(map(str, evidence.columns))
     if client is None:
         return _Cases(names, lambda size: iter(parts), _answer_delayed, identity=tokenize(evidence))
-    found = find_client(client)
 
     def blocks(size: int) -> Iterator[Any]:
-        return (found.compute(part, retries=RETRIES) for part in parts)
+        return (client.compute(part, retries=RETRIES) for part in parts)
 
-    return _Cases(names, blocks, _answered, client=found, identity=tokenize(evidence))
+    return _Cases(names, blocks, _answered, client=client, identity=tokenize(evidence))
 
 
 # ------------------------------------------------------------------------------------------------ answering a block
@@ -250,8 +261,7 @@ def _as_frame(batches: list[Any], keep: Sequence[str], first: int) -> Any:
     import pyarrow as pa
 
     table = pa.Table.from_batches(batches)
-    hidden = [name for name in table.column_names if name.startswith("__index_level_")]
-    table = table.drop_columns([*hidden, *(n for n in table.column_names if n == "__null_dask_index__")])
+    table = table.drop_columns([name for name in table.column_names if name.startswith(_INDEX)])
     for place, field in enumerate(table.schema):
         text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
         if text and field.name not in keep:
