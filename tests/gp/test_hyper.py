@@ -50,6 +50,39 @@ def test_bounds_hold_and_failures_are_survived():
     assert np.isfinite(quasi_newton(cliff, np.zeros(2), BOX, np.eye(2)).value)
 
 
+def test_an_entry_that_matters_little_goes_to_its_end_at_once():
+    """A tail e^(−2x) takes many steps of about one; a weak hill in between must not be left for it."""
+    calls = []
+
+    def tail(theta, _):
+        calls.append(theta)
+        fade = np.exp(-2.0 * theta[1])
+        return -0.5 * theta[0] ** 2 - 0.1 * fade, np.array([-theta[0], 0.2 * fade])
+
+    bounds = np.array([[-9.0, 9.0], [-2.0, 11.0]])
+    found = quasi_newton(tail, np.array([1.0, 0.0]), bounds, np.diag([1.0, 2.0]))
+    assert found.theta == pytest.approx([0.0, 11.0], abs=1e-3) and len(calls) < 8
+
+    def hill(theta, _):
+        value = -0.5 * theta[0] ** 2 - 0.1 * (theta[1] - 1.0) ** 2
+        return value, np.array([-theta[0], -0.2 * (theta[1] - 1.0)])
+
+    found = quasi_newton(hill, np.array([1.0, 0.0]), bounds, np.diag([1.0, 5.0]))
+    assert found.theta == pytest.approx([0.0, 1.0], abs=1e-3)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_a_third_of_the_points_first_reaches_the_same_evidence(monkeypatch, seed):
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-3.0, 3.0, size=(500, 3))
+    y = np.sin(X[:, 0]) + 0.5 * np.cos(2.0 * X[:, 1]) + 0.1 * rng.normal(size=500)
+    kernel = 1.0 * RBF([1.0, 1.0, 1.0]) + White(0.1)
+    usual = GP(kernel, n_restarts_optimizer=2, random_state=0).fit(X, y)
+    monkeypatch.setattr("gramgraph.estimators._gp_search._MANY", 450)
+    found = GP(kernel, n_restarts_optimizer=2, random_state=0).fit(X, y)
+    assert found.log_marginal_likelihood_value_ > usual.log_marginal_likelihood_value_ - 2e-3
+
+
 def test_restarts_find_the_higher_hill():
     def hills(theta, gradient):
         a, b = np.exp(-0.5 * ((theta[0] + 3) / 0.7) ** 2), 3 * np.exp(-0.5 * ((theta[0] - 3) / 0.7) ** 2)

@@ -27,6 +27,10 @@ __all__ = [
 Objective: TypeAlias = Callable[[FloatArray, bool], tuple[float, FloatArray | None]]
 
 
+_LITTLE = 0.25  # gradient of entries that matter little, by a logarithm; their curvature is below its inverse
+_ENOUGH = 1e-4  # nats that the last steps on all points may leave behind
+
+
 @contextmanager
 def one_thread() -> Iterator[None]:
     """BLAS on one thread: for small matrices several threads are slower, and much slower on a busy machine."""
@@ -105,17 +109,19 @@ def quasi_newton(
     inverse: FloatArray,  # (p, p) guess of the inverse of −Hessian
     *,
     tol: float = 1e-9,
+    enough: float = 0.0,
     steps: int = 200,
 ) -> Search:
     """BFGS inside the bounds from a guess of the curvature: a few steps where the guess is good.
 
-    Entries at a bound that the gradient pushes outward stay there; steps are halved until they climb.
+    Entries at a bound that the gradient pushes outward stay there; steps are halved until they climb. It ends where the
+    curvature promises less than `enough`, or after steps that gained nothing.
     """
     low, high = bounds[:, 0], bounds[:, 1]
     theta = np.clip(theta, low, high)
     value, slope = objective(theta, True)
     calls, small_gains = 1, 0
-    M = inverse.copy()
+    M, tried = inverse.copy(), np.zeros(len(theta), np.bool_)
     if slope is None or not np.isfinite(value):
         return Search(theta, -np.inf, calls, False)
     for _ in range(steps):
@@ -124,27 +130,45 @@ def quasi_newton(
             return Search(theta, value, calls, True, ((value, theta),))
         step = np.zeros_like(theta)
         step[free] = M[np.ix_(free, free)] @ slope[free]
+        if 0.0 <= 0.5 * float(step @ slope) < enough:
+            return Search(theta, value, calls, True, ((value, theta),))
         if step @ slope <= 0:  # the guess has failed: plain ascent, and learn again
             M = np.eye(len(theta)) / max(1.0, float(np.abs(slope).max()))
             step = np.where(free, M @ slope, 0.0)
         step *= min(1.0, 2.0 / float(np.abs(step).max()))
+        ends = np.where(free & ~tried, _far_end(theta, slope, M, low, high), theta) - theta
+        far = ends != 0.0
+        tried |= far
         for _ in range(20):
-            new = np.clip(theta + step, low, high)
+            new = np.clip(theta + np.where(far, ends, step), low, high)
             new_value, new_slope = objective(new, True)
             calls += 1
             moved = new - theta
-            if np.isfinite(new_value) and new_slope is not None and new_value >= value + 1e-4 * float(slope @ moved):
+            wanted = 0.5 * float(slope @ step) if far.any() else 1e-4 * float(slope @ moved)
+            if np.isfinite(new_value) and new_slope is not None and new_value >= value + wanted:
                 break
-            step = 0.3 * step
+            step = step if far.any() else 0.3 * step
+            far[:] = False
         else:
             return Search(theta, value, calls, small_gains > 0, ((value, theta),))
-        M = _bfgs(M, moved, slope - new_slope)
+        M = _bfgs(M, np.where(far, 0.0, moved), np.where(far, 0.0, slope - new_slope))
         gain = (new_value - value) / max(abs(value), abs(new_value), 1.0)
         theta, value, slope = new, new_value, new_slope
         small_gains = small_gains + 1 if gain < tol else 0
         if small_gains >= 2 or gain < 1e-3 * tol:
             return Search(theta, value, calls, True, ((value, theta),))
     return Search(theta, value, calls, False, ((value, theta),))
+
+
+def _far_end(theta: FloatArray, slope: FloatArray, M: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The bound ahead of every entry that matters little, and theta for the others.
+
+    The length scale of an idle column gains ever less the longer it gets: steps of the size of one would go on for
+    long, and teach a curvature that is none. One trial tells whether it may go to its end at once.
+    """
+    end = np.where(slope > 0.0, high, low)
+    little = (np.abs(slope) < _LITTLE) & (np.diagonal(M) > _LITTLE) & (np.abs(end - theta) > 1.0)
+    return np.where(little & np.isfinite(end), end, theta)
 
 
 def _bfgs(M: FloatArray, s: FloatArray, y: FloatArray) -> FloatArray:
@@ -184,6 +208,7 @@ def search(
     restarts: int = 0,
     small: Objective | None = None,
     share: float = 1.0,
+    middle: tuple[Objective, float] | None = None,
     tol: float = 1e-9,
     random_state: Any = None,
 ) -> Search:
@@ -191,12 +216,20 @@ def search(
 
     With `small`, the objective of a `share` of the points, the starts are followed there first, where a step is cheap.
     The ends are ranked by the full objective; the best (and the second, when it is near) goes on there with the
-    curvature that the subset has shown.
+    curvature that the subset has shown. With `middle`, the objective of a larger share (and that share), this happens
+    there, and all points are asked for the last few steps alone: from near the top, with the curvature found there.
     """
     starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
     starts += random_starts(starts[0], bounds, restarts, generator(random_state))
     if small is None or not len(theta):
         found = [ascend(objective, start, bounds, tol=tol) for start in starts]
+        evaluations = 0
+    elif middle is not None:
+        larger, portion = middle
+        near = search(larger, theta, bounds, restarts=restarts, small=small, share=share / portion, tol=1e-7,
+                      random_state=random_state)  # fmt: skip
+        guess = curvature_inverse(larger, near.theta, bounds, 1.0 / portion)
+        found = [quasi_newton(objective, near.theta, bounds, guess, tol=tol, enough=_ENOUGH)]
         evaluations = 0
     else:
         with one_thread():
@@ -206,9 +239,9 @@ def search(
         if len(ends) > 1:
             ranked = sorted(((objective(e.theta, False)[0], e.theta) for e in ends), key=lambda pair: -pair[0])
         evaluations = len(ends) if len(ends) > 1 else 0
-        near = [t for v, t in ranked[:2] if v > ranked[0][0] - max(10.0, 0.02 * abs(ranked[0][0]))] or [starts[0]]
-        guesses = [curvature_inverse(small, t, bounds, 1.0 / share) for t in near]
-        found = [quasi_newton(objective, t, bounds, M, tol=tol) for t, M in zip(near, guesses, strict=True)]
+        tops = [t for v, t in ranked[:2] if v > ranked[0][0] - max(10.0, 0.02 * abs(ranked[0][0]))] or [starts[0]]
+        guesses = [curvature_inverse(small, t, bounds, 1.0 / share) for t in tops]
+        found = [quasi_newton(objective, t, bounds, M, tol=tol) for t, M in zip(tops, guesses, strict=True)]
     best = max(found, key=lambda s: s.value)
     evaluations += sum(s.evaluations for s in found)
     optima = tuple(s.optima[0] for s in found if s.optima)
