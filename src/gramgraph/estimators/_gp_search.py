@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_jobs
 from gramgraph.gp.hyper import Objective, Search, one_thread, random_starts, search
 from gramgraph.gp.methods import Exact, subset
 from gramgraph.gp.priors import prior_density
@@ -29,6 +30,7 @@ class KernelSearch:
         self.optimizer, self.restarts = estimator.optimizer, int(estimator.n_restarts_optimizer)
         self.n_inducing, self.hyper_prior = estimator.n_inducing, estimator.hyper_prior
         self.moves = bool(estimator.optimize_inducing)
+        self.n_jobs = check_jobs(1 if estimator.n_jobs is None else estimator.n_jobs)
         self.method, self.bounds, self.rng = method, bounds, rng
         self.found: Search | None = None
 
@@ -88,6 +90,7 @@ class KernelSearch:
                 middle=middle,
                 tol=1e-9 if target.exact else 1e-6,
                 random_state=self.rng,
+                n_jobs=self.n_jobs,
             )
         return self.found.theta
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
-from gramgraph._validation import check_choice, check_positive
+from gramgraph._validation import check_choice, check_jobs, check_positive
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import read_matrix
 from gramgraph.exceptions import ModelError
@@ -176,7 +176,9 @@ class SupportVectors(KernelEstimator):
         check_positive("cache_size", self.cache_size)
         if nu is not None and not (isinstance(nu, (int, float, np.floating)) and 0 < nu <= 1):
             raise ModelError(f"nu must be a number in (0, 1]; it is {nu!r}.")
-        return Settings(C, nu, self.tol, self.cache_size * 2.0**20, self.max_iter, self.shrinking)
+        n_jobs = check_jobs(1 if getattr(self, "n_jobs", None) is None else self.n_jobs)
+        cache_bytes = self.cache_size * 2.0**20
+        return Settings(C, nu, self.tol, cache_bytes, self.max_iter, self.shrinking, n_jobs=n_jobs)
 
     # -- keeping ------------------------------------------------------------------------------------------------
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._validation import check_jobs
 from gramgraph.estimators._svm_base import SupportVectors
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
@@ -78,6 +79,7 @@ def svc_path(
     tol: float = 1e-3,
     cache_size: float = 200,
     random_state: RandomState = None,
+    n_jobs: int | None = None,
 ) -> SVCPath:
     """Cross-validated accuracy of `SVC` (pairs of classes vote) for every C in `Cs` and every γ in `gamma`.
 
@@ -103,6 +105,7 @@ def svc_path(
     tol : KKT gap at which a problem is solved.
     cache_size : megabytes of kernel rows that are kept.
     random_state : seed.
+    n_jobs : threads over folds and pairs of classes; None for one, -1 for one a processor. Scores do not depend on it.
 
     Examples
     --------
@@ -127,7 +130,8 @@ def svc_path(
     splits = _sorted_splits(_splits(cv, n, label, random_state), by_class)
     label, weight = label[by_class], weight[by_class]
     X = X[np.ix_(by_class, by_class)] if _is_precomputed(kernel) else take_points(X, by_class)
-    settings = Settings(1.0, None, tol, cache_size * 2.0**20, -1, True)
+    threads = check_jobs(1 if n_jobs is None else n_jobs)
+    settings = Settings(1.0, None, tol, cache_size * 2.0**20, -1, True, n_jobs=threads)
     grid = Grid(
         X, classes, label, weight, splits=splits, class_weight=class_weight, break_ties=bool(break_ties),
         settings=settings, costs=np.sort(costs),

@@ -58,6 +58,7 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
     random_state : seed of restarts, draws and features.
     copy_X_train : whether the points are copied; else they must not be changed.
     n_targets : columns of y; None: as many as come, and one in draws before a fit.
+    n_jobs : threads over the restarts; None for one, -1 for one a processor. The numbers do not depend on it.
 
     Attributes
     ----------
@@ -94,6 +95,7 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
     coregionalization: int | None = None
     optimize_inducing: bool = False
     noise: Any = None
+    n_jobs: int | None = None
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

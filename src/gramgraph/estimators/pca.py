@@ -11,7 +11,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, check_is_fitted
 
 from gramgraph._other_words import OtherWords
-from gramgraph._validation import check_choice, check_positive
+from gramgraph._validation import check_choice, check_jobs, check_positive
 from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix, sound
 from gramgraph.exceptions import ModelError
@@ -130,7 +130,7 @@ class KernelPCA(OtherWords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         points, penalty `alpha`) or "fixed_point" (RBF only: the point whose features are nearest).
     approx : None, or for large n components of m = `n_features` features: "nystrom" (`landmarks` as `KernelRidge` has
         them) or "features" (random Fourier features); O(n m²) time, O(m²) memory, and `partial_fit` for blocks.
-    n_jobs : threads over blocks of rows, with approx.
+    n_jobs : threads over blocks of rows of the Gram matrix, or of the points with approx.
     alpha : penalty of pre_image="ridge".
     n_features : features of approx.
     landmarks : as in `KernelRidge`.
@@ -232,7 +232,10 @@ class KernelPCA(OtherWords, ClassNamePrefixFeaturesOutMixin, TransformerMixin, N
         n = count(X)
         k = self._count(n)
         self.X_fit_ = X
-        found = kernel_components(self.kernel_, X, k, solver=self.solver, tol=self.tol, random_state=self.random_state)
+        n_jobs = check_jobs(1 if self.n_jobs is None else self.n_jobs)
+        found = kernel_components(
+            self.kernel_, X, k, solver=self.solver, tol=self.tol, random_state=self.random_state, n_jobs=n_jobs
+        )
         if self.n_components is None:
             found = found.positive()
         self._column_means, self._mean = found.column_means, found.mean

@@ -97,6 +97,8 @@ class SVC(ClassifierMixin, SupportVectors):
     decision_function_shape : "ovr" (one column a class) or "ovo" (one a pair).
     class_weight : None, "balanced", or a dict {class: weight}.
     probability : whether `predict_proba` is there.
+    n_jobs : threads over the two-class machines of several classes; None for one, -1 for one a processor. The numbers
+        do not depend on it, and little work stays on one thread.
 
     Examples
     --------
@@ -116,6 +118,7 @@ class SVC(ClassifierMixin, SupportVectors):
     break_ties: bool = False
     class_weight: Any = None
     probability: bool = False
+    n_jobs: int | None = None
 
     # -- learning -----------------------------------------------------------------------------------------------
 
@@ -311,6 +314,7 @@ class SVC(ClassifierMixin, SupportVectors):
             tol=self.tol,
             cache_size=self.cache_size,
             random_state=self.random_state,
+            n_jobs=self.n_jobs,
         )
 
 

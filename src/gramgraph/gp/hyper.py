@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -211,8 +213,9 @@ def search(
     middle: tuple[Objective, float] | None = None,
     tol: float = 1e-9,
     random_state: Any = None,
+    n_jobs: int = 1,
 ) -> Search:
-    """The best of several ascents.
+    """The best of several ascents, on `n_jobs` threads where there are several.
 
     With `small`, the objective of a `share` of the points, the starts are followed there first, where a step is cheap.
     The ends are ranked by the full objective; the best (and the second, when it is near) goes on there with the
@@ -222,18 +225,19 @@ def search(
     starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
     starts += random_starts(starts[0], bounds, restarts, generator(random_state))
     if small is None or not len(theta):
-        found = [ascend(objective, start, bounds, tol=tol) for start in starts]
+        found = _in_threads(lambda start: ascend(objective, start, bounds, tol=tol), starts, n_jobs)
         evaluations = 0
     elif middle is not None:
         larger, portion = middle
         near = search(larger, theta, bounds, restarts=restarts, small=small, share=share / portion, tol=1e-7,
-                      random_state=random_state)  # fmt: skip
+                      random_state=random_state, n_jobs=n_jobs)  # fmt: skip
         guess = curvature_inverse(larger, near.theta, bounds, 1.0 / portion)
         found = [quasi_newton(objective, near.theta, bounds, guess, tol=tol, enough=_ENOUGH)]
         evaluations = 0
     else:
         with one_thread():
-            ends = [ascend(small, start, bounds, tol=1e-6, steps=100) for start in starts]
+            climb = partial(ascend, small, bounds=bounds, tol=1e-6, steps=100)
+            ends = _in_threads(climb, starts, n_jobs)
         ends = _different(sorted(ends, key=lambda e: -e.value))[:4]
         ranked = [(0.0, ends[0].theta)]
         if len(ends) > 1:
@@ -246,6 +250,13 @@ def search(
     evaluations += sum(s.evaluations for s in found)
     optima = tuple(s.optima[0] for s in found if s.optima)
     return Search(best.theta, best.value, evaluations, best.converged, optima)
+
+
+def _in_threads(climb: Callable[[FloatArray], Search], starts: list[FloatArray], n_jobs: int) -> list[Search]:
+    if n_jobs <= 1 or len(starts) == 1:
+        return [climb(start) for start in starts]
+    with one_thread(), ThreadPoolExecutor(min(n_jobs, len(starts))) as pool:
+        return list(pool.map(climb, starts))
 
 
 def _different(ends: list[Search], distance: float = 0.3) -> list[Search]:

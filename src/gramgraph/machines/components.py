@@ -61,16 +61,16 @@ class KernelComponents:
 
 
 def kernel_components(
-    kernel: ResolvedKernel, X: Any, k: int, *, solver: str, tol: float, random_state: RandomState
+    kernel: ResolvedKernel, X: Any, k: int, *, solver: str, tol: float, random_state: RandomState, n_jobs: int = 1
 ) -> KernelComponents:
     """The k largest: all by a dense solver, or some by Lanczos, which centers in the products and only reads K."""
     n = count(X)
     some = k < n and (solver == "lanczos" or (solver == "auto" and n > _DENSE and k <= n // 20))
     gram: HalfGram | WholeGram
     if some and not kernel.precomputed:
-        gram = HalfGram.of(kernel, X)
+        gram = HalfGram.of(kernel, X, n_jobs=n_jobs)
     else:
-        gram = WholeGram(kernel.gram(X))
+        gram = WholeGram(kernel.gram(X, n_jobs=n_jobs))
     column_means = gram.matvec(np.full(n, 1.0 / n))
     mean = float(column_means.mean())
     trace = gram.trace() - n * mean
@@ -80,7 +80,7 @@ def kernel_components(
 
     found = top_eigenpairs(centered, n, k, tol=tol, random_state=random_state) if some else None
     if found is None:
-        K = gram.K if isinstance(gram, WholeGram) else kernel.gram(X)
+        K = gram.K if isinstance(gram, WholeGram) else kernel.gram(X, n_jobs=n_jobs)
         values, vectors = _all_eigenpairs(K.copy() if kernel.precomputed else K, column_means, mean)
     else:
         values, vectors = found

@@ -10,6 +10,7 @@ import numpy as np
 
 from gramgraph._validation import check_count, check_positive
 from gramgraph.exceptions import ModelError, did_you_mean, listing
+from gramgraph.kernels.inputs import count
 from gramgraph.machines.checks import scale_the_columns
 from gramgraph.machines.sparse import dense, is_sparse, sparse_diag, sparse_gram, sparse_variance
 from gramgraph.typing import Array, FloatArray
@@ -41,10 +42,15 @@ class ResolvedKernel:
         """Whether points are rows of a Gram matrix."""
         return self.value is None and self.function is None
 
-    def gram(self, X: Any, Y: Any | None = None) -> FloatArray:
-        """K(X, Y), (n, m); without Y the symmetric K(X, X). A new matrix unless precomputed."""
+    def gram(self, X: Any, Y: Any | None = None, *, n_jobs: int = 1) -> FloatArray:
+        """K(X, Y), (n, m); without Y the symmetric K(X, X). A new matrix unless precomputed.
+
+        `n_jobs`: threads, for kernel values on dense points.
+        """
         if self.value is not None:
-            return sparse_gram(self.value, X, Y) if is_sparse(X) or is_sparse(Y) else self.value.gram(X, Y)
+            if is_sparse(X) or is_sparse(Y):
+                return sparse_gram(self.value, X, Y)
+            return self.value.gram(X, Y, n_jobs=n_jobs if count(X) > _ROWS else 1)
         if self.function is None:
             return np.asarray(dense(X), dtype=np.float64)
         X, Y = dense(X), dense(Y)

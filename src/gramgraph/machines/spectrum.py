@@ -11,9 +11,12 @@ from sklearn.utils import check_random_state
 
 from gramgraph._numerics.gram.packed_gram import product, put_rows
 from gramgraph.machines.kernels import ResolvedKernel
+from gramgraph.machines.threads import in_threads
 from gramgraph.typing import FloatArray
 
 __all__ = ["HalfGram", "WholeGram", "smallest_ritz_value", "top_eigenpairs"]
+
+_MANY = 1000  # points from which threads are worth their start
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,17 +36,20 @@ class HalfGram:
         return len(self.diag)
 
     @classmethod
-    def of(cls, kernel: ResolvedKernel, X: Any, block: int = 64) -> HalfGram:
+    def of(cls, kernel: ResolvedKernel, X: Any, block: int = 64, n_jobs: int = 1) -> HalfGram:
         """The matrix of these points, computed in blocks of rows."""
         from gramgraph.kernels.inputs import count, take
 
         n = count(X)
         size = n * (n + 1) // 2
         high, low, diag = np.empty(size, dtype=np.uint32), np.empty(size, dtype=np.uint16), kernel.diag(X)
-        for start in range(0, n, block):
+
+        def work(start: int) -> None:
             stop = min(n, start + block)
             rows = np.ascontiguousarray(kernel.gram(take(X, slice(start, stop)), take(X, slice(0, stop))))
             put_rows(rows, diag, start, high, low)  # noise belongs to a point itself: a block of rows cannot know it
+
+        in_threads(work, range(0, n, block), n_jobs if n > _MANY else 1)
         return cls(high, low, diag)
 
     def matvec(self, v: FloatArray) -> FloatArray:

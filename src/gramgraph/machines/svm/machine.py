@@ -28,6 +28,7 @@ class Settings:
     max_iter: int
     shrinking: bool
     precision: type | None = None
+    n_jobs: int = 1  # threads over problems
 
 
 @dataclass(frozen=True)

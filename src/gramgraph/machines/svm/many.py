@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -13,9 +14,13 @@ from gramgraph.machines.svm.dual import row_type
 from gramgraph.machines.svm.machine import Machine, Settings, fit_machine
 from gramgraph.machines.svm.products import PowerRows
 from gramgraph.machines.svm.rows import GramRows, Source, most_steps
+from gramgraph.machines.threads import in_threads
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["Machines", "Problems", "fit_apart", "fit_together", "pair_problems", "rest_problems", "solve_paths"]
+
+_LARGE = 2e6  # squares of points, summed over problems, from which threads are worth their start
+_PARTS = 4  # stretches of problems a thread: their work is not known beforehand
 
 
 @dataclass(frozen=True)
@@ -96,22 +101,29 @@ def solve_paths(
         size = int(np.diff(problems.first).max())
         dtype = row_type(float(costs.max()) * float(weight.max()), source, settings.tol, size)
         W, power, scale, offset = source.coordinates(dtype), source.power, source.scale, source.offset
-    found: tuple[FloatArray, FloatArray] = svm_whole.solve_paths(
-        W,
-        power,
-        scale,
-        offset,
-        source.diag,
-        problems.points,
-        problems.first,
-        problems.side,
-        weight,
-        costs,
-        float(settings.tol),
-        int(most),
-        bool(settings.shrinking),
-    )
-    return found
+    limits = float(settings.tol), int(most), bool(settings.shrinking)
+
+    def work(some: slice) -> tuple[FloatArray, FloatArray]:
+        first = problems.first[some.start : some.stop + 1]
+        here = slice(int(first[0]), int(first[-1]))
+        points, side = problems.points[here], problems.side[here]
+        kernel = (W, power, scale, offset, source.diag)
+        found: tuple[FloatArray, FloatArray] = svm_whole.solve_paths(
+            *kernel, points, first - first[0], side, weight[here], costs, *limits
+        )
+        return found
+
+    parts = in_threads(work, _shares(problems, settings.n_jobs), settings.n_jobs)
+    return np.concatenate([beta for beta, _ in parts], axis=1), np.concatenate([told for _, told in parts])
+
+
+def _shares(problems: Problems, n_jobs: int) -> list[slice]:
+    """Problems in stretches of about equal work, several a thread; one where the work is not worth a second thread."""
+    squares = np.cumsum(np.diff(problems.first).astype(np.float64) ** 2)
+    n_parts = min(len(problems), _PARTS * n_jobs) if n_jobs > 1 and squares[-1] > _LARGE else 1
+    wanted = squares[-1] * np.arange(1, n_parts) / n_parts
+    cuts = np.unique(np.concatenate([[0], np.searchsorted(squares, wanted) + 1, [len(problems)]]))
+    return [slice(int(a), int(b)) for a, b in pairwise(cuts)]
 
 
 def fit_together(source: GramRows | PowerRows, problems: Problems, weight: FloatArray, settings: Settings) -> Machines:
@@ -137,14 +149,20 @@ def fit_apart(
 ) -> Machines:
     """One machine after the other; `names` of the two sides, the −1 side first, serve error messages."""
     W, bound = np.zeros((source.n, len(problems))), np.zeros(source.n, np.bool_)
-    machines: list[Machine] = []
-    for q in range(len(problems)):
+    large = float((np.diff(problems.first).astype(np.float64) ** 2).sum()) > _LARGE
+    n_jobs = settings.n_jobs if large else 1
+
+    def work(q: int) -> Machine:
         points, side = problems.part(q)
-        part = source if len(points) == source.n else source.subset(points)
-        machine = fit_machine(part, side, weight[points], settings, names=names[q])
+        alone = n_jobs == 1 and len(points) == source.n  # a source keeps what it has laid out, for one search
+        part = source if alone else source.subset(points)
+        return fit_machine(part, side, weight[points], settings, names=names[q])
+
+    machines = in_threads(work, range(len(problems)), n_jobs)
+    for q, machine in enumerate(machines):
+        points, _ = problems.part(q)
         W[points, q] = machine.beta
         bound[points[machine.bound]] = True
-        machines.append(machine)
     return Machines(
         W,
         np.array([machine.intercept for machine in machines]),
