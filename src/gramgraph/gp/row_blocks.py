@@ -17,8 +17,12 @@ _ROWS = 1024
 
 def row_blocks(X: Any, rows: int = _ROWS) -> Iterator[tuple[slice, Any]]:
     """The points some rows at a time."""
-    for start in range(0, count(X), rows):
-        here = slice(start, min(count(X), start + rows))
+    n = count(X)
+    if n <= rows:
+        yield slice(0, n), X
+        return
+    for start in range(0, n, rows):
+        here = slice(start, min(n, start + rows))
         yield here, take(X, here)
 
 
