@@ -24,6 +24,7 @@ MODULES = (
     "embeddings",
     "exact_curves",
     "exact_discrete",
+    "families",
     "file_counts",
     "gaussian_networks",
     "gp",

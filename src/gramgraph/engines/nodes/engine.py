@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from gramgraph._validation import check_count
-from gramgraph.answers import Belief, Key, RealAnswer
+from gramgraph.answers import Key, RealAnswer
 from gramgraph.answers.node_belief import NodeBelief
 from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.mixed.weighting import CaseByCase, LikelihoodWeighting
+from gramgraph.engines.nodes.cases import answer_of, known_values, solve_cases, state_belief, state_table
 from gramgraph.engines.nodes.forms import form_of
 from gramgraph.engines.nodes.grids import Grid, refined
 from gramgraph.engines.nodes.messages import Tree, clique_entries, marginal, tree_of
 from gramgraph.engines.nodes.messages import run as run_tree
 from gramgraph.engines.prepare import relevant_question
 from gramgraph.exceptions import BudgetError, ModelError
-from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Group, Question
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Real, Var
@@ -84,38 +83,28 @@ class Nodes(Engine):
         if getattr(model, "parent_positions", None) is None:
             raise ModelError("engine 'nodes' takes Bayesian networks; ask an undirected model with an exact engine")
         scopes = CaseByCase.scopes(model, question)
-        tasks: list[tuple[int, Group]] = []
-        for group in question.groups():
-            for i, row in enumerate(group.rows.tolist()):
-                tasks.append((row, replace(group, rows=group.rows[i : i + 1], X=group.X[i : i + 1])))
         seed = run.random_state
-        found = run.each(lambda task: _Case(model, question, task[1], self.n_nodes, seed).solved(scopes), tasks)
-        cases = {row: case for (row, _), case in zip(tasks, found, strict=True)}
-        log_p = np.array([cases[row].log_p for row in range(question.n_cases)])
-        errors = np.array([cases[row].log_error for row in range(question.n_cases)])
-        worst = np.array([cases[row].worst for row in range(question.n_cases)])
-        details: dict[str, Any] = {"index": question.index, "standard_error": {}}
+        cases = solve_cases(
+            question, run, lambda group: _Case(model, question, group, self.n_nodes, seed).solved(scopes)
+        )
         one = not question.batched
-        details["log_evidence_error"] = float(errors[0]) if one else errors
-        details["node_error"] = float(worst[0]) if one else worst
-        details["passes"] = cases[0].passes if one else np.array([cases[r].passes for r in range(question.n_cases)])
-        details["n_nodes"] = self.n_nodes
-        for key in scopes:
-            parts = [cases[row].errors[key] for row in range(question.n_cases)]
-            details["standard_error"][key] = parts[0] if one and parts else np.array(parts)
+
+        def told(values: list[Any]) -> Any:
+            return values[0] if one and values else np.array(values)
+
+        details: dict[str, Any] = {
+            "index": question.index,
+            "standard_error": {key: told([case.errors[key] for case in cases]) for key in scopes},
+            "log_evidence_error": told([float(case.log_error) for case in cases]),
+            "node_error": told([float(case.worst) for case in cases]),
+            "passes": told([case.passes for case in cases]),
+            "n_nodes": self.n_nodes,
+        }
 
         def belief(key: Key) -> Any:
-            return _belief(key, scopes[key], [cases[row] for row in range(question.n_cases)], question, details)
+            return _belief(key, scopes[key], cases, question, details)
 
-        return RealAnswer(
-            question.keys(model),
-            belief,
-            log_p if question.batched else float(log_p[0]),
-            engine=self.name,
-            exact=False,
-            batched=question.batched,
-            details=details,
-        )
+        return answer_of(self, model, question, [case.log_p for case in cases], belief, details)
 
 
 def fits(model: GraphicalModel, question: Question) -> bool:
@@ -159,14 +148,7 @@ class _Case:
 
     def __init__(self, model: Any, question: Question, group: Group, n: int, seed: Any) -> None:
         self.model, self.group = model, group
-        layout = layout_of(model)
-        self.known: dict[Var, Array] = {model.vars[v]: np.array([code]) for v, code in group.states.items()}
-        owners = layout.owner[group.seen]
-        for v in dict.fromkeys(owners.tolist()):
-            columns = np.flatnonzero(owners == v)
-            x = group.X[0, columns[np.argsort(group.seen[columns])]]
-            if len(x) == model.vars[v].dimension:
-                self.known[model.vars[v]] = x[None]
+        self.known = known_values(model, group)
         seen = {model.positions[var.name] for var in self.known}
         self.free = [v for v in range(len(model.vars)) if v not in seen]
         self.tree, _, self.n = _planned(model, question, seen, n)
@@ -300,8 +282,7 @@ class _Result:
 def _belief(key: Key, scope: tuple[Var, ...], cases: list[_Case], question: Question, details: dict[str, Any]) -> Any:
     """A table, a density on nodes, or weighted nodes of several variables."""
     if all(var.is_discrete for var in scope):
-        p = np.stack([_states(case, scope) for case in cases]) if cases else np.zeros((0, *(v.size for v in scope)))
-        return Belief(scope, p if question.batched else p[0], batched=question.batched)
+        return state_belief(scope, [_states(case, scope) for case in cases], question)
     if len(scope) == 1:
         return _on_nodes(scope[0], key, cases, question, details)
     if question.batched:
@@ -311,15 +292,8 @@ def _belief(key: Key, scope: tuple[Var, ...], cases: list[_Case], question: Ques
 
 
 def _states(case: _Case, scope: tuple[Var, ...]) -> FloatArray:
-    shape = tuple(var.size for var in scope)
-    if case.log_p == -np.inf:
-        return np.full(shape, np.nan)
-    out = np.zeros(shape)
-    at = tuple(slice(None) if var in case.place else int(case.known[var][0]) for var in scope)
-    free = tuple(var for var in scope if var in case.place)
     assert case.result is not None
-    out[at] = case.result.of(free) if free else 1.0
-    return out
+    return state_table(scope, case.known, case.log_p, case.result.of)
 
 
 def _on_nodes(var: Var, key: Key, cases: list[_Case], question: Question, details: dict[str, Any]) -> NodeBelief:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Belief, Key, RealAnswer
+from gramgraph.answers import Key, RealAnswer
 from gramgraph.answers.cut_gaussians import CutGaussians, Pieces, log_between
 from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.conditionals import (
@@ -23,12 +22,12 @@ from gramgraph.conditionals.boosted import log_shares
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.mixed.closing import closed_conditional
 from gramgraph.engines.mixed.weighting import CaseByCase
+from gramgraph.engines.nodes.cases import answer_of, known_values, solve_cases, state_belief, state_table
 from gramgraph.engines.nodes.messages import Tree, clique_entries, marginal, tree_of
 from gramgraph.engines.nodes.messages import run as run_tree
 from gramgraph.engines.prepare import relevant_question
 from gramgraph.exceptions import BudgetError, ModelError
 from gramgraph.factors.gaussian import LOG_2PI
-from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Group, Question
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
@@ -78,34 +77,18 @@ class Steps(Engine):
         model, question = relevant_question(model, question)
         _check_joints(model, question)
         scopes = CaseByCase.scopes(model, question)
-        tasks: list[tuple[int, Group]] = []
-        for group in question.groups():
-            for i, row in enumerate(group.rows.tolist()):
-                tasks.append((row, replace(group, rows=group.rows[i : i + 1], X=group.X[i : i + 1])))
         scores: dict[Any, FloatArray] = {}
-        found = run.each(lambda task: _Case(model, question, task[1], scores), tasks)
-        ordered = [case for _, case in sorted(zip([row for row, _ in tasks], found, strict=True), key=lambda t: t[0])]
-        log_p = np.array([case.log_p for case in ordered])
+        cases = solve_cases(question, run, lambda group: _Case(model, question, group, scores))
         details: dict[str, Any] = {"index": question.index}
 
         def belief(key: Key) -> Any:
             scope = scopes[key]
             if all(var.is_discrete for var in scope):
-                shape = tuple(var.size for var in scope)
-                p = np.array([case.states(scope) for case in ordered]).reshape(len(ordered), *shape)
-                return Belief(scope, p if question.batched else p[0], batched=question.batched)
-            pieces = tuple(case.pieces(scope[0]) for case in ordered)
+                return state_belief(scope, [case.states(scope) for case in cases], question)
+            pieces = tuple(case.pieces(scope[0]) for case in cases)
             return CutGaussians(scope[0], pieces, batched=question.batched, diagnostics=details)
 
-        return RealAnswer(
-            question.keys(model),
-            belief,
-            log_p if question.batched else float(log_p[0]),
-            engine=self.name,
-            exact=True,
-            batched=question.batched,
-            details=details,
-        )
+        return answer_of(self, model, question, [case.log_p for case in cases], belief, details)
 
 
 def fits(model: GraphicalModel, question: Question) -> bool:
@@ -178,14 +161,7 @@ class _Case:
 
     def __init__(self, model: Any, question: Question, group: Group, scores: dict[Any, FloatArray]) -> None:
         self.model, self._scores = model, scores
-        layout = layout_of(model)
-        self.known: dict[Var, Array] = {model.vars[v]: np.array([code]) for v, code in group.states.items()}
-        owners = layout.owner[group.seen]
-        for v in dict.fromkeys(owners.tolist()):
-            columns = np.flatnonzero(owners == v)
-            x = group.X[0, columns[np.argsort(group.seen[columns])]]
-            if len(x) == model.vars[v].dimension:
-                self.known[model.vars[v]] = x[None]
+        self.known = known_values(model, group)
         seen = {model.positions[var.name] for var in self.known}
         self.cuts = _cuts(model, seen)
         self.tree, self.sizes, free = _planned(model, question, seen, self.cuts)
@@ -278,14 +254,11 @@ class _Case:
 
     def states(self, scope: tuple[Var, ...]) -> FloatArray:
         """Joint probabilities of discrete variables."""
-        shape = tuple(var.size for var in scope)
-        if self.log_p == -np.inf:
-            return np.full(shape, np.nan)
-        out = np.zeros(shape)
-        at = tuple(slice(None) if var in self.place else int(self.known[var][0]) for var in scope)
-        free = [self.place[var] for var in scope if var in self.place]
-        out[at] = marginal(self.tree, self.beliefs, free) if free else 1.0
-        return out
+
+        def joint(free: tuple[Var, ...]) -> FloatArray:
+            return marginal(self.tree, self.beliefs, [self.place[var] for var in free])
+
+        return state_table(scope, self.known, self.log_p, joint)
 
     def pieces(self, var: Var) -> Pieces:
         """The belief of one real variable: pieces of its Gaussians."""
