@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Self
 
+from gramgraph._signatures import InitSignature
 from gramgraph.exceptions import ModelWarning
 
 __all__ = ["DEFAULTS", "NAMES", "OPTIONS", "WORDS", "OtherWords"]
@@ -171,6 +172,8 @@ class OtherWords:
     Who leaves a parameter of `DEFAULTS` out is told once in a process, if the other module is imported, too: others
     have nothing to unlearn.
     """
+
+    __signature__ = InitSignature()
 
     def __new__(cls, *args: Any, **options: Any) -> Self:
         if options:

@@ -78,6 +78,11 @@ KINDS: dict[str, type[Conditional]] = {
 def from_fields(fields: Mapping[str, Any], variables: Mapping[str, Var]) -> Conditional:
     """The conditional that `to_fields` of any kind wrote; `variables` maps names to variables.
 
+    Parameters
+    ----------
+    fields : what `to_fields` wrote.
+    variables : the variables by name.
+
     Examples
     --------
     >>> from gramgraph.variables import binary

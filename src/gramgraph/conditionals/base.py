@@ -11,6 +11,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from gramgraph._show import Listing, Shown
+from gramgraph._signatures import InitSignature
 from gramgraph.conditionals.showing import context_rows, value_text
 from gramgraph.exceptions import BudgetError, ModelError, VariableError
 from gramgraph.factors import TableFactor
@@ -28,6 +29,10 @@ MOST_CELLS = 1 << 26
 @dataclass(frozen=True)
 class Kind:
     """A kind of conditional without numbers, to be fitted: what `gg.Softmax()` gives, with options of its fit.
+
+    Parameters
+    ----------
+    options : of its fit.
 
     Examples
     --------
@@ -58,8 +63,16 @@ class Conditional(Shown, metaclass=_Kinds):
     A kind of conditional says how its table is made (`table`), and, where a product of smaller factors with
     hidden variables is cheaper than the table, offers that product (`factors`). It saves itself as plain fields
     (`to_fields`, `from_fields`) under its `kind`.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> p = gg.datasets.asia().conditional("lung")
+    >>> isinstance(p, Conditional), p.kind, p.child.name, [parent.name for parent in p.parents]
+    (True, 'table', 'lung', ['smoke'])
     """
 
+    __signature__ = InitSignature()
     kind: ClassVar[str] = ""  # the word that stands in saved files
     #: Without this argument the class stands for a kind to be fitted; empty for one that is such a kind by itself.
     needs: ClassVar[str] = "child"

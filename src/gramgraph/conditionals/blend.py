@@ -24,6 +24,13 @@ class Blend(RealConditional):
 
     What `fit(conditional="auto")` makes of several kinds, with the weights that predict left-out rows best.
 
+    Parameters
+    ----------
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    parts : conditionals with the same child and parents.
+    weights : of the parts; they sum to one.
+
     Examples
     --------
     >>> from gramgraph.conditionals import LinearGaussian

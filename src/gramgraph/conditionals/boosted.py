@@ -42,8 +42,14 @@ class Boosted(RealConditional):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    trees : the fitted trees of each score.
+    noise : standard deviation of a number around its score; None for states.
+    n_estimators : rounds of boosting, when it is fitted.
+    learning_rate : share of each tree that is added.
+    max_depth : splits from the root to a leaf, at most.
+    min_samples_leaf : fewest rows in a leaf.
 
     Examples
     --------

@@ -24,6 +24,13 @@ class RealConditional(Conditional):
     """p(child | parents) with a real-valued child, or real-valued parents: a density that can be drawn from.
 
     Subclasses give `log_density` and `draw` for many cases at once, beside `faults`, `to_fields` and `from_fields`.
+
+    Examples
+    --------
+    >>> from gramgraph.conditionals import LinearGaussian
+    >>> p = LinearGaussian("y", ("x",), 2.0, 1.0, sd=0.5)
+    >>> isinstance(p, RealConditional), p.child.name
+    (True, 'y')
     """
 
     tabular: ClassVar[bool] = False

@@ -27,6 +27,13 @@ class Margin:
 
     From values x_(1) ≤ … ≤ x_(n): F(x_(i)) = i / (n + 1), linear between them, exponential tails outside.
 
+    Parameters
+    ----------
+    name : of a distribution of scipy.stats, or "".
+    parameters : of that distribution.
+    values : sorted values that were observed, in place of a name.
+    density : a `GridDensity`, in place of a name.
+
     Examples
     --------
     >>> Margin("gamma", {"a": 2.0}).cdf(np.array([2.0])).round(4).tolist()
@@ -163,6 +170,13 @@ class GaussianCopula(RealConditional):
     `margins` maps every variable of the family to its `Margin` (or to observed values); `correlation` is a number
     for one parent, else the matrix over parents in order and child. With scores z = Φ⁻¹(F(·)):
     z_y | z_x ~ N(r R⁻¹ z_x, 1 − r R⁻¹ rᵀ). A parent keeps its margin only if its own conditional has it.
+
+    Parameters
+    ----------
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    correlation : of the normal scores: a number for one parent, else a matrix over parents and child.
+    margins : the `Margin` of every variable of the family by name, or values that were observed.
 
     Examples
     --------

@@ -27,8 +27,9 @@ class Deterministic(Conditional):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    outcomes : the function of the parents' labels, or an array of state numbers.
 
     Examples
     --------

@@ -26,6 +26,15 @@ class FromFamily(RealConditional):
     point), to `{"dot": [a, b]}` of two of these, or to `{"exp": a}` or `{"logistic": a}` of one. Forms: categorical,
     bernoulli, dirichlet, beta, gamma, normal, gaussian, wishart, poisson, multinomial.
 
+    Parameters
+    ----------
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    form : which family, by its name.
+    arguments : what each parameter of the family is: numbers, parents, or choices among parents.
+
+    Examples
+    --------
     >>> from gramgraph.variables import Simplex, Var, discrete
     >>> theta, z = Var("theta", Simplex(2)), discrete("z", 2)
     >>> p = FromFamily(z, (theta,), "categorical", {"probabilities": {"parent": 0}})

@@ -36,6 +36,12 @@ class Gate(Conditional):
 
     A parity check of 30 bits, each received with an error rate of 0.1; the first was lost:
 
+    Parameters
+    ----------
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    rule : "xor", "or", "and" or "count".
+
     Examples
     --------
     >>> import gramgraph as gg

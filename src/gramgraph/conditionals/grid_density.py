@@ -23,6 +23,12 @@ class GridDensity:
     The values are divided by their integral. `GridDensity.of` estimates it from a sample by a mixture of kernel
     densities, whose widths are not below the usual gap between values that repeat.
 
+    Parameters
+    ----------
+    x : the grid, rising.
+    f : the density there, up to its scale.
+    tail : length over which the density falls by a factor e beyond the ends.
+
     Examples
     --------
     >>> d = GridDensity(np.array([0.0, 1.0]), np.array([1.0, 1.0]), 0.5)

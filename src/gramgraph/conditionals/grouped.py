@@ -26,6 +26,13 @@ class Grouped(RealConditional):
 
     Inference is by weighted draws.
 
+    Parameters
+    ----------
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    family : "poisson", "gamma", "von_mises" or "gaussian".
+    parameters : of the family, one row for each state of the parent.
+
     Examples
     --------
     >>> import gramgraph as gg

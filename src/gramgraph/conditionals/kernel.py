@@ -29,8 +29,11 @@ class KernelConditional(RealConditional):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    axes : cells of the parents in order, then of the child.
+    on_cells : p(child in cell | parents in cells), the child's axis last.
+    gain : nats that the parents are worth on rows that were left out.
+    parts : which estimates were mixed, with their weights.
+    hats : whether densities are divided by integrals of the hat functions, so that they integrate to one.
 
     Examples
     --------

@@ -210,8 +210,12 @@ class LinearGaussian(_Linear):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    coefficients : one column for each component of the real parents, or a dict {parent: numbers}.
+    intercept : the mean where all real parents are 0.
+    covariance : of the noise.
+    sd : its standard deviation, in place of `covariance`.
 
     Examples
     --------
@@ -246,8 +250,12 @@ class ConditionalLinearGaussian(_Linear):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    coefficients : one column for each component of the real parents, or a dict {parent: numbers}.
+    intercept : the mean where all real parents are 0.
+    covariance : of the noise.
+    sd : its standard deviation, in place of `covariance`.
 
     Examples
     --------

@@ -40,8 +40,10 @@ class NoisyMax(Conditional):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    links : for each parent a matrix (parent size, child size).
+    leak : distribution of the effect that needs no parent.
 
     Examples
     --------
@@ -155,8 +157,10 @@ class NoisyOr(NoisyMax):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    probabilities : for each parent the probability that it turns the child on, or one per state.
+    leak : the probability that the child is on by itself.
 
     Examples
     --------

@@ -25,6 +25,13 @@ class KernelPotential(metaclass=_Kinds):
     `gg.learn_markov` makes them. They stand in a `MarkovNetwork` or a `FactorGraph`, beside tables of categories; the
     measure of every variable is its own kernel density. Without numbers, `gg.KernelPotential()` is a kind to be fitted.
 
+    Parameters
+    ----------
+    *args : the variables and the numbers, as `gg.learn_markov` gives them; none for a kind to be fitted.
+    **options : the same by name, or options of the fit.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=500)

@@ -45,6 +45,14 @@ class Predictor(RealConditional):
 
     Inference is by quadrature or weighted draws. An estimator cannot be written to a file.
 
+    Parameters
+    ----------
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    estimator : a fitted estimator of scikit-learn or gramgraph.
+    noise : standard deviation (of a vector: covariance) of the errors, or "predictive".
+    residuals : `GridDensity` of the errors of a scalar child; None where they are Gaussian.
+
     Examples
     --------
     >>> import pandas as pd

@@ -34,8 +34,10 @@ class Softmax(RealConditional):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    weights : (*discrete sizes, states, components of the real parents).
+    bias : (*discrete sizes, states).
 
     Examples
     --------

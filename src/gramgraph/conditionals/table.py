@@ -25,8 +25,9 @@ class Table(Conditional):
 
     Parameters
     ----------
-    *args, **options : child, parents and the numbers, in this order or by name; without variables it is a kind, to be
-        fitted.
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    values : the numbers, shape (*parent sizes, child size), flat, or one row per combination.
 
     Examples
     --------

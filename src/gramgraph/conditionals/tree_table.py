@@ -43,6 +43,12 @@ class TreeTable(Conditional):
     `{"state": p, …}`, or one number, p(last state), for a child with two states. A branch may hold for several
     states, `("low", "mid"): subtree`, or for all that are not named, `"*": subtree`.
 
+    Parameters
+    ----------
+    child : the variable, or its name.
+    parents : the variables that it depends on, or their names.
+    tree : nested dicts, as above.
+
     Examples
     --------
     >>> from gramgraph.variables import binary

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gramgraph._signatures import InitSignature
 from gramgraph.distributions import _supports as supports
 from gramgraph.distributions._check import array, number, weights_of
 from gramgraph.distributions.by_name import ByName, is_by_name
@@ -48,6 +49,8 @@ class ExponentialFamily(ABC):
     flat_base: ClassVar[bool] = True
     #: Where θ may lie, for families with one natural parameter; None for the others.
     natural_interval: ClassVar[tuple[float, float] | None] = None
+
+    __signature__ = InitSignature()
 
     def __new__(cls, *arguments: Any, **named: Any) -> Any:
         """A distribution from numbers; from names of variables, the family given these: a conditional to be bound."""

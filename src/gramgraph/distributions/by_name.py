@@ -48,6 +48,13 @@ class Index(Reference):
     `of` stands in a plate that is not the child's: its members are numbered by the states of `by` (several plates:
     several names, in the order of the plates). By itself it is the conditional w ~ φ_z of a discrete variable.
 
+    Parameters
+    ----------
+    of : the variable whose member is chosen.
+    by : the variable whose state is the position, or several.
+
+    Examples
+    --------
     >>> Index("phi", by="z")
     Index('phi', by='z')
     """
@@ -81,6 +88,13 @@ class Dot(Reference):
 
     Each is a name, or an `Index`.
 
+    Parameters
+    ----------
+    left : the first vector.
+    right : the second vector.
+
+    Examples
+    --------
     >>> Dot("weights", "x")
     Dot('weights', 'x')
     """
@@ -143,6 +157,13 @@ class Logistic(_Link):
 class ByName:
     """A family given variables: what `gg.Dirichlet("alpha")` is, by parameter.
 
+    Parameters
+    ----------
+    family : the class of distributions.
+    arguments : what each parameter is: numbers, a name, an `Index` or a `Dot`.
+
+    Examples
+    --------
     >>> from gramgraph.distributions import Normal
     >>> form = Normal("mu", precision="tau")
     >>> form, form.names

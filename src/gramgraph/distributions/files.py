@@ -67,6 +67,16 @@ def load(path: str | PathLike[str]) -> Any:
     Parameters
     ----------
     path : the file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> from gramgraph.distributions import Normal, save
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "normal.json")
+    ...     save(Normal(1.0, 2.0), file)
+    ...     load(file)
+    Normal(mean=1.0, variance=2.0)
     """
     try:
         text = Path(path).read_bytes().decode("utf-8")
