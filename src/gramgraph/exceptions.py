@@ -23,7 +23,18 @@ __all__ = [
 
 
 def listing(names: Iterable[object], limit: int = 12) -> str:
-    """`a, b, c` of at most `limit` names, then how many are left out."""
+    """`a, b, c` of at most `limit` names, then how many are left out.
+
+    Parameters
+    ----------
+    names : what is listed.
+    limit : how many at most.
+
+    Examples
+    --------
+    >>> listing(["a", "b", "c", "d"], limit=2)
+    'a, b, … (2 more)'
+    """
     shown = [str(name) for name in names]
     if len(shown) > limit:
         return ", ".join(shown[:limit]) + f", … ({len(shown) - limit} more)"
@@ -31,7 +42,18 @@ def listing(names: Iterable[object], limit: int = 12) -> str:
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> str:
-    """A sentence with the nearest known word, or nothing when none is near."""
+    """A sentence with the nearest known word, or nothing when none is near.
+
+    Parameters
+    ----------
+    word : what was written.
+    known : words that exist.
+
+    Examples
+    --------
+    >>> did_you_mean("smok", ["smoke", "lung"])
+    " Did you mean 'smoke'?"
+    """
     text = str(word)
     if len(text) > 100:  # comparing takes quadratic time: long words and very many of them are left alone
         return ""
@@ -50,19 +72,53 @@ class _PlainMessage:
 
 
 class GramGraphError(Exception):
-    """Base class of every error that the library raises on purpose."""
+    """Base class of every error that the library raises on purpose.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> try:
+    ...     gg.datasets.asia().query("lungs")
+    ... except gg.GramGraphError as error:
+    ...     print(type(error).__name__)
+    VariableError
+    """
 
 
 class ModelWarning(UserWarning):
-    """A model was usable only after a repair that the user should know of."""
+    """A model was usable only after a repair that the user should know of.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ModelWarning)  # what would be repaired is then an error
+    """
 
 
 class ConvergenceWarning(ModelWarning):
-    """Work that goes on until nothing changes was ended before: its numbers are not what they would become."""
+    """Work that goes on until nothing changes was ended before: its numbers are not what they would become.
+
+    Examples
+    --------
+    >>> import warnings
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("error", ConvergenceWarning)  # a run that was ended early is then an error
+    """
 
 
 class VariableError(_PlainMessage, GramGraphError, KeyError):
-    """A name that is not a variable of the model."""
+    """A name that is not a variable of the model.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> try:
+    ...     gg.datasets.asia().query("lungs")
+    ... except gg.VariableError as error:
+    ...     print("Did you mean" in str(error))
+    True
+    """
 
     @classmethod
     def unknown(cls, name: object, known: Sequence[str]) -> VariableError:
@@ -71,7 +127,17 @@ class VariableError(_PlainMessage, GramGraphError, KeyError):
 
 
 class StateError(_PlainMessage, GramGraphError, KeyError, ValueError):
-    """A value that is not a state of its variable."""
+    """A value that is not a state of its variable.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> try:
+    ...     gg.datasets.asia().query("lung", {"smoke": "maybe"})
+    ... except gg.StateError as error:
+    ...     print(error)
+    'maybe' is not a state of smoke. States: no, yes.
+    """
 
     @classmethod
     def unknown(cls, value: object, variable: str, states: Sequence[str]) -> StateError:
@@ -88,6 +154,15 @@ class ModelError(GramGraphError, ValueError):
     Parameters
     ----------
     faults : everything that is wrong, one sentence each.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> try:
+    ...     gg.BayesianNetwork("a -> b -> a")
+    ... except gg.ModelError as error:
+    ...     print(len(error.faults))
+    1
     """
 
     def __init__(self, faults: Sequence[str] | str) -> None:
@@ -106,17 +181,35 @@ class OptionError(ModelError):
     Parameters
     ----------
     faults : everything that is wrong, one sentence each.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> try:
+    ...     gg.datasets.asia().entropy("lung", base=0.5)
+    ... except gg.OptionError as error:
+    ...     print(error)
+    the base of the logarithm must be greater than 1 (2 gives bits), not 0.5
     """
 
 
 class ParseError(GramGraphError, ValueError):
-    """A file that does not follow its format, with the place where reading stopped.
+    r"""A file that does not follow its format, with the place where reading stopped.
 
     Parameters
     ----------
     message : what was expected, and what came.
     source : the file.
     line, column : where, from 1.
+
+    Examples
+    --------
+    >>> from gramgraph.io import bif
+    >>> try:
+    ...     bif.loads(b"network n { }\nvariable a { type }")
+    ... except ParseError as error:
+    ...     print(error.line)
+    2
     """
 
     def __init__(self, message: str, *, source: str = "<text>", line: int | None = None, column: int | None = None):
@@ -178,6 +271,15 @@ class ImpossibleEvidenceError(GramGraphError, ValueError):
     ----------
     message : what cannot be.
     conflict : observed variables that cannot be together.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> try:
+    ...     gg.datasets.asia().query("tub", {"lung": "yes", "either": "no"})
+    ... except gg.ImpossibleEvidenceError as error:
+    ...     print(sorted(error.conflict))
+    ['either=no', 'lung=yes']
     """
 
     def __init__(self, message: str, *, conflict: Sequence[str] = ()):

@@ -41,14 +41,31 @@ _TRUE, _FALSE = ("yes", "true", "1"), ("no", "false", "0")
 
 
 class Domain:
-    """What values a variable may take. Kinds of domain are frozen values."""
+    """What values a variable may take. Kinds of domain are frozen values.
+
+    Examples
+    --------
+    >>> from gramgraph.variables import real
+    >>> isinstance(real("x").domain, Domain)
+    True
+    """
 
     __slots__ = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Discrete(Domain):
-    """Finitely many labelled states, in a fixed order."""
+    """Finitely many labelled states, in a fixed order.
+
+    Parameters
+    ----------
+    states : the labels, in order.
+
+    Examples
+    --------
+    >>> Discrete(("low", "high")).states
+    ('low', 'high')
+    """
 
     states: tuple[str, ...]
     codes: dict[str, int] = field(init=False, repr=False)
@@ -94,6 +111,10 @@ class Discrete(Domain):
 class Real(Domain):
     """Real numbers (`dimension` 1), or real vectors of a fixed length.
 
+    Parameters
+    ----------
+    dimension : number of components.
+
     Examples
     --------
     >>> Real().read(2, "x").tolist(), Real(2).read([1.0, 3.0], "x").tolist()
@@ -136,6 +157,10 @@ class Real(Domain):
 class Positive(Real):
     """Numbers above 0, whose noise multiplies.
 
+    Parameters
+    ----------
+    dimension : number of components.
+
     Examples
     --------
     >>> Var("income", Positive())
@@ -157,6 +182,10 @@ class Positive(Real):
 class Circle(Real):
     """Angles in radians: the ends of a turn are one value.
 
+    Parameters
+    ----------
+    dimension : 1.
+
     Examples
     --------
     >>> Var("direction", Circle())
@@ -170,6 +199,10 @@ class Circle(Real):
 @dataclass(frozen=True, slots=True)
 class Sphere(Real):
     """Directions: vectors of length 1, as a rule of three numbers.
+
+    Parameters
+    ----------
+    dimension : number of components.
 
     Examples
     --------
@@ -195,6 +228,12 @@ class Sphere(Real):
 class Unit(Real):
     """Numbers from 0 to 1, such as the probability of a success.
 
+    Parameters
+    ----------
+    dimension : number of components.
+
+    Examples
+    --------
     >>> Var("bias", Unit())
     bias{unit}
     """
@@ -214,6 +253,12 @@ class Unit(Real):
 class Simplex(Real):
     """Probabilities of `dimension` states: numbers from 0 that sum to 1.
 
+    Parameters
+    ----------
+    dimension : number of states.
+
+    Examples
+    --------
     >>> Var("theta", Simplex(3)), Simplex(2).read([0.25, 0.75], "theta").tolist()
     (theta{simplex 3}, [0.25, 0.75])
     """
@@ -235,6 +280,12 @@ class Simplex(Real):
 class Counts(Real):
     """Whole numbers from 0, or vectors of them.
 
+    Parameters
+    ----------
+    dimension : number of components.
+
+    Examples
+    --------
     >>> Var("visits", Counts()), Var("words", Counts(5))
     (visits{count}, words{counts 5})
     """
@@ -254,6 +305,13 @@ class Counts(Real):
 class Matrix(Real):
     """Symmetric positive definite matrices of `side` rows, such as a precision; kept as side² numbers, row by row.
 
+    Parameters
+    ----------
+    dimension : side².
+    side : number of rows.
+
+    Examples
+    --------
     >>> Var("precision", Matrix(side=2))
     precision{matrix 2}
     """
@@ -280,6 +338,10 @@ class Matrix(Real):
 @dataclass(frozen=True, slots=True)
 class Points(Domain):
     """Points of a space with a kernel, which says how alike they are: `kind` is vector, sphere, set or string.
+
+    Parameters
+    ----------
+    kind : "vector", "sphere", "set" or "string".
 
     Examples
     --------
@@ -380,6 +442,11 @@ def domain_of_word(word: str, name: str) -> Domain | None:
     """The domain that a word in an edge string names: real, real^3, positive, circle, sphere, unit, simplex 3,
     count, counts 3, matrix 2, set, string; None for a label.
 
+    Parameters
+    ----------
+    word : as it stands in the string.
+    name : of the variable, for errors.
+
     Examples
     --------
     >>> domain_of_word("circle", "wind"), domain_of_word("real^3", "x"), domain_of_word("open", "site")
@@ -423,7 +490,18 @@ def _domain(name: str, given: Any) -> Domain:
 
 
 def discrete(name: str, states: Iterable[object] | int) -> Var:
-    """A discrete variable from its labels, or from their number (labels "0", "1", …)."""
+    """A discrete variable from its labels, or from their number (labels "0", "1", …).
+
+    Parameters
+    ----------
+    name : of the variable.
+    states : the labels, or their number.
+
+    Examples
+    --------
+    >>> discrete("sky", ["sun", "rain"]), discrete("die", 6).states
+    (sky{sun|rain}, ('0', '1', '2', '3', '4', '5'))
+    """
     labels = tuple(map(str, range(states)) if isinstance(states, int) else map(str, states))
     return Var(name, _labelled(labels))
 
@@ -445,7 +523,17 @@ def real(name: str, dimension: int = 1) -> Var:
 
 
 def binary(name: str) -> Var:
-    """A variable with the states no and yes, in this order."""
+    """A variable with the states no and yes, in this order.
+
+    Parameters
+    ----------
+    name : of the variable.
+
+    Examples
+    --------
+    >>> binary("wet")
+    wet{no|yes}
+    """
     return Var(name, _shared(("no", "yes")))
 
 
@@ -460,5 +548,16 @@ def _shared(labels: tuple[str, ...]) -> Discrete:
 
 
 def join(*scopes: tuple[Var, ...]) -> tuple[Var, ...]:
-    """Union of scopes in first-seen order (never through a set: the order must not depend on the hash seed)."""
+    """Union of scopes in first-seen order (never through a set: the order must not depend on the hash seed).
+
+    Parameters
+    ----------
+    *scopes : tuples of variables.
+
+    Examples
+    --------
+    >>> a, b, c = map(binary, "abc")
+    >>> join((a, b), (b, c))
+    (a{no|yes}, b{no|yes}, c{no|yes})
+    """
     return tuple(dict.fromkeys(var for scope in scopes for var in scope))

@@ -36,6 +36,12 @@ def position_of(name: str, names: tuple[str, ...]) -> int:
 class CodedTable:
     """A table of discrete columns as state indices, -1 where a cell is missing, with an optional weight for each row.
 
+    Parameters
+    ----------
+    variables : of the columns, with their states.
+    columns : state numbers of each row, -1 where a cell is missing.
+    weights : one weight for each row, or None.
+
     Examples
     --------
     >>> import pandas as pd
@@ -113,6 +119,19 @@ def code_table(
 
     Without them every column must be discrete, and its states are its categories, or the labels that occur, sorted.
     `weights` is the name of a column or one number for each row.
+
+    Parameters
+    ----------
+    data : a pandas, polars or Arrow frame, or a dict of columns.
+    variables : with their states, in the order that is wanted; None takes all columns as they are.
+    weights : name of a column, or one number for each row.
+    needed : names that must be columns; others may be absent.
+
+    Examples
+    --------
+    >>> table = code_table({"sky": ["sun", "rain", None]})
+    >>> table.variables, table.columns[0].tolist()
+    ((sky{rain|sun},), [1, 0, -1])
     """
     frame = read_frame(data)
     weights, frame = _weights(weights, frame)

@@ -46,6 +46,10 @@ class Counts:
     row and state, and a table of c cells over n rows costs c n / 64 word operations; with weights, or beyond 1,500
     cells, one scan of the rows. Tables are kept and given out read-only.
 
+    Parameters
+    ----------
+    table : the coded rows.
+
     Examples
     --------
     >>> import pandas as pd

@@ -53,6 +53,10 @@ def column_kinds(data: Any) -> Any:
     Kinds: `category` (labels, truth values), `ordered` (an ordered categorical), `integer` (whole numbers with up to
     20 distinct values, taken as categories), `real` (other numbers), `date`, `empty` (nothing but missing cells).
 
+    Parameters
+    ----------
+    data : a pandas, polars or Arrow frame, or a dict of columns.
+
     Examples
     --------
     >>> import pandas as pd

@@ -29,6 +29,13 @@ class Discretizer:
     dict from column to its inner edges, such as `edges_` of another one. Values outside what was seen fall into the
     first or last interval; missing cells stay missing.
 
+    Parameters
+    ----------
+    bins : number of intervals, at most.
+    method : "quantile", "uniform", "mdlp", or a dict from column to its inner edges.
+    columns : which columns are cut; None for all that hold real numbers.
+    target : the column with the classes, for "mdlp".
+
     Examples
     --------
     >>> import pandas as pd

@@ -36,6 +36,15 @@ def map_reduce(
     Serial; with `n_jobs` on threads; with a `client` (`distributed.Client`) on its workers, where a block that is lost
     with its worker is worked on again. Sums of floats therefore do not depend on where the blocks were.
 
+    Parameters
+    ----------
+    function : of one block.
+    blocks : what it is called with.
+    combine : (total, found) to the new total.
+    initial : the total before the first block.
+    n_jobs : number of threads; -1 for one per processor.
+    client : a `distributed.Client` on whose workers the blocks are worked on, or None.
+
     Examples
     --------
     >>> map_reduce(len, ["a", "bcd", "ef"], int.__add__, 0)

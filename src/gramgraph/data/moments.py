@@ -24,6 +24,14 @@ __all__ = ["Moments", "moments_of"]
 class Moments:
     """n, mean and Σ (x − mean)(x − mean)ᵀ of the rows that show every column; `left_out` rows do not.
 
+    Parameters
+    ----------
+    names : of the columns.
+    n : number of rows.
+    mean : (d,) means.
+    scatter : (d, d) sums of products of deviations.
+    left_out : rows with gaps, which do not count.
+
     Examples
     --------
     >>> import pandas as pd
@@ -75,6 +83,20 @@ def moments_of(
 
     `data` and `n_jobs` are those of `stream_counts`, `client` is for Dask frames. Blocks are merged in their order, so
     that the numbers do not depend on how many threads or workers there are. Memory: a block of rows, and d² numbers.
+
+    Parameters
+    ----------
+    data : a frame, a path, a stream or a Dask frame, as in `stream_counts`.
+    columns : names of the columns to use; None for all.
+    n_jobs : number of threads; -1 for one per processor.
+    client : a `distributed.Client` on whose workers the blocks are worked on, or None.
+    progress : True shows how far it is, or a function of (done, total).
+
+    Examples
+    --------
+    >>> moments = moments_of({"x": [0.0, 2.0], "y": [1.0, 5.0]})
+    >>> moments.n, moments.mean.tolist(), moments.scatter.tolist()
+    (2, [1.0, 3.0], [[2.0, 4.0], [4.0, 8.0]])
     """
     total: Moments | None = None
     with readable(data):

@@ -82,6 +82,15 @@ def stream_counts(
     `n_jobs` threads pack blocks; a `client` (`distributed.Client` or its address) packs the row groups of Parquet files
     and the partitions of a Dask frame on its workers. The counts are the same, bit for bit.
 
+    Parameters
+    ----------
+    data : a path, a stream or a Dask frame, as above.
+    columns : names of the columns to use; None for all.
+    declared : columns whose cells are labels, whatever they look like.
+    n_jobs : number of threads; -1 for one per processor.
+    client : a `distributed.Client` on whose workers the blocks are worked on, or None.
+    progress : True shows how far it is, or a function of (done, total).
+
     Examples
     --------
     >>> import os, tempfile

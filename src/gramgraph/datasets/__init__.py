@@ -34,12 +34,24 @@ __all__ = sorted([*_HOMES, "list", "load"])
 
 
 def list() -> tuple[str, ...]:
-    """Names of all datasets."""
+    """Names of all datasets.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> "asia" in gg.datasets.list()
+    True
+    """
     return tuple(sorted(_HOMES))
 
 
 def load(name: str, **options: Any) -> GraphicalModel:
     """The dataset of this name; options go to its function.
+
+    Parameters
+    ----------
+    name : one of `list()`.
+    **options : of its function, such as `n_rolls` of "casino".
 
     Examples
     --------

@@ -214,6 +214,10 @@ def two_coins(collider: str = "C") -> BayesianNetwork:
     The distribution factorizes over three graphs, one for each choice of the node that both others point to
     (`collider`). Source: P. Hennig, Probabilistic inference and learning, "The DAG for the two coins example".
 
+    Parameters
+    ----------
+    collider : the variable that both others point to: "A", "B" or "C".
+
     Examples
     --------
     >>> two_coins().parents("C"), two_coins(collider="A").parents("A")

@@ -16,6 +16,10 @@ def hmm_small(length: int = 2) -> BayesianNetwork:
     X. Zhu, Graphical models and kernel methods, "A simple HMM"; the transition probabilities, which the text
     shows in a figure, follow from its messages.
 
+    Parameters
+    ----------
+    length : how many steps.
+
     Examples
     --------
     >>> hmm_small().cpt["x1"]["1"].tolist()
@@ -39,6 +43,10 @@ def casino(n_rolls: int = 10) -> BayesianNetwork:
     probability 0.95, the loaded one, which shows a six every second time, with 0.9; either may be first. Source:
     R. Durbin, S. Eddy, A. Krogh and G. Mitchison, Biological sequence analysis, 1998, section 3.2; the example is
     the one of R. Triebel, Machine learning for computer vision, section 5.
+
+    Parameters
+    ----------
+    n_rolls : how many rolls.
 
     Examples
     --------

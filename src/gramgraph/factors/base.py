@@ -19,6 +19,18 @@ class Factor(Protocol):
     summed variables; the order of sums does not matter; conditioning commutes with product and with sums over
     other variables; normalize is idempotent and its log Z adds under a change of `log_scale`; nothing is changed
     in place; the scope of a product is the first-seen union of the scopes.
+
+    Parameters
+    ----------
+    *args : of a protocol: none.
+    **kwargs : of a protocol: none.
+
+    Examples
+    --------
+    >>> from gramgraph.factors import TableFactor
+    >>> from gramgraph.variables import binary
+    >>> isinstance(TableFactor((binary("a"),), [0.2, 0.8]), Factor)
+    True
     """
 
     @property

@@ -26,6 +26,14 @@ class GaussianFactor:
     other variables in the order of the scope, vectors component by component. A product adds P, h and log_scale;
     integrating or maximizing a variable out is a Schur complement, O(d³) for d components.
 
+    Parameters
+    ----------
+    scope : the variables, in the order of the axes.
+    precision : P, (d, d).
+    shift : h, (d,).
+    log_scale : logarithm of the scale.
+    pinned : values of variables that are known exactly.
+
     Examples
     --------
     >>> from gramgraph.variables import real

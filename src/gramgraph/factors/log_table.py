@@ -37,6 +37,11 @@ class LogTable:
     Some ten times slower than `TableFactor`, and right where the entries of one table differ by more than the 10³⁰⁰
     that linear numbers can hold. Maximization (max-sum) is done with these.
 
+    Parameters
+    ----------
+    scope : the variables, in the order of the axes.
+    logs : logarithms, one axis per variable.
+
     Examples
     --------
     >>> from gramgraph.variables import binary

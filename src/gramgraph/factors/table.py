@@ -29,6 +29,12 @@ class TableFactor:
     Values are kept with their largest entry near one and the scale as a logarithm, so that a product of
     thousands of small numbers neither underflows nor becomes "impossible".
 
+    Parameters
+    ----------
+    scope : the variables, in the order of the axes.
+    values : not negative, one axis per variable.
+    log_scale : logarithm of the scale.
+
     Examples
     --------
     >>> from gramgraph.variables import binary

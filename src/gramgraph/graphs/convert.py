@@ -31,6 +31,12 @@ def to_networkx(graph: Digraph | UndirectedGraph | JunctionTree, labels: Sequenc
     ----------
     graph : the graph, on positions.
     labels : names of the nodes.
+
+    Examples
+    --------
+    >>> from gramgraph.graphs import Digraph
+    >>> sorted(to_networkx(Digraph.from_edges(2, [(0, 1)]), labels=["a", "b"]).edges)
+    [('a', 'b')]
     """
     networkx = _networkx()
     if isinstance(graph, JunctionTree):
@@ -65,6 +71,13 @@ def digraph_from_networkx(graph: Any) -> tuple[Digraph, tuple[Hashable, ...]]:
     Parameters
     ----------
     graph : the graph, on positions.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> graph, labels = digraph_from_networkx(nx.DiGraph([("a", "b")]))
+    >>> graph.edges(), labels
+    (((0, 1),), ('a', 'b'))
     """
     if not graph.is_directed():
         raise ModelError("Expected a directed networkx graph. For undirected ones: undirected_from_networkx.")
@@ -78,6 +91,13 @@ def undirected_from_networkx(graph: Any) -> tuple[UndirectedGraph, tuple[Hashabl
     Parameters
     ----------
     graph : the graph, on positions.
+
+    Examples
+    --------
+    >>> import networkx as nx
+    >>> graph, labels = undirected_from_networkx(nx.Graph([("a", "b")]))
+    >>> graph.edges(), labels
+    (((0, 1),), ('a', 'b'))
     """
     if graph.is_directed():
         raise ModelError("Expected an undirected networkx graph. For directed ones: digraph_from_networkx.")

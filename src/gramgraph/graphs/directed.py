@@ -98,6 +98,11 @@ def topological_order(graph: Digraph) -> tuple[int, ...]:
     Parameters
     ----------
     graph : the graph, on positions.
+
+    Examples
+    --------
+    >>> topological_order(Digraph.from_edges(3, [(2, 0), (0, 1)]))
+    (2, 0, 1)
     """
     waiting = [len(row) for row in graph.parents]
     free = [v for v, count in enumerate(waiting) if count == 0]
@@ -164,6 +169,11 @@ def is_acyclic(graph: Digraph) -> bool:
     Parameters
     ----------
     graph : the graph, on positions.
+
+    Examples
+    --------
+    >>> is_acyclic(Digraph.from_edges(2, [(0, 1)])), is_acyclic(Digraph.from_edges(2, [(0, 1), (1, 0)]))
+    (True, False)
     """
     return find_cycle(graph) is None
 
@@ -187,6 +197,11 @@ def ancestors(graph: Digraph, nodes: Nodes) -> tuple[int, ...]:
     ----------
     graph : the graph, on positions.
     nodes : positions.
+
+    Examples
+    --------
+    >>> ancestors(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 3)
+    (0, 1, 2)
     """
     return marked(_closure(as_nodes(nodes, graph.n), graph.parents))
 
@@ -198,6 +213,11 @@ def descendants(graph: Digraph, nodes: Nodes) -> tuple[int, ...]:
     ----------
     graph : the graph, on positions.
     nodes : positions.
+
+    Examples
+    --------
+    >>> descendants(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 0)
+    (2, 3)
     """
     return marked(_closure(as_nodes(nodes, graph.n), graph.children))
 
@@ -209,6 +229,11 @@ def ancestral_set(graph: Digraph, nodes: Nodes) -> tuple[int, ...]:
     ----------
     graph : the graph, on positions.
     nodes : positions.
+
+    Examples
+    --------
+    >>> ancestral_set(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 2)
+    (0, 1, 2)
     """
     given = as_nodes(nodes, graph.n)
     reached = _closure(given, graph.parents)
@@ -224,6 +249,12 @@ def ancestral_graph(graph: Digraph, nodes: Nodes) -> tuple[tuple[int, ...], Digr
     ----------
     graph : the graph, on positions.
     nodes : positions.
+
+    Examples
+    --------
+    >>> kept, graph = ancestral_graph(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 2)
+    >>> kept, graph.edges()
+    ((0, 1, 2), ((0, 2), (1, 2)))
     """
     kept = ancestral_set(graph, nodes)
     return kept, graph.subgraph(kept)
@@ -236,6 +267,11 @@ def markov_blanket(graph: Digraph, node: SupportsIndex) -> tuple[int, ...]:
     ----------
     graph : the graph, on positions.
     node : its position.
+
+    Examples
+    --------
+    >>> markov_blanket(Digraph.from_edges(4, [(0, 2), (1, 2), (2, 3)]), 0)
+    (1, 2)
     """
     (v,) = as_nodes(node, graph.n)
     blanket = {*graph.parents[v], *graph.children[v]}

@@ -79,6 +79,11 @@ def skeleton(graph: Digraph) -> UndirectedGraph:
     Parameters
     ----------
     graph : the graph, on positions.
+
+    Examples
+    --------
+    >>> skeleton(Digraph.from_edges(3, [(0, 2), (1, 2)])).edges()
+    ((0, 2), (1, 2))
     """
     return UndirectedGraph.from_edges(graph.n, graph.edges())
 

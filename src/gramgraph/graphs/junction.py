@@ -44,6 +44,12 @@ class Triangulation:
     fill_edges : edges that were added.
     cliques : sets of nodes, as tuples.
     log_size : logarithm of the sum of the cliques' table sizes.
+
+    Examples
+    --------
+    >>> found = triangulate(UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)]))
+    >>> len(found.fill_edges), len(found.cliques)
+    (1, 2)
     """
 
     order: tuple[int, ...]
@@ -203,12 +209,19 @@ def search_order(
 
     Parameters
     ----------
-    adj : for each node its neighbors.
+    adj : for each node its neighbors, as bits of a row of words.
     log_sizes : logarithms of the numbers of states.
-    keep : nodes that are not eliminated.
+    keep : which nodes take part.
     heuristic : name of the rule that picks the next node.
     tries : orders that are tried; the best is kept.
     random_state : seed of ties.
+
+    Examples
+    --------
+    >>> bits = np.array([[0b010], [0b101], [0b010]], dtype=np.uint64)  # the chain 0 - 1 - 2
+    >>> order, _, _ = search_order(bits, np.log([2.0, 2.0, 2.0]), np.ones(3, dtype=np.uint8))
+    >>> sorted(order.tolist())
+    [0, 1, 2]
     """
     from gramgraph._numerics.tree import clique_forests, triangulation
 
@@ -257,6 +270,12 @@ def junction_tree(
     heuristic : name of the rule that picks the next node.
     tries : orders that are tried; the best is kept.
     random_state : seed of ties.
+
+    Examples
+    --------
+    >>> tree = junction_tree(UndirectedGraph.from_edges(3, [(0, 1), (1, 2)]))
+    >>> sorted(tree.cliques), tree.width
+    ([(0, 1), (1, 2)], 1)
     """
     if is_chordal(graph):
         cliques = maximal_cliques(graph)

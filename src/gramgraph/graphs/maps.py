@@ -120,6 +120,11 @@ def dependence(joint: ArrayLike, xs: Nodes, ys: Nodes, given: Nodes = ()) -> flo
     xs : nodes on one side.
     ys : nodes on the other side.
     given : nodes that are observed.
+
+    Examples
+    --------
+    >>> dependence([[0.25, 0.25], [0.25, 0.25]], 0, 1), dependence([[0.5, 0.0], [0.0, 0.5]], 0, 1)
+    (0.0, 0.25)
     """
     table = _probabilities(joint)
     return _dependence(table, as_nodes(xs, table.ndim), as_nodes(ys, table.ndim), as_nodes(given, table.ndim))
@@ -173,6 +178,11 @@ def joint_independencies(
     joint : a table with one axis a variable, or what stands for a distribution.
     max_given : most nodes in a condition.
     tol : below which a difference counts as none.
+
+    Examples
+    --------
+    >>> [str(found) for found in joint_independencies(np.full((2, 2), 0.25))]
+    ['0 ⊥ 1']
     """
     table = _probabilities(joint)
     return tuple(s for s in _questions(table.ndim, max_given) if _dependence(table, (s.x,), (s.y,), s.given) <= tol)
@@ -192,6 +202,12 @@ def is_i_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
     graph : the graph, on positions.
     joint : a table with one axis a variable, or what stands for a distribution.
     tol : below which a difference counts as none.
+
+    Examples
+    --------
+    >>> linked = np.array([[0.5, 0.0], [0.0, 0.5]])
+    >>> is_i_map(Digraph.from_edges(2, []), linked), is_i_map(Digraph.from_edges(2, [(0, 1)]), linked)
+    (False, True)
     """
     measure = _measure(graph, joint)
     if isinstance(graph, Digraph):
@@ -214,6 +230,12 @@ def is_d_map(graph: Graph, joint: Joint, *, tol: float = 1e-8) -> bool:
     graph : the graph, on positions.
     joint : a table with one axis a variable, or what stands for a distribution.
     tol : below which a difference counts as none.
+
+    Examples
+    --------
+    >>> coins = np.full((2, 2), 0.25)
+    >>> is_d_map(Digraph.from_edges(2, []), coins), is_d_map(Digraph.from_edges(2, [(0, 1)]), coins)
+    (True, False)
     """
     measure = _measure(graph, joint)
     if isinstance(joint, Digraph | UndirectedGraph):

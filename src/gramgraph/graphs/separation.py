@@ -37,6 +37,13 @@ def reachable(graph: Digraph, sources: Nodes, given: Nodes = ()) -> tuple[int, .
     graph : the graph, on positions.
     sources : nodes where trails begin.
     given : nodes that are observed.
+
+    Examples
+    --------
+    >>> from gramgraph.graphs import Digraph
+    >>> alarm = Digraph.from_edges(3, [(0, 2), (1, 2)])
+    >>> reachable(alarm, 0), reachable(alarm, 0, given=2)
+    ((0, 2), (0, 1))
     """
     n = graph.n
     observed = flags(as_nodes(given, n), n)
@@ -274,6 +281,13 @@ class Requisite:
     tables : nodes whose conditional tables matter.
     evidence : observations that matter.
     irrelevant : nodes that are independent of the targets given the evidence, or known by it.
+
+    Examples
+    --------
+    >>> from gramgraph.graphs import Digraph
+    >>> found = requisite(Digraph.from_edges(3, [(0, 1), (1, 2)]), 0, 1)
+    >>> found.tables, found.evidence, found.irrelevant
+    ((0, 1), (1,), (1, 2))
     """
 
     tables: tuple[int, ...]  # nodes whose conditional tables matter
@@ -334,6 +348,12 @@ def barren(graph: Digraph, targets: Nodes, evidence: Nodes = ()) -> tuple[int, .
     graph : the graph, on positions.
     targets : nodes that are asked for.
     evidence : nodes that are observed.
+
+    Examples
+    --------
+    >>> from gramgraph.graphs import Digraph
+    >>> barren(Digraph.from_edges(3, [(0, 1), (1, 2)]), 0, 1)
+    (2,)
     """
     n = graph.n
     needed = flags(ancestral_set(graph, (*as_nodes(targets, n), *as_nodes(evidence, n))), n)

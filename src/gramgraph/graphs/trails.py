@@ -27,6 +27,13 @@ class Openness:
     edges : edges of the graph, as it has them, that lie on active trails.
     observed : observed nodes that trails do not get past.
     closed : common effects that trails do not get past, as nothing at or below them is observed.
+
+    Examples
+    --------
+    >>> from gramgraph.graphs import Digraph
+    >>> found = openness(Digraph.from_edges(3, [(0, 2), (1, 2)]), 0)
+    >>> found.reached, found.closed
+    ((2,), (2,))
     """
 
     reached: tuple[int, ...]  # nodes that an active trail joins to the source

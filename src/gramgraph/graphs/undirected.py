@@ -114,6 +114,11 @@ def connected_components(graph: UndirectedGraph) -> tuple[tuple[int, ...], ...]:
     Parameters
     ----------
     graph : the graph, on positions.
+
+    Examples
+    --------
+    >>> connected_components(UndirectedGraph.from_edges(4, [(0, 2), (1, 3)]))
+    ((0, 2), (1, 3))
     """
     seen = bytearray(graph.n)
     components = []
@@ -177,6 +182,12 @@ def perfect_elimination_order(graph: UndirectedGraph) -> tuple[int, ...] | None:
     Parameters
     ----------
     graph : the graph, on positions.
+
+    Examples
+    --------
+    >>> square = UndirectedGraph.from_edges(4, [(0, 1), (1, 2), (2, 3), (3, 0)])
+    >>> perfect_elimination_order(square) is None, sorted(perfect_elimination_order(square.with_edges([(0, 2)])))
+    (True, [0, 1, 2, 3])
     """
     order = _maximum_cardinality_order(graph)[::-1]
     _, later = _later(graph, order)

@@ -172,6 +172,12 @@ class Product(_Composite):
     factors : the kernels.
     fixed : names of parameters that are not learned.
     limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> (RBF(1.0) * RBF(1.0)).gram([[0.0], [1.0]]).round(4).tolist()
+    [[1.0, 0.3679], [0.3679, 1.0]]
     """
 
     factors: tuple[Kernel, ...]
@@ -297,6 +303,12 @@ class Power(_Composite):
     exponent : a whole number.
     fixed : names of parameters that are not learned.
     limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import Linear
+    >>> Power(Linear(), 2).gram([[1.0], [2.0]]).tolist()
+    [[1.0, 4.0], [4.0, 16.0]]
     """
 
     base: Kernel
@@ -332,6 +344,12 @@ class Exponential(_Composite):
     base : the kernel k inside.
     fixed : names of parameters that are not learned.
     limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> Exponential(RBF()).gram([[0.0], [1.0]]).round(4).tolist()
+    [[2.7183, 1.8341], [1.8341, 2.7183]]
     """
 
     base: Kernel

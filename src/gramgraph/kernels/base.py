@@ -36,6 +36,13 @@ class Cotangent(NamedTuple):
     theta : by the parameters.
     X : by the first points.
     Y : by the second points.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> K, pull = RBF().pullback(np.array([[0.0], [1.0]]))
+    >>> pull(np.ones_like(K)).theta.round(4).tolist()
+    [1.2131]
     """
 
     theta: FloatArray  # (p,) by the unconstrained parameters

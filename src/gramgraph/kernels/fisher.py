@@ -23,6 +23,14 @@ class ScoreModel(Protocol):
     Parameters
     ----------
     *args, **kwargs : of a protocol: none.
+
+    Examples
+    --------
+    >>> class Bernoulli:
+    ...     def fisher_score(self, X):  # of log p = x log θ + (1 − x) log(1 − θ), at θ = ½
+    ...         return 4.0 * np.asarray(X, dtype=float) - 2.0
+    >>> isinstance(Bernoulli(), ScoreModel)
+    True
     """
 
     def fisher_score(self, X: Any, /) -> FloatArray:

@@ -13,7 +13,17 @@ __all__ = ["KernelError", "as_points", "count", "same_columns", "take"]
 
 
 class KernelError(GramGraphError, ValueError):
-    """A kernel, or an input of it, that cannot be used."""
+    """A kernel, or an input of it, that cannot be used.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> try:
+    ...     RBF(-1.0)
+    ... except KernelError:
+    ...     print("not a kernel")
+    not a kernel
+    """
 
 
 def as_points(X: Any, *, name: str = "X") -> FloatArray:

@@ -23,6 +23,16 @@ class GaussianLatent(Kernel):
     u = (x + x′)/√2 and v = (x − x′)/√2. Numbers stand for multiples of the unit matrix. O(n m d) after two Cholesky
     factorizations.
 
+    Parameters
+    ----------
+    signal : S, a number or (d, d).
+    noise : Σ, a number or (d, d).
+    mean : μ, a number or (d,).
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
     >>> k = GaussianLatent()  # z ~ N(0, 1), x | z ~ N(z, 1)
     >>> round(float(k.gram([[0.0]])[0, 0]), 6)  # 1 / (2π √3)
     0.091888
@@ -101,6 +111,17 @@ def latent_integral(
     ends meet (`circle`): errors fall faster than any power of the number of nodes for smooth functions, once nodes
     stand closer than the width of p(x | z). O(n · nodes) features.
 
+    Parameters
+    ----------
+    density : p(z) as a function of an array.
+    likelihood : (X, z) to the matrix p(xᵢ | zⱼ).
+    low : left end.
+    high : right end.
+    nodes : how many nodes.
+    circle : whether the ends meet.
+
+    Examples
+    --------
     >>> from scipy.stats import norm
     >>> k = latent_integral(norm.pdf, lambda X, z: norm.pdf(np.ravel(X)[:, None], z), -9.0, 9.0)
     >>> X = np.array([[0.0], [1.5]])

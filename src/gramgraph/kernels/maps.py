@@ -23,6 +23,12 @@ class Map(Parametrized, ABC):
     ----------
     fixed : names of parameters that are not learned.
     limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels.maps import FunctionMap
+    >>> isinstance(FunctionMap(np.square), Map)
+    True
     """
 
     @abstractmethod
@@ -79,6 +85,12 @@ class FunctionMap(Map):
     step : of the central differences.
     fixed : names of parameters that are not learned.
     limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> RBF().warp(FunctionMap(np.square)).gram([[-1.0], [1.0]]).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
     """
 
     function: Callable[[Any], Any]

@@ -60,6 +60,15 @@ def parameter(
     bounds : of the value.
     transform : "log", "logit" or "identity".
     max_ndim : most axes of the value.
+
+    Examples
+    --------
+    >>> from dataclasses import dataclass
+    >>> @dataclass(frozen=True)
+    ... class Decay:
+    ...     rate: float = parameter(1.0, bounds=(0.1, 10.0))
+    >>> Decay().rate
+    1.0
     """
     declared = Declaration(bounds, TRANSFORMS[transform], max_ndim)
     return field(default=default, metadata={"parameter": declared})

@@ -228,6 +228,11 @@ class Graph(NamedTuple):
     ----------
     adjacency : (v, v) weights of the edges.
     labels : of the nodes, or None.
+
+    Examples
+    --------
+    >>> Graph(np.array([[0.0, 1.0], [1.0, 0.0]])).adjacency.shape
+    (2, 2)
     """
 
     adjacency: FloatArray  # (v, v), entries ≥ 0: weights of edges

@@ -25,7 +25,17 @@ _NOTICEABLE = 1e-8
 
 
 class PositiveDefiniteError(GramGraphError, np.linalg.LinAlgError):
-    """A matrix that is not positive definite, even with the largest jitter that was allowed."""
+    """A matrix that is not positive definite, even with the largest jitter that was allowed.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Dense
+    >>> try:
+    ...     Dense(np.array([[0.0, 1.0], [1.0, 0.0]])).factor()
+    ... except PositiveDefiniteError:
+    ...     print("not positive definite")
+    not positive definite
+    """
 
     @classmethod
     def after_jitter(cls, what: str, jitter: float, scale: float) -> PositiveDefiniteError:
@@ -43,6 +53,17 @@ class Factored(Protocol):
     """A positive definite A (n, n) after factorization: A + jitter·I = H Hᵀ. Everything here is cheaper than factoring.
 
     `jitter` is the largest number that had to be added to an entry of the diagonal, 0 when none was needed.
+
+    Parameters
+    ----------
+    *args : of a protocol: none.
+    **kwargs : of a protocol: none.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Dense
+    >>> isinstance(Dense(np.eye(2)).factor(), Factored)
+    True
     """
 
     @property
@@ -80,7 +101,19 @@ class Factored(Protocol):
 
 @runtime_checkable
 class GramMatrix(Protocol):
-    """A symmetric positive (semi)definite matrix A (n, n) in some representation."""
+    """A symmetric positive (semi)definite matrix A (n, n) in some representation.
+
+    Parameters
+    ----------
+    *args : of a protocol: none.
+    **kwargs : of a protocol: none.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Dense
+    >>> isinstance(Dense(np.eye(2)), GramMatrix)
+    True
+    """
 
     @property
     def n(self) -> int:
@@ -145,6 +178,12 @@ def with_jitter(
 
 def sample(factored: Factored, n_samples: int = 1, *, random_state: RandomState = None) -> FloatArray:
     """Draws of N(0, A), one per row: (n_samples, n).
+
+    Parameters
+    ----------
+    factored : the factor of A.
+    n_samples : number of draws.
+    random_state : seed, or a generator.
 
     Examples
     --------

@@ -45,6 +45,14 @@ def kernel_matvec(
 
     Y = None means the points X themselves, and noise on the diagonal counts only then, as in `Kernel.gram`.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    Y : the second points, one per row; None for those of X.
+    v : (m,) or (m, q) to multiply with.
+    block : rows and columns of a tile, at most.
+
     Examples
     --------
     >>> import numpy as np
@@ -74,6 +82,13 @@ def kernel_matvec(
 @dataclass(frozen=True, eq=False)
 class FeatureSums:
     """Sufficient statistics of linear regression on features: G = ΦᵀΦ, c = Φᵀy, yᵀy and n. Sums add up.
+
+    Parameters
+    ----------
+    G : (r, r) ΦᵀΦ.
+    c : (r,) or (r, q) Φᵀy.
+    yy : Σ y² of each target.
+    n : number of rows.
 
     Examples
     --------
@@ -178,6 +193,11 @@ def accumulate(
     """The sums over a stream of blocks (X, y), with Φ = transform(X) made one block at a time.
 
     Memory: one block of features and two (r, r) matrices, whatever the number of rows; blocks are added in their order.
+
+    Parameters
+    ----------
+    blocks : pairs (X, y), read once.
+    transform : X to its features Φ.
 
     Examples
     --------

@@ -126,6 +126,11 @@ class DenseFactor:
 
     Appending or deleting a point and adding or removing x xᵀ take n² operations and return a new factor.
 
+    Parameters
+    ----------
+    L : (n, n), whose lower triangle is the factor.
+    jitter : what was added to the diagonal.
+
     Examples
     --------
     >>> import numpy as np
@@ -237,6 +242,18 @@ class SingleFactor:
 
     `solve` is as accurate as in double precision. `logdet`, `half` and `inverse_diag` come from the float32 factor:
     relative errors of about 1e-7 times the condition number (at most 1e5 here), often far less.
+
+    Parameters
+    ----------
+    factor : the factor in single precision.
+    A : (n, n), in double precision.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Dense
+    >>> found = Dense(np.array([[2.0, 1.0], [1.0, 2.0]])).factor(precision="single")
+    >>> type(found).__name__, found.solve(np.array([3.0, 3.0])).round(12).tolist()
+    ('SingleFactor', [1.0, 1.0])
     """
 
     factor: DenseFactor

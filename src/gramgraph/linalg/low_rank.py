@@ -112,7 +112,22 @@ class LowRank:
 
 @dataclass(frozen=True, eq=False)
 class LowRankFactor:
-    """U Uᵀ + D = D^½ (I + V Vᵀ) D^½ with V = D^-½ U and I + VᵀV = inner."""
+    """U Uᵀ + D = D^½ (I + V Vᵀ) D^½ with V = D^-½ U and I + VᵀV = inner.
+
+    Parameters
+    ----------
+    V : (n, r).
+    root : (n,) square roots of the diagonal.
+    inner : (r, r).
+    jitter : what was added to the diagonal.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import LowRank
+    >>> found = LowRank(np.array([[1.0], [2.0]]), np.array([0.5, 0.5])).factor()
+    >>> round(float(found.logdet), 6)
+    1.011601
+    """
 
     V: FloatArray  # (n, r)
     root: FloatArray  # (n,) square roots of d

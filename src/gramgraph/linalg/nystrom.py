@@ -32,6 +32,12 @@ class NystromMap:
 
     φ(z)ᵀφ(z′) = k(z, z′) at the landmarks, and k − φᵀφ is positive semidefinite everywhere.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    landmarks : r points Z.
+    W : (r, r), upper triangular.
+
     Examples
     --------
     >>> import numpy as np
@@ -81,7 +87,23 @@ def nystrom(
     method: Method = "uniform",
     random_state: RandomState = None,
 ) -> NystromMap:
-    """The Nyström map with m landmarks chosen from X by `method`, see `select_landmarks`."""
+    """The Nyström map with m landmarks chosen from X by `method`, see `select_landmarks`.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    m : most landmarks.
+    method : "uniform", "leverage", "kmeans" or "pivots".
+    random_state : seed, or a generator.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> X = np.linspace(0.0, 3.0, 20)[:, None]
+    >>> nystrom(RBF(), X, 5, method="pivots").transform(X).shape
+    (20, 5)
+    """
     return NystromMap.of(kernel, select_landmarks(kernel, X, m, method=method, random_state=random_state))
 
 
@@ -137,6 +159,21 @@ def select_landmarks(
     - "pivots": pivots of the incomplete Cholesky factorization, n m² operations and no randomness.
 
     Fewer than m come back when X has fewer points or, with "pivots", when their rank is smaller.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    m : most landmarks.
+    method : "uniform", "leverage", "kmeans" or "pivots".
+    random_state : seed, or a generator.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> X = np.linspace(0.0, 3.0, 20)[:, None]
+    >>> select_landmarks(RBF(), X, 2, method="pivots").ravel().tolist()
+    [0.0, 3.0]
     """
     if method not in get_args(Method):
         hint = did_you_mean(method, get_args(Method))
@@ -175,6 +212,22 @@ def leverage_scores(
 
     ℓᵢ = (kᵢᵢ − kᵢS (K_SS + reg·I)⁻¹ k_Sᵢ) / reg, at most 1: never below the exact score, and equal to it with S = X. By
     default `reg` is the part of the spectrum that m landmarks cannot carry, Σ_{i > m/2} λᵢ / m, estimated from S.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    m : most landmarks.
+    reg : the ridge; None for the default above.
+    random_state : seed, or a generator.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> X = np.linspace(0.0, 3.0, 20)[:, None]
+    >>> found = leverage_scores(RBF(), X, 10, reg=0.1, random_state=0)
+    >>> found.shape, bool((found <= 1.0).all())
+    ((20,), True)
     """
     X = kernel.prepare(X)
     n = count(X)

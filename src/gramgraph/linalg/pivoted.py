@@ -29,6 +29,13 @@ class PivotedCholesky:
     L : (n, r).
     pivots : (r,) rows in the order in which they were taken.
     residual : (n,) diagonal of K − L Lᵀ, not negative.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> found = pivoted_cholesky(RBF(), np.array([[0.0], [0.0], [3.0]]))
+    >>> found.L.shape, found.pivots.tolist()
+    ((3, 2), [0, 2])
     """
 
     L: FloatArray  # (n, r)
@@ -52,6 +59,13 @@ def pivoted_cholesky(kernel: Kernel, X: Any, *, tol: float = 1e-6, max_rank: int
     Stops when the trace of the residual is at most `tol` times the trace of K, or at `max_rank`. Ties go to the first
     point, so that the result is always the same.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    tol : share of the trace that may be left.
+    max_rank : most columns; None for all.
+
     Examples
     --------
     >>> import numpy as np
@@ -71,7 +85,20 @@ def pivoted_cholesky(kernel: Kernel, X: Any, *, tol: float = 1e-6, max_rank: int
 
 
 def pivoted_cholesky_matrix(A: Array, *, tol: float = 1e-6, max_rank: int | None = None) -> PivotedCholesky:
-    """The same for a given matrix; only its diagonal and the pivot columns are read."""
+    """The same for a given matrix; only its diagonal and the pivot columns are read.
+
+    Parameters
+    ----------
+    A : a symmetric positive definite matrix.
+    tol : share of the trace that may be left.
+    max_rank : most columns; None for all.
+
+    Examples
+    --------
+    >>> found = pivoted_cholesky_matrix(np.array([[1.0, 1.0], [1.0, 1.0]]))
+    >>> found.L.tolist()
+    [[1.0], [1.0]]
+    """
     A = np.asarray(A, dtype=float)
     check_square(A, "A Gram matrix")
     return _run(A.diagonal().copy(), lambda i: A[:, i].copy(), tol, len(A) if max_rank is None else max_rank)

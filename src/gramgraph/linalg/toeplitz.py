@@ -99,7 +99,22 @@ class Toeplitz:
 
 @dataclass(frozen=True, eq=False)
 class ToeplitzFactor:
-    """Squared pivots of the Cholesky factor and the first column of the inverse; the factor itself is never stored."""
+    """Squared pivots of the Cholesky factor and the first column of the inverse; the factor itself is never stored.
+
+    Parameters
+    ----------
+    c : (n,) first column of A, jitter included.
+    errors : (n,) squared pivots.
+    first : (n,) first column of A⁻¹.
+    jitter : what was added to the diagonal.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Toeplitz
+    >>> found = Toeplitz(np.array([2.0, 1.0, 0.5])).factor()
+    >>> found.solve(np.array([3.5, 4.0, 3.5])).round(12).tolist()
+    [1.0, 1.0, 1.0]
+    """
 
     c: FloatArray  # (n,) first column, jitter included
     errors: FloatArray  # (n,) squared pivots

@@ -30,6 +30,20 @@ def append(factor: DenseFactor, B: Array, C: Array | float, /, *, max_jitter: fl
 
     The new rows are [L⁻¹B]ᵀ and the factor of the Schur complement C − BᵀA⁻¹B. A duplicate point makes that complement
     zero: its diagonal then gets jitter relative to the diagonal of C, reported as in `Dense.factor`.
+
+    Parameters
+    ----------
+    factor : the factor of A.
+    B : (n,) or (n, q) covariances of the new points with the old ones.
+    C : a number, or (q, q), those of the new points.
+    max_jitter : largest multiple of the diagonal that may be added to it.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Dense
+    >>> found = append(Dense(np.array([[4.0]])).factor(), np.array([2.0]), 5.0)
+    >>> found.L.tolist()
+    [[2.0, 0.0], [1.0, 2.0]]
     """
     n = factor.n
     B = check_rows(B, n, "The new columns").reshape(n, -1)
@@ -76,7 +90,20 @@ def _complement(C: FloatArray, P: FloatArray, max_jitter: float) -> tuple[FloatA
 
 
 def delete(factor: DenseFactor, index: int, /) -> DenseFactor:
-    """The factor of A without row and column `index`: the rows below it take up the deleted column by rotations."""
+    """The factor of A without row and column `index`: the rows below it take up the deleted column by rotations.
+
+    Parameters
+    ----------
+    factor : the factor of A.
+    index : of the row and column that goes.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Dense
+    >>> found = delete(Dense(np.array([[4.0, 2.0], [2.0, 5.0]])).factor(), 0)
+    >>> found.L.round(6).tolist()
+    [[2.236068]]
+    """
     from gramgraph._numerics.gram.algebra import cholesky_update
 
     n = factor.n
@@ -103,7 +130,20 @@ def _vector_and_copy(factor: DenseFactor, x: Array) -> tuple[FloatArray, FloatAr
 
 
 def update(factor: DenseFactor, x: Array, /) -> DenseFactor:
-    """The factor of A + x xᵀ by Givens rotations."""
+    """The factor of A + x xᵀ by Givens rotations.
+
+    Parameters
+    ----------
+    factor : the factor of A.
+    x : (n,) vector.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Dense
+    >>> found = update(Dense(np.array([[3.0]])).factor(), np.array([1.0]))
+    >>> found.L.round(12).tolist()
+    [[2.0]]
+    """
     from gramgraph._numerics.gram.algebra import cholesky_update
 
     x, L = _vector_and_copy(factor, x)
@@ -112,7 +152,20 @@ def update(factor: DenseFactor, x: Array, /) -> DenseFactor:
 
 
 def downdate(factor: DenseFactor, x: Array, /) -> DenseFactor:
-    """The factor of A − x xᵀ, which exists while xᵀA⁻¹x < 1."""
+    """The factor of A − x xᵀ, which exists while xᵀA⁻¹x < 1.
+
+    Parameters
+    ----------
+    factor : the factor of A.
+    x : (n,) vector.
+
+    Examples
+    --------
+    >>> from gramgraph.linalg import Dense
+    >>> found = downdate(Dense(np.array([[5.0]])).factor(), np.array([1.0]))
+    >>> found.L.tolist()
+    [[2.0]]
+    """
     from gramgraph._numerics.gram.algebra import cholesky_downdate
 
     x, L = _vector_and_copy(factor, x)
