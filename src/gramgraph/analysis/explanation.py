@@ -23,6 +23,18 @@ class Conflict(float):
 
     Above 0 they disagree. `pulls` has for each finding log p(e_i) + log p(the others) − log p(e): the largest one
     belongs to the finding that fits the others least.
+
+    Parameters
+    ----------
+    value : the number itself.
+    pulls : for each finding, how far it pulls against the others.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> found = gg.datasets.asia().conflict({"smoke": "no", "xray": "yes", "asia": "no"})
+    >>> round(float(found), 3), found.against, sorted(found.pulls)
+    (0.476, 'xray', ['asia', 'smoke', 'xray'])
     """
 
     pulls: dict[str, float]
@@ -41,6 +53,11 @@ class Conflict(float):
 
 def conflict(model: GraphicalModel, evidence: Mapping[str, Any] | None = None) -> Conflict:
     """Whether the findings disagree: log Π p(e_i) − log p(e), see `Conflict`. Cost: 2 n + 1 times log p(e).
+
+    Parameters
+    ----------
+    model : the network or other graphical model.
+    evidence : what is known, as `query` takes it: values by variable, or None.
 
     Examples
     --------
@@ -73,6 +90,13 @@ def explain(
     finding: `finding`, `value`, `contribution`, and `without`, the probability (mean) that the others alone give.
     `attrs` has `state`, `measure` ("log odds", "mean" or "direction"), and the belief `before` and `after` all of them.
     Cost: one query with a case for each finding.
+
+    Parameters
+    ----------
+    model : the network or other graphical model.
+    target : the variable that is asked about, or several.
+    evidence : what is known, as `query` takes it: values by variable, or None.
+    state : the state whose log odds are explained; None for the likeliest one.
 
     Examples
     --------

@@ -43,6 +43,13 @@ def entropy(model: GraphicalModel, targets: Names, evidence: Case = None, *, bas
     Where real-valued variables take part it is the differential entropy: a closed form for Gaussians, an estimate from
     draws for mixtures (the number's `exact` and `error` tell).
 
+    Parameters
+    ----------
+    model : the network or other graphical model.
+    targets : one name, or several for their joint.
+    evidence : what is known, as `query` takes it: values by variable, or None.
+    base : base of the logarithm; None for nats, 2 for bits.
+
     Examples
     --------
     >>> from gramgraph.testing import random_bayesian_network
@@ -61,7 +68,23 @@ def entropy(model: GraphicalModel, targets: Names, evidence: Case = None, *, bas
 def mutual_information(
     model: GraphicalModel, a: Names, b: Names, evidence: Case = None, *, base: float | None = None
 ) -> float:
-    """I(a; b | e) = H(a) + H(b) - H(a, b) under p(· | e), in nats (`base=2`: bits); zero when independent given e."""
+    """I(a; b | e) = H(a) + H(b) - H(a, b) under p(· | e), in nats (`base=2`: bits); zero when independent given e.
+
+    Parameters
+    ----------
+    model : the network or other graphical model.
+    a : one name, or several.
+    b : one name, or several, none of them in `a`.
+    evidence : what is known, as `query` takes it: values by variable, or None.
+    base : base of the logarithm; None for nats, 2 for bits.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> net = gg.datasets.asia()
+    >>> round(mutual_information(net, "smoke", "lung"), 4), mutual_information(net, "asia", "smoke")
+    (0.0224, 0.0)
+    """
     if isinstance(model, CellModel):
         model, evidence = on_tables(model, evidence, model.names_of((*model.positions_of(a), *model.positions_of(b))))
     question = one_case(model, evidence) if model.is_discrete else None
@@ -106,6 +129,22 @@ def most_informative(
 
     With `time_limit` it looks at the candidates nearest to the target in the graph first, a few at a time, and stops
     after so many seconds: `attrs["left"]` names the others, which a further call takes as `candidates`.
+
+    Parameters
+    ----------
+    model : the network or other graphical model.
+    target : the variable that is asked about, or several.
+    evidence : what is known, as `query` takes it: values by variable, or None.
+    candidates : what could be observed; None for all variables that are neither observed nor target.
+    base : base of the logarithm; None for nats, 2 for bits.
+    time_limit : seconds after which it stops, or None.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> found = most_informative(gg.datasets.asia(), "lung", {"dysp": "yes"})
+    >>> found["variable"].tolist()[:2]
+    ['either', 'xray']
     """
     if isinstance(model, CellModel):
         return _ranking_on_cells(model, target, candidates, evidence, base, time_limit)
@@ -231,6 +270,12 @@ def kl_divergence(p: Any, q: Any, *, base: float | None = None) -> float:
     Of two models: log p and log q are sums over factors, so only the joints under p of the factors' scopes are needed:
     the cost is that of asking p about the families of q. Both must have the same variables with the same states; models
     of real-valued variables must be linear-Gaussian. Of two distributions of one family it is `p.kl(q)`.
+
+    Parameters
+    ----------
+    p : the model, or distribution, that the mean is taken under.
+    q : the one it is compared with.
+    base : base of the logarithm; None for nats, 2 for bits.
 
     Examples
     --------

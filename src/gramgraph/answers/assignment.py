@@ -20,6 +20,13 @@ SHOWN_STATES = 200
 class Assignment(Frozen):
     """One assignment of states with the logarithm of its probability.
 
+    Parameters
+    ----------
+    assignment : the state of each variable.
+    log_prob : logarithm of its probability.
+    exact : whether no assignment is more probable.
+    bound : what no assignment can exceed, where it is known.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -36,6 +36,7 @@ class Belief(Frozen):
     points : what the states stand for: vectors, directions, sets, strings.
     directions : whether the points have length one, and so has their mean.
     diagnostics : what makes `diagnostics` when it is asked for.
+    axis : the cells that the states stand for, where they are parts of a line or a circle.
 
     Examples
     --------

@@ -86,7 +86,24 @@ class CredibleProbabilities(Frozen):
 
 
 class CredibleAnswer(Frozen, Mapping[Key, CredibleProbabilities]):
-    """Answers with their uncertainty, by variable; `predictive` is the answer of the mean network."""
+    """Answers with their uncertainty, by variable; `predictive` is the answer of the mean network.
+
+    Parameters
+    ----------
+    predictive : the answer of the mean network.
+    samples : for each key, its probabilities in networks drawn from the posterior.
+    level : share of the draws that an interval holds.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> frame = gg.datasets.asia().sample(200, random_state=0)
+    >>> posterior = gg.datasets.asia().fit_posterior(frame, prior="bdeu")
+    >>> answer = posterior.query("lung", {"smoke": "yes"}, draws=50, random_state=0)
+    >>> mean, low, high = answer["lung"].prob("yes")
+    >>> bool(low < mean < high)
+    True
+    """
 
     predictive: Answer
     level: float

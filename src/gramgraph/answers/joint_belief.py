@@ -26,6 +26,14 @@ class JointBelief(RealBelief):
     `mean`, `sd` and `cov` are those of the numbers, in the order of the names; angles have a mean direction, and no
     covariance. E[f] uses the mean of each cell.
 
+    Parameters
+    ----------
+    axes : the cells of each variable.
+    weights : masses of all combinations of cells, with the axis of cases first where there are many.
+    batched : whether the first axis is that of cases.
+    observed : what is known of each case, or None.
+    diagnostics : how the numbers were found, by name, or what makes it when it is asked for.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -25,6 +25,14 @@ class LineBelief(RealBelief):
     evidence was (`support`, 1 inside, 0 far away), the observations that were too far to count (`outside`), and the
     mass of the edges that had to be lifted from below zero.
 
+    Parameters
+    ----------
+    axis : the cells of the variable, where it is a number or an angle.
+    weights : masses of the cells, with the axis of cases first where there are many.
+    batched : whether the first axis is that of cases.
+    observed : what is known of each case, or None.
+    diagnostics : how the numbers were found, by name, or what makes it when it is asked for.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -25,6 +25,16 @@ class MixtureBelief(RealBelief):
 
     `codes` says which states of the discrete variables of the scope each component belongs to.
 
+    Parameters
+    ----------
+    scope : the variables, in the order of the axes.
+    weights : (cases, k), of the components.
+    means : (cases, k, d).
+    covariances : (cases or 1, k, d, d).
+    batched : whether the first axis is that of cases.
+    codes : states of the discrete variables of the scope for each component, or None.
+    diagnostics : how the numbers were found, by name, or what makes it when it is asked for.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -25,6 +25,17 @@ class NodeBelief(RealBelief):
     Between nodes the density is linear. `error` is the stated error of the mean: four times its difference to the
     answer with half as many nodes. Boxes may leave gaps, where there is nothing.
 
+    Parameters
+    ----------
+    var : the variable.
+    nodes : (cases, m) places.
+    low : (cases, m) left ends of the boxes.
+    high : (cases, m) right ends of the boxes.
+    masses : (cases, m) probabilities of the boxes.
+    batched : whether the first axis is that of cases.
+    error : stated error of the mean of each case, or None.
+    diagnostics : how the numbers were found, by name, or what makes it when it is asked for.
+
     Examples
     --------
     >>> from gramgraph.variables import real

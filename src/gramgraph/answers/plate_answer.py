@@ -23,6 +23,16 @@ class PlateBeliefs(Frozen):
 
     Results are arrays with an axis for each plate, or nested lists where lengths differ; `belief[0, 2]` is one member.
 
+    Parameters
+    ----------
+    var : the variable.
+    layout : how its members are arranged along the plates.
+    probabilities : of the states of each member, or None for numbers.
+    mean : of each member, where it is a number.
+    variance : of each member, where it is a number.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> coin = gg.BayesianNetwork("bias -> heads; plate tosses: heads", cpds={"bias": gg.distributions.Beta(1.0, 1.0)})
     >>> belief = coin.query("heads", {"heads": ["yes", "yes", None]})["heads"]
@@ -124,7 +134,28 @@ class PlateBeliefs(Frozen):
 
 
 class PlateAnswer(RealAnswer):
-    """What a question about a plate model gives: beliefs by variable, by member, or joint ones of several members."""
+    """What a question about a plate model gives: beliefs by variable, by member, or joint ones of several members.
+
+    Parameters
+    ----------
+    keys : what was asked for: names, members, or tuples of them.
+    maker : gives the belief of a key when it is read.
+    log_evidence : log p(evidence), a number, one per case, or a function that gives it.
+    engine : name of the engine.
+    exact : whether nothing was approximated.
+    batched : whether the first axis is that of cases.
+    details : what the engine tells about its run, by name.
+    table : gives all beliefs as a table.
+    observed : gives the value of a key that was observed.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> coin = gg.BayesianNetwork("bias -> heads; plate tosses: heads", cpds={"bias": gg.distributions.Beta(1.0, 1.0)})
+    >>> answer = coin.query("bias", {"heads": ["yes", "yes", "no"]})
+    >>> type(answer).__name__, round(float(answer["bias"].mean()), 3), round(answer.log_evidence, 4)
+    ('PlateAnswer', 0.6, -2.4849)
+    """
 
     __slots__ = ()
 

@@ -22,6 +22,11 @@ TRUSTED_INTERVAL = 10.0
 class Quality(str):
     """ "exact", "checked" (approximate, and its diagnostics are good) or "unreliable", with the `reason` in words.
 
+    Parameters
+    ----------
+    word : "exact", "checked" or "unreliable".
+    reason : why, in a sentence.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -29,6 +29,18 @@ class RealAnswer(Answer):
 
     `log_evidence` is the logarithm of a density where real-valued variables were observed.
 
+    Parameters
+    ----------
+    keys : what was asked for: names, or tuples of them.
+    maker : gives the belief of a key when it is read.
+    log_evidence : log p(evidence), a number, one per case, or a function that gives it.
+    engine : name of the engine.
+    exact : whether nothing was approximated.
+    batched : whether the first axis is that of cases.
+    details : what the engine tells about its run, by name.
+    table : gives all beliefs as a table.
+    observed : gives the value of a key that was observed.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -23,6 +23,14 @@ __all__ = ["SampledBelief"]
 class SampledBelief(RealBelief):
     """Weighted draws: p(x) ≈ Σ_i w_i δ(x − x_i). Every number carries a Monte Carlo error (`standard_error`).
 
+    Parameters
+    ----------
+    scope : the variables, in the order of the axes.
+    values : (n, d) draws.
+    weights : (n,) that sum to one.
+    diagnostics : how the numbers were found, by name, or what makes it when it is asked for.
+    error : standard error of the mean of each component, or None where draws are independent.
+
     Examples
     --------
     >>> from gramgraph.variables import real

@@ -50,6 +50,16 @@ class ApproximateWarning(UserWarning):
 class Run:
     """What one run may take, and whom it tells how far it is.
 
+    Parameters
+    ----------
+    memory : bytes that may be used.
+    seconds : time that a search may take.
+    draws : number of draws.
+    random_state : seed, or a generator.
+    n_jobs : number of threads.
+    report : is told how far it is.
+    gap : how far from the best an answer may be, in log units.
+
     Examples
     --------
     >>> Run(n_jobs=2).each(lambda item: item**2, [1, 2, 3])
@@ -116,6 +126,17 @@ class Engine:
 
     Where an engine is able it also has `plan(model, question)`, `best(model, question, run)` for the most probable
     assignments (a `Best`) and `draw(model, question, n, run)` for draws given one case (a `Drawn`).
+
+    Parameters
+    ----------
+    **given : options of the engine, by the names in `options`.
+
+    Examples
+    --------
+    >>> from gramgraph.engines import get_engine
+    >>> engine = get_engine("gibbs", n_chains=2)
+    >>> isinstance(engine, Engine), engine.exact
+    (True, False)
     """
 
     name: ClassVar[str] = ""

@@ -118,6 +118,12 @@ def get_engine(name: str, kind: str = "tables", **options: Any) -> Any:
     """The engine of this name for a kind of model, made with its options. Engines for tables answer about models on
     cells too, on their tables.
 
+    Parameters
+    ----------
+    name : of the engine, such as "junction_tree".
+    kind : of the model: "tables", "gaussian", "mixed", …
+    **options : of the engine.
+
     Examples
     --------
     >>> get_engine("bp", damping=0.5).name

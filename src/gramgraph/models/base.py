@@ -23,7 +23,14 @@ __all__ = ["GraphicalModel", "scopes_of"]
 
 
 class GraphicalModel(OtherWords, Drawn, Asking, ABC):
-    """A set of variables and a product of factors over them; a value that never changes once built."""
+    """A set of variables and a product of factors over them; a value that never changes once built.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> isinstance(gg.datasets.asia(), GraphicalModel), len(gg.datasets.asia())
+    (True, 8)
+    """
 
     vars: tuple[Var, ...]
     positions: dict[str, int]

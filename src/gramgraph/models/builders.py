@@ -41,6 +41,14 @@ def ising_grid(rows: int, cols: int, coupling: Any = 1.0, field: Any = 0.0, *, n
     `coupling` is one number, or a pair of arrays: (rows, cols−1) for the edges along rows, (rows−1, cols) for
     those along columns. `field` is one number or an array (rows, cols). Variables are named `x0_0`, `x0_1`, …
 
+    Parameters
+    ----------
+    rows : number of rows.
+    cols : number of columns.
+    coupling : a number, or arrays for the edges along rows and along columns.
+    field : a number, or (rows, cols).
+    name : a title.
+
     Examples
     --------
     >>> net = ising_grid(1, 2, coupling=0.3)
@@ -62,6 +70,15 @@ def potts_grid(
 
     `coupling` as for `ising_grid`; `field` is one number, (n_states,), or (rows, cols, n_states).
 
+    Parameters
+    ----------
+    rows : number of rows.
+    cols : number of columns.
+    n_states : number of states.
+    coupling : as for `ising_grid`.
+    field : a number, (n_states,), or (rows, cols, n_states).
+    name : a title.
+
     Examples
     --------
     >>> potts_grid(2, 2, 3).states("x1_1")
@@ -81,6 +98,12 @@ def denoising_grid(image: Any, coupling: Any = 1.0, flip_probability: float = 0.
 
     Pixels of `image` are 0/1, true/false or -1/+1; each was flipped with `flip_probability`. Its most probable
     assignment is the denoised image, its marginals say how sure each pixel is.
+
+    Parameters
+    ----------
+    image : (rows, cols) of 0/1, true/false or -1/+1.
+    coupling : J.
+    flip_probability : of each pixel.
 
     Examples
     --------
@@ -134,6 +157,14 @@ def boltzmann_machine(
 ) -> MarkovNetwork:
     """p(x) ∝ exp(½ xᵀWx + bᵀx) with x_i ∈ {0, 1}, or {-1, +1} with `spins`; a zero in W is a missing edge.
 
+    Parameters
+    ----------
+    W : (n, n) symmetric couplings, diagonal zero.
+    b : (n,) biases.
+    names : of the variables.
+    spins : whether values are -1 and +1.
+    name : a title.
+
     Examples
     --------
     >>> net = boltzmann_machine([[0, 2], [2, 0]], [-1, -1])
@@ -174,6 +205,15 @@ def naive_bayes(
     `features` maps names to states (a list of names: no and yes); `prior` and `tables[feature]` are tables as
     `BayesianNetwork` takes them. Without them it is a structure, for `fit` or `random_tables`.
 
+    Parameters
+    ----------
+    class_name : name of the class.
+    states : of the class.
+    features : states by name, or a list of names.
+    prior : table of the class.
+    tables : of the features, by name.
+    name : a title.
+
     Examples
     --------
     >>> tables = {"offer": {"ham": 0.1, "spam": 0.7}, "link": {"ham": 0.2, "spam": 0.6}}
@@ -199,6 +239,15 @@ def markov_chain(
 ) -> BayesianNetwork:
     """x0 -> x1 -> … with p(x0) = initial and p(x_t | x_{t−1}) = transition; a structure when neither is given.
 
+    Parameters
+    ----------
+    length : number of steps.
+    states : labels, or their number.
+    initial : (K,) p(first state).
+    transition : (K, K) p(next state | state), rows sum to one; or (length − 1, K, K).
+    prefix : of the names.
+    name : a title.
+
     Examples
     --------
     >>> markov_chain(4, 3).n_parameters  # K − 1 + (M − 1) K (K − 1)
@@ -222,6 +271,17 @@ def hidden_markov_chain(
     name: str = "hidden Markov chain",
 ) -> BayesianNetwork:
     """A hidden Markov model unrolled for `length` steps, counted from 1: z1 -> z2 -> …, and z_t -> x_t.
+
+    Parameters
+    ----------
+    length : number of steps.
+    hidden_states : labels of z, or their number.
+    observed_states : labels of x, or their number.
+    initial : (K,) p(first state).
+    transition : (K, K) p(next state | state), rows sum to one.
+    emission : (K, number of observed states) p(x | z).
+    prefixes : of the names, "z" and "x".
+    name : a title.
 
     Examples
     --------

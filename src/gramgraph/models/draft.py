@@ -26,6 +26,11 @@ __all__ = ["Draft", "DraftTable"]
 class Draft:
     """A network under construction: add and remove edges, fill tables by context, then `build()`.
 
+    Parameters
+    ----------
+    owner : the class that `build()` makes.
+    name : a title.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -36,6 +36,24 @@ class Identification(Shown):
     identifiable"; `through` are the variables that the formula needs. If there is no way, `hedge` shows why: two sets
     of variables, one inside the other, whose unobserved causes make the effect ambiguous. The search is complete: what
     is not found does not exist without further assumptions.
+
+    Parameters
+    ----------
+    treatment : what is set.
+    outcome : what is asked about.
+    kind : "none", "back door", "front door", "formula" or "not identifiable".
+    through : variables that the formula needs.
+    formula : in letters.
+    hedge : the two sets of variables, where there is no way.
+    expression : the formula as a tree of sums, products and probabilities.
+    names : the variables that the tree speaks of, by position.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> found = identify(gg.BayesianNetwork("c -> x -> y; c -> y"), "x", "y")
+    >>> found.kind, found.through
+    ('back door', ('c',))
     """
 
     treatment: str
@@ -146,6 +164,14 @@ def identify(
 
     `hidden` lists the names of variables that are not observed; `confounded` lists pairs with an unobserved common
     cause, which the network can also hold as `a <-> b`.
+
+    Parameters
+    ----------
+    net : the network.
+    treatment : what would be set.
+    outcome : what is asked about.
+    hidden : names of variables that are not observed.
+    confounded : pairs with an unobserved common cause.
 
     Examples
     --------

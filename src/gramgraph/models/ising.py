@@ -21,6 +21,10 @@ def ising_parameters(net: FactorModel) -> tuple[FloatArray, FloatArray]:
     J is symmetric with a zero diagonal: what `boltzmann_machine(J, h, spins=True)` takes. Factors over one or two
     variables with two states each and positive tables are needed.
 
+    Parameters
+    ----------
+    net : the network.
+
     Examples
     --------
     >>> from gramgraph.models import ising_grid

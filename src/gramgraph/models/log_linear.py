@@ -26,7 +26,20 @@ __all__ = ["Feature", "LogLinear"]
 
 @dataclass(frozen=True, eq=False)
 class Feature:
-    """A real-valued function of a few variables, as a table."""
+    """A real-valued function of a few variables, as a table.
+
+    Parameters
+    ----------
+    scope : the variables, in the order of the axes.
+    values : a table with one axis per variable.
+    name : of the feature.
+
+    Examples
+    --------
+    >>> from gramgraph.variables import binary
+    >>> Feature((binary("a"),), np.array([0.0, 1.0]), "a").name
+    'a'
+    """
 
     scope: tuple[Var, ...]
     values: FloatArray  # one axis per variable
@@ -39,6 +52,13 @@ class LogLinear(FactorModel):
     A feature is (names, content) or (names, content, name), where the content is a table over the named
     variables or a function of one label per variable. `states` maps names to labels. Features over the same
     variables share one factor. `joint_log_prob` is θ · f(x), not normalized.
+
+    Parameters
+    ----------
+    features : (names, content) or (names, content, name), as above.
+    weights : one for each feature; None for zeros.
+    states : labels by name, or their number.
+    name : a title.
 
     Examples
     --------

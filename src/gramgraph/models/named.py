@@ -19,6 +19,12 @@ __all__ = ["NamedGraph", "NamedJunctionTree", "name_tree"]
 class NamedGraph(Shown):
     """A graph on names: `arrows` (a, b) with direction, `links` (a, b) without.
 
+    Parameters
+    ----------
+    nodes : the names.
+    arrows : pairs (a, b), a -> b.
+    links : pairs without direction.
+
     Examples
     --------
     >>> g = NamedGraph(("a", "b", "c"), links=(("a", "b"), ("b", "c")))
@@ -76,6 +82,19 @@ class NamedJunctionTree(Shown):
     """Cliques of variables joined as a tree (a forest, if the model falls apart) with running intersection.
 
     `edges` are pairs of positions in `cliques`; `separators[i]` is what the two cliques of `edges[i]` share.
+
+    Parameters
+    ----------
+    cliques : names of each clique.
+    edges : pairs of positions in `cliques`.
+    separators : what the two cliques of each edge share.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> tree = gg.datasets.sprinkler().to_junction_tree()
+    >>> len(tree.cliques), len(tree.separators)
+    (2, 1)
     """
 
     cliques: tuple[tuple[str, ...], ...]

@@ -194,6 +194,21 @@ class KernelMarkovNetwork(PotentialModel, MarkovNetwork):
     density estimate. Evidence enters at its value; what is free stands on cells, and any engine of discrete networks
     answers: approximate ones where the junction tree does not fit.
 
+    Parameters
+    ----------
+    factors : the kernel potentials and tables.
+    edges : pairs of names.
+    potentials : in place of factors, by scope.
+    states : labels by name, or their number.
+    axes : cells of the variables that have no states.
+    rows : number of rows.
+    log_z : logarithm of the normalization; None computes it.
+    report : how it was learned.
+    name : a title.
+    check : whether faults are an error at once; `faults()` lists them later.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=1000)
@@ -273,6 +288,19 @@ class KernelMarkovNetwork(PotentialModel, MarkovNetwork):
 class KernelFactorGraph(PotentialModel, FactorGraph):
     """A factor graph with kernel potentials among its factors; asked as `KernelMarkovNetwork` is.
 
+    Parameters
+    ----------
+    factors : the kernel potentials and tables.
+    names : of the variables.
+    axes : cells of the variables that have no states.
+    rows : number of rows.
+    log_z : logarithm of the normalization; None computes it.
+    name : a title.
+    check : whether faults are an error at once; `faults()` lists them later.
+    states : labels by name, or their number.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> x = rng.normal(size=500)

@@ -20,6 +20,11 @@ class PAG:
 
     `a --> b`: a is a cause of b; `a <-> b`: a hidden common cause; `a o-> b`: either or both; `a o-o b`: anything.
 
+    Parameters
+    ----------
+    nodes : the names.
+    edges : (a, mark at a, mark at b, b).
+
     Examples
     --------
     >>> graph = PAG(("a", "b", "c"), (("a", "o", ">", "b"), ("b", ">", ">", "c")))

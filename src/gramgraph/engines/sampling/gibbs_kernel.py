@@ -85,6 +85,14 @@ def gibbs_kernel(
     i alone. A state whose neighbors along a variable all have probability 0 stays. Cost: O(variables · states²); at
     most 4,096 states.
 
+    Parameters
+    ----------
+    model : the model.
+    evidence : what is known, as `query` takes it: values by variable, or None.
+    order : in which the variables are updated; None for that of the model.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> seen = {"earthquake": "yes", "mary": "yes"}
     >>> kernel = gibbs_kernel(gg.datasets.burglary(), seen, order=["burglary", "alarm", "john"])

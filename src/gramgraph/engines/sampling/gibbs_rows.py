@@ -41,6 +41,16 @@ def gibbs_rows(
     they are as good as the chains mix. `evidence` is a dict of states, and the tables must not have zeros.
     Cost: O((burn_in · chains + thin · n) · Σ_v factors of v).
 
+    Parameters
+    ----------
+    model : the model.
+    n : number of rows.
+    evidence : what is known, as `query` takes it: values by variable, or None.
+    chains : number of chains.
+    burn_in : sweeps before the first row.
+    thin : sweeps between rows of a chain.
+    random_state : seed, or a generator.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -40,6 +40,19 @@ class PlateModel(BayesianNetwork, plated=True):
     Questions take nested lists as evidence, `[[0, 0, 1], [2, 2]]`, whose lengths are the sizes of the plates; None is
     not observed. Conjugate parameters are integrated out. The same network without plates: `unroll`.
 
+    Parameters
+    ----------
+    structure : a text with plates.
+    edges : pairs (parent, child), in place of the text.
+    cpds : conditionals by name.
+    states : labels by name, or their number.
+    plates : plates with their members, in place of the text.
+    name : a title.
+    check : whether faults are an error at once; `faults()` lists them later.
+    **parameters : values of hyper-parameters by name.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> coin = gg.BayesianNetwork(
     ...     "a* -> bias <- b*; bias -> heads{no|yes}; plate tosses: heads",

@@ -30,6 +30,15 @@ _STAR = re.compile(r"([\w.':@$%&*+/=!?~^·]+)\*(?![\w.':@$%&*+/=!?~^·])")
 class Plate:
     """What repeats: members, the plate in which this one stands, and its size where that is fixed.
 
+    Parameters
+    ----------
+    name : of the plate.
+    members : variables that it repeats.
+    outer : the plate in which it stands, or None.
+    size : number of members, where it is fixed.
+
+    Examples
+    --------
     >>> Plate("words", ("z", "w"), outer="documents")
     Plate(name='words', members=('z', 'w'), outer='documents', size=None)
     """
