@@ -263,6 +263,10 @@ class Hinge(Loss):
 class EpsilonInsensitive(Loss):
     """max(0, |t − y| − ε): differences up to ε cost nothing.
 
+    Parameters
+    ----------
+    epsilon : up to which a difference costs nothing.
+
     Examples
     --------
     >>> EpsilonInsensitive(0.5)([1.0, 2.0], [1.2, 4.0]).tolist()
@@ -289,6 +293,10 @@ class EpsilonInsensitive(Loss):
 @dataclass(frozen=True)
 class Huber(Loss):
     """½ (t − y)² up to a difference of delta, from there on delta (|t − y| − delta / 2).
+
+    Parameters
+    ----------
+    delta : from which on the loss is linear.
 
     Examples
     --------
@@ -320,6 +328,10 @@ class Huber(Loss):
 class Quantile(Loss):
     """α (t − y) above and (1 − α)(y − t) below: its best constant is the α-quantile; α = ½ gives half the distance.
 
+    Parameters
+    ----------
+    alpha : which quantile.
+
     Examples
     --------
     >>> Quantile(0.9).best_constant([1.0, 2.0, 3.0, 4.0, 5.0])
@@ -344,6 +356,12 @@ class Quantile(Loss):
 
 def weighted_quantile(values: FloatArray, q: float, weights: FloatArray) -> float:
     """The smallest value below or at which a share q of the weight lies; halfway to the next where it is met exactly.
+
+    Parameters
+    ----------
+    values : the numbers.
+    q : the share, between 0 and 1.
+    weights : of the values; None for equal ones.
 
     Examples
     --------

@@ -55,6 +55,12 @@ def anchor_points(X: Any, m: int = 64, *, domain: str | None = None) -> Anchors:
     empty ones left out, each with the mean direction of its rows. Categories: every distinct value. Vectors and
     directions: centers of k-means clusters. Every cell has at least one row, so that no weight is zero. O(n log n).
 
+    Parameters
+    ----------
+    X : the sample.
+    m : most anchors.
+    domain : what its values are; None guesses.
+
     Examples
     --------
     >>> found = anchor_points([3.0, 1.0, 2.0, 4.0], 2)

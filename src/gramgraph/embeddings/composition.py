@@ -80,7 +80,20 @@ def check_space(first: Side, second: Side) -> None:
 
 
 def one_point(kernel: Kernel, x: Any) -> RKHSFunction:
-    """φ(x), the feature of one point, as a function: evidence x enters an operator as `C @ one_point(kernel, x)`."""
+    """φ(x), the feature of one point, as a function: evidence x enters an operator as `C @ one_point(kernel, x)`.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    x : the point.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> f = one_point(RBF(), [0.0])
+    >>> f([[0.0], [1.0]]).round(4).tolist()
+    [1.0, 0.6065]
+    """
     single = x if isinstance(x, (list, np.ndarray)) and len(x) == 1 else [x]
     return RKHSFunction(kernel, single, np.ones(1))
 
@@ -143,6 +156,12 @@ class Operator(Composable):
 
     Products and adjoints of `CovarianceOperator` and `ConditionalOperator` are of this kind.
 
+    Parameters
+    ----------
+    left : kernel and points of the left end.
+    W : weights of the pairs of points.
+    right : kernel and points of the right end.
+
     Examples
     --------
     >>> from gramgraph.embeddings import ConditionalOperator, CovarianceOperator
@@ -188,6 +207,10 @@ def reparameterize(*operators: Composable) -> tuple[FloatArray, ...]:
 
     Every operator takes the Gram matrix that follows it. For C_AA C_{B|A}ᵀ C_{C|B}ᵀ these are D_A = K_AA / N,
     D_B = (K_AA + λN I)⁻¹ K_BB and D_C = (K_BB + λN I)⁻¹; evidence enters as columns of kernel values at both ends.
+
+    Parameters
+    ----------
+    *operators : from the left to the right.
 
     Examples
     --------

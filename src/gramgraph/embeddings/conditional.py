@@ -38,6 +38,19 @@ class ConditionalOperator(Composable):
     which far from the data is the marginal. Not centered: β(x) = Φ(ΦᵀΦ + nλ)⁻¹φ(x). With all features Φ Φᵀ = K, these
     are the Gram forms 1/n + H(HKH + nλ)⁻¹H(k_x − K1/n) and (K + nλ)⁻¹k_x.
 
+    Parameters
+    ----------
+    X : sample of the first variable.
+    Y : sample of the second variable, paired with X.
+    kernel_x : kernel of X; None for the default one of its domain.
+    kernel_y : kernel of Y; None for the default one of its domain.
+    reg : the penalty λ of the regression.
+    centered : whether means are taken off.
+    names : of the variables, for printing.
+    features : the features of x that the regression uses; None makes them.
+    spectrum : the decomposition of the regression, from which every penalty is cheap; None makes it.
+    loo_error : leave-one-out error, mean squared, in the feature space of Y.
+
     Examples
     --------
     >>> C = ConditionalOperator(["a", "a", "b"], ["u", "v", "v"], reg=0.0)
@@ -159,6 +172,21 @@ def conditional_operator(
     their standard deviations). `approx`: "exact" keeps every direction up to rounding, O(n³); "cholesky" stops at 1e-9
     of the trace or `n_components`; "nystrom" takes that many landmarks; "features" random Fourier features; "auto" is
     exact up to 500 points and "cholesky" above. O(n r²) each bandwidth, r the number of features.
+
+    Parameters
+    ----------
+    X : sample of the first variable.
+    Y : sample of the second variable, paired with X.
+    kernel_x : kernel of X; None for the default one of its domain.
+    kernel_y : kernel of Y; None for the default one of its domain.
+    domain_x : what the values of X are: "real", "circle", "category", …; None guesses.
+    domain_y : what the values of Y are, likewise.
+    reg : the penalty, or "loo".
+    regs : penalties that "loo" chooses from.
+    centered : whether means are taken off.
+    approx : None for all rows, "nystrom", "cholesky" or "features" for a smaller basis.
+    n_components : size of that basis.
+    random_state : seed, or a generator.
 
     Examples
     --------

@@ -48,6 +48,21 @@ def kci_test(
 
     The level is right where the regressions on Z are good: strong, rough dependence on Z with few rows is found guilty.
 
+    Parameters
+    ----------
+    X : sample of the first variable.
+    Y : sample of the second variable, paired with X.
+    Z : sample of what is given, paired with X.
+    kernel_x : kernel of X; None for the default one of its domain.
+    kernel_y : kernel of Y; None for the default one of its domain.
+    kernel_z : kernel of Z; None for the default one of its domain.
+    domain_x : what the values of X are: "real", "circle", "category", …; None guesses.
+    domain_y : what the values of Y are, likewise.
+    domain_z : what the values of Z are, likewise.
+    method : how the null distribution is found: "permutation" or "gamma".
+    n_permutations : number of permutations.
+    random_state : seed, or a generator.
+
     Examples
     --------
     >>> import numpy as np

@@ -25,6 +25,11 @@ class Dependence:
     It is zero for independent columns (estimates scatter around zero, so they may be slightly negative), and grows
     without bound as columns determine each other.
 
+    Parameters
+    ----------
+    names : of the columns.
+    smi : (d, d) information of every pair.
+
     Examples
     --------
     >>> found = pairwise_dependence({"a": list("xxyy") * 50, "b": list("uuvv") * 50, "c": list("mnmn") * 50}, reg=1e-6)
@@ -69,6 +74,14 @@ def pairwise_dependence(
     Each column is mapped to whitened features u of its domain's kernel (bandwidth `factor` × median distance, ridge
     `reg`), once. With M₁, M₂ = mean u(x)u(y)ᵀ over two random halves of the rows, ½ ⟨M₁, M₂⟩ estimates the information
     without the upward bias of ½ ‖M‖². All pairs come from two matrix products, O(n R²), R features in all.
+
+    Parameters
+    ----------
+    frame : a data frame or a dict of columns.
+    domains : kinds of the columns by name; None guesses.
+    factor : bandwidth as a multiple of the median distance.
+    reg : the penalty λ of the regression.
+    random_state : seed, or a generator.
 
     Examples
     --------

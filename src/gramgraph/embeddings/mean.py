@@ -29,6 +29,12 @@ class MeanEmbedding:
     Weights of an empirical mean are 1/n; those that the rules of embeddings give may be negative. As a function, μ(x)
     is a kernel density estimate up to its constant; with the delta kernel it is the table of probabilities.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    points : the sample.
+    weights : one for each point.
+
     Examples
     --------
     >>> mu = MeanEmbedding.of(["a", "b", "a", "a"])

@@ -25,6 +25,18 @@ class CovarianceOperator(Composable):
     `.T` and `@` compose it with conditional operators; `names` ("A", "B") are checked where operators meet, as kernels
     are. `apply` is the adjoint: ⟨g, C_YX f⟩ = E[f(X) g(Y)], or the covariance.
 
+    Parameters
+    ----------
+    X : sample of the first variable.
+    Y : sample of the second variable, paired with X.
+    kernel_x : kernel of X; None for the default one of its domain.
+    kernel_y : kernel of Y; None for the default one of its domain.
+    domain_x : what the values of X are: "real", "circle", "category", …; None guesses.
+    domain_y : what the values of Y are, likewise.
+    weights : of the rows; None for equal ones.
+    centered : whether means are taken off.
+    names : of the variables, for printing.
+
     Examples
     --------
     >>> C = CovarianceOperator(["a", "a", "b"], ["u", "v", "v"])

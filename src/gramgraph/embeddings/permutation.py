@@ -33,6 +33,13 @@ class KernelTest:
     `null` holds the statistic of every permutation (empty for method="gamma"); p = (1 + #{null ≥ statistic}) / (1 + B),
     which is never too small: P(p ≤ α) ≤ α under the null hypothesis.
 
+    Parameters
+    ----------
+    statistic : the number that was found.
+    p_value : probability of one as large under the null hypothesis.
+    method : how the null distribution was found.
+    null : the statistic of every permutation.
+
     Examples
     --------
     >>> from gramgraph.embeddings import hsic_test

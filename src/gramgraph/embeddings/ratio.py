@@ -80,6 +80,15 @@ class DensityRatio:
     With delta kernels and no penalty it is the ratio of the tables. `log_score` is the held-out mean of log r,
     normalized (a lower bound of the mutual information in nats) when hyper-parameters were chosen by it.
 
+    Parameters
+    ----------
+    x : features of the first end.
+    y : features of the second end.
+    M : mean of their products.
+    reg : the penalty λ of the regression.
+    smi : squared-loss mutual information.
+    log_score : mean log ratio of rows that were left out.
+
     Examples
     --------
     >>> edge = density_ratio(["a", "a", "b", "b"], ["u", "u", "u", "v"], reg=0.0)
@@ -174,6 +183,19 @@ def density_ratio(
     reg="cv" chooses the penalty, and the bandwidth of each end that has its default kernel among 1, ½, ¼, ⅛ × median
     distance, on held-out rows: score="log" by the normalized mean log ratio, "squares" by the closed-form
     ½ E_{p(x)p(y)} r² − E r. O(n r²) each fold and pair of bandwidths, r ≤ 60 features an end.
+
+    Parameters
+    ----------
+    X : sample of the first variable.
+    Y : sample of the second variable, paired with X.
+    kernel_x : kernel of X; None for the default one of its domain.
+    kernel_y : kernel of Y; None for the default one of its domain.
+    domain_x : what the values of X are: "real", "circle", "category", …; None guesses.
+    domain_y : what the values of Y are, likewise.
+    reg : the penalty, or "cv".
+    score : "log" or "squares": what left-out rows are scored by.
+    folds : parts of the rows.
+    random_state : seed, or a generator.
 
     Examples
     --------

@@ -36,6 +36,11 @@ def _prior_weights(conditional: ConditionalOperator, prior: MeanEmbedding) -> Fl
 def sum_rule(conditional: ConditionalOperator, prior: MeanEmbedding) -> MeanEmbedding:
     """p(y) = Σ_x p(y | x) π(x): the embedding of Y when x has the distribution `prior`. O(n q) beyond the features.
 
+    Parameters
+    ----------
+    conditional : the operator of p(y | x).
+    prior : the embedding of x before.
+
     Examples
     --------
     >>> from gramgraph.embeddings import conditional_operator
@@ -57,6 +62,12 @@ def chain_rule(
     - form="text": Φ̃ Diag(γ) K̃ᵀ (K + λN I)⁻¹ Ψᵀ, the product C_XX C_{Y|X}ᵀ with C_XX that of the prior's points x̃.
 
     They agree for delta kernels (reg=0) and differ otherwise, as the first smooths the prior as well.
+
+    Parameters
+    ----------
+    conditional : the operator of p(y | x).
+    prior : the embedding of x before.
+    form : "sample" or "text".
 
     Examples
     --------
@@ -82,6 +93,13 @@ def bayes_rule(
     The sample of pairs gets the weights D = max(w, 0) / sum, w from the sum rule; then x is regressed on y with these
     weights: β = D + D Ψ̃(Ψ̃ᵀDΨ̃ + δ)⁻¹(ψ(y) − mean), centered as the likelihood is. It sums to one and falls back to
     the prior where y is far from all data. δ is `reg`, by default the likelihood's λ. O(n r²).
+
+    Parameters
+    ----------
+    likelihood : the operator of p(y | x).
+    prior : the embedding of x before.
+    observed : the value of y, as a list of one point.
+    reg : the penalty λ of the regression.
 
     Examples
     --------
@@ -137,6 +155,14 @@ def kernel_filter(
 
     `transition` is learned from pairs (x_t, x_t+1), `likelihood` from pairs (x_t, y_t), both with the same kernel of x;
     `prior` is the embedding of x_1. Each observation is one point; None is a missing one. O(n r²) a step.
+
+    Parameters
+    ----------
+    transition : the operator of p(next x | x).
+    likelihood : the operator of p(y | x).
+    prior : the embedding of x before.
+    observations : one for each time; None where there is none.
+    reg : the penalty λ of the regression.
 
     Examples
     --------

@@ -26,6 +26,19 @@ class FeatureCovariance:
     `update` adds rows and `merge` adds two of them; both give new values. Without a kernel of y, ψ(y) are its numbers
     themselves and `predict` is E[y | x].
 
+    Parameters
+    ----------
+    kernel_x : kernel of X; None for the default one of its domain.
+    kernel_y : kernel of Y; None for the default one of its domain.
+    x : features of x.
+    y : features of y, or None.
+    n : number of rows.
+    sum_x : Σφ.
+    sum_y : Σψ.
+    xx : Σφφᵀ.
+    xy : Σφψᵀ.
+    yy : Σψψᵀ.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -137,6 +150,23 @@ def stream_covariance(
 
     Features are fixed by the first part: its default kernel unless one is given, and landmarks among its rows
     (approx="nystrom", "cholesky"), or random Fourier features ("features"). Y without a kernel is taken as numbers.
+
+    Parameters
+    ----------
+    parts : pairs (X, Y), read once.
+    kernel_x : kernel of X; None for the default one of its domain.
+    kernel_y : kernel of Y; None for the default one of its domain.
+    approx : None for all rows, "nystrom", "cholesky" or "features" for a smaller basis.
+    n_components : size of that basis.
+    random_state : seed, or a generator.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> rng = np.random.default_rng(0)
+    >>> parts = [(rng.normal(size=(20, 1)), rng.normal(size=20)) for _ in range(3)]
+    >>> stream_covariance(parts, kernel_x=RBF(), n_components=5).n
+    60
     """
     found: FeatureCovariance | None = None
     for X, Y in parts:

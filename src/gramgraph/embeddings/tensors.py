@@ -29,6 +29,12 @@ class TensorOperator:
     C_{ss|p} of an inner node of a tree. Contraction with a function on mode k (×̄ₖ, modes count from 1) multiplies the
     weights by its values at the sample, O(n q); with one function for every mode a number is left.
 
+    Parameters
+    ----------
+    modes : kernels and points of the modes but the last, all on one sample.
+    W : weights of the pairs of points.
+    last : kernel and points of the last mode.
+
     Examples
     --------
     >>> C = TensorOperator.given(["u", "v", "v"], ["a", "a", "b"], reg=0.0)  # C_{ss|p}
@@ -127,6 +133,13 @@ class OperatorTree:
     sample, and the root to its own: every pair may come from another sample. Messages go from the leaves to the root;
     with delta kernels and reg=0 they are those of the tables.
 
+    Parameters
+    ----------
+    parents : of every variable but the root.
+    samples : paired samples by (parent, child), and that of the root.
+    kernels : by variable; None for the default ones.
+    reg : the penalty λ of the regression.
+
     Examples
     --------
     >>> from gramgraph.kernels import Delta
@@ -195,6 +208,11 @@ def diagonal_tensor(p: Any, order: int = 2) -> FloatArray:
 
     P[B|A] P[∅A] P[C|A]ᵀ is P[B, C] where B and C are independent given A, and only there.
 
+    Parameters
+    ----------
+    p : the probabilities.
+    order : number of modes.
+
     Examples
     --------
     >>> diagonal_tensor([0.25, 0.75]).tolist()
@@ -208,6 +226,11 @@ def diagonal_tensor(p: Any, order: int = 2) -> FloatArray:
 
 def partly_diagonal_tensor(table: Any, copies: int = 2) -> FloatArray:
     """P[∅X | Y]: a table with rows x and columns y, its rows spread over the diagonal of `copies` modes of x.
+
+    Parameters
+    ----------
+    table : p(x | y), rows x and columns y.
+    copies : number of modes of x.
 
     Examples
     --------

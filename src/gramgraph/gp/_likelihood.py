@@ -37,6 +37,12 @@ class Likelihood(ABC):
     """What Laplace's approximation and expectation propagation ask of p(y | f).
 
     A new likelihood writes `log_density`, `derivatives`, `response` and `check`; integrals then go through quadrature.
+
+    Examples
+    --------
+    >>> from gramgraph.gp import Probit
+    >>> isinstance(Probit(), Likelihood)
+    True
     """
 
     #: Whether `moments` is accurate for every mean and variance, which expectation propagation needs.

@@ -72,6 +72,10 @@ class Poisson(_LogLink):
 class NegativeBinomial(_LogLink):
     """Counts with mean m = exp(f) and variance m + dispersion · m².
 
+    Parameters
+    ----------
+    dispersion : of the variance beyond that of a Poisson number.
+
     Examples
     --------
     >>> NegativeBinomial(0.5).spread([0.0])
@@ -116,6 +120,10 @@ class NegativeBinomial(_LogLink):
 @dataclass(frozen=True)
 class GammaSizes(_LogLink):
     """Positive sizes with mean exp(f) and variance mean² / shape; shape 1 is the exponential distribution.
+
+    Parameters
+    ----------
+    shape : mean² / variance.
 
     Examples
     --------

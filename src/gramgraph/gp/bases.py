@@ -76,6 +76,12 @@ def _columns(X: FloatArray, function: Callable[[FloatArray], FloatArray]) -> Flo
 class IdentityBasis(Basis):
     """1 and x itself.
 
+    Parameters
+    ----------
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
+
     Examples
     --------
     >>> IdentityBasis().transform([[2.0]])
@@ -89,6 +95,13 @@ class IdentityBasis(Basis):
 @dataclass(frozen=True, eq=False, repr=False)
 class PolynomialBasis(Basis):
     """x, x², …, x^degree.
+
+    Parameters
+    ----------
+    degree : highest degree.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
 
     Examples
     --------
@@ -105,6 +118,14 @@ class PolynomialBasis(Basis):
 @dataclass(frozen=True, eq=False, repr=False)
 class FourierBasis(Basis):
     """cos(2πkx/period) and sin(2πkx/period), k = 1 … n; the period can be learned.
+
+    Parameters
+    ----------
+    n : how many frequencies.
+    period : of the lowest one.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
 
     Examples
     --------
@@ -126,6 +147,16 @@ class FourierBasis(Basis):
 @dataclass(frozen=True, eq=False, repr=False)
 class LegendreBasis(Basis):
     """decay^k P_k(x), k = 1 … degree, with [low, high] carried to [−1, 1], where the P_k are orthogonal.
+
+    Parameters
+    ----------
+    degree : highest degree.
+    low : left end of the stretch.
+    high : right end of the stretch.
+    decay : factor between a degree and the next.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
 
     Examples
     --------
@@ -150,6 +181,13 @@ class LegendreBasis(Basis):
 @dataclass(frozen=True, eq=False, repr=False)
 class LaguerreBasis(Basis):
     """Laguerre polynomials L_k(x), k = 1 … degree, orthogonal under e^−x.
+
+    Parameters
+    ----------
+    degree : highest degree.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
 
     Examples
     --------
@@ -230,6 +268,14 @@ class _Located(Basis):
 class GaussianBasis(_Located):
     """exp(−u²/2), u = (x − location) / width.
 
+    Parameters
+    ----------
+    locations : centers, one per function.
+    width : of every function.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
+
     Examples
     --------
     >>> GaussianBasis([0.0, 1.0]).transform([[0.0]]).round(4)
@@ -246,6 +292,14 @@ class GaussianBasis(_Located):
 @dataclass(frozen=True, eq=False, repr=False)
 class BellBasis(_Located):
     """exp(−u²).
+
+    Parameters
+    ----------
+    locations : centers, one per function.
+    width : of every function.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
 
     Examples
     --------
@@ -264,6 +318,14 @@ class BellBasis(_Located):
 class LaplaceBasis(_Located):
     """exp(−|u|), the "Eiffel tower".
 
+    Parameters
+    ----------
+    locations : centers, one per function.
+    width : of every function.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
+
     Examples
     --------
     >>> LaplaceBasis([0.0]).transform([[-1.0]]).round(4)
@@ -280,6 +342,14 @@ class LaplaceBasis(_Located):
 @dataclass(frozen=True, eq=False, repr=False)
 class SigmoidBasis(_Located):
     """1 / (1 + e^−u).
+
+    Parameters
+    ----------
+    locations : centers, one per function.
+    width : of every function.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
 
     Examples
     --------
@@ -303,6 +373,14 @@ class SigmoidBasis(_Located):
 class PixelBasis(_Located):
     """1 on [location, location + width), −1 elsewhere.
 
+    Parameters
+    ----------
+    locations : centers, one per function.
+    width : of every function.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
+
     Examples
     --------
     >>> PixelBasis([0.0]).transform([[0.5], [1.5]])
@@ -320,6 +398,14 @@ class PixelBasis(_Located):
 class SwitchBasis(_Located):
     """1 left of the location, 0 from it on.
 
+    Parameters
+    ----------
+    locations : centers, one per function.
+    width : of every function.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
+
     Examples
     --------
     >>> SwitchBasis([0.0]).transform([[-1.0], [1.0]])
@@ -336,6 +422,14 @@ class SwitchBasis(_Located):
 @dataclass(frozen=True, eq=False, repr=False)
 class VBasis(_Located):
     """|x − location| − location; the width has no meaning.
+
+    Parameters
+    ----------
+    locations : centers, one per function.
+    width : of every function.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+    bias : whether a constant comes first.
 
     Examples
     --------

@@ -143,6 +143,12 @@ class WithDerivatives(Kernel):
     0 is the value f(x), c = 1 … d the derivative ∂f/∂x_c. Evidence, posterior, draws and predictions then hold for both
     alike. Gradients by theta are central differences (relative error about 1e-9).
 
+    Parameters
+    ----------
+    base : the kernel of the values.
+    fixed : names of parameters that are not learned.
+    limits : (name, lowest, highest) of parameters, where they differ from the usual ones.
+
     Examples
     --------
     >>> k = WithDerivatives(RBF())
@@ -200,6 +206,13 @@ class WithDerivatives(Kernel):
 
 def stack_derivatives(X: Any, y: Any, X_slopes: Any, slopes: Any) -> tuple[FloatArray, FloatArray]:
     """Values y at X (n, d) and gradients (r, d) at X_slopes (r, d) as data for `WithDerivatives`; NaN: not seen.
+
+    Parameters
+    ----------
+    X : (n, d) places of the values.
+    y : (n,) values.
+    X_slopes : (r, d) places of the gradients.
+    slopes : (r, d) gradients, NaN where one is not seen.
 
     Examples
     --------

@@ -213,6 +213,17 @@ def ep_evidence(
 ) -> ApproximateEvidence:
     """log Z_EP and its gradient by theta: at matched sites only the explicit part is left, bar_K = ½ (α αᵀ − R).
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    y : observations, one per point.
+    likelihood : p(y | f).
+    gradient : whether the derivatives by theta are computed as well.
+    offset : known part of the latent function at the training points.
+    start : where the iteration begins, or None.
+    max_iter : most steps that are taken.
+
     Examples
     --------
     >>> import numpy as np
@@ -244,6 +255,17 @@ def ep_posterior(
     max_iter: int = 200,
 ) -> LatentPosterior:
     """The approximate posterior of the latent function.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    y : observations, one per point.
+    likelihood : p(y | f).
+    prior_mean : mean of the latent function before the data.
+    offset : known part of the latent function at the training points.
+    start : where the iteration begins, or None.
+    max_iter : most steps that are taken.
 
     Examples
     --------

@@ -37,7 +37,22 @@ _ACCURATE = 1e-7  # and after it
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """log p(Y) and its gradient."""
+    """log p(Y) and its gradient.
+
+    Parameters
+    ----------
+    value : log p(Y).
+    theta : (p,) derivatives by the kernel's parameters.
+    noise : (n,) derivatives by the variance that is added to each diagonal entry.
+    jitter : what had to be added to the diagonal.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> found = exact_evidence(RBF(), np.array([[0.0], [1.0]]), np.array([0.5, 0.2]), noise=0.1, gradient=True)
+    >>> round(float(found.value), 4), found.theta.shape
+    (-1.8693, (1,))
+    """
 
     value: float
     theta: FloatArray | None = None  # (p,) by the kernel's parameters
@@ -231,6 +246,17 @@ def exact_evidence(
 
     One factorization in place, then its inverse in the same memory. From 600 points on the gradient is taken from there
     some rows at a time: one (n, n) array is alive, and while the kernel is evaluated those of one of its terms.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    Y : (n,) or (n, q) observations; columns share the kernel.
+    noise : variances that are added to the diagonal, a number or (n,).
+    cross : (n, n) covariances of the noise between points, zero on the diagonal.
+    mean : mean function; None for zero.
+    gradient : whether the derivatives by theta are computed as well.
+    max_jitter : largest multiple of the diagonal that may be added to it.
 
     Examples
     --------

@@ -38,6 +38,16 @@ _RANGE = 1e-8, 1e3  # of the noise variance, in variances of y
 class NoiseProcess:
     """log σ²(x) = level + v(x)ᵀ weights.
 
+    Parameters
+    ----------
+    kernel : of log σ².
+    Z : (m, d) places.
+    root : of the kernel's matrix there.
+    level : mean of log σ².
+    weights : (m,) of the features.
+    low : least log σ².
+    high : largest log σ².
+
     Examples
     --------
     >>> from gramgraph import GaussianProcessRegressor

@@ -288,6 +288,16 @@ def slice_sample(
 
     Every kept draw is one sweep over all coordinates; about 4 evaluations a coordinate.
 
+    Parameters
+    ----------
+    log_density : function of theta, up to a constant.
+    theta : where the chain begins.
+    bounds : (p, 2) of theta.
+    n : number of draws.
+    burn : sweeps before the first draw.
+    width : of the first interval along a coordinate.
+    random_state : seed, or a generator.
+
     Examples
     --------
     >>> draws = slice_sample(lambda t: -0.5 * float(t @ t), np.zeros(1), np.array([[-9.0, 9.0]]), 500, random_state=0)
@@ -347,6 +357,14 @@ def quadrature(
 
     Gauss–Hermite nodes in the axes of the Laplace approximation at the mode (its curvature by differences), weighted
     by the ratio of the density to that approximation: exact for a Gaussian, order^p evaluations.
+
+    Parameters
+    ----------
+    log_density : function of theta, up to a constant.
+    mode : where the density is largest.
+    bounds : (p, 2) of theta.
+    order : nodes along an axis.
+    most : nodes altogether, at most.
 
     Examples
     --------

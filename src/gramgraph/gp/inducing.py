@@ -35,6 +35,15 @@ def move_inducing(
     "titsias" the objective is a lower bound of the evidence, so that moving points cannot overfit; for "fitc" and "sor"
     it is not a bound. A step costs twice that of the evidence, O(n m²).
 
+    Parameters
+    ----------
+    method : the approximation, with its points.
+    kernel : the kernel.
+    bounds : (p, 2) of theta.
+    learn : whether theta is learned, too.
+    density : log prior of theta with its gradient, or None.
+    steps : most steps.
+
     Examples
     --------
     >>> from gramgraph.gp.means import Mean

@@ -261,6 +261,17 @@ def laplace_evidence(
 
     O(n³) once, O(n²) a parameter; four (n, n) arrays and no (n, n, p) one.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    y : observations, one per point.
+    likelihood : p(y | f).
+    gradient : whether the derivatives by theta are computed as well.
+    offset : known part of the latent function at the training points.
+    start : where the iteration begins, or None.
+    max_iter : most steps that are taken.
+
     Examples
     --------
     >>> import numpy as np
@@ -293,6 +304,17 @@ def laplace_posterior(
     max_iter: int = 100,
 ) -> LatentPosterior:
     """The approximate posterior of the latent function. `offset` is known at the training points, added to the mean.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    y : observations, one per point.
+    likelihood : p(y | f).
+    prior_mean : mean of the latent function before the data.
+    offset : known part of the latent function at the training points.
+    start : where the iteration begins, or None.
+    max_iter : most steps that are taken.
 
     Examples
     --------

@@ -40,6 +40,29 @@ class LatentPosterior(OneLine):
 
     Laplace's approximation and expectation propagation both have this form; S holds the precisions of the Gaussians
     that stand for the likelihood terms. One new point costs O(n) for its mean and O(n²) for its variance.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : (n, d) training points.
+    likelihood : p(y | f).
+    alpha : (n,) weights of the mean.
+    root : (n,) square roots of the precisions S.
+    factor : of B.
+    prior_mean : m.
+    log_evidence : logarithm of the evidence.
+    method : "laplace" or "ep".
+    steps : factorizations until convergence.
+    converged : whether the iteration settled.
+    shift : a known mean that is added to m, or None.
+
+    Examples
+    --------
+    >>> from gramgraph.gp import Probit, laplace_posterior
+    >>> from gramgraph.kernels import RBF
+    >>> found = laplace_posterior(RBF(), np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), Probit())
+    >>> type(found).__name__, found.method, found.converged
+    ('LatentPosterior', 'laplace', True)
     """
 
     kernel: Kernel

@@ -56,7 +56,27 @@ class Problem(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LatentProblem:
-    """One latent function."""
+    """One latent function.
+
+    Parameters
+    ----------
+    X : points, one per row.
+    y : observations, one per point.
+    likelihood : p(y | f).
+    inference : "laplace" or "ep".
+    prior_mean : mean of the latent function before the data.
+    offset : known part of the latent function at the training points.
+    max_iter : most steps that are taken.
+    weights : (n,) of the points, for Laplace's approximation only; None for equal ones.
+    shift : a known mean that is added to the prior mean, or None.
+
+    Examples
+    --------
+    >>> from gramgraph.gp import Probit
+    >>> problem = LatentProblem(np.array([[-1.0], [1.0]]), np.array([-1.0, 1.0]), Probit())
+    >>> problem.inference
+    'laplace'
+    """
 
     X: Any
     y: FloatArray
@@ -122,7 +142,21 @@ class LatentProblem:
 
 @dataclass(frozen=True, eq=False)
 class SoftmaxProblem:
-    """One latent function per class."""
+    """One latent function per class.
+
+    Parameters
+    ----------
+    X : points, one per row.
+    codes : (n,) class numbers from 0.
+    n_classes : number of classes.
+    max_iter : most steps that are taken.
+
+    Examples
+    --------
+    >>> problem = SoftmaxProblem(np.array([[-1.0], [0.0], [1.0]]), np.array([0, 1, 2]), 3)
+    >>> problem.n_classes
+    3
+    """
 
     X: Any
     codes: IntArray
@@ -212,6 +246,16 @@ def fit_latent(
     with larger amplitudes) are compared on all points, and the best one is followed further, with the curvature that
     the part of the points has told.
 
+    Parameters
+    ----------
+    problem : the points and the likelihood.
+    kernel : where the search begins.
+    bounds : (p, 2) of theta.
+    optimizer : "fmin_l_bfgs_b", a function, or None to keep the kernel.
+    restarts : further starts, drawn inside the bounds.
+    rng : generator of random numbers.
+    start : posterior to begin at, or None.
+
     Examples
     --------
     >>> import numpy as np
@@ -249,6 +293,15 @@ def spread_latent(
     """The same fit with posteriors at several parameters, weighted by their evidence; the prior is flat in theta.
 
     `how` is "quadrature" (size^p nodes around the best parameters, default 3) or "slice" (size draws, default 20).
+
+    Parameters
+    ----------
+    problem : the points and the likelihood.
+    fit : the best parameters with their posterior.
+    bounds : (p, 2) of theta.
+    how : "quadrature" or "slice".
+    size : nodes along an axis, or number of draws.
+    rng : generator of random numbers.
 
     Examples
     --------

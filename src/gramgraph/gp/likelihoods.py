@@ -194,6 +194,10 @@ class CLogLog(_Binary):
 class Softmax:
     """p(y = c | f) = exp(f_c) / Σ_k exp(f_k) for class numbers y and one latent value per class, f (n, C).
 
+    Parameters
+    ----------
+    n_classes : number of classes.
+
     Examples
     --------
     >>> Softmax(3).response(np.array([[0.0, 0.0, 1000.0]]))
@@ -233,6 +237,10 @@ class Softmax:
 @dataclass(frozen=True)
 class GaussianNoise(Likelihood):
     """y ~ N(f, variance): both approximations are then exact.
+
+    Parameters
+    ----------
+    variance : of the noise.
 
     Examples
     --------

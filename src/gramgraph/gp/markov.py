@@ -136,6 +136,10 @@ def _multiply(a: MarkovModel, b: MarkovModel) -> MarkovModel:
 def markov_model(kernel: Kernel) -> MarkovModel:
     """The kernel as a Markov process: Matérn 1/2, 3/2, 5/2, constants, their scaled sums and products.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+
     Examples
     --------
     >>> model = markov_model(2.0 * Matern(1.0, nu=0.5))

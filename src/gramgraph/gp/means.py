@@ -35,6 +35,10 @@ class Mean:
     likelihood), "ml" (no prior: the best point, without uncertainty), or (b, B), the mean and covariance of a
     Gaussian.
 
+    Parameters
+    ----------
+    prior : what is known of β before the data: "vague", "ml", or (mean, covariance).
+
     Examples
     --------
     >>> Mean().basis([[1.0], [2.0]]).shape
@@ -79,6 +83,10 @@ class Mean:
 class ConstantMean(Mean):
     """m(x) = β, one number, learned.
 
+    Parameters
+    ----------
+    prior : what is known of β before the data: "vague", "ml", or (mean, covariance).
+
     Examples
     --------
     >>> ConstantMean().basis([[1.0], [2.0]])
@@ -94,6 +102,10 @@ class ConstantMean(Mean):
 @dataclass(frozen=True)
 class LinearMean(Mean):
     """m(x) = β₀ + βᵀx, learned.
+
+    Parameters
+    ----------
+    prior : what is known of β before the data: "vague", "ml", or (mean, covariance).
 
     Examples
     --------
@@ -111,6 +123,11 @@ class LinearMean(Mean):
 @dataclass(frozen=True)
 class BasisMean(Mean):
     """m(x) = h(x)ᵀβ for any basis: a `Basis` of gramgraph.gp.bases or a function X ↦ (n, k).
+
+    Parameters
+    ----------
+    prior : what is known of β before the data: "vague", "ml", or (mean, covariance).
+    features : a `Basis`, or a function from X to (n, k).
 
     Examples
     --------
@@ -135,6 +152,11 @@ class BasisMean(Mean):
 @dataclass(frozen=True)
 class FixedMean(Mean):
     """m(x) = function(X), known beforehand.
+
+    Parameters
+    ----------
+    prior : what is known of β before the data: "vague", "ml", or (mean, covariance).
+    function : X to (n,).
 
     Examples
     --------

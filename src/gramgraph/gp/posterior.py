@@ -42,6 +42,17 @@ class ExactPosterior(OneLine):
     `mean`, `var` and `cov` are those of f(x) plus the kernel's own noise (`White` terms), as scikit-learn's; with
     `latent=True` they are those of f(x) alone. The `noise` of the training points belongs to them only.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : (n, d) training points.
+    Y : (n, q) observations.
+    noise : (n,) variances.
+    trend_of : the learned part of the mean, or None.
+    factor : of the Gram matrix with its noise.
+    weights : (n, q) of the mean.
+    cross : (n, n) covariances of the noise between points, zero on the diagonal.
+
     Examples
     --------
     >>> import numpy as np
@@ -252,6 +263,23 @@ def fit_exact(
     """Condition the process on y = f(X) + noise: one Cholesky factorization in the memory of the Gram matrix.
 
     `noise` holds variances, `cross` (n, n) the covariances of noise between points, with zeros on the diagonal.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    Y : (n,) or (n, q) observations; columns share the kernel.
+    noise : variances that are added to the diagonal, a number or (n,).
+    cross : (n, n) covariances of the noise between points, zero on the diagonal.
+    mean : mean function; None for zero.
+    max_jitter : largest multiple of the diagonal that may be added to it.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> found = fit_exact(RBF(), np.array([[0.0], [1.0]]), np.array([0.5, 0.2]), noise=0.1)
+    >>> np.round(found.mean(np.array([[0.5]])), 4).ravel().tolist()
+    [0.362]
     """
     mean = mean or Mean()
     X = kernel.prepare(X)

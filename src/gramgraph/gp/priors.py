@@ -30,6 +30,11 @@ class HyperPrior(Protocol):
 class LogNormal:
     """log(value) ~ N(log median, sigma²): the first number is the median of the value itself, not of its logarithm.
 
+    Parameters
+    ----------
+    median : of the value.
+    sigma : standard deviation of its logarithm.
+
     Examples
     --------
     >>> float(LogNormal(2.0, 1.0).slope(np.log(2.0)))
@@ -61,6 +66,11 @@ class LogNormal:
 class Gamma:
     """value ~ Gamma(shape, rate); the density is that of θ = log(value): shape θ − rate e^θ.
 
+    Parameters
+    ----------
+    shape : α.
+    rate : β.
+
     Examples
     --------
     >>> round(float(Gamma(2.0, 4.0).slope(np.log(0.5))), 6)
@@ -86,6 +96,11 @@ class Gamma:
 @dataclass(frozen=True)
 class InverseGamma:
     """1/value ~ Gamma(shape, scale): keeps length scales away from zero. Density of θ: −shape θ − scale e^−θ.
+
+    Parameters
+    ----------
+    shape : α.
+    scale : β.
 
     Examples
     --------

@@ -136,6 +136,16 @@ def softmax_evidence(
 ) -> ApproximateEvidence:
     """log q(y) of the multi-class model and its gradient by theta in closed form; O(C n³) time, C n² memory.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    codes : (n,) class numbers from 0.
+    n_classes : number of classes.
+    gradient : whether the derivatives by theta are computed as well.
+    start : where the iteration begins, or None.
+    max_iter : most steps that are taken.
+
     Examples
     --------
     >>> import numpy as np
@@ -155,7 +165,25 @@ def softmax_evidence(
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SoftmaxPosterior(OneLine):
-    """Gaussian approximation of the latent functions of all classes: mean k(x, X) A, covariance k δ − k R k."""
+    """Gaussian approximation of the latent functions of all classes: mean k(x, X) A, covariance k δ − k R k.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : (n, d) training points.
+    alpha : (n, C) weights of the means.
+    curvature : of the likelihood, in parts.
+    log_evidence : logarithm of the evidence.
+    steps : how many steps were taken.
+    converged : whether the iteration settled.
+
+    Examples
+    --------
+    >>> from gramgraph.kernels import RBF
+    >>> found = softmax_posterior(RBF(), np.array([[-1.0], [0.0], [1.0]]), np.array([0, 1, 2]), 3)
+    >>> found.alpha.shape, found.converged
+    ((3, 3), True)
+    """
 
     kernel: Kernel
     X: Any
@@ -225,6 +253,15 @@ def softmax_posterior(
     max_iter: int = 100,
 ) -> SoftmaxPosterior:
     """The approximate posterior of the latent functions.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    codes : (n,) class numbers from 0.
+    n_classes : number of classes.
+    start : where the iteration begins, or None.
+    max_iter : most steps that are taken.
 
     Examples
     --------

@@ -104,6 +104,12 @@ def state_space_evidence(
 ) -> tuple[float, FloatArray | None, float]:
     """log p(Y), its gradient by theta, and the jitter; points sorted. O(n s³) time, O(n s²) memory with gradient.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    data : the sorted points with their observations.
+    gradient : whether the derivatives by theta are computed as well.
+
     Examples
     --------
     >>> from gramgraph.gp.means import Mean

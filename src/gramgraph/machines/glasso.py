@@ -40,6 +40,14 @@ class Solution(NamedTuple):
 class GraphicalLassoPath:
     """Graphical lassos over falling penalties.
 
+    Parameters
+    ----------
+    alphas : penalties, falling.
+    precisions : one matrix for each penalty.
+    objectives : their values.
+    dual_gaps : what certifies them.
+    n_iter : sweeps of each.
+
     Attributes
     ----------
     alphas (k,), precisions (k, p, p), objectives (k,), dual_gaps (k,), n_iter (k,), n_edges (k,).
@@ -87,6 +95,8 @@ def graphical_lasso_path(
     weights : w, (p, p) positive, of an adaptive penalty; the diagonal is never penalized
     tol : duality gap at which a solution is taken
     max_iter : most sweeps over all variables, for a block
+    n_alphas : how many penalties.
+    alpha_min_ratio : the least penalty as a share of the first.
 
     Examples
     --------

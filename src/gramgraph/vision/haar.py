@@ -37,6 +37,11 @@ class HaarFeatures:
     (the first is the whole), `weights` (m, 3) theirs, `tilted` (m,) says which are turned. A value is the weighted sum
     of grey levels, divided by area · standard deviation of the window inside its border, so that light does not matter.
 
+    Parameters
+    ----------
+    window : (width, height) in pixels.
+    kinds : letters of the kinds, such as ("A", "B").
+
     Examples
     --------
     >>> len(HaarFeatures(24))

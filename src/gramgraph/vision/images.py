@@ -23,6 +23,11 @@ def grey_image(image: Any, what: str = "the image") -> Array:
     Bytes stay as they are; 16-bit levels are divided by 257; truth values and floats up to 1 are multiplied by 255,
     larger floats are rounded.
 
+    Parameters
+    ----------
+    image : an array (h, w), or (h, w, 3).
+    what : how errors call the image.
+
     Examples
     --------
     >>> grey_image(np.array([[0.0, 0.5], [1.0, 0.25]])).tolist()
@@ -67,6 +72,12 @@ def integral_image(image: Any, *, squared: bool = False, tilted: bool = False) -
 
     Of whole numbers exactly, of floats in double precision. With `squared` of the squares; with `tilted` over the
     triangle that opens upward from (X, Y), for boxes turned by 45°.
+
+    Parameters
+    ----------
+    image : an array (h, w), or (h, w, 3).
+    squared : of the squares of the pixels.
+    tilted : over triangles, for boxes that are turned by 45°.
 
     Examples
     --------
@@ -125,6 +136,12 @@ def integrals(image: Array, *, tilted: bool = False) -> tuple[Array, Array, Arra
 
 def resize_image(image: Array, width: int, height: int) -> Array:
     """Bytes at another size, bilinear with weights in 256ths and one rounding: OpenCV's INTER_LINEAR_EXACT.
+
+    Parameters
+    ----------
+    image : an array (h, w), or (h, w, 3).
+    width : in pixels.
+    height : in pixels.
 
     Examples
     --------

@@ -15,6 +15,11 @@ __all__ = ["merge_boxes", "overlap"]
 def overlap(a: Any, b: Any) -> FloatArray:
     """Intersection over union of every box of a with every box of b, (n, m); a box starts with x, y, w, h.
 
+    Parameters
+    ----------
+    a : (n, 4 or more) boxes.
+    b : (m, 4 or more) boxes.
+
     Examples
     --------
     >>> overlap([[0, 0, 2, 2]], [[1, 0, 2, 2], [5, 5, 1, 1]]).round(3).tolist()
@@ -34,6 +39,12 @@ def merge_boxes(boxes: Any, *, min_neighbors: int = 3, eps: float = 0.2) -> Floa
     Boxes are (x, y, w, h, score). Two are similar when each side is off by at most eps · (smaller width + smaller
     height) / 2; groups are chains of similar boxes. A small group inside a larger one is dropped. The rules are those
     of OpenCV's `groupRectangles`; with min_neighbors=0 boxes come back as they are.
+
+    Parameters
+    ----------
+    boxes : (n, 5): x, y, w, h, score.
+    min_neighbors : groups with more members than this are kept.
+    eps : how different similar boxes may be.
 
     Examples
     --------

@@ -40,6 +40,12 @@ class KernelNetwork(CellModel, BayesianNetwork):
 
     `cells` is the same network as a discrete `BayesianNetwork`, on which the library's engines answer.
 
+    Parameters
+    ----------
+    conditionals : one for each variable.
+    rows : number of rows that it was learned from.
+    name : a title.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -240,6 +246,14 @@ def learn_dag(
     -----
     Conditionals with one parent are edges of `learn_tree`; with more, mixtures of conditional embeddings and
     regressions on the parents' product kernel. Categories among categories become plain, smoothed tables.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> a, b = rng.normal(size=(2, 300))
+    >>> net = learn_dag({"a": a, "b": b, "c": a + b}, "a -> c <- b")
+    >>> bool(net.query("c", {"a": 1.0, "b": 1.0})["c"].mean() > 1.0)
+    True
     """
     from gramgraph.models.notation import read_structure
 

@@ -33,6 +33,14 @@ _POWERS = (1.0, 0.7, 0.5, 0.35, 0.25)
 class GridAnswer:
     """Beliefs about every pixel: posterior masses on the cells, and how propagation ended.
 
+    Parameters
+    ----------
+    axis : the cells of the variable.
+    weights : (height, width, m) posterior masses of the cells.
+    sweeps : how many were taken.
+    residual : largest change of a belief's mass in the last one.
+    converged : whether it fell below the tolerance.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -81,6 +89,15 @@ class KernelGrid(CellModel, MarkovNetwork):
 
     As a Markov network its variables are the pixels `x0_0`, `x0_1`, … of an image of this `shape`, row by row, then
     their observations `y0_0`, …; `on(height, width)` is the same field of another size.
+
+    Parameters
+    ----------
+    pixel : cells of a clean pixel.
+    observed : cells of a noisy one.
+    edge : ratio of two neighbors, symmetric.
+    noise : ratio of a pixel and its observation.
+    power : by which the ratio is tempered.
+    shape : (height, width), or None for any.
 
     Examples
     --------
@@ -312,6 +329,14 @@ def learn_grid(
     edge : kind of the edges, as in `learn_tree`.
     cells : cells on the axis of gray levels.
     power : exponent of the ratio between neighbors, or "auto".
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> clean = np.repeat(np.repeat(rng.random((4, 4)), 8, axis=0), 8, axis=1)
+    >>> field = learn_grid(clean, clean + 0.1 * rng.normal(size=(32, 32)))
+    >>> type(field).__name__
+    'KernelGrid'
     """
     first, second = _images(clean, "clean"), _images(noisy, "noisy")
     if [a.shape for a in first] != [b.shape for b in second]:

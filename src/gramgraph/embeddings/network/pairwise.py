@@ -64,6 +64,14 @@ def learn_markov(
     Notes
     -----
     The objective of each node is convex; the two estimates of a potential are averaged. O(rows × cells × rank) a step.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> x = rng.normal(size=300)
+    >>> net = learn_markov({"x": x, "y": x + 0.5 * rng.normal(size=300)}, "x - y", rank=2, penalty=0.01)
+    >>> bool(net.query("y", {"x": 1.0})["y"].mean() > 0.3)
+    True
     """
     columns = _checked(columns_of(frame))
     graph = None if structure is None else read_structure(structure, directed=False)

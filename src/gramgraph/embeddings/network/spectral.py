@@ -29,6 +29,13 @@ class SpectralHMM:
     singular functions of C₂₁, the covariance of consecutive observations. Observations are numbers, angles or
     categories on the cells of `axis`; with a category and exact moments it is the forward algorithm.
 
+    Parameters
+    ----------
+    axis : the cells of the variable.
+    start : the first state.
+    readout : from the state to masses of the cells.
+    operators : one (n, n) matrix for each cell.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -140,6 +147,23 @@ def learn_spectral_hmm(
 
     Moments of one, two and three consecutive observations on cells are smoothed over neighboring cells (`width`, as a
     share of their number; categories are not smoothed). O(length) and one decomposition of a (cells, cells) matrix.
+
+    Parameters
+    ----------
+    sequences : one sequence, or a list of them.
+    n_states : dimension n of the state.
+    domain : what observations are; None guesses.
+    cells : most cells of the axis.
+    width : of the smoothing, as a share of the number of cells.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> z = np.repeat(rng.integers(0, 2, 100), 10)
+    >>> x = np.where(rng.random(1000) < 0.9, z, 1 - z).astype(str)
+    >>> model = learn_spectral_hmm(x, 2)
+    >>> model.log_likelihood(["0"] * 6) > model.log_likelihood(["0", "1"] * 3)
+    True
     """
     many = list(sequences) if _is_many(sequences) else [sequences]
     columns = [_column(s) for s in many]

@@ -26,6 +26,13 @@ class KernelTree(CellModel, MarkovNetwork):
     samples. Every conditional density is normalized exactly. A query costs 2 m² operations an edge with evidence behind
     it, m the cells of a variable (at most 128 by default), whatever the number of rows it was learned from.
 
+    Parameters
+    ----------
+    axes : cells of the variables.
+    edges : the ratio of each pair that is joined.
+    rows : number of rows that it was learned from.
+    name : a title.
+
     Examples
     --------
     >>> import gramgraph as gg
