@@ -31,6 +31,22 @@ def serve(
     """Serve the page about a model on this machine: an object with `url`, `token` and `close()`.
 
     `port` 0 takes any free port. Other machines can reach it only where `host` and a long `token` are given.
+
+    Parameters
+    ----------
+    model : a network, a sequence model, a Gaussian process, or a view of one.
+    port : 0 takes any free port.
+    host : address to listen at.
+    token : that questions must carry; a random one by default.
+    max_upload : bytes of a file that is dropped on the page.
+    **options : `title`, and `data` for sequence models.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> with serve(gg.datasets.asia()) as running:
+    ...     running.url.startswith("http://127.0.0.1:")
+    True
     """
     from gramgraph.explorer.server import Server
 
@@ -42,6 +58,23 @@ def explore(model: Any, *, port: int = 0, browser: bool = True, static: Any = No
 
     Returns the widget, the running server, or the path that was written. A script that opened a page stays at its end
     until Ctrl-C, so that the page can be used; `close()` the server to end before.
+
+    Parameters
+    ----------
+    model : a network, a sequence model, a Gaussian process, or a view of one.
+    port : 0 takes any free port.
+    browser : whether a browser is opened.
+    static : path of a self-contained file to write in place of a page.
+    **options : `title`, and `data` for sequence models.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import gramgraph as gg
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = explore(gg.datasets.asia(), static=os.path.join(folder, "asia.html"))
+    ...     os.path.getsize(file) > 100_000
+    True
     """
     if static is not None:
         from gramgraph.explorer.static import write_static

@@ -8,7 +8,20 @@ __all__ = ["view_of"]
 
 
 def view_of(model: Any, **options: Any) -> Any:
-    """What answers the page's questions about this model; an object that is one already is taken as it is."""
+    """What answers the page's questions about this model; an object that is one already is taken as it is.
+
+    Parameters
+    ----------
+    model : a network, a sequence model, a Gaussian process, or a view of one.
+    **options : `title`, and `data` for sequence models.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> view = view_of(gg.datasets.asia())
+    >>> round(view.request("ask", {"case": []})["beliefs"]["lung"][1], 3)
+    0.055
+    """
     if hasattr(model, "request") and hasattr(model, "actions"):
         return model
     from gramgraph.models import GraphicalModel

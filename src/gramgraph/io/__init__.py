@@ -84,6 +84,16 @@ def write(model: Any, path: str | PathLike[str], *, format: str | None = None) -
     model : a model, an estimator, a stream.
     path : the file.
     format : its format, where the suffix does not tell.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import gramgraph as gg
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "asia.bif")
+    ...     write(gg.datasets.asia(), file)
+    ...     len(read(file))
+    8
     """
     if isinstance(model, (str, PathLike)):
         raise OptionError("write takes the model first and then the path: gg.write(model, path)")

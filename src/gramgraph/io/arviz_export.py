@@ -17,6 +17,11 @@ def to_arviz(answer: Answer, *, names: list[str] | None = None) -> Any:
     holds state numbers, with the labels in its attribute `states`; `names` picks some of them. Needs `arviz`
     (`pip install 'gramgraph[mcmc]'`).
 
+    Parameters
+    ----------
+    answer : of a chain sampler, asked for with `keep=True`.
+    names : which targets; None for all.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -97,6 +97,21 @@ def read_uai_evidence(path: str | PathLike[str], model: Any = None) -> list[dict
 
     With a model its names and states are used and the numbers are checked against it; without one variables are
     called x0, x1, … and states 0, 1, …. A file that says there is no evidence gives one empty set.
+
+    Parameters
+    ----------
+    path : the file.
+    model : the model that the numbers belong to; None names them x0, x1, …
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "case.evid")
+    ...     with open(file, "w") as stream:
+    ...         _ = stream.write("1 2 0")
+    ...     read_uai_evidence(file)
+    [{'x2': '0'}]
     """
     text, source = _read(path)
     stream = NumberStream(text, 0, source)
@@ -166,7 +181,23 @@ def _named(stream: NumberStream, where: range, model: Any) -> dict[str, str]:
 
 
 def read_uai_query(path: str | PathLike[str], model: Any = None) -> list[str]:
-    """The query variables of a marginal-MAP file: their number, then which; names as in `read_uai_evidence`."""
+    """The query variables of a marginal-MAP file: their number, then which; names as in `read_uai_evidence`.
+
+    Parameters
+    ----------
+    path : the file.
+    model : the model that the numbers belong to; None names them x0, x1, …
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "case.query")
+    ...     with open(file, "w") as stream:
+    ...         _ = stream.write("2 0 3")
+    ...     read_uai_query(file)
+    ['x0', 'x3']
+    """
     text, source = _read(path)
     stream = NumberStream(text, 0, source)
     if stream.values.size == 0:
@@ -183,7 +214,21 @@ def read_uai_query(path: str | PathLike[str], model: Any = None) -> list[str]:
 
 
 def read_uai_result(path: str | PathLike[str]) -> UaiResult:
-    """The last solution in a result file; the task is its first word, or else the file's suffix."""
+    """The last solution in a result file; the task is its first word, or else the file's suffix.
+
+    Parameters
+    ----------
+    path : the file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "found.PR")
+    ...     write_uai_result(UaiResult("PR", log10=-2.0), file)
+    ...     read_uai_result(file).log10
+    -2.0
+    """
     text, source = _read(path)
     words = text.split(maxsplit=1)
     kind = words[0].upper() if words else ""
@@ -255,7 +300,24 @@ def _after_marginals(values: FloatArray, at: int) -> int:
 def write_uai_evidence(
     evidence: Mapping[str, Any] | Sequence[Mapping[str, Any]], path: str | PathLike[str], model: Any
 ) -> None:
-    """Write one evidence set (a line `k v1 s1 …`) or several (their number, then a line each)."""
+    """Write one evidence set (a line `k v1 s1 …`) or several (their number, then a line each).
+
+    Parameters
+    ----------
+    evidence : states by variable, or a list of such dicts.
+    path : the file.
+    model : the model that the numbers belong to.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> import gramgraph as gg
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "case.evid")
+    ...     write_uai_evidence({"rain": "yes"}, file, gg.datasets.sprinkler())
+    ...     print(open(file).read().strip())
+    1 3 1
+    """
     several = not isinstance(evidence, Mapping)
     sets: Sequence[Mapping[str, Any]] = evidence if several else [evidence]  # type: ignore[list-item, assignment]
     lines = [str(len(sets))] if several else []
@@ -266,7 +328,22 @@ def write_uai_evidence(
 
 
 def write_uai_result(result: UaiResult, path: str | PathLike[str]) -> None:
-    """Write a result as `read_uai_result` reads it."""
+    """Write a result as `read_uai_result` reads it.
+
+    Parameters
+    ----------
+    result : what was found.
+    path : the file.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = os.path.join(folder, "found.PR")
+    ...     write_uai_result(UaiResult("PR", log10=-2.0), file)
+    ...     print(open(file).read().split())
+    ['PR', '-2.0']
+    """
     if result.kind == "PR":
         words = [repr(float(result.log10 if result.log10 is not None else np.nan))]
     elif result.kind == "MAR":

@@ -22,6 +22,13 @@ def plot_chains(answer: Answer, name: str | None = None, state: Any = None, *, a
     The answer must have been asked for with `keep=True`. `name` is one of its targets (the first one by default),
     `state` one of its states (the last one by default).
 
+    Parameters
+    ----------
+    answer : what a query gave.
+    name : one of the targets; the first one by default.
+    state : one of its states; the last one by default.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -22,6 +22,11 @@ def plot_convergence(answers: Answer | Mapping[str, Answer], *, ax: Any = None) 
     Several answers, as name → answer, are drawn together, such as those of different schedules. A dot marks the end of
     a run that did not settle.
 
+    Parameters
+    ----------
+    answers : one answer, or several by name.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -30,6 +30,16 @@ def plot_decision_regions(
     vectors on the margin get a thin ring, those at the bound a thick one. `resolution` is the number of grid points
     along an axis, `margin` the share of empty space around the points. Cost: one prediction of resolution² points.
 
+    Parameters
+    ----------
+    machine : a fitted classifier of two columns.
+    X : the points, (n, 2).
+    y : their classes.
+    ax : axes to draw on; None makes new ones.
+    resolution : number of grid points along an axis.
+    margin : room around the points, as a share of their range.
+    support : whether support vectors are marked.
+
     Examples
     --------
     >>> from gramgraph.estimators import SVC

@@ -14,6 +14,13 @@ __all__ = ["plot_detections", "plot_features"]
 def plot_detections(image: Any, boxes: Any, *, ax: Any = None, color: str = "#e45756") -> Any:
     """The image with a frame for each box (x, y, w, h, …), as `Cascade.detect` gives them. The axes are returned.
 
+    Parameters
+    ----------
+    image : an array (h, w), or (h, w, 3).
+    boxes : rows x, y, w, h, …
+    ax : axes to draw on; None makes new ones.
+    color : of the frames.
+
     Examples
     --------
     >>> ax = plot_detections(np.zeros((40, 40)), [[5, 5, 20, 20, 1.0]])  # doctest: +SKIP
@@ -30,7 +37,20 @@ def plot_detections(image: Any, boxes: Any, *, ax: Any = None, color: str = "#e4
 
 
 def plot_features(stages: Any, n: int = 2, *, background: Any = None) -> Any:
-    """The first n features of a cascade's stages, white and black over the window. The axes are returned."""
+    """The first n features of a cascade's stages, white and black over the window. The axes are returned.
+
+    Parameters
+    ----------
+    stages : of a cascade.
+    n : how many features.
+    background : an image behind them, or None.
+
+    Examples
+    --------
+    >>> from gramgraph.vision import HaarFeatures
+    >>> len(plot_features(HaarFeatures((8, 8), "A"), 2))
+    2
+    """
     import matplotlib.pyplot as plt
     from matplotlib.patches import Polygon
 

@@ -130,7 +130,18 @@ def _draw_plates(model: PlateModel, evidence: Any) -> Drawing:
 
 
 def network_dot(model: GraphicalModel) -> str:
-    """The graph of a model in the language of Graphviz; factors are boxes, variables set by `do` have two rims."""
+    """The graph of a model in the language of Graphviz; factors are boxes, variables set by `do` have two rims.
+
+    Parameters
+    ----------
+    model : the network or other graphical model.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> print(network_dot(gg.BayesianNetwork("a -> b")).splitlines()[0])
+    digraph {
+    """
     directed = isinstance(model, BayesianNetwork)
     names = list(map(_quoted, model.variables))
     done = getattr(model, "interventions", {})

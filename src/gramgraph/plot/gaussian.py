@@ -33,6 +33,15 @@ def plot_gaussian(
     In two dimensions 1, 2 and 3 deviations hold 39 %, 86 % and 99 % of the mass. A singular covariance draws a line
     or a dot. `points` (n, 2) are drawn as well.
 
+    Parameters
+    ----------
+    gaussians : one, a sequence, or a mapping from labels.
+    coordinates : which two.
+    deviations : how many standard deviations from the mean the ellipses are.
+    points : (n, 2) points to draw as well.
+    labels : one for each, or None.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> from gramgraph.distributions import Gaussian
@@ -76,6 +85,13 @@ def plot_densities(
 
     Takes one distribution, a sequence, or a mapping from labels. Without `span` the interval holds nearly all mass of
     every one, found from draws.
+
+    Parameters
+    ----------
+    distributions : one, a sequence, or a mapping from labels.
+    span : (left, right) end of the axis; None takes that of the data.
+    labels : one for each, or None.
+    ax : axes to draw on; None makes new ones.
 
     Examples
     --------
@@ -125,6 +141,13 @@ def plot_precision_graph(
     Blue edges are positive partial correlations, red ones negative. Variables stand on a circle; isolated ones are
     pale. Takes a matrix, anything with `precision_` (a fitted `GraphicalLasso`) or `precision` (a `Gaussian`), or a
     network whose variables are all real-valued and linear-Gaussian.
+
+    Parameters
+    ----------
+    precision : the matrix, or what has one.
+    names : of the variables.
+    threshold : partial correlations up to this are left out.
+    ax : axes to draw on; None makes new ones.
 
     Examples
     --------

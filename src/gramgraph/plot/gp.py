@@ -41,6 +41,17 @@ def plot_process(
 
     The mean, a band of ± `deviations` standard deviations, some draws, and the data (in the units of y).
 
+    Parameters
+    ----------
+    model : the fitted model.
+    span : (left, right) end of the axis; None takes that of the data.
+    draws : how many functions are drawn.
+    deviations : width of the band in standard deviations, or several.
+    points : number of places where curves are computed.
+    random_state : seed, or a generator.
+    data : whether the training points are shown.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -79,6 +90,15 @@ def plot_components(
     """The mean function and every term of a sum kernel given the data, one below the other; returns their axes.
 
     `spans` gives panels (by number) an axis of their own: one week of a weekly term says more than a comb of them.
+
+    Parameters
+    ----------
+    model : the fitted model.
+    span : (left, right) end of the axis; None takes that of the data.
+    spans : (left, right) ends of single panels, by their number.
+    deviations : width of the band in standard deviations, or several.
+    points : number of places where curves are computed.
+    size : (width, height) of a panel in inches.
 
     Examples
     --------
@@ -126,6 +146,14 @@ def plot_evidence(
 
     Parameters are named as in `model.kernel_.parameter_names`, or by the end of such a name; the first by default.
     `width` is how far to go to each side on the scale of theta (logarithms).
+
+    Parameters
+    ----------
+    model : the fitted model.
+    parameters : one or two names of parameters; None for the first.
+    width : how far to go to each side, on the scale of theta.
+    points : number of places where curves are computed.
+    ax : axes to draw on; None makes new ones.
 
     Examples
     --------

@@ -16,6 +16,12 @@ __all__ = ["plot_bound", "plot_images"]
 def plot_images(images: Any, *, cmap: str = "gray", size: float = 3.0) -> Any:
     """Arrays (rows, cols), one or several as name → array, side by side with the same colors; the axes, as an array.
 
+    Parameters
+    ----------
+    images : one array, or several by name.
+    cmap : colors of matplotlib.
+    size : (width, height) of one picture in inches.
+
     Examples
     --------
     >>> import numpy as np
@@ -43,6 +49,11 @@ def plot_images(images: Any, *, cmap: str = "gray", size: float = 3.0) -> Any:
 
 def plot_bound(found: Any, *, ax: Any = None) -> Any:
     """Cost of the labelling and its lower bound after each sweep of `gg.label_grid`; the axes are returned.
+
+    Parameters
+    ----------
+    found : what `gg.label_grid` gave.
+    ax : axes to draw on; None makes new ones.
 
     Examples
     --------

@@ -25,6 +25,13 @@ def plot_kernel(
 ) -> Any:
     """The curves x ↦ k(at, x) of one or several kernels on the line, labeled by their formulas.
 
+    Parameters
+    ----------
+    kernels : one, or several.
+    at : the fixed point.
+    span : (left, right) end of the axis; None takes that of the data.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> from gramgraph.kernels import RBF
@@ -50,6 +57,15 @@ def plot_kernel_draws(
     ax: Any = None,
 ) -> Any:
     """Draws of the Gaussian process with mean zero and this kernel, and the band of two deviations around zero.
+
+    Parameters
+    ----------
+    kernel : the kernel.
+    n_draws : how many functions.
+    span : (left, right) end of the axis; None takes that of the data.
+    points : number of places where curves are computed.
+    random_state : seed, or a generator.
+    ax : axes to draw on; None makes new ones.
 
     Examples
     --------
@@ -77,6 +93,14 @@ def plot_kernel_pca(
     model: KernelPCA, X: Any = None, *, labels: Any = None, components: tuple[int, int] = (0, 1), ax: Any = None
 ) -> Any:
     """Points along two components of a fitted `KernelPCA`, colored by label; the training points without X.
+
+    Parameters
+    ----------
+    model : a fitted `KernelPCA`.
+    X : points to draw; None for the training points.
+    labels : one for each, or None.
+    components : which two.
+    ax : axes to draw on; None makes new ones.
 
     Examples
     --------

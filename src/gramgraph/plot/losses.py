@@ -17,6 +17,11 @@ __all__ = ["plot_losses"]
 def plot_losses(losses: Mapping[str, Loss], *, ax: Any = None) -> Any:
     """One line per loss: against t·y for losses of classes, against t − y for losses of numbers.
 
+    Parameters
+    ----------
+    losses : one, or several.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> from gramgraph.losses import Hinge, Log

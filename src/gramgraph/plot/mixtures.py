@@ -20,6 +20,14 @@ def plot_mixture(
     Each component is an ellipse at every number of `deviations`. The color of a row of X is the average of the
     components' colors, weighted by its responsibilities; rows with a gap in the two columns are left out.
 
+    Parameters
+    ----------
+    model : the fitted model.
+    X : rows to draw, or None.
+    columns : which two.
+    ax : axes to draw on; None makes new ones.
+    deviations : how many standard deviations from the mean the ellipses are.
+
     Examples
     --------
     >>> import numpy as np, gramgraph as gg

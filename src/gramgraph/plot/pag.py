@@ -20,6 +20,11 @@ _LINE, _FILL, _RIM = "#7b8794", "#e4e9f0", "#9aa5b1"
 def plot_pag(graph: PAG, *, ax: Any = None) -> Any:
     """A partial ancestral graph with arrowheads, tails and circles (unknown) at the ends of its edges.
 
+    Parameters
+    ----------
+    graph : the partial ancestral graph.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -24,6 +24,11 @@ _LARGEST = 60.0  # inches; a larger drawing is shrunk
 def plot_beliefs(answer: Answer | Belief, *, ax: Any = None) -> Any:
     """Horizontal bars, one per state, grouped by variable; for a table of cases an image with one row per case.
 
+    Parameters
+    ----------
+    answer : what a query gave.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -69,7 +74,22 @@ def plot_network(
     evidence: Mapping[str, Any] | None = None,
     ax: Any = None,
 ) -> Any:
-    """The graph of a model with bars for the beliefs of `answer`; the same picture as `network_svg`."""
+    """The graph of a model with bars for the beliefs of `answer`; the same picture as `network_svg`.
+
+    Parameters
+    ----------
+    model : the network or other graphical model.
+    answer : beliefs that are drawn as bars, or None.
+    evidence : what was observed, or None.
+    ax : axes to draw on; None makes new ones.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> net = gg.datasets.sprinkler()
+    >>> len(plot_network(net, net.query(None, {"wet": "yes"})).texts) > 0
+    True
+    """
     return _draw(d.draw_model(model, answer, evidence), ax)
 
 
@@ -90,7 +110,19 @@ def plot_comparison(found: Any, *, ax: Any = None) -> Any:
 
 
 def plot_junction_tree(tree: Any, *, ax: Any = None) -> Any:
-    """The cliques of a junction tree and their separators; a model is turned into its junction tree first."""
+    """The cliques of a junction tree and their separators; a model is turned into its junction tree first.
+
+    Parameters
+    ----------
+    tree : a junction tree, or a model.
+    ax : axes to draw on; None makes new ones.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> len(plot_junction_tree(gg.datasets.sprinkler()).texts) > 0
+    True
+    """
     return _draw(d.draw_junction_tree(*d.tree_parts(tree)), ax)
 
 

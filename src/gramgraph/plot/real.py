@@ -22,6 +22,12 @@ def plot_density(belief: RealBelief, *, ax: Any = None, level: float = 0.9) -> A
 
     For a table of cases, the mean of every case with its interval.
 
+    Parameters
+    ----------
+    belief : of one or two real-valued variables.
+    ax : axes to draw on; None makes new ones.
+    level : share that an interval holds.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -23,6 +23,15 @@ def plot_reliability(
     y == 1)`. For edges they are as in `gg.learn.reliability`, whose frame is drawn. With `ax` of an earlier call,
     `label` and `color`, several are compared. The axes are returned.
 
+    Parameters
+    ----------
+    strengths : probabilities that were said, or strengths of edges.
+    truth : which came true, or the true network.
+    bins : number of intervals, or their ends.
+    label : in the legend.
+    color : of the points.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -18,6 +18,22 @@ def plot_rvr(model: Any, X: Any, y: Any, *, deviations: float = 2.0, n_grid: int
     """A fitted `RVR` on one input column: data, mean, a band of ± `deviations` predictive standard deviations.
 
     The relevance vectors are ringed.
+
+    Parameters
+    ----------
+    model : a fitted `RVR`.
+    X : the points, (n, 1).
+    y : their values.
+    deviations : width of the band in standard deviations, or several.
+    n_grid : number of grid points.
+    ax : axes to draw on; None makes new ones.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> X = np.linspace(0.0, 3.0, 20)[:, None]
+    >>> len(plot_rvr(gg.RVR().fit(X, np.sin(X[:, 0])), X, np.sin(X[:, 0])).lines) > 0
+    True
     """
     x, y = np.asarray(X, dtype=float), np.asarray(y, dtype=float)
     if x.ndim != 2 or x.shape[1] != 1 or y.ndim != 1:
@@ -36,7 +52,25 @@ def plot_rvr(model: Any, X: Any, y: Any, *, deviations: float = 2.0, n_grid: int
 
 
 def plot_rvc(model: Any, X: Any, y: Any, *, n_grid: int = 150, ax: Any = None) -> Any:
-    """A fitted `RVC` on two input columns: regions of the classes, shaded by probability; relevance vectors ringed."""
+    """A fitted `RVC` on two input columns: regions of the classes, shaded by probability; relevance vectors ringed.
+
+    Parameters
+    ----------
+    model : a fitted `RVC`.
+    X : the points, (n, 2).
+    y : their classes.
+    n_grid : number of grid points along an axis.
+    ax : axes to draw on; None makes new ones.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(30, 2))
+    >>> y = (X[:, 0] > 0.0).astype(int)
+    >>> bool(plot_rvc(gg.RVC().fit(X, y), X, y, n_grid=10).collections)
+    True
+    """
     X, y = np.asarray(X, dtype=float), np.asarray(y)
     if X.ndim != 2 or X.shape[1] != 2:
         raise ModelError(f"plot_rvc draws two columns; X is {X.shape}.")

@@ -43,6 +43,14 @@ def plot_states(model: Any, X: Any, *, truth: Any = None, labels: Any = None, ax
 
     Numbers are drawn as lines, symbols as steps. With `truth`, the true states stand in a second ribbon below.
 
+    Parameters
+    ----------
+    model : a fitted hidden Markov model.
+    X : one sequence.
+    truth : what was true, where it is known.
+    labels : of the states.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -77,6 +85,13 @@ def plot_states(model: Any, X: Any, *, truth: Any = None, labels: Any = None, ax
 def plot_posteriors(model: Any, X: Any, *, labels: Any = None, ax: Any = None) -> Any:
     """p(state | the whole sequence) as a heat map: time to the right, a row a state.
 
+    Parameters
+    ----------
+    model : a fitted hidden Markov model.
+    X : one sequence.
+    labels : of the states.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -107,6 +122,16 @@ def plot_forecast(
 
     `last` shows only that many observations; `output` chooses the column of y.
 
+    Parameters
+    ----------
+    model : the fitted model.
+    y : the observations.
+    steps : how far ahead.
+    level : share that an interval holds.
+    last : how many observations are shown; None for all.
+    output : which column of y.
+    ax : axes to draw on; None makes new ones.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -134,6 +159,14 @@ def plot_particles(states: Any, *, component: int = 0, truth: Any = None, most: 
     """The cloud of a particle filter over time: `model.filter(y, keep=True)`, one number of the state.
 
     Darker dots weigh more; at most `most` particles of a step are drawn. The line is the mean.
+
+    Parameters
+    ----------
+    states : `model.filter(y, keep=True)`.
+    component : which number of the state.
+    truth : what was true, where it is known.
+    most : particles of a step that are drawn, at most.
+    ax : axes to draw on; None makes new ones.
 
     Examples
     --------
@@ -168,6 +201,14 @@ def plot_casino(model: Any, rolls: Any, *, truth: Any = None, state: int = 1, ax
 
     Where the loaded die (state number `state`) was in use, the ground is shaded, if `truth` is known; the bar on top is
     the most probable path.
+
+    Parameters
+    ----------
+    model : a fitted hidden Markov model.
+    rolls : the faces.
+    truth : what was true, where it is known.
+    state : number of the loaded die.
+    ax : axes to draw on; None makes new ones.
 
     Examples
     --------

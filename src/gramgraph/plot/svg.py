@@ -47,6 +47,12 @@ def network_svg(
     Parents stand above their children; an undirected model is drawn from a node in its middle. The text depends on
     nothing but the arguments.
 
+    Parameters
+    ----------
+    model : the network or other graphical model.
+    answer : beliefs that are drawn as bars, or None.
+    evidence : what was observed, or None.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -59,6 +65,11 @@ def network_svg(
 
 def junction_tree_svg(cliques: Sequence[Sequence[str]], edges: Sequence[tuple[int, int]]) -> str:
     """A tree of cliques as an SVG picture, with separators on the edges.
+
+    Parameters
+    ----------
+    cliques : names of each clique.
+    edges : pairs of positions in `cliques`.
 
     Examples
     --------

@@ -22,6 +22,15 @@ def plot_topics(model: Any, *, n_words: int = 10, topics: Iterable[int] | None =
 
     `topics` are numbers from 0 on, all by default; with `ax` one topic is drawn there.
 
+    Parameters
+    ----------
+    model : the fitted model.
+    n_words : how many words of a topic.
+    topics : which ones; None for all.
+    ax : axes to draw on; None makes new ones.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> texts = [["river", "water", "fish"], ["bank", "money", "loan"]] * 5
     >>> model = gg.LatentDirichletAllocation(2, random_state=0).fit(texts)

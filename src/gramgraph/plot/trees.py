@@ -24,6 +24,15 @@ def plot_tree(model: Any, *, ax: Any = None, feature_names: Any = None, digits: 
 
     `model` is a fitted `PrunedTree`, a decision tree of scikit-learn, or a `TreeTable`. The axes are returned.
 
+    Parameters
+    ----------
+    model : the fitted model.
+    ax : axes to draw on; None makes new ones.
+    feature_names : of the columns, or None.
+    digits : of the numbers.
+
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> from gramgraph.variables import binary
     >>> a, b, c = map(binary, "abc")

@@ -27,6 +27,13 @@ def check_distribution(distribution: Any, other: Any = None, *, n_samples: int =
     repetitions; products, quotients and tilts add and subtract natural parameters; draws repeat under a seed; NaN is
     refused. `other` is a second member (found by fitting to draws when not given).
 
+    Parameters
+    ----------
+    distribution : the one to check.
+    other : a second member of the family, for divergences; None draws on the first alone.
+    n_samples : number of draws.
+    seed : of the random numbers.
+
     Examples
     --------
     >>> from gramgraph.distributions import Gamma

@@ -23,6 +23,13 @@ def check_engine(engine: Engine, *, rounds: int = 20, random_state: int = 0, ato
     gaps, likelihoods and impossible evidence. An engine with a method `mpe` is asked for the most probable assignment
     too. Approximate engines pass with an `atol` of their own.
 
+    Parameters
+    ----------
+    engine : its name, or the engine.
+    rounds : how many models.
+    random_state : seed, or a generator.
+    atol : how far answers may be off.
+
     Examples
     --------
     >>> from gramgraph.engines.exact.elimination import Elimination

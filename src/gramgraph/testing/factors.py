@@ -24,6 +24,14 @@ def check_factor(f: F, g: F, h: F, *, probes: Sequence[Point] | None = None, rto
     point is read through the algebra itself: condition on all variables, normalize, take log Z. Without `probes`, all
     assignments of discrete variables are tried. Costs some thirty operations per probe.
 
+    Parameters
+    ----------
+    f : the first factor.
+    g : the second factor.
+    h : the third factor.
+    probes : assignments at which factors are compared; None for all.
+    rtol : how far logarithms may be off.
+
     Examples
     --------
     >>> from gramgraph.factors import TableFactor

@@ -16,6 +16,11 @@ def find_classes(base: type[Any], *packages: str) -> list[type[Any]]:
     All modules of the packages are imported. A class counts where it is defined, not where it is imported; names that
     begin with "_", classes with abstract methods and `base` itself are left out.
 
+    Parameters
+    ----------
+    base : the class that they inherit.
+    *packages : names of packages of gramgraph.
+
     Examples
     --------
     >>> from gramgraph.conditionals import Conditional

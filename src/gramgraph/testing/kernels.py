@@ -24,6 +24,15 @@ def check_kernel(
     probabilities may not, or tuples of parts some of which are) by the points, with_theta and its inverse, fixing,
     and printing.
 
+    Parameters
+    ----------
+    kernel : the kernel.
+    X : points, one per row.
+    Y : second points; None splits X.
+    inputs : whether gradients by the points are checked; None where the kernel has them.
+    tolerance : of the comparisons.
+    seed : of the random numbers.
+
     Examples
     --------
     >>> from gramgraph.kernels import RBF

@@ -38,6 +38,17 @@ def random_bayesian_network(
     a share `zeros` of the entries is zero, a share `single` of the variables has one state only, and a share `noisy` of
     the conditionals is a noisy-max, which engines may take apart with hidden variables.
 
+    Parameters
+    ----------
+    rng : generator of random numbers.
+    n : number of variables.
+    max_states : most states of a variable.
+    max_parents : most parents of a variable.
+    density : probability that a parent is kept.
+    zeros : share of the entries that are zero.
+    single : share of the variables with one state.
+    noisy : share of the conditionals that are noisy-max.
+
     Examples
     --------
     >>> random_bayesian_network(np.random.default_rng(0), 4).check_model()
@@ -83,6 +94,23 @@ def random_markov_network(
     """A product of `n_factors` random tables, some with a scale of their own; some variables may be in none.
 
     Entries are exp(log_range · normal), a share `zeros` of them zero.
+
+    Parameters
+    ----------
+    rng : generator of random numbers.
+    n : number of variables.
+    n_factors : number of tables.
+    max_scope : most variables of a table.
+    max_states : most states of a variable.
+    zeros : share of the entries that are zero.
+    single : share of the variables with one state.
+    log_range : standard deviation of the logarithms.
+
+    Examples
+    --------
+    >>> net = random_markov_network(np.random.default_rng(0), 4)
+    >>> len(net)
+    4
     """
     variables = _variables(rng, n, max_states, single)
     factors = []
@@ -108,6 +136,21 @@ def random_question(
     """Targets, joints (also of observed variables), a table of cases with gaps, and likelihood weights.
 
     `cases=None` makes a question about one case. Nothing keeps the evidence from being impossible.
+
+    Parameters
+    ----------
+    rng : generator of random numbers.
+    model : the model.
+    cases : number of cases; None for one.
+    observe : probability that a variable is observed in a case.
+    likelihood : probability that a variable has likelihood weights.
+    joints : how many joints are asked for.
+
+    Examples
+    --------
+    >>> net = random_markov_network(np.random.default_rng(0), 4)
+    >>> random_question(np.random.default_rng(1), net, cases=3).n_cases
+    3
     """
     n, rows = len(model), 1 if cases is None else cases
     observed = tuple(int(i) for i in rng.permutation(n) if rng.random() < observe)
