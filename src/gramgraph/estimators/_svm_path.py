@@ -31,6 +31,14 @@ class SVCPath:
     gammas : widths of the kernel.
     scores : of every fold and pair of parameters.
     n_iter : steps that were taken.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> X = np.array([[0.0], [0.2], [0.4], [1.0], [1.2], [1.4]])
+    >>> path = gg.SVC().path(X, [0, 0, 0, 1, 1, 1], Cs=[0.1, 10.0], cv=3)
+    >>> path.scores.shape[-1] == 3
+    True
     """
 
     Cs: FloatArray  # (c,)

@@ -48,9 +48,14 @@ class NystromFeatures(_Features):
     n_components : landmarks at most; redundant ones are left out.
     kernel, gamma, degree, coef0 : as in `KernelRidge`; points may be words, sets or graphs where the kernel takes them.
     landmarks : "uniform", "leverage", "kmeans", "pivots", or points.
+    random_state : seed, or a generator.
 
-    Attributes: `map_`, the `NystromMap`. At the landmarks φᵀφ = k exactly. O(n m²).
+    Notes
+    -----
+    `map_` is the `NystromMap`. At the landmarks φᵀφ = k exactly. O(n m²).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.linspace(0.0, 3.0, 100)[:, None]
     >>> Phi = NystromFeatures(12, gamma=0.5, landmarks="pivots").fit_transform(X)
@@ -76,9 +81,15 @@ class RandomFeatures(_Features):
     ----------
     n_components : number m of features.
     kernel, gamma : "rbf", or a value with a spectral density (RBF, Matern, RationalQuadratic, their sums and products).
+    random_state : seed, or a generator.
+    degree, coef0 : of kernels that have no such features; they are there for all estimators with a kernel.
 
-    Attributes: `map_`, the `FourierFeatures`. O(n m d).
+    Notes
+    -----
+    `map_` is the `FourierFeatures`. O(n m d).
 
+    Examples
+    --------
     >>> import numpy as np
     >>> X = np.linspace(0.0, 3.0, 50)[:, None]
     >>> Phi = RandomFeatures(4000, gamma=0.5, random_state=0).fit_transform(X)

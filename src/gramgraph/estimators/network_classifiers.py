@@ -246,6 +246,8 @@ class NaiveBayesClassifier(BayesianNetworkClassifier):
     pseudo_count : added to every cell of every table; for "counts" the weight of the column's mean.
     bins : "bins" are so many intervals of equal counts.
 
+    Notes
+    -----
     Shares of the classes are those of the rows. `network_` is the model as a Bayesian network, without "multinomial"
     columns, which depend on their total too.
 

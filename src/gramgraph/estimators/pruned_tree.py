@@ -116,13 +116,18 @@ class PrunedTree(ClassifierMixin, _Pruned):
     cv : number of folds, or a splitter of scikit-learn.
     rule : "best" takes the α with the least log loss of left-out rows, "one_se" the smallest tree within one standard
         error of it, "none" does not prune.
+    random_state : seed, or a generator.
 
+    Notes
+    -----
     `predict_proba` are shares of classes in the leaves. Cells may be missing.
 
     Attributes
     ----------
     tree_ : scikit-learn's tree; alpha_, n_leaves_, pruning_ (alphas, losses, errors, chosen), classes_.
 
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> rng = np.random.default_rng(0)
     >>> X = rng.normal(size=(300, 3))
@@ -157,6 +162,18 @@ class PrunedTreeRegressor(RegressorMixin, _Pruned):
 
     Parameters and attributes as `PrunedTree`.
 
+    Parameters
+    ----------
+    max_depth : splits from the root to a leaf, at most.
+    min_samples_split : fewest rows of a node that is split.
+    min_samples_leaf : fewest rows of a leaf.
+    min_gain : least gain of a split.
+    cv : number of folds, or a splitter of scikit-learn.
+    rule : "best", or "one_se" for the smallest tree within one standard error of it.
+    random_state : seed, or a generator.
+
+    Examples
+    --------
     >>> import numpy as np, gramgraph as gg
     >>> x = np.linspace(0.0, 1.0, 200)[:, None]
     >>> y = (x[:, 0] > 0.5) + 0.1 * np.random.default_rng(0).normal(size=200)

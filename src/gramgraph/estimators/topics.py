@@ -80,7 +80,11 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     batch_size, learning_offset, learning_decay : of "online": λ moves by a step (offset + t)^−decay.
     total_samples : documents of the whole stream, for `partial_fit` with "online"; those seen so far by default.
     n_particles : of the left-to-right estimate in `perplexity` and `score`.
+    random_state : seed, or a generator.
+    progress : True shows how far it is, or a function of (done, total).
 
+    Notes
+    -----
     Words that were not there in `fit` are left out wherever documents are lists of tokens, and do not count; a
     document without words has the mean of the prior. An array must have the columns of `fit`.
 
@@ -95,6 +99,8 @@ class LatentDirichletAllocation(ClassNamePrefixFeaturesOutMixin, TransformerMixi
     Cost: O(tokens · T) for a sweep, O(pairs of document and word · T) for each round of a document; memory 14 bytes for
     a token and 8 for a cell of components_; "collapsed" 4 more for each pair and topic.
 
+    Examples
+    --------
     >>> import gramgraph as gg
     >>> texts = [["river", "water", "fish"], ["bank", "money", "loan"], ["water", "fish"], ["money", "loan"]] * 5
     >>> model = gg.LatentDirichletAllocation(2, random_state=0).fit(texts)

@@ -24,6 +24,25 @@ class FeatureSubset:
 
     `score` is the extended BIC, smaller is better; `bound` is what no subset can be below: where both agree (`exact`),
     the subset is the best of all.
+
+    Parameters
+    ----------
+    names : of the variables.
+    weights : of the features that were selected.
+    score : extended BIC, smaller is better.
+    bound : what no subset can be below.
+    n_fits : how many models were fitted.
+    method : how the weights were fitted.
+    model : with these features alone.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> net = gg.MarkovNetwork(edges=[("a", "b")], states={"a": 2, "b": 2})
+    >>> data = {"a": ["0", "1"] * 50, "b": ["0", "1"] * 49 + ["1", "0"]}
+    >>> found = best_subset(net, data)
+    >>> found.score >= found.bound
+    True
     """
 
     names: tuple[str, ...]

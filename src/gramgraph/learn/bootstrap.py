@@ -38,6 +38,23 @@ class EdgeStrengths(Shown):
     """`forward[a, b]`: the share of graphs with a -> b, links without direction counted half each way.
 
     After `calibrated` the sum of both directions is the probability that the pair is joined; `calibration` is the map.
+
+    Parameters
+    ----------
+    names : of the variables.
+    forward : (d, d): share of the graphs with a -> b.
+    n_graphs : how many graphs.
+    _table : the rows, for `average_network`.
+    _options : those of `learn_structure`.
+    calibration : map from shares to probabilities, or None.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> data = gg.datasets.sprinkler().sample(200, random_state=0)
+    >>> found = bootstrap_edges(data, 3, random_state=0)
+    >>> found.n_graphs, found.forward.shape
+    (3, (4, 4))
     """
 
     names: tuple[str, ...]
@@ -156,6 +173,18 @@ def bootstrap_edges(
 
     `calibrate` (10, say) turns the strengths into probabilities by so many simulated data sets, as
     `EdgeStrengths.calibrated` tells; it is not part of the checkpoint, and left out after Ctrl-C.
+
+    Parameters
+    ----------
+    data : a frame, a dict of columns, a path or a stream.
+    n : how many samples.
+    calibrate : whether shares are turned into probabilities.
+    random_state : seed, or a generator.
+    n_jobs : number of threads; -1 for one per processor.
+    client : a `distributed.Client` on whose workers the blocks are worked on, or None.
+    checkpoint : a file that keeps what is done, to go on from after an interruption.
+    progress : True shows how far it is, or a function of (done, total).
+    **options : of `learn_structure`.
 
     Examples
     --------

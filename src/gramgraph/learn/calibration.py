@@ -46,6 +46,12 @@ def reliability(
     the share (Wilson's). Strengths are calibrated where the interval covers the mean strength. Several bootstraps
     with their true networks are pooled.
 
+    Parameters
+    ----------
+    strengths : one `EdgeStrengths`, or several.
+    truth : the true network of each.
+    bins : number of intervals, or their ends.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -33,7 +33,23 @@ __all__ = ["Effect", "Identification", "average_effect", "evaluate_effect", "ide
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Effect(Shown):
-    """p(outcome | do(treatment)) for every treatment: `probabilities` (treatments, outcomes)."""
+    """p(outcome | do(treatment)) for every treatment: `probabilities` (treatments, outcomes).
+
+    Parameters
+    ----------
+    identification : which formula.
+    treatments : values that are set.
+    outcomes : states of the outcome.
+    probabilities : (treatments, outcomes).
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> net = gg.datasets.sprinkler()
+    >>> found = average_effect(net, net.sample(500, random_state=0), "rain", "wet", pseudo_count=1.0)
+    >>> found.probabilities.shape
+    (2, 2)
+    """
 
     identification: Identification
     treatments: tuple[str, ...]
@@ -77,6 +93,16 @@ def average_effect(
 
     `hidden` and `confounded` as in `identify`. Strata in which a treatment never occurs have no estimate: with
     `pseudo_count` 0 they are an error that says so.
+
+    Parameters
+    ----------
+    net : the network.
+    data : a frame, a dict of columns, a path or a stream.
+    treatment : what is set.
+    outcome : what is asked about.
+    hidden : names of variables that are not observed.
+    confounded : pairs with an unobserved common cause.
+    pseudo_count : added to every count.
 
     Examples
     --------

@@ -15,6 +15,12 @@ def chow_liu(data: Any, root: str | None = None, **options: Any) -> LearnedNetwo
 
     `data` and `options` are those of `gg.learn_structure`, of which this is method="chow_liu".
 
+    Parameters
+    ----------
+    data : a frame, a dict of columns, a path or a stream.
+    root : the column that edges point away from; None for the first.
+    **options : of `learn_structure`.
+
     Examples
     --------
     >>> import gramgraph as gg
@@ -31,6 +37,12 @@ def tan(data: Any, target: str, **options: Any) -> LearnedNetwork:
     """The tree-augmented naive Bayes network around the class in the column `target`.
 
     `data` and `options` are those of `gg.learn_structure`, of which this is method="tan".
+
+    Parameters
+    ----------
+    data : a frame, a dict of columns, a path or a stream.
+    target : the column with the classes.
+    **options : of `learn_structure`.
 
     Examples
     --------

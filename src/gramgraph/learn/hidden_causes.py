@@ -44,6 +44,17 @@ def fci(
     are not taken. Cost: for sparse graphs a polynomial number of tests, at worst exponential in `max_given`.
     Sources: P. Spirtes, C. Glymour, R. Scheines, 2000; J. Zhang, Artificial Intelligence 172, 2008.
 
+    Parameters
+    ----------
+    data : a frame, a dict of columns, a path or a stream.
+    test : name of the independence test.
+    alpha : level of the tests.
+    max_given : most columns in a condition; None for all.
+    tiers : groups of columns in the order of time, or None.
+    weights : of the rows; None for equal ones.
+    keep : whether the separating sets are kept.
+    missing : what to do with rows that have gaps.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -68,6 +68,15 @@ def independence_test(
 
     For g2 and x2, rows and columns that are empty within a combination of `given` add no degrees of freedom.
 
+    Parameters
+    ----------
+    data : a frame, a dict of columns, a path or a stream.
+    a : a column.
+    b : another column.
+    given : columns in the condition.
+    test : which one, as above.
+    random_state : seed, or a generator.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -34,7 +34,28 @@ SPIN_PRODUCT = np.array([[1.0, -1.0], [-1.0, 1.0]])
 
 @dataclass(frozen=True, eq=False)
 class IsingPath:
-    """What the regressions found: `neighbors[v]` of each variable at its best penalty, and the path behind it."""
+    """What the regressions found: `neighbors[v]` of each variable at its best penalty, and the path behind it.
+
+    Parameters
+    ----------
+    names : of the variables.
+    penalties : (steps,) from large to small.
+    scores : (variables, steps) extended BIC, NaN where a regression had stopped.
+    chosen : (variables,) the step with the smallest score.
+    neighbors : of each variable.
+    n_edges : (steps,) edges when every variable stands at this step.
+    edges : after the rule.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> rng = np.random.default_rng(0)
+    >>> a = rng.integers(0, 2, 200)
+    >>> b = np.where(rng.random(200) < 0.9, a, 1 - a)
+    >>> net = learn_ising({"a": a, "b": b, "c": rng.integers(0, 2, 200)})
+    >>> net.edges
+    (('a', 'b'),)
+    """
 
     names: tuple[str, ...]
     penalties: FloatArray  # (steps,) from large to small
@@ -77,6 +98,13 @@ def learn_ising(
     ----------
     penalties : the path, if not `n_penalties` of equal ratio down to 0.5 √(log p / N).
     max_degree : regressions stop when they have more neighbors than this.
+    data : a frame, a dict of columns, a path or a stream.
+    gamma : of the extended BIC.
+    rule : "and" or "or": whether both regressions must find an edge.
+    n_penalties : how many.
+    weights : of the rows; None for equal ones.
+    l2 : a quadratic penalty beside.
+    progress : True shows how far it is, or a function of (done, total).
 
     Notes
     -----

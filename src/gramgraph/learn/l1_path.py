@@ -32,6 +32,27 @@ class FeaturePath:
     """Weights at every penalty, from the largest (nothing but what is not penalized) to the smallest.
 
     `scores` are smaller-is-better: the extended BIC, or minus the objective of the rows held out, per row.
+
+    Parameters
+    ----------
+    names : of the variables.
+    penalties : (steps,) from large to small.
+    weights : (steps, weights), penalized.
+    values : (steps,) the objective summed over the rows.
+    scores : (steps,), smaller is better.
+    score_name : what they are.
+    method : how the weights were fitted.
+    best : the step with the smallest score.
+    chosen : (weights,) of that step.
+    model : the model with these weights.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> net = gg.datasets.sprinkler()
+    >>> path = feature_path(net.to_markov_network(), net.sample(200, random_state=0), n_penalties=5)
+    >>> len(path.penalties), path.weights.shape[0]
+    (5, 5)
     """
 
     names: tuple[str, ...]
@@ -115,6 +136,19 @@ def feature_path(
     score : "ebic": -2 L + k log N + 2 gamma k log K with k of K weights not zero; "held_out": minus the objective, per
         row, of a share `held_out` of the rows, drawn with `random_state`, which the path then does not see.
     refit : whether each support is fitted again without the L1 penalty before it is scored, and in the answer.
+    data : a frame, a dict of columns, a path or a stream.
+    n_penalties : how many.
+    ratio : the last penalty as a share of the first.
+    gamma : of the extended BIC.
+    held_out : share of the rows that choose the penalty; None takes the extended BIC.
+    l2 : a quadratic penalty beside.
+    tie : groups of features that share a weight, or None.
+    weights : of the rows; None for equal ones.
+    missing : what to do with rows that have gaps.
+    max_iter : most steps that are taken.
+    tol : below which a change counts as none.
+    random_state : seed, or a generator.
+    progress : True shows how far it is, or a function of (done, total).
 
     Examples
     --------

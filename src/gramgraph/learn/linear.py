@@ -38,6 +38,13 @@ class LinearGaussianPrior:
     child σ² becomes a covariance with the matching inverse Wishart prior. A network that is fitted with it
     takes the posterior means of w and σ². With real data in other units than one, set `scale` accordingly.
 
+    Parameters
+    ----------
+    precision : of the coefficients, in units of 1 / σ².
+    shape : of σ².
+    scale : of σ².
+    intercept_precision : of the intercept; None for a flat prior.
+
     Examples
     --------
     >>> import gramgraph as gg, pandas as pd

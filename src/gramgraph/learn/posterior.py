@@ -32,6 +32,13 @@ class ParameterPosterior:
     `prior` and `counts` hold one array per variable, shape (*parent sizes, child size). `mean()` is the network for
     predictions: p(x | data) is its joint. `query` asks how far the answers themselves are known.
 
+    Parameters
+    ----------
+    network : the graph and its states.
+    prior : one array of pseudo counts for each variable.
+    counts : one array for each variable.
+    report : how gaps were taken into account, or None.
+
     Examples
     --------
     >>> import gramgraph as gg

@@ -161,6 +161,7 @@ def fit_margins(
         probabilities or counts (each table is divided by its sum); where margins share variables they must agree.
     states : labels of variables that `net` does not have; without it as in `MarkovNetwork`.
     max_iter, tol : rounds over all margins, until none is missed by more than `tol` in any cell.
+    progress : True shows how far it is, or a function of (done, total).
 
     Notes
     -----

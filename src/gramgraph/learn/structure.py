@@ -91,7 +91,25 @@ class StructureReport(Shown):
 
 
 class LearnedNetwork(BayesianNetwork):
-    """A network that was learned from data; `report` tells how, `cpdag()` which edges the data can orient."""
+    """A network that was learned from data; `report` tells how, `cpdag()` which edges the data can orient.
+
+    Parameters
+    ----------
+    structure : as `BayesianNetwork` takes it.
+    edges : pairs (parent, child).
+    cpds : conditionals by name.
+    states : labels by name, or their number.
+    name : a title.
+    check : whether faults are an error at once; `faults()` lists them later.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> data = gg.datasets.sprinkler().sample(300, random_state=0)
+    >>> net = gg.learn_structure(data)
+    >>> type(net).__name__, len(net)
+    ('LearnedNetwork', 4)
+    """
 
     report: StructureReport
 
@@ -406,6 +424,13 @@ def _from_hidden(first: list[tuple[int, ...]], constraints: Constraints, shown: 
 
 def score(net: BayesianNetwork, data: Any, score: str = "bic", *, equivalent_sample_size: float = 10.0) -> float:
     """The score of a network's graph on data (its tables do not matter); larger is better.
+
+    Parameters
+    ----------
+    net : the network.
+    data : a frame, a dict of columns, a path or a stream.
+    score : its name, such as "bic" or "bdeu".
+    equivalent_sample_size : of "bdeu".
 
     Examples
     --------

@@ -20,7 +20,23 @@ _CRITERIA = ("bic", "aic", "cv")
 
 @dataclass(frozen=True)
 class StateChoice:
-    """The criterion of every number of states, lower being better, and the fitted model with the lowest."""
+    """The criterion of every number of states, lower being better, and the fitted model with the lowest.
+
+    Parameters
+    ----------
+    n_states : the numbers of states that were tried.
+    values : the criterion of each.
+    criterion : "bic", "aic" or "cv".
+    model : the fitted model with the lowest.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> rng = np.random.default_rng(0)
+    >>> x = np.repeat([0.0, 5.0, 0.0], 20)[:, None] + rng.normal(size=(60, 1))
+    >>> choose_n_states(gg.GaussianHMM(random_state=0), x, candidates=(1, 2)).n_states
+    2
+    """
 
     n_states: int
     values: dict[int, float]
@@ -39,6 +55,14 @@ def choose_n_states(
     """Fit clones of `model` with each number of states and take the one with the lowest criterion.
 
     "bic", "aic", or "cv": −log p of sequences that were left out, in five parts (fewer, if there are fewer sequences).
+
+    Parameters
+    ----------
+    model : an unfitted hidden Markov model.
+    X : one sequence, or several behind each other with their `lengths`.
+    lengths : of the sequences; None for one.
+    candidates : numbers of states.
+    criterion : "bic", "aic" or "cv".
 
     Examples
     --------

@@ -177,6 +177,7 @@ class DistributionHMM(HiddenMarkovModel):
     start_prior, transition_prior, transition_mask, transition_ties, emission_ties : as in `CategoricalHMM`.
     learning, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans", "random", or a fitted model to start from.
+    random_state : seed, or a generator.
 
     Notes
     -----

@@ -28,6 +28,12 @@ class BayesFilter:
 
     A robot before a door, states (open, closed), that looks twice and then pushes it shut:
 
+    Parameters
+    ----------
+    start : (K,) p(first state).
+    log_likelihood : log p of what was sensed so far.
+    steps : how many were taken so far.
+
     Examples
     --------
     >>> door = BayesFilter([0.5, 0.5])
@@ -98,6 +104,12 @@ class HMMFilter:
     `update` takes one observation, `update_many` an array of them, with the same results and much faster. The state of
     the filter is a dict of plain numbers (JSON keeps them bit by bit): `model.filter(state=saved)` goes on exactly
     where it was.
+
+    Parameters
+    ----------
+    model : a fitted hidden Markov model.
+    transitions : (K, K), or those of each step.
+    state : a saved state to go on from, or None.
 
     Examples
     --------

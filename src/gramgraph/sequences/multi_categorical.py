@@ -80,6 +80,20 @@ class MultiCategoricalHMM(HiddenMarkovModel):
     ----------
     n_states : hidden states.
     symbols : None, or a list with the labels of every column (None: those seen).
+    start_prior : Dirichlet concentrations of the first state; 1 is flat.
+    transition_prior : Dirichlet concentrations of the transitions; 1 is flat.
+    transition_mask : None, "left-right", or a boolean matrix of possible transitions.
+    transition_ties : None, or a matrix of whole numbers: transitions with the same number are equal.
+    emission_ties : None, or a label for each state: states with the same label share their emission.
+    learning : "baum_welch", "viterbi" or "variational", as in `CategoricalHMM`.
+    init : how the parameters begin, or a fitted model to start from.
+    fixed : names out of "startprob", "transmat", "emissions" that are not learned.
+    n_init : runs from different starts; the best is kept.
+    max_iter : most steps that are taken.
+    tol : below which a change counts as none.
+    n_jobs : number of threads; -1 for one per processor.
+    random_state : seed, or a generator.
+    emission_prior : Dirichlet concentrations of the emissions; 1 is flat.
 
     Notes
     -----

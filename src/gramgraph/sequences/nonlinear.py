@@ -222,6 +222,8 @@ class ExtendedKalmanFilter(GaussianFilter):
         differences go the short way round, their means are on the circle, and states keep them between −π and π
     f_jacobian, h_jacobian : the matrices of derivatives, (s, s) and (o, s), at one state (and control); without them
         they come from central differences, 2 s calls a step
+    m0 : (s,) mean of the first state.
+    P0 : (s, s) its covariance.
 
     Notes
     -----
@@ -291,6 +293,21 @@ class UnscentedKalmanFilter(_SigmaPoints):
     kappa = max(3 − s, 0): up to s = 3 fourth moments along the axes are those of a Gaussian. A small alpha (1e-3)
     stays close to the mean, as the extended filter does. The rest as in `ExtendedKalmanFilter`, derivatives aside.
 
+    Parameters
+    ----------
+    f : function that moves the state.
+    h : function from the state to what is observed.
+    Q : (s, s) covariance of the noise of the state.
+    R : (o, o) covariance of the noise of the observation.
+    m0 : (s,) mean of the first state.
+    P0 : (s, s) its covariance.
+    vectorized : whether f and h take many states at once.
+    angles : components of the state that are angles.
+    y_angles : components of the observation that are angles.
+    alpha : spread of the points.
+    beta : weight of the middle one.
+    kappa : spread of the points; None for max(3 − s, 0).
+
     Examples
     --------
     >>> ukf = UnscentedKalmanFilter(np.sin, lambda x: x**2 / 2, Q=0.01, R=0.04, m0=1.0, P0=0.1)
@@ -321,6 +338,18 @@ class CubatureKalmanFilter(_SigmaPoints):
     """f and h at 2 s points of equal weight, √s standard deviations from the mean: covariances stay positive.
 
     Parameters as in `ExtendedKalmanFilter`, derivatives aside.
+
+    Parameters
+    ----------
+    f : function that moves the state.
+    h : function from the state to what is observed.
+    Q : (s, s) covariance of the noise of the state.
+    R : (o, o) covariance of the noise of the observation.
+    m0 : (s,) mean of the first state.
+    P0 : (s, s) its covariance.
+    vectorized : whether f and h take many states at once.
+    angles : components of the state that are angles.
+    y_angles : components of the observation that are angles.
 
     Examples
     --------

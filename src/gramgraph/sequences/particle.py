@@ -81,6 +81,7 @@ class ParticleFilter:
     angles : places of the angles (in radians) in a state: their means and gaps are those of the circle
     n_particles : draws; the error falls with their root
     resample_below : resample when fewer than this share of the particles count
+    random_state : seed, or a generator.
 
     Notes
     -----

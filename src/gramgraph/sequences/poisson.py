@@ -120,6 +120,7 @@ class PoissonHMM(HiddenMarkovModel):
     start_prior, transition_prior, transition_mask, transition_ties, emission_ties : as in `CategoricalHMM`.
     learning, fixed, n_init, max_iter, tol, n_jobs : as in `CategoricalHMM`.
     init : "kmeans" (of square roots), "random", or a fitted model to start from.
+    random_state : seed, or a generator.
 
     Notes
     -----

@@ -36,6 +36,13 @@ class Posteriors:
     log_likelihoods : (S,): log p(x) of every sequence.
     start_counts : (K,): Σ over sequences of p(first state | x).
     transition_counts : (K, K): expected numbers of steps from i to j.
+
+    Examples
+    --------
+    >>> logs = np.log([[0.9, 0.1], [0.8, 0.2]])
+    >>> found = posteriors(np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.1, 0.9]]), logs)
+    >>> found.probabilities.round(3).tolist()
+    [[0.962, 0.038], [0.948, 0.052]]
     """
 
     probabilities: FloatArray  # (N, K): p(state at t | all observations of its sequence)
@@ -59,6 +66,14 @@ def posteriors(
 ) -> Posteriors:
     """Forward–backward: state posteriors, expected transitions and log-likelihoods of all sequences.
 
+    Parameters
+    ----------
+    start : (K,) p(first state).
+    transition : (K, K) p(next state | state).
+    logs : (N, K) log p(observation | state).
+    lengths : of the sequences; None for one.
+    n_jobs : number of threads; -1 for one per processor.
+
     Examples
     --------
     >>> found = posteriors([0.5, 0.5], [[0.25, 0.75], [0.5, 0.5]], np.log([[0.5, 0.25], [0.25, 0.5]]))
@@ -76,6 +91,14 @@ def forward(
     start: Any, transition: Any, logs: Any, lengths: Sequence[int] | None = None, *, n_jobs: int | None = None
 ) -> tuple[FloatArray, FloatArray]:
     """Filtered probabilities p(state at t | x up to t), (N, K), and the log-likelihoods of the sequences, (S,).
+
+    Parameters
+    ----------
+    start : (K,) p(first state).
+    transition : (K, K) p(next state | state).
+    logs : (N, K) log p(observation | state).
+    lengths : of the sequences; None for one.
+    n_jobs : number of threads; -1 for one per processor.
 
     Examples
     --------
@@ -95,6 +118,14 @@ def log_likelihood(
 ) -> FloatArray:
     """log p(x) of every sequence, (S,); −inf for one that cannot be.
 
+    Parameters
+    ----------
+    start : (K,) p(first state).
+    transition : (K, K) p(next state | state).
+    logs : (N, K) log p(observation | state).
+    lengths : of the sequences; None for one.
+    n_jobs : number of threads; -1 for one per processor.
+
     Examples
     --------
     >>> log_likelihood([1.0, 0.0], np.eye(2), np.log([[0.5, 1.0], [0.5, 1.0]])).round(6).tolist()
@@ -109,6 +140,14 @@ def viterbi(
     start: Any, transition: Any, logs: Any, lengths: Sequence[int] | None = None, *, n_jobs: int | None = None
 ) -> tuple[IntArray, FloatArray]:
     """The most probable states given each sequence, (N,), and log p(states, x) of each, (S,).
+
+    Parameters
+    ----------
+    start : (K,) p(first state).
+    transition : (K, K) p(next state | state).
+    logs : (N, K) log p(observation | state).
+    lengths : of the sequences; None for one.
+    n_jobs : number of threads; -1 for one per processor.
 
     Examples
     --------
@@ -131,6 +170,16 @@ def sample_states(
     n_jobs: int | None = None,
 ) -> IntArray:
     """Paths drawn from p(states | x), (n_samples, N): forward filtering, backward sampling.
+
+    Parameters
+    ----------
+    start : (K,) p(first state).
+    transition : (K, K) p(next state | state).
+    logs : (N, K) log p(observation | state).
+    lengths : of the sequences; None for one.
+    n_samples : how many paths.
+    random_state : seed, or a generator.
+    n_jobs : number of threads; -1 for one per processor.
 
     Examples
     --------

@@ -54,7 +54,18 @@ class Piece:
 
 @dataclass(frozen=True)
 class Level(Piece):
-    """A level that walks at random: μ_t = μ_{t−1} + N(0, σ²)."""
+    """A level that walks at random: μ_t = μ_{t−1} + N(0, σ²).
+
+    Parameters
+    ----------
+    name : of the piece.
+
+    Examples
+    --------
+    >>> Level() + Season(12)
+    StructuralModel(pieces=(Level(name='level', noises=('level',)),
+                            Season(name='season', noises=('season',), period=12)))
+    """
 
     name: str = "level"
     noises: tuple[str, ...] = field(default=("level",), init=False)
@@ -70,6 +81,17 @@ class Trend(Piece):
     """A level with a slope, both walking: μ_t = μ_{t−1} + β_{t−1} + N(0, σ²), β_t = β_{t−1} + N(0, τ²).
 
     `smooth=True` leaves the first noise out: the slope alone moves, an integrated random walk.
+
+    Parameters
+    ----------
+    name : of the piece.
+    smooth : whether the slope alone moves.
+
+    Examples
+    --------
+    >>> Trend(smooth=True) + Season(12)
+    StructuralModel(pieces=(Trend(name='trend', noises=('slope',), smooth=True),
+                            Season(name='season', noises=('season',), period=12)))
     """
 
     name: str = "trend"
@@ -91,7 +113,19 @@ class Trend(Piece):
 
 @dataclass(frozen=True)
 class Season(Piece):
-    """Effects of a period that sum to zero, slowly changing: γ_t = −γ_{t−1} − … − γ_{t−period+1} + N(0, σ²)."""
+    """Effects of a period that sum to zero, slowly changing: γ_t = −γ_{t−1} − … − γ_{t−period+1} + N(0, σ²).
+
+    Parameters
+    ----------
+    period : steps of a turn.
+    name : of the piece.
+
+    Examples
+    --------
+    >>> Level() + Season(4)
+    StructuralModel(pieces=(Level(name='level', noises=('level',)),
+                            Season(name='season', noises=('season',), period=4)))
+    """
 
     period: int = 12
     name: str = "season"
@@ -115,7 +149,21 @@ class Season(Piece):
 
 @dataclass(frozen=True)
 class Regression(Piece):
-    """Constant coefficients of given columns: Σ_k b_k x_tk; `fit` and `forecast` then take X."""
+    """Constant coefficients of given columns: Σ_k b_k x_tk; `fit` and `forecast` then take X.
+
+    Parameters
+    ----------
+    n_columns : how many columns X has.
+    name : of the piece.
+
+    Examples
+    --------
+    >>> Trend() + Regression(2)
+    StructuralModel(pieces=(Trend(name='trend',
+                                  noises=('level', 'slope'),
+                                  smooth=False),
+                            Regression(name='regression', noises=(), n_columns=2)))
+    """
 
     n_columns: int = 1
     name: str = "regression"
@@ -141,6 +189,11 @@ class StructuralModel(BaseEstimator):
 
     `max_iter` limits the steps of each climb. Attributes after `fit`: `variances_` (name → variance, "noise" that of
     the observations), `filter_` (the `KalmanFilter`), `log_likelihood_`, `converged_` (whether it is a maximum).
+
+    Parameters
+    ----------
+    pieces : what is added up.
+    max_iter : most steps that are taken.
 
     Examples
     --------

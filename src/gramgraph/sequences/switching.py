@@ -46,6 +46,7 @@ class SwitchingKalmanFilter(BaseEstimator):
     method : "imm" mixes the K Gaussians before each step (interacting multiple models), O(T K (s³ + o³)); "particles"
         draws modes and keeps a Kalman filter a particle (Rao–Blackwellized), exact as `n_particles` grows
     n_particles, random_state : of "particles"
+    start : (K,) p(first state).
 
     Notes
     -----

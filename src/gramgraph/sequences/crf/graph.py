@@ -49,6 +49,19 @@ class GraphCRF(BaseEstimator):
     learns the labels from the node features alone, and its log-probabilities (held out by `cv` folds while learning)
     take the place of them.
 
+    Parameters
+    ----------
+    method : "pseudo", "exact" or "loopy": what is maximized.
+    inference : "auto", or how an answer is found: exactly or by propagation.
+    c2 : weight of the penalty ‖w‖², or "auto".
+    symmetric : whether weights of pairs do not depend on the direction.
+    node_classifier : a classifier whose log-probabilities take the place of the node features, or None.
+    cv : folds by which these are held out while learning.
+    max_iterations : most steps of learning.
+    epsilon : below which a change counts as none.
+    calibrate : whether couplings are scaled down where held-out labels become more probable.
+    random_state : seed, or a generator.
+
     Examples
     --------
     >>> rng = np.random.default_rng(0)
@@ -221,6 +234,20 @@ class GridCRF(GraphCRF):
     Other parameters are those of `GraphCRF`; predictions are images. Here `method` is "loopy", and
     couplings are calibrated: where neighbors nearly always agree, pseudo-likelihood makes the pairs too strong, and the
     best labeling would be constant (`predict` warns where it is).
+
+    Parameters
+    ----------
+    method : "pseudo", "exact" or "loopy": what is maximized.
+    inference : "auto", or how an answer is found: exactly or by propagation.
+    c2 : weight of the penalty ‖w‖², or "auto".
+    symmetric : whether weights of pairs do not depend on the direction.
+    node_classifier : a classifier whose log-probabilities take the place of the node features, or None.
+    cv : folds by which these are held out while learning.
+    max_iterations : most steps of learning.
+    epsilon : below which a change counts as none.
+    calibrate : whether couplings are scaled down where held-out labels become more probable.
+    random_state : seed, or a generator.
+    contrast : factor of the squared difference of neighbors.
 
     Examples
     --------
