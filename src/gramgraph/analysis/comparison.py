@@ -23,6 +23,23 @@ class Comparison(Shown):
 
     `shd` is the structural Hamming distance, the number of edges to add, remove or turn; `cpdag_shd` the same between
     the Markov equivalence classes, where a direction that no data can tell does not count.
+
+    Parameters
+    ----------
+    variables : names of the variables.
+    kept : edges that both graphs have.
+    added : edges that only the second has.
+    missing : edges that only the first has.
+    reversed : edges that the second has the other way round.
+    cpdag_shd : the distance between the equivalence classes.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> gg.compare("rain -> wet", "wet -> rain")
+    0 edges in common, distance 1 (0 between equivalence classes)
+              edge
+    reversed  wet -> rain
     """
 
     variables: tuple[str, ...]

@@ -34,6 +34,20 @@ class Policy(Shown):
     `values` the expected utility of every option, shape (*sizes of `given`, options): the sum of those utilities that
     the decision still has an influence on. `possible` says which combinations can occur at all; the others are not
     listed. Call it with a case for the label of the best option.
+
+    Parameters
+    ----------
+    decision : what is decided.
+    given : the variables that matter.
+    values : expected utility of every option.
+    possible : which combinations of `given` can occur.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> bet = gg.InfluenceDiagram("[bet] -> <gain> <- coin", cpds={"coin": 0.6}, utilities={"gain": [[0, 0], [-1, 1]]})
+    >>> bet.solve().policy["bet"]()
+    'yes'
     """
 
     decision: Var
@@ -84,7 +98,23 @@ class Policy(Shown):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Strategy(Shown):
-    """The best policy of every decision, and what it gains on average."""
+    """The best policy of every decision, and what it gains on average.
+
+    Parameters
+    ----------
+    expected_utility : the sum of the utilities, on average.
+    policy : by decision.
+    diagram : what was solved.
+
+    Examples
+    --------
+    >>> import gramgraph as gg
+    >>> bet = gg.InfluenceDiagram("[bet] -> <gain> <- coin", cpds={"coin": 0.6}, utilities={"gain": [[0, 0], [-1, 1]]})
+    >>> bet.solve()
+    expected utility 0.2
+    decision  when  choose
+    bet             yes
+    """
 
     expected_utility: float
     policy: Mapping[str, Policy]

@@ -138,6 +138,12 @@ class _Link(Reference):
 class Exp(_Link):
     """e^η: a rate or a precision whose logarithm is a real variable or a linear predictor.
 
+    Parameters
+    ----------
+    of : the name of a variable, or a `Dot`.
+
+    Examples
+    --------
     >>> from gramgraph.distributions import Poisson
     >>> Poisson(Exp(Dot("weights", "x")))
     Poisson(Exp(Dot('weights', 'x')))
@@ -147,6 +153,12 @@ class Exp(_Link):
 class Logistic(_Link):
     """1/(1 + e^−η): a probability whose logit is a real variable or a linear predictor.
 
+    Parameters
+    ----------
+    of : the name of a variable, or a `Dot`.
+
+    Examples
+    --------
     >>> from gramgraph.distributions import Bernoulli
     >>> Bernoulli(Logistic("ability"))
     Bernoulli(Logistic('ability'))
