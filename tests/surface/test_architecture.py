@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
@@ -15,14 +16,21 @@ from gramgraph.engines.registry import ENGINES
 from tests.surface.test_layers import CONTRACT, LAYERS
 
 ROOT = Path(gramgraph.__file__).parent
-TREES = {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+
+
+@functools.cache
+def trees() -> dict[Path, ast.Module]:
+    """Every file of the package, parsed when the first test asks: whoever only collects tests does not wait for it."""
+    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
 
 
 def name_of(path: Path) -> str:
     return ".".join(["gramgraph", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
 
 
-NAMES = {name_of(path): tree for path, tree in TREES.items()}
+@functools.cache
+def modules() -> dict[str, ast.Module]:
+    return {name_of(path): tree for path, tree in trees().items()}
 
 
 # --------------------------------------------------------------------------------------------- names of engines
@@ -41,7 +49,7 @@ def branches(tree: ast.AST) -> list[int]:
 
 
 def test_no_branch_on_the_name_of_an_engine() -> None:
-    found = {name: lines for name, tree in NAMES.items() if (lines := branches(tree))}
+    found = {name: lines for name, tree in modules().items() if (lines := branches(tree))}
     found.pop("gramgraph.engines.registry", None)
     assert not found, f"let the registry choose: {found}"
     assert branches(ast.parse('if engine in ("auto", "cells"): pass')) == [1]
@@ -64,7 +72,7 @@ def imports(tree: ast.AST) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                yield full if full in NAMES else node.module
+                yield full if full in modules() else node.module
         todo += ast.iter_child_nodes(node)
 
 
@@ -73,11 +81,12 @@ def is_door(above: str, below: str) -> bool:
     return any(fnmatchcase(above, a) and fnmatchcase(below, b) for a, b in doors)
 
 
+@functools.cache
 def graph() -> nx.DiGraph:
     """Imports between modules, but for the doors, and for `gramgraph` itself, whose names are loaded late."""
     found = nx.DiGraph()
-    for name, tree in NAMES.items():
-        found.add_edges_from((name, other) for other in imports(tree) if other in NAMES and other != name)
+    for name, tree in modules().items():
+        found.add_edges_from((name, other) for other in imports(tree) if other in modules() and other != name)
     found.remove_edges_from([edge for edge in found.edges if is_door(*edge) or "gramgraph" in edge])
     return found
 
@@ -92,11 +101,9 @@ TOGETHER = [
     {"_numerics.compiling", "_numerics.machine_code"},
     {"models.factor_graph", "models.markov_network", "models.of_potentials"},
     {f"kernels.{name}" for name in ("algebra", "base", "feature_space", "input_maps", "stationary", "tables")},
-    {"distributions", "distributions.files"},
     {f"embeddings.network.{name}" for name in ("dag", "files", "grid", "learn", "spectral", "tree")},
     {"sequences.crf.chain", "sequences.crf.storage"},
     {"io.native", "io.sequence_files"},
-    {"conditionals", "conditionals.blend"},  # a blend reads its parts, of any kind, from a file
 ]
 
 
@@ -131,9 +138,11 @@ def package(path: Path) -> str:
 
 def own_names(tree: ast.AST) -> set[str]:
     """Everything that a module defines or sets."""
-    found = {node.name for node in ast.walk(tree) if isinstance(node, (ast.FunctionDef, ast.ClassDef))}
+    found = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            found.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
             found.add(node.attr)
         elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
             found.add(node.id)
@@ -150,7 +159,7 @@ def strangers(tree: ast.AST, own: set[str], others: set[str]) -> set[str]:
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr)):
             continue
-        if ast.unparse(node.value) not in ("self", "cls", "super()") and node.attr in others - own:
+        if node.attr in others and node.attr not in own and ast.unparse(node.value) not in ("self", "cls", "super()"):
             found.add(node.attr)
     return found
 
@@ -161,13 +170,13 @@ READ_ELSEWHERE: dict[str, set[str]] = {}
 
 def test_private_attributes_stay_in_their_package() -> None:
     own: dict[str, set[str]] = {}
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         own.setdefault(package(path), set()).update(own_names(tree))
+    others = {here: set().union(*(names for name, names in own.items() if name != here)) for here in own}
     found: dict[str, set[str]] = {}
-    for path, tree in TREES.items():
+    for path, tree in trees().items():
         here = package(path)
-        others = set().union(*(names for name, names in own.items() if name != here))
-        found.setdefault(here, set()).update(strangers(tree, own[here], others))
+        found.setdefault(here, set()).update(strangers(tree, own[here], others[here]))
     more = {name: names for name, own in found.items() if (names := own - READ_ELSEWHERE.get(name, set()))}
     assert not more, f"give it a public name where it is defined: {more}"
     gone = {name: names for name, own in READ_ELSEWHERE.items() if (names := own - found[name])}

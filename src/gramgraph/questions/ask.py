@@ -23,7 +23,6 @@ from gramgraph.compile.range import needs_logs
 from gramgraph.engines.approximate import parse_error
 from gramgraph.engines.base import PLAIN, ApproximateWarning, Best, Engine, Run, parse_budget
 from gramgraph.engines.best.policy import advised, check_limits, proved
-from gramgraph.engines.cells import best as on_cells
 from gramgraph.engines.cells.tables import by_tables
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.single_case import quick_query
@@ -368,6 +367,8 @@ def _best_of_some(model: GraphicalModel, question: Question, wanted: tuple[int, 
         names = model.names_of(wanted)
         return marginal_map(model, names, question, memory=run.memory, gap=run.gap, time_limit=run.seconds)
     if isinstance(model, CellModel):
+        from gramgraph.engines.cells import best as on_cells
+
         if question.batched:
             raise VariableError("evidence of one case is needed here: a dict, not a table of cases")
         return on_cells.best_of_some(model, question, wanted, run)
@@ -394,6 +395,8 @@ def _k_best(model: GraphicalModel, question: Question, k: int, run: Run) -> list
 
     larger, asked = with_all_readings(model, question)
     if isinstance(model, CellModel):
+        from gramgraph.engines.cells import best as on_cells
+
         found = on_cells.best_few(model, asked, k)
     elif model.kind == "gaussian":
         found = automatic_best(larger, asked, run)

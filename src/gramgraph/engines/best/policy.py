@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from gramgraph.compile.budget import readable
 from gramgraph.compile.lower import lower
 from gramgraph.engines.base import ApproximateWarning, Best, Run
-from gramgraph.engines.best.search import MapSearch
 from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.questions.question import Question
@@ -72,6 +71,8 @@ def _too_slow(model: GraphicalModel, question: Question, time_limit: float) -> s
 
 def _searched(why: str, model: GraphicalModel, question: Question, run: Run) -> Best:
     """What a search finds in place of the exact answer, with a warning that says why."""
+    from gramgraph.engines.best.search import MapSearch
+
     found = MapSearch().best(model, question, run)
     if not all(proved(float(p), float(bound)) for p, bound in zip(found.log_prob, found.bound, strict=True)):
         warnings.warn(
