@@ -6,6 +6,7 @@ and when a journey is done.
 
 from __future__ import annotations
 
+import gc
 import sys
 import time
 from collections.abc import Callable
@@ -232,6 +233,7 @@ def _work() -> None:
     from numba.core import event
 
     out, last, count = sys.stdout, time.monotonic(), 0
+    gc.set_threshold(200_000)  # the compiler keeps what it makes: looking for garbage as often as usual finds none
 
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:

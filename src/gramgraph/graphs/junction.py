@@ -178,7 +178,7 @@ def triangulate(
     from gramgraph._numerics.tree import clique_forests, triangulation
 
     log_sizes = _log_sizes(sizes, graph.n)
-    everyone = np.ones(graph.n, np.bool_)
+    everyone = np.ones(graph.n, np.uint8)
     edges = np.array(graph.edges(), np.int64).reshape(-1)
     adj = triangulation.build_adjacency(graph.n, np.arange(0, len(edges) + 1, 2, dtype=np.int64), edges, everyone)
     order, ptr, idx = search_order(

@@ -322,9 +322,9 @@ def run(K, slot, length, stamp, sign, alpha, upper, diag, diag32, f, up, lo, end
         bounds_of(alpha, upper, sign, up, lo, ci, i)
         bounds_of(alpha, upper, sign, up, lo, cj, j)
         for c in range(n_copies):
-            ends[0, c] = move_extremes(f[c], up[0, c], lo[0, c], Ki, Kj, step)
+            ends[0, c, 0], ends[0, c, 1], ends[0, c, 2] = move_extremes(f[c], up[0, c], lo[0, c], Ki, Kj, step)
             for h in range(1, n_groups):
-                ends[h, c] = extremes(f[c], up[h, c], lo[h, c])
+                ends[h, c, 0], ends[h, c, 1], ends[h, c, 2] = extremes(f[c], up[h, c], lo[h, c])
         done += 1
         state[STEPS] += 1
         state[PHASE] = 0
@@ -335,7 +335,7 @@ def fill_ends(f, up, lo, ends):
     """The extremes of every group and copy."""
     for g in range(up.shape[0]):
         for c in range(f.shape[0]):
-            ends[g, c] = extremes(f[c], up[g, c], lo[g, c])
+            ends[g, c, 0], ends[g, c, 1], ends[g, c, 2] = extremes(f[c], up[g, c], lo[g, c])
 
 
 @njit(cache=True, nogil=True, boundscheck=False)

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put
 from gramgraph._numerics.topics.draws import EIGHT, ZERO
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, mul8, store8
 
@@ -180,7 +181,7 @@ def expect(ptr, index, count, B, logs, tops, alpha, n_topics, gamma, fresh, stat
         first, last, own = ptr[d], ptr[d + 1], gamma[d]
         best = -np.inf
         if fresh:
-            before[:] = own
+            put(own, before)
             top = mean_logs(own, n_topics, log_theta, theta)
             best = value(first, last, index, count, B, logs, tops, alpha, n_topics, own, log_theta, theta, top, space,
                          False, stats)  # fmt: skip
@@ -194,7 +195,7 @@ def expect(ptr, index, count, B, logs, tops, alpha, n_topics, gamma, fresh, stat
             found = value(first, last, index, count, B, logs, tops, alpha, n_topics, own, log_theta, theta, top, space,
                           False, stats)  # fmt: skip
             if found < best:
-                own[:] = before
+                put(before, own)
                 top = climb(first, last, index, count, B, logs, alpha, n_topics, own, log_theta, theta, space,
                             max_iter, tol)  # fmt: skip
         bound += value(first, last, index, count, B, logs, tops, alpha, n_topics, own, log_theta, theta, top, space,
@@ -232,7 +233,7 @@ def topic_shares(ptr, index, count, phi, alpha, n_topics, out, max_iter, tol):
                 N[t] += count[start + j] * r[j, t]
             tokens += count[start + j]
         for _ in range(max_iter if length > 0 else 0):
-            before[:] = N
+            put(N, before)
             for j in range(length):
                 at, total, c = np.uint64(index[start + j]) * stride, 0.0, count[start + j]
                 for t in range(n_topics):

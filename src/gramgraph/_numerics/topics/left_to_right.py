@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put, put_matrix
 from gramgraph._numerics.topics.draws import ONE, ZERO, accumulate, locate
 
 _jit = njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
@@ -29,14 +30,14 @@ def resample(weights, u, parents):
 def inherit(parents, counts, z, length, old_counts, old_z):
     """Let every particle go on from its parent."""
     n = parents.shape[0]
-    old_counts[:] = counts
+    put_matrix(counts, old_counts)
     for j in range(n):
         for i in range(length):
             old_z[j, i] = z[j, i]
     for j in range(n):
         p = parents[j]
         if p != j:
-            counts[j] = old_counts[p]
+            put(old_counts[p], counts[j])
             for i in range(length):
                 z[j, i] = old_z[p, i]
 
@@ -84,8 +85,9 @@ def left_to_right(ptr, words, begin, phi, alpha, n_topics, n_particles, u, u_ptr
     prior = alpha.sum()
     for d in range(ptr.shape[0] - 1):
         start, length, at = ptr[d], ptr[d + 1] - ptr[d], u_ptr[d]
-        counts[:] = alpha
-        weights[:] = 1.0 / n_particles
+        for j in range(n_particles):
+            put(alpha, counts[j])
+            weights[j] = 1.0 / n_particles
         again = 2
         out[d] = 0.0
         for i in range(length):

@@ -78,7 +78,7 @@ def _adjacency(problem: MapProblem, members: IntArray) -> Array:
     idx = local[part.scope_idx]
     inside = idx >= 0
     ptr = np.concatenate([[0], np.cumsum(inside)])[part.scope_ptr]
-    return build_adjacency(len(members), ptr, idx[inside], np.ones(len(members), np.bool_))
+    return build_adjacency(len(members), ptr, idx[inside], np.ones(len(members), np.uint8))
 
 
 def elimination_order(problem: MapProblem) -> IntArray | None:
@@ -106,7 +106,7 @@ def _ordered(problem: MapProblem, tries: int) -> tuple[IntArray, FloatArray] | N
     if len(members) > REGION:
         return None
     bits = np.log2(problem.sizes[members])
-    rows, keep = _adjacency(problem, members), np.ones(len(members), np.bool_)
+    rows, keep = _adjacency(problem, members), np.ones(len(members), np.uint8)
     order, ptr, idx = search_order(rows, bits * np.log(2.0), keep, heuristic="best", tries=tries)
     return members[order], np.add.reduceat(bits[idx], ptr[:-1]) if len(members) else np.zeros(0)
 

@@ -56,10 +56,11 @@ class Dual:
         from gramgraph._numerics.best.trws import sweep
 
         p = self.problem
+        backwards = self.order[::-1].copy()  # a view would be compiled for once more
         for _ in range(number):
             scratch = (self.message, self.prefix, self.work)
             sweep(*p.tables, *p.graph, self.order, self.first, self.last, *scratch)
-            sweep(*p.tables, *p.graph, self.order[::-1], self.last, self.first, *scratch)
+            sweep(*p.tables, *p.graph, backwards, self.last, self.first, *scratch)
         self.bound = min(self.bound, self._value())
         return self.bound
 

@@ -135,7 +135,7 @@ def _lower(dual: Dual, climber: Climber, offer: Any, closed: Any, until: float) 
         dual.sweep(CHUNK)
         if number < 10 or number % 5 == 0:
             offer(climber.forests(dual.assignment(), 2))
-            offer(dual.assignment(dual.order[::-1]))
+            offer(dual.assignment(dual.order[::-1].copy()))
         fell, last = last - dual.bound, dual.bound
         slow = slow + 1 if fell < SLOW * max(abs(dual.bound), 1.0) else 0
         if closed() or slow >= 5 or time.monotonic() > until:
