@@ -20,7 +20,7 @@ from benchmarks.tables import Ratio, Result, Target, failures, markdown, ratio_o
 __all__ = ["report", "run_cell"]
 
 OURS, PEER = "gramgraph", "opencv"
-ROWS = ("camera", "motorcycle_left", "text")
+ROWS = ("camera", "motorcycle_left", "motorcycle_right", "text", "bw_text", "horse")
 
 
 def folder() -> Path:

@@ -15,7 +15,7 @@ from gramgraph._validation import check_choice, check_count, check_fraction, che
 from gramgraph.exceptions import ModelError, OptionError, ParseError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.vision.haar import HaarFeatures
-from gramgraph.vision.images import grey_image, integrals, resize_image
+from gramgraph.vision.images import grey_image, integral_tables, resize_image
 from gramgraph.vision.merging import merge_boxes
 from gramgraph.vision.stages import Stages
 from gramgraph.vision.training import Quarry, StageReport, StageTargets, train_stage
@@ -208,7 +208,7 @@ class Cascade:
         """Boxes (n, 5): x, y, w, h and a score, the most certain first.
 
         The window slides over the image at sizes that grow by `scale_factor`; scaling="image" makes the image smaller,
-        as OpenCV does (with its steps and rounding), "feature" enlarges the features over one integral image. Boxes
+        as OpenCV does (with its steps and rounding), "feature" enlarges the features. Boxes
         that overlap are merged into their mean where more than `min_neighbors` agree; 0 gives all windows. The score is
         the margin of the last stage, the largest of a group. An image smaller than the window has no boxes.
         """
@@ -220,29 +220,34 @@ class Cascade:
         grey = grey_image(image)
         low, high = _size(min_size, "min_size"), _size(max_size, "max_size")
         found = [np.zeros((0, 5))]
-        whole = integrals(grey, tilted=bool(stages.tilted.any())) if scaling == "feature" else None
+        tables = integral_tables(grey.shape, 2)  # room for all sizes, in steps of 1 and 2
         for scale, size in stages.pages(grey.shape, float(scale_factor)):
             w, h = round(stages.window[0] * scale), round(stages.window[1] * scale)
             if (low and (w < low[0] or h < low[1])) or (high and (w > high[0] or h > high[1])):
                 continue
-            found.append(self._at_scale(stages, grey, scale, size, whole))
+            found.append(self._at_scale(stages, grey, scale, None if scaling == "feature" else size, tables))
         boxes = merge_boxes(np.concatenate(found), min_neighbors=min_neighbors)
         boxes[:, 2] = np.minimum(boxes[:, 2], grey.shape[1] - boxes[:, 0])  # rounding may lead over the border
         boxes[:, 3] = np.minimum(boxes[:, 3], grey.shape[0] - boxes[:, 1])
         return boxes[np.argsort(-boxes[:, 4], kind="stable")]
 
     @staticmethod
-    def _at_scale(stages: Stages, grey: Array, scale: float, size: tuple[int, int], whole: Any) -> FloatArray:
+    def _at_scale(
+        stages: Stages, grey: Array, scale: float, size: tuple[int, int] | None, tables: tuple[Array, Array]
+    ) -> FloatArray:
+        """Boxes of one scale, where the image is made smaller to `size`; without one the features are enlarged."""
         single = np.float32(scale)
         box = [float(np.rint(np.float32(side) * single)) for side in stages.window]
-        if whole is not None:
-            places, margins = stages.slide_over(whole, step=max(1, round(1.5 * scale)), skip=False, scale=scale)
+        if size is None:
+            places, margins = stages.slide(grey, step=max(1, round(1.5 * scale)), skip=False, scale=scale)
             corners = places.astype(np.float64)
         else:
-            step = 1 if scale >= 2.0 else 2
-            places, margins = stages.slide(resize_image(grey, *size), step=step, skip=True)
+            small = resize_image(grey, *size)
+            places, margins = stages.slide(small, step=1 if scale >= 2.0 else 2, skip=True, tables=tables)
             corners = np.rint(places.astype(np.float32) * single).astype(np.float64)
-        return np.column_stack([corners, np.tile(box, (len(places), 1)).reshape(-1, 2), margins])
+        found = np.empty((len(places), 5))
+        found[:, :2], found[:, 2:4], found[:, 4] = corners, box, margins
+        return found
 
     # ------------------------------------------------------------------------------------------------- OpenCV
 

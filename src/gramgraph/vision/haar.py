@@ -84,7 +84,7 @@ class HaarFeatures:
         rects = np.ascontiguousarray(self.rects[chosen]).reshape(-1, 3, 4)
         corners = np.empty((len(rects), 12), dtype=np.uint32)
         tilted = np.ascontiguousarray(self.tilted[chosen]).reshape(-1)
-        place_corners(rects, tilted, self.window[0] + 1, corners)
+        place_corners(rects, tilted, self.window[0] + 1, 1, corners)
         out = np.empty((len(rects), bank.n), dtype=np.float32)
         weights = np.ascontiguousarray(self.weights[chosen]).reshape(-1, 3)
         patch_values(*bank.arrays(), corners, weights, tilted, bank.inner, bank.area, 0, len(rects), out)
@@ -115,10 +115,13 @@ class PatchBank:
         return self.flat, self.squares, self.tilt, self.size
 
 
-def inner_corners(window: tuple[int, int], stride: int) -> Array:
-    """Offsets of the corners of the window inside its border of one pixel."""
-    w, h = window[0] - 2, window[1] - 2
-    return np.array([1 + stride, 1 + w + stride, 1 + stride * (1 + h), 1 + w + stride * (1 + h)], dtype=np.uint32)
+def inner_corners(window: tuple[int, int], stride: int, step: int = 1) -> Array:
+    """Offsets of the corners of the window inside its border of one pixel, as `place_corners` counts them."""
+    from gramgraph._numerics.vision.images import corner
+
+    right, low = window[0] - 1, window[1] - 1
+    places = [(1, 1), (right, 1), (1, low), (right, low)]
+    return np.array([corner(x, y, stride, step) for x, y in places], dtype=np.uint32)
 
 
 def _straight(kind: str, width: int, height: int) -> tuple[Array, Array]:

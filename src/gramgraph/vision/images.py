@@ -120,18 +120,29 @@ def _tilted(values: Array) -> Array:
     return np.ascontiguousarray(wide[:, pad : pad + w + 1])
 
 
-def integrals(image: Array, *, tilted: bool = False) -> tuple[Array, Array, Array]:
-    """(sums, sums of squares, tilted sums or nothing) of bytes as whole numbers, (h + 1, w + 1) each."""
+def integrals(
+    image: Array, *, tilted: bool = False, step: int = 1, out: tuple[Array, Array] | None = None
+) -> tuple[Array, Array, Array]:
+    """(sums, sums of squares, tilted sums or nothing) of bytes as whole numbers, (h + 1, w + 1) each.
+
+    For windows `step` pixels apart, columns are sorted by their rest modulo `step`, in rows a multiple of `step` long.
+    `out` holds tables for sums and squares that may be larger.
+    """
     from gramgraph._numerics.vision.images import integral
 
-    shape = (image.shape[0] + 1, image.shape[1] + 1)
     if image.size > _MOST_PIXELS:
         raise ModelError(
             f"the image has {image.size:.3g} pixels, more than the {_MOST_PIXELS:.3g} that can be summed up"
         )
-    sums, squares = np.empty(shape, dtype=np.int32), np.empty(shape, dtype=np.int64)
-    integral(image, sums, squares)
+    sums, squares = (table[: image.shape[0] + 1] for table in out or integral_tables(image.shape, step))
+    integral(image, step, sums, squares)
     return sums, squares, integral_image(image, tilted=True).astype(np.int32) if tilted else sums
+
+
+def integral_tables(shape: tuple[int, int], step: int) -> tuple[Array, Array]:
+    """Room for the sums and squares of an image (h, w), and of smaller ones, with columns sorted for steps."""
+    room = (shape[0] + 1, -(-(shape[1] + 1) // step) * step)
+    return np.empty(room, dtype=np.int32), np.empty(room, dtype=np.int64)
 
 
 def resize_image(image: Array, width: int, height: int) -> Array:

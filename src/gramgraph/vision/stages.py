@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.vision.haar import inner_corners
-from gramgraph.vision.images import integrals
+from gramgraph.vision.images import integral_tables, integrals
 
 __all__ = ["Stages"]
 
@@ -144,36 +144,43 @@ class Stages:
         none.update(rects=np.zeros((0, 3, 4)), weights=np.zeros((0, 3)), stage_start=np.zeros(1))
         return cls(window, **none)
 
-    def slide(self, image: Array, *, step: int, skip: bool, scale: float | None = None) -> tuple[Array, FloatArray]:
-        """(places (n, 2), margins) of windows in bytes (h, w) that pass; with `scale` features grow, not the image."""
-        return self.slide_over(integrals(image, tilted=bool(self.tilted.any())), step=step, skip=skip, scale=scale)
+    def slide(
+        self,
+        image: Array,
+        *,
+        step: int,
+        skip: bool,
+        scale: float | None = None,
+        tables: tuple[Array, Array] | None = None,
+    ) -> tuple[Array, FloatArray]:
+        """(places (n, 2), margins) of windows in bytes (h, w) that pass; with `scale` features grow, not the image.
 
-    def slide_over(self, tables: Any, *, step: int, skip: bool, scale: float | None = None) -> tuple[Array, FloatArray]:
-        """As `slide`, over integral images that were made before."""
-        from gramgraph._numerics.vision.windows import place_corners, slide, slide_stumps
+        Images of different sizes may share the room of `tables`, and with it the places of corners.
+        """
+        from gramgraph._numerics.vision.windows import slide, slide_stumps
 
-        sums, squares, tilt = tables
-        stride = sums.shape[1]
-        window, rects, weights = self._scaled(scale)
-        width, height = stride - window[0], sums.shape[0] - window[1]
+        sorting = step if self.is_stumps else 1
+        tables = tables or integral_tables(image.shape, sorting)
+        stride = tables[0].shape[1]
+        layout = _layout(self, scale, stride, sorting)
+        width, height = image.shape[1] + 1 - layout.window[0], image.shape[0] + 1 - layout.window[1]
         if width <= 0 or height <= 0:
             return np.zeros((0, 2), dtype=np.int64), np.zeros(0)
-        corners = np.empty((len(rects), 12), dtype=np.uint32)
-        place_corners(rects, self.tilted, stride, corners)
-        inner, area = inner_corners(window, stride), float((window[0] - 2) * (window[1] - 2))
+        made = integrals(image, tilted=bool(self.tilted.any()), step=sorting, out=tables)
+        flat, squares, tilt = (table.ravel() for table in made)
         room = min(_MOST_WINDOWS, 1024 if self.n_stages else width * height)
-        flat, flat_squares = sums.ravel(), squares.ravel()
-        where = (stride, width, height, step, skip, inner, area)
+        where = (stride, width, height, step, skip, layout.inner, layout.area)
         while True:
             found, margins = np.empty((room, 2), dtype=np.int64), np.empty(room)
             if self.is_stumps:
-                chosen = self.feature
                 n = slide_stumps(
-                    flat, flat_squares, *where, self.stage_start, self.stage_threshold, self.threshold,
-                    self.leaf.reshape(-1, 2), corners[chosen], weights[chosen], found, margins,
+                    flat, squares, *where, self.stage_start, self.stage_threshold, self.threshold,
+                    self.leaf.reshape(-1, 2), layout.corners, layout.weights, found, margins,
                 )  # fmt: skip
             else:
-                n = slide(flat, flat_squares, tilt.ravel(), *where, *self.arrays(), corners, weights, found, margins)
+                n = slide(
+                    flat, squares, tilt, *where, *self.arrays(), layout.corners, layout.weights, found, margins
+                )  # fmt: skip
             if n <= room:
                 return found[:n], margins[:n]
             room = n
@@ -218,7 +225,7 @@ class Stages:
 
         stride = self.window[0] + 1
         corners = np.empty((len(self.rects), 12), dtype=np.uint32)
-        place_corners(self.rects, self.tilted, stride, corners)
+        place_corners(self.rects, self.tilted, stride, 1, corners)
         inner, area = inner_corners(self.window, stride), float((self.window[0] - 2) * (self.window[1] - 2))
         out = np.zeros(len(patches), dtype=np.int64)
         for i, patch in enumerate(patches):
@@ -242,6 +249,32 @@ class Stages:
             return cls(tuple(given["window"]), **arrays)
         except (TypeError, ValueError, KeyError, OverflowError, AttributeError) as error:
             raise ModelError(f"not a cascade: {error}") from None
+
+
+@dataclass(frozen=True, eq=False)
+class _Layout:
+    """Where the corners of features and of the inner window are, for tables of one shape."""
+
+    window: tuple[int, int]
+    corners: Array
+    weights: Array
+    inner: Array
+    area: float
+
+
+@lru_cache(maxsize=8)
+def _layout(stages: Stages, scale: float | None, stride: int, sorting: int) -> _Layout:
+    """For features enlarged by `scale`; those of stumps stand in the order of the stumps."""
+    from gramgraph._numerics.vision.windows import place_corners
+
+    window, rects, weights = stages._scaled(scale)
+    tilted = stages.tilted
+    if stages.is_stumps:
+        rects, weights, tilted = rects[stages.feature], weights[stages.feature], tilted[stages.feature]
+    corners = np.empty((len(rects), 12), dtype=np.uint32)
+    place_corners(rects, tilted, stride, sorting, corners)
+    area = float((window[0] - 2) * (window[1] - 2))
+    return _Layout(window, corners, weights, inner_corners(window, stride, sorting), area)
 
 
 def _reach(rects: FloatArray, window: tuple[int, int]) -> Array:

@@ -53,7 +53,7 @@ class FeatureTable:
         self.features = features
         self.bank = PatchBank(patches, features.window, tilted=bool(features.tilted.any()))
         self.corners = np.empty((len(features), 12), dtype=np.uint32)
-        place_corners(features.rects, features.tilted, features.window[0] + 1, self.corners)
+        place_corners(features.rects, features.tilted, features.window[0] + 1, 1, self.corners)
         room = int(memory // max(self.bank.n * _BLOCK, 1))
         starts = range(0, len(features), _BLOCK)
         self.kept = {start: self._codes(start) for start in starts[:room]}

@@ -6,23 +6,41 @@ from gramgraph._numerics.compiling import njit
 
 
 @njit(cache=True, nogil=True)
-def integral(image, out, squares):
-    """out[Y, X] = Σ of the pixels above and to the left, (h + 1, w + 1); squares likewise of their squares."""
+def corner(x, y, stride, step):
+    """The place of column x, row y in a table with rows of `stride` numbers, sorted by the rest of x modulo `step`."""
+    return y * stride + (x % step) * (stride // step) + x // step
+
+
+@njit(cache=True, nogil=True)
+def integral(image, step, out, squares):
+    """Σ of the pixels above row Y and to the left of column X, Y ≤ h and X ≤ w; squares likewise of their squares.
+
+    Where (X, Y) stands in a row of `out` is what `corner` says; rows may be longer than w + 1.
+    """
     h, w = image.shape
+    each = out.shape[1] // step
     for x in range(w + 1):
-        out[0, x] = 0
-        squares[0, x] = 0
+        at = (x % step) * each + x // step
+        out[0, at] = 0
+        squares[0, at] = 0
     for y in range(h):
         row = 0
         row2 = 0
         out[y + 1, 0] = 0
         squares[y + 1, 0] = 0
+        rest = 0
+        place = 0
         for x in range(w):
             p = int(image[y, x])
             row += p
             row2 += p * p
-            out[y + 1, x + 1] = out[y, x + 1] + row
-            squares[y + 1, x + 1] = squares[y, x + 1] + row2
+            rest += 1
+            if rest == step:
+                rest = 0
+                place += 1
+            at = rest * each + place
+            out[y + 1, at] = out[y, at] + row
+            squares[y + 1, at] = squares[y, at] + row2
 
 
 @njit(cache=True, nogil=True)

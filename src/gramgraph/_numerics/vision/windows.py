@@ -10,11 +10,12 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.vision.images import corner
 
 
 @njit(cache=True, nogil=True)
-def place_corners(rects, tilted, stride, out):
-    """Offsets of the corners of all rectangles for images with rows of `stride` numbers."""
+def place_corners(rects, tilted, stride, step, out):
+    """Offsets of the corners of all rectangles, as `corner` counts places."""
     for f in range(rects.shape[0]):
         for r in range(3):
             x = rects[f, r, 0]
@@ -23,43 +24,52 @@ def place_corners(rects, tilted, stride, out):
             h = rects[f, r, 3]
             k = 4 * r
             if tilted[f]:
-                out[f, k] = x + stride * y
-                out[f, k + 1] = x - h + stride * (y + h)
-                out[f, k + 2] = x + w + stride * (y + w)
-                out[f, k + 3] = x + w - h + stride * (y + w + h)
+                out[f, k] = corner(x, y, stride, step)
+                out[f, k + 1] = corner(x - h, y + h, stride, step)
+                out[f, k + 2] = corner(x + w, y + w, stride, step)
+                out[f, k + 3] = corner(x + w - h, y + w + h, stride, step)
             else:
-                out[f, k] = x + stride * y
-                out[f, k + 1] = x + w + stride * y
-                out[f, k + 2] = x + stride * (y + h)
-                out[f, k + 3] = x + w + stride * (y + h)
+                out[f, k] = corner(x, y, stride, step)
+                out[f, k + 1] = corner(x + w, y, stride, step)
+                out[f, k + 2] = corner(x, y + h, stride, step)
+                out[f, k + 3] = corner(x + w, y + h, stride, step)
+
+
+@njit(cache=True, nogil=True)
+def box_at(flat, at, a, b, c, d):
+    """The sum of a rectangle with these corners; places are unsigned: none is negative."""
+    return np.float32(np.int32(flat[at + a] - flat[at + b] - flat[at + c] + flat[at + d]))
 
 
 @njit(cache=True, nogil=True)
 def feature_at(flat, at, corners, weights, f):
-    """The weighted sum of the rectangles of feature f at one place; places are unsigned: none is negative."""
-    one = flat[at + corners[f, 0]] - flat[at + corners[f, 1]] - flat[at + corners[f, 2]] + flat[at + corners[f, 3]]
-    two = flat[at + corners[f, 4]] - flat[at + corners[f, 5]] - flat[at + corners[f, 6]] + flat[at + corners[f, 7]]
-    found = np.float32(weights[f, 0] * np.float32(one)) + np.float32(weights[f, 1] * np.float32(two))
+    """The weighted sum of the rectangles of feature f at one place."""
+    one = box_at(flat, at, corners[f, 0], corners[f, 1], corners[f, 2], corners[f, 3])
+    two = box_at(flat, at, corners[f, 4], corners[f, 5], corners[f, 6], corners[f, 7])
+    found = np.float32(weights[f, 0] * one) + np.float32(weights[f, 1] * two)
     if weights[f, 2] != np.float32(0.0):
-        three = (
-            flat[at + corners[f, 8]] - flat[at + corners[f, 9]] - flat[at + corners[f, 10]] + flat[at + corners[f, 11]]
-        )
-        found += np.float32(weights[f, 2] * np.float32(three))
+        three = box_at(flat, at, corners[f, 8], corners[f, 9], corners[f, 10], corners[f, 11])
+        found += np.float32(weights[f, 2] * three)
     return found
 
 
 @njit(cache=True, nogil=True)
+def _norm(total, square, area):
+    """1 / (area · standard deviation) from the sum of a window and that of its squares, 0 where it is flat.
+
+    A standard deviation below ten grey levels is not looked at.
+    """
+    nf = area * float(square) - float(total) * float(total)
+    found = np.float32(1.0 / np.sqrt(max(nf, 1e-30)))
+    return found if nf > 0.0 and area * float(found) < 0.1 else np.float32(0.0)
+
+
+@njit(cache=True, nogil=True)
 def spread_at(flat, squares, at, c, area):
-    """1 / (area · standard deviation) of the window, 0 where it is flat."""
-    total = float(flat[at + c[0]] - flat[at + c[1]] - flat[at + c[2]] + flat[at + c[3]])
-    square = float(squares[at + c[0]] - squares[at + c[1]] - squares[at + c[2]] + squares[at + c[3]])
-    nf = area * square - total * total
-    if nf <= 0.0:
-        return np.float32(0.0)
-    found = np.float32(1.0 / np.sqrt(nf))
-    if area * float(found) >= 0.1:  # a standard deviation below ten grey levels is not looked at
-        return np.float32(0.0)
-    return found
+    """`_norm` of one window."""
+    total = flat[at + c[0]] - flat[at + c[1]] - flat[at + c[2]] + flat[at + c[3]]
+    square = squares[at + c[0]] - squares[at + c[1]] - squares[at + c[2]] + squares[at + c[3]]
+    return _norm(total, square, area)
 
 
 @njit(cache=True, nogil=True)
@@ -103,17 +113,22 @@ def run_stages(
 
 @njit(cache=True, nogil=True)
 def run_stumps(flat, at, norm, first, stage_start, stage_threshold, threshold, leaf, corners, weights):
-    """As `run_stages` from stage `first` on, where tree k is a stump over feature k with leaves leaf[k]."""
+    """As `run_stages` from stage `first` on, where tree k is a stump over feature k with leaves leaf[k].
+
+    `feature_at` is written out: its call would take five times as long as its sums.
+    """
     margin = 0.0
     n_stages = stage_threshold.shape[0]
     for s in range(first, n_stages):
         total = 0.0
-        for j in range(stage_start[s], stage_start[s + 1]):
-            k = np.uint64(j)
-            value = np.float32(feature_at(flat, at, corners, weights, k) * norm)
-            below = leaf[k, 0]  # both are read, so that no branch has to be guessed
-            above = leaf[k, 1]
-            total += below if value < threshold[k] else above
+        for k in range(np.uint64(stage_start[s]), np.uint64(stage_start[s + 1])):
+            one = box_at(flat, at, corners[k, 0], corners[k, 1], corners[k, 2], corners[k, 3])
+            two = box_at(flat, at, corners[k, 4], corners[k, 5], corners[k, 6], corners[k, 7])
+            value = np.float32(weights[k, 0] * one) + np.float32(weights[k, 1] * two)
+            if weights[k, 2] != np.float32(0.0):
+                three = box_at(flat, at, corners[k, 8], corners[k, 9], corners[k, 10], corners[k, 11])
+                value += np.float32(weights[k, 2] * three)
+            total += leaf[k, np.uint64(np.float32(value * norm) >= threshold[k])]  # no branch has to be guessed
         margin = total - stage_threshold[s]
         if margin < 0.0:
             return s, margin
@@ -121,64 +136,63 @@ def run_stumps(flat, at, norm, first, stage_start, stage_threshold, threshold, l
 
 
 @njit(cache=True, nogil=True)
-def _box_row(flat, at, a, b, c, d, out):
-    """Sums of one rectangle for all windows of a row; neighbors lie side by side, so several are added at once."""
-    n = out.shape[0]
-    one = flat[at + a : at + a + n]
-    two = flat[at + b : at + b + n]
-    three = flat[at + c : at + c + n]
-    four = flat[at + d : at + d + n]
-    for x in range(n):
-        out[x] = np.float32(one[x] - two[x] - three[x] + four[x])
+def _corner_rows(flat, at, c, first, n):
+    """The numbers at the four corners of a rectangle for n windows side by side."""
+    a = at + np.int64(c[first])
+    b = at + np.int64(c[first + 1])
+    d = at + np.int64(c[first + 2])
+    e = at + np.int64(c[first + 3])
+    return flat[a : a + n], flat[b : b + n], flat[d : d + n], flat[e : e + n]
 
 
 @njit(cache=True, nogil=True)
-def row_stage(flat, at, norms, start, stop, threshold, leaf, corners, weights, one, two, total):
-    """The sums of one stage for all windows of a row."""
+def row_stage(flat, at, norms, start, stop, threshold, leaf, corners, weights, values, total):
+    """The sums of one stage for all windows of a row.
+
+    Neighbors lie side by side, so that several are added at once; few arrays in each loop let the compiler see
+    it, and sums told to be short let it take eight at a time.
+    """
     n = total.shape[0]
     for x in range(n):
         total[x] = 0.0
     for k in range(start, stop):
-        c = corners[k].astype(np.int64)
-        _box_row(flat, at, c[0], c[1], c[2], c[3], one)
-        _box_row(flat, at, c[4], c[5], c[6], c[7], two)
-        first = weights[k, 0]
-        second = weights[k, 1]
+        c = corners[k]
+        one, two, three, four = _corner_rows(flat, at, c, 0, n)
+        weight = weights[k, 0]
         for x in range(n):
-            one[x] = np.float32(first * one[x]) + np.float32(second * two[x])
+            values[x] = np.float32(weight * np.float32(np.int32(one[x] - two[x] - three[x] + four[x])))
+        last = 4
         if weights[k, 2] != np.float32(0.0):
-            _box_row(flat, at, c[8], c[9], c[10], c[11], two)
-            third = weights[k, 2]
+            one, two, three, four = _corner_rows(flat, at, c, 4, n)
+            weight = weights[k, 1]
             for x in range(n):
-                one[x] += np.float32(third * two[x])
+                values[x] += np.float32(weight * np.float32(np.int32(one[x] - two[x] - three[x] + four[x])))
+            last = 8
+        one, two, three, four = _corner_rows(flat, at, c, last, n)
+        weight = weights[k, last // 4]
         cut = threshold[k]
         below = leaf[k, 0]
         above = leaf[k, 1]
         for x in range(n):
-            total[x] += below if np.float32(one[x] * norms[x]) < cut else above
+            value = values[x] + np.float32(weight * np.float32(np.int32(one[x] - two[x] - three[x] + four[x])))
+            total[x] += below if np.float32(value * norms[x]) < cut else above
 
 
 @njit(cache=True, nogil=True)
 def _norm_row(flat, squares, at, c, area, norms):
-    """`spread_at` for all windows of a row."""
+    """`_norm` of all windows of a row; (first, end) of those that are not flat."""
     n = norms.shape[0]
-    a = at + np.int64(c[0])
-    b = at + np.int64(c[1])
-    d = at + np.int64(c[2])
-    e = at + np.int64(c[3])
-    f0 = flat[a : a + n]
-    f1 = flat[b : b + n]
-    f2 = flat[d : d + n]
-    f3 = flat[e : e + n]
-    q0 = squares[a : a + n]
-    q1 = squares[b : b + n]
-    q2 = squares[d : d + n]
-    q3 = squares[e : e + n]
+    f0, f1, f2, f3 = _corner_rows(flat, at, c, 0, n)
+    q0, q1, q2, q3 = _corner_rows(squares, at, c, 0, n)
     for x in range(n):
-        total = float(f0[x] - f1[x] - f2[x] + f3[x])
-        nf = area * float(q0[x] - q1[x] - q2[x] + q3[x]) - total * total
-        found = np.float32(1.0 / np.sqrt(max(nf, 1e-30)))
-        norms[x] = found if nf > 0.0 and area * float(found) < 0.1 else np.float32(0.0)
+        norms[x] = _norm(f0[x] - f1[x] - f2[x] + f3[x], q0[x] - q1[x] - q2[x] + q3[x], area)
+    first = 0
+    while first < n and norms[first] == np.float32(0.0):
+        first += 1
+    end = n
+    while end > first and norms[end - 1] == np.float32(0.0):
+        end -= 1
+    return first, end
 
 
 @njit(cache=True, nogil=True)
@@ -201,36 +215,46 @@ def slide_stumps(
     found,
     margins,
 ):
-    """As `slide`, for stumps: early stages for whole rows while many windows are left, later ones window by window."""
+    """As `slide`, for stumps: early stages for whole rows while many windows are left, later ones window by window.
+
+    The columns of the tables are sorted by their rest modulo `step` (`corner`), so that windows which follow each other
+    lie side by side.
+    """
     n_stages = stage_threshold.shape[0]
-    norms = np.empty(width, np.float32)
-    one = np.empty(width, np.float32)
-    two = np.empty(width, np.float32)
-    total = np.empty(width)
-    places = np.empty(width, np.int64)
+    places_in_row = (width + step - 1) // step
+    norms = np.empty(places_in_row, np.float32)
+    value = np.empty(places_in_row, np.float32)
+    total = np.empty(places_in_row)
+    places = np.empty(places_in_row, np.int64)
     n = 0
     for y in range(0, height, step):
-        at = y * stride
-        _norm_row(flat, squares, at, inner, area, norms)
-        row_stage(flat, at, norms, stage_start[0], stage_start[1], threshold, leaf, corners, weights, one, two, total)
+        first, end = _norm_row(flat, squares, y * stride, inner, area, norms)
+        if first == end:
+            continue
+        at = y * stride + first
+        norm = norms[first:end]
+        row = end - first
+        values = value[:row]
+        sums = total[:row]
+        row_stage(flat, at, norm, stage_start[0], stage_start[1], threshold, leaf, corners, weights, values, sums)
         left = 0
         x = 0
-        while x < width:
-            if norms[x] > np.float32(0.0):
-                if total[x] >= stage_threshold[0]:
+        while x < row:
+            if norm[x] > np.float32(0.0):
+                if sums[x] >= stage_threshold[0]:
                     places[left] = x
                     left += 1
                 elif skip:
-                    x += step
-            x += step
+                    x += 1
+            x += 1
         s = 1
-        while s < n_stages and left * 8 > width:
+        while s < n_stages and left * 4 > row + 40:
             row_stage(
-                flat, at, norms, stage_start[s], stage_start[s + 1], threshold, leaf, corners, weights, one, two, total
+                flat, at, norm, stage_start[s], stage_start[s + 1], threshold, leaf, corners, weights, values, sums
             )
             kept = 0
             for k in range(left):
-                if total[places[k]] >= stage_threshold[s]:
+                if sums[places[k]] >= stage_threshold[s]:
                     places[kept] = places[k]
                     kept += 1
             left = kept
@@ -238,13 +262,13 @@ def slide_stumps(
         for k in range(left):
             x = places[k]
             passed, margin = run_stumps(
-                flat, np.uint64(at + x), norms[x], s, stage_start, stage_threshold, threshold, leaf, corners, weights
+                flat, np.uint64(at + x), norm[x], s, stage_start, stage_threshold, threshold, leaf, corners, weights
             )
             if passed == n_stages:
                 if n < found.shape[0]:
-                    found[n, 0] = x
+                    found[n, 0] = (first + x) * step
                     found[n, 1] = y
-                    margins[n] = margin if s < n_stages else total[x] - stage_threshold[n_stages - 1]
+                    margins[n] = margin if s < n_stages else sums[x] - stage_threshold[n_stages - 1]
                 n += 1
     return n
 
