@@ -72,7 +72,7 @@ def test_messages_that_do_not_settle_give_way_or_are_told(frustrated):
         answer = frustrated.query("x3_3", random_state=0, budget="1s")
     tried = answer.details["tried"]  # how far the clusters come in a second depends on the machine
     assert tried["bp"] == "NOT converged"
-    assert tried["join_graph"] == "converged" or "gibbs" in tried
+    assert tried.get("join_graph") == "converged" or "gibbs" in tried
     assert np.isfinite(answer["x3_3"].probabilities).all()
 
 

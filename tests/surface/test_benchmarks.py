@@ -120,3 +120,12 @@ def test_disagreement_is_a_fault() -> None:
     assert "**disagree**" in text
     assert any("pyagrum shafer" in fault for fault in faults)
     assert not any("pyagrum lazy" in fault for fault in faults)
+
+
+def test_cost_curves_tell_their_exponent_and_their_cliffs() -> None:
+    from benchmarks.exact_curves import cliffs, exponent
+
+    sizes = [10.0, 20.0, 40.0, 80.0]
+    assert exponent(sizes, [s**1.5 for s in sizes]) == pytest.approx(1.5)
+    assert cliffs(sizes, [1.0, 2.0, 9.0, 18.0]) == [2]
+    assert cliffs(sizes, [1.0, 1.0, 1.0, 3.9]) == []

@@ -68,7 +68,8 @@ class Asking:
             does not settle, or a standard `error` is asked for, a sampler. An approximate answer says so (`exact`,
             `engine`, `details`) and warns.
         random_state, budget : seed and number of draws of engines that draw samples (also a time, such as "5s", for
-            discrete models); exact engines need neither.
+            discrete models); exact engines need neither. Without a budget the answer about a model that is too wide
+            comes after about eight seconds, and a longer one improves it.
         memory : bytes that may be used (default: 60 % of what is free); a `BudgetError` comes before allocation.
             Giving it insists on the exact answer, as `engine="junction_tree"` does.
         n_jobs : threads for a table of cases; -1 for all.
