@@ -38,6 +38,7 @@ MODULES = (
     "kernel_networks",
     "kernel_trees",
     "learning",
+    "machines",
     "mixtures",
     "rvm",
     "small_networks",
