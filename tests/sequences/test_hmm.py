@@ -16,6 +16,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gramgraph as gg
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, StateError
 from gramgraph.sequences import CategoricalHMM, GaussianHMM, GaussianMixtureHMM, PoissonHMM, choose_n_states
+from gramgraph.sequences.recursions import _TINY
 
 
 def small() -> CategoricalHMM:
@@ -394,3 +395,51 @@ def test_degenerate_data_is_fitted() -> None:
     assert np.isfinite(far.history_).all()
     outlier = far.score([[1e15]])
     assert np.isfinite(outlier) and outlier < -1e3
+
+
+@pytest.mark.parametrize("kind", ["full", "diag", "spherical", "tied"])
+def test_questions_see_numbers_that_were_changed_in_place(kind) -> None:
+    """What was checked for one question is used for the next only while every number is the same."""
+    covars = {
+        "full": np.tile(np.eye(2), (2, 1, 1)),
+        "diag": np.ones((2, 2)),
+        "spherical": np.ones(2),
+        "tied": np.eye(2),
+    }
+    X = np.random.default_rng(0).normal(size=(30, 2))
+
+    def made(start, transition, means, covs):
+        return GaussianHMM.from_parameters(start, transition, means, covs, covariance_type=kind)
+
+    model = made([0.5, 0.5], [[0.9, 0.1], [0.2, 0.8]], [[0.0, 0.0], [1.0, 1.0]], covars[kind])
+    for change in ("startprob_", "transmat_", "means_", "covars_"):
+        before = model.score(X), model.predict_proba(X)
+        part = getattr(model, change)
+        part[...] = part[::-1].copy() if change in ("startprob_", "transmat_") else part * 1.7
+        if change == "startprob_":
+            part[:] = [0.9, 0.1]
+        fresh = made(model.startprob_, model.transmat_, model.means_.copy(), model.covars_.copy())
+        assert model.score(X) == fresh.score(X) != before[0]
+        np.testing.assert_array_equal(model.predict_proba(X), fresh.predict_proba(X))
+        np.testing.assert_array_equal(model.predict(X), fresh.predict(X))
+    model.transmat_[0, 0] = 2.0
+    with pytest.raises(ModelError, match="row 0 of transmat sums to"):
+        model.predict(X)
+
+
+@pytest.mark.parametrize("K", [4, 32])
+def test_threads_change_no_bit(K) -> None:
+    rng = np.random.default_rng(K)
+    lengths = rng.integers(1, 400, size=400 if K == 4 else 40)
+    X = rng.normal(size=(int(lengths.sum()), 2))
+    parts = np.full(K, 1.0 / K), rng.dirichlet(np.ones(K), K), rng.normal(size=(K, 2)), np.tile(np.eye(2), (K, 1, 1))
+    assert len(X) * K * K > _TINY  # else all of it would be done by one thread
+    one, two = (GaussianHMM.from_parameters(*parts, n_jobs=jobs) for jobs in (1, 2))
+    np.testing.assert_array_equal(one.predict(X, lengths), two.predict(X, lengths))
+    np.testing.assert_array_equal(one.score_sequences(X, lengths), two.score_sequences(X, lengths))
+    a, b = one.posteriors(X, lengths), two.posteriors(X, lengths)
+    np.testing.assert_array_equal(a.probabilities, b.probabilities)
+    np.testing.assert_array_equal(a.transition_counts, b.transition_counts)
+    alone = np.concatenate([one.predict(part) for part in np.split(X, np.cumsum(lengths)[:-1])[:20]])
+    np.testing.assert_array_equal(one.predict(X, lengths)[: len(alone)], alone)
+    np.testing.assert_allclose(a.transition_counts.sum(), len(X) - len(lengths), rtol=1e-9)

@@ -29,6 +29,7 @@ class FlatGaussian:
     mean: FloatArray  # (s,)
     covariance: FloatArray  # (s, s) its finite part
     flat: FloatArray  # (s, q)
+    root: FloatArray | None = None  # (s, s) of the covariance, where the filter knows it
 
     def moments(self) -> tuple[FloatArray, FloatArray]:
         """Mean and covariance; infinite variance and no covariance where an open direction has a part."""
@@ -97,7 +98,8 @@ def open_start(model: Model, y: FloatArray, shift: FloatArray | None) -> tuple[H
 
 def _beliefs(stacks: list[FloatArray], counts: IntArray, n: int) -> list[FlatGaussian]:
     means, roots, flats = stacks
-    return [FlatGaussian(means[t], even(roots[t] @ roots[t].T), flats[t, :, : int(counts[t])]) for t in range(n)]
+    covs = roots[:n] @ roots[:n].transpose(0, 2, 1)
+    return [FlatGaussian(means[t], even(covs[t]), flats[t, :, : int(counts[t])], roots[t]) for t in range(n)]
 
 
 def _rest(model: Model, head: Head, n: int, shift: FloatArray | None) -> Model:
@@ -119,13 +121,14 @@ def backward(
     n = len(head.after)
     A, at = stacked(model.A, n if rest is None else n + 1)
     Q, qt = stacked(model.Q, n if rest is None else n + 1)
+    noises = [lower_root(S) for S in Q[: n + 1]]
     found: list[FlatGaussian] = []
     cross: list[FloatArray] = []
     after, ahead = later, None if rest is None else rest.m0
     for t in range(n - 1, -1, -1):
         here = head.after[t]
         if after is not None and ahead is not None:
-            gain, spread, lost = _back(here, A[at[t + 1]], lower_root(Q[qt[t + 1]]))
+            gain, spread, lost = _back(here, A[at[t + 1]], noises[qt[t + 1]])
             here = FlatGaussian(
                 here.mean + gain @ (after.mean - ahead),
                 even(spread + gain @ after.covariance @ gain.T),
@@ -144,8 +147,9 @@ def _back(belief: FlatGaussian, A: FloatArray, G: FloatArray) -> tuple[FloatArra
     span tells of e and w as any Gaussian does, and the rest of z then gives c: the limit of Rauch, Tung and Striebel's
     step.
     """
-    B, L = belief.flat, lower_root(belief.covariance)
+    B, L = belief.flat, lower_root(belief.covariance) if belief.root is None else belief.root
     s, q = B.shape
+    L, G = (M[:, M.any(axis=0)] for M in (L, G))  # a start that is unknown has few known directions
     C = np.concatenate([A @ L, G], axis=1)  # what e and w do to z
     U, values, Vt = np.linalg.svd(A @ B, full_matrices=True)
     r = int((values > _RANK * values.max(initial=0.0)).sum())
@@ -154,7 +158,7 @@ def _back(belief: FlatGaussian, A: FloatArray, G: FloatArray) -> tuple[FloatArra
     inner = N.T @ C
     back = np.linalg.pinv(inner, rcond=_RANK)
     M = back @ N.T  # z → e and w
-    own = np.concatenate([L, np.zeros((s, C.shape[1] - s))], axis=1)
+    own = np.concatenate([L, np.zeros_like(G)], axis=1)
     gain = own @ M + solve @ (np.eye(s) - C @ M)
     left = (own - solve @ C) @ (np.eye(C.shape[1]) - back @ inner)
     return gain, left @ left.T, B @ Vt[r:q].T

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._numerics.state_space.kalman import kalman_filter, rts_smoother
+from gramgraph._numerics.state_space.kalman import kalman_filter, rts_smoother, scores_backward
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._diffuse import FlatGaussian, Head, backward, open_start
 from gramgraph.sequences._information import information_filter, information_smoother
@@ -19,6 +19,7 @@ from gramgraph.typing import FloatArray
 __all__ = ["filtered", "log_likelihood_of", "settled_from", "smoothed"]
 
 _BLOCK = 4096
+_BACK = 64  # steps whose matrices are multiplied together on the way back
 _FIRST = 256  # steps in which covariances should settle
 
 
@@ -53,9 +54,35 @@ def smoothed(model: Model, y: FloatArray, shift: FloatArray | None, form: str = 
         stacks = {"covariances": found.covariances, "cross_covariances": found.cross}
         return SettledSmoothed(stacks, {"means": found.means, "log_likelihood": found.log_likelihood})
     seen = _step_by_step(model, y, shift=shift, rooted=rooted)
-    means, covs = np.empty_like(seen.means), np.empty_like(seen.covariances)
-    gains = np.empty((len(y), model.n_states, model.n_states))
-    A, at = stacked(model.A, len(y))
+    found = _by_scores(model, y, seen)
+    return _by_gains(model, seen) if found is None else found
+
+
+def _by_scores(model: Model, y: FloatArray, seen: FilteredStates) -> SmoothedStates | None:
+    """Backward without inverse covariances of states; None where an observation is nearly without noise."""
+    T, s = seen.means.shape
+    (A, at), (H, ht), (R, rt) = stacked(model.A, T), stacked(model.H, T), stacked(model.R, T)
+    means, covs, cross = np.empty((T, s)), np.empty((T, s, s)), np.empty((T - 1, s, s))
+    r, N = np.zeros(s), np.zeros((s, s))
+    for hi in range(T, 0, -_BACK):
+        lo = max(hi - _BACK, 0)
+        C, infos = np.empty((hi - lo, s, s)), np.empty((hi - lo, s, s))
+        moments = seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances
+        if not scores_backward(A, at, H, ht, R, rt, y, lo, hi, *moments, r, N, means, C, infos):
+            return None
+        W = C @ infos
+        part = seen.covariances[lo:hi] - W @ C.transpose(0, 2, 1)
+        covs[lo:hi] = 0.5 * (part + part.transpose(0, 2, 1))
+        end = min(hi, T - 1)
+        cross[lo:end] = C[: end - lo] - W[: end - lo] @ seen.predicted_covariances[lo + 1 : end + 1]
+    return SmoothedStates(means, covs, cross, seen.log_likelihood)
+
+
+def _by_gains(model: Model, seen: FilteredStates) -> SmoothedStates:
+    """Backward by the gains of Rauch, Tung and Striebel."""
+    T, s = seen.means.shape
+    means, covs, gains = np.empty((T, s)), np.empty((T, s, s)), np.empty((T, s, s))
+    A, at = stacked(model.A, T)
     rts_smoother(
         A, at, seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances,
         means, covs, gains,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import reprlib
 from typing import Any
 
@@ -16,6 +17,7 @@ __all__ = [
     "check_chain",
     "check_rows",
     "is_list_of_sequences",
+    "is_ready",
     "joined",
     "numbers",
     "offsets_of",
@@ -63,6 +65,20 @@ def is_list_of_sequences(X: Any) -> bool:
         return True  # unequal lists cannot be the rows of a matrix
     first = next((part for part in X if isinstance(part, (list, tuple)) and len(part)), None)
     return first is not None and isinstance(first[0], (list, tuple, np.ndarray))
+
+
+def is_ready(model: Any, X: Any) -> bool:
+    """Whether X is a matrix of finite floats, as wide as what the model was fitted to: nothing is left to check."""
+    return (
+        type(X) is np.ndarray
+        and X.dtype == np.float64
+        and X.ndim == 2
+        and len(X) > 0
+        and X.flags.c_contiguous
+        and X.shape[1] == vars(model).get("n_features_in_")
+        and "feature_names_in_" not in vars(model)
+        and math.isfinite(np.add.reduce(X, axis=None))  # one that overflows goes the long way, which tells apart
+    )
 
 
 def joined(X: Any, lengths: Any) -> tuple[Any, Any]:

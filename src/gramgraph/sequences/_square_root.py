@@ -59,10 +59,11 @@ def moves_of(
     """A, roots of Q and the place of each step in both, shifts (one row: none), and the stacks of H and R."""
     (A, at), (Q, qt) = stacked(model.A, T), stacked(model.Q, T)
     roots = np.array([lower_root(S) for S in Q])
+    roots = np.ascontiguousarray(roots[:, :, roots.any(axis=(0, 1))])  # noises that drive something
     if len(roots) > 1 and len(A) == 1:
         A, at = np.broadcast_to(A, (len(roots), *A.shape[1:])).copy(), qt
     elif len(A) > 1 and len(roots) == 1:
-        roots = np.broadcast_to(roots, A.shape).copy()
+        roots = np.broadcast_to(roots, (len(A), *roots.shape[1:])).copy()
     b = np.zeros((1, model.n_states)) if shift is None else shift
     return A, roots, at, b, stacked(model.H, T), stacked(model.R, T)
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 
-from gramgraph.sequences.recursions import Posteriors, run_posteriors, run_viterbi
+from gramgraph.sequences.recursions import Posteriors, by_rows, run_posteriors, run_viterbi
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = [
@@ -147,7 +147,7 @@ def expectations(
     chain: Chain, emission: Emission, data: Any, offsets: IntArray, n_jobs: int | None = None
 ) -> Posteriors:
     """The E-step: posteriors of states and expected counts."""
-    b, shift = emission.likelihoods(data)
+    b, shift = by_rows(emission.likelihoods, data, offsets, len(chain.start), n_jobs)
     return run_posteriors(
         chain.start, chain.transition, b, shift, offsets, lambda rows: emission.logs(data[rows]), n_jobs=n_jobs
     )
@@ -156,7 +156,8 @@ def expectations(
 def _path_counts(chain: Chain, emission: Emission, data: Any, offsets: IntArray, n_jobs: int | None) -> Posteriors:
     """The same for the most probable path, which has all the probability; its log p(path, x) in the likelihood."""
     K = len(chain.start)
-    path, best = run_viterbi(chain.start, chain.transition, emission.logs(data), offsets, n_jobs=n_jobs)
+    logs = by_rows(emission.logs, data, offsets, K, n_jobs)
+    path, best = run_viterbi(chain.start, chain.transition, logs, offsets, n_jobs=n_jobs)
     gamma = np.zeros((len(path), K))
     gamma[np.arange(len(path)), path] = 1.0
     inner = np.ones(len(path), dtype=bool)

@@ -13,7 +13,7 @@ from gramgraph._validation import check_choice, check_positive
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._gaussian_emission import COVARIANCE_TYPES, GaussianEmission
 from gramgraph.sequences._labels import first_labels
-from gramgraph.sequences._reading import joined, offsets_of, one_row
+from gramgraph.sequences._reading import is_ready, joined, offsets_of, one_row
 from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.typing import FloatArray, IntArray
 
@@ -87,6 +87,8 @@ class GaussianHMM(HiddenMarkovModel):
         check_choice("covariance_type", self.covariance_type, COVARIANCE_TYPES)
 
     def _read(self, X: Any, lengths: Any, *, reset: bool) -> tuple[FloatArray, IntArray]:
+        if not reset and lengths is None and is_ready(self, X):
+            return X, offsets_of(len(X), None)
         X, lengths = joined(X, lengths)
         X = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
         offsets = offsets_of(len(X), lengths)

@@ -19,6 +19,7 @@ from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.models.drawn import Explored
 from gramgraph.sequences import recursions
+from gramgraph.sequences._checked import checked
 from gramgraph.sequences._constraints import emission_labels, masks_of, transition_labels
 from gramgraph.sequences._reading import check_chain
 from gramgraph.sequences._training import free_numbers, in_own_order, warn_of_few
@@ -224,14 +225,14 @@ class HiddenMarkovModel(OtherWords, Explored, BaseEstimator):
     # ----------------------------------------------------------------------------------------- questions
 
     def _ready(self, X: Any, lengths: Any) -> tuple[FloatArray, FloatArray, Emission, Any, IntArray]:
-        check_is_fitted(self, "transmat_")
+        if not hasattr(self, "transmat_"):
+            check_is_fitted(self, "transmat_")
         data, offsets = self._read(X, lengths, reset=False)
-        start, transition = check_chain(self.startprob_, self.transmat_)
-        return start, transition, self._emission(), data, offsets
+        return *checked(self), data, offsets
 
     def _forward(self, X: Any, lengths: Any) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
         start, A, emission, data, offsets = self._ready(X, lengths)
-        b, shift = emission.likelihoods(data)
+        b, shift = recursions.by_rows(emission.likelihoods, data, offsets, len(A), self.n_jobs)
         alpha, found, bad = recursions.run_forward(
             start, A, b, shift, offsets, lambda rows: emission.logs(data[rows]), n_jobs=self.n_jobs
         )
@@ -257,7 +258,7 @@ class HiddenMarkovModel(OtherWords, Explored, BaseEstimator):
 
     def _posteriors(self, X: Any, lengths: Any, *, pairs: bool) -> recursions.Posteriors:
         start, A, emission, data, offsets = self._ready(X, lengths)
-        b, shift = emission.likelihoods(data)
+        b, shift = recursions.by_rows(emission.likelihoods, data, offsets, len(A), self.n_jobs)
         return recursions.run_posteriors(
             start, A, b, shift, offsets, lambda rows: emission.logs(data[rows]), n_jobs=self.n_jobs, pairs=pairs
         )
@@ -268,7 +269,8 @@ class HiddenMarkovModel(OtherWords, Explored, BaseEstimator):
 
     def _best_path(self, X: Any, lengths: Any) -> tuple[IntArray, FloatArray]:
         start, A, emission, data, offsets = self._ready(X, lengths)
-        return recursions.run_viterbi(start, A, emission.logs(data), offsets, n_jobs=self.n_jobs)
+        logs = recursions.by_rows(emission.logs, data, offsets, len(A), self.n_jobs)
+        return recursions.run_viterbi(start, A, logs, offsets, n_jobs=self.n_jobs)
 
     @overload
     def decode(

@@ -197,7 +197,7 @@ def sample_states(
     paths = np.empty((n_samples, len(alpha)), dtype=np.int64)
     for path in paths:
         u = rng.random(len(alpha))
-        _split(offsets, n_jobs, partial(_draw, alpha, AT, offsets, u, path))
+        _split(offsets, n_jobs, partial(_draw, alpha, AT, offsets, u, path), len(AT))
     return paths
 
 
@@ -211,6 +211,8 @@ def _draw(
 
 #: Up to so many states expected transitions are summed within the backward pass.
 _FEW = 24
+#: Steps of a loop that are not worth a thread, and parts into which longer work is cut.
+_TINY, _PARTS = 1 << 20, 16
 #: Rows → their log-likelihoods, asked for only where numbers underflow.
 LogRows = Callable[[slice], FloatArray]
 
@@ -233,9 +235,9 @@ def run_forward(
     n_jobs: int | None = None,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """(filtered (N, K), log-likelihoods (S,), bad (S,)): bad is the first impossible row of a sequence, or −1."""
-    alpha, scale, failed = _scaled_forward(start, A, b, offsets, n_jobs)
+    alpha, _, logs, failed = _scaled_forward(start, A, b, offsets, n_jobs)
     bad = np.full(len(failed), -1)
-    found = _totals(scale, shift, offsets)
+    found = _totals(logs, shift, offsets)
     for s in np.flatnonzero(failed >= 0):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         found[s], bad[s] = _log_forward(start, A, log_rows(rows), alpha[rows])
@@ -259,15 +261,21 @@ def run_posteriors(
 
     Without `pairs` the expected transitions are not computed (those of sequences that need logarithms remain).
     """
-    alpha, scale, failed = _scaled_forward(start, A, b, offsets, n_jobs)
+    alpha, scale, scale_logs, failed = _scaled_forward(start, A, b, offsets, n_jobs)
     AT = np.ascontiguousarray(A.T)
     if len(A) <= _FEW or not pairs:
         gamma, counts = alpha, _in_place(AT, b, scale, offsets, alpha, failed, pairs, n_jobs) * A
     else:
-        gamma = np.empty_like(b)
-        _split(offsets, n_jobs, lambda lo, hi: _loops.backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma))
-        counts = (alpha[:-1].T @ b[1:]) * A
-    found = _totals(scale, shift, offsets)
+        gamma, parts = np.empty_like(b), dict[int, FloatArray]()
+
+        def work(lo: int, hi: int) -> None:
+            _loops.backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma)
+            rows = slice(int(offsets[lo]), int(offsets[hi]))
+            parts[lo] = alpha[rows][:-1].T @ b[rows][1:]
+
+        _split(offsets, n_jobs, work, len(A) ** 2)
+        counts = _in_order(parts) * A
+    found = _totals(scale_logs, shift, offsets)
     for s in np.flatnonzero(failed >= 0):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         logs = log_rows(rows)
@@ -290,7 +298,7 @@ def _in_place(
     wanted: bool,
     n_jobs: int | None,
 ) -> FloatArray:
-    """alpha becomes the posteriors; sums of pairs, one matrix per thread, added in the order of the sequences."""
+    """alpha becomes the posteriors; sums of pairs, one matrix per part, added in the order of the sequences."""
     parts: dict[int, FloatArray] = {}
 
     def work(lo: int, hi: int) -> None:
@@ -298,8 +306,13 @@ def _in_place(
         _loops.backward_in_place(AT, b, scale, offsets, lo, hi, alpha, failed, sums, wanted)
         parts[lo] = sums
 
-    _split(offsets, n_jobs, work)
-    return np.sum([parts[lo] for lo in sorted(parts)], axis=0)
+    _split(offsets, n_jobs, work, len(AT) ** 2)
+    return _in_order(parts)
+
+
+def _in_order(parts: dict[int, FloatArray]) -> FloatArray:
+    total: FloatArray = np.sum([parts[lo] for lo in sorted(parts)], axis=0)
+    return total
 
 
 def run_viterbi(
@@ -336,7 +349,7 @@ def _run_viterbi(
         work: Any = partial(_viterbi.viterbi, log_start, log_A, log_AT, logs, offsets)
     else:
         work = partial(_viterbi.viterbi_symbols, log_start, log_A, log_AT, logs, data, np.empty((n, 8)), offsets)
-    _split(offsets, n_jobs, lambda lo, hi: work(lo, hi, path, best))
+    _split(offsets, n_jobs, lambda lo, hi: work(lo, hi, path, best), len(A) ** 2)
     if not np.isfinite(best).all():
         bad = np.where(np.isfinite(best), -1, offsets[:-1])
         refuse_impossible(bad, offsets, row=False)
@@ -374,11 +387,19 @@ def refuse_impossible(bad: IntArray, offsets: IntArray, *, row: bool = True) -> 
 
 def _scaled_forward(
     start: FloatArray, A: FloatArray, b: FloatArray, offsets: IntArray, n_jobs: int | None
-) -> tuple[FloatArray, FloatArray, IntArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
+    """Filtered probabilities, what they were divided by, its logarithms, and the row at which each sequence failed."""
     alpha, scale = np.empty_like(b), np.ones(len(b))
     failed = np.empty(len(offsets) - 1, dtype=np.int64)
-    _split(offsets, n_jobs, lambda lo, hi: _loops.forward(start, A, b, offsets, lo, hi, alpha, scale, failed))
-    return alpha, scale, failed
+    logs = np.empty(len(b))
+
+    def work(lo: int, hi: int) -> None:
+        _loops.forward(start, A, b, offsets, lo, hi, alpha, scale, failed)
+        rows = slice(int(offsets[lo]), int(offsets[hi]))
+        np.log(scale[rows], out=logs[rows])
+
+    _split(offsets, n_jobs, work, len(A) ** 2)
+    return alpha, scale, logs, failed
 
 
 def _log_forward(start: FloatArray, A: FloatArray, logs: FloatArray, alpha: FloatArray) -> tuple[float, int]:
@@ -387,24 +408,58 @@ def _log_forward(start: FloatArray, A: FloatArray, logs: FloatArray, alpha: Floa
     return _loops.log_forward(log_start, log_AT, np.ascontiguousarray(logs), alpha)
 
 
-def _totals(scale: FloatArray, shift: FloatArray | None, offsets: IntArray) -> FloatArray:
-    logs = np.log(scale)
+def _totals(logs: FloatArray, shift: FloatArray | None, offsets: IntArray) -> FloatArray:
     if shift is not None:
         logs += shift
     return np.add.reduceat(logs, offsets[:-1])
 
 
-def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], object]) -> None:
-    """work(lo, hi) over ranges of sequences of about equal length, one a thread."""
-    jobs = check_jobs(1 if n_jobs is None else n_jobs)
-    count = len(offsets) - 1
-    if jobs <= 1 or count < 2:
+def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], object], weight: int = 1) -> None:
+    """work(lo, hi) over ranges of sequences of about equal length, `weight` steps of a loop a row."""
+    count, rows = len(offsets) - 1, int(offsets[-1])
+    if count < 2 or rows * weight < _TINY:
+        check_jobs(1 if n_jobs is None else n_jobs)
         work(0, count)
         return
-    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, offsets[-1], min(jobs, count) + 1)))
+    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, rows, min(_PARTS, count) + 1)))
     cuts[0], cuts[-1] = 0, count
-    with ThreadPoolExecutor(len(cuts) - 1) as pool:
-        for done in [pool.submit(work, int(lo), int(hi)) for lo, hi in pairwise(cuts)]:
+    _in_threads(cuts, n_jobs, work)
+
+
+def by_rows(function: Callable[[Any], Any], data: Any, offsets: IntArray, K: int, n_jobs: int | None) -> Any:
+    """function(data): (N, K) numbers, or these and a number of every row or None; threads share the rows."""
+    n = int(offsets[-1])
+    if n * K < _TINY >> 3:
+        return function(data)
+    cuts = np.linspace(0, n, _PARTS + 1).astype(np.int64)
+    found, extra = np.empty((n, K)), np.empty(n)
+    pairs = [False, False]  # whether there is more than the numbers, and whether it is None
+
+    def work(lo: int, hi: int) -> None:
+        part = function(data[lo:hi])
+        if isinstance(part, tuple):
+            part, more = part
+            pairs[0] = True
+            if more is None:
+                pairs[1] = True
+            else:
+                extra[lo:hi] = more
+        found[lo:hi] = part
+
+    _in_threads(cuts, n_jobs, work)
+    return (found, None if pairs[1] else extra) if pairs[0] else found
+
+
+def _in_threads(cuts: IntArray, n_jobs: int | None, work: Callable[[int, int], object]) -> None:
+    """work(lo, hi) between the cuts, which do not depend on the number of threads: nor do numbers that are added up."""
+    jobs = check_jobs(1 if n_jobs is None else n_jobs)
+    ranges = [(int(lo), int(hi)) for lo, hi in pairwise(cuts)]
+    if jobs <= 1:
+        for lo, hi in ranges:
+            work(lo, hi)
+        return
+    with ThreadPoolExecutor(min(jobs, len(ranges))) as pool:
+        for done in [pool.submit(work, lo, hi) for lo, hi in ranges]:
             done.result()
 
 

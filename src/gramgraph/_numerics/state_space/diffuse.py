@@ -193,7 +193,7 @@ def diffuse_filter(
     """
     T, o = y.shape
     s = m.shape[0]
-    wide, taller, square = np.empty((s, 2 * s)), np.empty((s, s + 1)), np.empty((s + 1, s + 1))
+    wide, taller, square = np.empty((s, s + Lq.shape[-1])), np.empty((s, s + 1)), np.empty((s + 1, s + 1))
     rows, noise, z, W = np.empty(o, np.int64), np.empty(o), np.empty(o), np.empty((o, s))
     seen, K, ahead, work = np.empty(s), np.empty(s), np.empty(s), np.empty((s, s))
     for t in range(T):

@@ -3,7 +3,7 @@
 x_t = A[at[t]] x_{t−1} + b[t] + N(0, Lq Lqᵀ), y_t = H[ht[t]] x_t + N(0, R[rt[t]]), x_0 ~ N(m0, L0 L0ᵀ), with
 Lq = Lq[at[t]]. Both updates are one triangularization of an array (Kailath, Sayed and Hassibi, 2000): orthogonal maps
 of its columns keep its product with itself. Matrices come in stacks with pointers, constant ones stored once;
-`b` has T rows or one. NaN entries of y were not observed.
+`b` has T rows or one. Lq has no more columns than there are noises. NaN entries of y were not observed.
 """
 
 from __future__ import annotations
@@ -16,35 +16,38 @@ from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.copies import put, put_matrix
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
+_vector_sums = njit(cache=True, nogil=True, boundscheck=False, fastmath={"reassoc", "contract"})
 _LOG_2PI = 1.8378770664093453
+
+
+@_vector_sums
+def _dot(x, y):
+    t = 0.0
+    for k in range(x.shape[0]):
+        t += x[k] * y[k]
+    return t
 
 
 @_jit
 def triangular(M, rows, cols):
     """Make the first `rows` rows of M lower triangular by reflections of its first `cols` columns, diagonal ≥ 0."""
-    v = np.empty(cols)
+    mirror = np.empty(cols)
     for i in range(min(rows, cols)):
-        norm = 0.0
-        for k in range(i, cols):
-            norm += M[i, k] * M[i, k]
-        norm = math.sqrt(norm)
+        v = mirror[i:cols]  # parts of rows are views whose entries are counted from 0: such loops use vector registers
+        put(M[i, i:cols], v)
+        norm = math.sqrt(_dot(v, v))
         if norm == 0.0:
             continue
-        alpha = -norm if M[i, i] > 0.0 else norm
-        for k in range(i, cols):
-            v[k] = M[i, k]
-        v[i] -= alpha
-        size = 0.0
-        for k in range(i, cols):
-            size += v[k] * v[k]
+        alpha = -norm if v[0] > 0.0 else norm
+        v[0] -= alpha
+        size = _dot(v, v)
         if size > 0.0:
             for r in range(i, rows):
-                x = 0.0
-                for k in range(i, cols):
-                    x += M[r, k] * v[k]
-                x *= 2.0 / size
-                for k in range(i, cols):
-                    M[r, k] -= x * v[k]
+                row = M[r, i:cols]
+                x = _dot(row, v) * (2.0 / size)
+                if x != 0.0:
+                    for k in range(v.shape[0]):
+                        row[k] -= x * v[k]
         if M[i, i] < 0.0:
             for r in range(i, rows):
                 M[r, i] = -M[r, i]
@@ -54,23 +57,58 @@ def triangular(M, rows, cols):
 
 @_jit
 def root_move(F, N, shift, m, L, new_m, new, wide):
-    """new_m = F m + shift and new = root of F L Lᵀ Fᵀ + N Nᵀ; wide (s, 2 s) is for work. new may be L, new_m not m."""
-    s = m.shape[0]
+    """new_m = F m + shift and new = root of F L Lᵀ Fᵀ + N Nᵀ; new may be L, new_m not m.
+
+    N (s, c) may have fewer columns than rows; wide (s, s + c) is for work.
+    """
+    s, c = N.shape
     for i in range(s):
         x = shift[i]
         for k in range(s):
             x += F[i, k] * m[k]
         new_m[i] = x
+        row = wide[i]
         for j in range(s):
-            x = 0.0
-            for k in range(j, s):
-                x += F[i, k] * L[k, j]
-            wide[i, j] = x
-            wide[i, s + j] = N[i, j]
-    triangular(wide, s, 2 * s)
+            row[j] = 0.0
+        for j in range(c):
+            row[s + j] = N[i, j]
+        for k in range(s):
+            a, old = F[i, k], L[k]
+            if a != 0.0:
+                for j in range(k + 1):
+                    row[j] += a * old[j]
+    triangular(wide, s, s + c)
     for i in range(s):
         for j in range(s):
             new[i, j] = wide[i, j] if j <= i else 0.0
+
+
+@_jit
+def look_at_one(h, r, gap, m, L, gain):
+    """m and L after one number with variance r, by a rotation for every column of L; log p, NaN where it has none."""
+    s = m.shape[0]
+    for i in range(s):
+        gain[i] = 0.0
+    spread = math.sqrt(r)
+    for j in range(s - 1, -1, -1):
+        x = 0.0
+        for k in range(j, s):
+            x += h[k] * L[k, j]
+        norm = math.sqrt(spread * spread + x * x)
+        if x == 0.0 or norm == 0.0:
+            continue
+        a, b = spread / norm, x / norm
+        spread = norm
+        for i in range(j, s):
+            g, l = gain[i], L[i, j]
+            gain[i] = a * g + b * l
+            L[i, j] = a * l - b * g
+    if not spread > 0.0:
+        return math.nan
+    z = gap / spread
+    for i in range(s):
+        m[i] += gain[i] * z
+    return -0.5 * (_LOG_2PI + 2.0 * math.log(spread) + z * z)
 
 
 @_jit
@@ -80,6 +118,13 @@ def root_look(G, noise, y, m, L, both, v):
     both (o + s, o + s) and v (o,) are for work.
     """
     o, s = y.shape[0], m.shape[0]
+    if o == 1:
+        if math.isnan(y[0]):
+            return 0.0
+        gap = y[0]
+        for k in range(s):
+            gap -= G[0, k] * m[k]
+        return look_at_one(G[0], noise[0, 0], gap, m, L, both[0])
     c = 0
     both[:] = 0.0
     for i in range(o):
@@ -142,7 +187,7 @@ def square_root_filter(A, Lq, at, b, H, ht, R, rt, y, m0, L0, means, roots, pred
     """
     T, o = y.shape
     s = m0.shape[0]
-    wide, both, v = np.empty((s, 2 * s)), np.empty((o + s, o + s)), np.empty(o)
+    wide, both, v = np.empty((s, s + Lq.shape[-1])), np.empty((o + s, o + s)), np.empty(o)
     for t in range(T):
         m, L = pred_means[t], pred_roots[t]
         if t == 0:
@@ -167,7 +212,7 @@ def square_root_stream(A, Lq, shifts, H, R, y, fresh, total, mean, root, means):
     """
     n, o = y.shape
     s = mean.shape[0]
-    wide, both, v = np.empty((s, 2 * s)), np.empty((o + s, o + s)), np.empty(o)
+    wide, both, v = np.empty((s, s + Lq.shape[-1])), np.empty((o + s, o + s)), np.empty(o)
     m, ahead, L = mean.copy(), np.empty(s), root.copy()
     for t in range(n):
         if t > 0 or not fresh:
