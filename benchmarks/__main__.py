@@ -41,6 +41,7 @@ MODULES = (
     "machines",
     "mixtures",
     "rvm",
+    "sequences",
     "small_networks",
     "svm",
     "topics",
