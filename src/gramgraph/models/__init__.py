@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from gramgraph._lazy import lazy_name
+from gramgraph.models.plated.model import PlateModel  # what a text with plates makes: known as soon as a network is
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from gramgraph.models.log_linear import Feature, LogLinear
     from gramgraph.models.markov_network import MarkovNetwork
     from gramgraph.models.named import NamedGraph, NamedJunctionTree
-    from gramgraph.models.plated.model import PlateModel
     from gramgraph.models.plated.notation import Plate
 
 __all__ = [
@@ -68,7 +68,6 @@ _HOMES: dict[str, str] = {
     "MarkovNetwork": "markov_network",
     "NamedGraph": "named",
     "NamedJunctionTree": "named",
-    "PlateModel": "plated.model",
     "Plate": "plated.notation",
 }
 
