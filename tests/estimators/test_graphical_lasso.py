@@ -363,3 +363,18 @@ def test_copies_of_a_column_are_named() -> None:
 def test_partial_correlations_need_a_precision_matrix(precision):
     with pytest.raises(ModelError, match="precision must be"):
         partial_correlations(precision)
+
+
+def test_results_of_cross_validation_have_the_words_of_scikit_learn(tmp_path):
+    import gramgraph as gg
+
+    X = np.random.default_rng(0).normal(size=(60, 3)) @ np.array([[1.0, 0.5, 0.0], [0.0, 1.0, 0.5], [0.0, 0.0, 1.0]])
+    model = GraphicalLasso(alpha="cv", cv=3, n_alphas=4).fit(X)
+    found = model.cv_results_
+    folds = np.stack([found[f"split{k}_test_score"] for k in range(3)])
+    assert np.array_equal(found["alphas"], model.alphas_)
+    assert np.allclose(found["mean_test_score"], folds.mean(axis=0)) and "split3_test_score" not in found
+    assert np.allclose(found["std_test_score"], folds.std(axis=0))
+    gg.write(model, tmp_path / "model.json")
+    assert np.array_equal(gg.read(tmp_path / "model.json").cv_results_["split1_test_score"], folds[1])
+    assert not hasattr(model.set_params(alpha=0.1).fit(X), "cv_results_")

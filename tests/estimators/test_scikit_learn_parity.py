@@ -300,3 +300,15 @@ def test_sparse_pca_and_who_refuses(rng: np.random.Generator) -> None:
     with pytest.raises(TypeError, match="[Ss]parse"):
         NadarayaWatson().fit(S, y)
     assert KernelPCA(2, pre_image="ridge").fit(S).inverse_transform(KernelPCA(2).fit_transform(S)).shape == X.shape
+
+
+def test_the_cosine_kernel():
+    """Angles between rows, also of sparse matrices."""
+    rng = np.random.default_rng(0)
+    X, Z = rng.normal(size=(40, 3)), rng.normal(size=(5, 3))
+    y = X[:, 0]
+    theirs = PeerRidge(alpha=0.1, kernel="cosine").fit(X, y).predict(Z)
+    for rows in (X, sparse.csr_array(X)):
+        assert KernelRidge(alpha=0.1, kernel="cosine").fit(rows, y).predict(Z) == pytest.approx(theirs, abs=1e-10)
+    found = KernelPCA(2, kernel="cosine").fit_transform(X)
+    assert np.abs(found) == pytest.approx(np.abs(PeerPCA(2, kernel="cosine").fit_transform(X)), abs=1e-8)

@@ -26,20 +26,19 @@ class Comparison(Shown):
 
     Parameters
     ----------
-    variables : names of the variables.
-    kept : edges that both graphs have.
-    added : edges that only the second has.
-    missing : edges that only the first has.
-    reversed : edges that the second has the other way round.
-    cpdag_shd : the distance between the equivalence classes.
+    variables : of both graphs.
+    kept : edges of both, with the same direction.
+    added : edges of the second graph alone.
+    missing : edges of the first graph alone.
+    reversed : edges of both with different directions, as in the second.
+    cpdag_shd : distance of the Markov equivalence classes.
 
     Examples
     --------
     >>> import gramgraph as gg
-    >>> gg.compare("rain -> wet", "wet -> rain")
-    0 edges in common, distance 1 (0 between equivalence classes)
-              edge
-    reversed  wet -> rain
+    >>> found = gg.compare("a -> b; b -> c", "a -> b; c -> b")
+    >>> found.kept, found.reversed, found.shd
+    ((('a', 'b'),), (('c', 'b'),), 1)
     """
 
     variables: tuple[str, ...]

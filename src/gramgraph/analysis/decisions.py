@@ -38,16 +38,17 @@ class Policy(Shown):
     Parameters
     ----------
     decision : what is decided.
-    given : the variables that matter.
-    values : expected utility of every option.
-    possible : which combinations of `given` can occur.
+    given : variables that matter for it.
+    values : expected utility of every option, shape (*sizes of `given`, options).
+    possible : which combinations of states can occur.
 
     Examples
     --------
     >>> import gramgraph as gg
-    >>> bet = gg.InfluenceDiagram("[bet] -> <gain> <- coin", cpds={"coin": 0.6}, utilities={"gain": [[0, 0], [-1, 1]]})
-    >>> bet.solve().policy["bet"]()
-    'yes'
+    >>> d = gg.InfluenceDiagram("[bet] -> <gain> <- coin", cpds={"coin": 0.6}, utilities={"gain": [[0, 0], [-1, 1]]})
+    >>> policy = d.solve().policy["bet"]
+    >>> policy(), policy.values.round(3).tolist()
+    ('yes', [0.0, 0.2])
     """
 
     decision: Var
@@ -102,18 +103,17 @@ class Strategy(Shown):
 
     Parameters
     ----------
-    expected_utility : the sum of the utilities, on average.
+    expected_utility : on average, when every policy is followed.
     policy : by decision.
     diagram : what was solved.
 
     Examples
     --------
     >>> import gramgraph as gg
-    >>> bet = gg.InfluenceDiagram("[bet] -> <gain> <- coin", cpds={"coin": 0.6}, utilities={"gain": [[0, 0], [-1, 1]]})
-    >>> bet.solve()
-    expected utility 0.2
-    decision  when  choose
-    bet             yes
+    >>> d = gg.InfluenceDiagram("[bet] -> <gain> <- coin", cpds={"coin": 0.6}, utilities={"gain": [[0, 0], [-1, 1]]})
+    >>> best = d.solve()
+    >>> round(best.expected_utility, 3), best.policy["bet"]()
+    (0.2, 'yes')
     """
 
     expected_utility: float

@@ -140,7 +140,7 @@ class Exp(_Link):
 
     Parameters
     ----------
-    of : the name of a variable, or a `Dot`.
+    of : the variable, or the linear predictor (`Dot`), that η is.
 
     Examples
     --------
@@ -155,7 +155,7 @@ class Logistic(_Link):
 
     Parameters
     ----------
-    of : the name of a variable, or a `Dot`.
+    of : the variable, or the linear predictor (`Dot`), that η is.
 
     Examples
     --------

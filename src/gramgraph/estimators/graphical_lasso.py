@@ -68,6 +68,7 @@ class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
     partial_correlations_ (p, p)
     alpha_ : the penalty that was used
     alphas_, scores_ : penalties tried, and their EBIC (less is better) or mean held-out log likelihood
+    cv_results_ : of "cv", by the words of scikit-learn: alphas, mean_test_score, std_test_score, split0_test_score, …
     objective_, dual_gap_, n_iter_ : of the final solution, on the scale it was solved on
 
     Examples
@@ -147,6 +148,7 @@ class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
     def _choose(self, X: FloatArray, S: FloatArray, w: FloatArray) -> Solution:
         """The solution at the best penalty; which were tried and how they did is kept."""
         options = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
+        vars(self).pop("cv_results_", None)  # of another fit
         if not isinstance(self.alpha, str):
             self.alphas_, self.scores_ = np.array([float(self.alpha)]), np.array([np.nan])
             return next(solutions(S, w, self.alphas_, **options))  # type: ignore[arg-type]
@@ -159,6 +161,12 @@ class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
         splits = list(check_cv(self.cv).split(X))
         scores = cv_scores(X, splits, w, self.alphas_, scaled=bool(self.standardize), **options)  # type: ignore[arg-type]
         self.scores_ = scores.mean(axis=0)
+        self.cv_results_ = {
+            "alphas": self.alphas_,
+            "mean_test_score": self.scores_,
+            "std_test_score": scores.std(axis=0),
+        }
+        self.cv_results_ |= {f"split{fold}_test_score": row for fold, row in enumerate(scores)}
         upto = int(self.scores_.argmax())
         *_, last = solutions(S, w, self.alphas_[: upto + 1], **options)  # type: ignore[arg-type]
         return last

@@ -30,18 +30,19 @@ class CrossValidation(Shown):
 
     Parameters
     ----------
-    loss : which loss.
-    target : the column that was predicted; None for whole rows.
-    losses : one per row.
-    folds : the fold in which each row was left out.
-    models : what was learned without each fold.
+    loss : its name.
+    target : the variable that is predicted, or None for all.
+    losses : one per row; NaN where the target is missing.
+    folds : the fold in which a row was left out.
+    models : one for each fold.
 
     Examples
     --------
     >>> import gramgraph as gg
-    >>> found = gg.cross_validate(gg.BayesianNetwork("a -> b"), {"a": ["no", "yes"] * 9, "b": ["no", "yes"] * 9}, cv=3)
-    >>> round(found.mean, 3), len(found.by_fold)
-    (0.74, 3)
+    >>> net = gg.datasets.sprinkler()
+    >>> found = gg.cross_validate(net, net.sample(100, random_state=0), prior="bdeu")
+    >>> len(found.losses), len(found.models) == len(found.by_fold)
+    (100, True)
     """
 
     loss: str

@@ -22,7 +22,7 @@ __all__ = ["KERNEL_NAMES", "KernelSpec", "ResolvedKernel", "check_gram", "gamma_
 
 #: A kernel value, a name of `KERNEL_NAMES`, or a function (X, Y) ↦ (n, m) matrix.
 KernelSpec: TypeAlias = "Kernel | str | Callable[[Array, Array], Array]"
-KERNEL_NAMES = ("linear", "poly", "precomputed", "rbf", "sigmoid")
+KERNEL_NAMES = ("cosine", "linear", "poly", "precomputed", "rbf", "sigmoid")
 _ROWS = 1024  # rows of a block where a whole matrix would not fit
 
 
@@ -92,9 +92,9 @@ def resolve_kernel(
 ) -> ResolvedKernel:
     """The kernel of an estimator's `kernel=`: a value, one of `KERNEL_NAMES`, or a function.
 
-    rbf: exp(−γ |x − x′|²); poly: (γ xᵀx′ + coef0)^degree; sigmoid: tanh(γ xᵀx′ + coef0), not always positive
-    definite. X, the training points, serves gamma="scale" and "auto"
-    (with sample weights, as if points were repeated).
+    rbf: exp(−γ |x − x′|²); cosine: xᵀx′ / (|x| |x′|); poly: (γ xᵀx′ + coef0)^degree; sigmoid: tanh(γ xᵀx′ + coef0), not
+    always positive definite. X, the training points, serves gamma="scale" and "auto" (with sample weights, as if points
+    were repeated).
     """
     if callable(kernel) and not is_kernel(kernel):
         return ResolvedKernel(function=kernel)
@@ -116,6 +116,8 @@ def resolve_kernel(
 
     if kernel == "linear":
         return ResolvedKernel(value=kernels.Linear())
+    if kernel == "cosine":
+        return ResolvedKernel(value=kernels.Linear().normalized())
     g = gamma_value(gamma, X, sample_weight)
     if kernel == "rbf":
         return ResolvedKernel(value=kernels.RBF(length_scale=float(1.0 / np.sqrt(2.0 * g))))
