@@ -12,21 +12,58 @@ __all__ = ["page", "results", "write"]
 DOCS = Path(__file__).resolve().parents[1]
 
 
-def results() -> list[dict[str, Any]]:
-    """Result files, by name."""
-    return [json.loads(path.read_text(encoding="utf-8")) for path in sorted((DOCS / "measured").glob("*.json"))]
+FORMAT = 1
+
+
+def results(folder: Path = DOCS / "measured") -> list[dict[str, Any]]:
+    """Result files, by name; one that a newer or older run wrote otherwise ends the build."""
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        result = json.loads(path.read_text(encoding="utf-8"))
+        if result.get("format") != FORMAT:
+            raise ValueError(
+                f"{path.name} has format {result.get('format')!r}, not {FORMAT}: measure again with --json"
+            )
+        found.append(result)
+    return found
+
+
+def _title(result: dict[str, Any]) -> str:
+    return str(result["module"]).replace("_", " ").capitalize()
+
+
+def _contents(found: list[dict[str, Any]]) -> str:
+    """One row for each file: what was measured, when, on what, and whether anything went wrong."""
+    text = "| figures | measured | processor | cells | without a figure | faults |\n|:--|:--|:--|--:|--:|--:|\n"
+    for result in found:
+        link = f"[{_title(result)}](#measured-{result['module']})"
+        failed = sum("failure" in cell for cell in result["cells"])
+        text += f"| {link} | {result['date']} | {result['machine']['processor']} "
+        text += f"| {len(result['cells'])} | {failed or ''} | {len(result['faults']) or ''} |\n"
+    return text
+
+
+def _below(report: str, level: int) -> str:
+    """The report with its headings below one of this level, and none more than one below the last."""
+    used = sorted({len(marks) for marks in re.findall(r"^(#+) ", report, flags=re.MULTILINE)})
+    last = level
+
+    def moved(found: re.Match[str]) -> str:
+        nonlocal last
+        last = min(level + 1 + used.index(len(found[1])), last + 1)
+        return "#" * last + " "
+
+    return re.sub(r"^(#+) ", moved, report, flags=re.MULTILINE)
 
 
 def _section(result: dict[str, Any]) -> str:
     machine = result["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
-    title = result["module"].replace("_", " ")
-    text = f"## {title.capitalize()}\n\n"
+    text = f"(measured-{result['module']})=\n\n## {_title(result)}\n\n"
     text += f"`python -m benchmarks {result['module']}`, {result['date']}: {machine['processor']}, "
     text += f"{machine['cores']} cores, {machine['system']}, Python {machine['python']}; {versions}. "
     text += f"{result['method']}.\n\n"
-    report = re.sub(r"^(#+) ", lambda m: "#" * max(3, len(m[1]) + 1) + " ", result["report"], flags=re.MULTILINE)
-    text += report.strip() + "\n"
+    text += _below(result["report"], 2).strip() + "\n"
     if result["faults"]:
         text += "\nFaults:\n\n" + "".join(f"* {fault}\n" for fault in result["faults"])
     failed = [cell for cell in result["cells"] if "failure" in cell]
@@ -34,12 +71,13 @@ def _section(result: dict[str, Any]) -> str:
     return text + (f", {len(failed)} of them without a figure.\n" if failed else ".\n")
 
 
-def page() -> str:
-    """The page, as Markdown."""
+def page(found: list[dict[str, Any]] | None = None) -> str:
+    """The page, as Markdown: a table of contents, then each file with its machine, versions and method."""
+    found = results() if found is None else found
     text = "# Measured figures\n\nMade from result files: `python -m benchmarks MODULE --json --out docs/measured` "
     text += "writes one, with the machine, the versions and every figure in it. "
     text += "The [summary](benchmarks.md) tells them in words.\n\n"
-    return text + "\n".join(_section(result) for result in results())
+    return text + _contents(found) + "\n" + "\n".join(_section(result) for result in found)
 
 
 def write(file: Path) -> None:

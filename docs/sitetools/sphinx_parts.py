@@ -13,6 +13,7 @@ from sphinx.application import Sphinx
 from sitetools import benchmark_pages, reference, systems
 
 HEADING = re.compile(r"^\s*(-{3,}|={3,})\s*$")
+FIGURE = re.compile(r'<img\b(?![^>]*_thumb)[^>]*\bsrc="[./]*_images/[^>]*>')
 FIELD = re.compile(r"^(\s*)([\w*, ]+ : )(.*)$")
 
 
@@ -22,6 +23,7 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.config.html_math_renderer = "mathml"
     app.connect("builder-inited", make_pages, priority=100)
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)  # before numpydoc, which stands at 500
+    app.connect("html-page-context", figures_in_full_size)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -31,6 +33,12 @@ def make_pages(app: Sphinx) -> None:
     reference.write(folder / "reference")
     systems.write(folder / "systems.md")
     benchmark_pages.write(folder / "measured.md")
+
+
+def figures_in_full_size(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
+    """Figures keep their size, so that their texts can be read; where a window is narrower, it is they that scroll."""
+    if body := context.get("body"):
+        context["body"] = FIGURE.sub(r'<span class="full-size" tabindex="0">\g<0></span>', body)
 
 
 # ------------------------------------------------------------------------------------------------ mathematics

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import json
 import math
+import re
 from fractions import Fraction
 from pathlib import Path
 
@@ -127,6 +130,21 @@ def test_figures_come_from_result_files():
     for result in results:
         assert {"machine", "versions", "method", "cells", "report"} <= set(result)
         assert result["machine"]["processor"] in text and f"`python -m benchmarks {result['module']}`" in text
+
+
+def test_many_result_files_make_one_page(tmp_path):
+    """With contents, unique targets, and headings that do not skip a level."""
+    one = benchmark_pages.results()[0]
+    reports = ["text alone", "### deep first\n\n# then high\n\n### deep", "## a\n\n#### b\n\n## a"]
+    found = [one | {"module": f"part_{i}", "report": report, "cells": []} for i, report in enumerate(reports)]
+    text = benchmark_pages.page(found)
+    for i in range(3):
+        assert text.count(f"(measured-part_{i})=") == 1 and f"[Part {i}](#measured-part_{i})" in text
+    levels = [len(marks) for marks in re.findall(r"^(#+) ", text, flags=re.MULTILINE)]
+    assert levels[0] == 1 and all(b - a <= 1 for a, b in itertools.pairwise(levels)) and max(levels) == 4
+    (tmp_path / "old.json").write_text(json.dumps(one | {"format": 0}))
+    with pytest.raises(ValueError, match=r"old\.json has format 0"):
+        benchmark_pages.results(tmp_path)
 
 
 def test_the_scan_of_built_pages_finds_loads_and_broken_links(tmp_path):

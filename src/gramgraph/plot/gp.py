@@ -187,7 +187,7 @@ def plot_evidence(
     Z = np.array([[value(a, b) for a in sides[0]] for b in sides[1]])
     levels = Z.max() - np.array([30.0, 20.0, 12.0, 8.0, 5.0, 3.0, 2.0, 1.0, 0.25])
     contours = ax.contour(np.exp(sides[0]), np.exp(sides[1]), Z, levels=levels, cmap="viridis", linewidths=1)
-    ax.clabel(contours, fontsize=6)
+    ax.clabel(contours, fontsize=8)
     ax.plot(np.exp(theta[at[0]]), np.exp(theta[at[1]]), "+", color=_AMBER, ms=10)
     ax.set_yscale("log")
     ax.set_ylabel(plain(names[at[1]]))

@@ -18,6 +18,7 @@ from gramgraph.plot.plates import Frame
 __all__ = ["plot_beliefs", "plot_junction_tree", "plot_network"]
 
 _BLUE, _AMBER, _GRAY = "#4c78a8", "#dd9a27", "#7b8794"
+_TEXT = "#52606d"  # contrast 6.5 on white
 _LARGEST = 60.0  # inches; a larger drawing is shrunk
 
 
@@ -54,7 +55,7 @@ def plot_beliefs(answer: Answer | Belief, *, ax: Any = None) -> Any:
     ax = _axes(ax, size=(5.0, max(1.2, 0.24 * y + 0.5)))
     ax.barh(at, values, height=0.72, color=_BLUE)
     for where, p in zip(at, values, strict=True):
-        ax.text(min(p, 1.0) + 0.01 if p == p else 0.01, where, f"{p:.3f}", va="center", fontsize=8, color="#52606d")
+        ax.text(min(p, 1.0) + 0.01 if p == p else 0.01, where, f"{p:.3f}", va="center", fontsize=8, color=_TEXT)
     for where, name in heads:
         ax.text(0.008, where + 0.1, _plain(shorten(name, 40)), va="center", fontsize=9, fontweight="bold")
     ax.set_yticks(at, [_plain(label) for label in labels], fontsize=8)
@@ -175,7 +176,7 @@ def _draw(drawing: d.Drawing, ax: Any) -> Any:
             pen.edge(route, drawing.directed)
         if label:
             x, y = (np.asarray(route[0]) + np.asarray(route[-1])) / 2
-            pen.text(x, y, label, size=8.5, color=_GRAY, backgroundcolor="white")
+            pen.text(x, y, label, size=8.5, color=_TEXT, backgroundcolor="white")
     for box, (x, y) in zip(drawing.boxes, drawing.layout.centers, strict=True):
         if box.dot:
             pen.dot(box, x, y)
@@ -207,7 +208,7 @@ class _Pen:
         patch = FancyBboxPatch(at, frame.width, frame.height, boxstyle=style, fc="none", ec="#9aa5b1", lw=self.unit)
         self.ax.add_patch(patch)
         x, y = frame.x + frame.width - 5, frame.y + frame.height - 4
-        self.text(x, y, frame.label, size=8.5, ha="right", va="bottom", color=_GRAY)
+        self.text(x, y, frame.label, size=8.5, ha="right", va="bottom", color=_TEXT)
 
     def dot(self, box: d.Box, x: float, y: float) -> None:
         """A hyper-parameter."""

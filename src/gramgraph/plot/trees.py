@@ -93,7 +93,7 @@ def _place(ax: Any, node: _Drawn, left: float, right: float, depth: int) -> tupl
         end = start + _width(part)
         at = _place(ax, part, start, end, depth + 1)
         ax.plot([x, at[0]], [y, at[1]], color="#9aa5b1", linewidth=1, zorder=1)
-        ax.text(0.5 * (x + at[0]), 0.5 * (y + at[1]), word, ha="center", va="center", fontsize=7, color="#5b6570")
+        ax.text(0.5 * (x + at[0]), 0.5 * (y + at[1]), word, ha="center", va="center", fontsize=8, color="#5b6570")
         start = end
     face = "white" if node.shares is None else _COLORS[int(np.argmax(node.shares)) % len(_COLORS)]
     box = {"boxstyle": "round", "facecolor": face, "edgecolor": "#5b6570", "alpha": 0.35 if node.below == () else 1.0}
