@@ -2,8 +2,9 @@
 
 `python -m benchmarks sequences [--tasks "structural" "HMM" …]` (parts of names). Each row is a task with its peer, both
 warm and in one process: fits of structural series (statsmodels' `UnobservedComponents` with the exact diffuse
-likelihood, made and fitted in the timed call), smoothing with 24 states (`smooth`, with covariances), GaussianHMM with 2 states on 200
-rows (hmmlearn), and conditional random fields on one long, a few tiny and single short sequences (sklearn-crfsuite).
+likelihood, made and fitted in the timed call), smoothing with 24 states (`smooth`, in the form with covariances),
+GaussianHMM with 2 states on 200 rows (hmmlearn), and conditional random fields on one long, a few tiny and single short
+sequences (sklearn-crfsuite).
 Fits must not end below the peer's likelihood by more than 1e-3 (objectives of random fields: 1e-3 relative); everything
 else agrees to 1e-6. `growth` has no peer: forward–backward of GaussianHMM against length and states, with the slopes of
 log time.

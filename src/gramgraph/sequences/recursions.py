@@ -268,12 +268,12 @@ def run_posteriors(
     else:
         gamma, parts = np.empty_like(b), dict[int, FloatArray]()
 
-        def work(lo: int, hi: int) -> None:
+        def back(lo: int, hi: int) -> None:
             _loops.backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma)
             rows = slice(int(offsets[lo]), int(offsets[hi]))
             parts[lo] = alpha[rows][:-1].T @ b[rows][1:]
 
-        _split(offsets, n_jobs, work, len(A) ** 2)
+        _split(offsets, n_jobs, back, len(A) ** 2)
         counts = _in_order(parts) * A
     found = _totals(scale_logs, shift, offsets)
     for s in np.flatnonzero(failed >= 0):

@@ -55,8 +55,11 @@ def posteriors(
     K, S = len(M), steps[1]
     pairs, log_z, good = np.zeros((K, K)), np.zeros(S), np.ones(S, dtype=np.bool_)
     first = np.ones(K) if start is None else start
-    top = scores.max(axis=1, keepdims=True)
-    np.exp(np.subtract(scores, top, out=scores), out=scores)
+    top = np.zeros((len(scores), 1))
+    if not max(scores.max(), -scores.min()) < _packed.LARGE:
+        top = scores.max(axis=1, keepdims=True)
+        scores -= top
+    np.exp(scores, out=scores)
     if allowed is not None:
         scores *= allowed
     parts: Iterable[Any] = [slice(None)] if S == 1 else rows_of(steps, np.arange(S))

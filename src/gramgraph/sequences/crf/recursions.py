@@ -16,7 +16,7 @@ from gramgraph.typing import Array, FloatArray
 __all__ = ["log_posteriors", "pack", "packed_posteriors"]
 
 #: Scores beyond this are taken relative to the largest of their row: exp of them could leave the range of numbers.
-_LARGE = 300.0
+LARGE = 300.0
 #: A position whose sum is below this may have lost labels to underflow: its sequence is left to logarithms.
 _SMALL = 1e-100
 
@@ -42,7 +42,7 @@ def packed_posteriors(
     are 0 everywhere.
     """
     good, log_z = np.ones(steps[1], dtype=np.bool_), np.zeros(steps[1])
-    if not max(scores.max(), -scores.min()) < _LARGE:
+    if not max(scores.max(), -scores.min()) < LARGE:
         top = scores.max(axis=1)
         scores -= top[:, None]
         _add(log_z, top, steps)
