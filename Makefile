@@ -63,13 +63,14 @@ lint: $(VENV)/.stamp-dev
 
 # Two workers, one thread each: the tests are many and small. A worker gets whole files, as the tests of a file need the
 # same compiled loops: with an empty cache they would otherwise be compiled by both.
-PYTEST = env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
+# Bytecode is kept, also where the shell says otherwise: many tests start Python anew, and would read all sources again.
+PYTEST = env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
 test: lint
 	$(PYTEST) -m "not slow"
 
 test-all: lint
-	$(PYTEST)
+	HYPOTHESIS_PROFILE=whole $(PYTEST)
 
 # Of every package the lowest version that pyproject.toml declares, in an environment and a compile cache of its own.
 # It needs the lowest Python as well: PYTHON=python3.11 make test-lowest

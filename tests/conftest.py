@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections.abc import Callable, Iterator
@@ -13,12 +14,20 @@ from hypothesis import HealthCheck, settings
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Deterministic examples: a red test is red again at the next run. `HYPOTHESIS_PROFILE=explore` draws new ones.
+# Deterministic examples: a red test is red again at the next run. `HYPOTHESIS_PROFILE=explore` draws new ones, and
+# `whole` (of `make test-all`) twice as many as the default.
 settings.register_profile(
-    "default", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
+    "whole", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
+settings.register_profile("default", settings.get_profile("whole"), max_examples=50)
 settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+def pytest_collection_finish() -> None:
+    """All tests and what they import stay until the end: no collection of garbage need look at them again."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")

@@ -270,12 +270,12 @@ def test_cuts_refuse_other_models():
 
 def test_auto_searches_when_too_wide():
     rng = np.random.default_rng(0)
-    attractive = denoising_grid(rng.random((60, 60)) < 0.5, coupling=0.6)
+    attractive = denoising_grid(rng.random((36, 36)) < 0.5, coupling=0.6)
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # one cut proves it best: there is nothing to warn of
         assert attractive.map_query().exact and attractive.map_query(time_limit=2.0).exact
     with pytest.warns(UserWarning, match="searched for.*time_limit"):
-        found = glass(5, 60, 60).map_query(time_limit=0.5)
+        found = glass(5, 36, 36).map_query(time_limit=0.5)
     assert not found.exact and found.log_prob < found.bound < np.inf
     for options in ({"memory": 1e6}, {"engine": "junction_tree"}):
         with pytest.raises(gg.BudgetError):

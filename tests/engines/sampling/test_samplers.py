@@ -23,7 +23,7 @@ CHAINS = ("gibbs", "colored_gibbs", "block_gibbs", "metropolis", "tempering", "s
 DIRECTED = ("likelihood_weighting", "importance", "rejection")
 SAMPLERS = (*CHAINS, "annealed", *DIRECTED)
 #: Draws for one question of the coverage tests.
-DRAWS = {"annealed": 200, "tempering": 1200, "block_gibbs": 2000, "metropolis": 4000, "rejection": 8000}
+DRAWS = {"annealed": 200, "tempering": 500, "block_gibbs": 2000, "metropolis": 4000, "rejection": 8000}
 
 
 def random_case(engine, seed, *, directed):
