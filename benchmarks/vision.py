@@ -19,7 +19,7 @@ from benchmarks.tables import Ratio, Result, Target, failures, markdown, ratio_o
 
 __all__ = ["report", "run_cell"]
 
-OURS, PEER = "gramgraph", "opencv"
+OURS, PEER = "gramgraph", "cv2"  # a peer goes by the name of its module
 ROWS = ("camera", "motorcycle_left", "motorcycle_right", "text", "bw_text", "horse")
 
 
