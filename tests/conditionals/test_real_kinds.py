@@ -275,3 +275,16 @@ def test_observed_real_parents_close_a_softmax(rng):
     assert not net.query("d", {"y": 2.0}, random_state=0).exact  # x is open
     batch = net.query(["d"], pd.DataFrame({"x": [0.4, 1.0], "y": [2.0, np.nan]}))
     assert batch.exact and batch["d"].probabilities[0, 1] == pytest.approx(answer["d"].prob("yes"), abs=1e-12)
+
+
+def test_draws_of_a_copula_stay_finite_far_from_what_was_seen():
+    """A parent below its margin has the score −37, and the child's level rounds to 1: not a draw of infinity."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    margins = {"x": Margin.of(x), "y": Margin("gumbel_r")}
+    for correlation in (-0.8, 0.8):
+        made = GaussianCopula("y", ("x",), correlation, margins)
+        far = np.array([[-1e3], [1e3], [-8.0], [8.0]])
+        drawn = made.draw({made.parents[0]: far}, 4, rng)
+        assert np.isfinite(drawn).all()
+        assert np.isfinite(made.log_density({made.parents[0]: far, made.child: drawn})).all()

@@ -19,6 +19,9 @@ from gramgraph.variables import Circle, Positive, Var
 
 __all__ = ["GaussianCopula", "Margin"]
 
+#: Levels of a distribution function that are told from 0 and 1: scores and draws stay finite wherever parents stand.
+_LEVELS = (1e-300, 1.0 - 1e-16)
+
 
 @dataclass(frozen=True, eq=False)
 class Margin:
@@ -130,7 +133,7 @@ class Margin:
         """Normal scores Φ⁻¹(F(x))."""
         from scipy.special import ndtri
 
-        return np.asarray(ndtri(np.clip(self.cdf(x), 1e-300, 1.0 - 1e-16)))
+        return np.asarray(ndtri(np.clip(self.cdf(x), *_LEVELS)))
 
     def to_fields(self) -> dict[str, Any]:
         """As a dict that JSON can hold."""
@@ -274,7 +277,7 @@ class GaussianCopula(RealConditional):
 
         beta, s = self._regression()
         z = self._center(values, n, beta) + s * rng.standard_normal(n)
-        return self.margins[self.child.name].quantile(ndtr(z))[:, None]
+        return self.margins[self.child.name].quantile(np.clip(ndtr(z), *_LEVELS))[:, None]
 
     @property
     def n_parameters(self) -> int:
