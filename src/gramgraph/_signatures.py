@@ -25,7 +25,8 @@ class InitSignature:
     def __get__(self, value: Any, owner: type) -> inspect.Signature:
         if value is not None:
             raise AttributeError("__signature__")  # a value that can be called has a signature of its own
-        if owner.__init__ is object.__init__:
+        maker: Any = owner.__init__  # type: ignore[misc]  # of the class itself
+        if maker is object.__init__:
             return inspect.Signature()
-        found = inspect.signature(owner.__init__)
+        found = inspect.signature(maker)
         return found.replace(parameters=list(found.parameters.values())[1:], return_annotation=inspect.Signature.empty)

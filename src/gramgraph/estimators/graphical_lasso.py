@@ -148,7 +148,7 @@ class GraphicalLasso(OtherWords, SoundNumbers, BaseEstimator):
     def _choose(self, X: FloatArray, S: FloatArray, w: FloatArray) -> Solution:
         """The solution at the best penalty; which were tried and how they did is kept."""
         options = {"tol": float(self.tol), "max_iter": int(self.max_iter)}
-        vars(self).pop("cv_results_", None)  # of another fit
+        self.__dict__.pop("cv_results_", None)  # of another fit
         if not isinstance(self.alpha, str):
             self.alphas_, self.scores_ = np.array([float(self.alpha)]), np.array([np.nan])
             return next(solutions(S, w, self.alphas_, **options))  # type: ignore[arg-type]

@@ -104,7 +104,7 @@ class NetworkView:
         """What the page needs first: variables, abilities, the first scene, and the answer to the case that the page
         begins with, where it sends one."""
         can, cannot = panels.abilities(self)
-        found = {
+        found: dict[str, Any] = {
             "kind": self.kind,
             "title": self.title,
             "directed": self.directed,

@@ -152,7 +152,8 @@ def next_best(view: Any, body: dict[str, Any], waiting: Waiting = always) -> dic
             if view.model.var(name).is_discrete or getattr(view.model.var(name), "dimension", 0) == 1
         ]
     seconds = min(float(body.get("seconds") or SECONDS), 5.0)
-    model, end, rows = view.under(case), monotonic() + seconds, []
+    model, end = view.under(case), monotonic() + seconds
+    rows: list[list[Any]] = []
     while names and (not rows or monotonic() < end):
         go_on(waiting)
         found = model.most_informative(target, case.evidence, candidates=names, time_limit=min(seconds, STRETCH))
