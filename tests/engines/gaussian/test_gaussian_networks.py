@@ -343,6 +343,13 @@ def test_too_large_for_a_dense_matrix_is_said_before(monkeypatch):
         net.query("x0", engine="dense")
 
 
+def test_the_memory_that_is_given_holds_for_a_dense_matrix():
+    net = gg.MarkovNetwork.from_precision(sparse.eye_array(200).tocsc())
+    with pytest.raises(gg.BudgetError, match="more than the budget of 100 kB"):
+        net.query("x0", engine="dense", memory=1e5)
+    assert net.query("x0", engine="dense", memory=1e7)["x0"].var() == pytest.approx(1.0)
+
+
 @pytest.mark.parametrize("seed", range(4))
 def test_rows_with_their_own_gaps_are_each_row_alone(seed):
     """Many patterns take the compiled road, row by row; few take the other."""

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.compile.budget import check_budget
 from gramgraph.compile.plan import Plan, plan_of
-from gramgraph.engines.base import Drawn, IllConditioned, Run
+from gramgraph.engines.base import PLAIN, Drawn, IllConditioned, Run
 from gramgraph.engines.gaussian.engine import GaussianEngine, Posterior
 from gramgraph.engines.gaussian.lower import joint_moments
 from gramgraph.factors.gaussian import LOG_2PI
@@ -19,6 +20,7 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 
 if TYPE_CHECKING:
+    from gramgraph.answers import RealAnswer
     from gramgraph.models.base import GraphicalModel
 
 __all__ = ["ILL_CONDITIONED", "DenseGaussian", "Observed"]
@@ -161,6 +163,12 @@ class DenseGaussian(GaussianEngine):
         """One covariance matrix of all components."""
         size = layout_of(model).size
         return plan_of(self, size, size * size, size)
+
+    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> RealAnswer:
+        """Beliefs of all cases, if the joint covariance fits into the memory that the run may take."""
+        n = layout_of(model).size
+        check_budget(24.0 * n * n, run.memory, model.variables, float(n) * n)
+        return super().answer(model, question, run)
 
     def posterior(
         self, model: GraphicalModel, seen: IntArray, X: FloatArray, want: IntArray, blocks: list[IntArray]
