@@ -19,8 +19,8 @@ __all__ = ["TreeRunner"]
 #: many cells a clique on average, and in all. Beyond, one at a time is quicker.
 LANE_CELLS = 20_000
 LANE_CELLS_IN_ALL = 4_000_000
-#: And while their buffers stay below this many numbers a case: 90 MB for eight of them.
-LANE_NUMBERS = 1_400_000
+#: And while their buffers stay below this many numbers a case: eight times 40 MB.
+LANE_NUMBERS = 5_000_000
 #: Buffers up to this many numbers stay with their tree; larger ones go back to the model's pool.
 OWN_MEMORY = 1 << 17
 NO_WEIGHTS = np.zeros((1, 1))
