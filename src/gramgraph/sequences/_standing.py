@@ -57,15 +57,15 @@ class Standing:
         hc = np.concatenate([np.broadcast_to(first[read], (T, len(read))), *turning], axis=1)
         hv = np.concatenate([np.broadcast_to(H[:, read], (T, len(read))), np.ones((T, len(opens)))], axis=1)
         return cls(
-            _whole(first[rows]),
-            _whole(np.cumsum([0, *(len(c) for c, _ in entries)])),
-            _whole(np.concatenate([first[c] for c, _ in entries]) if entries else []),
-            np.concatenate([v for _, v in entries]) if entries else np.zeros(0),
-            _whole(first[list(driven)]),
-            _whole([opens.get(state, 0) for state in driven]),
-            _whole(hc),
-            np.ascontiguousarray(hv, dtype=np.float64),
-            B,
+            changed=_whole(first[rows]),
+            starts=_whole(np.cumsum([0, *(len(c) for c, _ in entries)])),
+            cols=_whole(np.concatenate([first[c] for c, _ in entries]) if entries else []),
+            values=np.concatenate([v for _, v in entries]) if entries else np.zeros(0),
+            at=_whole(first[list(driven)]),
+            periods=_whole([opens.get(state, 0) for state in driven]),
+            hc=_whole(hc),
+            hv=np.ascontiguousarray(hv, dtype=np.float64),
+            start=B,
         )
 
     def arrays(self) -> tuple[FloatArray | IntArray, ...]:
