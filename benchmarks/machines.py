@@ -1,7 +1,7 @@
 """Kernel machines where peers are strong: sparse text, products, densities, one row, large processes, two threads.
 
 `sparse`: linear machines of random text (60 words a row of 30,000), against `SVC` and `LinearSVC` (hinge loss,
-tolerance 1e-3: its primal objective is not below ours); `products`: polynomial and linear kernels on letter, pendigits
+tolerance 1e-3, which gives about our primal objective); `products`: polynomial and linear kernels on letter, pendigits
 and a9a where GRAMGRAPH_DATA has them; `density`: log densities at new points; `one row`: `predict` of a single point;
 `process`: a fit with five restarts, ours alone (the evidence is in the record); `curve`: a fit by the number of points,
 with the exponent of the time between the first row and the last; `threads`: wall time on one thread over that on two.

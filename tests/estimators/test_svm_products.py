@@ -17,6 +17,11 @@ from gramgraph.machines.svm.many import fit_apart, fit_together, pair_problems
 from gramgraph.machines.svm.products import PowerRows, raised
 
 
+@pytest.fixture(autouse=True)
+def small_matrices_stay_sparse_too(monkeypatch: Any) -> None:
+    monkeypatch.setattr("gramgraph.estimators._svm_base._ROOM", 0)
+
+
 def blobs(rng: np.random.Generator, n: int, d: int, k: int) -> tuple[Any, Any]:
     label = np.sort(rng.integers(k, size=n))
     return 1.3 * rng.normal(size=(k, d))[label] + rng.normal(size=(n, d)), label

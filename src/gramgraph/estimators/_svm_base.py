@@ -34,6 +34,7 @@ __all__ = ["SupportVectors", "learns_in_blocks", "refuse_nu"]
 
 _BLOCK = 1 << 22  # entries of a Gram block in prediction
 _THIN = 4  # entries for a nonzero one, above which sparse rows stay so
+_ROOM = 1 << 22  # entries that are always made dense
 _FOLDED = 8  # times as much as the support vectors may be kept for the weights of the columns
 
 
@@ -94,7 +95,8 @@ class SupportVectors(KernelEstimator):
         )
         if not reset:
             return X
-        thin = X.shape[0] * X.shape[1] > _THIN * X.nnz  # else products of dense rows are quicker, and as small
+        size = X.shape[0] * X.shape[1]
+        thin = size > max(_THIN * X.nnz, _ROOM)  # else products of dense rows are quicker, and small enough
         named = self.kernel is None or (isinstance(self.kernel, str) and self.kernel != "precomputed")
         return X if thin and named and self.approx is None else X.toarray()
 
