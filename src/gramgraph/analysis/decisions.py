@@ -283,7 +283,7 @@ class _Elimination:
                 possible &= self._aligned(part, u.scope) > 0.0
         others = tuple(i for i in range(u.values.ndim) if i not in axes)
         given = tuple(self.net.vars[u.scope[i]] for i in axes)
-        return Policy(var, given, u.values[fixed], possible.any(axis=others))
+        return Policy(var, given, u.values[fixed], np.asarray(possible.any(axis=others)))
 
     def total(self) -> float:
         """The expected utility, when nothing is left."""
@@ -316,7 +316,7 @@ class _Elimination:
         chances, worths = self._around(v)
         near = sorted({w for part in (*chances, *worths) for w in part.scope} - {v})
         scope = (*near, v)
-        needed = 8.0 * np.prod([float(self.sizes[w]) for w in scope]) * 2
+        needed = 16.0 * float(np.prod([float(self.sizes[w]) for w in scope]))
         if needed > self.memory:
             names = self.net.names_of(scope)
             raise BudgetError(

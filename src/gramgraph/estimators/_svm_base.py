@@ -214,7 +214,7 @@ class SupportVectors(KernelEstimator):
         if self.approx is not None:
             self._feature_weights = features_of(self.features_, self.support_vectors_).T @ weights
         elif self.kernel_.kind == "linear":
-            S = self.support_vectors_
+            S: Any = self.support_vectors_
             held = S.nnz if is_sparse(S) else S.size
             if S.shape[1] * weights.shape[1] <= _FOLDED * max(held, 1):  # else the support vectors take less room
                 self._feature_weights = np.ascontiguousarray(S.T @ weights)

@@ -35,6 +35,9 @@ _NAMED: dict[str, type[Loss]] = {
     "squared": Squared,
 }
 
+#: Rows of a leaf by default, as in other libraries of binned trees: with fewer, small data sets are learned by heart.
+FEW_IN_A_LEAF = 20
+
 
 class _GradientBoosting(BoostedEstimator):
     def __init__(
@@ -45,7 +48,7 @@ class _GradientBoosting(BoostedEstimator):
         learning_rate: float = 0.1,
         max_depth: int = 3,
         max_leaf_nodes: int = 31,
-        min_samples_leaf: int = 5,
+        min_samples_leaf: int | None = None,
         l2: float = 0.0,
         subsample: float = 1.0,
         max_features: float | None = None,
@@ -95,7 +98,8 @@ class _GradientBoosting(BoostedEstimator):
         super()._check_common()
         check_count("max_depth", self.max_depth)
         check_count("max_leaf_nodes", self.max_leaf_nodes, 2)
-        check_count("min_samples_leaf", self.min_samples_leaf)
+        if self.min_samples_leaf is not None:
+            check_count("min_samples_leaf", self.min_samples_leaf)
         check_positive("l2", self.l2, zero=True)
         check_fraction("subsample", self.subsample, ends=True)
         check_count("max_bins", self.max_bins, 2, 255)
@@ -105,11 +109,14 @@ class _GradientBoosting(BoostedEstimator):
             check_fraction("max_features", self.max_features, ends=True)
 
     def _grower(self, X: FloatArray, w: FloatArray) -> Grower:
+        least = self.min_samples_leaf
+        if least is None:  # by weight, so that a row of weight two is two rows
+            least = int(min(FEW_IN_A_LEAF, max(1.0, w.sum() // 10)))
         return Grower(
             BinnedColumns(X, self._categories, max_bins=self.max_bins),
             max_depth=self.max_depth,
             max_leaves=self.max_leaf_nodes,
-            least_rows=self.min_samples_leaf,
+            least_rows=least,
             l2=self.l2,
             mass=None if (w == 1.0).all() else w,
         )
@@ -152,6 +159,7 @@ class GradientBoostingRegressor(RegressorMixin, _GradientBoosting):
     loss : a value of `gg.losses` (`Squared()`, the default, `EpsilonInsensitive`, `Huber`, `Quantile`) or its name.
     learning_rate : ν, the share of each step that is taken.
     max_depth, max_leaf_nodes, min_samples_leaf, l2 : size of the trees, and what is added to the curvature of a leaf.
+        A leaf has 20 rows by default, or a tenth of the data where that is less.
     subsample, max_features : share of the rows and of the columns that a tree sees.
     max_bins : columns are cut into so many bins, at most 255.
     estimator : None for trees of our own, or any regressor of scikit-learn's kind whose `fit` takes weights.
@@ -246,7 +254,7 @@ class GradientBoostingClassifier(BoostedClassifier, _GradientBoosting):
         learning_rate: float = 0.1,
         max_depth: int = 3,
         max_leaf_nodes: int = 31,
-        min_samples_leaf: int = 5,
+        min_samples_leaf: int | None = None,
         l2: float = 0.0,
         subsample: float = 1.0,
         max_features: float | None = None,

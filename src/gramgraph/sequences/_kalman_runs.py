@@ -54,8 +54,8 @@ def smoothed(model: Model, y: FloatArray, shift: FloatArray | None, form: str = 
         stacks = {"covariances": found.covariances, "cross_covariances": found.cross}
         return SettledSmoothed(stacks, {"means": found.means, "log_likelihood": found.log_likelihood})
     seen = _step_by_step(model, y, shift=shift, rooted=rooted)
-    found = _by_scores(model, y, seen)
-    return _by_gains(model, seen) if found is None else found
+    by_scores = _by_scores(model, y, seen)
+    return _by_gains(model, seen) if by_scores is None else by_scores
 
 
 def _by_scores(model: Model, y: FloatArray, seen: FilteredStates) -> SmoothedStates | None:
