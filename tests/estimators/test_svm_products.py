@@ -19,7 +19,8 @@ from gramgraph.machines.svm.products import PowerRows, raised
 
 @pytest.fixture(autouse=True)
 def small_matrices_stay_sparse_too(monkeypatch: Any) -> None:
-    monkeypatch.setattr("gramgraph.estimators._svm_base._ROOM", 0)
+    for room in ("_ROOM", "_ROOM_OF_FEW"):
+        monkeypatch.setattr(f"gramgraph.estimators._svm_base.{room}", 0)
 
 
 def blobs(rng: np.random.Generator, n: int, d: int, k: int) -> tuple[Any, Any]:

@@ -35,6 +35,7 @@ __all__ = ["SupportVectors", "learns_in_blocks", "refuse_nu"]
 _BLOCK = 1 << 22  # entries of a Gram block in prediction
 _THIN = 4  # entries for a nonzero one, above which sparse rows stay so
 _ROOM = 1 << 22  # entries that are always made dense
+_FEW_COLUMNS, _ROOM_OF_FEW = 4096, 1 << 25  # and of rows in few columns, whose descent is slow: they say much alike
 _FOLDED = 8  # times as much as the support vectors may be kept for the weights of the columns
 
 
@@ -96,7 +97,8 @@ class SupportVectors(KernelEstimator):
         if not reset:
             return X
         size = X.shape[0] * X.shape[1]
-        thin = size > max(_THIN * X.nnz, _ROOM)  # else products of dense rows are quicker, and small enough
+        room = _ROOM_OF_FEW if X.shape[1] <= _FEW_COLUMNS else _ROOM
+        thin = size > max(_THIN * X.nnz, room)  # else products of dense rows are quicker, and small enough
         named = self.kernel is None or (isinstance(self.kernel, str) and self.kernel != "precomputed")
         return X if thin and named and self.approx is None else X.toarray()
 
