@@ -239,7 +239,7 @@ def test_values_have_no_hidden_state() -> None:
     ("call", "match"),
     [
         (lambda: D.Bernoulli(1.5), "p must be a number from 0 to 1, not 1.5"),
-        (lambda: D.Bernoulli("a"), "p must be a number"),
+        (lambda: D.Bernoulli(None), "p must be a number"),  # a text is the name of a variable
         (lambda: D.Bernoulli(float("nan")), "p must be a number"),
         (lambda: D.Categorical([0.5, 0.6]), "they sum to 1.1"),
         (lambda: D.Categorical([1.5, -0.5]), "entry 1 is -0.5"),

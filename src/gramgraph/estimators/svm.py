@@ -73,8 +73,9 @@ class SVC(ClassifierMixin, SupportVectors):
     O(1/√m) in every entry of the kernel matrix. Only with `approx` is there `partial_fit`, for data in blocks.
 
     Sparse matrices of more than four million entries (32 million in up to 4,096 columns), at most a quarter of them
-    nonzero, stay sparse for kernels with a name: "linear" is solved by coordinate descent in memory of the order of the data (`n_iter_` counts sweeps then),
-    the others by sparse products. Others, and all with `approx` or a kernel value, are made dense, 8 n d bytes.
+    nonzero, stay sparse for kernels with a name: "linear" is solved by coordinate descent in memory of the order of the
+    data (`n_iter_` counts sweeps then), the others by sparse products. Others, and all with `approx` or a kernel value,
+    are made dense, 8 n d bytes.
 
     Fitted: `support_`, `support_vectors_`, `n_support_`, `dual_coef_` ((1, n_sv) for two classes, (k − 1, n_sv) for
     pairs as in libsvm, (k, n_sv) for "ovr"), `intercept_`; `margin_support_` / `margin_vectors_` (0 < α < C, on the

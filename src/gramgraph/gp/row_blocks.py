@@ -18,7 +18,7 @@ _ROWS = 1024
 def row_blocks(X: Any, rows: int = _ROWS) -> Iterator[tuple[slice, Any]]:
     """The points some rows at a time."""
     n = count(X)
-    if n <= rows:
+    if 0 < n <= rows:
         yield slice(0, n), X
         return
     for start in range(0, n, rows):

@@ -77,8 +77,10 @@ class SolvePosterior(OneLine):
         K = smooth.gram(self.data.X, X)
         rest = self._rest(X, K)
         C = smooth.gram(X) - K.T @ self.solve(K) + rest @ self.result.cov @ rest.T
+        diagonal = np.diag_indices_from(C)
         if not latent:
-            C[np.diag_indices_from(C)] += self.split.noise
+            C[diagonal] += self.split.noise
+        C[diagonal] = np.maximum(C[diagonal], 0.0)  # as in `var`: solutions by iteration are off by their tolerance
         return 0.5 * (C + C.T)
 
     def sample(self, X: Any, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:

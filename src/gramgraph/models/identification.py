@@ -62,8 +62,8 @@ class Identification(Shown):
     through: tuple[str, ...]
     formula: str
     hedge: tuple[tuple[str, ...], tuple[str, ...]] | None = None
-    expression: Formula | None = field(default=None, repr=False)  # the formula on positions in `names`
-    names: tuple[str, ...] = field(default=(), repr=False)
+    expression: Formula | None = field(default=None, repr=False, compare=False)  # the formula on positions in `names`
+    names: tuple[str, ...] = field(default=(), repr=False, compare=False)
 
     @property
     def identifiable(self) -> bool:
