@@ -28,13 +28,7 @@ PAGES = {
     if path.name not in ("systems.md", "measured.md")  # made when the site is built
 }
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-#: Pages whose first run takes more than a few seconds of a processor.
-SLOW = {"docs/guide/learning.md", "docs/guide/kernel-models.md", "docs/guide/from-csv.md"}
-WITH_CODE = [
-    pytest.param(page, marks=pytest.mark.slow) if page in SLOW else page
-    for page, text in PAGES.items()
-    if blocks.blocks(text)
-]
+WITH_CODE = [page for page, text in PAGES.items() if blocks.blocks(text)]
 
 
 def commands():
