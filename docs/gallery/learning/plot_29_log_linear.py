@@ -43,7 +43,7 @@ ax.legend(loc="upper left")
 
 # %%
 # At the maximum of the likelihood the model expects what the data show. Weights of rows are divided by Z.
-scores = {label: net.log_likelihood(frame).mean() - net.log_evidence() for label, net in fits.items()}
+scores = {label: net.log_likelihood(frame).mean() for label, net in fits.items()}
 pair = ("x0_0", "x0_1")
 shown = float((frame[list(pair)] == "+1").all(axis=1).mean())
 for label, net in fits.items():
