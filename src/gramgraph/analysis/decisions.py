@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -15,6 +15,7 @@ from gramgraph._show import Listing, Shown
 from gramgraph.compile.budget import budget_of, check_memory, readable
 from gramgraph.conditionals import Table
 from gramgraph.exceptions import BudgetError, ImpossibleEvidenceError, VariableError, listing
+from gramgraph.factors.table import aligned
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.influence_diagram import InfluenceDiagram
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -280,7 +281,7 @@ class _Elimination:
         possible = np.ones(u.values.shape, dtype=bool)
         for part in known:
             if set(part.scope) <= set(u.scope):
-                possible &= self._aligned(part, u.scope) > 0.0
+                possible &= aligned(part.values, part.scope, u.scope) > 0.0
         others = tuple(i for i in range(u.values.ndim) if i not in axes)
         given = tuple(self.net.vars[u.scope[i]] for i in axes)
         return Policy(var, given, u.values[fixed], np.asarray(possible.any(axis=others)))
@@ -331,17 +332,10 @@ class _Elimination:
         shape = [self.sizes[w] for w in scope]
         p = np.ones(shape)
         for part in chances:
-            p *= self._aligned(part, scope)
+            p *= aligned(part.values, part.scope, scope)
         if not worths:
             return _Part(scope, p), None
         u = np.zeros(shape)
         for part in worths:
-            u += self._aligned(part, scope)
+            u += aligned(part.values, part.scope, scope)
         return _Part(scope, p), _Part(scope, u)
-
-    @staticmethod
-    def _aligned(part: _Part, scope: Sequence[int]) -> FloatArray:
-        """The numbers with one axis for each variable of `scope`, of length one where they do not depend on it."""
-        order = [part.scope.index(v) for v in scope if v in part.scope]
-        at = tuple(slice(None) if v in part.scope else None for v in scope)
-        return part.values.transpose(order)[at]

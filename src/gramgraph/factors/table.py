@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -12,14 +12,13 @@ from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, join
 
-__all__ = ["TableFactor"]
+__all__ = ["TableFactor", "aligned"]
 
 
-def _aligned(values: FloatArray, scope: tuple[Var, ...], target: tuple[Var, ...]) -> FloatArray:
+def aligned(values: FloatArray, scope: Sequence[Any], target: Sequence[Any]) -> FloatArray:
     """A view of `values` with its axes in the order of `target`, of length one where it lacks a variable."""
     order = [scope.index(var) for var in target if var in scope]
-    shape = [var.size if var in scope else 1 for var in target]
-    return values.transpose(order).reshape(shape)
+    return values.transpose(order)[tuple(slice(None) if var in scope else None for var in target)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,7 +76,7 @@ class TableFactor:
         """f · g on the union of the scopes, in O(size of the result)."""
         f, g = self._rescaled(), other._rescaled()  # two tiny tables must not underflow before the new scale is taken
         scope = join(f.scope, g.scope)
-        values = _aligned(f.values, f.scope, scope) * _aligned(g.values, g.scope, scope)
+        values = aligned(f.values, f.scope, scope) * aligned(g.values, g.scope, scope)
         return type(self)(scope, values, f.log_scale + g.log_scale)._rescaled()
 
     def marginalize(self, out: Collection[Var], /) -> Self:

@@ -13,6 +13,7 @@ from gramgraph.data.columns import code_table
 from gramgraph.data.counts import Counts
 from gramgraph.data.stream import is_stream, stream_counts
 from gramgraph.exceptions import ModelError, listing
+from gramgraph.factors.table import aligned
 from gramgraph.graphs.do_calculus import (
     Formula,
     Probability,
@@ -124,7 +125,7 @@ def evaluate_effect(found: Identification, source: Any, *, pseudo_count: float =
     variables, joint = _joint(source, [found.names[v] for v in used], pseudo_count)
     x, y = found.names.index(found.treatment), found.names.index(found.outcome)
     scope, values = _value(_without_idle(found.expression, x, y), tuple(used), joint)
-    wanted = np.broadcast_to(_aligned(scope, values, (x, y)), [variables[used.index(v)].size for v in (x, y)])
+    wanted = np.broadcast_to(aligned(values, scope, (x, y)), [variables[used.index(v)].size for v in (x, y)])
     if np.isnan(wanted).any():
         raise ModelError(
             f"some values of {found.treatment} never occur together with some values of {listing(found.through)}, so "
@@ -187,11 +188,6 @@ def _combined(parts: Sequence[Valued], how: Callable[[FloatArray, FloatArray], F
     scope, values = ((), np.ones(())) if not parts else parts[0]
     for other, numbers in parts[1:]:
         whole = tuple(sorted({*scope, *other}))
-        values = how(_aligned(scope, values, whole), _aligned(other, numbers, whole))
+        values = how(aligned(values, scope, whole), aligned(numbers, other, whole))
         scope = whole
     return scope, values
-
-
-def _aligned(scope: Sequence[int], values: FloatArray, target: Sequence[int]) -> FloatArray:
-    order = [scope.index(v) for v in target if v in scope]
-    return values.transpose(order)[tuple(slice(None) if v in scope else None for v in target)]
