@@ -184,5 +184,6 @@ def test_enumerated_labels_keep_their_order(tmp_path) -> None:
     assert code_table(arrow).variables == stream_counts(arrow).variables
     polars = pytest.importorskip("polars")
     enum = polars.DataFrame({"size": polars.Series(["l", "s"], dtype=polars.Enum(["s", "m", "l"]))})
-    assert code_table(enum).variables == stream_counts(enum).variables
+    for data in (enum, enum.lazy()):
+        assert stream_counts(data).variables == code_table(enum).variables
     assert code_table(enum).variables[0].states == ("s", "m", "l")

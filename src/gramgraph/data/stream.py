@@ -224,7 +224,7 @@ def open_stream(data: Any, *, head: bool = False) -> Source:
     kinds = [kind.__name__ for kind in type(data).__mro__]
     if "LazyFrame" in kinds:
         names = list(data.collect_schema().names())
-        return Source(names, lambda chosen: _lazy_batches(data.select(chosen)))
+        return Source(names, lambda chosen: _lazy_batches(data.select(chosen)), kept=_enumerations(data))
     if "Dataset" in kinds:
         scan = lambda chosen: data.scanner(columns=chosen, batch_size=BLOCK).to_batches()  # noqa: E731
         return Source(list(data.schema.names), scan, kept=_categories(data.schema))
@@ -241,7 +241,8 @@ def open_stream(data: Any, *, head: bool = False) -> Source:
         names = data.schema.names
         return Source(list(names() if callable(names) else names), None)
     reader = pa.RecordBatchReader.from_stream(data)
-    return Source(list(reader.schema.names), lambda chosen: reader, kept=_categories(reader.schema))
+    kept = _categories(reader.schema) | _enumerations(data)
+    return Source(list(reader.schema.names), lambda chosen: reader, kept=kept)
 
 
 def _lazy_batches(lazy: Any) -> Iterator[Any]:
@@ -254,11 +255,15 @@ def _lazy_batches(lazy: Any) -> Iterator[Any]:
 
 
 def _categories(schema: Any) -> frozenset[str]:
-    """Columns that were categories of pandas or enumerations of polars: their states keep their order."""
+    """Columns that were categories of pandas: their states keep their order."""
     noted = (schema.pandas_metadata or {}).get("columns", ())
-    enumerated = [field.name for field in schema if b"_PL_ENUM_VALUES" in (field.metadata or {})]
-    pandas = [str(note["field_name"]) for note in noted if note.get("pandas_type") == "categorical"]
-    return frozenset([*pandas, *enumerated])
+    return frozenset(str(note["field_name"]) for note in noted if note.get("pandas_type") == "categorical")
+
+
+def _enumerations(frame: Any) -> frozenset[str]:
+    """Enumerated columns of a polars frame, whose states keep their order: older versions do not tell Arrow so."""
+    schema = frame.collect_schema() if hasattr(frame, "collect_schema") else {}
+    return frozenset(name for name, dtype in schema.items() if type(dtype).__name__ == "Enum")
 
 
 def _open_parquet(path: Path) -> Source:
