@@ -4,18 +4,39 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-__all__ = ["lazy_name"]
+__all__ = ["lazy_name", "lazy_names", "names_of"]
+
+
+def names_of(modules: Mapping[str, str]) -> dict[str, str]:
+    """Name → module, from module → names with spaces between them.
+
+    >>> names_of({"line": "Laplace Normal", "simplex": "Beta"})
+    {'Laplace': 'line', 'Normal': 'line', 'Beta': 'simplex'}
+    """
+    return {name: module for module, names in modules.items() for name in names.split()}
+
+
+def lazy_names(
+    package: str, modules: Mapping[str, str], *own: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """The `__getattr__`, `__dir__` and `__all__` of a package, from one table: module → its public names.
+
+    `own` are names that the package defines itself. A module that begins with "gramgraph." is one of another package.
+
+    >>> __getattr__, __dir__, __all__ = lazy_names("gramgraph.kernels", {"stationary": "Matern RBF"})
+    >>> __getattr__("RBF")
+    <class 'gramgraph.kernels.stationary.RBF'>
+    """
+    homes = names_of(modules)
+    listed = sorted([*homes, *own])
+    return lambda name: lazy_name(package, homes, name), lambda: listed, listed
 
 
 def lazy_name(package: str, homes: Mapping[str, str], name: str) -> Any:
     """The value of `name`, from the module of `package` that `homes` gives; kept in the package for the next time.
-
-    A home that begins with "gramgraph." is a module of another package.
-
-    It is what the `__getattr__` of a package calls: `def __getattr__(name): return lazy_name(__name__, _HOMES, name)`.
 
     >>> lazy_name("gramgraph.kernels", {"RBF": "stationary"}, "RBF")
     <class 'gramgraph.kernels.stationary.RBF'>

@@ -2,30 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from gramgraph._lazy import lazy_names
 
-from gramgraph._lazy import lazy_name
-
-_HOMES = {
-    "Comparison": "comparison",
-    "Conflict": "explanation",
-    "Policy": "decisions",
-    "Strategy": "decisions",
-    "compare": "comparison",
-    "conflict": "explanation",
-    "entropy": "information",
-    "explain": "explanation",
-    "kl_divergence": "information",
-    "most_informative": "information",
-    "mutual_information": "information",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _HOMES, name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+#: Module → its public names; loaded at first use.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "comparison": "compare Comparison",
+        "decisions": "Policy Strategy",
+        "explanation": "Conflict conflict explain",
+        "information": "entropy kl_divergence most_informative mutual_information",
+    },
+)

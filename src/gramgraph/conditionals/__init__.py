@@ -6,100 +6,58 @@ import functools
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from gramgraph._lazy import lazy_name
+from gramgraph._lazy import lazy_name, names_of
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.variables import Var
 
 if TYPE_CHECKING:
-    from gramgraph.conditionals.base import Conditional, Kind
-    from gramgraph.conditionals.blend import Blend
-    from gramgraph.conditionals.boosted import Boosted
-    from gramgraph.conditionals.continuous import RealConditional
-    from gramgraph.conditionals.copula import GaussianCopula, Margin
-    from gramgraph.conditionals.deterministic import Deterministic
-    from gramgraph.conditionals.family import FromFamily
-    from gramgraph.conditionals.gate import Gate
-    from gramgraph.conditionals.grid_density import GridDensity
-    from gramgraph.conditionals.grouped import Grouped
-    from gramgraph.conditionals.kernel import KernelConditional
-    from gramgraph.conditionals.linear_gaussian import ConditionalLinearGaussian, LinearGaussian
-    from gramgraph.conditionals.noisy import NoisyMax, NoisyOr
-    from gramgraph.conditionals.predictor import Predictor
-    from gramgraph.conditionals.softmax import Softmax
-    from gramgraph.conditionals.table import Table
-    from gramgraph.conditionals.tree_table import TreeTable
+    from gramgraph.conditionals.base import Conditional as Conditional
+    from gramgraph.conditionals.base import Kind as Kind
+    from gramgraph.conditionals.blend import *
+    from gramgraph.conditionals.boosted import *
+    from gramgraph.conditionals.continuous import *
+    from gramgraph.conditionals.copula import *
+    from gramgraph.conditionals.deterministic import *
+    from gramgraph.conditionals.family import *
+    from gramgraph.conditionals.gate import *
+    from gramgraph.conditionals.grid_density import *
+    from gramgraph.conditionals.grouped import *
+    from gramgraph.conditionals.kernel import *
+    from gramgraph.conditionals.linear_gaussian import *
+    from gramgraph.conditionals.noisy import *
+    from gramgraph.conditionals.predictor import *
+    from gramgraph.conditionals.softmax import *
+    from gramgraph.conditionals.table import *
+    from gramgraph.conditionals.tree_table import *
 
     KINDS: dict[str, type[Conditional]]
 
-__all__ = [
-    "KINDS",
-    "Blend",
-    "Boosted",
-    "Conditional",
-    "ConditionalLinearGaussian",
-    "Deterministic",
-    "FromFamily",
-    "Gate",
-    "GaussianCopula",
-    "GridDensity",
-    "Grouped",
-    "KernelConditional",
-    "Kind",
-    "LinearGaussian",
-    "Margin",
-    "NoisyMax",
-    "NoisyOr",
-    "Predictor",
-    "RealConditional",
-    "Softmax",
-    "Table",
-    "TreeTable",
-    "from_fields",
-]
-
-#: Public name → module that defines it; loaded on first use, as a network needs a few of them only.
-_HOMES: dict[str, str] = {
-    "Conditional": "base",
-    "Kind": "base",
-    "Blend": "blend",
-    "Boosted": "boosted",
-    "RealConditional": "continuous",
-    "GaussianCopula": "copula",
-    "Margin": "copula",
-    "Deterministic": "deterministic",
-    "FromFamily": "family",
-    "Gate": "gate",
-    "GridDensity": "grid_density",
-    "Grouped": "grouped",
-    "KernelConditional": "kernel",
-    "ConditionalLinearGaussian": "linear_gaussian",
-    "LinearGaussian": "linear_gaussian",
-    "NoisyMax": "noisy",
-    "NoisyOr": "noisy",
-    "Predictor": "predictor",
-    "Softmax": "softmax",
-    "Table": "table",
-    "TreeTable": "tree_table",
+#: Module → conditionals that are saved in files, each under its own word. A new kind is one file and a line here.
+_SAVED = {
+    "blend": "Blend",
+    "boosted": "Boosted",
+    "copula": "GaussianCopula",
+    "deterministic": "Deterministic",
+    "family": "FromFamily",
+    "gate": "Gate",
+    "grouped": "Grouped",
+    "kernel": "KernelConditional",
+    "linear_gaussian": "ConditionalLinearGaussian LinearGaussian",
+    "noisy": "NoisyMax NoisyOr",
+    "predictor": "Predictor",
+    "softmax": "Softmax",
+    "table": "Table",
+    "tree_table": "TreeTable",
 }
-#: Those that are saved in files, each under its own word. A new kind is one file and a line here and above.
-_SAVED = (
-    "Table",
-    "NoisyOr",
-    "NoisyMax",
-    "Deterministic",
-    "Gate",
-    "TreeTable",
-    "LinearGaussian",
-    "ConditionalLinearGaussian",
-    "Softmax",
-    "GaussianCopula",
-    "Grouped",
-    "Predictor",
-    "KernelConditional",
-    "Blend",
-    "Boosted",
-    "FromFamily",
-)
+_OTHERS = {
+    "base": "Conditional Kind",
+    "continuous": "RealConditional",
+    "copula": "Margin",
+    "grid_density": "GridDensity",
+}
+_HOMES = names_of(_SAVED) | names_of(_OTHERS)  # loaded at first use, as a network needs a few of them only
+
+__all__ = sorted([*_HOMES, "KINDS", "from_fields"])
 
 
 def __getattr__(name: str) -> Any:
@@ -113,7 +71,7 @@ def __dir__() -> list[str]:
 @functools.cache
 def _kinds() -> dict[str, type[Conditional]]:
     """Word in saved files → class."""
-    return {cls.kind: cls for cls in (lazy_name(__name__, _HOMES, name) for name in _SAVED)}
+    return {cls.kind: cls for cls in (lazy_name(__name__, _HOMES, name) for name in names_of(_SAVED))}
 
 
 def from_fields(fields: Mapping[str, Any], variables: Mapping[str, Var]) -> Conditional:

@@ -9,26 +9,20 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any
+
+from gramgraph._lazy import lazy_name, names_of
 
 if TYPE_CHECKING:
     from gramgraph.models import GraphicalModel
 
-#: Name → module that defines it; a new dataset is one function and one line here.
-_HOMES: dict[str, str] = {
-    "alarm_radio": "networks",
-    "asia": "networks",
-    "burglary": "networks",
-    "card_trick": "networks",
-    "casino": "sequences",
-    "door": "networks",
-    "envelopes": "networks",
-    "fuel_gauge": "networks",
-    "hmm_small": "sequences",
-    "sprinkler": "networks",
-    "two_coins": "networks",
-}
+#: Module → its datasets; a new dataset is one function and one name here.
+_HOMES = names_of(
+    {
+        "networks": "alarm_radio asia burglary card_trick door envelopes fuel_gauge sprinkler two_coins",
+        "sequences": "casino hmm_small",
+    }
+)
 
 __all__ = sorted([*_HOMES, "list", "load"])
 
@@ -66,11 +60,7 @@ def load(name: str, **options: Any) -> GraphicalModel:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'gramgraph.datasets' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"gramgraph.datasets.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+    return lazy_name(__name__, _HOMES, name)
 
 
 def __dir__() -> tuple[str, ...]:

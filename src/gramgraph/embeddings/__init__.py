@@ -9,65 +9,36 @@ they are tables. `CovarianceOperator` and `ConditionalOperator` compose with `.T
 
 from __future__ import annotations
 
-from typing import Any
+from gramgraph._lazy import lazy_names
 
-from gramgraph._lazy import lazy_name
-
-#: Public name → module that defines it; loaded on first use.
-_PUBLIC: dict[str, str] = {
-    "Anchors": "anchors",
-    "ConditionalOperator": "conditional",
-    "CovarianceOperator": "operators",
-    "Dependence": "dependence",
-    "DensityRatio": "ratio",
-    "DOMAINS": "gramgraph.kernels.domains",
-    "FeatureCovariance": "streaming",
-    "GridAnswer": "network.grid",
-    "JointBelief": "gramgraph.answers.joint_belief",
-    "KernelGrid": "network.grid",
-    "KernelFactorGraph": "gramgraph.models.of_potentials",
-    "KernelMarkovNetwork": "gramgraph.models.of_potentials",
-    "KernelNetwork": "network.dag",
-    "KernelPotential": "gramgraph.conditionals.potential",
-    "KernelTest": "permutation",
-    "KernelTree": "network.tree",
-    "LineBelief": "gramgraph.answers.line_belief",
-    "MeanEmbedding": "mean",
-    "Operator": "composition",
-    "OperatorTree": "tensors",
-    "SpectralHMM": "network.spectral",
-    "TensorOperator": "tensors",
-    "anchor_points": "anchors",
-    "bayes_rule": "rules",
-    "chain_rule": "rules",
-    "conditional_operator": "conditional",
-    "default_kernel": "gramgraph.kernels.domains",
-    "density_ratio": "ratio",
-    "diagonal_tensor": "tensors",
-    "hsic_test": "independence",
-    "kci_test": "conditional_independence",
-    "kernel_filter": "rules",
-    "learn_dag": "network.dag",
-    "learn_grid": "network.grid",
-    "learn_markov": "network.pairwise",
-    "learn_spectral_hmm": "network.spectral",
-    "learn_tree": "network.learn",
-    "median_distance": "gramgraph.kernels.domains",
-    "mmd_test": "two_sample",
-    "one_point": "composition",
-    "pairwise_dependence": "dependence",
-    "partly_diagonal_tensor": "tensors",
-    "reparameterize": "composition",
-    "stream_covariance": "streaming",
-    "sum_rule": "rules",
-}
-
-__all__ = sorted(_PUBLIC)
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _PUBLIC, name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+#: Module → its public names; loaded at first use.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "anchors": "anchor_points Anchors",
+        "composition": "one_point Operator reparameterize",
+        "conditional": "conditional_operator ConditionalOperator",
+        "conditional_independence": "kci_test",
+        "dependence": "Dependence pairwise_dependence",
+        "gramgraph.answers.joint_belief": "JointBelief",
+        "gramgraph.answers.line_belief": "LineBelief",
+        "gramgraph.conditionals.potential": "KernelPotential",
+        "gramgraph.kernels.domains": "default_kernel DOMAINS median_distance",
+        "gramgraph.models.of_potentials": "KernelFactorGraph KernelMarkovNetwork",
+        "independence": "hsic_test",
+        "mean": "MeanEmbedding",
+        "network.dag": "KernelNetwork learn_dag",
+        "network.grid": "GridAnswer KernelGrid learn_grid",
+        "network.learn": "learn_tree",
+        "network.pairwise": "learn_markov",
+        "network.spectral": "learn_spectral_hmm SpectralHMM",
+        "network.tree": "KernelTree",
+        "operators": "CovarianceOperator",
+        "permutation": "KernelTest",
+        "ratio": "density_ratio DensityRatio",
+        "rules": "bayes_rule chain_rule kernel_filter sum_rule",
+        "streaming": "FeatureCovariance stream_covariance",
+        "tensors": "diagonal_tensor OperatorTree partly_diagonal_tensor TensorOperator",
+        "two_sample": "mmd_test",
+    },
+)

@@ -2,78 +2,31 @@
 
 from __future__ import annotations
 
-import importlib
-from typing import Any
+from gramgraph._lazy import lazy_names
 
-#: Name → module that defines it; loaded at first use.
-_HOMES: dict[str, str] = {
-    "BasisMean": "means",
-    "BellBasis": "bases",
-    "CLogLog": "likelihoods",
-    "ConstantMean": "means",
-    "Evidence": "evidence",
-    "ExactPosterior": "posterior",
-    "FixedMean": "means",
-    "FourierBasis": "bases",
-    "Gamma": "priors",
-    "GammaSizes": "likelihoods",
-    "GaussianBasis": "bases",
-    "GaussianNoise": "likelihoods",
-    "IdentityBasis": "bases",
-    "InverseGamma": "priors",
-    "LaguerreBasis": "bases",
-    "LaplaceBasis": "bases",
-    "LatentPosterior": "latent",
-    "LatentProblem": "latent_fit",
-    "LegendreBasis": "bases",
-    "Likelihood": "likelihoods",
-    "LinearMean": "means",
-    "LogNormal": "priors",
-    "Logistic": "likelihoods",
-    "Mean": "means",
-    "NegativeBinomial": "likelihoods",
-    "NoiseProcess": "hetero",
-    "PixelBasis": "bases",
-    "Poisson": "likelihoods",
-    "PolynomialBasis": "bases",
-    "Probit": "likelihoods",
-    "SigmoidBasis": "bases",
-    "Softmax": "likelihoods",
-    "SoftmaxPosterior": "softmax",
-    "SoftmaxProblem": "latent_fit",
-    "SwitchBasis": "bases",
-    "VBasis": "bases",
-    "WithDerivatives": "derivatives",
-    "ep_evidence": "ep",
-    "ep_posterior": "ep",
-    "exact_evidence": "evidence",
-    "fit_exact": "posterior",
-    "fit_latent": "latent_fit",
-    "laplace_evidence": "laplace",
-    "laplace_posterior": "laplace",
-    "markov_model": "markov",
-    "move_inducing": "inducing",
-    "quadrature": "hyper",
-    "slice_sample": "hyper",
-    "softmax_evidence": "softmax",
-    "softmax_posterior": "softmax",
-    "spread_latent": "latent_fit",
-    "stack_derivatives": "derivatives",
-    "state_space_evidence": "state_space",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        from gramgraph.exceptions import did_you_mean
-
-        raise AttributeError(f"gramgraph.gp has no {name!r}.{did_you_mean(name, _HOMES)}")
-    value = getattr(importlib.import_module(f"gramgraph.gp.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+#: Module → its public names; loaded at first use.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "bases": (
+            "BellBasis FourierBasis GaussianBasis IdentityBasis LaguerreBasis LaplaceBasis LegendreBasis "
+            "PixelBasis PolynomialBasis SigmoidBasis SwitchBasis VBasis"
+        ),
+        "derivatives": "stack_derivatives WithDerivatives",
+        "ep": "ep_evidence ep_posterior",
+        "evidence": "Evidence exact_evidence",
+        "hetero": "NoiseProcess",
+        "hyper": "quadrature slice_sample",
+        "inducing": "move_inducing",
+        "laplace": "laplace_evidence laplace_posterior",
+        "latent": "LatentPosterior",
+        "latent_fit": "fit_latent LatentProblem SoftmaxProblem spread_latent",
+        "likelihoods": "CLogLog GammaSizes GaussianNoise Likelihood Logistic NegativeBinomial Poisson Probit Softmax",
+        "markov": "markov_model",
+        "means": "BasisMean ConstantMean FixedMean LinearMean Mean",
+        "posterior": "ExactPosterior fit_exact",
+        "priors": "Gamma InverseGamma LogNormal",
+        "softmax": "softmax_evidence softmax_posterior SoftmaxPosterior",
+        "state_space": "state_space_evidence",
+    },
+)

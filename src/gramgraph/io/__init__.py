@@ -7,36 +7,22 @@ import os
 from os import PathLike
 from typing import Any
 
-from gramgraph._lazy import lazy_name
+from gramgraph._lazy import lazy_names
 from gramgraph._replace import write_whole
 from gramgraph.exceptions import OptionError
 from gramgraph.io.registry import find_format, inflate, load_format
 
-__all__ = [
-    "UaiResult",
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "arviz_export": "to_arviz",
+        "uai_results": (
+            "read_uai_evidence read_uai_query read_uai_result UaiResult write_uai_evidence write_uai_result"
+        ),
+    },
     "read",
-    "read_uai_evidence",
-    "read_uai_query",
-    "read_uai_result",
-    "to_arviz",
     "write",
-    "write_uai_evidence",
-    "write_uai_result",
-]
-
-_LAZY = {
-    "UaiResult": "uai_results",
-    "read_uai_evidence": "uai_results",
-    "read_uai_query": "uai_results",
-    "read_uai_result": "uai_results",
-    "to_arviz": "arviz_export",
-    "write_uai_evidence": "uai_results",
-    "write_uai_result": "uai_results",
-}
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _LAZY, name)
+)
 
 
 def read(path: str | PathLike[str], *, format: str | None = None, normalize: bool = True) -> Any:

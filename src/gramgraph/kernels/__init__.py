@@ -2,87 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any
+from gramgraph._lazy import lazy_names
 
-from gramgraph._lazy import lazy_name
-
-#: Public name → module that defines it; loaded on first use.
-_PUBLIC: dict[str, str] = {
-    # protocol
-    "Cotangent": "base",
-    "Kernel": "base",
-    "KernelError": "inputs",
-    "as_points": "inputs",
-    "parameter": "parameters",
-    "FunctionMap": "maps",
-    "LinearMap": "maps",
-    "Map": "maps",
-    # algebra
-    "Centered": "feature_space",
-    "Exponential": "algebra",
-    "FunctionScaled": "input_maps",
-    "Normalized": "feature_space",
-    "OnColumns": "input_maps",
-    "Power": "algebra",
-    "Product": "algebra",
-    "Scale": "algebra",
-    "Sum": "algebra",
-    "Tensor": "input_maps",
-    "Warp": "input_maps",
-    # stationary
-    "Constant": "stationary",
-    "Matern": "stationary",
-    "Periodic": "periodic",
-    "RBF": "stationary",
-    "RBFOver": "feature_space",
-    "RationalQuadratic": "stationary",
-    "SpectralMixture": "periodic",
-    "White": "stationary",
-    # dot product
-    "ArcCosine": "dot_product",
-    "Linear": "dot_product",
-    "Polynomial": "dot_product",
-    "QuadraticForm": "dot_product",
-    "Sigmoid": "dot_product",
-    # process
-    "CubicSpline": "process",
-    "IntegratedWiener": "process",
-    "Wiener": "process",
-    # directional
-    "Angular": "directional",
-    "Directional": "directional",
-    "GreatCircle": "directional",
-    # discrete
-    "Categorical": "discrete",
-    "Delta": "discrete",
-    "Hamming": "discrete",
-    "SetKernel": "discrete",
-    # structured
-    "EditDistance": "structured",
-    "Graph": "structured",
-    "RandomWalk": "structured",
-    "Spectrum": "structured",
-    "Subsequence": "structured",
-    # generative
-    "CategoricalProbabilityProduct": "generative",
-    "Fisher": "fisher",
-    "GaussianProbabilityProduct": "generative",
-    "GaussianLatent": "latent",
-    "LatentVariable": "generative",
-    "latent_integral": "latent",
-    "NetworkScore": "fisher",
-    "ScoreModel": "fisher",
-    # precomputed
-    "FunctionKernel": "precomputed",
-    "Precomputed": "precomputed",
-}
-
-__all__ = sorted(_PUBLIC)
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _PUBLIC, name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+#: Module → its public names; loaded at first use.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "algebra": "Exponential Power Product Scale Sum",
+        "base": "Cotangent Kernel",
+        "directional": "Angular Directional GreatCircle",
+        "discrete": "Categorical Delta Hamming SetKernel",
+        "dot_product": "ArcCosine Linear Polynomial QuadraticForm Sigmoid",
+        "feature_space": "Centered Normalized RBFOver",
+        "fisher": "Fisher NetworkScore ScoreModel",
+        "generative": "CategoricalProbabilityProduct GaussianProbabilityProduct LatentVariable",
+        "input_maps": "FunctionScaled OnColumns Tensor Warp",
+        "inputs": "as_points KernelError",
+        "latent": "GaussianLatent latent_integral",
+        "maps": "FunctionMap LinearMap Map",
+        "parameters": "parameter",
+        "periodic": "Periodic SpectralMixture",
+        "precomputed": "FunctionKernel Precomputed",
+        "process": "CubicSpline IntegratedWiener Wiener",
+        "stationary": "Constant Matern RationalQuadratic RBF White",
+        "structured": "EditDistance Graph RandomWalk Spectrum Subsequence",
+    },
+)

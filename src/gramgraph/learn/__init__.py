@@ -1,45 +1,26 @@
 """Learning from data: tables, hidden and missing values, structure."""
 
-from typing import Any
+from __future__ import annotations
 
-from gramgraph._lazy import lazy_name
+from gramgraph._lazy import lazy_names
 
-_LAZY = {
-    "CredibleAnswer": "posterior",
-    "CrossValidation": "cross_validation",
-    "EdgeStrengths": "bootstrap",
-    "Effect": "causal",
-    "FeaturePath": "l1_path",
-    "FeatureSubset": "best_subset",
-    "Identification": "causal",
-    "IsingPath": "ising",
-    "LearnedNetwork": "structure",
-    "LinearGaussianPrior": "linear",
-    "ParameterPosterior": "posterior",
-    "PAG": "hidden_causes",
-    "average_effect": "causal",
-    "best_subset": "best_subset",
-    "bootstrap_edges": "bootstrap",
-    "chow_liu": "chow_liu",
-    "cross_validate": "cross_validation",
-    "feature_path": "l1_path",
-    "fit_margins": "proportional_fitting",
-    "fci": "hidden_causes",
-    "identify": "causal",
-    "independence_test": "independence",
-    "learn_ising": "ising",
-    "learn_structure": "structure",
-    "reliability": "calibration",
-    "score": "structure",
-    "tan": "chow_liu",
-}
-
-__all__ = sorted(_LAZY)
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _LAZY, name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+#: Module → its public names; loaded at first use.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "best_subset": "best_subset FeatureSubset",
+        "bootstrap": "bootstrap_edges EdgeStrengths",
+        "calibration": "reliability",
+        "causal": "average_effect Effect Identification identify",
+        "chow_liu": "chow_liu tan",
+        "cross_validation": "cross_validate CrossValidation",
+        "hidden_causes": "fci PAG",
+        "independence": "independence_test",
+        "ising": "IsingPath learn_ising",
+        "l1_path": "feature_path FeaturePath",
+        "linear": "LinearGaussianPrior",
+        "posterior": "CredibleAnswer ParameterPosterior",
+        "proportional_fitting": "fit_margins",
+        "structure": "learn_structure LearnedNetwork score",
+    },
+)

@@ -2,79 +2,39 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from gramgraph._lazy import lazy_name
-from gramgraph.models.plated.model import PlateModel  # what a text with plates makes: known as soon as a network is
+from gramgraph._lazy import lazy_names
+from gramgraph.models.plated.model import PlateModel as PlateModel  # what a text with plates makes
 
 if TYPE_CHECKING:
-    from gramgraph.models.base import GraphicalModel
-    from gramgraph.models.bayesian_network import BayesianNetwork
-    from gramgraph.models.builders import (
-        boltzmann_machine,
-        denoising_grid,
-        hidden_markov_chain,
-        ising_grid,
-        markov_chain,
-        naive_bayes,
-        potts_grid,
-    )
-    from gramgraph.models.draft import Draft
-    from gramgraph.models.factor_graph import FactorGraph
-    from gramgraph.models.ising import ising_parameters
-    from gramgraph.models.log_linear import Feature, LogLinear
-    from gramgraph.models.markov_network import MarkovNetwork
-    from gramgraph.models.named import NamedGraph, NamedJunctionTree
-    from gramgraph.models.plated.notation import Plate
+    from gramgraph.models.base import *
+    from gramgraph.models.bayesian_network import *
+    from gramgraph.models.builders import *
+    from gramgraph.models.draft import *
+    from gramgraph.models.factor_graph import *
+    from gramgraph.models.ising import *
+    from gramgraph.models.log_linear import *
+    from gramgraph.models.markov_network import *
+    from gramgraph.models.named import *
+    from gramgraph.models.plated.notation import *
 
-__all__ = [
-    "BayesianNetwork",
-    "Draft",
-    "FactorGraph",
-    "Feature",
-    "GraphicalModel",
-    "LogLinear",
-    "MarkovNetwork",
-    "NamedGraph",
-    "NamedJunctionTree",
-    "Plate",
+#: Module → its public names; loaded at first use.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "base": "GraphicalModel",
+        "bayesian_network": "BayesianNetwork",
+        "builders": (
+            "boltzmann_machine denoising_grid hidden_markov_chain ising_grid markov_chain naive_bayes potts_grid"
+        ),
+        "draft": "Draft",
+        "factor_graph": "FactorGraph",
+        "ising": "ising_parameters",
+        "log_linear": "Feature LogLinear",
+        "markov_network": "MarkovNetwork",
+        "named": "NamedGraph NamedJunctionTree",
+        "plated.notation": "Plate",
+    },
     "PlateModel",
-    "boltzmann_machine",
-    "denoising_grid",
-    "hidden_markov_chain",
-    "ising_grid",
-    "ising_parameters",
-    "markov_chain",
-    "naive_bayes",
-    "potts_grid",
-]
-
-#: Public name → module that defines it; loaded on first use.
-_HOMES: dict[str, str] = {
-    "GraphicalModel": "base",
-    "BayesianNetwork": "bayesian_network",
-    "boltzmann_machine": "builders",
-    "denoising_grid": "builders",
-    "hidden_markov_chain": "builders",
-    "ising_grid": "builders",
-    "markov_chain": "builders",
-    "naive_bayes": "builders",
-    "potts_grid": "builders",
-    "Draft": "draft",
-    "FactorGraph": "factor_graph",
-    "ising_parameters": "ising",
-    "Feature": "log_linear",
-    "LogLinear": "log_linear",
-    "MarkovNetwork": "markov_network",
-    "NamedGraph": "named",
-    "NamedJunctionTree": "named",
-    "Plate": "plated.notation",
-}
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _HOMES, name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+)

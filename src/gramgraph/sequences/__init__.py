@@ -2,53 +2,30 @@
 
 from __future__ import annotations
 
-from typing import Any
+from gramgraph._lazy import lazy_names
 
-from gramgraph._lazy import lazy_name
-
-#: Name → module that defines it; a new model is one class and one line here.
-_HOMES: dict[str, str] = {
-    "BayesFilter": "filtering",
-    "CategoricalHMM": "categorical",
-    "CubatureKalmanFilter": "nonlinear",
-    "DistributionHMM": "distribution",
-    "DurationHMM": "durations",
-    "DynamicBayesianNetwork": "dynamic",
-    "ExtendedKalmanFilter": "nonlinear",
-    "GaussianHMM": "gaussian",
-    "GaussianMixtureHMM": "mixture",
-    "GraphCRF": "crf.graph",
-    "GridCRF": "crf.graph",
-    "HMMFilter": "filtering",
-    "InputHMM": "inputs",
-    "KalmanFilter": "kalman",
-    "Level": "structural",
-    "LinearChainCRF": "crf.chain",
-    "MultiCategoricalHMM": "multi_categorical",
-    "ParticleFilter": "particle",
-    "PoissonHMM": "poisson",
-    "Posteriors": "recursions",
-    "Regression": "structural",
-    "Season": "structural",
-    "StateChoice": "choose",
-    "StructuralModel": "structural",
-    "SwitchingKalmanFilter": "switching",
-    "Trend": "structural",
-    "UnscentedKalmanFilter": "nonlinear",
-    "choose_n_states": "choose",
-    "forward": "recursions",
-    "log_likelihood": "recursions",
-    "posteriors": "recursions",
-    "sample_states": "recursions",
-    "viterbi": "recursions",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name(__name__, _HOMES, name)
-
-
-def __dir__() -> list[str]:
-    return __all__
+#: Module → its names; a new model is one class and one name here.
+__getattr__, __dir__, __all__ = lazy_names(
+    __name__,
+    {
+        "categorical": "CategoricalHMM",
+        "choose": "choose_n_states StateChoice",
+        "crf.chain": "LinearChainCRF",
+        "crf.graph": "GraphCRF GridCRF",
+        "distribution": "DistributionHMM",
+        "durations": "DurationHMM",
+        "dynamic": "DynamicBayesianNetwork",
+        "filtering": "BayesFilter HMMFilter",
+        "gaussian": "GaussianHMM",
+        "inputs": "InputHMM",
+        "kalman": "KalmanFilter",
+        "mixture": "GaussianMixtureHMM",
+        "multi_categorical": "MultiCategoricalHMM",
+        "nonlinear": "CubatureKalmanFilter ExtendedKalmanFilter UnscentedKalmanFilter",
+        "particle": "ParticleFilter",
+        "poisson": "PoissonHMM",
+        "recursions": "forward log_likelihood Posteriors posteriors sample_states viterbi",
+        "structural": "Level Regression Season StructuralModel Trend",
+        "switching": "SwitchingKalmanFilter",
+    },
+)
