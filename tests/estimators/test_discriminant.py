@@ -10,6 +10,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.naive_bayes import GaussianNB
 
 import gramgraph as gg
+from gramgraph.estimators._classes import read_classes
 
 CONTRACT = [
     *(gg.GaussianClassifier(kind) for kind in ("shared", "own", "diagonal")),
@@ -155,3 +156,14 @@ def test_classifiers_serve_as_nodes_of_networks_and_fields() -> None:
     for model in (gg.GaussianClassifier(), gg.BayesianLogisticRegression(), gg.FisherDiscriminant()):
         crf = gg.sequences.GraphCRF(node_classifier=model).fit(list(zip(grid, edges, strict=True)), labels)
         assert crf.score(list(zip(grid, edges, strict=True)), labels) > 0.9
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, np.uint64, np.float64])
+@pytest.mark.parametrize("labels", [(3, 1, 2), (-100, 100, 7), (0, 5, 5)])
+def test_classes_are_the_sorted_labels(dtype: object, labels: tuple[int, ...]) -> None:
+    y = np.array([labels[i % 3] % 128 if dtype is np.uint64 else labels[i % 3] for i in range(500)], dtype=dtype)
+    classes, codes = read_classes(y, y, name="a test")
+    expected, own = np.unique(y, return_inverse=True)
+    assert classes.dtype == expected.dtype
+    assert classes.tolist() == expected.tolist()
+    assert codes.tolist() == own.tolist()

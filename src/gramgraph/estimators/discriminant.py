@@ -39,7 +39,7 @@ from gramgraph.variables import discrete
 __all__ = ["FisherDiscriminant", "GaussianClassifier"]
 
 TARGET = "class"
-_ROWS = 1024  # of a block that stays in the cache
+_ROWS = 4096  # of a block that stays in the cache
 _SHAPES = {"shared": "tied", "own": "full", "diagonal": "diag"}
 _INSTEAD = " Use gg.estimators.NaiveBayesClassifier, which takes labels, or leave the column out"
 
@@ -194,7 +194,9 @@ class GaussianClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type:
 
     def _linear(self, X: FloatArray) -> FloatArray:
         W, b = self._scores
-        return np.asarray((W / self._unit) @ (X - self._center).T + b[:, None])
+        logs = (W / self._unit) @ (X - self._center).T
+        logs += b[:, None]
+        return np.asarray(logs)
 
     @property
     def _parameters(self) -> GaussianParameters:
@@ -209,7 +211,7 @@ class GaussianClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type:
             diagonal = diagonal_pass(logs, p.means, p.covariances, gaps=False)
             return lambda X: diagonal.logs(((X - self._center) / self._unit).T)
         full = full_pass(logs, p.means, p.covariances, moments=False).on_rows(self._center, self._unit)
-        return lambda X: full.logs(np.ascontiguousarray(X.T))
+        return lambda X: full.logs(X.T)
 
     def predict_proba(self, X: Any) -> FloatArray:
         """p(class | what the row shows), (rows, classes)."""

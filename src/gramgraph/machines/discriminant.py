@@ -9,7 +9,7 @@ import numpy as np
 
 from gramgraph.machines.mixtures.em import climb
 from gramgraph.machines.mixtures.gaussian import GaussianParameters, GaussianRows, Scale
-from gramgraph.machines.mixtures.sweeps import Moments, merge
+from gramgraph.machines.mixtures.sweeps import Moments
 from gramgraph.typing import FloatArray, IntArray
 
 __all__ = [
@@ -25,7 +25,7 @@ __all__ = [
 
 #: Squares below this have lost digits.
 _TINY = 1e-200
-_ROWS = 4096  # of a block that stays in the cache
+_ROWS = 2048  # of a block that stays in the cache
 
 
 def scaled_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None) -> tuple[Moments, Scale]:
@@ -52,7 +52,7 @@ def scaled_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None)
 def class_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None, scale: Scale) -> Moments:
     """Weight, mean and centered second moments of the rows of every class, in units of `scale`. O(n d²).
 
-    Rows of a class are brought together in blocks that stay in the cache; blocks are centered one by one.
+    Rows of a class are brought together in blocks that stay in the cache.
     """
     d = X.shape[1]
     found = Moments(np.zeros(k), np.zeros((k, d)), np.zeros((k, d, d)))
@@ -60,26 +60,38 @@ def class_moments(X: FloatArray, codes: IntArray, k: int, w: FloatArray | None, 
     ends = np.cumsum(np.bincount(codes, minlength=k))
     scratch = np.empty((min(_ROWS, len(X)), d))
     for c, rows in enumerate(np.split(order, ends[:-1])):
-        own = None
-        for at in range(0, len(rows), _ROWS):
-            part = rows[at : at + _ROWS]
-            x = np.take(X, part, axis=0, out=scratch[: len(part)], mode="clip")
-            own = merge(own, _moments(x, None if w is None else w[part], scale))
-        if own is not None:
-            found.n[c], found.mean[c], found.scatter[c] = own.n[0], own.mean[0], own.scatter[0]
+        if len(rows):
+            found.n[c], found.mean[c], found.scatter[c] = _moments(X, rows, w, scale, scratch)
     return found
 
 
-def _moments(x: FloatArray, w: FloatArray | None, scale: Scale) -> Moments:
-    """Moments of one group of rows, which are overwritten."""
-    v = np.ones(len(x)) if w is None else w
-    n = v.sum()
-    center = (v @ x) / n
-    x -= center
-    if not (scale.unit == 1.0).all():
-        x /= scale.unit
-    scatter = x.T @ x if w is None else x.T @ (w[:, None] * x)
-    return Moments(np.array([n]), scale.enter(center)[None], scatter[None])
+def _moments(
+    X: FloatArray, rows: IntArray, w: FloatArray | None, scale: Scale, scratch: FloatArray
+) -> tuple[float, FloatArray, FloatArray]:
+    """(weight, mean, centered second moments) of some rows.
+
+    They are counted from the mean of the first block, which costs at most log10(blocks) digits: were it farther from
+    the mean of all than their spread, its own rows would make the spread larger.
+    """
+    d = X.shape[1]
+    total, first, second = 0.0, np.zeros(d), np.zeros((d, d))
+    ones = np.ones(len(scratch))
+    start = first
+    in_units = (scale.unit == 1.0).all()
+    for at in range(0, len(rows), _ROWS):
+        part = rows[at : at + _ROWS]
+        x = np.take(X, part, axis=0, out=scratch[: len(part)], mode="clip")
+        v = ones[: len(part)] if w is None else w[part]
+        if not at:
+            start = (v @ x) / v.sum()
+        x -= start
+        if not in_units:
+            x /= scale.unit
+        total += v.sum()
+        first += v @ x
+        second += x.T @ x if w is None else x.T @ (v[:, None] * x)
+    shift = first / total
+    return total, scale.enter(start) + shift, second - total * np.outer(shift, shift)
 
 
 @dataclass

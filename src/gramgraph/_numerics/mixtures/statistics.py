@@ -80,7 +80,11 @@ def _normalize_at_once(logs):
         logs[:, lost] = 0.0
         top[lost] = 0.0
     logs -= top
-    np.exp(logs, out=logs)
+    flat = logs.reshape(-1)
+    between = np.flatnonzero((flat > _VANISHES) & (flat < 0.0))  # `exp` of the others is 1 or 0, and slow near 0
+    values = np.exp(flat[between])
+    np.equal(flat, 0.0, out=flat, casting="unsafe")
+    flat[between] = values
     total = logs.sum(axis=0)
     logs *= 1.0 / total
     top += np.log(total)
@@ -91,7 +95,7 @@ def _normalize_at_once(logs):
 
 @njit(cache=True, nogil=True, boundscheck=False, plain=_normalize_at_once)
 def normalize_logs(logs):
-    """Turn log joints (k, b) into responsibilities, in place; the log normalizers (b,) come back.
+    """Turn log joints (k, b), in C order, into responsibilities, in place; the log normalizers (b,) come back.
 
     A row that no component explains belongs to all alike. What is too small for a number is 0 without asking `exp`,
     which takes its time over such arguments.
@@ -105,7 +109,7 @@ def normalize_logs(logs):
         total = 0.0
         for c in range(k):
             off = logs[c, t] - top
-            value = math.exp(off) if off > _VANISHES else 0.0
+            value = 1.0 if off == 0.0 else math.exp(off) if off > _VANISHES else 0.0
             logs[c, t] = value
             total += value
         if not (math.isfinite(top) and total > 0.0):

@@ -110,9 +110,42 @@ class _Expanded:
         return Moments(n.copy(), mean, second - n[:, None, None] * (mean[:, :, None] * mean[:, None, :]))
 
 
+class _Whitened:
+    """Densities without moments: one product whitens a block of rows for all components, and no number is far away."""
+
+    def __init__(self, logs: FloatArray, center: FloatArray, whiten: FloatArray, shift: FloatArray) -> None:
+        k, d = shift.shape
+        self._logs, self._center, self._whiten, self._shift = logs, center, whiten, shift
+        lines = np.concatenate([-shift[:, :, None], whiten], axis=2).swapaxes(0, 1)  # line after line of all components
+        lines = np.sqrt(0.5) * lines.reshape(d * k, d + 1)
+        half = (d + 1) // 2  # whitening is triangular: half of the lines need half of the columns
+        self._upper, self._lower = lines[: half * k, : half + 1].copy(), lines[half * k :]
+        part = int(np.clip(32768 // (d * k), 32, 256))
+        self.size = 4 * part
+        self._x, self._y = np.ones((part, d + 1)), np.empty((d * k, part))
+
+    def on_rows(self, center: FloatArray, unit: FloatArray) -> _Whitened:
+        """The same densities of rows that have not been brought to (x − center) / unit."""
+        return _Whitened(self._logs, self._center * unit + center, self._whiten / unit, self._shift)
+
+    def logs(self, x: FloatArray) -> FloatArray:
+        k, d = self._shift.shape
+        m, p = self._upper.shape
+        part, n = len(self._x), x.shape[1]
+        out = np.empty((k, n))
+        for at in range(0, n, part):
+            b = min(part, n - at)
+            z, y = self._x[:b], self._y[:, :b]
+            np.subtract(x[:, at : at + b].T, self._center, out=z[:, 1:])
+            np.matmul(self._upper, z[:, :p].T, out=y[:m])
+            np.matmul(self._lower, z.T, out=y[m:])
+            y = y.reshape(d, k, b)
+            np.einsum("ikb,ikb->kb", y, y, out=out[:, at : at + b])
+        return np.subtract(self._logs[:, None], out, out=out)
+
+
 class _Centered:
-    """The same from differences to the means, exact to rounding however far the components are: densities come faster
-    in this way, moments more slowly."""
+    """The same from differences to the means, exact to rounding however far the components are."""
 
     def __init__(self, logs: FloatArray, means: FloatArray, whiten: FloatArray) -> None:
         k, d = means.shape
@@ -129,7 +162,7 @@ class _Centered:
 
     def logs(self, x: FloatArray) -> FloatArray:
         out = np.empty((len(self._logs), x.shape[1]))
-        self._squares(x, self._means, self._whiten, out)
+        self._squares(np.ascontiguousarray(x), self._means, self._whiten, out)
         out *= -0.5
         out += self._logs[:, None]
         return out
@@ -159,8 +192,10 @@ def full_pass(logs: FloatArray, means: FloatArray, covariances: FloatArray, *, m
     whiten = np.linalg.inv(L)
     constant = logs - 0.5 * d * LOG_2PI + np.log(np.einsum("kii->ki", whiten)).sum(axis=1)
     spread = np.einsum("kij,kij->k", whiten, whiten) / d * (1.0 + np.einsum("ki,ki->k", means, means))
-    if not moments or spread.max() > _FAR:
+    if spread.max() > _FAR:
         return _Centered(constant, means, whiten)
+    if not moments:
+        return _Whitened(constant, np.zeros(d), whiten, np.einsum("kij,kj->ki", whiten, means))
     return _Expanded(constant, means, np.swapaxes(whiten, 1, 2) @ whiten)
 
 
