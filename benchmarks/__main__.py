@@ -44,6 +44,7 @@ MODULES = (
     "sequences",
     "small_networks",
     "svm",
+    "threads",
     "topics",
     "vision",
 )

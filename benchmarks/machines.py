@@ -1,10 +1,10 @@
-"""Kernel machines where peers are strong: sparse text, products, densities, one row, large processes, two threads.
+"""Kernel machines where peers are strong: sparse text, products, densities, one row, large processes.
 
 `sparse`: linear machines of random text (60 words a row of 30,000), against `SVC` and `LinearSVC` (hinge loss,
 tolerance 1e-3, which gives about our primal objective); `products`: polynomial and linear kernels on letter, pendigits
 and a9a where GRAMGRAPH_DATA has them; `density`: log densities at new points; `one row`: `predict` of a single point;
 `process`: a fit with five restarts, ours alone (the evidence is in the record); `curve`: a fit by the number of points,
-with the exponent of the time between the first row and the last; `threads`: wall time on one thread over that on two.
+with the exponent of the time between the first row and the last.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import bz2
 import gzip
 import os
 import sys
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -37,7 +36,6 @@ TASKS: dict[str, tuple[tuple[str, ...], float, float]] = {
     "process": ((), 0.0, 0.0),
     "curve SVC": (("sklearn",), 3.0, 1e-2),
     "curve GP": ((), 0.0, 0.0),
-    "threads": ((), 0.0, 0.0),
 }
 SHAPES = ("tophat", "epanechnikov", "linear", "cosine", "exponential", "gaussian", "gaussian rtol=1e-4")
 ROWS: dict[str, tuple[str, ...]] = {
@@ -50,9 +48,8 @@ ROWS: dict[str, tuple[str, ...]] = {
     "process": ("n=2000", "n=4000"),
     "curve SVC": ("1000", "2000", "4000", "8000"),
     "curve GP": ("500", "1000", "2000"),
-    "threads": ("letter, poly", "digits grid", "GP restarts n=256", "Gram 4,000"),
 }
-QUICK = ("2,000 × 30,000", "pendigits, poly", "d = 2, tophat", "SVC n=200", "n=500", "1000", "500", "digits grid")
+QUICK = ("2,000 × 30,000", "pendigits, poly", "d = 2, tophat", "SVC n=200", "n=500", "1000", "500")
 
 
 def _text(n: int) -> tuple[Any, Any]:
@@ -189,49 +186,13 @@ def _curve(row: str, contestant: str) -> Any:
     return lambda: machine.fit(X, label), lambda m: np.array([m.score(X, label)]), _nothing
 
 
-def _threads(row: str, contestant: str) -> Any:
-    """Wall seconds on one thread and on two, in turns; the figure is the median ratio of five."""
-    work = _on_threads(row)
-    for n_jobs in (1, 2):
-        work(n_jobs)
-    ratios = []
-    for _ in range(5):
-        spent = []
-        for n_jobs in (1, 2):
-            start = time.perf_counter()
-            work(n_jobs)
-            spent.append(time.perf_counter() - start)
-        ratios.append(spent[0] / spent[1])
-    return lambda: None, lambda _: None, lambda _: {"wall ratio": float(np.median(ratios))}
-
-
-def _on_threads(row: str) -> Callable[[int], object]:
-    from sklearn.datasets import load_digits
-
-    from gramgraph import estimators, kernels
-
-    if row.startswith("letter"):
-        X, y = _named("letter")
-        return lambda n_jobs: estimators.SVC(kernel="poly", n_jobs=n_jobs).fit(X, y)
-    if row.startswith("digits"):
-        X, y = load_digits(return_X_y=True)
-        return lambda n_jobs: estimators.svc_path(X, y, None, [0.1, 1.0, 10.0], 5, gamma=[1e-3], n_jobs=n_jobs)
-    if row.startswith("Gram"):
-        X = np.random.default_rng(0).normal(size=(4000, 10))
-        return lambda n_jobs: kernels.RBF().gram(X, n_jobs=n_jobs)
-    X, y, _ = _mixed(256, 3)
-    kernel = 1.0 * kernels.RBF([1.0] * 3) + kernels.White(0.1)
-    make = partial(estimators.GaussianProcessRegressor, kernel, n_restarts_optimizer=7, random_state=0)
-    return lambda n_jobs: make(n_jobs=n_jobs).fit(X, y)
-
-
 def _nothing(_: Any) -> dict[str, float]:
     return {}
 
 
 WORK: dict[str, Callable[[str, str], Any]] = {
     "sparse": _sparse, "products": _products, "density": _density, "one row": _one_row, "process": _process,
-    "curve SVC": _curve, "curve GP": _process, "threads": _threads,
+    "curve SVC": _curve, "curve GP": _process,
 }  # fmt: skip
 
 

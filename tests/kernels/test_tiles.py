@@ -21,6 +21,7 @@ from gramgraph.kernels import (
     Tensor,
     White,
     Wiener,
+    tiles,
 )
 
 RNG = np.random.default_rng(0)
@@ -36,6 +37,11 @@ KERNELS = [
     Centered(RBF(), X[:5]),
     ArcCosine().normalized(),
 ]
+
+
+@pytest.fixture(autouse=True)
+def threads_for_small_matrices(monkeypatch) -> None:
+    monkeypatch.setattr(tiles, "WORTH_THREADS", 0)
 
 
 @pytest.mark.parametrize("kernel", KERNELS, ids=str)
@@ -64,6 +70,15 @@ def test_single_precision_takes_half_the_memory():
     assert K.nbytes == 4 * n * n
     assert peak < 1.0 * 8 * n * n  # the double matrix alone would be more
     assert np.array_equal(K, K.T)
+
+
+def test_small_matrices_stay_on_one_thread(monkeypatch):
+    monkeypatch.setattr(tiles, "WORTH_THREADS", 100)
+    asked = []
+    monkeypatch.setattr(RBF, "_gram_into", lambda self, X, Y, out, n_jobs: asked.append(n_jobs))
+    for n in (9, 10):
+        RBF().gram(X[:n], n_jobs=2)
+    assert asked == [1, 2]
 
 
 def test_words_and_mixed_points():

@@ -124,6 +124,7 @@ class Kernel(Parametrized, ABC):
         n_jobs = check_jobs(n_jobs, error=KernelError)
         n = count(X)
         found = tiles.check_out(out, (n, n if Y is None else count(Y)), dtype)
+        n_jobs = 1 if found.size < tiles.WORTH_THREADS else n_jobs
         if found.dtype == np.float64:
             self._gram_into(X, Y, found, n_jobs)
         else:
