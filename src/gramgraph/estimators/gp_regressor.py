@@ -10,6 +10,7 @@ import numpy as np
 from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
+from gramgraph._drawn import Explored
 from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.conditionals import LinearGaussian, Predictor
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts, warn_at_bounds, warn_of_noise
@@ -21,7 +22,6 @@ from gramgraph.gp.methods import Data
 from gramgraph.gp.mixture import PriorProcess, integrate_over
 from gramgraph.gp.posterior import LeaveOneOut, gaussian, half_of
 from gramgraph.kernels.inputs import count
-from gramgraph.models.drawn import Explored
 from gramgraph.typing import FloatArray
 
 __all__ = ["GaussianProcessRegressor"]

@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._drawn import Drawn
 from gramgraph._other_words import OtherWords
 from gramgraph.cells.axes import Axis
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.factors import TableFactor
 from gramgraph.models.asking import Asking
-from gramgraph.models.drawn import Drawn
 from gramgraph.models.mixed import joint_log_density, kind_of_real
 from gramgraph.variables import Discrete, Var
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from gramgraph import graphs
 from gramgraph._asking import analyses
+from gramgraph._drawn import Drawn
 from gramgraph._other_words import OtherWords
 from gramgraph._show import shorten
 from gramgraph.conditionals import Conditional, Table
@@ -19,7 +20,6 @@ from gramgraph.exceptions import GramGraphError, ModelError, VariableError, did_
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.checking import cycle_faults
 from gramgraph.models.contexts import find_context
-from gramgraph.models.drawn import Drawn
 from gramgraph.models.notation import Structure, read_structure
 from gramgraph.models.writing import is_no_yes, labels_in, read_parts
 from gramgraph.typing import FloatArray

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._drawn import Drawn
 from gramgraph._validation import check_count
 from gramgraph.answers import Answer
 from gramgraph.conditionals import Kind, Table, from_fields
 from gramgraph.data.frames import read_frame
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.models import BayesianNetwork
-from gramgraph.models.drawn import Drawn
 from gramgraph.models.notation import read_structure
 from gramgraph.sequences._dynamic_em import fit_tables
 from gramgraph.sequences._interface import Chain

@@ -12,12 +12,12 @@ import numpy as np
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
+from gramgraph._drawn import Explored
 from gramgraph._numerics.hmm import recursions as _loops
 from gramgraph._other_words import OtherWords
 from gramgraph._pictures import pictures
 from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.exceptions import ModelError, did_you_mean, listing
-from gramgraph.models.drawn import Explored
 from gramgraph.sequences import recursions
 from gramgraph.sequences._checked import checked
 from gramgraph.sequences._constraints import emission_labels, masks_of, transition_labels

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from sklearn.base import BaseEstimator
 
+from gramgraph._drawn import Explored
 from gramgraph._numerics.gaussian.root import root
 from gramgraph._pictures import pictures
 from gramgraph._validation import check_count, check_fraction, generator
 from gramgraph.exceptions import ModelError, did_you_mean, listing
-from gramgraph.models.drawn import Explored
 from gramgraph.sequences._kalman_runs import filtered, log_likelihood_of, smoothed
 from gramgraph.sequences._kalman_states import FilteredStates, Forecast, SmoothedStates
 from gramgraph.sequences._square_root import without_controls
