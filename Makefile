@@ -16,7 +16,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test test-all test-lowest test-browser docs docs-serve bench lint fuzz format warmup clean
+.PHONY: help demo test test-all quick-tests all-tests test-lowest test-browser docs docs-serve bench lint style types fuzz format warmup clean
 .DEFAULT_GOAL := help
 
 help:
@@ -55,21 +55,32 @@ $(VENV)/.stamp-bench: pyproject.toml | $(BIN)/python
 demo: $(VENV)/.stamp-demo
 	@$(BIN)/gramgraph demo all --out demo
 
-lint: $(VENV)/.stamp-dev
+lint: style types
+
+style: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+types: $(VENV)/.stamp-dev
+	$(BIN)/mypy
 
 # Two workers, one thread each: the tests are many and small. A worker gets whole files, as the tests of a file need the
 # same compiled loops: with an empty cache they would otherwise be compiled by both.
 # Bytecode is kept, also where the shell says otherwise: many tests start Python anew, and would read all sources again.
 PYTEST = env -u PYTHONDONTWRITEBYTECODE OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist loadfile
 
-test: lint
+# mypy needs one core for a minute: it runs beside the tests.
+test: style
+	@$(MAKE) --no-print-directory --jobs 2 types quick-tests
+
+test-all: style
+	@$(MAKE) --no-print-directory --jobs 2 types all-tests
+
+quick-tests: $(VENV)/.stamp-dev
 	$(PYTEST) -m "not slow"
 
-test-all: lint
+all-tests: $(VENV)/.stamp-dev
 	HYPOTHESIS_PROFILE=whole $(PYTEST)
 
 # Of every package the lowest version that pyproject.toml declares, in an environment and a compile cache of its own.

@@ -41,10 +41,11 @@ def branches(tree: ast.AST) -> list[int]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Compare):
-            sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
             words = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
-            if words & {*ENGINES, "auto"} and any(re.search(r"engine\b|\bname\b|worker", side) for side in sides):
-                found.append(node.lineno)
+            if words & {*ENGINES, "auto"}:
+                sides = [ast.unparse(side) for side in (node.left, *node.comparators)]
+                if any(re.search(r"engine\b|\bname\b|worker", side) for side in sides):
+                    found.append(node.lineno)
     return found
 
 
