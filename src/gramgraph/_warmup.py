@@ -14,16 +14,15 @@ import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+from gramgraph._numerics.aside import environment
 from gramgraph._progress import Progress, reporting
 from gramgraph.exceptions import GramGraphError, OptionError, did_you_mean
 
 __all__ = ["Warmup", "capabilities", "run", "warmup"]
 
-_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 #: (capability, functions compiled so far, seconds when it is done, error or "").
 Tell = Callable[[str, int, float | None, str], object]
 
@@ -82,7 +81,7 @@ def warmup(*names: str, background: bool = False, progress: Progress = True, n_j
         command = [sys.executable, "-m", "gramgraph", "warmup", *chosen, *([f"--jobs={n_jobs}"] if n_jobs else [])]
         nowhere = subprocess.DEVNULL
         process = subprocess.Popen(
-            command, env=_environment(), start_new_session=True, stdin=nowhere, stdout=nowhere, stderr=nowhere
+            command, env=environment(), start_new_session=True, stdin=nowhere, stdout=nowhere, stderr=nowhere
         )
         return Warmup(chosen, {}, process)
     with reporting(progress, len(chosen), "capabilities") as report:
@@ -144,14 +143,6 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def _environment() -> dict[str, str]:
-    """Everything compiled, one thread, and the package found where this process found it."""
-    here = str(Path(__file__).resolve().parent.parent)
-    paths = [here, *filter(None, [os.environ.get("PYTHONPATH")])]
-    ours = {"GRAMGRAPH_TIER": "compiled", "PYTHONPATH": os.pathsep.join(paths), **dict.fromkeys(_THREADS, "1")}
-    return {**os.environ, **ours}
-
-
 class _Worker:
     """A process that runs the journeys whose names it is told, one after the other; it ends when its input ends."""
 
@@ -165,7 +156,7 @@ class _Worker:
             command = [sys.executable, "-W", "ignore", "-m", "gramgraph._journeys"]
             pipe = subprocess.PIPE
             self._process = subprocess.Popen(
-                command, env=_environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
+                command, env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
             )
             threading.Thread(target=self._listen, daemon=True).start()
         self._name, self._since = name, time.perf_counter()

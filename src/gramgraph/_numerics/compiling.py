@@ -40,6 +40,8 @@ __all__ = [
     "processor_has",
     "rent",
     "ripe",
+    "spent",
+    "taken_by",
     "tier",
     "when_compiled",
 ]
@@ -63,6 +65,15 @@ class _Deadline(threading.local):
 
 
 _DEADLINE = _Deadline()
+
+
+class _Taker(threading.local):
+    """Who takes the thread's compiling to another process (`_numerics/aside.py`), or None."""
+
+    aside: Any = None
+
+
+_TAKER = _Taker()
 
 
 class _State:
@@ -144,6 +155,22 @@ def tier(name: str) -> Iterator[None]:
         _doors_back()
 
 
+@contextmanager
+def taken_by(aside: Any) -> Iterator[None]:
+    """Let this thread's compiling be done elsewhere, for a while."""
+    before = _TAKER.aside
+    _TAKER.aside = aside
+    try:
+        yield
+    finally:
+        _TAKER.aside = before
+
+
+def spent(group: str | None = None) -> float:
+    """Interpreted seconds so far, of a group or in all."""
+    return _STATE.total if group is None else _STATE.spent.get(group, 0.0)
+
+
 def _doors_back() -> None:
     with _STATE.lock:
         while _STATE.bound:
@@ -171,7 +198,7 @@ class Door:
         self.py_func = function
         self.group = prices.group_of(function.__module__)
         self.rate = prices.STEP  # seconds of one interpreted step
-        self._keep, self._work, self._options = cache, work, options
+        self.keeps, self._work, self._options = cache, work, options
         self._plain = plain
         self._dispatcher: Any = None
         self._looked, self._found = -math.inf, False  # when its files were looked for, and whether they were there
@@ -195,7 +222,7 @@ class Door:
             with _STATE.lock:
                 function = _copy(self.py_func, _space(self.py_func.__globals__, "compiled"))
                 if self._dispatcher is None:  # else another thread was here, or a circle of modules led here
-                    made = machine_code.dispatcher(function, self._keep, self._options)
+                    made = machine_code.dispatcher(function, self.keeps, self._options)
                     made.door = self
                     self._dispatcher = made
         return self._dispatcher
@@ -219,7 +246,7 @@ class Door:
         if (ready := self._ready) is not None:
             return ready(*args, **kwargs)
         steps = self._steps(args, kwargs)
-        if self.pays(self.rate * steps):
+        if self._due(seconds := self.rate * steps) and not self._taken(seconds, args, kwargs):
             return self.run_compiled(*args, **kwargs)
         start = time.thread_time()
         before = _DEADLINE.at
@@ -266,27 +293,42 @@ class Door:
 
     def pays(self, seconds: float) -> bool:
         """Whether compiled code should run a call that would take so many seconds interpreted."""
+        return self._due(seconds) and (self.in_memory() or not self._elsewhere)
+
+    @property
+    def _elsewhere(self) -> bool:
+        """Whether this thread has its compiling done elsewhere."""
+        return _TAKER.aside is not None and _STATE.tier == "auto"
+
+    def _taken(self, seconds: float, args: Any, kwargs: Any) -> bool:
+        """Whether it is compiled elsewhere, and interpreted meanwhile."""
+        return self._elsewhere and not self.in_memory() and bool(_TAKER.aside.takes(self, seconds, args, kwargs))
+
+    def _due(self, seconds: float) -> bool:
+        """Whether such a call is worth compiled code."""
         if self._options.get("no_cpython_wrapper"):
             return False  # a helper of compiled code: it has no way in from Python
         if _STATE.tier != "auto":
             return _STATE.tier == "compiled"
         if self.in_memory():
             return True
+        if self._elsewhere:
+            return bool(_TAKER.aside.due(self, seconds))
         if _STATE.total + seconds < (prices.LOAD_NEXT if "numba" in sys.modules else prices.LOAD_FIRST):
             return False
         if _STATE.spent.get(self.group, 0.0) + seconds > prices.price_of(self.group):
             return True
-        return self._keep and self._kept()
+        return self.kept()
 
     def in_memory(self) -> bool:
         """Whether compiled code is at hand."""
         return self._dispatcher is not None and bool(self._dispatcher.signatures)
 
-    def _kept(self) -> bool:
+    def kept(self, *, anew: bool = False) -> bool:
         """Whether its machine code is in a file; looked up anew only after a while, as another process may make it."""
         now = time.monotonic()
-        if now > self._looked + prices.LOOK_AGAIN:
-            self._looked, self._found = now, kept.holds(self.py_func)
+        if anew or now > self._looked + prices.LOOK_AGAIN:
+            self._looked, self._found = now, self.keeps and kept.holds(self.py_func)
         return self._found
 
     def _steps(self, args: Any, kwargs: Any) -> float:
@@ -298,7 +340,7 @@ class Door:
 
     def _announce(self) -> None:
         price = prices.price_of(self.group)
-        if price > prices.NOTICE and _STATE.tier == "auto" and not (self._keep and self._kept()):
+        if price > prices.NOTICE and _STATE.tier == "auto" and not self.kept():
             from gramgraph._numerics import notice
 
             notice.say(price)
@@ -359,7 +401,7 @@ def ahead(function: Any, steps: float) -> float:
     """Seconds that a call of so many steps would spend on compiling: 0 where it would be interpreted or is compiled."""
     if not isinstance(function, Door) or function.in_memory() or not function.pays(function.rate * steps):
         return 0.0
-    return 0.0 if function._keep and function._kept() else prices.price_of(function.group)
+    return 0.0 if function.kept() else prices.price_of(function.group)
 
 
 def load_overloads() -> None:

@@ -11,8 +11,6 @@ from gramgraph.cli import common
 
 __all__ = ["add_commands"]
 
-#: Variables beyond which interpreted answers are felt.
-LARGER = 100
 TABLES = (".csv", ".parquet", ".csv.gz", ".tsv")
 
 
@@ -38,7 +36,6 @@ def _explore(args: argparse.Namespace) -> int:
         explorer.explore(view, static=args.static)
         print(f"wrote {args.static}")
         return 0
-    compiling = _compile_ahead(view)
     with explorer.serve(view, args.port, host=args.host, token=args.token, max_upload=int(args.max_upload)) as running:
         try:
             sys.stdout.write(f"{clean(running.url)}\nCtrl-C ends it.\n")
@@ -50,20 +47,7 @@ def _explore(args: argparse.Namespace) -> int:
             running.wait()
         except KeyboardInterrupt:
             sys.stdout.write("\n")
-        finally:
-            if compiling is not None and compiling.running:
-                compiling.process.terminate()
     return 0
-
-
-def _compile_ahead(view: Any) -> Any:
-    """A page asks many questions: of a larger network, what they need is compiled meanwhile by a process of its own."""
-    from gramgraph._warmup import warmup
-
-    model: Any = getattr(view.first, "model", None)
-    if getattr(model, "kind", "") != "tables" or len(model) <= LARGER:
-        return None
-    return warmup("discrete", background=True, progress=False)
 
 
 def _view(args: argparse.Namespace) -> Any:

@@ -20,11 +20,13 @@ COMPACT = (104, 48)
 MOST_ROWS = 7
 LABEL = 84.0
 TIP = 7.0
+#: Width of the narrowest letters, in sizes of the font.
+NARROWEST = 0.3
 
 
 def fitted(text: str, size: float, room: float, *, bold: bool = False) -> str:
     """The text, cut with an ellipsis where it takes more than `room` pixels."""
-    text = clean(text)
+    text = clean(text[: int(room / (NARROWEST * size)) + 2])  # of a name without end, what could fit at all
     if text_length(text, size, bold=bold) <= room:
         return text
     while text and text_length(text + "…", size, bold=bold) > room:

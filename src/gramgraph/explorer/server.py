@@ -22,6 +22,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import Any
 
+from gramgraph._numerics.aside import Aside
 from gramgraph.exceptions import GramGraphError, OptionError
 from gramgraph.explorer.files import served_files
 from gramgraph.explorer.panels import PANELS
@@ -259,6 +260,7 @@ class _Listener(ThreadingHTTPServer):
             names = {"localhost", socket.gethostname().lower(), socket.getfqdn().lower()}
         self.hosts = frozenset(f"{name}:{port}" for name in names)
         self.panels = threading.Lock()
+        self.aside = Aside()  # a click does not wait for the compiler
         self._places = threading.BoundedSemaphore(CONNECTIONS)
         self._links: set[Any] = set()
 
@@ -273,6 +275,7 @@ class _Listener(ThreadingHTTPServer):
     def server_close(self) -> None:
         """Close the port, and the connections that are still open."""
         super().server_close()
+        self.aside.close()
         for link in list(self._links):
             with contextlib.suppress(OSError):
                 link.shutdown(socket.SHUT_RDWR)
@@ -280,7 +283,8 @@ class _Listener(ThreadingHTTPServer):
     def process_request_thread(self, request: Any, client_address: Any) -> None:
         """Serve a connection, then free its place."""
         try:
-            super().process_request_thread(request, client_address)
+            with self.aside.here():
+                super().process_request_thread(request, client_address)
         finally:
             self._links.discard(request)
             self._places.release()
@@ -290,10 +294,11 @@ class _Listener(ThreadingHTTPServer):
         log.debug("a connection ended early", exc_info=True)
 
 
-def _prepared(ready: Callable[[], None]) -> None:
+def _prepared(ready: Callable[[], None], aside: Aside) -> None:
     """Work done ahead; what goes wrong in it is told when the page asks."""
     try:
-        ready()
+        with aside.here():
+            ready()
     except Exception:
         log.debug("the first scene failed", exc_info=True)
 
@@ -347,7 +352,7 @@ class Server:
         self._thread.start()
         ready = getattr(view, "prepare", None)
         if ready is not None:
-            threading.Thread(target=_prepared, args=(ready,), daemon=True).start()
+            threading.Thread(target=_prepared, args=(ready, self._listener.aside), daemon=True).start()
 
     @property
     def is_open(self) -> bool:

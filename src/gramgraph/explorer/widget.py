@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from gramgraph._numerics.aside import Aside
 from gramgraph.explorer.files import bundle, page_file
 
 __all__ = ["widget_of"]
@@ -60,6 +61,8 @@ def widget_of(view: Any, pixels: int = 640) -> Any:
     except ImportError:
         raise ImportError("the explorer in a notebook needs anywidget: pip install gramgraph[notebook]") from None
 
+    aside = Aside()  # a click does not wait for the compiler
+
     class Explorer(anywidget.AnyWidget):  # type: ignore[misc]
         """The explorer as a widget."""
 
@@ -80,7 +83,8 @@ def widget_of(view: Any, pixels: int = 640) -> Any:
             if not isinstance(message, dict):
                 return
             try:
-                answer = view.request(str(message.get("name")), message.get("body") or {})
+                with aside.here():
+                    answer = view.request(str(message.get("name")), message.get("body") or {})
             except KeyError:
                 answer = {"error": "There is no such question."}
             self.send({"id": message.get("id"), "answer": answer})
@@ -88,7 +92,8 @@ def widget_of(view: Any, pixels: int = 640) -> Any:
         def _asked(self, _: Any) -> None:
             if view.kind != "network":
                 return
-            answer = view.request("ask", {"case": self.findings})
+            with aside.here():
+                answer = view.request("ask", {"case": self.findings})
             if "beliefs" in answer:
                 self.beliefs = answer["beliefs"]
                 self.log_evidence = answer["log_evidence"]

@@ -1,5 +1,5 @@
 // The explorer: its state, the model that is open, and what a reload keeps. Everything computed comes from the backend.
-import { make } from "./base.js";
+import { make, visible } from "./base.js";
 import { readFragment, writeFragment } from "./case.js";
 import { buildFrame, drawChrome, MODES, VIEWS } from "./frame.js";
 import { Hands } from "./hands.js";
@@ -95,7 +95,7 @@ export class App extends Hands {
     this.pickState();
     this.beliefs = this.prior;
     if (this.backend.keepsFragment) document.title = info.title + " · gramgraph explorer";
-    this.title.textContent = info.title;
+    this.title.textContent = visible(info.title);
     this.sizeText.textContent = `${info.size[0].toLocaleString("en-US")} variables, ${info.size[1].toLocaleString("en-US")} ${info.directed ? "arcs" : "edges"}`;
     const first = info.answer && info.answer.beliefs && this.findings.length === asked ? info.answer : null;
     if (first) {

@@ -2,10 +2,15 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
+// A text whose control characters are written out: none can hide, or turn the direction of what stands beside it.
+export function visible(text) {
+  return String(text).replace(/[\u0000-\u001f\u007f\u202a-\u202e\u2066-\u2069]/g, (c) => (c === "\n" ? "\\n" : "\\u" + c.charCodeAt(0).toString(16).padStart(4, "0")));
+}
+
 export function make(tag, className, parent, text) {
   const e = document.createElement(tag);
   if (className) e.className = className;
-  if (text !== undefined) e.textContent = text;
+  if (text !== undefined) e.textContent = visible(text);
   if (parent) parent.append(e);
   return e;
 }
@@ -107,15 +112,19 @@ export function clamp(x, low, high) {
 
 // Pixels that a text takes, measured without touching the page.
 let pen = null;
+let penStyle = "";
 export function textWidth(text, size, bold) {
   pen = pen || document.createElement("canvas").getContext("2d");
-  pen.font = `${bold ? 600 : 400} ${size}px Inter, system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif`;
+  const style = (bold ? 600 : 400) + " " + size;
+  if (style !== penStyle) pen.font = style + 'px Inter, system-ui, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif';
+  penStyle = style;
   return pen.measureText(text).width;
 }
 
 export function cutText(text, room, size, bold) {
-  if (textWidth(text, size, bold) <= room) return text;
-  let cut = text;
+  let cut = text.slice(0, Math.ceil(room)); // of a name without end, what could fit at all
+  if (textWidth(cut, size, bold) <= room) return cut;
+  cut = cut.replace(/…$/, "");
   while (cut && textWidth(cut + "…", size, bold) > room) cut = cut.slice(0, -1);
   return cut + "…";
 }

@@ -105,7 +105,7 @@ export class Tables {
 
   answer(findings) {
     const factors = this.factors(findings);
-    const beliefs = {};
+    const beliefs = Object.create(null); // a variable may have any name
     let log = -Infinity;
     for (const name of this.states.keys()) {
       const found = this.weights(factors, name);

@@ -1,5 +1,5 @@
 // One node of the graph: bars, a density curve, a ring, or a compact box. Built once, then only numbers are written.
-import { clamp, cutText, degrees, icon, number, percent, points, roughPercent, shape, short, textWidth } from "./base.js";
+import { clamp, cutText, degrees, icon, number, percent, points, roughPercent, shape, short, textWidth, visible } from "./base.js";
 import { findingOf, valueText } from "./case.js";
 
 export const ROWS = 7;
@@ -29,7 +29,7 @@ export function buildNode(parent, node, box, name, labels, level, hands) {
   const head = shape("path", { class: "head", d: `M1 ${HEADER}V8A7 7 0 0 1 8 1H${w - 8}A7 7 0 0 1 ${w - 1} 8V${HEADER}Z` }, g);
   shape("line", { class: "rule", x1: 1, x2: w - 1, y1: HEADER + 0.5, y2: HEADER + 0.5 }, g);
   parts.inner = shape("rect", { class: "inner", x: 3.5, y: 3.5, width: w - 7, height: h - 7, rx: 5 }, g);
-  shape("text", { class: "name", x: 12, y: 20 }, g, name);
+  Object.assign(parts, { name, title: shape("text", { class: "name", x: 12, y: 20 }, g, name) });
   shape("title", {}, head, node.name);
   parts.icons = shape("g", { class: "icons" }, g);
   head.addEventListener("click", (e) => hands.header(node, e));
@@ -75,6 +75,7 @@ function buildBars(parts, labels, hands) {
   const bar = w - start - 60;
   parts.bar = bar;
   parts.texts = texts;
+  parts.label = start - 14;
   g.setAttribute("role", "radiogroup");
   const count = Math.min(node.states.length, ROWS);
   const many = node.states.length > ROWS;
@@ -187,7 +188,7 @@ function place(node, value) {
 function buildCompact(parts, name, hands) {
   const { g, w, node } = parts;
   shape("path", { class: "head", d: `M1 47V8A7 7 0 0 1 8 1H${w - 8}A7 7 0 0 1 ${w - 1} 8V40A7 7 0 0 1 ${w - 8} 47H8A7 7 0 0 1 1 40Z` }, g);
-  shape("text", { class: "name small", x: 8, y: 17 }, g, name);
+  Object.assign(parts, { name, title: shape("text", { class: "name small", x: 8, y: 17 }, g, name) });
   parts.text = shape("text", { class: "state", x: 8, y: 33 }, g);
   parts.side = shape("text", { class: "num", x: w - 8, y: 33 }, g);
   parts.strip = shape("g", { class: "strip" }, g);
@@ -242,6 +243,10 @@ function updateIcons(parts, finding, app) {
   parts.iconKey = key;
   parts.icons.textContent = "";
   const top = parts.level === "compact" ? 3 : 7;
+  // The name leaves room for them.
+  const size = parts.level === "compact" ? 12 : 13;
+  const taken = parts.level === "compact" ? (names.length ? 30 : pulls ? 20 : 14) : 24 + 20 * names.length;
+  parts.title.textContent = cutText(parts.name, parts.w - taken, size, true);
   names.forEach((name, i) => icon(name, parts.icons, parts.w - 26 - 20 * i + (parts.level === "compact" ? (pulls ? -2 : 6) : 0), top));
 }
 
@@ -274,11 +279,14 @@ function updateBars(parts, now, prior, finding, app) {
     const before = prior ? prior[k] : null;
     const state = node.states[k];
     const start = Number(row.fill.getAttribute("x"));
-    row.label.textContent = texts[k];
-    row.title.textContent = `${state}: ${percent(p)}` + (before === null ? "" : `, before ${percent(before)}`);
+    const on = finding && (finding.type === "see" || finding.type === "do") && finding.value === state;
+    const bold = Boolean(on);
+    const text = k + bold;
+    if (row.text !== text) row.label.textContent = cutText(texts[k], parts.label, 12, bold);
+    row.text = text;
+    row.title.textContent = `${visible(state)}: ${percent(p)}` + (before === null ? "" : `, before ${percent(before)}`);
     row.g.dataset.state = state;
     row.g.dataset.p = p;
-    const on = finding && (finding.type === "see" || finding.type === "do") && finding.value === state;
     const said = (on ? "on" : "") + (ruled.includes(state) ? " no" : "");
     row.g.setAttribute("class", "row " + said);
     row.g.setAttribute("aria-checked", on ? "true" : "false");
@@ -413,7 +421,7 @@ function updateCompact(parts, now, finding) {
     now.forEach((p, k) => p > now[best] && (best = k));
     const known = finding && (finding.type === "see" || finding.type === "do");
     const number = known ? "" : roughPercent(now[best]);
-    parts.text.textContent = cutText(node.states[best], w - 20 - textWidth(number, 12), 12);
+    parts.text.textContent = cutText(visible(node.states[best]), w - 20 - textWidth(number, 12), 12);
     parts.side.textContent = number;
     parts.g.dataset.p = now[best];
     let x = 8;

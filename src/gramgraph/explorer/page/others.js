@@ -1,5 +1,5 @@
 // Sequences (state ribbons, filtering step by step) and Gaussian processes (click a point, move the parameters).
-import { button, clamp, cutText, logText, make, number, percent, shape, textWidth } from "./base.js";
+import { button, clamp, cutText, logText, make, number, percent, shape, textWidth, visible } from "./base.js";
 import { section } from "./panel.js";
 
 const LEFT = 56;
@@ -9,7 +9,7 @@ const COLORS = 8;
 export function mountOther(app, info) {
   app.info = { cannot: {}, can: [], names: [], formats: [], ...info };
   app.scene = { nodes: [], edges: [], order: [], full: { w: 1, h: 1, nodes: [], edges: [], names: [], labels: [] } };
-  app.title.textContent = info.title;
+  app.title.textContent = visible(info.title);
   if (app.backend.keepsFragment) document.title = info.title + " · gramgraph explorer";
   app.modeButtons.hidden = app.viewButtons.hidden = true;
   app.pill.hidden = app.warn.hidden = app.pythonButton.hidden = true;
