@@ -270,6 +270,20 @@ def test_a_process_equals_predict():
         assert "error" in view.request("ask", {"points": bad})
 
 
+def test_a_process_with_normalized_targets_is_shown_on_their_scale():
+    x, y = np.array([-3.0, -1.0, 0.5]), [10.1, -0.8, 40.4]
+    kernel = 1.0 * gg.kernels.RBF(1.0) + gg.kernels.White(0.05)
+    gp = gg.GaussianProcessRegressor(kernel, optimizer=None, normalize_y=True).fit(x[:, None], y)
+    view = view_of(gp)
+    assert np.array(view.points) == pytest.approx(np.column_stack([x, y]))
+    found = view.request("ask", {"at": [0.25]})
+    mean, sd = gp.predict([[0.25]], return_std=True)
+    assert found["at"][0] == pytest.approx([mean[0], sd[0]], abs=1e-9)
+    # What is drawn is the function: it is smooth, whatever the noise of its observations.
+    steps = np.abs(np.diff(found["draws"], n=2)).max()
+    assert steps < 0.05 * np.ptp(y)
+
+
 def _columns(points):
     table = np.array(points)
     return table[:, :1], table[:, 1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -201,10 +202,10 @@ class ProcessView(_View):
         if not self.points:
             return [-5.0, 5.0], [-3.0, 3.0]
         x, y = np.array(self.points).T
-        wide, high = max(float(np.ptp(x)), 1.0), max(float(np.ptp(y)), 1.0)
+        wide, high = float(np.ptp(x)) or 1.0, float(np.ptp(y)) or 1.0
         return [float(x.min() - 0.15 * wide), float(x.max() + 0.15 * wide)], [
-            float(y.min() - 0.4 * high),
-            float(y.max() + 0.4 * high),
+            float(y.min() - 0.6 * high),
+            float(y.max() + 0.6 * high),
         ]
 
     def describe(self, body: dict[str, Any]) -> dict[str, Any]:
@@ -253,18 +254,17 @@ class ProcessView(_View):
                 kernel, alpha=alpha, optimizer=None, normalize_y=self.model.normalize_y, mean=self.model.mean
             ).fit(x[:, None], y)
             mean, sd = made.predict(places, return_std=True)
-            draws = made.sample_y(grid[:, None], 3, random_state=0).reshape(GRID, -1).T
+            cov, scale = made.predict(grid[:, None], return_cov=True)[1], float(made.target_scale[1][0])
             evidence: float | None = float(made.log_marginal_likelihood(kernel.theta))
         else:
             mean, sd = np.zeros(len(places)), np.sqrt(np.asarray(kernel.diag(places), dtype=np.float64))
-            K = np.asarray(kernel.gram(grid[:, None])) + 1e-9 * np.eye(GRID)
-            draws = (np.linalg.cholesky(K) @ np.random.default_rng(0).standard_normal((GRID, 3))).T
+            cov, scale = kernel.gram(grid[:, None]), 1.0
             evidence = None
         return {
             "grid": _plain(grid),
             "mean": _plain(np.asarray(mean)[:GRID]),
             "sd": _plain(np.asarray(sd)[:GRID]),
-            "draws": _plain(draws),
+            "draws": _plain(np.asarray(mean)[:GRID] + _functions(kernel, grid[:, None], np.asarray(cov), scale)),
             "log_evidence": evidence,
             "at": [[float(m), float(s)] for m, s in zip(mean[GRID:], sd[GRID:], strict=True)],
             "kernel": str(kernel),
@@ -281,12 +281,22 @@ def _short_names(names: list[str]) -> list[str]:
     return [f"{end} {ends[: i + 1].count(end)}" if ends.count(end) > 1 else end for i, end in enumerate(ends)]
 
 
+def _functions(kernel: Any, grid: Any, cov: Any, scale: float) -> Any:
+    """Three deviations from the mean, drawn of the function alone: a White part is noise of what is observed of it."""
+    noise = np.asarray(kernel.diag(grid)) - np.diag(np.asarray(kernel.gram(grid, grid.copy())))
+    left = cov - np.diag(noise * scale**2)
+    normal = np.random.default_rng(0).standard_normal((GRID, 3))
+    top = float(np.abs(np.diag(cov)).max()) + 1e-300
+    for share in (1e-9, 1e-7, 1e-5, 1e-3):  # rounding may leave something below zero
+        with contextlib.suppress(np.linalg.LinAlgError):
+            return (np.linalg.cholesky(left + share * top * np.eye(GRID)) @ normal).T
+    return np.zeros((3, GRID))
+
+
 def _targets(model: Any) -> Any:
     """The observed values, on the scale that they were given in."""
-    y = np.asarray(model.y_train_, dtype=np.float64).reshape(-1)
-    scale = float(np.ravel(getattr(model, "_y_train_std", 1.0))[0])
-    shift = float(np.ravel(getattr(model, "_y_train_mean", 0.0))[0])
-    return y * scale + shift
+    center, scale = model.target_scale
+    return np.asarray(model.y_train_, dtype=np.float64).reshape(-1) * float(scale[0]) + float(center[0])
 
 
 def _numbers(values: Any, count: int | None) -> Any:

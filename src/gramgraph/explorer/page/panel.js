@@ -156,8 +156,7 @@ function storySection(app, side) {
 function chips(parent, names, className, run) {
   const box = make("div", "", parent);
   for (const name of names) {
-    const chip = make("span", "chip " + className, box, name);
-    if (run) chip.addEventListener("click", () => run(name));
+    button(name, "chip " + className, box, () => run(name));
   }
 }
 
