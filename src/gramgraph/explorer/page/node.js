@@ -221,12 +221,20 @@ export function updateNode(parts, now, app) {
   g.setAttribute("class", classes.join(" "));
   updateIcons(parts, finding, app);
   const prior = app.mode === "compare" && app.beliefsA ? app.beliefsA[node.name] : app.prior[node.name];
+  // What is as it was is not written again: of a large model most of it.
+  const aimed = app.target === node.name;
+  if (parts.level === "compact" && aimed === parts.aimed && finding === parts.finding && alike(now, parts.now)) return;
+  Object.assign(parts, { aimed, finding, now });
   g.setAttribute("aria-label", spoken(node, now, finding, app));
   if (parts.level === "compact") return updateCompact(parts, now, finding);
   if (node.kind === "discrete") updateBars(parts, now, prior, finding, app);
   else if (node.kind === "real") updateCurve(parts, now, prior, finding, app);
   else if (node.kind === "circle") updateRing(parts, now, prior, finding);
   else parts.text.textContent = (now && now.text) || (now && now.value !== undefined ? "= " + number(now.value) : "");
+}
+
+function alike(a, b) {
+  return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((p, k) => p === b[k]);
 }
 
 function updateIcons(parts, finding, app) {
