@@ -286,11 +286,8 @@ def test_partial_dependence_matches_scikit_learn():
 
     X, y = load_breast_cancer(return_X_y=True, as_frame=True)
     model = LogitBoostClassifier(20).fit(X, y)
-    grid = np.linspace(10, 20, 5)
-    ours = model.partial_dependence(X, "mean radius", grid=grid)
-    wanted = partial_dependence(
-        model, X, ["mean radius"], custom_values={"mean radius": grid}, response_method="predict_proba"
-    )
+    wanted = partial_dependence(model, X, ["mean radius"], grid_resolution=5, response_method="predict_proba")
+    ours = model.partial_dependence(X, "mean radius", grid=wanted["grid_values"][0])
     np.testing.assert_allclose(ours["1"], wanted["average"][0], atol=1e-12)
 
 

@@ -56,7 +56,10 @@ def read_weights(sample_weight: Any, X: FloatArray) -> FloatArray | None:
     """Weights of rows, or None where all count one."""
     if sample_weight is None:
         return None
-    return np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+    weights = np.asarray(_check_sample_weight(sample_weight, X, dtype=np.float64, ensure_non_negative=True))
+    if not weights.any():  # not all versions of scikit-learn say so
+        raise ModelError("sample_weight must contain at least one non-zero number")
+    return weights
 
 
 def refuse_dates(name: str, X: Any) -> None:
