@@ -8,8 +8,6 @@ from typing import Any
 from gramgraph._pictures import explorer, pictures
 from gramgraph._show import html_table
 
-__all__ = ["Drawn", "Explored"]
-
 #: Larger graphs are listed in a notebook, not drawn.
 DRAWN_VARIABLES = 60
 

@@ -12,8 +12,6 @@ from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.directed import DirectedModel
 from gramgraph.models.named import NamedGraph
 
-__all__ = ["Comparison", "compare"]
-
 Edge = tuple[str, str]
 
 

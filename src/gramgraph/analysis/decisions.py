@@ -24,8 +24,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Policy", "Strategy", "solve_decisions", "value_of_information"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Policy(Shown):

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
 
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Conflict", "conflict", "explain"]
-
 
 class Conflict(float):
     """How much less likely the findings are together than if they were independent: log Π p(e_i) − log p(e).

@@ -14,8 +14,6 @@ from gramgraph.exceptions import ModelError
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["partial_correlations", "to_gaussian"]
-
 
 def to_gaussian(model: GraphicalModel) -> Gaussian:
     """The joint distribution as a `Gaussian`; O(n²) memory."""

@@ -32,8 +32,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["entropy", "kl_divergence", "most_informative", "mutual_information"]
-
 Names = str | Sequence[str]
 
 

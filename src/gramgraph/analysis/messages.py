@@ -29,8 +29,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["MaxMessages", "Messages", "max_sum", "sum_product"]
-
 F = TypeVar("F", bound=Factor)
 Edge = tuple[int, int]  # sender, receiver: nodes 0 … n-1 are variables, the following ones factors
 

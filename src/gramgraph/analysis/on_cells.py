@@ -14,8 +14,6 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.models.on_cells import CellModel
 from gramgraph.questions.question import Question
 
-__all__ = ["cell_of", "on_tables"]
-
 
 def on_tables(model: CellModel, evidence: Any, names: str | Sequence[str] = ()) -> tuple[GraphicalModel, Question]:
     """The tables on cells and one case of evidence about them; `names` must not be observed."""

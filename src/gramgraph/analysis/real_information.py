@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Estimate", "real_entropy", "real_mutual_information", "real_ranking"]
-
 #: Draws from which the entropy of a mixture is estimated.
 DRAWS = 20_000
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["real_sensitivity"]
-
 #: Step of the central differences, as a part of the parameter's size (of one, where it is smaller).
 STEP = 1e-4
 

@@ -29,8 +29,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["SensitivityFunction", "sensitivity", "sensitivity_function"]
-
 
 @dataclass(frozen=True)
 class SensitivityFunction:

@@ -6,8 +6,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["entropy_of", "highest_peak", "log_mixture", "square_roots"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 

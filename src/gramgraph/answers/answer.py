@@ -17,8 +17,6 @@ from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Answer", "Key", "unsettled"]
-
 Key = str | tuple[str, ...]
 #: Targets whose standard errors are looked through for the title.
 MANY_TARGETS = 2000

@@ -11,8 +11,6 @@ from gramgraph import _show
 from gramgraph.answers.frozen import Frozen
 from gramgraph.answers.quality import Quality
 
-__all__ = ["Assignment"]
-
 #: States that are printed.
 SHOWN_STATES = 200
 

@@ -19,8 +19,6 @@ from gramgraph.exceptions import StateError, VariableError, listing
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
-__all__ = ["Belief"]
-
 
 class Belief(Frozen):
     """p(X | evidence) for one variable, or for several jointly; of one case, or of many (first axis).

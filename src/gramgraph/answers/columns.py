@@ -10,8 +10,6 @@ from gramgraph._show import joined
 from gramgraph.answers.answer import Answer
 from gramgraph.answers.belief import Belief
 
-__all__ = ["posterior_columns"]
-
 
 def posterior_columns(answer: Answer, dtype: Any = np.float64) -> dict[str, Any]:
     """Name → column: `log_evidence`, then `variable=state` for each state, or `x mean`, `x sd`, … of a real variable.

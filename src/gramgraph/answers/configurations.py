@@ -12,8 +12,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.answers.mixture import MixtureBelief
 
-__all__ = ["configuration_frame", "configuration_text", "configurations_of", "is_mixed"]
-
 SHOWN = 20
 
 

@@ -14,8 +14,6 @@ from gramgraph.answers.frozen import Frozen
 from gramgraph.answers.quality import Quality
 from gramgraph.typing import FloatArray
 
-__all__ = ["CredibleAnswer", "CredibleProbabilities", "tail_of"]
-
 
 def tail_of(level: float) -> float:
     """The probability of each tail."""

@@ -15,8 +15,6 @@ from gramgraph.cells.columns import values_of
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
-__all__ = ["CutGaussians", "Pieces"]
-
 #: Points of Gauss and Legendre in a panel, panels in a cell, and how many deviations it reaches from a Gaussian's mean.
 _POINTS, _PANELS, _FAR = 24, 4, 9.0
 #: Pieces that are narrower than this many deviations have their moments by points: closed forms would lose digits.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, NoReturn, Self
 
-__all__ = ["Frozen"]
-
 
 class Frozen:
     """A value whose attributes cannot be set after it was made; `replace` makes another one.

@@ -17,8 +17,6 @@ from gramgraph.cells.drawing import inside
 from gramgraph.exceptions import OptionError, VariableError, listing
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["JointBelief", "outer"]
-
 
 class JointBelief(RealBelief):
     """p(x_1, …, x_k | e) of numbers, angles and categories in a tree: masses of all combinations of their cells.

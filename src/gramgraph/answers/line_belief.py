@@ -15,8 +15,6 @@ from gramgraph.cells.columns import values_of
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["LineBelief", "effective_size"]
-
 
 class LineBelief(RealBelief):
     """p(x | e) ∝ p(x) w(x), with w given on cells and linear between them; of one case, or of many (first axis).

@@ -17,8 +17,6 @@ from gramgraph.exceptions import StateError, VariableError, listing
 from gramgraph.typing import FloatArray, IntArray, RandomState
 from gramgraph.variables import Var
 
-__all__ = ["MixtureBelief"]
-
 
 class MixtureBelief(RealBelief):
     """A Gaussian, or a mixture of Gaussians: p(x) = Σ_k w_k N(x; m_k, S_k).

@@ -16,8 +16,6 @@ from gramgraph.exceptions import VariableError
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Circle, Var
 
-__all__ = ["NodeBelief"]
-
 
 class NodeBelief(RealBelief):
     """p(x | e) of a number or an angle on nodes, each in the middle of a box; of one case, or of many (first axis).

@@ -15,8 +15,6 @@ from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["PlateAnswer", "PlateBeliefs"]
-
 
 class PlateBeliefs(Frozen):
     """What is believed of every member of a variable: probabilities of states, or means and deviations of numbers.

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["TRUSTED_DRAWS", "TRUSTED_R_HAT", "Quality", "judge"]
-
 #: A sampler whose chains disagree more, or with fewer effective draws, is not to be trusted.
 TRUSTED_R_HAT, TRUSTED_DRAWS = 1.1, 50
 #: An observation that is nearer to the data than this counts as one of them (1 inside, 0 far away).

@@ -17,8 +17,6 @@ from gramgraph.answers.rows import with_kept
 from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import FloatArray
 
-__all__ = ["RealAnswer"]
-
 #: Names of components, means (cases, components), variances (cases or 1, components).
 Table = tuple[Any, FloatArray, FloatArray]
 

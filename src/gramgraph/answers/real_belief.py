@@ -17,8 +17,6 @@ from gramgraph.answers.words import need_one_case, need_scalar, tails, unit
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
-__all__ = ["RealBelief"]
-
 
 class RealBelief(Frozen, ABC):
     """p(X | evidence) of a real-valued variable, or of several jointly; of one case, or of many (first axis).

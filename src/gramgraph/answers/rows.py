@@ -16,8 +16,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["frame_of", "label_of", "split", "with_kept"]
-
 #: pandas keeps each column of categories apart, at a quarter of a millisecond and a kilobyte each.
 MANY_COLUMNS = 20_000
 FEW_STATES = 127

@@ -17,8 +17,6 @@ from gramgraph.exceptions import VariableError
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Circle, Var
 
-__all__ = ["SampledBelief"]
-
 
 class SampledBelief(RealBelief):
     """Weighted draws: p(x) ≈ Σ_i w_i δ(x − x_i). Every number carries a Monte Carlo error (`standard_error`).

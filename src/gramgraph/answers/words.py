@@ -11,8 +11,6 @@ from gramgraph.exceptions import OptionError, VariableError, listing
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["WORDS", "need_one_case", "need_scalar", "shares", "tails", "unit"]
-
 #: Every belief has these methods; one that makes no sense for it is a `VariableError` that says what does.
 WORDS = (
     "mean",

@@ -16,8 +16,6 @@ from gramgraph.exceptions import ModelError, StateError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Circle, Positive, Real, Var, discrete
 
-__all__ = ["Axis", "LineAxis", "Placed", "StateAxis"]
-
 _DOMAINS = {"real": Real(), "positive": Positive(), "circle": Circle()}
 _REACH = 0.25  # of the spread of the data: how far an observation may lie from them until it stops to count
 

@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.exceptions import StateError
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["column_of", "is_absent", "label_of", "numbers_of", "single", "states_of", "values_of"]
-
 
 def column_of(values: Any) -> Array:
     """A column of values, which may be vectors."""

@@ -15,8 +15,6 @@ from gramgraph.cells.torus import TorusMixture, crossed
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["Coordinate", "LineDensity", "line_density"]
-
 _GRID = 512
 _WIDTHS = 12
 _MIXTURES = ((4, 0.05), (8, 0.15), (12, 0.15))  # of angles: components, spread

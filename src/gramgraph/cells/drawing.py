@@ -7,8 +7,6 @@ import numpy as np
 from gramgraph.cells.axes import Axis, LineAxis, Placed
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["inside"]
-
 
 def inside(axis: Axis, cells: IntArray, rng: np.random.Generator) -> tuple[Array, Placed]:
     """Values in the cells, from the marginal density times the hat."""

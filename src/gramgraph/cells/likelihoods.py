@@ -12,8 +12,6 @@ from gramgraph.evidence import weights_of
 from gramgraph.exceptions import OptionError, StateError
 from gramgraph.typing import FloatArray
 
-__all__ = ["cell_weights"]
-
 
 def cell_weights(axis: Axis, how: Any) -> FloatArray:
     """p(observation | cell) up to a factor, (m,): of numbers a function of x, or a noisy reading (value, sd); of states

@@ -6,8 +6,6 @@ import numpy as np
 
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["mixture_weights"]
-
 _DEAD = 1e-4
 _FASTEST = 16.0
 

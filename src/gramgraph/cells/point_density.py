@@ -9,8 +9,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["PointDensity"]
-
 _VECTOR_WIDTHS = (0.08, 0.12, 0.18, 0.27, 0.4, 0.6, 0.9)  # in standard deviations of the sample
 _CONCENTRATIONS = (1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 128.0, 256.0)
 _ROWS = 2000

@@ -19,8 +19,6 @@ from gramgraph.kernels.inputs import KernelError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Points, Var, discrete
 
-__all__ = ["AXES", "POINT_KINDS", "PointAxis", "plain_point", "text_of"]
-
 #: Domains whose values are points of a space with a kernel.
 POINT_KINDS = ("set", "sphere", "string", "vector")
 _ROWS = 2000  # rows among which the points are chosen

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph._numerics.cells.torus import densities, learn, spread_out
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["TorusMixture", "binned", "crossed"]
-
 _STRENGTH = 3.0  # covariances lean to spread² I as if by so many points
 _FIRST = 0.3  # standard deviation of all components at the start
 _BACKGROUND = 0.01  # weight of the uniform density at the start

@@ -20,8 +20,6 @@ from gramgraph.exceptions import (
     OptionError,
 )
 
-__all__ = ["build_parser", "run"]
-
 DONE, NO, USAGE = 0, 1, 2
 
 _EPILOG = """\

@@ -12,8 +12,6 @@ from gramgraph.cli import common
 from gramgraph.cli.common import sampling_options
 from gramgraph.exceptions import GramGraphError, ImpossibleEvidenceError
 
-__all__ = ["add_commands"]
-
 
 def add_commands(commands: Any) -> None:
     """Add the subcommands of this module."""

@@ -20,8 +20,6 @@ from gramgraph.evidence import Not
 from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean
 from gramgraph.models import GraphicalModel
 
-__all__ = ["map_cases", "query_cases"]
-
 #: Words for "not observed", unless the variable has a state of this name.
 _MISSING = ("", "NA", "NaN", "nan", "N/A", "null", "None", "?", "*")
 

@@ -11,8 +11,6 @@ import re
 from collections.abc import Iterable
 from typing import IO, Any
 
-__all__ = ["as_text", "understood", "write_csv"]
-
 _RISKY = ("=", "+", "-", "@", "\t", "\r", "\n")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 

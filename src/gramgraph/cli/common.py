@@ -18,21 +18,6 @@ from gramgraph.evidence import Not, OneOf
 from gramgraph.exceptions import GramGraphError, StateError, VariableError
 from gramgraph.models import GraphicalModel
 
-__all__ = [
-    "add_evidence",
-    "add_file",
-    "add_json",
-    "add_targets",
-    "load",
-    "output",
-    "parse_evidence",
-    "parse_size",
-    "parse_targets",
-    "parse_virtual",
-    "print_json",
-    "sampling_options",
-]
-
 _SIZE = re.compile(r"\s*([0-9]*\.?[0-9]+(?:e[+-]?[0-9]+)?)\s*([kmgtp]?)(i?)b?\s*", re.IGNORECASE)
 _POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4, "p": 5}
 

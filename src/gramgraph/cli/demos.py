@@ -10,8 +10,6 @@ from typing import Any
 
 from gramgraph.exceptions import GramGraphError, OptionError, did_you_mean
 
-__all__ = ["TOURS", "add_commands"]
-
 Picture = tuple[str, Any]  # name of the file; text of an SVG or HTML file, or a matplotlib figure
 
 

@@ -12,8 +12,6 @@ from gramgraph.compile.budget import readable
 from gramgraph.exceptions import ModelError
 from gramgraph.models import BayesianNetwork
 
-__all__ = ["add_commands"]
-
 
 def add_commands(commands: Any) -> None:
     """Add the subcommands of this module."""

@@ -11,8 +11,6 @@ from gramgraph._show import clean
 from gramgraph._warmup import capabilities, run
 from gramgraph.cli import common
 
-__all__ = ["add_commands"]
-
 
 def add_commands(commands: Any) -> None:
     """Add the subcommands of this module."""

@@ -10,8 +10,6 @@ from gramgraph._show import clean
 from gramgraph.cli import common
 from gramgraph.exceptions import OptionError, VariableError
 
-__all__ = ["add_commands"]
-
 
 def add_commands(commands: Any) -> None:
     """Add the subcommands of this module."""

@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.factors import SharedTables, TableFactor
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Flattened", "flatten", "flatten_shared"]
-
 #: Tables whose largest entry lies between these are taken as they are.
 SMALL, LARGE = 1e-3, 1e3
 #: Entries smaller than this part of the largest one would be lost by a division.

@@ -12,8 +12,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MemoryPool", "forget_large", "memory_pool", "remember"]
-
 MAX_KEPT = 128
 #: Of trees with more numbers than this only a few are kept: their tables may hold hundreds of megabytes.
 LARGE_CELLS = 1e6

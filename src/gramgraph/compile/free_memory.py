@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-__all__ = ["available_memory"]
-
 #: Where nothing can be asked.
 UNKNOWN = 4e9
 #: Limits from here on mean that there is none (version 1 writes the largest multiple of a page).

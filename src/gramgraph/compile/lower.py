@@ -21,8 +21,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["WIDE", "Lowered", "lower", "reach"]
-
 
 @dataclass(frozen=True, eq=False)
 class Lowered:

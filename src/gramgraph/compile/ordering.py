@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.compile.budget import budget_of, check_planning
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["FEW_NODES", "Order", "planning_bytes", "sparse_order"]
-
 #: Up to this many nodes the graph is rows of bits from the start.
 FEW_NODES = 1024
 #: So many nodes that need a search are searched as rows of bits, with restarts; more of them on lists of neighbors.

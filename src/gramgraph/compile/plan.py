@@ -9,8 +9,6 @@ from typing import Any
 from gramgraph._show import clean
 from gramgraph.compile.budget import check_budget, readable
 
-__all__ = ["Plan", "plan_of"]
-
 
 @dataclass(frozen=True, repr=False)
 class Plan:

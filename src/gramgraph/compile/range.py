@@ -8,8 +8,6 @@ from gramgraph.compile.lower import WIDE, Lowered
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 
-__all__ = ["may_underflow", "needs_logs"]
-
 #: Products of numbers that reach over less than e^640 ≈ 10^278 neither underflow nor overflow.
 SAFE = 640.0
 #: When tables beyond `WIDE` reach over more than e^300 together, or all tables over e^25 on average, small numbers

@@ -16,8 +16,6 @@ from gramgraph.exceptions import listing
 from gramgraph.questions.question import Singles
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Program", "TreePlan", "plan_tree"]
-
 #: Seconds per table cell and case, measured on one core; for estimates only.
 SECONDS_PER_CELL = 4e-9
 #: Up to this many cells the memory of a plan is counted to the byte.

@@ -15,8 +15,6 @@ import numpy as np
 
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Group", "Rewritten", "group_factors", "rewrite"]
-
 #: Zeros are followed, tables split and copies joined this many times at most.
 ROUNDS = 30
 #: Relative rounding within which a table counts as a product of two: rounding of the tables themselves.

@@ -18,8 +18,6 @@ from gramgraph.factors import TableFactor
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["ROW_TOLERANCE", "Conditional", "Kind", "row_name"]
-
 #: Rows whose sum is off by less than this count as rounded, not as wrong.
 ROW_TOLERANCE = 1e-6
 #: Cells of a dense table that a conditional makes, at most.

@@ -15,8 +15,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Blend"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Blend(RealConditional):

@@ -20,8 +20,6 @@ from gramgraph.tree_sum import TreeSum
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Real, Var, discrete
 
-__all__ = ["Boosted", "log_shares"]
-
 #: The child of what is not on an arrow yet.
 _NOWHERE = discrete("·", ("0", "1"))
 

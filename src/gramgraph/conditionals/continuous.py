@@ -14,8 +14,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Circle, Positive, Real, Sphere, Var, real
 
-__all__ = ["Draws", "RealConditional", "as_parents", "as_var", "draw", "log_density", "stack_real"]
-
 #: Values of many cases: (n, dimension) numbers of a real variable, (n,) state codes of a discrete one.
 Draws: TypeAlias = Mapping[Var, Array]
 

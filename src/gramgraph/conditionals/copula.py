@@ -17,8 +17,6 @@ from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Circle, Positive, Var
 
-__all__ = ["GaussianCopula", "Margin"]
-
 #: Levels of a distribution function that are told from 0 and 1: scores and draws stay finite wherever parents stand.
 _LEVELS = (1e-300, 1.0 - 1e-16)
 

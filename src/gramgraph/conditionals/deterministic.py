@@ -14,8 +14,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["Deterministic"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Deterministic(Conditional):

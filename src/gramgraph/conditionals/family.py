@@ -14,8 +14,6 @@ from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["FromFamily"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FromFamily(RealConditional):

@@ -13,8 +13,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.tree_sum import Node, TreeSum
 from gramgraph.typing import FloatArray
 
-__all__ = ["trees_of"]
-
 #: Objectives of XGBoost whose predictions, or logits, are the scores themselves.
 _PLAIN_SCORES = (
     "reg:squarederror", "reg:absoluteerror", "reg:pseudohuber", "reg:quantile", "multi:soft", "binary:logitraw",

@@ -14,8 +14,6 @@ from gramgraph.factors import TableFactor
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["Gate"]
-
 #: Rule → what two partial results make; each parent brings 1 in its last state, else 0.
 RULES: dict[str, Callable[[int, int], int]] = {
     "xor": lambda a, b: a ^ b,

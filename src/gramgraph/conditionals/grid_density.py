@@ -13,8 +13,6 @@ from gramgraph.cells.density import line_density
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["GridDensity"]
-
 
 @dataclass(frozen=True, eq=False)
 class GridDensity:

@@ -14,8 +14,6 @@ from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Grouped"]
-
 _NAMES = ("gaussian", "poisson", "gamma", "von_mises")
 
 

@@ -18,8 +18,6 @@ from gramgraph.conditionals.laws import Laws
 from gramgraph.typing import Array, FloatArray, RandomState
 from gramgraph.variables import Var
 
-__all__ = ["KernelConditional"]
-
 
 @dataclass(frozen=True, eq=False)
 class KernelConditional(RealConditional):

@@ -17,8 +17,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.conditionals.continuous import Draws, RealConditional
 
-__all__ = ["CaseLaws", "CenteredLaws", "Laws", "MixedLaws", "NormalLaws"]
-
 
 class Laws(Protocol):
     """n distributions on the line."""

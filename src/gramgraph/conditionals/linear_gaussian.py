@@ -25,8 +25,6 @@ from gramgraph.factors.gaussian import LOG_2PI, GaussianFactor
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["ConditionalLinearGaussian", "LinearGaussian"]
-
 #: A covariance whose smallest eigenvalue is above −this times its largest counts as positive semidefinite.
 _SLACK = 1e-10
 

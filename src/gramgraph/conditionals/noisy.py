@@ -15,8 +15,6 @@ from gramgraph.factors import TableFactor
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["NoisyMax", "NoisyOr"]
-
 
 def _frozen(values: Any) -> FloatArray:
     array = np.array(values, dtype=np.float64)

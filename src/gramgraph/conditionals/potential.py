@@ -15,8 +15,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["KernelPotential", "between"]
-
 
 @dataclass(frozen=True, eq=False)
 class KernelPotential(metaclass=_Kinds):

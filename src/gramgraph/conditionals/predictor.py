@@ -25,8 +25,6 @@ from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Real, Var, discrete
 
-__all__ = ["Predictor"]
-
 #: With fewer rows than this the errors are taken as Gaussian.
 _FEW_ROWS = 30
 

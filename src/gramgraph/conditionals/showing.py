@@ -10,8 +10,6 @@ from gramgraph._show import html_table, probability_text, text_table
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["context_rows", "html_rows", "text_rows", "value_text"]
-
 _SHOWN_ROWS = 40
 
 

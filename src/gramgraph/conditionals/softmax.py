@@ -21,8 +21,6 @@ from gramgraph.exceptions import ModelError, listing
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["Softmax"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Softmax(RealConditional):

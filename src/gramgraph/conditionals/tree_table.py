@@ -14,8 +14,6 @@ from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Leaf", "Split", "TreeTable"]
-
 
 @dataclass(frozen=True)
 class Leaf:

@@ -18,8 +18,6 @@ from gramgraph.exceptions import VariableError
 from gramgraph.typing import Array
 from gramgraph.variables import Var, discrete
 
-__all__ = ["ClusterCounts", "dask_counts", "pack_frame"]
-
 #: Packed partitions with together more bytes stay on the workers, where every table is then counted.
 GATHERED = 2 << 30
 

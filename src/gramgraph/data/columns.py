@@ -16,8 +16,6 @@ from gramgraph.exceptions import StateError, VariableError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["CodedTable", "code_table", "distinct_values", "encode", "position_of", "smallest_integer", "with_states_of"]
-
 #: Cells of which a column is looked at, and objects among them up to which it is taken for one of few.
 MANY_ROWS, FEW_OBJECTS = 1000, 50
 #: The states of a variable of which nothing was said.

@@ -14,8 +14,6 @@ from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["Counts", "pack"]
-
 #: Tables with up to this many cells are counted by bits, larger ones by a scan of the rows.
 BIT_CELLS = 1500
 #: Tables that would have more cells are refused: a family this large cannot be learned from any data.

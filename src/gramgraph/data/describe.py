@@ -8,8 +8,6 @@ from gramgraph.data.frames import read_frame
 from gramgraph.data.kinds import Kind, kind_of
 from gramgraph.data.stream import is_stream
 
-__all__ = ["column_kinds", "describe", "kinds_of"]
-
 
 def describe(data: Any) -> Any:
     """What each column will be taken for, and why, before anything is learned: a pandas frame with a row for each.

@@ -16,8 +16,6 @@ from gramgraph.data.mdlp import mdlp_edges
 from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Discretizer"]
-
 METHODS = ("quantile", "uniform", "mdlp")
 
 

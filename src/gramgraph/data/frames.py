@@ -11,8 +11,6 @@ import numpy as np
 from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Frame", "is_frame", "is_missing", "missing_cells", "read_frame"]
-
 #: Cells up to which a block of a frame is made on trial: that is quicker than a look at the types of its columns.
 _SMALL = 100_000
 

@@ -22,18 +22,6 @@ import numpy as np
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "HEAD",
-    "MAX_INTEGER_STATES",
-    "Kind",
-    "as_numbers",
-    "is_real",
-    "kind_of",
-    "sorted_labels",
-    "texts_kind",
-    "whole_numbers",
-]
-
 #: A column of whole numbers with at most this many distinct values counts as a category.
 MAX_INTEGER_STATES = 20
 #: Rows in which identifiers and dates are looked for.

@@ -12,8 +12,6 @@ from typing import Any, TypeVar
 from gramgraph._validation import check_jobs
 from gramgraph.exceptions import ModelError, OptionError
 
-__all__ = ["find_client", "in_order", "map_reduce"]
-
 Block = TypeVar("Block")
 Found = TypeVar("Found")
 Total = TypeVar("Total")

@@ -6,8 +6,6 @@ import numpy as np
 
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["mdlp_edges"]
-
 
 def mdlp_edges(values: FloatArray, classes: Array, weights: FloatArray, *, most: int | None = None) -> FloatArray:
     """Inner edges of a real column, by its classes: the cut with the smallest entropy of the classes on both sides,

@@ -17,8 +17,6 @@ from gramgraph.data.stream import blocks_of, is_dask, is_stream, open_stream, re
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import FloatArray
 
-__all__ = ["Moments", "moments_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Moments:

@@ -15,8 +15,6 @@ from gramgraph.exceptions import VariableError, did_you_mean, listing
 from gramgraph.typing import Array, IntArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["Collected", "Labels", "Packed", "RealColumnError", "choose", "pack_batches", "state_orders"]
-
 #: A column with more labels is refused.
 MAX_STATES = 10_000
 

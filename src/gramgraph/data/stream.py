@@ -20,23 +20,6 @@ from gramgraph.data.map_reduce import in_order
 from gramgraph.data.packed import Collected, Packed, choose, pack_batches
 from gramgraph.exceptions import OptionError, VariableError
 
-__all__ = [
-    "BLOCK",
-    "MISSING",
-    "blocks_of",
-    "is_dask",
-    "is_stream",
-    "open_stream",
-    "plain_frame",
-    "read_again",
-    "read_labels",
-    "read_numbers",
-    "read_table",
-    "readable",
-    "stream_counts",
-    "stream_names",
-]
-
 #: Rows of a block, a multiple of 64.
 BLOCK = 1 << 17
 #: What stands for a missing cell in a CSV file.

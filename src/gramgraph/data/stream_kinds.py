@@ -10,8 +10,6 @@ from gramgraph.data.kinds import HEAD, MAX_INTEGER_STATES, Kind, kind_of, texts_
 from gramgraph.data.packed import MAX_STATES, choose
 from gramgraph.data.stream import is_dask, open_stream, plain_frame, readable
 
-__all__ = ["first_rows", "stream_kinds"]
-
 
 def stream_kinds(data: Any) -> tuple[list[str], list[tuple[Kind, int]]]:
     """Names of the columns, and for each what it is taken for and how many cells are missing."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.typing import Array
 
-__all__ = ["distinct_texts"]
-
 #: Labels up to which texts are looked up in a small table, and texts from which that is worth the trouble.
 FEW, MANY = 100, 10_000
 #: Seconds that Arrow's own encoding of a text takes more.

@@ -7,18 +7,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.variables import binary
 
-__all__ = [
-    "alarm_radio",
-    "asia",
-    "burglary",
-    "card_trick",
-    "door",
-    "envelopes",
-    "fuel_gauge",
-    "sprinkler",
-    "two_coins",
-]
-
 
 def asia() -> BayesianNetwork:
     """Shortness of breath after a visit to Asia: 8 variables.

@@ -5,8 +5,6 @@ from __future__ import annotations
 from gramgraph.models.bayesian_network import BayesianNetwork
 from gramgraph.models.builders import hidden_markov_chain
 
-__all__ = ["casino", "hmm_small"]
-
 
 def hmm_small(length: int = 2) -> BayesianNetwork:
     """Two hidden states and three colors: z1 -> z2, z1 -> x1, z2 -> x2.

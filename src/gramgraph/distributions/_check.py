@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["array", "covariance_like", "frozen", "matrix", "number", "single", "vector", "weights_of"]
-
 
 def array(name: str, value: Any) -> FloatArray:
     """`value` as a float array without NaN; infinities pass (densities know what they mean)."""

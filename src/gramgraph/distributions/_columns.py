@@ -12,8 +12,6 @@ import numpy as np
 
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["FAMILIES", "CategoricalFamily", "Family", "GaussianFamily"]
-
 
 @dataclass(frozen=True)
 class Family:

@@ -12,8 +12,6 @@ from gramgraph.distributions._root import psd_root
 from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.typing import FloatArray
 
-__all__ = ["check_form", "coordinates", "linear_map", "rows_of", "split_evidence"]
-
 _FORMS = ("gain", "precision")
 
 

@@ -15,8 +15,6 @@ from gramgraph.distributions.base import ExponentialFamily
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["GaussianFamily"]
-
 
 class GaussianFamily(ExponentialFamily):
     """φ = (x, x_i x_j for i ≤ j), θ = (Σ⁻¹μ, −½ Σ⁻¹ with off-diagonal entries doubled), A = ½ μᵀΣ⁻¹μ + ½ log |2πΣ|."""

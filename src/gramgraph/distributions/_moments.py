@@ -10,19 +10,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "bessel_ratio",
-    "bessel_ratio_slope",
-    "dirichlet_from_logs",
-    "gamma_entropy",
-    "inverse_bessel_ratio",
-    "inverse_digamma",
-    "log_bessel",
-    "multi_digamma",
-    "multi_trigamma",
-    "shape_from_gap",
-]
-
 _TINY = 1e-280  # below this a scaled Bessel function has lost digits
 
 

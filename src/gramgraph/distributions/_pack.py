@@ -7,8 +7,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["pack", "pack_dual", "packed_cov", "pairs", "side_of", "unpack", "unpack_dual"]
-
 
 def pairs(d: int) -> tuple[IntArray, IntArray]:
     """Rows i and columns j ≥ i of the entries of a packed (d, d) matrix."""

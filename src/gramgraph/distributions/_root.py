@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["Root", "psd_root", "symmetric"]
-
 _EPS = float(np.finfo(np.float64).eps)
 #: Eigenvalues of the scaled matrix may be this far below zero: what rounding leaves of a singular matrix.
 _SLACK = 1e-9

@@ -9,8 +9,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["DISCRETE", "anchor", "inside", "spread"]
-
 _NEAR = 1e-6  # how far the sum of a simplex point, the length of a unit vector, a mirror entry may be off
 
 #: Supports on which probabilities are sums.

@@ -14,8 +14,6 @@ from gramgraph.distributions.by_name import ByName, is_by_name
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["ExponentialFamily", "bounded_dot", "count_of_draws"]
-
 
 class ExponentialFamily(ABC):
     """A distribution p(x) = h(x) exp(θᵀφ(x) − A(θ)), as a frozen value.

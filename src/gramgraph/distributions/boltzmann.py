@@ -15,8 +15,6 @@ from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import BudgetError, ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["Boltzmann"]
-
 _LARGEST = 18  # 2^18 states of 171 statistics are 360 MB; beyond that a Markov network is the better form
 
 

@@ -12,8 +12,6 @@ from typing import Any
 
 from gramgraph.exceptions import ModelError
 
-__all__ = ["ByName", "Dot", "Exp", "Index", "Logistic", "Reference"]
-
 #: Families that take names: those of plate models.
 FAMILIES = frozenset(
     (

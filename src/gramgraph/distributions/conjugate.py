@@ -12,8 +12,6 @@ from gramgraph.distributions._check import array, number, weights_of
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["ConjugateModel"]
-
 
 class ConjugateModel(ABC):
     """p(w | α, ν) ∝ exp(αᵀw − ν A(w)) / F(α, ν) for the parameter w of an exponential family, as a frozen value.

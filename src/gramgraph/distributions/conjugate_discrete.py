@@ -16,8 +16,6 @@ from gramgraph.distributions.simplex import Beta, Dirichlet
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["BetaBernoulli", "DirichletCategorical", "GammaPoisson"]
-
 
 @dataclass(frozen=True)
 class BetaBernoulli(ConjugateModel):

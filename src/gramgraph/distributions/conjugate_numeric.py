@@ -18,8 +18,6 @@ from gramgraph.distributions.predictive import Predictive
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["ConjugatePrior", "GenericPredictive", "ParameterDensity"]
-
 
 @dataclass(frozen=True, eq=False)
 class ConjugatePrior(ConjugateModel):

@@ -17,8 +17,6 @@ from gramgraph.distributions.positive import Gamma
 from gramgraph.distributions.predictive import MultivariateT, StudentT, VonMisesPredictive
 from gramgraph.typing import FloatArray
 
-__all__ = ["NormalGamma", "NormalInverseWishart", "NormalNormal", "VonMisesMean"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 

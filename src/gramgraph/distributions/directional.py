@@ -14,8 +14,6 @@ from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["VonMises", "VonMisesFisher"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 

@@ -13,8 +13,6 @@ from gramgraph.distributions.base import ExponentialFamily, FamilyOfItself, coun
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["Bernoulli", "Binomial", "Categorical", "Multinomial"]
-
 
 @dataclass(frozen=True)
 class Bernoulli(FamilyOfItself):

@@ -14,8 +14,6 @@ import numpy as np
 from gramgraph._replace import write_whole
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, did_you_mean
 
-__all__ = ["dumps", "from_object", "is_distribution", "load", "loads", "save", "to_object"]
-
 _VERSION = 1
 #: Fields that are matrices beside a vector. One number may stand for a matrix with up to this many rows.
 _MATRICES = ("cov", "scale", "shape")

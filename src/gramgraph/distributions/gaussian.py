@@ -17,8 +17,6 @@ from gramgraph.distributions.base import count_of_draws
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, did_you_mean
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["Gaussian"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _OFF = 1e-7  # a point further than this from the support, relative to its size, is off the support
 

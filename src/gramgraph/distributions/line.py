@@ -13,8 +13,6 @@ from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["Laplace", "Normal"]
-
 
 @dataclass(frozen=True)
 class Normal(ExponentialFamily):

@@ -17,8 +17,6 @@ from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["InverseWishart", "Wishart"]
-
 
 @dataclass(frozen=True, eq=False)
 class _OnMatrices(ExponentialFamily):

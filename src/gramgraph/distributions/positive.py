@@ -13,8 +13,6 @@ from gramgraph.distributions._moments import gamma_entropy, inverse_digamma, sha
 from gramgraph.distributions.base import ExponentialFamily, FamilyOfItself, count_of_draws
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["ChiSquared", "Exponential", "Gamma", "InverseGamma"]
-
 
 @dataclass(frozen=True)
 class Exponential(FamilyOfItself):

@@ -17,16 +17,6 @@ from gramgraph.distributions.base import count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = [
-    "BetaBinomial",
-    "DirichletMultinomial",
-    "MultivariateT",
-    "NegativeBinomial",
-    "Predictive",
-    "StudentT",
-    "VonMisesPredictive",
-]
-
 
 class Predictive(ABC):
     """A distribution that has a density and draws, but is not an exponential family.

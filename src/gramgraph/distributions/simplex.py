@@ -14,8 +14,6 @@ from gramgraph.distributions.base import ExponentialFamily, count_of_draws
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["Beta", "Dirichlet"]
-
 
 @dataclass(frozen=True)
 class Beta(ExponentialFamily):

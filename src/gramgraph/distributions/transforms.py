@@ -15,8 +15,6 @@ from gramgraph.distributions.gaussian import Gaussian
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["LaplaceApproximation", "Transformed", "change_of_variables", "laplace_approximation"]
-
 
 @dataclass(frozen=True, eq=False)
 class Transformed:

@@ -12,8 +12,6 @@ from gramgraph.kernels.domains import DOMAINS, domain_of, sample_of
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Anchors", "anchor_points"]
-
 
 @dataclass(frozen=True, eq=False)
 class Anchors:

@@ -20,8 +20,6 @@ from gramgraph.kernels.inputs import count
 from gramgraph.rkhs import RKHSFunction, SpaceError
 from gramgraph.typing import FloatArray
 
-__all__ = ["Composable", "Operator", "Side", "one_point", "reparameterize"]
-
 
 @dataclass(frozen=True, eq=False)
 class Side:

@@ -17,8 +17,6 @@ from gramgraph.kernels.domains import check_pairs, default_kernel, domain_of, sa
 from gramgraph.kernels.inputs import count, take
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["FACTORS", "REGS", "ConditionalOperator", "conditional_operator"]
-
 #: Penalties that reg="loo" chooses from, and bandwidths as multiples of the median distance.
 REGS = np.logspace(-8, 0, 17)
 FACTORS = (2.0, 1.0, 0.5, 0.25, 0.125)

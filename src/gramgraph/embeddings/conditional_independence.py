@@ -14,8 +14,6 @@ from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.domains import default_kernel, domain_of, sample_of
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["kci_test"]
-
 _REGS = np.logspace(-6, 0, 13)
 _FACTORS = (1.0, 0.5, 0.25)  # of the median distance, where the bandwidth of Z is free
 _SIDE, _WEIGHTS, _GIVEN = 8, 3, 100  # components of X and of Y, weight functions of Z, features of Z

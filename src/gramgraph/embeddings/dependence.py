@@ -15,8 +15,6 @@ from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.kernels.domains import default_kernel, sample_of
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["Dependence", "pairwise_dependence"]
-
 
 @dataclass(frozen=True, eq=False)
 class Dependence:

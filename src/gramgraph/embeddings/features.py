@@ -13,8 +13,6 @@ from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["APPROXIMATIONS", "FeatureMap", "RidgeSpectrum", "feature_map", "principal_features"]
-
 #: How features are made: to rounding, by incomplete Cholesky, from landmarks, or at random.
 APPROXIMATIONS = ("exact", "cholesky", "nystrom", "features")
 _TOL = {"exact": 0.0, "cholesky": 1e-9}

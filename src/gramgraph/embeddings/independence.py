@@ -23,8 +23,6 @@ from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.domains import check_pairs, sample_of
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["hsic_test"]
-
 
 def hsic_test(
     X: Any,

@@ -19,8 +19,6 @@ from gramgraph.linalg.blocks import select
 from gramgraph.rkhs import RKHSFunction, SpaceError
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["MeanEmbedding"]
-
 
 @dataclass(frozen=True, eq=False)
 class MeanEmbedding:

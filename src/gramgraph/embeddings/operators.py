@@ -14,8 +14,6 @@ from gramgraph.kernels.domains import check_pairs, sample_of
 from gramgraph.rkhs import RKHSFunction, SpaceError
 from gramgraph.typing import FloatArray
 
-__all__ = ["CovarianceOperator"]
-
 
 @dataclass(frozen=True, eq=False, init=False)
 class CovarianceOperator(Composable):

@@ -11,16 +11,6 @@ from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "KernelTest",
-    "centered",
-    "features_or_none",
-    "gamma_tail",
-    "permutation_moments",
-    "permutation_p_value",
-    "permuted_cross_norms",
-]
-
 _TOL = 1e-7  # part of the trace that low-rank features may leave out
 _DENSE = 4000  # points up to which Gram matrices are made
 _BLOCK = 1 << 22  # numbers in one block of permuted features

@@ -17,8 +17,6 @@ from gramgraph.kernels.domains import check_pairs, default_kernel, domain_of, sa
 from gramgraph.linalg.blocks import select
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["Compiled", "DensityRatio", "density_ratio"]
-
 #: Penalties and bandwidths (× median distance, each end) to choose from.
 REGS = np.logspace(-5, -1, 9)
 FACTORS = (1.0, 0.5, 0.25, 0.125)

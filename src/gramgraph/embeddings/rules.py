@@ -18,8 +18,6 @@ from gramgraph.kernels.inputs import count
 from gramgraph.rkhs import SpaceError
 from gramgraph.typing import FloatArray
 
-__all__ = ["bayes_rule", "chain_rule", "kernel_filter", "sum_rule"]
-
 
 def _prior_weights(conditional: ConditionalOperator, prior: MeanEmbedding) -> FloatArray:
     """Σⱼ γⱼ β(x̃ⱼ): weights of the pairs of the sample under the prior of x."""

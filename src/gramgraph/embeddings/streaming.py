@@ -16,8 +16,6 @@ from gramgraph.kernels.domains import check_pairs, sample_of
 from gramgraph.rkhs import SpaceError
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["FeatureCovariance", "stream_covariance"]
-
 
 @dataclass(frozen=True, eq=False)
 class FeatureCovariance:

@@ -18,8 +18,6 @@ from gramgraph.kernels.inputs import count
 from gramgraph.rkhs import RKHSFunction
 from gramgraph.typing import FloatArray
 
-__all__ = ["OperatorTree", "TensorOperator", "diagonal_tensor", "partly_diagonal_tensor"]
-
 
 @dataclass(frozen=True, eq=False)
 class TensorOperator:

@@ -22,8 +22,6 @@ from gramgraph.kernels.domains import domain_of, sample_of
 from gramgraph.kernels.inputs import same_columns
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["joined", "mmd_test"]
-
 _BLOCK = 1 << 22
 
 

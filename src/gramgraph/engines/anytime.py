@@ -21,8 +21,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Found", "How", "SweepEngine", "anytime", "never"]
-
 T = TypeVar("T")
 #: What a run of messages gives: the cases in arrays, beliefs of all variables, log p(e), details.
 Found = tuple[Cases, FloatArray, FloatArray, dict[str, Any]]

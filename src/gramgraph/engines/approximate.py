@@ -19,17 +19,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = [
-    "ApproximatePlan",
-    "Cases",
-    "between",
-    "joint_by_conditioning",
-    "make_answer",
-    "one_of",
-    "parse_error",
-    "whole",
-]
-
 #: Most runs that the joint table of one target may take.
 MAX_RUNS = 10_000
 Solve = Callable[[Question], tuple[FloatArray, FloatArray]]

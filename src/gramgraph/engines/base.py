@@ -18,18 +18,6 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = [
-    "PLAIN",
-    "ApproximateWarning",
-    "Best",
-    "Drawn",
-    "Engine",
-    "EngineError",
-    "IllConditioned",
-    "Run",
-    "parse_budget",
-]
-
 T = TypeVar("T")
 
 

@@ -19,8 +19,6 @@ from gramgraph.variables import Var, discrete
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["OnStates", "with_point_states"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class OnStates(RealConditional):

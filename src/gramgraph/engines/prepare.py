@@ -21,8 +21,6 @@ from gramgraph.variables import Var, binary, real
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["prepared", "relevant_part", "relevant_question", "support_of", "with_all_readings"]
-
 
 def prepared(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
     """The model and the question that an engine sees: noisy readings are observed children, and what says nothing

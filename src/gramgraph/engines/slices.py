@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.engines.approximate import Cases
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["RESIDUAL", "SCHEDULES", "SEQUENTIAL", "Sliced", "possible_messages", "show_observed", "slice_case"]
-
 
 class Sliced(NamedTuple):
     """The factors of one case with their graph."""

@@ -19,8 +19,6 @@ from gramgraph.machines.kernels import KernelSpec, ResolvedKernel, check_gram, i
 from gramgraph.machines.sparse import dense
 from gramgraph.typing import FloatArray
 
-__all__ = ["KernelEstimator", "NamedKernelEstimator"]
-
 
 class KernelEstimator(SoundNumbers, BaseEstimator):
     """Base of estimators with a `kernel` parameter: points are checked here, the kernel is resolved here.

@@ -17,8 +17,6 @@ from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["BoostedClassifier", "BoostedEstimator"]
-
 _MOST_CATEGORIES = 254
 
 

@@ -15,8 +15,6 @@ from gramgraph.machines.checks import LARGEST, scale_the_columns
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Real, Var, real
 
-__all__ = ["choose_ways", "density_of_numbers", "multinomial_shares", "numbers_of"]
-
 WAYS = ("gaussian", "kernel", "bins", "counts", "multinomial", "labels")
 #: A class's variance of a column is not taken for less than this share of the column's.
 _FLOOR = 1e-9

@@ -11,8 +11,6 @@ import numpy as np
 from gramgraph.estimators._sound import read_matrix
 from gramgraph.exceptions import ModelError
 
-__all__ = ["read_documents"]
-
 _LARGEST = 2**53
 
 

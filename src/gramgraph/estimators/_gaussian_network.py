@@ -10,8 +10,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, real
 
-__all__ = ["gaussian_network"]
-
 
 def gaussian_network(
     label: Var,

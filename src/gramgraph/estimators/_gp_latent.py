@@ -18,8 +18,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.gp.latent_fit import LatentFit, Problem, fit_latent, spread_latent
 from gramgraph.typing import FloatArray
 
-__all__ = ["LatentEstimator"]
-
 
 @dataclass(eq=False, repr=False)
 class LatentEstimator(ProcessPoints):

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import read_matrix
 
-__all__ = ["ProcessPoints"]
-
 
 class ProcessPoints(KernelEstimator):
     """Arrays of numbers are read as scikit-learn reads them, whatever the kernel; all else as the kernel asks."""

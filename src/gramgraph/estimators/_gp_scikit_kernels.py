@@ -16,8 +16,6 @@ from gramgraph.kernels.parameters import Part
 from gramgraph.kernels.stationary import squared_distances
 from gramgraph.typing import FloatArray
 
-__all__ = ["AlphaRationalQuadratic", "DotProduct", "ExpSineSquared", "from_scikit_learn"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class AlphaRationalQuadratic(RationalQuadratic):

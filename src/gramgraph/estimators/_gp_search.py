@@ -15,8 +15,6 @@ from gramgraph.gp.priors import prior_density
 from gramgraph.linalg.base import PositiveDefiniteError
 from gramgraph.typing import FloatArray
 
-__all__ = ["KernelSearch"]
-
 _SMALL = 256  # points of the subset on which restarts are followed first
 _LARGE = 2000  # points of the subset where the method has no gradient
 _WORTH = 400  # below this number of points a subset saves nothing

@@ -25,8 +25,6 @@ from gramgraph.machines.mixtures.em import Climb, best_climb, climb
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["LATENT", "MixtureEstimator"]
-
 #: The hidden variable of `network_`.
 LATENT = "z"
 

@@ -13,8 +13,6 @@ from gramgraph.exceptions import ModelError, listing
 from gramgraph.machines.checks import LARGEST, scale_the_columns
 from gramgraph.typing import FloatArray
 
-__all__ = ["column_names", "read_numbers", "read_weights", "refuse_dates"]
-
 
 def read_numbers(
     estimator: Any, X: Any, *, reset: bool, gaps: bool = True, least: int = 1, instead: str = ""

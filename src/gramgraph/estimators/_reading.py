@@ -14,8 +14,6 @@ from gramgraph.machines.sparse import is_sparse
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["is_matrix", "read_points"]
-
 
 def read_points(estimator: Any, kernel: Kernel, X: Any, *, reset: bool) -> Any | None:
     """The points as the kernel reads them; None where they are a matrix of numbers, which scikit-learn checks."""

@@ -20,8 +20,6 @@ from gramgraph.machines.points import take_points
 from gramgraph.machines.rvm import SparseFit
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["RelevanceMachine"]
-
 
 @dataclass(eq=False, repr=False)
 class RelevanceMachine(NamedKernelEstimator):

@@ -18,8 +18,6 @@ from sklearn.utils.validation import validate_data
 from gramgraph.exceptions import GramGraphError
 from gramgraph.machines.checks import LARGEST, scale_the_columns
 
-__all__ = ["SoundNumbers", "read_matrix", "sound", "squares_are_finite"]
-
 _ANSWERS = (
     "decision_function",
     "fit_predict",

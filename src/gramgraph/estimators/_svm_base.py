@@ -30,8 +30,6 @@ from gramgraph.machines.svm.machine import Settings, warn_about
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
-__all__ = ["SupportVectors", "learns_in_blocks", "refuse_nu"]
-
 _BLOCK = 1 << 22  # entries of a Gram block in prediction
 _THIN = 4  # entries for a nonzero one, above which sparse rows stay so
 _ROOM = 1 << 22  # entries that are always made dense

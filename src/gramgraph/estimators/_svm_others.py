@@ -21,8 +21,6 @@ from gramgraph.machines.svm.machine import Settings
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["SVR", "OneClassSVM"]
-
 
 @dataclass(eq=False, repr=False)
 class SVR(RegressorMixin, SupportVectors):

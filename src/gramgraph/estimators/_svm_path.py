@@ -18,8 +18,6 @@ from gramgraph.machines.svm.kernel import ChosenKernel, choose_kernel
 from gramgraph.machines.svm.machine import Settings
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["SVCPath", "svc_path"]
-
 
 @dataclass(frozen=True)
 class SVCPath:

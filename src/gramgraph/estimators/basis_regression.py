@@ -14,8 +14,6 @@ from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import FloatArray
 
-__all__ = ["BasisRegression"]
-
 
 class BasisRegression(RegressorMixin, SoundNumbers, BaseEstimator):
     """y(x) = wᵀφ(x), where w minimizes Σ v (y − wᵀφ)² + alpha ‖w‖²: least squares of V^½ Φ and V^½ y.

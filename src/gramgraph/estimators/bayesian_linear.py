@@ -17,8 +17,6 @@ from gramgraph.gp.linear_weights import WeightPosterior, least_squares, weights_
 from gramgraph.gp.posterior import gaussian, half_of
 from gramgraph.typing import FloatArray
 
-__all__ = ["BayesianLinearRegression"]
-
 
 @dataclass(eq=False, repr=False)
 class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, BaseEstimator):

@@ -17,8 +17,6 @@ from gramgraph.machines.boosting.weak import ModelSum, ModelWeak, StumpWeak, Tre
 from gramgraph.tree_sum import Node, TreeSum
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["AdaBoostClassifier", "GentleBoostClassifier", "LogitBoostClassifier"]
-
 
 class AdaBoostClassifier(BoostedClassifier):
     """AdaBoost (discrete; SAMME for more than two classes): rounds of stumps that mind what the last ones got wrong.

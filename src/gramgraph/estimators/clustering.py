@@ -20,8 +20,6 @@ from gramgraph.machines.ridge_features import make_features, row_blocks
 from gramgraph.machines.sparse import dense
 from gramgraph.typing import IntArray
 
-__all__ = ["KMeans", "KernelKMeans"]
-
 _ROWS = 2048
 
 

@@ -23,8 +23,6 @@ from gramgraph.machines.checks import LARGEST
 from gramgraph.machines.kernels import is_kernel
 from gramgraph.typing import FloatArray
 
-__all__ = ["ConditionalEmbedding"]
-
 
 @dataclass(eq=False, repr=False)
 class ConditionalEmbedding(RegressorMixin, MultiOutputMixin, KernelEstimator):

@@ -14,8 +14,6 @@ from gramgraph.kernels.inputs import count
 from gramgraph.machines.ridge_features import make_features
 from gramgraph.typing import FloatArray
 
-__all__ = ["NystromFeatures", "RandomFeatures"]
-
 
 class _Features(ClassNamePrefixFeaturesOutMixin, TransformerMixin, NamedKernelEstimator):
     """φ with φ(x)ᵀφ(x′) ≈ k(x, x′)."""

@@ -23,8 +23,6 @@ from gramgraph.linalg.blocks import select
 from gramgraph.machines.svm.classes import couple, pairs_of
 from gramgraph.typing import FloatArray
 
-__all__ = ["GaussianProcessClassifier"]
-
 _LINKS: dict[str, Likelihood] = {"logistic": Logistic(), "probit": Probit()}
 
 

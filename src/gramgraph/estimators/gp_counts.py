@@ -18,8 +18,6 @@ from gramgraph.gp.likelihoods import GammaSizes, Likelihood, NegativeBinomial, P
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
 
-__all__ = ["GaussianProcessCounts"]
-
 
 @dataclass(eq=False, repr=False)
 class GaussianProcessCounts(RegressorMixin, LatentEstimator):

@@ -23,8 +23,6 @@ from gramgraph.machines.boosting.weak import ModelSum, ModelWeak
 from gramgraph.tree_sum import TreeSum, join_trees
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["GradientBoostingClassifier", "GradientBoostingRegressor"]
-
 _NAMED: dict[str, type[Loss]] = {
     "epsilon_insensitive": EpsilonInsensitive,
     "exponential": Exponential,

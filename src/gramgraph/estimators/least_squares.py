@@ -14,8 +14,6 @@ from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.gp.linear_weights import least_squares
 from gramgraph.typing import FloatArray
 
-__all__ = ["Lasso", "LeastSquares"]
-
 
 @dataclass(eq=False, repr=False)
 class _OnBasis(RegressorMixin, MultiOutputMixin, SoundNumbers, BaseEstimator):  # type: ignore[misc]

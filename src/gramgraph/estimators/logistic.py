@@ -22,8 +22,6 @@ from gramgraph.machines.logistic import LINKS, GaussianPrior, Mode, Rows, are_se
 from gramgraph.machines.mixtures.gaussian import Scale
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["BayesianLogisticRegression"]
-
 _INSTEAD = " Give it 0/1 columns (pandas.get_dummies), or use gg.estimators.NaiveBayesClassifier, which takes labels"
 _ROWS = 4096
 

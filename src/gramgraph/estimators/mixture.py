@@ -22,8 +22,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import discrete
 
-__all__ = ["GaussianMixture"]
-
 _INSTEAD = " Use gg.MixtureOf, which has a family for each column, or leave the column out"
 
 

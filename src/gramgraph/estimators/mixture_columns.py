@@ -27,8 +27,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import discrete, real
 
-__all__ = ["BernoulliMixture", "CategoricalMixture", "MixtureOf"]
-
 STARTS = ("kmeans", "random")
 
 

@@ -23,8 +23,6 @@ from gramgraph.machines.points import take_points
 from gramgraph.machines.svm.all_classes import solve_all_classes
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["MulticlassSVC"]
-
 
 @dataclass(eq=False, repr=False)
 class MulticlassSVC(ClassifierMixin, NamedKernelEstimator):  # type: ignore[misc]

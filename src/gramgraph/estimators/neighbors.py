@@ -18,8 +18,6 @@ from gramgraph.kernels.inputs import count
 from gramgraph.machines.neighbors import inverse_distances, nearest
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["KernelNeighborsClassifier", "KernelNeighborsRegressor"]
-
 
 @dataclass(eq=False, repr=False)
 class _KernelNeighbors(NamedKernelEstimator):

@@ -35,8 +35,6 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import discrete
 
-__all__ = ["BayesianNetworkClassifier", "NaiveBayesClassifier", "TANClassifier"]
-
 TARGET = "class"
 
 

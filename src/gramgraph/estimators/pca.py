@@ -21,8 +21,6 @@ from gramgraph.machines.ridge_features import FeatureModel, expansion, make_feat
 from gramgraph.machines.sparse import dense
 from gramgraph.typing import FloatArray
 
-__all__ = ["PCA", "KernelPCA"]
-
 _ROWS = 2048
 
 

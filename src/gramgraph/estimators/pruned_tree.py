@@ -16,8 +16,6 @@ from gramgraph.estimators._sound import SoundNumbers
 from gramgraph.machines.pruning import choose_pruning
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["PrunedTree", "PrunedTreeRegressor"]
-
 _INSTEAD = " Give it 0/1 columns (pandas.get_dummies), or use gg.AdaBoostClassifier, which takes labels"
 
 

@@ -22,8 +22,6 @@ from gramgraph.machines.ridge_features import FeatureModel
 from gramgraph.machines.sparse import dense
 from gramgraph.typing import FloatArray
 
-__all__ = ["KernelRidge"]
-
 DEFAULT_ALPHAS = np.logspace(-6, 3, 28)
 
 

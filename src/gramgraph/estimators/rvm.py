@@ -23,8 +23,6 @@ from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.machines.rvm import Columns, fit_classes, fit_output
 from gramgraph.typing import FloatArray
 
-__all__ = ["RVC", "RVR"]
-
 
 @dataclass(eq=False, repr=False)
 class RVR(RegressorMixin, MultiOutputMixin, RelevanceMachine):

@@ -20,8 +20,6 @@ from gramgraph.machines.kernels import KernelSpec, resolve_kernel
 from gramgraph.machines.smoothing import Smoother, best_bandwidth, scott
 from gramgraph.typing import FloatArray
 
-__all__ = ["KernelDensity", "NadarayaWatson"]
-
 
 class NadarayaWatson(RegressorMixin, MultiOutputMixin, KernelEstimator):
     """f(x) = Σ k(x, xᵢ) yᵢ / Σ k(x, xᵢ), or with `degree=1` the value at x of the line fitted with these weights.

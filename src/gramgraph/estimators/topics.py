@@ -36,8 +36,6 @@ from gramgraph.machines.topics.fitting import (
 from gramgraph.machines.topics.variational import OnlineFit, VariationalFit, variational_shares
 from gramgraph.typing import FloatArray
 
-__all__ = ["LatentDirichletAllocation"]
-
 METHODS = ("gibbs", "collapsed", "variational", "online")
 _ROUNDS = {"gibbs": 200, "collapsed": 100, "variational": 100, "online": 10}
 #: tol of methods that stop by themselves, with priors that are given or learned, which settle later than topics.

@@ -9,8 +9,6 @@ import numpy as np
 
 from gramgraph.explorer.case import is_circle
 
-__all__ = ["Ranges", "belief_of", "rounded_ends"]
-
 #: Points of a curve, and of a ring.
 CURVE, RING = 97, 120
 

@@ -11,8 +11,6 @@ from gramgraph.evidence import Likelihood, Not
 from gramgraph.exceptions import OptionError, StateError, VariableError
 from gramgraph.variables import Circle, Var
 
-__all__ = ["Case", "read_case", "value_text"]
-
 #: What a finding can be: seen, not one of some states, uncertain (a likelihood), set from outside.
 TYPES = ("see", "not", "like", "do")
 

@@ -9,8 +9,6 @@ from gramgraph._show import clean
 from gramgraph.plot.drawing import text_length
 from gramgraph.plot.layout import Layout, curve, layered_layout, orient
 
-__all__ = ["BAR_NODES", "COMPACT_NODES", "draw", "fitted", "paths"]
-
 #: Models up to so many variables are drawn with bars, or compact; larger ones by neighborhoods.
 BAR_NODES, COMPACT_NODES, NEAR_NODES = 120, 300, 150
 

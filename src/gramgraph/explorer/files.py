@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from importlib import resources
 
-__all__ = ["bundle", "page_file", "served_files"]
-
 #: Modules of the page in the order in which they need each other.
 MODULES = (
     "base.js",

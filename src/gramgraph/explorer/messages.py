@@ -10,8 +10,6 @@ from gramgraph.explorer.case import Case
 from gramgraph.plot.drawing import text_length
 from gramgraph.plot.layout import layered_layout
 
-__all__ = ["message_steps"]
-
 #: Numbers on a card; the panel has all of them.
 MOST_ROWS = 4
 

@@ -16,8 +16,6 @@ from gramgraph.explorer.waiting import Waiting, always
 from gramgraph.models import FactorGraph
 from gramgraph.models.directed import DirectedModel
 
-__all__ = ["NetworkView"]
-
 #: Networks with interventions that are kept compiled, and scenes that are kept drawn.
 KEPT_MODELS, KEPT_SCENES = 8, 8
 #: Beyond so many variables the conflict of findings comes with the panels, not with the beliefs.

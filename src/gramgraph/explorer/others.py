@@ -11,8 +11,6 @@ import numpy as np
 from gramgraph.exceptions import GramGraphError, ModelError, OptionError
 from gramgraph.explorer.waiting import Waiting, always
 
-__all__ = ["ProcessView", "SequenceView", "other_view"]
-
 #: Steps of a sequence that are shown, and of one that is drawn from the model.
 MOST_STEPS, DRAWN_STEPS = 2000, 60
 GRID, MOST_POINTS = 161, 500

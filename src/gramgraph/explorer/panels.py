@@ -14,21 +14,6 @@ from gramgraph.explorer import drawing
 from gramgraph.explorer.waiting import Waiting, always, go_on
 from gramgraph.models.directed import DirectedModel
 
-__all__ = [
-    "PANELS",
-    "abilities",
-    "explain",
-    "formats",
-    "messages",
-    "next_best",
-    "plan",
-    "save",
-    "separation",
-    "stories",
-    "table",
-    "tree",
-]
-
 #: Variables beyond which messages are not drawn, and only one story is told.
 MESSAGE_NODES, STORY_NODES = 30, 150
 #: Entries of a table that is shown.

@@ -15,8 +15,6 @@ from gramgraph.exceptions import GramGraphError, OptionError
 from gramgraph.explorer.files import bundle, page_file
 from gramgraph.explorer.server import dumps
 
-__all__ = ["static_page", "write_static"]
-
 #: Numbers in the tables of a network, and in its largest clique, up to which the page computes by itself.
 TABLE_NUMBERS, CLIQUE_NUMBERS = 200_000, 20_000
 #: Single findings whose answers are written into the file for other models.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["view_of"]
-
 
 def view_of(model: Any, **options: Any) -> Any:
     """What answers the page's questions about this model; an object that is one already is taken as it is.

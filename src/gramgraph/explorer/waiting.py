@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-__all__ = ["Abandoned", "Waiting", "always", "go_on"]
-
 #: Whether the one who asked is still there.
 Waiting = Callable[[], bool]
 

@@ -21,8 +21,6 @@ from gramgraph.exceptions import GramGraphError, OptionError, VariableError
 from gramgraph.explorer.waiting import Waiting, always
 from gramgraph.models import BayesianNetwork
 
-__all__ = ["Workbench"]
-
 TABLES = (".csv", ".tsv", ".parquet")
 NETWORKS = (".bif", ".xmlbif", ".xml", ".uai", ".net", ".xdsl", ".json")
 #: Tables and models kept at once: the oldest goes.

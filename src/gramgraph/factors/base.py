@@ -7,8 +7,6 @@ from typing import Any, Protocol, Self, runtime_checkable
 
 from gramgraph.variables import Var
 
-__all__ = ["Factor"]
-
 
 @runtime_checkable
 class Factor(Protocol):

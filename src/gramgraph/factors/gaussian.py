@@ -12,8 +12,6 @@ from gramgraph.exceptions import ModelError, listing
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var, join
 
-__all__ = ["LOG_2PI", "GaussianFactor"]
-
 LOG_2PI = float(np.log(2.0 * np.pi))
 
 

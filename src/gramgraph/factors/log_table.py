@@ -13,8 +13,6 @@ from gramgraph.factors.table import TableFactor
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, join
 
-__all__ = ["LogTable", "log_sum_exp"]
-
 
 def log_sum_exp(logs: FloatArray, axes: tuple[int, ...]) -> FloatArray:
     """log Σ exp(logs) over `axes`, with -inf for a sum of zeros and no overflow.

@@ -12,8 +12,6 @@ from gramgraph.factors.table import TableFactor
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["SharedTables"]
-
 
 @dataclass(frozen=True, eq=False)
 class SharedTables:

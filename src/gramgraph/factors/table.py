@@ -12,8 +12,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, join
 
-__all__ = ["TableFactor", "aligned"]
-
 
 def aligned(values: FloatArray, scope: Sequence[Any], target: Sequence[Any]) -> FloatArray:
     """A view of `values` with its axes in the order of `target`, of length one where it lacks a variable."""

@@ -9,8 +9,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["log_sigmoid_integral", "sigmoid_moments", "softmax_integral", "tilted"]
-
 _ROWS = 4096  # points of a block: (rows, nodes) arrays stay in the cache
 _WIDE = 2.0  # standard deviation from which on the sigmoid is the narrower of the two functions
 # Gaussian scale: ∫ g(μ + s t) φ(t) dt. The poles of the sigmoid lie π/s from the line: the error is exp(−2π²/(s h)).

@@ -13,8 +13,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.gp._integrals import tilted
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Derivatives", "Likelihood", "Moments", "Weighted", "safe_exp", "sigmoid", "targets"]
-
 
 class Derivatives(NamedTuple):
     """∂, ∂² and ∂³ of log p(y | f) by f, each (n,)."""

@@ -11,8 +11,6 @@ from gramgraph._validation import check_positive
 from gramgraph.gp._likelihood import Derivatives, Likelihood, safe_exp, sigmoid, targets
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["GammaSizes", "NegativeBinomial", "Poisson"]
-
 
 def _grown(own: Any, m: FloatArray, factor: FloatArray) -> FloatArray:
     """own + m² · factor, at most 1e300: far from the data the mean itself may be near the largest number."""

@@ -6,8 +6,6 @@ from typing import Any
 
 from gramgraph.kernels.inputs import count
 
-__all__ = ["OneLine"]
-
 
 class OneLine:
     """`repr` with the kernel, the number of points, the log evidence and the jitter, whatever else is stored.

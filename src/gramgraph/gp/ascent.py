@@ -7,8 +7,6 @@ import numpy as np
 from gramgraph.gp.hyper import Objective, Search
 from gramgraph.typing import FloatArray
 
-__all__ = ["curvature_at", "quasi_newton"]
-
 _LONGEST = 2.0  # most that an entry of theta, a logarithm, moves in a step
 
 

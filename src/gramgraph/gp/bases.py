@@ -17,24 +17,6 @@ from gramgraph.kernels.inputs import as_points
 from gramgraph.kernels.parameters import Parametrized, parameter
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "BASES",
-    "Basis",
-    "BellBasis",
-    "FourierBasis",
-    "GaussianBasis",
-    "IdentityBasis",
-    "LaguerreBasis",
-    "LaplaceBasis",
-    "LegendreBasis",
-    "PixelBasis",
-    "PolynomialBasis",
-    "SigmoidBasis",
-    "SwitchBasis",
-    "VBasis",
-    "as_basis",
-]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Basis(Parametrized):

@@ -13,8 +13,6 @@ from gramgraph.gp.methods import Data, Exact, Method
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["APPROXIMATIONS", "choose"]
-
 APPROXIMATIONS = ("auto", "exact", "state_space", "kronecker", "toeplitz", "titsias", "fitc", "sor", "rff", "cg")
 _FEW = 500  # up to here a plain Cholesky factorization is quickest whatever the structure
 _MOST = 8000  # four (n, n) matrices of this size take 2 GB

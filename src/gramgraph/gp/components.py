@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gramgraph.gp.posterior import ExactPosterior
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Component", "components"]
-
 
 @dataclass(frozen=True, eq=False)
 class Component:

@@ -23,8 +23,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Coregional", "CoregionalPosterior", "coregional_evidence"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 

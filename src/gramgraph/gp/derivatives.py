@@ -20,8 +20,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.gp.posterior import ExactPosterior
 
-__all__ = ["Jet", "WithDerivatives", "gradient_cov", "gradient_var", "jet", "stack_derivatives"]
-
 
 class Jet(NamedTuple):
     """k(x, y), ∂k/∂x_c, ∂k/∂y_e and ∂²k/∂x_c∂y_e for all pairs of points."""

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gramgraph.gp.likelihoods import Likelihood
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Sites", "ep_evidence", "ep_posterior", "find_sites"]
-
 _WEAK = 1e-5  # sites with τ k(x, x) below this: the diagonal of B⁻¹ no longer tells their variance
 
 

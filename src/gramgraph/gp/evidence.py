@@ -27,8 +27,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Evidence", "Profile", "Trend", "Weights", "exact_evidence", "profile", "solve_weights"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _FIRST = 1e-10  # of the diagonal: smaller pivots are looked at, and jitter for the sake of accuracy begins here
 _BORNE = 1e-5  # relative error of A α that is borne before anything is added

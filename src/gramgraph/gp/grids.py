@@ -24,9 +24,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Grid", "KroneckerMethod", "ToeplitzMethod", "find_grid", "is_even_line", "is_separable", "is_stationary"]
-
-
 # --- an even line -------------------------------------------------------------------------------------------------
 
 

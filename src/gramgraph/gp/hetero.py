@@ -28,8 +28,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["LearnedNoise", "NoiseProcess", "NoisyPosterior", "noise_kernel"]
-
 _PLACES = 50
 _RANGE = 1e-8, 1e3  # of the noise variance, in variances of y
 

@@ -15,16 +15,6 @@ from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "Objective",
-    "Search",
-    "ascend",
-    "one_thread",
-    "quadrature",
-    "search",
-    "slice_sample",
-]
-
 #: (theta, gradient wanted) ↦ (value, gradient or None), to be maximized.
 Objective: TypeAlias = Callable[[FloatArray, bool], tuple[float, FloatArray | None]]
 

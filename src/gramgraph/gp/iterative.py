@@ -21,8 +21,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["ConjugateGradient", "conjugate_gradient"]
-
 _DENSE = 6000  # up to this n the Gram matrix is kept
 
 

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from gramgraph.gp.likelihoods import Derivatives, Likelihood
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Mode", "find_mode", "laplace_evidence", "laplace_posterior"]
-
 _CHORDS = 12  # steps with one and the same factor
 _SHRINK = 0.3  # a step with an old factor must be this much smaller than the one before
 

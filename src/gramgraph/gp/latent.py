@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gramgraph.gp.likelihoods import Likelihood
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["ApproximateEvidence", "LatentPosterior", "draw"]
-
 _ROWS = 1024  # new points at a time
 
 

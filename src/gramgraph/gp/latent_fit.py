@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gramgraph.gp.likelihoods import Likelihood
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["LatentFit", "LatentProblem", "Problem", "SoftmaxProblem", "fit_latent", "spread_latent"]
-
 _WORTH = 600  # from so many points on, the search begins on a part of them
 _SHARE = 4  # one point in so many
 _MOST = 1000  # points of that part

@@ -16,8 +16,6 @@ from gramgraph.gp.bases import Basis
 from gramgraph.gp.hyper import Search, ascend
 from gramgraph.typing import FloatArray
 
-__all__ = ["LinearEvidence", "Spectrum", "learn_features", "maximize_evidence", "spectrum"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 

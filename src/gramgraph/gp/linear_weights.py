@@ -10,8 +10,6 @@ from gramgraph.gp.linear import LinearEvidence, spectrum
 from gramgraph.linalg.dense import Dense, DenseFactor
 from gramgraph.typing import FloatArray
 
-__all__ = ["WeightPosterior", "least_squares", "weights_from_rows", "weights_from_sums"]
-
 
 @dataclass(frozen=True, eq=False)
 class WeightPosterior:

@@ -21,8 +21,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["MarkovModel", "NoiseSplit", "is_markov", "markov_model", "split_noise"]
-
 _N = {
     0.5: np.array([[-1.0]]),
     1.5: np.array([[0.0, 1.0], [-1.0, -2.0]]),

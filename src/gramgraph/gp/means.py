@@ -17,11 +17,6 @@ if TYPE_CHECKING:
     from gramgraph.gp.bases import Basis
     from gramgraph.kernels.base import Kernel
 
-__all__ = [
-    "MEAN_NAMES", "BasisMean", "ConstantMean", "FixedMean", "KnownMean", "LinearMean", "Mean", "MeanFeatures",
-    "WeightPrior", "as_mean", "kernel_of_weights",
-]  # fmt: skip
-
 #: "vague": weights integrated out under a flat prior; "ml": weights at their best point; (b, B): a Gaussian prior.
 WeightPrior: TypeAlias = "Literal['vague', 'ml'] | tuple[Any, Any]"
 MEAN_NAMES = ("zero", "constant", "linear")

@@ -17,8 +17,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Data", "Exact", "Method", "Posterior"]
-
 
 @dataclass(frozen=True, eq=False)
 class Data:

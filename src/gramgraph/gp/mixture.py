@@ -19,8 +19,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Mixture", "PriorProcess", "integrate_over"]
-
 
 @dataclass(frozen=True, eq=False)
 class PriorProcess:

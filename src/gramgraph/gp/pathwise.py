@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gramgraph.gp.posterior import ExactPosterior
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["has_features", "pathwise_draws"]
-
 
 def has_features(kernel: Kernel, X: Any) -> bool:
     """Whether the kernel (without noise) has random Fourier features on these points.

@@ -23,8 +23,6 @@ from gramgraph.typing import FloatArray, RandomState
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["ExactPosterior", "LeaveOneOut", "draw_columns", "fit_exact"]
-
 
 @dataclass(frozen=True, eq=False)
 class LeaveOneOut:

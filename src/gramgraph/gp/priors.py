@@ -11,8 +11,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.typing import FloatArray
 
-__all__ = ["Gamma", "HyperPrior", "InverseGamma", "LogNormal", "prior_density"]
-
 
 class HyperPrior(Protocol):
     """A density of theta = log(value), up to a constant, and its slope."""

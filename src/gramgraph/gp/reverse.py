@@ -18,8 +18,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["by_rows", "rbf_moments", "row_wise"]
-
 _ROWS = 128
 _MANY = 600  # points from which on memory and time are worth the second look at the kernel
 

@@ -10,8 +10,6 @@ from gramgraph.kernels.inputs import count, take
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["row_blocks", "without_noise"]
-
 _ROWS = 1024
 
 

@@ -25,8 +25,6 @@ from gramgraph.typing import FloatArray, IntArray, RandomState
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["SoftmaxPosterior", "softmax_evidence", "softmax_posterior"]
-
 _ROWS = 512  # new points at a time
 
 

@@ -20,8 +20,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["SolvePosterior"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SolvePosterior(OneLine):

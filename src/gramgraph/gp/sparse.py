@@ -31,8 +31,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["RandomFeatures", "Sparse", "SparsePosterior", "select_inducing"]
-
 _BLOCK = 2048
 _KEPT = 40_000_000  # numbers of V that may be kept between the two passes of a gradient
 

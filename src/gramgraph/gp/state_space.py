@@ -33,8 +33,6 @@ if TYPE_CHECKING:
     from gramgraph.gp.means import Mean
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["StateSpaceMethod", "StateSpacePosterior", "line", "state_space_evidence"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 _EPS = float(np.finfo(float).eps)
 _FIRST = 1e-10  # the first jitter, of the variance: observations that coincide and disagree need so much to be weighed

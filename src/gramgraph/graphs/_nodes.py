@@ -8,8 +8,6 @@ from typing import SupportsIndex, TypeAlias
 
 from gramgraph.exceptions import ModelError, VariableError
 
-__all__ = ["Edge", "Nodes", "as_edges", "as_nodes", "checked_neighbors", "flags", "marked"]
-
 Nodes: TypeAlias = SupportsIndex | Iterable[SupportsIndex]
 Edge: TypeAlias = tuple[int, int]
 

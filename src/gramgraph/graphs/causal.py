@@ -11,8 +11,6 @@ from gramgraph.graphs.separation import d_separated, minimal_d_separator
 from gramgraph.graphs.separators import minimal_separators
 from gramgraph.graphs.undirected import moralize
 
-__all__ = ["adjustment_set", "adjustment_sets", "front_door_set", "is_adjustment_set"]
-
 
 def _usable(graph: Digraph, hidden: Nodes, observed: Nodes | None) -> list[int]:
     """The nodes that are observed."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from gramgraph.graphs.undirected import UndirectedGraph
 
-__all__ = ["every_maximal_clique"]
-
 
 def every_maximal_clique(graph: UndirectedGraph) -> tuple[tuple[int, ...], ...]:
     """All maximal cliques, ascending; a graph that is not chordal may have exponentially many.

@@ -10,8 +10,6 @@ from gramgraph.graphs.directed import Digraph
 from gramgraph.graphs.junction import JunctionTree
 from gramgraph.graphs.undirected import UndirectedGraph
 
-__all__ = ["digraph_from_networkx", "to_networkx", "undirected_from_networkx"]
-
 
 def _networkx() -> Any:
     try:

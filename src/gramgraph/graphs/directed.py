@@ -10,19 +10,6 @@ from typing import SupportsIndex
 from gramgraph.exceptions import ModelError
 from gramgraph.graphs._nodes import Edge, Nodes, as_edges, as_nodes, checked_neighbors, flags, marked
 
-__all__ = [
-    "Digraph",
-    "ancestors",
-    "ancestral_graph",
-    "ancestral_set",
-    "descendants",
-    "find_cycle",
-    "is_acyclic",
-    "is_polytree",
-    "markov_blanket",
-    "topological_order",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class Digraph:

@@ -11,20 +11,6 @@ from typing import TypeAlias
 
 from gramgraph.graphs.directed import Digraph, topological_order
 
-__all__ = [
-    "Formula",
-    "Hedge",
-    "Mixed",
-    "Probability",
-    "Product",
-    "Quotient",
-    "Sum",
-    "all_variables",
-    "free_variables",
-    "identify_effect",
-    "project",
-]
-
 
 @dataclass(frozen=True)
 class Probability:

@@ -12,16 +12,6 @@ from gramgraph.graphs._nodes import Edge, as_edges
 from gramgraph.graphs.directed import Digraph, topological_order
 from gramgraph.graphs.undirected import UndirectedGraph
 
-__all__ = [
-    "PartialDigraph",
-    "consistent_extension",
-    "cpdag",
-    "markov_equivalent",
-    "meek_closure",
-    "skeleton",
-    "v_structures",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class PartialDigraph:

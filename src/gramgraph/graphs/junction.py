@@ -16,16 +16,6 @@ from gramgraph.graphs._nodes import Edge, Nodes
 from gramgraph.graphs.undirected import UndirectedGraph, is_chordal, maximal_cliques
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
-__all__ = [
-    "Heuristic",
-    "JunctionTree",
-    "Triangulation",
-    "induced_width",
-    "junction_tree",
-    "search_order",
-    "triangulate",
-]
-
 Heuristic = Literal["min_fill", "min_weight", "weighted_min_fill", "best"]
 _MODES = {"min_fill": (0,), "min_weight": (1,), "weighted_min_fill": (2,), "best": (0, 1, 2)}
 # Noise that proved useful for restarts: in edges for min-fill, in log size for the two weighted rules.

@@ -26,18 +26,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.distributions import Gaussian
 
-__all__ = [
-    "Independence",
-    "dependence",
-    "independencies",
-    "is_d_map",
-    "is_i_map",
-    "is_independent",
-    "is_perfect_map",
-    "joint_independencies",
-]
-
-
 Node = TypeVar("Node", int, str)
 Graph: TypeAlias = Digraph | UndirectedGraph
 #: What a graph is compared with: a joint table, a Gaussian, or another graph for all that it states.

@@ -10,18 +10,6 @@ from gramgraph.graphs._nodes import Nodes, as_nodes, flags, marked
 from gramgraph.graphs.directed import Digraph, ancestral_set
 from gramgraph.graphs.undirected import UndirectedGraph
 
-__all__ = [
-    "Requisite",
-    "active_trail",
-    "barren",
-    "d_separated",
-    "minimal_d_separator",
-    "open_path",
-    "reachable",
-    "requisite",
-    "separated",
-]
-
 # A ball is at a node and came either from a child (it travels up) or from a parent (it travels down).
 _UP, _DOWN = 0, 1
 

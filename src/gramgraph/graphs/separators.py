@@ -8,8 +8,6 @@ from itertools import combinations
 
 from gramgraph.graphs.undirected import UndirectedGraph
 
-__all__ = ["minimal_separators"]
-
 
 def minimal_separators(
     graph: UndirectedGraph, x: int, y: int, allowed: Iterable[int] | None = None

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["spanning_tree"]
-
 
 def spanning_tree(weights: FloatArray, nodes: list[int], root: int) -> dict[int, int]:
     """Child → parent in the heaviest tree over the nodes, all edges pointing away from the root (Prim)."""

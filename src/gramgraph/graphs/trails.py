@@ -9,8 +9,6 @@ from gramgraph.graphs.directed import Digraph, ancestral_set
 from gramgraph.graphs.separation import reachable
 from gramgraph.graphs.undirected import UndirectedGraph
 
-__all__ = ["Openness", "active_trails", "openness"]
-
 Move = tuple[int, int]  # from a node to its neighbor
 
 #: Steps after which the search for trails ends: their number can grow exponentially with the graph.

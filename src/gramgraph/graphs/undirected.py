@@ -10,15 +10,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.graphs._nodes import Edge, Nodes, as_edges, as_nodes, checked_neighbors
 from gramgraph.graphs.directed import Digraph
 
-__all__ = [
-    "UndirectedGraph",
-    "connected_components",
-    "is_chordal",
-    "maximal_cliques",
-    "moralize",
-    "perfect_elimination_order",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class UndirectedGraph:

@@ -20,8 +20,6 @@ from gramgraph.io._bif_tokens import Cursor, without_comments
 from gramgraph.io._text import Family, Spec, cells_of, count_of, fault_at, is_number, shown, sizes_shown, variables_of
 from gramgraph.typing import FloatArray
 
-__all__ = ["Parsed", "parse"]
-
 _POSITION = re.compile(r"position\s*=\s*\(\s*([-+.\deE]+)\s*,\s*([-+.\deE]+)\s*\)")
 
 #: Cells that `default` rows may fill beyond what the text holds, in the whole file.

@@ -8,8 +8,6 @@ from typing import NoReturn
 from gramgraph.io._text import Lines, fault_at, is_number, numbers_of, shown
 from gramgraph.typing import FloatArray
 
-__all__ = ["QUOTED", "WORD", "Cursor", "without_comments"]
-
 WORD = re.compile(r'[^\s{}()\[\]|,;"]+')
 QUOTED = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"', re.DOTALL)
 _SPACE = re.compile(r"\s*")

@@ -14,8 +14,6 @@ from gramgraph.io._numbers import number_of
 from gramgraph.io._text import decode, fault_at, shown
 from gramgraph.typing import FloatArray
 
-__all__ = ["dump", "get", "load", "number", "numbers", "strings"]
-
 
 def load(data: bytes, source: str) -> dict[str, Any]:
     """The object in the bytes of a JSON file; a repeated key in one object is a fault."""

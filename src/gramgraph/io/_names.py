@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from gramgraph.conditionals import Conditional
 from gramgraph.exceptions import ModelError
 
-__all__ = ["check_dense", "dense_rows", "identifiers"]
-
 #: A structured conditional whose table would have more cells than this is not written out as one.
 LARGEST_TABLE = 1 << 26
 

@@ -11,8 +11,6 @@ from gramgraph.io._names import dense_rows, identifiers
 from gramgraph.io._text import as_network
 from gramgraph.models import BayesianNetwork
 
-__all__ = ["TOKEN", "dumps", "joined"]
-
 TOKEN = re.compile(r'(?P<word>[^\s(){}=;|%"]++)|(?P<string>"(?:[^"\\]++|\\.)*+")|(?P<mark>[(){}=;|])', re.DOTALL)
 
 _ATTRIBUTE = re.compile(r"([A-Za-z_]\w*) = (.*)", re.ASCII | re.DOTALL)

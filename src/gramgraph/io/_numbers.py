@@ -9,18 +9,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "MAX_CELLS",
-    "MAX_STATES",
-    "cells_of",
-    "count_of",
-    "is_number",
-    "number_of",
-    "numbers_in",
-    "numbers_of",
-    "sizes_shown",
-]
-
 #: A variable with more states than this is taken for a fault of the file.
 MAX_STATES = 10_000_000
 

@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.io._text import fault_at, is_number, numbers_in, shown
 from gramgraph.typing import FloatArray
 
-__all__ = ["NumberStream"]
-
 _TOKEN = re.compile(r"\S+")
 
 

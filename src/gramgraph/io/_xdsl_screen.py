@@ -13,8 +13,6 @@ from typing import Any
 
 from gramgraph.io._xml import Element, attribute, content
 
-__all__ = ["describe", "extensions"]
-
 _STYLES = ("interior", "outline", "font", "barchart")
 _WHOLE = re.compile(r"-?\d{1,9}", re.ASCII)
 

@@ -17,8 +17,6 @@ from gramgraph.io._xml import attribute, content
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray
 
-__all__ = ["dumps"]
-
 #: A table with at most so many cells is written out where GeNIe's own form of noisy-max does not hold the conditional.
 _SMALL = 1 << 20
 

@@ -16,8 +16,6 @@ from gramgraph.exceptions import ModelError, ParseError
 from gramgraph.io._text import is_number, numbers_of, shown
 from gramgraph.typing import FloatArray
 
-__all__ = ["Element", "attribute", "clean", "content", "numbers", "parse"]
-
 #: More than any network needs, and less than would fill the memory.
 MAX_DEPTH = 200
 MAX_ELEMENTS = 1_000_000

@@ -9,8 +9,6 @@ from gramgraph._container import is_container
 from gramgraph.exceptions import ParseError
 from gramgraph.io import container
 
-__all__ = ["dumps", "loads"]
-
 
 def loads(data: bytes, *, source: str = "<bytes>", normalize: bool = True) -> Any:
     """A model from the bytes of an archive, or of a container that bears the name of one."""

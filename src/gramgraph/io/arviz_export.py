@@ -7,8 +7,6 @@ from typing import Any
 from gramgraph.answers import Answer, Belief
 from gramgraph.exceptions import OptionError
 
-__all__ = ["to_arviz"]
-
 
 def to_arviz(answer: Answer, *, names: list[str] | None = None) -> Any:
     """The draws of a chain sampler as ArviZ's InferenceData (a DataTree from ArviZ 1.0 on), for its plots and tables.

@@ -25,8 +25,6 @@ from gramgraph.io._text import MAX_AXES, Family, Spec, as_network, build_network
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import IntArray
 
-__all__ = ["dumps", "loads"]
-
 _VARIABLE = re.compile(
     r'variable ([^\s{}()\[\]|,;"]+) \{\n  type discrete \[ (\d{1,7}) \] \{ ([^{}()\[\]|;"]*) \};\n', re.ASCII
 )

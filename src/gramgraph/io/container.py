@@ -12,8 +12,6 @@ from typing import Any
 from gramgraph._container import pack, unpack
 from gramgraph.exceptions import ModelError, ParseError, did_you_mean
 
-__all__ = ["KINDS", "dumps", "kind_of", "loads"]
-
 #: Kind in a file → module with `holds(model)`, `to_parts(model)` and `from_parts(tree, arrays, source=…)`. The first
 #: module that holds a model writes it.
 KINDS: dict[str, str] = {

@@ -16,8 +16,6 @@ from gramgraph.io import _json
 from gramgraph.models import BayesianNetwork
 from gramgraph.models.influence_diagram import InfluenceDiagram, Utility
 
-__all__ = ["from_object", "to_object"]
-
 
 def to_object(diagram: InfluenceDiagram, network: Any) -> dict[str, Any]:
     """The object of a JSON file, around that of its network."""

@@ -19,8 +19,6 @@ from gramgraph.io.uai import most_states, numbered_variables, plain_factors, pla
 from gramgraph.models import MarkovNetwork
 from gramgraph.typing import FloatArray
 
-__all__ = ["dumps", "loads"]
-
 #: Cells that a file with few listed entries may fill with zeros.
 _MOST_FILLED = 1 << 21
 

@@ -47,8 +47,6 @@ from gramgraph.models.influence_diagram import InfluenceDiagram
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Points, Real, Var, domain_of_word, real
 
-__all__ = ["dumps", "from_object", "from_parts", "holds", "loads", "to_parts"]
-
 _VERSION = 1
 _LONGEST_VECTOR = 100_000
 #: Cells that single numbers of a file may be spread to, in all (16 MB).

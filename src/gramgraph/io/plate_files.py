@@ -25,8 +25,6 @@ from gramgraph.models.plated.model import PlateModel
 from gramgraph.models.plated.notation import Plate
 from gramgraph.variables import Var
 
-__all__ = ["from_object", "to_object"]
-
 _LINKS: dict[str, Any] = {"exp": Exp, "logistic": Logistic}
 
 

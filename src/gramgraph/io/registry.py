@@ -12,8 +12,6 @@ from typing import Any, Protocol, cast
 
 from gramgraph.exceptions import ParseError, did_you_mean
 
-__all__ = ["FORMATS", "SUFFIXES", "FormatModule", "find_format", "inflate", "load_format"]
-
 #: Suffix → name of the format.
 SUFFIXES: dict[str, str] = {
     ".bif": "bif",

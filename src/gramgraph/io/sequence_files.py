@@ -23,8 +23,6 @@ from gramgraph.io import _json, sound
 from gramgraph.io._text import shown
 from gramgraph.sequences._reading import check_chain, check_rows
 
-__all__ = ["CLASSES", "KINDS", "from_object", "holds", "to_object"]
-
 KINDS = ("dynamic_bayesian_network", "sequence_model")
 CLASSES = (
     "CategoricalHMM",

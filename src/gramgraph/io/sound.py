@@ -15,8 +15,6 @@ import numpy as np
 
 from gramgraph.exceptions import ModelError
 
-__all__ = ["check", "check_covariance", "fits", "is_cache", "is_loose"]
-
 #: What is made anew when it is asked for.
 _CACHES = {"_cache", "_lock", "lock", "plans"}
 

@@ -16,8 +16,6 @@ from gramgraph.io import _json, study_real
 from gramgraph.io._text import Family, Spec, build_network, shown
 from gramgraph.models import BayesianNetwork
 
-__all__ = ["from_object", "loads", "recognizes"]
-
 
 def recognizes(top: dict[str, Any]) -> bool:
     """Whether an object has this layout."""

@@ -38,8 +38,6 @@ from gramgraph.io._text import (
 from gramgraph.models import BayesianNetwork
 from gramgraph.variables import Var, real
 
-__all__ = ["from_object", "recognizes"]
-
 _KINDS = ("gaussian", "clg")
 
 

@@ -48,8 +48,6 @@ from gramgraph.models import BayesianNetwork, GraphicalModel, MarkovNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Discrete, Var
 
-__all__ = ["dumps", "loads", "most_states", "numbered_variables", "plain_factors", "plain_values", "without_comments"]
-
 #: Rows of a Bayesian network may change log Z by no more than this in all.
 _ROUNDING = 1e-8
 

@@ -36,15 +36,6 @@ from gramgraph.io.registry import inflate
 from gramgraph.io.uai import without_comments
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "UaiResult",
-    "read_uai_evidence",
-    "read_uai_query",
-    "read_uai_result",
-    "write_uai_evidence",
-    "write_uai_result",
-]
-
 _KINDS = ("PR", "MAR", "MPE", "MAP", "MMAP")
 
 

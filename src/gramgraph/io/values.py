@@ -24,8 +24,6 @@ from gramgraph.exceptions import GramGraphError, ModelError, ParseError
 from gramgraph.io import sound
 from gramgraph.typing import Array
 
-__all__ = ["MODULES", "find_class", "from_parts", "holds", "names", "to_parts"]
-
 #: Modules (below gramgraph) whose estimators and values may stand in a file. A new one is one line.
 MODULES = (
     "data.discretize",

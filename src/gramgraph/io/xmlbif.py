@@ -15,8 +15,6 @@ from gramgraph.io._text import Family, Spec, as_network, build_network, shown
 from gramgraph.io._xml import Element, content, numbers, parse
 from gramgraph.models import BayesianNetwork
 
-__all__ = ["dumps", "loads"]
-
 _NUMBER = r"(-?\d{1,15}(?:\.\d{0,20})?)"
 _POSITION = re.compile(rf"position\s*=?\s*\(?\s*{_NUMBER}\s*,\s*{_NUMBER}\s*\)?\s*", re.IGNORECASE | re.ASCII)
 

@@ -19,18 +19,6 @@ if TYPE_CHECKING:
     from gramgraph.kernels.spectral import FourierFeatures
     from gramgraph.kernels.state_space import StateSpace
 
-__all__ = [
-    "Exponential",
-    "Power",
-    "Product",
-    "Scale",
-    "Sum",
-    "add",
-    "divide",
-    "multiply",
-    "power",
-]
-
 
 def add(left: Kernel | float, right: Kernel | float) -> Kernel:
     """k + l; a number is a constant kernel, 0 is left out (so that sum([k, l]) works)."""

@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull, parameter
 from gramgraph.typing import FloatArray
 
-__all__ = ["Angular", "Directional", "GreatCircle"]
-
 
 def _unit(X: FloatArray) -> tuple[FloatArray, FloatArray]:
     """Rows divided by their lengths, and the lengths (n, 1)."""

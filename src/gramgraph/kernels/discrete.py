@@ -13,8 +13,6 @@ from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull, paramet
 from gramgraph.kernels.dot_product import psd_factor
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Categorical", "Delta", "Hamming", "SetKernel"]
-
 
 def as_labels(X: Any, *, name: str = "X") -> Any:
     """Labels as an array: (n,) or, for rows of labels, (n, d). Anything hashable is a label."""

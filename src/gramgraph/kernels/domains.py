@@ -12,8 +12,6 @@ from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import KernelError, as_points, count
 from gramgraph.typing import FloatArray
 
-__all__ = ["DOMAINS", "check_pairs", "default_kernel", "domain_of", "median_distance", "sample_of"]
-
 #: Names of the kinds of values that have a default kernel.
 DOMAINS = ("category", "circle", "positive", "real", "set", "sphere", "string", "vector")
 _SUBSET = 1000  # points from which distances are taken: half a million pairs fix a median to less than a percent

@@ -10,8 +10,6 @@ from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull, paramet
 from gramgraph.kernels.parameters import is_whole
 from gramgraph.typing import FloatArray
 
-__all__ = ["ArcCosine", "Linear", "Polynomial", "QuadraticForm", "Sigmoid"]
-
 
 def _inner(X: FloatArray, Y: FloatArray | None) -> FloatArray:
     """XYᵀ, exactly symmetric without Y."""

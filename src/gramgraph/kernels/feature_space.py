@@ -12,8 +12,6 @@ from gramgraph.kernels.inputs import KernelError, count, same_columns
 from gramgraph.kernels.tables import own_copy
 from gramgraph.typing import FloatArray
 
-__all__ = ["Centered", "Normalized", "RBFOver"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Normalized(Kernel):

@@ -9,8 +9,6 @@ from typing import Any
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.kernels.parameters import Parametrized
 
-__all__ = ["kernel_parameters", "with_kernel_parameters"]
-
 
 def kernel_parameters(kernel: Any, *, deep: bool = True) -> dict[str, Any]:
     """Fields of a kernel by name, parts of composed kernels with `__`: `base__length_scale`, `terms__0__variance`."""

@@ -13,8 +13,6 @@ from gramgraph.kernels.base import Kernel, KernelError, Pull
 from gramgraph.kernels.generative import as_sequence, features_pullback, same_rows
 from gramgraph.typing import FloatArray
 
-__all__ = ["Fisher", "NetworkScore", "ScoreModel"]
-
 
 @runtime_checkable
 class ScoreModel(Protocol):

@@ -12,15 +12,6 @@ from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull, as_poin
 from gramgraph.kernels.maps import FunctionMap
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "CategoricalProbabilityProduct",
-    "GaussianProbabilityProduct",
-    "LatentVariable",
-    "as_sequence",
-    "features_pullback",
-    "same_rows",
-]
-
 
 def same_rows(name: str, rows: FloatArray, n: int) -> FloatArray:
     """A finite matrix with n rows, or an error."""

@@ -16,8 +16,6 @@ from gramgraph.kernels.maps import Map, as_map
 from gramgraph.kernels.tables import columns_of
 from gramgraph.typing import FloatArray
 
-__all__ = ["FunctionScaled", "OnColumns", "Tensor", "Warp"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class FunctionScaled(Kernel):

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.exceptions import GramGraphError
 from gramgraph.typing import FloatArray
 
-__all__ = ["KernelError", "as_points", "count", "same_columns", "take"]
-
 
 class KernelError(GramGraphError, ValueError):
     """A kernel, or an input of it, that cannot be used.

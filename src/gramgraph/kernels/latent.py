@@ -12,8 +12,6 @@ from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Pull
 from gramgraph.kernels.generative import LatentVariable
 from gramgraph.typing import FloatArray
 
-__all__ = ["GaussianLatent", "latent_integral"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class GaussianLatent(Kernel):

@@ -13,8 +13,6 @@ from gramgraph.kernels.inputs import KernelError, as_points
 from gramgraph.kernels.parameters import Parametrized, parameter
 from gramgraph.typing import FloatArray
 
-__all__ = ["FunctionMap", "LinearMap", "Map", "as_map"]
-
 
 class Map(Parametrized, ABC):
     """φ: points (n, d) to points (n, e), row by row, with its reverse beside it.

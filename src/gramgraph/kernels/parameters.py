@@ -12,8 +12,6 @@ from gramgraph.exceptions import did_you_mean, listing
 from gramgraph.kernels.inputs import KernelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["Parametrized", "is_whole", "parameter", "show_number"]
-
 
 class Transform(NamedTuple):
     """A parameter's way to the unconstrained line and back."""

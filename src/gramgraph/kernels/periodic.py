@@ -13,8 +13,6 @@ from gramgraph.kernels.inputs import KernelError
 from gramgraph.kernels.stationary import pull_squared
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["Periodic", "SpectralMixture"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Periodic(Kernel):

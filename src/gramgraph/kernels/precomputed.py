@@ -13,8 +13,6 @@ from gramgraph.kernels.base import Cotangent, Kernel, KernelError, Parametrized,
 from gramgraph.kernels.parameters import show_number
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["FunctionKernel", "Precomputed"]
-
 _STEP = 6e-6  # near the cube root of the rounding unit, where rounding and curvature errors balance
 
 

@@ -15,8 +15,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.state_space import StateSpace
 
-__all__ = ["CubicSpline", "IntegratedWiener", "Wiener"]
-
 
 @dataclass(frozen=True, eq=False, repr=False)
 class _FromOrigin(Kernel):

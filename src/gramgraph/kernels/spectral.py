@@ -11,8 +11,6 @@ import numpy as np
 from gramgraph.kernels.inputs import KernelError, as_points
 from gramgraph.typing import FloatArray
 
-__all__ = ["FourierFeatures", "fourier_features", "frequency_sum", "side_by_side"]
-
 
 @dataclass(frozen=True, eq=False)
 class FourierFeatures:

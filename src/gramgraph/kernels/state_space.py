@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.kernels.inputs import KernelError
 from gramgraph.typing import FloatArray
 
-__all__ = ["StateSpace", "add_models", "constant_model", "matern_model", "multiply_models", "wiener_model"]
-
 
 class StateSpace(NamedTuple):
     """dx = F x dt + L dw with noise density q, f = H x.

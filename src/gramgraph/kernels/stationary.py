@@ -13,8 +13,6 @@ from gramgraph.kernels.inputs import KernelError, count
 from gramgraph.kernels.parameters import show_number
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["RBF", "Constant", "Matern", "RationalQuadratic", "White"]
-
 
 def squared_distances(A: FloatArray, B: FloatArray | None) -> FloatArray:
     """‖a − b‖², never negative, exact zeros on the diagonal without B."""

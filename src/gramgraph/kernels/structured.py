@@ -13,8 +13,6 @@ from gramgraph.kernels.discrete import encode
 from gramgraph.kernels.parameters import is_whole
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["EditDistance", "Graph", "RandomWalk", "Spectrum", "Subsequence"]
-
 Word: TypeAlias = Sequence[Hashable]
 
 

@@ -16,8 +16,6 @@ from gramgraph.typing import Array
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["Table", "columns_of", "columns_read", "joined_tables", "names_columns", "own_copy", "reads_everything"]
-
 
 class _Rows:
     """`table.iloc[rows]`, as frames have it."""

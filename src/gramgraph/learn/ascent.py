@@ -14,8 +14,6 @@ from gramgraph._show import Listing, Shown
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Climb", "Traced", "UndirectedReport", "climb", "subgradient"]
-
 #: weights → (value, gradient) of what is to be maximized; a value of -inf makes the line search turn back.
 Objective = Callable[[FloatArray], tuple[float, FloatArray]]
 #: Weights below this that the penalty holds are zero.

@@ -15,8 +15,6 @@ from gramgraph.learn.log_linear import make_problem, spread
 from gramgraph.models import LogLinear, MarkovNetwork
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["FeatureSubset", "best_subset"]
-
 
 @dataclass(frozen=True, eq=False)
 class FeatureSubset:

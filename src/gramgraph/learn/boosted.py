@@ -20,8 +20,6 @@ from gramgraph.tree_sum import TreeSum
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["fit_boosted"]
-
 _FOLDS = 5
 
 

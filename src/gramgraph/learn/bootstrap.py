@@ -27,8 +27,6 @@ from gramgraph.learn.strength_map import StrengthMap
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["EdgeStrengths", "bootstrap_edges"]
-
 #: Pairs that are printed, the surest ones; `to_frame` has all.
 SHOWN_PAIRS = 20
 

@@ -26,8 +26,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.learn.bootstrap import EdgeStrengths
 
-__all__ = ["calibrate", "reliability"]
-
 #: Graphs of one simulated data set.
 GRAPHS = 50
 #: Options of a search that also hold for the worlds.

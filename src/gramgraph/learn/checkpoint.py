@@ -17,8 +17,6 @@ from gramgraph._container import pack, unpack
 from gramgraph._replace import write_whole
 from gramgraph.exceptions import ModelWarning, OptionError, ParseError
 
-__all__ = ["ArrayCheckpoint", "Checkpoint", "digest"]
-
 #: Seconds between two notes.
 EVERY = 5.0
 FORMAT = "gramgraph checkpoint"

@@ -7,8 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gramgraph.learn.structure import LearnedNetwork
 
-__all__ = ["chow_liu", "tan"]
-
 
 def chow_liu(data: Any, root: str | None = None, **options: Any) -> LearnedNetwork:
     """The tree-shaped network with the largest likelihood, its edges pointing away from `root` (or the first column).

@@ -8,8 +8,6 @@ from gramgraph.graphs.equivalence import PartialDigraph, consistent_extension, m
 from gramgraph.learn.independence import IndependenceTester
 from gramgraph.learn.search import Constraints
 
-__all__ = ["Separators", "pc_stable", "skeleton_of"]
-
 Separators = dict[tuple[int, int], tuple[int, ...]]
 
 

@@ -13,8 +13,6 @@ from gramgraph.learn.real_rows import as_frame, read_real, take_weights
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import RandomState
 
-__all__ = ["fit_mixed"]
-
 
 def fit_mixed(
     net: BayesianNetwork,

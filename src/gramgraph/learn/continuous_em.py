@@ -15,8 +15,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["expected_statistics", "fit_em"]
-
 #: Relative error of the objective that rounding explains.
 ROUNDING = 1e-7
 

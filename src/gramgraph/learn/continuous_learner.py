@@ -27,8 +27,6 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["Learner", "Statistics"]
-
 
 class Statistics:
     """What the M-step needs of one family: for each configuration of its discrete parents the weight, mean and

@@ -17,8 +17,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.learn.log_linear import Problem
 
-__all__ = ["contrastive_divergence", "sweep"]
-
 CHAINS = 2000
 #: Uniform numbers that are drawn at a time.
 NUMBERS = 1 << 20

@@ -16,8 +16,6 @@ from gramgraph.exceptions import OptionError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["CrossValidation", "cross_validate"]
-
 #: Loss → whether it is about one target.
 LOSSES = {"log": False, "error": True, "brier": True, "squared": True}
 

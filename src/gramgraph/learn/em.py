@@ -21,8 +21,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["EMReport", "Rows", "expected_counts", "first_tables", "fit_em"]
-
 #: Rows that are answered together: their joint tables are held in memory.
 ROWS = 2048
 #: What EM climbs, without and with a prior.

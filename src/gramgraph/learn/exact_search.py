@@ -14,8 +14,6 @@ from gramgraph.learn.order_layers import ROUNDING, Clock, Layers, order_layers
 from gramgraph.learn.parent_sets import ParentSets, members, parent_sets
 from gramgraph.learn.search import Constraints, Scores, Search, hill_climb
 
-__all__ = ["Best", "best_graph"]
-
 #: Variables that a bit mask holds, with room for the arithmetic.
 MAX_VARIABLES = 60
 #: Sets of variables of one size that are kept: some 2 GB with all that belongs to them.

@@ -16,8 +16,6 @@ from gramgraph.learn.log_linear_design import Design
 from gramgraph.models import MarkovNetwork
 from gramgraph.typing import FloatArray
 
-__all__ = ["ExactExpectations", "Expectations", "LoopyExpectations", "scaled"]
-
 #: How often the tree is about to be run: so many runs pay for a search of a better elimination order.
 RUNS = 1000
 SEQUENTIAL = 1

@@ -29,8 +29,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray, RandomState
 from gramgraph.variables import Circle, Points, Positive, Real, Sphere, Var
 
-__all__ = ["CANDIDATES", "FITTERS", "FamilyReport", "Sample", "fit_families", "fit_family", "log_mix", "mixed_weights"]
-
 _LEAST = 0.01  # a kind with less weight than this is left out
 _FEW = 40  # rows below which kinds are not compared
 

@@ -17,8 +17,6 @@ from gramgraph.learn.real_rows import as_frame, with_real_columns
 from gramgraph.models import BayesianNetwork
 from gramgraph.variables import Circle, Points, Positive, Sphere
 
-__all__ = ["fit_network"]
-
 
 def _has_own_kinds(net: BayesianNetwork) -> bool:
     """Whether some family is none of tables, linear Gaussians and their kin: an angle, a kernel, a blend."""

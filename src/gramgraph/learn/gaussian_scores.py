@@ -14,8 +14,6 @@ from gramgraph.learn.linear import FEW, FLOOR, GROUP_FLOOR, common_spread
 from gramgraph.learn.mixed_table import MixedTable
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["REAL_SCORES", "MixedScores"]
-
 #: Scores for tables with real columns; "bge" when all columns are real.
 REAL_SCORES = ("bic", "aic", "log_likelihood", "bge")
 #: A family with more parameters is not considered.

@@ -15,8 +15,6 @@ from gramgraph.learn.linear import LinearGaussianPrior, Reference, regress
 from gramgraph.linalg.floors import at_least
 from gramgraph.models import BayesianNetwork
 
-__all__ = ["fit_gaussian_stream"]
-
 
 def fit_gaussian_stream(
     net: BayesianNetwork, data: Any, *, prior: Any, weights: Any, client: Any, progress: Progress

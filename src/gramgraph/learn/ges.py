@@ -15,8 +15,6 @@ from gramgraph.graphs.equivalence import PartialDigraph, consistent_extension, c
 from gramgraph.learn.parent_sets import members
 from gramgraph.learn.search import LEAST_GAIN, Constraints, Move, Scores
 
-__all__ = ["allowed_member", "ges"]
-
 #: Of the neighbors that a step may direct, at most so many are tried in all combinations.
 MAX_LOOSE = 10
 

@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.learn.independence import IndependenceTest, IndependenceTester
 from gramgraph.learn.search import Constraints, Scores, Search, hill_climb
 
-__all__ = ["max_min_neighbors", "mmhc"]
-
 
 def max_min_neighbors(
     tester: IndependenceTester, n: int, constraints: Constraints, *, alpha: float, max_given: int

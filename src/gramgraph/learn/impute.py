@@ -17,8 +17,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.questions.question import Question
 from gramgraph.typing import IntArray, RandomState
 
-__all__ = ["impute"]
-
 
 def impute(net: BayesianNetwork, data: Any, *, method: str = "mpe", random_state: RandomState = None) -> Any:
     """The frame with every missing cell of the network's variables filled; see `BayesianNetwork.impute`."""

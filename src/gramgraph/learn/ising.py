@@ -19,8 +19,6 @@ from gramgraph.learn.log_linear import fit_markov_network
 from gramgraph.models import MarkovNetwork
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["IsingPath", "learn_ising"]
-
 #: Cases whose residuals are held at a time, by their number of numbers.
 NUMBERS = 1 << 24
 #: A regression stops when its criterion has risen so often in a row.

@@ -18,8 +18,6 @@ from gramgraph.learn.log_linear import Likelihood, Problem, make_problem, spread
 from gramgraph.models import LogLinear, MarkovNetwork
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
-__all__ = ["FeaturePath", "feature_path"]
-
 METHODS = ("auto", "exact", "bp", "pseudo_likelihood")
 SCORES = ("ebic", "held_out")
 #: A pull that keeps refitted weights finite where the data part completely.

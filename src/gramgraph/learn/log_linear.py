@@ -23,8 +23,6 @@ from gramgraph.learn.undirected_data import read_rows
 from gramgraph.models import LogLinear, MarkovNetwork
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["Likelihood", "Problem", "fit_log_linear", "fit_markov_network", "make_problem"]
-
 #: A tree with more cells than this is left to the pseudo-likelihood when the method is "auto".
 AUTO_CELLS = 2_000_000
 #: A search for a better elimination order does not make a tree smaller than by this factor.

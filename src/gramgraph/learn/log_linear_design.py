@@ -22,16 +22,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.data.counts import Counts
 
-__all__ = [
-    "Blankets",
-    "Design",
-    "contrasts",
-    "design_of_features",
-    "design_of_network",
-    "groups_of",
-    "scopes_of_network",
-]
-
 #: A table with more cells than this has too many effects to be learned by gradients.
 MAX_CELLS = 4096
 

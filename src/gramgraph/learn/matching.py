@@ -13,8 +13,6 @@ from gramgraph.data.stream import is_stream, stream_names
 from gramgraph.exceptions import ModelWarning, OptionError, VariableError, listing
 from gramgraph.models import BayesianNetwork
 
-__all__ = ["check_columns", "owner_of"]
-
 #: How alike a column and a variable must be for one to be taken as the other misspelt (of 1).
 ALIKE = 0.75
 

@@ -18,8 +18,6 @@ from gramgraph.learn.independence import choose_tester
 from gramgraph.learn.mixed_table import MixedTable
 from gramgraph.learn.search import Constraints, Move, Scores, Search, hill_climb
 
-__all__ = ["METHODS", "PATIENCE", "Found", "Problem", "find_graph", "method_name", "refuse_constraints"]
-
 #: Steps that do not help which a search may take in a row.
 PATIENCE = {"hill_climb": 10, "tabu": 50}
 

@@ -16,8 +16,6 @@ from gramgraph.exceptions import OptionError, VariableError, did_you_mean
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Real, Var
 
-__all__ = ["MixedTable", "read_table"]
-
 
 @dataclass(frozen=True, eq=False)
 class MixedTable:

@@ -16,8 +16,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["Completions", "fit_mcem"]
-
 #: Draws of a row in the first step, their growth from step to step, and the most.
 FIRST_DRAWS, GROWTH, MOST_DRAWS = 20, 1.2, 2000
 #: Steps whose average log-likelihood is compared with that of as many before.

@@ -23,8 +23,6 @@ from gramgraph.learn.search import Constraints
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, domain_of_word
 
-__all__ = ["LeftOutScores", "find_families", "with_domains"]
-
 _ROWS = 1500  # that a search looks at
 _PARTNERS = 4  # of each variable, between which a search may put edges
 _SLOW = ("predictor",)  # kinds that are fitted at the end alone

@@ -12,8 +12,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["draw_rows", "tables_from"]
-
 
 def tables_from(net: BayesianNetwork, variables: tuple[Var, ...], numbers: list[Any]) -> BayesianNetwork:
     """The network whose rows are the given numbers divided by their sums; a row of zeros becomes uniform."""

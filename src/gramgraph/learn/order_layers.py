@@ -12,8 +12,6 @@ from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.learn.parent_sets import ParentSets, members
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Clock", "Layers", "Walk", "order_layers"]
-
 #: Variables of the largest table of the bound: 2^20 numbers, half a second.
 PATTERN = 20
 #: Sets that are expanded between two looks at the clock.

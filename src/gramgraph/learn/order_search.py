@@ -12,8 +12,6 @@ from gramgraph._validation import generator
 from gramgraph.learn.parent_sets import ParentSets, members, parent_sets
 from gramgraph.learn.search import LEAST_GAIN, Constraints, Move, Scores, Search, hill_climb
 
-__all__ = ["order_search"]
-
 #: Possible parents of a variable: those of hill climbing, and the best ones by themselves, to so many in all.
 CANDIDATES = 12
 #: Parents of a variable where nobody bounds them.

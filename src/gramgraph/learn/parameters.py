@@ -21,8 +21,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.learn.em import EMReport
 
-__all__ = ["add_up", "count_cases", "family_counts", "fit", "is_open", "pseudo_counts", "read_cases", "states_from"]
-
 
 def fit(
     net: BayesianNetwork,

@@ -11,8 +11,6 @@ import numpy as np
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.search import LEAST_GAIN, Constraints, Scores
 
-__all__ = ["ParentSets", "parent_sets"]
-
 #: Sets of parents of one variable that are scored before the work is called off.
 MAX_SETS = 600_000
 

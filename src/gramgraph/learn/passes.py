@@ -14,8 +14,6 @@ import numpy as np
 from gramgraph.data.counts import Counts
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Passes"]
-
 #: With more cells than this (the child with its parents, times a state of a further one), a scan of the codes is
 #: cheaper than a pass over the bits.
 BIT_CELLS = 256

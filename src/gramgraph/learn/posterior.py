@@ -22,8 +22,6 @@ from gramgraph.learn.posterior_gaps import METHODS, gibbs_posterior, variational
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["ParameterPosterior", "fit_posterior"]
-
 
 @dataclass(frozen=True, eq=False)
 class ParameterPosterior:

@@ -16,8 +16,6 @@ from gramgraph.learn.normalized import draw_rows, tables_from
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["METHODS", "gibbs_posterior", "variational_posterior"]
-
 METHODS = ("variational", "gibbs")
 
 

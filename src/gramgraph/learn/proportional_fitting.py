@@ -23,8 +23,6 @@ from gramgraph.models.potentials import make_scopes, scoped, tabulate
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["fit_margins", "fit_tables", "is_decomposable"]
-
 #: Margins may differ in what they say of shared variables by this much, of a total of one.
 AGREE = 1e-6
 Scope = tuple[int, ...]

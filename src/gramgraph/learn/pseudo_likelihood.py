@@ -12,8 +12,6 @@ from gramgraph.data.counts import Counts
 from gramgraph.learn.log_linear_design import Design
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["PseudoLikelihood"]
-
 #: Surroundings with at most this many joint states, or as many as there are rows, are counted; larger ones are scanned.
 PATTERN_CELLS = 1024
 #: Places and counts of patterns that are held; variables beyond are scanned.

@@ -20,8 +20,6 @@ from gramgraph.questions.reading import read
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Real, Var
 
-__all__ = ["as_frame", "read_real", "take_weights", "with_real_columns"]
-
 
 def with_real_columns(net: BayesianNetwork, data: Any, *, look: bool = False) -> BayesianNetwork:
     """The same structure, where undeclared variables whose columns `gg.describe` calls real are real-valued; beside

@@ -12,8 +12,6 @@ from gramgraph.learn.mixed_table import MixedTable
 from gramgraph.learn.structure import LearnedNetwork, learn_structure
 from gramgraph.typing import FloatArray
 
-__all__ = ["drops_rows", "one_graph", "resampled"]
-
 
 def one_graph(
     seed: np.random.SeedSequence, table: CodedTable | MixedTable, options: dict[str, Any]

@@ -17,8 +17,6 @@ from gramgraph.data.stream_kinds import first_rows
 from gramgraph.exceptions import ModelWarning, OptionError, VariableError
 from gramgraph.learn.mixed_table import MixedTable, read_table
 
-__all__ = ["read_all_rows", "read_rows", "whole_rows"]
-
 
 def read_rows(
     data: Any,

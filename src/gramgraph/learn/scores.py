@@ -14,8 +14,6 @@ from gramgraph.exceptions import OptionError, did_you_mean
 from gramgraph.learn.passes import Passes
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["SCORES", "FamilyScores"]
-
 #: A family whose table would have more cells is not considered.
 MAX_CELLS = 2_000_000
 

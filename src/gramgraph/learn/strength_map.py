@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["StrengthMap"]
-
 #: How much the map is held at the strengths themselves: as if about so many pairs had shown that.
 HOLD = np.array([1.0, 1.0, 0.2])
 #: Slopes are not below: the map stays monotone.

@@ -18,8 +18,6 @@ from gramgraph.learn.scores import FamilyScores
 from gramgraph.learn.search import LEAST_GAIN, Constraints, Move, Search, hill_climb
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Completion", "structural_em"]
-
 #: Rows that the completions of all rows may come to.
 MAX_ROWS = 4_000_000
 #: Steps of EM for the tables of one graph, and rounds of graph and tables.

@@ -32,8 +32,6 @@ from gramgraph.learn.search import Constraints, Move
 from gramgraph.models import BayesianNetwork, NamedGraph
 from gramgraph.variables import discrete
 
-__all__ = ["METHODS", "LearnedNetwork", "StructureReport", "learn_structure", "score"]
-
 METHODS = (*FINDERS, "structural_em")
 #: Steps of a search that are printed; `to_frame` has all.
 SHOWN_STEPS = 30

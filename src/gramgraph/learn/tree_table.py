@@ -15,8 +15,6 @@ from gramgraph.machines.pruning import choose_pruning
 from gramgraph.typing import Array
 from gramgraph.variables import Var
 
-__all__ = ["fit_tree_table"]
-
 
 def fit_tree_table(
     child: Var | str,

@@ -8,8 +8,6 @@ from gramgraph.data.counts import Counts
 from gramgraph.graphs.spanning import spanning_tree
 from gramgraph.typing import FloatArray
 
-__all__ = ["chow_liu_parents", "information_matrix", "tan_parents"]
-
 
 def information_matrix(counts: Counts, given: int | None = None) -> FloatArray:
     """I(a; b), or I(a; b | given), of every pair of columns, in nats."""

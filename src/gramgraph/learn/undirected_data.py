@@ -12,8 +12,6 @@ from gramgraph.exceptions import ModelError, ModelWarning, OptionError, Variable
 from gramgraph.models.undirected import FactorModel
 from gramgraph.variables import Var
 
-__all__ = ["read_rows"]
-
 MISSING = ("rows", "error")
 
 

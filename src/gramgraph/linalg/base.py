@@ -12,8 +12,6 @@ from gramgraph._validation import generator
 from gramgraph.exceptions import GramGraphError, ModelError
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["Factored", "GramMatrix", "PositiveDefiniteError", "jitter_levels", "report_jitter", "sample", "with_jitter"]
-
 _T = TypeVar("_T")
 
 logger = logging.getLogger("gramgraph.linalg")

@@ -18,8 +18,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["BLOCKED", "blocked_cholesky", "blocked_inverse"]
-
 BLOCKED = 600  # rows from which on halves are quicker than LAPACK
 _LEAF = 128
 _WIDE_LEAF = 256

@@ -19,8 +19,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["FeatureSums", "RunningSums", "accumulate", "kernel_matvec", "select"]
-
 _BLOCKED = 48  # features from which on blocks in registers are faster than BLAS
 
 

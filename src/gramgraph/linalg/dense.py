@@ -19,8 +19,6 @@ from gramgraph.linalg.base import (
 from gramgraph.linalg.triangles import factor_lower, invert_lower, restore_lower
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Dense", "DenseFactor", "SingleFactor"]
-
 #: Reciprocal condition number below which a factor in single precision is not trusted.
 _SINGLE_RCOND = 1e-5
 

@@ -6,8 +6,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["FLOOR", "GROUP_FLOOR", "at_least"]
-
 #: Of a column's variance: what a regression leaves is never taken for less, so that exact relations have a density.
 FLOOR = 1e-12
 #: Of the variance that the same regression leaves in all rows: that of one group is never taken for less.

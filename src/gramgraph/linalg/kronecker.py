@@ -19,8 +19,6 @@ from gramgraph.linalg.base import (
 )
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Kronecker", "KroneckerFactor"]
-
 
 def _apply(matrices: Sequence[FloatArray], V: FloatArray) -> FloatArray:
     """(M₁ ⊗ M₂ ⊗ …) V: each matrix acts on its own axis, which then goes to the end."""

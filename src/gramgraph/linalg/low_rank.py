@@ -18,8 +18,6 @@ from gramgraph.linalg.dense import DenseFactor
 from gramgraph.linalg.triangles import factor_lower
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Features", "LowRank", "LowRankFactor"]
-
 
 def _columns(v: FloatArray, like: FloatArray) -> FloatArray:
     """A vector (n,) shaped to scale the rows of `like`."""

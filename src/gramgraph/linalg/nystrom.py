@@ -19,8 +19,6 @@ from gramgraph.typing import FloatArray, IntArray, RandomState
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["NystromMap", "leverage_scores", "nystrom", "select_landmarks"]
-
 Method = Literal["uniform", "leverage", "kmeans", "pivots"]
 
 

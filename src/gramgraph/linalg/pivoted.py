@@ -17,8 +17,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["PivotedCholesky", "pivoted_cholesky", "pivoted_cholesky_matrix"]
-
 
 @dataclass(frozen=True, eq=False)
 class PivotedCholesky:

@@ -10,8 +10,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.linalg.base import MAX_JITTER, PositiveDefiniteError, check_finite, check_rows, with_jitter
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Toeplitz", "ToeplitzFactor"]
-
 #: Largest error of A x = (1, 0, …, 0) with which a factor is trusted.
 _MISSED = 1e-4
 

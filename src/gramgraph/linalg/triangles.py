@@ -7,8 +7,6 @@ import numpy as np
 from gramgraph.linalg.base import PositiveDefiniteError, check_finite, jitter_levels, report_jitter
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["factor_lower", "invert_lower", "restore_lower"]
-
 #: Condition number below which blocks of the diagonal may be inverted and multiplied instead of solved.
 _EASY = 1e6
 

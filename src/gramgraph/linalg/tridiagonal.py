@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.linalg.base import check_rows, check_square
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Tridiagonal"]
-
 _BLOCK = 128  # reflections applied at a time
 
 

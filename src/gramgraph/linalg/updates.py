@@ -22,8 +22,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.linalg.dense import DenseFactor
 
-__all__ = ["append", "delete", "downdate", "update"]
-
 
 def append(factor: DenseFactor, B: Array, C: Array | float, /, *, max_jitter: float = MAX_JITTER) -> DenseFactor:
     """The factor of [[A, B], [Bᵀ, C]] for B (n,) and a number C, or B (n, q) and C (q, q).

@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.exceptions import ModelError
 
-__all__ = ["LARGEST", "scale_the_columns"]
-
 LARGEST = 1e150  # n d squares of such numbers still have a finite sum
 
 

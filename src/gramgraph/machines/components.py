@@ -14,8 +14,6 @@ from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.machines.spectrum import HalfGram, WholeGram, smallest_ritz_value, top_eigenpairs
 from gramgraph.typing import FloatArray, IntArray, RandomState
 
-__all__ = ["KernelComponents", "feature_components", "fixed_points", "kernel_components", "linear_components"]
-
 _DENSE = 600  # up to this size all eigenvectors cost less than the search for some of them
 
 

@@ -17,8 +17,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["METRICS", "SHAPES", "KernelMixture"]
-
 SHAPES = ("gaussian", "tophat", "epanechnikov", "exponential", "linear", "cosine")
 #: Name → the name by which SciPy knows it; all are distances of a norm, whose unit ball has a known volume.
 METRICS = {

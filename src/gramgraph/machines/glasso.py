@@ -13,18 +13,6 @@ from gramgraph._validation import check_count
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = [
-    "GraphicalLassoPath",
-    "Solution",
-    "alpha_grid",
-    "check_covariance",
-    "cv_scores",
-    "ebic_path",
-    "graphical_lasso_path",
-    "refit",
-    "solutions",
-]
-
 
 class Solution(NamedTuple):
     """One graphical lasso: Θ, its objective, how far that may be from the optimum, and the sweeps it took."""

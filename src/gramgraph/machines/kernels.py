@@ -18,8 +18,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["KERNEL_NAMES", "KernelSpec", "ResolvedKernel", "check_gram", "gamma_value", "is_kernel", "resolve_kernel"]
-
 #: A kernel value, a name of `KERNEL_NAMES`, or a function (X, Y) ↦ (n, m) matrix.
 KernelSpec: TypeAlias = "Kernel | str | Callable[[Array, Array], Array]"
 KERNEL_NAMES = ("cosine", "linear", "poly", "precomputed", "rbf", "sigmoid")

@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["FeatureSpace", "GramSpace", "kmeans", "shares_of", "squared_norms"]
-
 
 class GramSpace:
     """Points by their Gram matrix."""

@@ -15,8 +15,6 @@ import numpy as np
 from gramgraph._interrupt import check_interrupt
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["LINKS", "GaussianPrior", "Mode", "Rows", "are_separable", "find_mode"]
-
 LINKS = ("logistic", "probit", "softmax")
 _BLOCK = 1 << 16  # entries of a block of rows: it stays in the cache
 _FEWER = 8  # a first guess comes from every eighth row

@@ -10,8 +10,6 @@ from gramgraph.kernels.inputs import count, take
 from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["inverse_distances", "nearest"]
-
 _ROWS = 1024
 
 

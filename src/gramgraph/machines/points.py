@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.typing import IntArray
 
-__all__ = ["take_points"]
-
 
 def take_points(X: Any, rows: IntArray) -> Any:
     """Some of the points, which may be a matrix or any sequence."""

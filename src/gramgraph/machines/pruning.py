@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Pruning", "choose_pruning"]
-
 _MOST = 20  # of the smallest trees on the path
 _LEAST = 1e-6  # of a probability: one sure mistake does not decide alone
 

@@ -11,8 +11,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.machines.ridge_features import best_alpha
 from gramgraph.typing import FloatArray
 
-__all__ = ["RidgePath", "loo_residuals", "ridge_path", "solve_dual"]
-
 
 @dataclass(frozen=True)
 class RidgePath:

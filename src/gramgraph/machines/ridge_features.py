@@ -15,18 +15,6 @@ from gramgraph.linalg.nystrom import NystromMap, nystrom
 from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "ROWS",
-    "FeatureModel",
-    "best_alpha",
-    "expansion",
-    "gcv_scores",
-    "make_features",
-    "map_blocks",
-    "row_blocks",
-    "solve",
-]
-
 ROWS = 1024  # rows of features made at a time
 _PLAIN = 1e-5  # bound below which sums of kernel columns move predictions by about 1e-8 of the targets, or less
 _REFINED = 1e-3  # bound below which they do after a refinement, and by about 1e-7 where more blocks are added later

@@ -11,8 +11,6 @@ from gramgraph._numerics.rvm.regression import largest, regression, starters
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Columns", "SparseFit", "fit_classes", "fit_output"]
-
 
 @dataclass(frozen=True)
 class SparseFit:

@@ -13,8 +13,6 @@ from gramgraph.kernels.inputs import count, take
 from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.typing import FloatArray
 
-__all__ = ["Smoother", "best_bandwidth", "scott"]
-
 _CELLS = 1 << 21  # entries of a block of distances
 
 

@@ -11,8 +11,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["dense", "is_sparse", "products", "sparse_diag", "sparse_gram", "sparse_variance", "squares"]
-
 
 def is_sparse(X: Any) -> bool:
     """Whether X is a sparse matrix or array of SciPy."""

@@ -14,8 +14,6 @@ from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.machines.threads import in_threads
 from gramgraph.typing import FloatArray
 
-__all__ = ["HalfGram", "WholeGram", "smallest_ritz_value", "top_eigenpairs"]
-
 _MANY = 1000  # points from which threads are worth their start
 
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
-__all__ = ["in_threads"]
-
 _Task = TypeVar("_Task")
 _Found = TypeVar("_Found")
 

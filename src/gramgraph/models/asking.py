@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from gramgraph.answers import Answer
     from gramgraph.questions.files import Posteriors
 
-__all__ = ["Asking"]
-
 
 class Asking:
     """Methods `query`, `map_query`, `log_evidence`, `sample`, … for a model that offers `factors`."""

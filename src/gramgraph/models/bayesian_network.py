@@ -32,9 +32,6 @@ if TYPE_CHECKING:
     from gramgraph.models.factor_graph import FactorGraph
     from gramgraph.models.markov_network import MarkovNetwork
 
-__all__ = ["BayesianNetwork"]
-
-
 #: Keywords of the constructor; all others are values of hyper-parameters.
 _WORDS = frozenset(("edges", "states", "name", "check"))
 

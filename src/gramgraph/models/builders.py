@@ -18,16 +18,6 @@ from gramgraph.models.writing import as_states, make_conditional
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Discrete, Var, discrete
 
-__all__ = [
-    "boltzmann_machine",
-    "denoising_grid",
-    "hidden_markov_chain",
-    "ising_grid",
-    "markov_chain",
-    "naive_bayes",
-    "potts_grid",
-]
-
 _SPINS = Discrete(("-1", "+1"))
 _SPIN_PRODUCT = np.array([[1.0, -1.0], [-1.0, 1.0]])
 

@@ -11,8 +11,6 @@ from gramgraph.conditionals.base import ROW_TOLERANCE
 from gramgraph.exceptions import listing
 from gramgraph.variables import Discrete, Var
 
-__all__ = ["cycle_faults", "describe", "domain_faults", "family_faults", "number_faults"]
-
 
 def domain_faults(variables: Iterable[Var]) -> list[str]:
     """Variables without states, and repeated states."""

@@ -11,8 +11,6 @@ from gramgraph.exceptions import ModelError, StateError, VariableError, did_you_
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Index", "find_context", "name_labels", "row_values"]
-
 Index: TypeAlias = tuple[int | slice, ...]
 _ALL = slice(None)
 

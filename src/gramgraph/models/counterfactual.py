@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gramgraph.answers import Answer
     from gramgraph.models.bayesian_network import BayesianNetwork
 
-__all__ = ["counterfactual", "twin_network"]
-
 #: Behind the names of the world that was observed, where the other world differs.
 OBSERVED = " (observed)"
 _MOST_CELLS = 20_000_000

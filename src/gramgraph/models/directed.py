@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gramgraph.answers import Answer
     from gramgraph.models.identification import Identification
 
-__all__ = ["DirectedModel"]
-
 
 class DirectedModel(GraphStatements):
     """A model whose variables form a directed acyclic graph; results follow the order of `variables`."""

@@ -20,8 +20,6 @@ from gramgraph.variables import Var, discrete
 if TYPE_CHECKING:
     from gramgraph.models.bayesian_network import BayesianNetwork
 
-__all__ = ["Draft", "DraftTable"]
-
 
 class Draft:
     """A network under construction: add and remove edges, fill tables by context, then `build()`.

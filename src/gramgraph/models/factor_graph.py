@@ -13,8 +13,6 @@ from gramgraph.models.potentials import has_kernels
 from gramgraph.models.undirected import FactorModel
 from gramgraph.variables import Var
 
-__all__ = ["FactorGraph"]
-
 
 class FactorGraph(FactorModel):
     """A bipartite graph of variables and factors; an edge joins a factor to each variable of its scope.

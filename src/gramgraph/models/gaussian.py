@@ -15,8 +15,6 @@ from gramgraph.models.notation import read_structure
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var, real
 
-__all__ = ["factors_of_precision", "network_parts", "symmetric_matrix"]
-
 _SMALL = 2000  # up to this size definiteness is checked at once; larger matrices are checked when they are factorized
 
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gramgraph.learn.causal import Effect
     from gramgraph.models.directed import DirectedModel
 
-__all__ = ["CausalQuestion", "Identification", "causal_question", "identify"]
-
 
 @dataclass(frozen=True)
 class Identification(Shown):

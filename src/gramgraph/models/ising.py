@@ -12,8 +12,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.models.undirected import FactorModel
 
-__all__ = ["ising_parameters"]
-
 
 def ising_parameters(net: FactorModel) -> tuple[FloatArray, FloatArray]:
     """(J, h) with p(x) ∝ exp(½ xᵀJx + hᵀx), x = -1 for the first state of a variable and +1 for the second.

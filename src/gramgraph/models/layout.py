@@ -15,8 +15,6 @@ from gramgraph.variables import Real, Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Layout", "layout_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Layout:

@@ -21,8 +21,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.factor_graph import FactorGraph
 
-__all__ = ["Feature", "LogLinear"]
-
 
 @dataclass(frozen=True, eq=False)
 class Feature:

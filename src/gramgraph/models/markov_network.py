@@ -21,8 +21,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.factor_graph import FactorGraph
 
-__all__ = ["MarkovNetwork"]
-
 
 class MarkovNetwork(FactorModel):
     """A product of non-negative factors over an undirected graph: p(x) = (1/Z) Π_c ψ_c(x_c).

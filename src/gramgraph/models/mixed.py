@@ -18,8 +18,6 @@ from gramgraph.variables import Real, Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["is_linear", "joint_log_density", "kind_of_real", "make_mixed", "point_of"]
-
 _KEYS = frozenset(("intercept", "coefficients", "sd", "covariance"))
 
 

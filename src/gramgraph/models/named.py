@@ -12,8 +12,6 @@ from gramgraph.exceptions import VariableError, listing
 if TYPE_CHECKING:
     from gramgraph.graphs import JunctionTree
 
-__all__ = ["NamedGraph", "NamedJunctionTree", "name_tree"]
-
 
 @dataclass(frozen=True)
 class NamedGraph(Shown):

@@ -20,8 +20,6 @@ from typing import Any, NoReturn
 
 from gramgraph.exceptions import ModelError, ParseError
 
-__all__ = ["CONFOUNDER", "Structure", "read_structure"]
-
 _TOKEN = re.compile(
     r"""(?P<space>[^\S\n]+|\#[^\n]*)|(?P<end>[;\n])|(?P<arrow><->|->|<-|↔|→|←|--|-)"""
     r"""|(?P<states>\{[^{}\n]*\})|(?P<count>\[[^\[\]\n]*\])"""

@@ -23,8 +23,6 @@ from gramgraph.models.writing import as_var
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["KernelFactorGraph", "KernelMarkovNetwork", "PotentialModel"]
-
 
 class PotentialModel(CellModel):
     """p(x) ∝ Π p̂(xᵢ) Π exp(potentials) Π tables, p̂ the kernel density of each variable by itself, on cells."""

@@ -9,8 +9,6 @@ from gramgraph.cells.axes import Axis, Placed
 from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["CellModel"]
-
 
 class CellModel(GraphicalModel):
     """A graphical model whose variables are numbers, angles, categories or points, each on the cells of its axis.

@@ -8,8 +8,6 @@ from typing import Any
 from gramgraph._pictures import pictures
 from gramgraph.exceptions import ModelError, VariableError
 
-__all__ = ["PAG"]
-
 MARKS = ("o", ">", "-")
 
 

@@ -10,8 +10,6 @@ from gramgraph.variables import Points
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["labels_of", "points_of"]
-
 
 def points_of(model: GraphicalModel) -> dict[int, tuple[Any, ...]]:
     """Variable → the points on which its conditional and those of its children stand, found once."""

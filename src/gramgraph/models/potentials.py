@@ -16,8 +16,6 @@ from gramgraph.models.writing import as_states
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Discrete, Var, discrete
 
-__all__ = ["Scoped", "factor_faults", "has_kernels", "make_scopes", "scoped", "tabulate"]
-
 Scoped = tuple[tuple[str, ...], Any]  # names, and what stands over them: numbers, a function, or a factor
 
 

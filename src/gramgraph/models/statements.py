@@ -13,8 +13,6 @@ from gramgraph import graphs
 from gramgraph.exceptions import ModelError, VariableError, listing
 from gramgraph.models.base import GraphicalModel
 
-__all__ = ["GraphStatements", "Independencies", "Separation"]
-
 LARGEST_TABLE = 1 << 24  # entries of a joint table that is made to compare with a graph
 
 

@@ -17,8 +17,6 @@ from gramgraph.models.potentials import factor_faults
 from gramgraph.models.statements import GraphStatements
 from gramgraph.typing import FloatArray
 
-__all__ = ["FactorModel"]
-
 
 class FactorModel(GraphStatements):
     """p(x) = (1/Z) Π_c ψ_c(x_c) with non-negative factors ψ_c; variables that share a factor are linked."""

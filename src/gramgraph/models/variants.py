@@ -16,8 +16,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.bayesian_network import BayesianNetwork
 
-__all__ = ["intervene", "with_random_tables"]
-
 Net = TypeVar("Net", bound="BayesianNetwork")
 
 

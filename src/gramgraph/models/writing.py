@@ -17,8 +17,6 @@ from gramgraph.models.mixed import is_linear, make_mixed
 from gramgraph.models.notation import Structure, read_structure
 from gramgraph.variables import Discrete, Domain, Var, discrete, domain_of_word, real
 
-__all__ = ["Parts", "as_states", "as_var", "is_no_yes", "labels_in", "make_conditional", "read_parts"]
-
 _DEFAULT = Discrete(("no", "yes"))
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from gramgraph.exceptions import GramGraphError
 
-__all__ = ["axes", "plain"]
-
 
 def axes(ax: Any, *, size: tuple[float, float] = (5.5, 3.6), instead: str = "") -> Any:
     """`ax` itself, or the axes of a new figure of this size in inches; `instead` says what works without matplotlib."""

@@ -10,8 +10,6 @@ from gramgraph.answers import Answer
 from gramgraph.exceptions import OptionError, VariableError
 from gramgraph.plot.axes import axes, plain
 
-__all__ = ["plot_chains"]
-
 _COLORS = ("#4c78a8", "#dd9a27", "#54a24b", "#b279a2", "#e45756", "#7b8794")
 
 

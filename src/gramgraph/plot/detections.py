@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.plot.axes import axes
 
-__all__ = ["plot_detections", "plot_features"]
-
 
 def plot_detections(image: Any, boxes: Any, *, ax: Any = None, color: str = "#e45756") -> Any:
     """The image with a frame for each box (x, y, w, h, …), as `Cascade.detect` gives them. The axes are returned.

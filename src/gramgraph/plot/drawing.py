@@ -18,17 +18,6 @@ from gramgraph.models import BayesianNetwork, FactorGraph, GraphicalModel, Plate
 from gramgraph.plot.layout import Layout, layered_layout, orient
 from gramgraph.plot.plates import Frame, place_plates
 
-__all__ = [
-    "Box",
-    "Drawing",
-    "draw_comparison",
-    "draw_junction_tree",
-    "draw_model",
-    "percent_text",
-    "text_length",
-    "tree_parts",
-]
-
 #: Measures of a box in pixels.
 HEADER, ROW, PAD = 22.0, 15.0, 8.0
 BAR, NUMBER = 58.0, 42.0

@@ -14,8 +14,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.distributions.gaussian import Gaussian
 
-__all__ = ["plot_densities", "plot_gaussian", "plot_precision_graph"]
-
 _COLORS = ("#4c78a8", "#dd9a27", "#54a24b", "#b279a2", "#e45756", "#7b8794")
 
 

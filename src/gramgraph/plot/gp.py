@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.plot.axes import axes, plain
 
-__all__ = ["plot_components", "plot_evidence", "plot_process"]
-
 _BLUE, _AMBER, _GRAY = "#4c78a8", "#dd9a27", "#7b8794"
 
 

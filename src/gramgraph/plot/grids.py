@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.exceptions import GramGraphError, OptionError
 from gramgraph.plot.axes import axes, plain
 
-__all__ = ["plot_bound", "plot_images"]
-
 
 def plot_images(images: Any, *, cmap: str = "gray", size: float = 3.0) -> Any:
     """Arrays (rows, cols), one or several as name → array, side by side with the same colors; the axes, as an array.

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gramgraph.estimators.pca import KernelPCA
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["plot_kernel", "plot_kernel_draws", "plot_kernel_pca"]
-
 _COLORS = ("#4c78a8", "#dd9a27", "#54a24b", "#b279a2", "#e45756", "#7b8794")
 
 

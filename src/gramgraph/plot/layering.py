@@ -8,8 +8,6 @@ from itertools import pairwise
 
 from gramgraph.plot.spans import least_span_layers
 
-__all__ = ["Component"]
-
 Point = tuple[float, float]
 Edge = tuple[int, int]
 Placed = tuple[tuple[Point, ...], tuple[tuple[Point, ...], ...], float, float]  # centers, routes, width, height

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 
 from gramgraph.plot.layering import Component
 
-__all__ = ["Layout", "curve", "layered_layout", "orient"]
-
 Point = tuple[float, float]
 Edge = tuple[int, int]
 

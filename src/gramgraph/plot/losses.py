@@ -11,8 +11,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.losses import Loss
 from gramgraph.plot.axes import axes
 
-__all__ = ["plot_losses"]
-
 
 def plot_losses(losses: Mapping[str, Loss], *, ax: Any = None) -> Any:
     """One line per loss: against t·y for losses of classes, against t − y for losses of numbers.

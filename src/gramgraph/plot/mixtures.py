@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.plot.decision import _COLORS
 
-__all__ = ["plot_mixture"]
-
 
 def plot_mixture(
     model: Any, X: Any = None, *, columns: Any = (0, 1), ax: Any = None, deviations: tuple[float, ...] = (1.0, 2.0)

@@ -12,8 +12,6 @@ from gramgraph.plot.axes import axes, plain
 from gramgraph.plot.drawing import FONT, HEADER, MAX_NAME, PAD, text_length
 from gramgraph.plot.layout import layered_layout
 
-__all__ = ["plot_pag"]
-
 _LINE, _FILL, _RIM = "#7b8794", "#e4e9f0", "#9aa5b1"
 
 

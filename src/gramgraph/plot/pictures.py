@@ -15,8 +15,6 @@ from gramgraph.plot.axes import axes
 from gramgraph.plot.layout import curve
 from gramgraph.plot.plates import Frame
 
-__all__ = ["plot_beliefs", "plot_junction_tree", "plot_network"]
-
 _BLUE, _AMBER, _GRAY = "#4c78a8", "#dd9a27", "#7b8794"
 _TEXT = "#52606d"  # contrast 6.5 on white
 _LARGEST = 60.0  # inches; a larger drawing is shrunk

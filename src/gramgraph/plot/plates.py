@@ -13,8 +13,6 @@ from typing import Any
 
 from gramgraph.plot.layout import Layout
 
-__all__ = ["Frame", "place_plates"]
-
 PAD, LABEL, GAP_X, GAP_Y = 10.0, 14.0, 14.0, 36.0
 #: All orders of so many strips are tried.
 FEW_STRIPS = 7

@@ -12,8 +12,6 @@ from gramgraph.exceptions import VariableError
 from gramgraph.plot.pictures import _axes, _plain, plot_beliefs
 from gramgraph.typing import FloatArray
 
-__all__ = ["plot_answer", "plot_density"]
-
 _BLUE, _AMBER = "#4c78a8", "#dd9a27"
 
 

@@ -10,8 +10,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.learn.calibration import reliability
 from gramgraph.plot.axes import axes
 
-__all__ = ["plot_reliability"]
-
 
 def plot_reliability(
     strengths: Any, truth: Any, *, bins: int = 10, label: str | None = None, color: str = "#4c78a8", ax: Any = None

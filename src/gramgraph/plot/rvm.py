@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.plot.axes import axes
 
-__all__ = ["plot_rvc", "plot_rvr"]
-
 _BLUE, _AMBER, _GRAY = "#4c78a8", "#dd9a27", "#7b8794"
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.plot.axes import axes, plain
 
-__all__ = ["plot_casino", "plot_forecast", "plot_particles", "plot_posteriors", "plot_states"]
-
 _BLUE, _AMBER, _GRAY = "#4c78a8", "#dd9a27", "#7b8794"
 #: Colors of states, which repeat after the eighth.
 _STATES = ("#4c78a8", "#dd9a27", "#54a24b", "#b279a2", "#e45756", "#72b7b2", "#9d755d", "#bab0ac")

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-__all__ = ["least_span_layers"]
-
 Edge = tuple[int, int]
 
 #: Exchanges after which the layers found so far are taken: they are layers all the same.

@@ -13,8 +13,6 @@ from gramgraph.plot import drawing as d
 from gramgraph.plot.layout import Point, curve
 from gramgraph.plot.plates import Frame
 
-__all__ = ["junction_tree_svg", "network_svg"]
-
 _MARGIN = 16.0
 _STYLE = (
     ".gg text{font-family:Helvetica,Arial,'DejaVu Sans',sans-serif;fill:#1f2933}"

@@ -11,8 +11,6 @@ from gramgraph._validation import check_count
 from gramgraph.exceptions import ModelError
 from gramgraph.plot.axes import axes, plain
 
-__all__ = ["plot_topics"]
-
 _COLORS = ("#4c78a8", "#dd9a27", "#54a24b", "#b279a2", "#e45756", "#7b8794")
 _ACROSS = 5
 

@@ -10,8 +10,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.plot.axes import axes
 from gramgraph.plot.decision import _COLORS
 
-__all__ = ["plot_tree"]
-
 
 class _Drawn(NamedTuple):
     text: str

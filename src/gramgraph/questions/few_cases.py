@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
     from gramgraph.variables import Discrete
 
-__all__ = ["codes_of_few"]
-
 #: Tables of more cells than this are read column by column.
 FEW_CELLS = 4096
 Codes = tuple[list[int], IntArray]  # observed variables, and (cases, observed) states, -1 = missing

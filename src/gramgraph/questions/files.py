@@ -31,8 +31,6 @@ from gramgraph.data.stream import BLOCK, blocks_of, is_dask, is_stream, open_str
 from gramgraph.exceptions import GramGraphError, OptionError, VariableError, did_you_mean, listing
 from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Posteriors", "query_file"]
-
 #: Bytes of posteriors that one block may have.
 _BLOCK_BYTES = 64 << 20
 _SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz")

@@ -19,8 +19,6 @@ from gramgraph.questions.question import Question
 from gramgraph.questions.reading import read_targets
 from gramgraph.variables import Points
 
-__all__ = ["plan"]
-
 
 def plan(
     model: GraphicalModel, targets: Any = None, given: Any = (), *, engine: str = AUTO, memory: float | None = None

@@ -15,8 +15,6 @@ from gramgraph.models.plated.template import Node
 from gramgraph.typing import Array
 from gramgraph.variables import Var
 
-__all__ = ["PlateQuestion", "read_plate_question"]
-
 #: A variable (all its members), one member (variable, number), or several members jointly.
 Target = str | tuple[tuple[str, int], ...]
 

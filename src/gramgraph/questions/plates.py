@@ -13,8 +13,6 @@ from gramgraph.models.plated.model import PlateModel
 from gramgraph.questions.plate_question import read_plate_question
 from gramgraph.typing import RandomState
 
-__all__ = ["query_plates"]
-
 
 def query_plates(
     model: PlateModel,

@@ -14,8 +14,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Group", "Question", "Singles"]
-
 NO_COLUMNS = np.zeros(0, np.int64)
 NO_VALUES = np.zeros((1, 0))
 #: Weights of states (or their logarithms), by variable: (states,) for all cases, or (cases, states).

@@ -24,8 +24,6 @@ from gramgraph.variables import Points, Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["LEAST", "read", "read_targets", "refuse_soft"]
-
 #: Weights smaller than this part of the largest one are kept as logarithms.
 LEAST = 1e-290
 #: Targets from which on a list of names is kept in numbers.

@@ -12,8 +12,6 @@ from gramgraph.questions.reading import read, refuse_soft
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["PlainSession"]
-
 
 class PlainSession:
     """Beliefs of one case while its evidence changes.

@@ -8,8 +8,6 @@ from typing import Any
 
 from gramgraph.exceptions import ModelError
 
-__all__ = ["CONTROLS", "check_call", "takes_more"]
-
 CONTROLS = ("u", "control", "controls")
 
 

@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from gramgraph.sequences.baum_welch import Emission
     from gramgraph.sequences.hmm import HiddenMarkovModel
 
-__all__ = ["Checked", "checked"]
-
 _FEW = 4096  # numbers of an array that are compared faster than they are checked again
 _PLAIN = (type(None), bool, int, float, str)
 

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["angles_of", "mean_of", "turned"]
-
 _ROUNDS = 20
 
 

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, IntArray
 
-__all__ = ["emission_labels", "masks_of", "transition_labels"]
-
 
 def masks_of(mask: Any, K: int) -> tuple[Array, Array]:
     """(states that may come first (K,), steps that may be (K, K))."""

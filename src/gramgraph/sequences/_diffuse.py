@@ -15,8 +15,6 @@ from gramgraph.sequences._square_root import lower_root, moves_of, stacked
 from gramgraph.sequences._state_space import Model, even
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["FlatGaussian", "Head", "backward", "open_start"]
-
 _CHUNK = 64
 _RANK = 1e-13  # share of the largest singular value below which there is none
 _OPEN = 1e-9  # share of a row of open directions that counts as none

@@ -15,8 +15,6 @@ from gramgraph.typing import FloatArray, IntArray, RandomState
 if TYPE_CHECKING:
     from gramgraph.sequences.dynamic import DynamicBayesianNetwork
 
-__all__ = ["fit_tables"]
-
 Counts = dict[str, FloatArray]
 
 

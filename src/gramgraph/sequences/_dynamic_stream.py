@@ -16,8 +16,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.sequences.dynamic import DynamicBayesianNetwork
 
-__all__ = ["DynamicStream"]
-
 #: Cells of the matrices of rows that a stream remembers, and of one of them, at most.
 _CELLS, _MATRIX = 1 << 20, 1 << 18
 

@@ -20,8 +20,6 @@ if TYPE_CHECKING:
     from gramgraph.conditionals import Conditional
     from gramgraph.variables import Var
 
-__all__ = ["COVARIANCE_TYPES", "GaussianEmission"]
-
 COVARIANCE_TYPES = ("full", "diag", "spherical", "tied")
 _LOG_2PI = float(np.log(2.0 * np.pi))
 #: Numbers that stay in the cache. A variance below this share of the squares that it is left of lost too many digits.

@@ -17,8 +17,6 @@ from gramgraph.sequences._square_root import stacked
 from gramgraph.sequences._state_space import Model, even
 from gramgraph.typing import FloatArray
 
-__all__ = ["information_filter", "information_smoother"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 

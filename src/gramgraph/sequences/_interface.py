@@ -24,8 +24,6 @@ from gramgraph.questions.reading import read
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["Chain", "Messages", "Slice"]
-
 #: States of the interface, and cells of the step matrices that are held at a time, at most.
 MOST_STATES, CELLS = 2048, 1 << 23
 

@@ -16,8 +16,6 @@ from gramgraph.sequences._square_root import rooted_filter, stacked
 from gramgraph.sequences._state_space import Model
 from gramgraph.typing import FloatArray
 
-__all__ = ["filtered", "log_likelihood_of", "settled_from", "smoothed"]
-
 _BLOCK = 4096
 _BACK = 64  # steps whose matrices are multiplied together on the way back
 _FIRST = 256  # steps in which covariances should settle

@@ -8,8 +8,6 @@ from typing import Any
 from gramgraph.sequences._settled import Repeated
 from gramgraph.typing import FloatArray
 
-__all__ = ["FilteredStates", "Forecast", "SettledFiltered", "SettledSmoothed", "SmoothedStates"]
-
 
 @dataclass(frozen=True)
 class FilteredStates:

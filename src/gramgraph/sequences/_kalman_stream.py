@@ -13,8 +13,6 @@ from gramgraph.sequences._square_root import lower_root
 from gramgraph.sequences._state_space import Model, series_of
 from gramgraph.typing import FloatArray
 
-__all__ = ["KalmanStream"]
-
 
 class KalmanStream:
     """What a Kalman filter knows between two observations: mean and root of the covariance of the state.

@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["first_labels"]
-
 
 def first_labels(
     points: FloatArray, offsets: IntArray, n_states: int, mask: Any, rng: np.random.Generator, most: int = 20_000

@@ -15,8 +15,6 @@ from gramgraph.sequences._circle import angles_of
 from gramgraph.sequences._state_space import covariance, matrix
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["NonlinearModel", "RowFunction", "controls_of"]
-
 
 class RowFunction:
     """A user's function applied to rows of states, with its result checked; `control` is its second argument."""

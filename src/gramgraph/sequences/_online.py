@@ -13,8 +13,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.sequences.hmm import HiddenMarkovModel
 
-__all__ = ["stepwise"]
-
 
 def stepwise(model: HiddenMarkovModel, X: Any, lengths: Any, step: float | None) -> Any:
     """One batch: `HiddenMarkovModel.partial_fit`.

@@ -11,22 +11,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = [
-    "LARGEST",
-    "TOLERANCE",
-    "check_chain",
-    "check_rows",
-    "is_list_of_sequences",
-    "is_ready",
-    "joined",
-    "numbers",
-    "offsets_of",
-    "one_row",
-    "plain_generator",
-    "restored_generator",
-    "saved_numbers",
-]
-
 #: How far from one a row of probabilities may sum; and the largest number of a series, whose square is a number.
 TOLERANCE, LARGEST = 1e-6, 1e150
 

@@ -11,8 +11,6 @@ from gramgraph._numerics.hmm.recursions import affine_rows
 from gramgraph.sequences._state_space import Model
 from gramgraph.typing import FloatArray
 
-__all__ = ["Settled", "SettledStates"]
-
 _SAME = 1e-14  # relative change of a covariance that counts as none …
 _APART = 32  # … over so many steps: slow ones still move
 _LOG_2PI = float(np.log(2.0 * np.pi))

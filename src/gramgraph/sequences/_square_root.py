@@ -11,8 +11,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.sequences._state_space import Model
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["lower_root", "moves_of", "rooted_filter", "stacked", "without_controls"]
-
 
 def stacked(M: FloatArray, T: int) -> tuple[FloatArray, IntArray]:
     """A stack of matrices and the place of each step in it."""

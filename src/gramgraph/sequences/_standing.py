@@ -13,8 +13,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Standing"]
-
 
 @dataclass(frozen=True)
 class Standing:

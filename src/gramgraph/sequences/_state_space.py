@@ -15,21 +15,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.sequences.kalman import SmoothedStates
 
-__all__ = [
-    "Model",
-    "Moments",
-    "Stacks",
-    "covariance",
-    "even",
-    "gradient_of",
-    "matrix",
-    "maximized",
-    "moments_of",
-    "series_of",
-    "solved",
-    "start_of",
-]
-
 
 @dataclass(frozen=True)
 class Stacks:

@@ -12,8 +12,6 @@ from gramgraph.sequences._state_space import Stacks
 from gramgraph.sequences.particle import systematic
 from gramgraph.typing import FloatArray
 
-__all__ = ["SwitchingStream"]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 
 

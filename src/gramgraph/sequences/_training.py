@@ -11,8 +11,6 @@ from gramgraph.exceptions import ModelWarning
 from gramgraph.sequences.baum_welch import Chain, Emission
 from gramgraph.typing import IntArray
 
-__all__ = ["free_numbers", "in_own_order", "observed_numbers", "warn_of_few"]
-
 
 def in_own_order(data: Any, offsets: IntArray, *beside: IntArray) -> tuple[Any, IntArray, IntArray | None]:
     """(data, offsets, rows): sequences sorted by length and content, and the rows that this took (None: all in place).

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from gramgraph.models import BayesianNetwork
     from gramgraph.variables import Var
 
-__all__ = ["gaussian_node", "state_chain", "table_node", "unrolled"]
-
 
 def table_node(z: Var, name: str, values: FloatArray, labels: Sequence[Any] | None = None) -> tuple[Var, Conditional]:
     """A symbol below the state z: values (K, M)."""

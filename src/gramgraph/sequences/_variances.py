@@ -19,8 +19,6 @@ from gramgraph._numerics.state_space.structural import scalar_filter, scalar_pro
 from gramgraph.sequences._standing import Standing
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["ScalarLikelihood", "Top", "highest"]
-
 _STARTS = 3
 _LOWEST = -32.0  # logarithm of the smallest positive variance, the largest being one
 _STILL = 1e-7  # change in the logarithms of the variances that counts as none

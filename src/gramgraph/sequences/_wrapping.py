@@ -14,8 +14,6 @@ from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.sequences.recursions import refuse_impossible
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["WrappedModel", "logs_of"]
-
 
 def logs_of(p: Any) -> FloatArray:
     """Logarithms, −inf for zeros."""

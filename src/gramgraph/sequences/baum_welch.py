@@ -11,18 +11,6 @@ import numpy as np
 from gramgraph.sequences.recursions import Posteriors, by_rows, run_posteriors, run_viterbi
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = [
-    "Chain",
-    "Emission",
-    "Learned",
-    "baum_welch",
-    "dirichlet_log_prior",
-    "expectations",
-    "normalized_rows",
-    "shared",
-    "tied",
-]
-
 
 class Emission(Protocol):
     """p(x | state) as a value: what the recursions and Baum–Welch ask of it. `data` is what its model reads X into."""

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from gramgraph.conditionals import Conditional
     from gramgraph.variables import Var
 
-__all__ = ["CategoricalEmission", "CategoricalHMM"]
-
 _MOST = 1 << 20  # symbols that are counted up from 0
 
 

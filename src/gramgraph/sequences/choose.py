@@ -13,8 +13,6 @@ from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.sequences._reading import joined, offsets_of
 from gramgraph.sequences.hmm import HiddenMarkovModel
 
-__all__ = ["StateChoice", "choose_n_states"]
-
 _CRITERIA = ("bic", "aic", "cv")
 
 

@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from gramgraph.conditionals import Conditional
     from gramgraph.variables import Var
 
-__all__ = ["DistributionEmission", "DistributionHMM"]
-
 
 @dataclass(frozen=True)
 class DistributionEmission:

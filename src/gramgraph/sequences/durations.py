@@ -23,8 +23,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models import BayesianNetwork
 
-__all__ = ["DurationHMM"]
-
 
 class DurationHMM(WrappedModel):
     """An explicit-duration (semi-Markov) hidden Markov model: a state is entered, stays d ~ p(d | state), and is left.

@@ -16,8 +16,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.sequences.hmm import HiddenMarkovModel
 
-__all__ = ["BayesFilter", "HMMFilter"]
-
 _NO_INPUTS: IntArray = np.empty(0, dtype=np.int64)
 
 

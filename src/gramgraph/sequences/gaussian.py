@@ -17,8 +17,6 @@ from gramgraph.sequences._reading import is_ready, joined, offsets_of, one_row
 from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["GaussianHMM"]
-
 
 @dataclass(eq=False, repr=False)
 class GaussianHMM(HiddenMarkovModel):

@@ -21,8 +21,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models import BayesianNetwork
 
-__all__ = ["InputHMM"]
-
 
 class InputHMM(WrappedModel):
     """An input-output hidden Markov model: p(z_t | z_{t−1}, u_t) has a matrix for every input u; x_t depends on z_t.

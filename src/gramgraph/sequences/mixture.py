@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from gramgraph.conditionals import Conditional
     from gramgraph.variables import Var
 
-__all__ = ["GaussianMixtureHMM"]
-
 
 @dataclass(frozen=True)
 class MixtureEmission:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from gramgraph.conditionals import Conditional
     from gramgraph.variables import Var
 
-__all__ = ["MultiCategoricalHMM"]
-
 
 @dataclass(frozen=True)
 class MultiCategoricalEmission:

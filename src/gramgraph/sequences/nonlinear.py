@@ -18,14 +18,6 @@ from gramgraph.sequences._state_space import even, series_of, solved
 from gramgraph.sequences.kalman import FilteredStates, SmoothedStates
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = [
-    "CubatureKalmanFilter",
-    "ExtendedKalmanFilter",
-    "GaussianFilter",
-    "GaussianStream",
-    "UnscentedKalmanFilter",
-]
-
 _LOG_2PI = float(np.log(2.0 * np.pi))
 #: (function of rows, moments of its argument) → mean and covariance of the value, and Cov(argument, value).
 Moments = tuple[FloatArray, FloatArray, FloatArray]

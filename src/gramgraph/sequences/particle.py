@@ -20,8 +20,6 @@ from gramgraph.typing import FloatArray, IntArray
 
 _TIMES = ("t", "time", "step")
 
-__all__ = ["ParticleFilter", "ParticleStates", "ParticleStream", "systematic"]
-
 
 @dataclass(frozen=True)
 class ParticleStates:

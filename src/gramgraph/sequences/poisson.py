@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from gramgraph.conditionals import Conditional
     from gramgraph.variables import Var
 
-__all__ = ["PoissonHMM"]
-
 _TINY = 1e-300
 
 

@@ -23,8 +23,6 @@ from gramgraph._validation import check_jobs, generator
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Posteriors", "forward", "log_likelihood", "posteriors", "sample_states", "viterbi"]
-
 
 @dataclass(frozen=True)
 class Posteriors:

@@ -18,8 +18,6 @@ from gramgraph.sequences._variances import ScalarLikelihood, Top, highest
 from gramgraph.sequences.kalman import Forecast, KalmanFilter
 from gramgraph.typing import FloatArray
 
-__all__ = ["Level", "Piece", "Regression", "Season", "StructuralModel", "Trend"]
-
 
 @dataclass(frozen=True)
 class Piece:

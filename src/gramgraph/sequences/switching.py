@@ -16,8 +16,6 @@ from gramgraph.sequences._state_space import Stacks, covariance, series_of
 from gramgraph.sequences._switching_stream import SwitchingStream
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["SwitchedStates", "SwitchingKalmanFilter"]
-
 
 @dataclass(frozen=True)
 class SwitchedStates:

@@ -11,8 +11,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.sequences.baum_welch import Chain, Learned, expectations
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Posterior", "variational_bayes"]
-
 
 @dataclass(frozen=True, eq=False)
 class Posterior:

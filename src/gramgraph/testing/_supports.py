@@ -9,8 +9,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["every_point", "to_coordinates", "total_mass"]
-
 _MOST = 200_000  # points of a discrete support that are still counted
 
 

@@ -12,8 +12,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.testing._supports import every_point, total_mass
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["check_distribution"]
-
 _SIGMAS = 5.5  # a correct family fails one comparison by chance once in 26 million
 
 

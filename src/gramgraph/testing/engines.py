@@ -13,8 +13,6 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
 
-__all__ = ["check_engine", "compare_answers", "compare_mpe"]
-
 
 def check_engine(engine: Engine, *, rounds: int = 20, random_state: int = 0, atol: float = 1e-9) -> None:
     """Assert that the engine answers as enumeration does, on `rounds` random directed and undirected models.

@@ -11,8 +11,6 @@ import numpy as np
 from gramgraph.factors import Factor
 from gramgraph.variables import Discrete, Var, join
 
-__all__ = ["check_factor"]
-
 F = TypeVar("F", bound=Factor)
 Point = Mapping[Var, Any]
 

@@ -7,8 +7,6 @@ import inspect
 import pkgutil
 from typing import Any
 
-__all__ = ["find_classes"]
-
 
 def find_classes(base: type[Any], *packages: str) -> list[type[Any]]:
     """Every public concrete class under `base` that a module of these packages of gramgraph defines.

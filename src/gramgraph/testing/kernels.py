@@ -10,8 +10,6 @@ from gramgraph.kernels.base import Kernel
 from gramgraph.kernels.inputs import KernelError, count, take
 from gramgraph.typing import FloatArray
 
-__all__ = ["check_kernel"]
-
 
 def check_kernel(
     kernel: Kernel, X: Any, Y: Any | None = None, *, inputs: bool | None = None, tolerance: float = 1e-6, seed: int = 0

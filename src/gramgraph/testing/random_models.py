@@ -12,8 +12,6 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, discrete
 
-__all__ = ["random_bayesian_network", "random_markov_network", "random_question"]
-
 
 def _variables(rng: np.random.Generator, n: int, max_states: int, single: float) -> list[Var]:
     sizes = rng.integers(2, max_states + 1, size=n)

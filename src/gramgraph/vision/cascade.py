@@ -20,8 +20,6 @@ from gramgraph.vision.merging import merge_boxes
 from gramgraph.vision.stages import Stages
 from gramgraph.vision.training import Quarry, StageReport, StageTargets, train_stage
 
-__all__ = ["Cascade"]
-
 _SUFFICIENT = 30  # negatives below which no further stage is trained
 
 

@@ -12,8 +12,6 @@ from gramgraph.exceptions import ModelError, OptionError, listing
 from gramgraph.typing import Array, FloatArray
 from gramgraph.vision.images import grey_image, integrals
 
-__all__ = ["HaarFeatures"]
-
 #: Kind → cells across, cells down, and the cells that are white as (x, y, w, h, weight) over the whole with weight −1.
 _KINDS: dict[str, tuple[int, int, tuple[tuple[int, int, int, int, float], ...]]] = {
     "A": (2, 1, ((1, 0, 1, 1, 2.0),)),  # left | right

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import Array, IntArray
 
-__all__ = ["grey_image", "integral_image", "resize_image"]
-
 #: Weights of red, green and blue in 32768ths, as OpenCV rounds them.
 _RED, _GREEN, _BLUE = 9798, 19235, 3735
 #: Sums of bytes must stay below 2³¹.

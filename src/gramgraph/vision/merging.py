@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph._validation import check_count, check_fraction
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["merge_boxes", "overlap"]
-
 
 def overlap(a: Any, b: Any) -> FloatArray:
     """Intersection over union of every box of a with every box of b, (n, m); a box starts with x, y, w, h.

@@ -12,8 +12,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError, ParseError
 from gramgraph.vision.stages import Stages
 
-__all__ = ["dumps", "loads"]
-
 #: OpenCV takes this off every stage's threshold when it reads one.
 _SLACK = 1e-5
 _MOST_ELEMENTS, _DEEPEST = 1_000_000, 50

@@ -14,8 +14,6 @@ from gramgraph.typing import Array, FloatArray
 from gramgraph.vision.haar import inner_corners
 from gramgraph.vision.images import integral_tables, integrals
 
-__all__ = ["Stages"]
-
 _TYPES: dict[str, Any] = {
     "rects": np.int32, "weights": np.float32, "tilted": np.bool_, "stage_start": np.int64,
     "stage_threshold": np.float64, "root": np.int64, "feature": np.int64, "threshold": np.float32, "left": np.int64,

@@ -14,8 +14,6 @@ from gramgraph.vision.haar import HaarFeatures, PatchBank
 from gramgraph.vision.images import resize_image
 from gramgraph.vision.stages import Stages
 
-__all__ = ["Quarry", "StageReport", "StageTargets", "train_stage"]
-
 _BLOCK = 4096
 
 

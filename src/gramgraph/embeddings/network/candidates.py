@@ -23,8 +23,6 @@ from gramgraph.cells.torus import TorusMixture, binned, crossed
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.typing import FloatArray
 
-__all__ = ["Candidate", "Pair", "balanced", "candidates"]
-
 REGS = (1e-4, 1e-3)
 _BLOCKS = (4, 6, 8, 12, 16, 24, 32)
 _SMOOTH = (0.01, 0.02, 0.04)  # widths as shares of the cells

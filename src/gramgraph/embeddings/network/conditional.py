@@ -15,8 +15,6 @@ from gramgraph.conditionals.kernel import KernelConditional
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.typing import FloatArray
 
-__all__ = ["fit_conditional"]
-
 _LANDMARKS = 150
 _WIDTHS = (0.4, 0.8, 1.6)
 _REGS = (1e-4, 1e-3, 1e-2)

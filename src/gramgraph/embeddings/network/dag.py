@@ -28,8 +28,6 @@ from gramgraph.models.on_cells import CellModel
 from gramgraph.typing import FloatArray, RandomState
 from gramgraph.variables import Var
 
-__all__ = ["KernelNetwork", "learn_dag"]
-
 _LARGEST = 120_000  # numbers in the table of a conditional
 _CELLS = 64
 _MOST = 4  # parents

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.cells.axes import Axis, LineAxis, Placed, StateAxis
 from gramgraph.typing import FloatArray
 
-__all__ = ["End"]
-
 _SMALLEST = 1e-7  # eigenvalues of a kernel below this say nothing that a penalty would keep
 
 

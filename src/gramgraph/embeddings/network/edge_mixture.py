@@ -13,8 +13,6 @@ from gramgraph.cells.mixture_weights import mixture_weights
 from gramgraph.embeddings.network.candidates import Candidate, Pair, balanced, candidates
 from gramgraph.typing import FloatArray
 
-__all__ = ["Edge", "fit_edge"]
-
 _LEAST = 0.003  # a part with less weight than this is left out
 _ERRORS = 1.0  # standard errors by which a mixture must beat the copula
 _SMALL = 4096  # tables of so many cells are kept in double precision

@@ -19,11 +19,6 @@ from gramgraph.embeddings.network.edge_mixture import Edge
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, listing
 from gramgraph.typing import Array
 
-__all__ = [
-    "CLASSES", "KINDS", "from_arrays", "from_object", "from_parts", "holds", "load", "save", "to_object",
-    "to_parts",
-]  # fmt: skip
-
 _VERSION = 1
 _LONGEST = 1 << 16  # pixels along a side of an image
 _DTYPES = ("<f4", "<f8", "<i8")

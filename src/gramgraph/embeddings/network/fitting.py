@@ -22,8 +22,6 @@ from gramgraph.exceptions import ModelError, VariableError
 from gramgraph.typing import RandomState
 from gramgraph.variables import Discrete, Points, Real, Sphere, Var
 
-__all__ = ["axis_of", "fit_kernel", "values_of"]
-
 _LARGEST = 120_000  # numbers in the table of a conditional
 _CELLS = 64
 _MOST = 4  # parents

@@ -24,8 +24,6 @@ from gramgraph.models.on_cells import CellModel
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["GridAnswer", "KernelGrid", "learn_grid"]
-
 _POWERS = (1.0, 0.7, 0.5, 0.35, 0.25)
 
 

@@ -20,8 +20,6 @@ from gramgraph.embeddings.network.tree import KernelTree, check_forest
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean, listing
 from gramgraph.typing import Array, FloatArray, RandomState
 
-__all__ = ["EDGES", "learn_tree"]
-
 #: Kinds of edges.
 EDGES = ("auto", "kernel", "copula", "gaussian", "table")
 #: Kinds of values.

@@ -12,8 +12,6 @@ from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.node_problem import features_of, penalty_of, solve_node
 from gramgraph.typing import FloatArray
 
-__all__ = ["find_neighbors"]
-
 _SHARES = (0.7, 0.5, 0.35, 0.25, 0.17, 0.11, 0.07)  # of the penalty at which no neighbor is left
 _ROWS = 1500
 _STEPS = 40

@@ -23,8 +23,6 @@ from gramgraph.models.of_potentials import KernelMarkovNetwork
 from gramgraph.questions.planning import plan
 from gramgraph.typing import FloatArray, RandomState
 
-__all__ = ["fit_potentials", "learn_markov"]
-
 _PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
 _RANKS = (2, 4, 6)
 _TRIED = 6  # nodes whose left-out rows choose rank and penalty

@@ -16,8 +16,6 @@ from gramgraph.embeddings.network.learn import KINDS, _axis, _guess
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["SpectralHMM", "learn_spectral_hmm"]
-
 _TINY = 1e-12
 
 

@@ -13,8 +13,6 @@ from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.edge_mixture import fit_edge
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["best_tree", "in_threads", "informations", "screen_features"]
-
 _FEATURES = 12
 _PARTNERS = 3  # of each variable, whose pairs are looked at closely
 

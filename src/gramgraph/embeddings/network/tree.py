@@ -16,8 +16,6 @@ from gramgraph.models.markov_network import MarkovNetwork
 from gramgraph.models.on_cells import CellModel
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["KernelTree"]
-
 
 class KernelTree(CellModel, MarkovNetwork):
     """p(x) = Π_v p(x_v) Π_(s,t) r_st(x_s, x_t): marginals and pairwise density ratios along the edges of a forest.

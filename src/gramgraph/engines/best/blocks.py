@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.engines.best.problem import MapProblem
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Blocks", "block_move", "elimination_order", "whole_order"]
-
 #: Variables among which a narrow part is chosen at most: bit rows of so many take 8 MB.
 REGION = 8192
 #: Cells of all tables of a part.

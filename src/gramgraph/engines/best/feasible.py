@@ -10,8 +10,6 @@ from gramgraph._interrupt import check_interrupt
 from gramgraph.engines.best.problem import MapProblem
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["allowed_state"]
-
 #: Conflicts until the search begins anew, at first, and how they grow.
 CONFLICTS, GROWTH = 50.0, 1.3
 #: Noise on what is liked, in parts of its spread, in turn: the same choices are not made again.

@@ -15,8 +15,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["GraphCut", "minimum_cut"]
-
 #: Capacities are whole numbers up to this; the flow algorithm counts in 32 bits, and back flows add to capacities.
 CAPACITY = 2**29
 

@@ -11,8 +11,6 @@ from gramgraph.engines.approximate import between, one_of, whole
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Denoised", "GridLabels", "denoise", "label_grid"]
-
 KINDS = ("potts", "linear", "quadratic")
 
 

@@ -17,8 +17,6 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["k_best", "k_best_codes"]
-
 
 @dataclass(frozen=True)
 class _Found:

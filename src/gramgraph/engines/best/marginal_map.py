@@ -26,8 +26,6 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, join
 
-__all__ = ["marginal_map"]
-
 #: Bounds this close to the incumbent are equal up to rounding.
 ROUNDING = 1e-11
 

@@ -17,8 +17,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["max_product", "run_once"]
-
 MAX_ITER, TOL, ROUNDS = 200, 1e-7, 1000
 #: Up to this many table cells both schedules are run.
 BOTH_CELLS = 200_000

@@ -11,8 +11,6 @@ from gramgraph.engines.best.blocks import Blocks, block_move, elimination_order
 from gramgraph.engines.best.problem import MapProblem
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Climber", "Dual", "Walker"]
-
 #: Bits of the largest tables of mini-buckets (first, end, step), cells that they hold at once, growth of their time.
 MINI_BITS, MINI_ROOM, GROWTH = (6, 20, 2), 2**25, 5.0
 #: Seconds that kicks take in one go; and how many make the first.

@@ -17,8 +17,6 @@ from gramgraph.questions.question import Question
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["advised", "best_of_tables", "check_limits", "proved"]
-
 #: An assignment within this part of its bound is taken as proved best.
 PROOF = 1e-8
 #: An exact run that is expected to take more than this part of the time limit is not begun.

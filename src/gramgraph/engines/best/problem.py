@@ -16,17 +16,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = [
-    "FORBIDDEN",
-    "Found",
-    "MapProblem",
-    "all_cases",
-    "cases_of",
-    "lost_weight",
-    "possible_states_of",
-    "values_of",
-]
-
 #: What a zero counts in logarithms at most. It is above minus infinity, so that bounds hold; `MapProblem.forbidden` is
 #: below what all tables together can regain.
 FORBIDDEN = -1e4

@@ -12,8 +12,6 @@ from gramgraph.engines.best.problem import MapProblem, possible_states_of, value
 from gramgraph.engines.slices import Sliced
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Reduction", "reduced"]
-
 #: A variable is maximized away when the table that this leaves has at most this many cells.
 CELLS = 64
 #: Zeros are followed and variables maximized away this many times at most.

@@ -22,8 +22,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["IteratedModes", "MapSearch", "TreeReweightedSequential"]
-
 #: Seconds that a search takes where none are named.
 TIME_LIMIT = 10.0
 #: Sweeps between two looks at the bound, and the share of the time that they may take before moves begin.

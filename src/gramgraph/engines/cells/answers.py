@@ -18,8 +18,6 @@ from gramgraph.models.on_cells import CellModel
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Masses", "answer_of", "check_beliefs"]
-
 _MEMORY = 2e9
 
 

@@ -35,8 +35,6 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import discrete
 
-__all__ = ["best_cells", "best_few", "best_of_some", "rows_of"]
-
 _ENTRIES = 2_000_000  # of a table that has one slice for each case
 _CASES = 256
 

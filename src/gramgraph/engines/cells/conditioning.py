@@ -11,8 +11,6 @@ from gramgraph.engines.cells.evidence import Seen
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["asked_on_tables"]
-
 
 def asked_on_tables(
     model: Any, seen: Seen, rows: IntArray, targets: Sequence[int] = (), joints: tuple[tuple[int, ...], ...] = ()

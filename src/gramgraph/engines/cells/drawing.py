@@ -15,8 +15,6 @@ from gramgraph.engines.cells.messages import Branches, upward
 from gramgraph.models.on_cells import CellModel
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["draw_forest"]
-
 _BLOCK = 20_000
 
 

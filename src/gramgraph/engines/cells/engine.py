@@ -26,8 +26,6 @@ from gramgraph.engines.fallback import automatic, automatic_draw
 from gramgraph.exceptions import BudgetError
 from gramgraph.questions.question import Question
 
-__all__ = ["Cells"]
-
 
 class Cells(Engine):
     """Sum-product between cells, 2 m² operations for each case and edge; a network that is not a forest of balanced

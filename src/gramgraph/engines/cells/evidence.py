@@ -14,8 +14,6 @@ from gramgraph.models.on_cells import CellModel
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Seen", "blocks", "with_complete"]
-
 _BLOCK = 24_000_000  # numbers that the messages of a block of cases may take
 _EVERY = slice(None)
 

@@ -18,8 +18,6 @@ from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.questions.question import Question
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Gram"]
-
 
 class Gram(Engine):
     """Belief propagation in function space on a tree, with the Gram matrices K of a sample of N rows.

@@ -16,8 +16,6 @@ from gramgraph.exceptions import BudgetError
 from gramgraph.models.on_cells import CellModel
 from gramgraph.typing import FloatArray
 
-__all__ = ["branches", "joint_masses", "with_likelihoods"]
-
 _MEMORY = 2e9
 _CASES = 20_000  # configurations that are propagated at a time
 

@@ -12,8 +12,6 @@ from gramgraph.engines.cells.messages import upward
 from gramgraph.engines.fallback import automatic
 from gramgraph.typing import FloatArray
 
-__all__ = ["log_p", "log_p_of_forest"]
-
 
 def log_p(model: Any, seen: Seen, run: Run) -> FloatArray:
     """log p(e) of every case."""

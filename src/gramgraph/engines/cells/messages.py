@@ -16,8 +16,6 @@ import numpy as np
 from gramgraph.cells.axes import Placed
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Branches", "branches_of", "propagate", "upward"]
-
 _MANY = 4  # products of more messages than this are rescaled on the way
 
 

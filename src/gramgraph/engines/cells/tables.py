@@ -16,8 +16,6 @@ from gramgraph.exceptions import OptionError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
 
-__all__ = ["OnTables", "by_tables"]
-
 Ask = Callable[[GraphicalModel, Question], Answer]
 
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gramgraph.engines.base import Engine, Run
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["answer_as_rent", "eliminates", "may_eliminate"]
-
 #: Networks with fewer variables have their tree in a tenth of a second, compiled or not.
 LARGE = 200
 #: Every table that is asked for is an elimination of its own.

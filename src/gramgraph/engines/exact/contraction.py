@@ -13,8 +13,6 @@ from typing import Any, TypeVar
 from gramgraph.factors import Factor
 from gramgraph.variables import Var, join
 
-__all__ = ["Contraction", "Step", "components", "contract", "elimination_cliques", "elimination_order", "table_size"]
-
 F = TypeVar("F", bound=Factor)
 Adjacency = list[set[int]]
 

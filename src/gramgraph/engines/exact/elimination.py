@@ -23,8 +23,6 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, join
 
-__all__ = ["Elimination", "EliminationPlan"]
-
 
 @dataclass(frozen=True)
 class Part:

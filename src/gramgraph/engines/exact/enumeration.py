@@ -23,8 +23,6 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Enumeration", "EnumerationPlan", "is_walk"]
-
 #: Largest joint table that is made: 2²⁴ cells, 128 MB a copy.
 MAX_CELLS = 2**24
 #: Up to this many combinations of states all of them are walked through for one case: no tree is planned or compiled.

@@ -22,8 +22,6 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["Calibrated", "CliqueTree", "FactorTree", "best_states", "max_out"]
-
 F = TypeVar("F", bound=Factor)
 
 

@@ -13,8 +13,6 @@ from gramgraph.questions.question import Question
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["raise_impossible"]
-
 #: With more observations than this, the search for a smallest conflict would cost too much.
 MAX_OBSERVATIONS = 200
 MAX_CELLS = 2_000_000

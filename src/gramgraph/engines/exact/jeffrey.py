@@ -20,8 +20,6 @@ from gramgraph.typing import FloatArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["with_soft_evidence"]
-
 MAX_SWEEPS = 1000
 #: Up to this many joint states the table of all soft variables is made, on which the fit is quick and conflicts show.
 JOINT_CELLS = 20_000

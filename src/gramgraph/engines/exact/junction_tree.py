@@ -27,8 +27,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["JunctionTree"]
-
 #: Up to this many cells one tree serves every set of observed variables; beyond, observed variables are cut out.
 GENERAL_CELLS = 20_000
 #: Rows with the same observed variables get a tree of their own when there are at least this many of them.

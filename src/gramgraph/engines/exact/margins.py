@@ -10,8 +10,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["Fit", "MarginConflict", "fit_margins"]
-
 #: Margins are met when they are off by no more than this; a fit that stops above, and below `ALLOWED`, says so.
 MET, ALLOWED = 1e-12, 1e-8
 SWEEPS, NEWTON_STEPS = 100, 60

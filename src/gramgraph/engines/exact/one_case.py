@@ -17,8 +17,6 @@ from gramgraph.questions.reading import read, refuse_soft
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Case", "ask", "free_positions", "one_case", "with_cases"]
-
 #: Evidence of an analysis: names with their states, or a question of one case that was made from it.
 Case = Mapping[str, Any] | Question | None
 

@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from gramgraph.compile.tree import TreePlan
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Columns", "Outputs"]
-
 
 class Columns(Mapping[str, tuple[Var, int, int]]):
     """Name of a target → (variable, first column, last column + 1), looked up when asked for."""

@@ -16,8 +16,6 @@ from gramgraph.engines.exact.tree_runner import NO_WEIGHTS
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["JointCase", "TreeCase"]
-
 NOBODY: frozenset[str] = frozenset()
 #: A smaller sum may have lost terms to underflow: the tree, which scales its messages, is asked instead.
 SAFE_SUM = 1e-200

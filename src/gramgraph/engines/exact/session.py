@@ -21,8 +21,6 @@ from gramgraph.questions.reading import read, read_targets, refuse_soft
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Session"]
-
 
 class Session:
     """Beliefs of one case while its evidence changes.

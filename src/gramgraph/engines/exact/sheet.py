@@ -18,8 +18,6 @@ from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Observed", "Sheet", "check_tables", "model_factors"]
-
 
 @dataclass(frozen=True)
 class Observed:

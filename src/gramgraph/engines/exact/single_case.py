@@ -23,8 +23,6 @@ from gramgraph.questions.reading import read_targets
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["quick_query"]
-
 
 def quick_query(model: GraphicalModel, targets: Any, evidence: dict[str, Any]) -> Answer | None:
     """The answer, or None when the general road has to be taken."""

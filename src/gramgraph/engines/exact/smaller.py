@@ -21,8 +21,6 @@ from gramgraph.variables import discrete
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Smaller", "by_cases", "may_shrink", "smaller_model", "whole_answer"]
-
 #: Tables with a smaller share of zeros than this are taken as they are.
 FEW_ZEROS = 0.01
 #: Models with more places for states than this are left as they are.

@@ -13,8 +13,6 @@ from gramgraph.compile.cache import MemoryPool
 from gramgraph.compile.tree import P_WORK, TreePlan
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["TreeRunner"]
-
 #: Eight cases side by side while the tables that work together stay in the processor's cache: measured, up to this
 #: many cells a clique on average, and in all. Beyond, one at a time is quicker.
 LANE_CELLS = 20_000

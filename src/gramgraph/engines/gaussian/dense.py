@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from gramgraph.answers import RealAnswer
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["ILL_CONDITIONED", "DenseGaussian", "Observed"]
-
 #: Of a covariance scaled to a unit diagonal, directions with less than this share of variance count as fixed.
 SINGULAR = 1e-13
 #: Below this the covariance of what was observed has lost half its digits: a strong tree is then more accurate.

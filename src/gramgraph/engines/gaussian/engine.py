@@ -20,9 +20,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["GaussianEngine", "Posterior"]
-
-
 _MANY = 32  # patterns from which on rows are worked on one by one
 _FEW = 64  # gaps of a row up to which that is quick
 

@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Factorized"]
-
 
 @dataclass(frozen=True, eq=False)
 class Factorized:

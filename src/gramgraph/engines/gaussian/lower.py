@@ -18,16 +18,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = [
-    "DENSE_LIMIT",
-    "SparsePrecision",
-    "has_noise",
-    "joint_moments",
-    "joint_precision",
-    "log_joint",
-    "sparse_precision",
-]
-
 #: Up to this many components the joint covariance is kept as one dense matrix.
 DENSE_LIMIT = 1500
 _CANCELS = 1e-8  # smallest share of a component's precision that the others may leave, for numbers to be trusted

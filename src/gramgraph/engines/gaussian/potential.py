@@ -17,8 +17,6 @@ from gramgraph.factors.log_table import log_sum_exp
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var, join
 
-__all__ = ["Moments", "Potential", "Regression", "components", "product"]
-
 
 def components(scope: Sequence[Var], some: Sequence[Var]) -> IntArray:
     """Positions of the components of some real variables among those of a scope."""

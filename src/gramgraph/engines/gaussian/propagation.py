@@ -17,8 +17,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["GaussianBP"]
-
 _AT_REST = 1e-8  # a residual below needs no warning, though it may be above the tolerance asked for
 _HOPELESS = 1e100
 _DIVERGED = 1e6  # messages this many times larger than the evidence do not come back

@@ -17,8 +17,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["SparseGaussian"]
-
 
 class SparseGaussian(GaussianEngine):
     """Posterior means and variances of all-Gaussian models through P_UU = L D Lᵀ (U: what is not observed).

@@ -16,8 +16,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["GaussianTree"]
-
 
 class GaussianTree(GaussianEngine):
     """Messages on a tree of cliques with Gaussian factors: the same code as for tables, one case at a time.

@@ -19,8 +19,6 @@ from gramgraph.questions.question import Question
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["best_few", "best_of_some"]
-
 
 def best_of_some(model: GraphicalModel, question: Question, ask: Callable[[GraphicalModel, Question], Any]) -> Any:
     """Marginal MAP: all other variables are integrated out. Exact where the targets are discrete and the network is

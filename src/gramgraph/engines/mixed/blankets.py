@@ -17,8 +17,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Circle, Var
 
-__all__ = ["DiscreteStep", "GaussianStep", "PrecisionStep", "SliceStep", "States", "Step", "steps_of"]
-
 #: Values of every variable in all chains; a step replaces those of its own.
 States = dict[Var, Array]
 Linear = (LinearGaussian, ConditionalLinearGaussian)

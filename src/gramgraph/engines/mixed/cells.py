@@ -16,8 +16,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["CellEngine", "Cells", "Found"]
-
 
 class Cells:
     """What an engine says about some variables of one group of cases: a table, or a mixture with a Gaussian a cell.

@@ -30,8 +30,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MOST_CASES", "Closed", "closed_conditional", "closed_network", "closes"]
-
 #: Each case of a table has a network of its own: beyond this many, draws are made instead.
 MOST_CASES = 2000
 

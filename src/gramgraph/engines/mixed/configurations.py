@@ -17,8 +17,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Given", "choosers", "gaussians_given"]
-
 _CHUNK = 4_000_000  # numbers of covariances that are worked on at a time
 
 

@@ -13,8 +13,6 @@ from gramgraph.engines.mixed.blankets import Linear, without_noise
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["Curve", "curve_of"]
-
 _STEP = 1e-3  # of a difference, in standard deviations of the variable
 
 

@@ -21,8 +21,6 @@ from gramgraph.variables import Circle, Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["RealGibbs", "chain_diagnostics"]
-
 CHAINS = 100
 DRAWS, BATCH_DRAWS = 20_000, 4_000
 FIRST_DRAWS = 10_000  # weighted draws from which the chains start

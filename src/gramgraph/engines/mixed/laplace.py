@@ -26,8 +26,6 @@ from gramgraph.questions.question import Group, Question
 from gramgraph.typing import Array, FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["Laplace", "Modes", "hidden_variables"]
-
 STARTS = 32  # draws for each configuration, of which the best is where the search begins
 MOST_STEPS = 200
 POOL = 10_000  # weighted draws from which configurations are taken where there are too many

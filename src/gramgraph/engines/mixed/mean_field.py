@@ -19,8 +19,6 @@ from gramgraph.questions.question import Group, Question
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Var
 
-__all__ = ["RealMeanField"]
-
 #: The logarithm that stands for that of zero.
 IMPOSSIBLE = -1000.0
 

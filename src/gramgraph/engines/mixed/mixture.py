@@ -24,8 +24,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MixtureEngine", "StrongEngine", "discrete_part"]
-
 #: "auto" lists all configurations up to this many numbers of covariances; beyond, the strong tree takes over.
 SMALL = 500_000
 _CHUNK = 4_000_000

@@ -19,8 +19,6 @@ from gramgraph.questions.question import Group, Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["RaoBlackwell"]
-
 DRAWS = 10_000
 
 

@@ -32,8 +32,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["StrongPlan", "StrongTree", "potentials_of", "strong_plan"]
-
 _FINE = 4096.0  # cells of the mixture as which a real variable's belief is shown, at most
 
 

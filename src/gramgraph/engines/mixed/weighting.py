@@ -23,8 +23,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["CaseByCase", "LikelihoodWeighting", "known_values"]
-
 DRAWS = 100_000
 BATCH_DRAWS = 10_000  # for each case of a table
 

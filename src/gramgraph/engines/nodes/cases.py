@@ -18,8 +18,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["answer_of", "known_values", "solve_cases", "state_belief", "state_table"]
-
 Case = TypeVar("Case")
 
 

@@ -13,8 +13,6 @@ from gramgraph.engines.nodes.grids import Grid
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["Form", "form_of"]
-
 #: Nodes are close enough where they stand at most so many standard deviations of the noise apart.
 _CLOSE = 1.25
 #: Numbers that one form may take while it is made.

@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Circle, Positive, Var
 
-__all__ = ["NEGLIGIBLE", "Grid", "refined"]
-
 #: A box with less than this share of the mass holds nothing of the posterior.
 NEGLIGIBLE = 1e-10
 #: A box at the end of the line with more than this share tells that the line goes on.

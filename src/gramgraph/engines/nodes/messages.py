@@ -11,8 +11,6 @@ from gramgraph.graphs import UndirectedGraph
 from gramgraph.graphs.junction import junction_tree
 from gramgraph.typing import FloatArray
 
-__all__ = ["Tree", "clique_entries", "tree_of"]
-
 
 @dataclass(frozen=True, eq=False)
 class Tree:

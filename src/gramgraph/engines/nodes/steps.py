@@ -35,8 +35,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Steps", "fits"]
-
 #: Entries of the largest clique, at most.
 LARGEST = 3_000_000
 

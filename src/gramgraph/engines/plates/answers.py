@@ -14,8 +14,6 @@ from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
 
-__all__ = ["count_answer", "plate_answer"]
-
 #: (members, states) of a discrete variable, or (means, variances) of another one, (members, dimension) each.
 Moments = FloatArray | tuple[FloatArray, FloatArray]
 

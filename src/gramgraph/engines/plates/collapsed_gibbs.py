@@ -20,8 +20,6 @@ from gramgraph.models.plated.model import PlateModel
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray
 
-__all__ = ["CollapsedGibbs"]
-
 #: Sweeps that are kept without a budget, over all chains; pieces of a chain whose means tell the standard error.
 SWEEPS, PIECES = 4000, 20
 #: Importance draws for log p(evidence), and the work (draws · sites · states) that they may take.

@@ -16,8 +16,6 @@ from gramgraph.models.plated.template import Node, Ref
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["CountModel", "Found", "lower_counts"]
-
 
 @dataclass(frozen=True, eq=False)
 class CountModel:

@@ -18,8 +18,6 @@ from gramgraph.models.plated.model import PlateModel
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["PlateEnumeration"]
-
 #: Configurations of hidden members, and configurations times sites, at most.
 MOST_CONFIGURATIONS, MOST_STEPS = 1 << 18, 1 << 24
 #: Configurations that have a conjugate posterior each, at most.

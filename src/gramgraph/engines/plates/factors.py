@@ -19,8 +19,6 @@ from gramgraph.models.plated.layout import PlateLayout
 from gramgraph.models.plated.template import Link, Node, Product, Ref, refs_of
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Factor", "Moments", "make_factor"]
-
 #: Variable → name of a moment → array over its members.
 Moments = Mapping[str, Mapping[str, FloatArray]]
 

@@ -17,8 +17,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.models.plated.template import Link, Node, Product, Ref
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["check_link", "exp_moments", "hidden_links", "link_message", "log_states", "mean_states"]
-
 #: Largest exponent: what is beyond would overflow.
 _MOST = 600.0
 _NODES = 64

@@ -16,8 +16,6 @@ from gramgraph.models.plated.model import PlateModel
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray
 
-__all__ = ["Conjugate", "PlateMeanField"]
-
 
 class PlateMeanField(Engine):
     """The product q = Π q(member) nearest to the posterior, for families that are conjugate or have a link.

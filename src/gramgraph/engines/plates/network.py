@@ -18,8 +18,6 @@ from gramgraph.exceptions import BudgetError, ModelError
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["NetworkEnumeration", "NetworkGibbs", "sums"]
-
 
 def lower_network(model: Any) -> tuple[CountModel, dict[int, int]]:
     """Urns of a network, and the site of each discrete variable; a `ModelError` where a conditional does not fit."""

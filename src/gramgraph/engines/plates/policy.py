@@ -9,8 +9,6 @@ from gramgraph.engines.plates.enumeration import fits, fits_conjugate
 from gramgraph.engines.plates.variational import Field
 from gramgraph.questions.plate_question import PlateQuestion
 
-__all__ = ["choose_plates"]
-
 
 def choose_plates(question: PlateQuestion) -> tuple[str, str]:
     """The engine, and the reason in words."""

@@ -7,8 +7,6 @@ import numpy as np
 from gramgraph.engines.plates.counts import CountModel
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["enumerate_all", "left_to_right"]
-
 #: Numbers that are held at once.
 BLOCK = 2_000_000
 

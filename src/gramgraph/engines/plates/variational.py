@@ -15,8 +15,6 @@ from gramgraph.models.plated.template import Link, Node, Product, Ref, refs_of
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["Field"]
-
 #: A step that would have to be shorter than this is not made.
 _SHORTEST = 1e-6
 

@@ -17,8 +17,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["BeliefPropagation", "beliefs_of_all"]
-
 OPTIONS = ("schedule", "damping", "max_iter", "tol", "temperature", "domain")
 DOMAINS = ("scaled", "log")
 MAX_ITER = 200

@@ -11,8 +11,6 @@ import numpy as np
 
 from gramgraph.typing import Array, IntArray
 
-__all__ = ["Clusters", "elimination_order", "join_clusters", "largest_clusters"]
-
 Scope = tuple[int, ...]
 #: Cells of all clusters together, at most.
 MOST_CELLS = 1 << 20

@@ -28,8 +28,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["JoinGraph"]
-
 OPTIONS = ("cells", "damping", "max_iter", "n_graphs", "tol")
 MAX_ITER, TOL, GRAPHS = 40, 1e-7, 4
 #: Sweeps without damping, after which messages that still move are damped (where damping was left to the engine).

@@ -15,8 +15,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["MeanField", "best_start", "proved_impossible"]
-
 OPTIONS = ("max_iter", "tol", "n_starts")
 MAX_ITER, TOL, STARTS = 500, 1e-10, 3
 #: Time for an assignment that zeros allow, where no other start avoids them.

@@ -30,8 +30,6 @@ from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["StructuredMeanField", "structured_lower_bound"]
-
 OPTIONS = ("blocks", "max_iter", "tol", "n_starts")
 
 

@@ -16,8 +16,6 @@ from gramgraph.typing import Array, FloatArray, RandomState
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["TreeReweighted", "merged", "upper_bound"]
-
 OPTIONS = ("damping", "max_iter", "tol", "n_trees")
 DAMPING, MAX_ITER, TOL, TREES = 0.3, 200, 1e-7, 16
 #: Entries of ψ^(1/ρ) that are possible are not let below this; raising them can only raise the bound.

@@ -15,8 +15,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["AdaptiveImportance"]
-
 PROPOSALS = ("adaptive", "bp", "prior")
 #: Rounds of fitting the tables to the beliefs, and the share of the network's own tables that every proposal keeps.
 ROUNDS, FLOOR = 4, 0.1

@@ -26,8 +26,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Annealed"]
-
 LEVELS, PARTICLES, FEW_PARTICLES = 64, 1000, 20
 #: Updates of one variable that the default number of particles may take, and cells of states held at a time.
 UPDATES, STATES = 400_000_000, 1 << 25

@@ -16,8 +16,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["Compiled", "Rows", "compile_case", "compile_rows", "first_state", "log_weight", "softened"]
-
 #: Cells of the conditional table of one variable given its blanket, and of all of them together, at most.
 ROW_CELLS, ROWS_CELLS = 512, 1 << 23
 FIRST_SWEEPS, FIRST_ROUNDS, FIRST_DRAWS = 50, 20, 200

@@ -10,8 +10,6 @@ from gramgraph._numerics.sampling.chains import block_sweep, forest_order, tree_
 from gramgraph.engines.sampling.chains import ChainEngine, Moves, Setting
 from gramgraph.typing import Array
 
-__all__ = ["BlockGibbs"]
-
 
 class BlockMoves(Moves):
     """Blocks that are forests given the rest, each drawn as one."""

@@ -18,8 +18,6 @@ from gramgraph.typing import Array, FloatArray
 if TYPE_CHECKING:
     from gramgraph.engines.sampling.chains import Moves, Setting
 
-__all__ = ["HIGH_R_HAT", "Chains", "Effort", "diagnose", "run_chains"]
-
 #: Each chain is cut into this many pieces that are kept, whose means give the standard error; fewer (not below the
 #: second number) where the counts of all pieces together would pass the third.
 PIECES, FEW_PIECES, COUNTS = 25, 8, 1 << 24

@@ -17,8 +17,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["GibbsKernel", "gibbs_kernel"]
-
 #: States of the chain, at most: the matrix has their square.
 MOST_STATES = 4096
 

@@ -19,8 +19,6 @@ from gramgraph.typing import RandomState
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["gibbs_rows"]
-
 #: Uniform numbers that are drawn at a time.
 NUMBERS = 1 << 20
 

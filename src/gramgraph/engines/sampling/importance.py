@@ -23,8 +23,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["DiscreteWeighting", "Drawer", "Rejection", "WeightedEngine", "can_forward", "forward_rows", "sampler"]
-
 DRAWS, BATCH_DRAWS = 100_000, 10_000  # for one case, and for each of a table of cases
 #: Draws at a time, fewer where their uniform numbers would pass the second.
 BLOCK, NUMBERS = 4096, 1 << 23

@@ -12,8 +12,6 @@ from gramgraph.engines.sampling.chains import OPTIONS, ChainEngine, Moves, Setti
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array
 
-__all__ = ["Metropolis"]
-
 
 class SiteMoves(Moves):
     """As many single-variable proposals a sweep as there are free variables, each to another state at random."""

@@ -15,8 +15,6 @@ from gramgraph.typing import FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["ByTarget", "Total", "Wants", "sampled_answer", "target_keys", "with_tails"]
-
 #: Draws that the count of a rare state may be off by, squared, beside its own spread.
 TAIL = 2.0
 

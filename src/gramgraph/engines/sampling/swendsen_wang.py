@@ -10,8 +10,6 @@ from gramgraph.engines.sampling.chains import ChainEngine, Moves, Setting
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["SwendsenWang"]
-
 ADVICE = 'Swendsen–Wang is for attractive Ising and Potts models; use engine="gibbs", "block_gibbs" or "tempering"'
 
 

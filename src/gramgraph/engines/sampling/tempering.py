@@ -11,8 +11,6 @@ from gramgraph.engines.sampling.blankets import compile_rows, log_weight, soften
 from gramgraph.engines.sampling.chains import OPTIONS, ChainEngine, Moves, Setting
 from gramgraph.typing import Array
 
-__all__ = ["Tempering"]
-
 TEMPERATURES, HOTTEST = 8, 0.1
 #: What stands for a zero in the tables of the hot replicas, which may cross it.
 CROSSED = 1e-6

@@ -12,8 +12,6 @@ import numpy as np
 from gramgraph.tree_sum import Node
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["BinnedColumns", "SortedColumns", "Split"]
-
 _MOST_BINS = 255
 _LARGEST = float(np.finfo(np.float64).max)
 

@@ -16,8 +16,6 @@ from gramgraph.machines.boosting.stopping import Watch
 from gramgraph.tree_sum import Node, TreeSum
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["GradientRounds", "boost_classes", "boost_scores", "log_odds"]
-
 
 @dataclass(frozen=True)
 class GradientRounds:

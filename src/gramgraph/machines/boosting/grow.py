@@ -12,8 +12,6 @@ from gramgraph.machines.boosting.columns import BinnedColumns
 from gramgraph.tree_sum import Node
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Grower", "Grown"]
-
 _FEATURE, _BIN, _LEFT, _RIGHT, _MISS_LEFT, _START, _STOP, _DEPTH, _IS_SET = range(9)
 _LARGEST = float(np.finfo(np.float64).max)
 

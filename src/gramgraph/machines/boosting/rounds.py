@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.machines.boosting.weak import WeakClass, WeakNumber
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["ada_rounds", "gentle_rounds", "logit_rounds", "logit_rounds_many"]
-
 #: Working responses of LogitBoost are clipped to ± this, as its authors advise.
 LARGEST_RESPONSE = 4.0
 _LEAST_WEIGHT = 1e-12

@@ -9,8 +9,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["Watch"]
-
 
 class Watch:
     """Follows the loss on held-out rows and says when it has not fallen for `patience` rounds.

@@ -14,8 +14,6 @@ from gramgraph.machines.boosting.grow import Grower
 from gramgraph.tree_sum import Node
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["ModelSum", "ModelWeak", "StumpWeak", "TreeWeak", "WeakClass", "WeakNumber"]
-
 
 @dataclass(frozen=True)
 class WeakClass:

@@ -12,8 +12,6 @@ from gramgraph.machines.mixtures.em import Climb
 from gramgraph.machines.mixtures.gaussian import GaussianParameters, GaussianRows, n_free
 from gramgraph.typing import IntArray
 
-__all__ = ["CHOICES", "Candidate", "by_criterion", "by_dirichlet", "folds"]
-
 CHOICES = ("bic", "aic", "cv", "dirichlet")
 
 

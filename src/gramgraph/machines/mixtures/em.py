@@ -11,8 +11,6 @@ import numpy as np
 from gramgraph._interrupt import check_interrupt
 from gramgraph.typing import FloatArray
 
-__all__ = ["Climb", "Mixture", "best_climb", "climb", "new_weights", "weight_penalty"]
-
 P = TypeVar("P")
 #: Relative error of the objective that rounding explains, and what it explains for each unit of weight: a variance at
 #: the floor, 1e-12 of the column's, is known to 2e-4 of itself, and with it the logarithm of a density.

@@ -17,8 +17,6 @@ from gramgraph.linalg.floors import FLOOR, GROUP_FLOOR
 from gramgraph.machines.mixtures.em import new_weights, weight_penalty
 from gramgraph.typing import FloatArray
 
-__all__ = ["ColumnParameters", "ColumnRows", "make_family"]
-
 
 def make_family(name: str, x: FloatArray, size: int = 0) -> Family:
     """The family of a column with cells x (without gaps)."""

@@ -20,8 +20,6 @@ from gramgraph.machines.mixtures.em import new_weights, weight_penalty
 from gramgraph.machines.mixtures.sweeps import Moments, block_size, diagonal_pass, full_pass, log_weights, merge
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["SHAPES", "GaussianParameters", "GaussianRows", "Scale", "n_free"]
-
 SHAPES = ("full", "tied", "diag", "spherical")
 _ROWS = 2048  # of a block that stays in the cache
 

@@ -7,8 +7,6 @@ from typing import Any
 from gramgraph.machines.mixtures.sweeps import Moments, merge
 from gramgraph.typing import FloatArray
 
-__all__ = ["blend", "step_size"]
-
 
 def step_size(t: int) -> float:
     """t^-0.6: forgets the start, and still settles."""

@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["STARTS", "cluster", "fill_gaps", "shares", "subset_centers"]
-
 STARTS = ("kmeans", "k-means++", "subset", "random", "random_from_data")
 
 

@@ -12,8 +12,6 @@ import numpy as np
 from gramgraph._interrupt import check_interrupt
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["AllClasses", "solve_all_classes"]
-
 
 @dataclass(frozen=True)
 class AllClasses:

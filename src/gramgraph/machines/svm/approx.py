@@ -17,8 +17,6 @@ from gramgraph.machines.svm.kernel import ChosenKernel
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["FeatureRows", "Memory", "features_of", "joined", "kernel_value", "make_features"]
-
 _ROWS = 2048  # points whose features are made at a time
 
 

@@ -15,8 +15,6 @@ import numpy as np
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["approach"]
-
 _SIZE = 2048  # points of a step
 _MOST = 400  # steps
 _WORST_EARLY, _WORST_LATE = 0.1, 0.5  # share of the worst violators in it

@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["agree", "class_factors", "count_votes", "couple", "dag_scores", "elect", "pairs_of", "platt", "sigmoid"]
-
 
 def pairs_of(n_classes: int) -> list[tuple[int, int]]:
     """(0, 1), (0, 2), …, (k−2, k−1)."""

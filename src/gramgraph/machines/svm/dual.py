@@ -11,19 +11,6 @@ from gramgraph.machines.svm.blocks import approach
 from gramgraph.machines.svm.rows import Source, most_steps
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = [
-    "Dual",
-    "Solution",
-    "classification",
-    "middle",
-    "nu_classification",
-    "nu_regression",
-    "one_class",
-    "regression",
-    "row_type",
-    "solve",
-]
-
 _BATCH = 8  # rows computed at one miss: the row asked for and the next violators
 _SHRINK_EVERY = 1000
 _SHRINK_BELOW = 0.8

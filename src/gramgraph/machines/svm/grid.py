@@ -17,8 +17,6 @@ from gramgraph.machines.svm.many import Problems, pair_problems, solve_paths
 from gramgraph.machines.svm.rows import GramRows
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Grams", "Grid"]
-
 
 class Grams:
     """Gram matrices of one set of points for several kernels; RBF ones share the squared distances."""

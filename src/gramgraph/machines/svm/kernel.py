@@ -15,8 +15,6 @@ from gramgraph.machines.svm.products import PowerRows, SparseRows, raised
 from gramgraph.machines.svm.rows import GramRows, KernelRows, RBFRows, Source, rbf_block
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["KERNELS", "ChosenKernel", "choose_kernel", "gram_of_matrix"]
-
 KERNELS = ("linear", "poly", "precomputed", "rbf", "sigmoid")
 _CHECKED = 2000  # rows of a precomputed matrix on which positive semi-definiteness is tested
 _DIAG = 64

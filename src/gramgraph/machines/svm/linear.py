@@ -14,8 +14,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["Descent", "descend"]
-
 _SWEEPS = 1000  # without convergence after so many, steps on pairs go on from there
 _RHO = 0.1  # of the mean of |x|²: more makes the sweeps slower, less the multiplier
 _FAR = 1e300

@@ -14,8 +14,6 @@ from gramgraph.machines.svm.products import SparseRows
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Machine", "Settings", "fit_machine", "warn_about"]
-
 
 @dataclass(frozen=True)
 class Settings:

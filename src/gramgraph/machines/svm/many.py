@@ -17,8 +17,6 @@ from gramgraph.machines.svm.rows import GramRows, Source, most_steps
 from gramgraph.machines.threads import in_threads
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Machines", "Problems", "fit_apart", "fit_together", "pair_problems", "rest_problems", "solve_paths"]
-
 _LARGE = 2e6  # squares of points, summed over problems, from which threads are worth their start
 _PARTS = 4  # stretches of problems a thread: their work is not known beforehand
 

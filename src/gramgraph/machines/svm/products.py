@@ -10,8 +10,6 @@ import numpy as np
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["PowerRows", "SparseRows", "raised"]
-
 
 def raised(S: Array, power: int) -> Array:
     """S^power in the memory of S, by repeated products: `S ** power` calls the general power for every entry."""

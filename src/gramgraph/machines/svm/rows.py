@@ -17,8 +17,6 @@ from gramgraph._numerics.svm.exponents import exp_rows, exp_times, finish_produc
 from gramgraph.machines.points import take_points
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["GramRows", "KernelRows", "RBFRows", "Source", "most_steps", "rbf_block"]
-
 _BLOCK = 1 << 18  # entries of a block that is computed at once: it stays in the processor's cache
 _LARGE = 1 << 21  # kernel entries from which threads are worth their start
 _PIECES = 16  # as many rectangles are copied one by one; beyond, entry by entry

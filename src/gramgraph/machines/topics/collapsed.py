@@ -13,8 +13,6 @@ from gramgraph.machines.topics.gibbs import Chain
 from gramgraph.machines.topics.priors import CountTable, from_counts
 from gramgraph.typing import FloatArray
 
-__all__ = ["CollapsedFit"]
-
 #: Words that the sweeps before the first round draw topics for, and how many sweeps there are at least and at most:
 #: expected counts do not leave a poor start by themselves, and sweeps over small collections cost nothing.
 _START_DRAWS, _FEW, _MANY = 1 << 18, 3, 50

@@ -9,8 +9,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Documents", "Tokens", "blocks", "padded"]
-
 _LANES = 8
 
 

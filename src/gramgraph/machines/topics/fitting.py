@@ -15,18 +15,6 @@ from gramgraph.machines.topics.gibbs import ROUND, Chain, GibbsFit
 from gramgraph.machines.topics.variational import OnlineFit, VariationalFit
 from gramgraph.typing import FloatArray
 
-__all__ = [
-    "Notes",
-    "Prior",
-    "Silent",
-    "Topics",
-    "first_topics",
-    "fit_gibbs",
-    "fit_online",
-    "fit_rounds",
-    "random_topics",
-]
-
 #: Words and sweeps that the start of a variational fit takes.
 _START_TOKENS, _START_SWEEPS = 1 << 20, 50
 

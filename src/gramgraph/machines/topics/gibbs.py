@@ -12,8 +12,6 @@ from gramgraph.machines.topics.collection import Tokens, blocks, padded
 from gramgraph.machines.topics.priors import CountTable, from_counts
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["Chain", "GibbsFit"]
-
 #: Uniform numbers that are drawn at a time.
 _AT_ONCE = 1 << 20
 #: Sweeps between two looks at the chain: its averages, its priors, its file.

@@ -11,8 +11,6 @@ from gramgraph._numerics.topics.left_to_right import left_to_right
 from gramgraph.machines.topics.collection import Documents, Tokens, blocks, padded
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["coherence", "log_probabilities", "mean_shares", "split", "together"]
-
 _ROUNDS, _STILL = 100, 1e-4
 _AT_ONCE = 1 << 21
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["LEAST", "CountTable", "from_counts", "from_mean_logs"]
-
 #: No concentration falls below this; a topic that no document uses would go to 0.
 LEAST = 1e-6
 _ROUNDS = 20

@@ -12,8 +12,6 @@ from gramgraph.machines.topics.collection import Documents, padded
 from gramgraph.machines.topics.priors import from_mean_logs
 from gramgraph.typing import FloatArray
 
-__all__ = ["OnlineFit", "VariationalFit", "variational_shares"]
-
 #: Rounds of a document in one E step, and the mean change of γ at which it ends.
 _ROUNDS, _STILL = 100, 1e-3
 #: Rounds in which documents also begin anew, while topics still take shape.

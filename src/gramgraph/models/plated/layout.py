@@ -13,8 +13,6 @@ from gramgraph.exceptions import ModelError, VariableError, did_you_mean, listin
 from gramgraph.models.plated.template import Node, Ref, Template
 from gramgraph.typing import IntArray
 
-__all__ = ["PlateLayout"]
-
 #: Members of one variable, at most.
 MOST_MEMBERS = 200_000_000
 

@@ -20,8 +20,6 @@ from gramgraph.models.writing import read_parts
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Counts, Positive, Real, Unit, Var
 
-__all__ = ["PlateModel"]
-
 #: The domain of a variable that nobody declared, by its family.
 _DOMAINS: dict[str, Any] = {"Beta": Unit(), "Gamma": Positive(), "Normal": Real(), "Poisson": Counts()}
 

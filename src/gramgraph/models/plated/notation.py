@@ -16,8 +16,6 @@ from typing import Any, NoReturn
 from gramgraph.distributions.by_name import ByName, Index
 from gramgraph.exceptions import ModelError, ParseError
 
-__all__ = ["Plate", "is_plated", "read_plates", "split_text"]
-
 _PIECE = re.compile(r'"[^"\n]*"|#[^\n]*|[;\n]|[^";\n#]+|"')
 _PLATE = re.compile(r'\s*plate\s+(?=[\w"])')
 _HEAD = re.compile(

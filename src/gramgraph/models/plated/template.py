@@ -15,8 +15,6 @@ from gramgraph.models.plated.notation import Plate
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Counts, Matrix, Positive, Real, Simplex, Unit, Var
 
-__all__ = ["Argument", "Link", "Node", "Product", "Ref", "Template"]
-
 
 @dataclass(frozen=True)
 class Ref:

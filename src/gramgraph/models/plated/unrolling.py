@@ -14,8 +14,6 @@ from gramgraph.models.plated.layout import PlateLayout
 from gramgraph.models.plated.template import Link, Node, Product, Ref, Template
 from gramgraph.variables import Var
 
-__all__ = ["unrolled"]
-
 #: Members of all variables together, at most: each becomes an object.
 MOST_VARIABLES = 1_000_000
 

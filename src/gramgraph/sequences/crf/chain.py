@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 
     from gramgraph.models import MarkovNetwork
 
-__all__ = ["LinearChainCRF"]
-
 _ALGORITHMS = ("lbfgs", "ap")
 _MOST_PASSES = 100
 _MUCH_TEXT = 20_000  # positions: who learns from as many will tag many

@@ -12,8 +12,6 @@ from typing import Any, Self
 
 from gramgraph.exceptions import ModelError, did_you_mean
 
-__all__ = ["Estimator"]
-
 
 class Estimator:
     """Parameters are the arguments of `__init__`, stored under their names; what is learned ends in `_`."""

@@ -16,8 +16,6 @@ from gramgraph.sequences.crf.packing import blocks_of, posteriors, rows_of
 from gramgraph.sequences.crf.recursions import log_posteriors
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Chain", "Rules", "allowed_labels", "read_rules"]
-
 
 @dataclass(frozen=True)
 class Rules:

@@ -21,8 +21,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.sequences._reading import LARGEST
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["FeatureTable", "Tokens", "read_sequences"]
-
 _STRETCH = 256  # tokens at a time: their dicts stay in the cache between the looks at names and at values
 _UNKNOWN, _NOTHING = -2, -1  # not in the table; in the table, and without weight
 _ONES: FloatArray = np.empty(0)  # values that are all 1

@@ -18,8 +18,6 @@ from gramgraph.variables import Var, discrete
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["state_features", "to_network", "top_states", "top_transitions", "transition_features"]
-
 
 def state_features(chain: Chain, table: FeatureTable, labels: Sequence[Any]) -> dict[tuple[str, Any], float]:
     """{(attribute, label): weight} of the weights that are not 0."""

@@ -12,8 +12,6 @@ from gramgraph.sequences.crf.packing import Batch, Batches, posteriors, rows_of
 from gramgraph.sequences.crf.recursions import log_posteriors
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["ChainObjective", "ChainWeights", "Layout", "lay_out", "padded"]
-
 _SPARSE_LABELS = 3  # attributes with at most this many labels keep a list instead of a row
 _COUNT_CELLS = 1 << 25  # attributes × labels counted at a time
 _COUNT_ROWS = 8192  # and positions

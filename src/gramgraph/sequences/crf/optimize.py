@@ -13,8 +13,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["Descent", "minimize"]
-
 _ARMIJO, _CURVATURE, _MOST_TRIALS = 1e-4, 0.9, 20
 
 

@@ -16,8 +16,6 @@ from gramgraph.sequences.crf import recursions as _packed
 from gramgraph.sequences.crf.encoding import Tokens
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Batch", "Batches", "blocks_of", "posteriors", "rows_of"]
-
 _CELLS = 160_000  # positions × labels a block: its probabilities stay in the cache
 _BATCH = 4 * _CELLS  # and a batch: its features are one sparse matrix
 _ENTRIES = 1 << 17  # features looked at together, before learning

@@ -8,8 +8,6 @@ from gramgraph.sequences.crf.encoding import Tokens
 from gramgraph.sequences.crf.objective import Layout
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["averaged_perceptron"]
-
 
 def averaged_perceptron(
     tokens: Tokens, layout: Layout, y: Array, *, max_iter: int, epsilon: float, rng: np.random.Generator

@@ -13,8 +13,6 @@ import numpy as np
 
 from gramgraph.typing import Array, FloatArray
 
-__all__ = ["log_posteriors", "pack", "packed_posteriors"]
-
 #: Scores beyond this are taken relative to the largest of their row: exp of them could leave the range of numbers.
 LARGE = 300.0
 #: A position whose sum is below this may have lost labels to underflow: its sequence is left to logarithms.

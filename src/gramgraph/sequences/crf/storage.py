@@ -21,8 +21,6 @@ from gramgraph.typing import Array
 if TYPE_CHECKING:
     from gramgraph.sequences.crf.chain import LinearChainCRF
 
-__all__ = ["from_arrays", "from_parts", "holds", "load", "save", "to_parts"]
-
 _FORMAT, _VERSION = "gramgraph linear-chain CRF", 1
 _UNFIT = (GramGraphError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError)
 
