@@ -142,6 +142,17 @@ def test_without_a_home_a_private_folder_serves(load, nowhere):
     assert again.sum_of_squares(3) == 5.0 and hits(again.sum_of_squares) == 1
 
 
+def test_where_not_even_temporary_files_can_be_written_nothing_is_kept(load, nowhere, monkeypatch):
+    def none() -> str:
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(tempfile, "gettempdir", none)
+    loops = load()
+    with pytest.warns(UserWarning, match="is lost when the process ends"):
+        assert loops.sum_of_squares(3) == 5.0
+    assert not kept.holds(loops.square.py_func)
+
+
 @pytest.mark.skipif(not hasattr(os, "geteuid"), reason="users of Windows have a home")
 @pytest.mark.parametrize("trap", ["link", "open to all", "a file", "open parent", "of another user"])
 def test_a_folder_that_others_can_write_to_is_not_used(load, nowhere, trap):

@@ -67,7 +67,11 @@ def _owner() -> int:
 
 def folders_of(source: str) -> tuple[str | None, list[str]]:
     """(where new machine code is written, where it is looked for) for the functions of files in one folder."""
-    return _folders(source, os.environ.get("NUMBA_CACHE_DIR", ""), tempfile.gettempdir())
+    try:
+        temporary = tempfile.gettempdir()
+    except OSError:  # nothing at all can be written to
+        temporary = ""
+    return _folders(source, os.environ.get("NUMBA_CACHE_DIR", ""), temporary)
 
 
 @functools.cache
@@ -107,7 +111,7 @@ def _temporary_folder(parent: str) -> str | None:
     Whoever can write to it can run code in our name. So it is taken only if it is a true folder (no link) of this
     user, closed to all others, in a place where others cannot replace it.
     """
-    folder = _private_folder(Path(parent))
+    folder = _private_folder(Path(parent)) if parent else None
     stays = f"is kept in {folder}, which may be emptied at any time" if folder else "is lost when the process ends"
     warnings.warn(
         "neither the folder of gramgraph nor the home folder can be written to, so what is compiled "
