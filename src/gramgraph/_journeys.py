@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["AFTER", "CAPABILITIES"]
+__all__ = ["AFTER", "CAPABILITIES", "ON_REQUEST"]
 
 
 def discrete() -> None:
@@ -115,7 +115,7 @@ def hmm() -> None:
 
 
 def kalman() -> None:
-    """Filters, smoothers and structural series."""
+    """Filters, smoothers and the fit of structural series; a forecast goes through the series once: interpreted."""
     import gramgraph as gg
     from gramgraph.sequences import Season, Trend
 
@@ -123,7 +123,7 @@ def kalman() -> None:
     level = gg.KalmanFilter([[1.0]], [[1.0]], [[0.1]], [[1.0]], [0.0], [[1.0]])
     level.filter(y)
     level.smooth(y)
-    (Trend() + Season(4)).fit(y).forecast(4)
+    (Trend() + Season(4)).fit(y)
 
 
 def crf() -> None:
@@ -218,6 +218,8 @@ CAPABILITIES: dict[str, Callable[[], None]] = {
     "kernel": kernel,
     "topics": topics,
 }
+#: Compiled ahead only by name or with "all": fewer people need them, and otherwise their first large use compiles them.
+ON_REQUEST = frozenset({"approximate", "rvm", "topics"})
 #: Those that share most of their code with another one go after it, so that nothing is compiled twice.
 AFTER: dict[str, tuple[str, ...]] = {
     "approximate": ("discrete",),

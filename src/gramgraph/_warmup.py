@@ -62,7 +62,8 @@ def warmup(*names: str, background: bool = False, progress: Progress = True, n_j
     Parameters
     ----------
     *names
-        Capabilities: "discrete", "hmm", "svm", …; all of them by default.
+        Capabilities: "discrete", "hmm", "svm", …, or "all". By default all but "approximate", "rvm" and
+        "topics", which fewer people need.
     background
         Start it as a process of its own and return at once. Nothing is compiled in the background unless asked for.
     progress
@@ -131,12 +132,16 @@ def run(names: Iterable[str], tell: Tell, *, n_jobs: int | None = None) -> None:
 
 
 def _chosen(names: tuple[str, ...]) -> tuple[str, ...]:
+    from gramgraph._journeys import ON_REQUEST
+
     known = capabilities()
+    if "all" in names:
+        return known
     for name in names:
         if name not in known:
             there = ", ".join(known)
-            raise OptionError(f"{name!r} is no capability. There are: {there}.{did_you_mean(name, known)}")
-    return tuple(name for name in known if name in names) or known
+            raise OptionError(f"{name!r} is no capability. There are: {there}, all.{did_you_mean(name, known)}")
+    return tuple(name for name in known if (name in names if names else name not in ON_REQUEST))
 
 
 def _cores() -> int:

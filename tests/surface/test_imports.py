@@ -51,9 +51,10 @@ def test_models_and_files_need_numpy_only(statement):
     assert loaded_by(quiet) == []
 
 
-@pytest.mark.parametrize("every", [8, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("every", [24, pytest.param(1, marks=pytest.mark.slow)])
 def test_every_module_can_be_imported_first(every):
-    # An import cycle shows only when its members are imported in an unlucky order; each module goes first once.
+    # An import cycle shows only when its members are imported in an unlucky order; each module goes first once. Where
+    # cycles can be at all, `test_architecture` reads from the sources; this runs what it read.
     optional = ("gramgraph.explorer",)
     names = [m.name for m in pkgutil.walk_packages(gg.__path__, "gramgraph.") if not m.name.endswith("__main__")]
     names = [name for name in names if not name.startswith((*optional, "gramgraph._numerics"))]

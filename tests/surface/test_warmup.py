@@ -11,7 +11,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph import _warmup
-from gramgraph._journeys import AFTER, CAPABILITIES
+from gramgraph._journeys import AFTER, CAPABILITIES, ON_REQUEST
 
 ROOT = Path(__file__).parents[2]
 #: The most compilations (function and signature; Numba's own included) that a journey may make from an empty cache.
@@ -86,6 +86,13 @@ def test_two_warmups_at_once_leave_everything(tmp_path: Path, monkeypatch: pytes
 def test_an_unknown_capability_names_those_there_are() -> None:
     with pytest.raises(gg.OptionError, match="'dicsrete' is no capability.*Did you mean 'discrete'"):
         gg.warmup("dicsrete")
+
+
+def test_what_fewer_people_need_is_compiled_ahead_by_name_or_with_all() -> None:
+    assert set(CAPABILITIES) > ON_REQUEST
+    assert _warmup._chosen(()) == tuple(name for name in CAPABILITIES if name not in ON_REQUEST)
+    assert _warmup._chosen(("topics", "discrete")) == ("discrete", "topics")
+    assert _warmup._chosen(("all",)) == _warmup.capabilities()
 
 
 def workers(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
