@@ -289,6 +289,7 @@ def test_the_bundle_defines_no_name_twice():
     assert not re.search(r"^(import|export) ", bundle("infer.js", "still.js"), re.MULTILINE)
 
 
+@pytest.mark.usefixtures("press_ctrl_c")  # a child takes the signal also where tests ignore it
 def test_a_script_that_opened_the_page_stays_until_ctrl_c():
     source = "import gramgraph as gg; gg.datasets.asia().explore(); print('end of the script', flush=True)"
     place = str(Path(gg.__file__).parent.parent)
@@ -304,6 +305,7 @@ def test_a_script_that_opened_the_page_stays_until_ctrl_c():
     assert "Traceback" not in errors
 
 
+@pytest.mark.usefixtures("press_ctrl_c")  # a child takes the signal also where tests ignore it
 def test_ctrl_c_ends_it_cleanly():
     env = os.environ | {"PYTHONPATH": str(Path(gg.__file__).parent.parent)}
     command = [sys.executable, "-m", "gramgraph", "explore", "dataset:asia", "--no-browser"]
