@@ -38,7 +38,7 @@ def pictures(n: int, seed: int = 0) -> tuple[list[np.ndarray], list[np.ndarray]]
 def main(folder: Path = FOLDER) -> dict[str, float]:
     """Learn, label, draw; the shares of right pixels without and with the field."""
     X, y = pictures(8)
-    crf = gg.sequences.GridCRF(node_classifier=GaussianNB(), c2=1.0, max_iterations=15).fit(X[:5], y[:5])
+    crf = gg.sequences.GridCRF(node_classifier=GaussianNB()).fit(X[:5], y[:5])
     alone = [crf.node_classifier_.predict(image.reshape(-1, 2)).reshape(SIZE, SIZE) for image in X[5:]]
     found = crf.predict(X[5:])
     scores = {

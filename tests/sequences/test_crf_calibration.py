@@ -32,6 +32,52 @@ def test_a_constant_labeling_is_told():
         assert crf.score(X[6:], [truth] * 2) < 0.3
 
 
+def context(x):
+    """A pixel and the means around it: a strong classifier of single pixels, to which couplings add little."""
+    padded = np.pad(x, 1, mode="edge")
+    around = sum(padded[i : i + x.shape[0], j : j + x.shape[1]] for i in range(3) for j in range(3)) / 9
+    return np.dstack([x, around])
+
+
+@pytest.mark.parametrize("noise", [0.3, 1.0])
+@pytest.mark.parametrize("features", [lambda x: x[:, :, None], context])
+def test_never_below_the_boosted_classifier_of_pixels(noise, features):
+    """Disks, half of each picture learned and half judged; the field gains where there is something to gain."""
+    rng = np.random.default_rng(7)
+    rows, columns = np.mgrid[:60, :90]
+    truth = ((rows - 30) ** 2 + (columns % 45 - 22) ** 2 < 180).astype(int)
+    X = features(truth + rng.normal(scale=noise, size=truth.shape))
+    crf = gg.sequences.GridCRF(node_classifier=gg.GentleBoostClassifier(n_estimators=30))
+    crf.fit([X[:, :45]], [truth[:, :45]])
+    alone = (crf.node_classifier_.predict(X[:, 45:].reshape(-1, X.shape[2])) == truth[:, 45:].ravel()).mean()
+    found = crf.score([X[:, 45:]], [truth[:, 45:]])
+    assert found >= alone
+    if noise == 1.0:
+        assert crf.scale_ > 0 and found > alone + 0.01
+
+
+def test_labels_without_neighborhood_keep_the_classifier_of_pixels():
+    """Where neighbors say nothing, the predictions are those of the classifier itself, pixel by pixel."""
+    rng = np.random.default_rng(3)
+    y = [rng.integers(0, 3, (24, 24)) for _ in range(3)]
+    X = [labels + rng.normal(scale=0.7, size=labels.shape) for labels in y]
+    crf = gg.sequences.GridCRF(node_classifier=gg.GentleBoostClassifier(n_estimators=30)).fit(X[:2], y[:2])
+    assert crf.scale_ == 0
+    np.testing.assert_array_equal(crf.predict(X[2:])[0].ravel(), crf.node_classifier_.predict(X[2].reshape(-1, 1)))
+
+
+def test_together_or_one_by_one():
+    """`decode` on a grid small enough to list: the best labeling, and the best label of each pixel."""
+    truth, X = squares(0)
+    crf = gg.sequences.GridCRF(inference="exact").fit(X[:3], [truth] * 3)
+    small = X[4][3:6, 3:6]
+    net = crf.to_network(small)
+    each = [int(np.argmax(net.query(name)[name].probabilities)) for name in net.variables]
+    assert crf.predict([small])[0].ravel().tolist() == each
+    best = net.map_query().assignment
+    assert crf.set_params(decode="joint").predict([small])[0].ravel().tolist() == [int(best[n]) for n in net.variables]
+
+
 def test_the_penalty_can_be_chosen():
     truth, X = squares(1)
     crf = gg.sequences.GridCRF(method="pseudo", c2="auto").fit(X[:4], [truth] * 4)

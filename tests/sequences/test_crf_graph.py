@@ -9,7 +9,8 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.sequences.crf.field_objective import FieldObjective
-from gramgraph.sequences.crf.fields import Cliques, Field, loopy_beliefs, network_of
+from gramgraph.sequences.crf.fields import Cliques, Field, _beliefs_of_groups, loopy_beliefs, network_of
+from gramgraph.sequences.crf.rounds import Rounds
 
 K = 3
 STATES = [str(i) for i in range(K)]
@@ -29,10 +30,10 @@ def objective(field, y, method, symmetric=False, c2=0.2):
     return FieldObjective(field, y, K, method=method, c2=c2, symmetric=symmetric, states=STATES)
 
 
-@pytest.mark.parametrize("method", ["pseudo", "exact", "loopy"])
+@pytest.mark.parametrize("method", ["pseudo", "exact", "loopy", "marginal"])
 @pytest.mark.parametrize("symmetric", [False, True])
 def test_gradient_equals_differences(rng, method, symmetric):
-    field, y = a_field(rng, tree=method == "loopy")
+    field, y = a_field(rng, tree=method == "loopy", triples=method != "marginal")
     f = objective(field, y, method, symmetric)
     w = 0.5 * rng.normal(size=f.size)
     _, g = f(w)
@@ -79,11 +80,50 @@ def test_propagation_is_exact_on_trees_and_near_elsewhere(rng):
         log_z, nodes, cliques = f._exact(local, tables)
         found = loopy_beliefs(field, local, tables)
         tol = 1e-10 if tree else 0.2
-        assert found[0] == pytest.approx(log_z, abs=tol)
-        np.testing.assert_allclose(found[1], nodes, atol=tol)
-        for a, b in zip(found[2], cliques, strict=True):
+        assert found.log_z == pytest.approx(log_z, abs=tol)
+        np.testing.assert_allclose(found.nodes, nodes, atol=tol)
+        for a, b in zip(found.cliques, cliques, strict=True):
             np.testing.assert_allclose(a, b, atol=tol)
-        assert found[3]
+        assert found.settled
+
+
+def test_pairs_have_the_beliefs_of_groups(rng):
+    """The loop for pairs, and the one for cliques of any size, on a graph with loops and several edges at a node."""
+    edges = np.array([(a, b) for a in range(7) for b in range(a) if rng.random() < 0.6])
+    field = Field(
+        np.zeros((7, 1)), (Cliques(edges[:4], np.ones((4, 1))), Cliques(edges[4:], np.ones((len(edges) - 4, 1))))
+    )
+    local, tables = rng.normal(size=(7, K)), [rng.normal(scale=0.3, size=(len(c.members), K, K)) for c in field.cliques]
+    one, other = loopy_beliefs(field, local, tables), _beliefs_of_groups(field, local, tables, 100, 1e-9)
+    assert one.settled and one.log_z == pytest.approx(other.log_z, abs=1e-6)
+    np.testing.assert_allclose(one.nodes, other.nodes, atol=1e-6)
+    for a, b in zip(one.cliques, other.cliques, strict=True):
+        np.testing.assert_allclose(a, b, atol=1e-6)
+    again = loopy_beliefs(field, local, tables, start=one.messages)
+    np.testing.assert_allclose(again.nodes, one.nodes, atol=1e-7)
+
+
+def test_a_few_sweeps_are_exact_on_a_chain(rng):
+    field, y = a_field(rng, tree=True)
+    f = objective(field, y, "exact")
+    local, tables = f.weights(3.0 * rng.normal(size=f.size)).tables(field)
+    np.testing.assert_allclose(Rounds(field, local, tables).beliefs, f._exact(local, tables)[1], atol=1e-12)
+
+
+def test_many_neighbors_stay_in_range():
+    star = np.array([(0, i) for i in range(1, 1500)])
+    field = Field(np.zeros((1500, 1)), (Cliques(star, np.ones((1499, 1))),))
+    local = np.zeros((1500, 2))
+    local[1:, 0] = 50.0
+    beliefs = loopy_beliefs(field, local, [np.broadcast_to(30.0 * np.eye(2), (1499, 2, 2)).copy()]).nodes
+    np.testing.assert_allclose(beliefs[:, 0], 1.0)
+    assert np.isfinite(Rounds(field, local, [np.broadcast_to(30.0 * np.eye(2), (1499, 2, 2)).copy()]).beliefs).all()
+
+
+def test_marginal_takes_pairs_alone(rng):
+    field, y = a_field(rng)
+    with pytest.raises(gg.ModelError, match="larger cliques"):
+        gg.sequences.GraphCRF(method="marginal").fit([field], [y])
 
 
 def test_a_chain_is_a_linear_chain(rng):
@@ -112,7 +152,7 @@ def test_any_classifier_gives_node_features(rng):
     edges = [(i, i + 1) for i in range(29)]
     X = [(np.c_[np.cos(3 * labels) + rng.normal(size=30), rng.normal(size=30)], edges) for labels in y]
     tree = DecisionTreeClassifier(min_samples_leaf=20, random_state=0)
-    crf = gg.sequences.GraphCRF(node_classifier=tree, c2=0.1).fit(X[:16], y[:16])
+    crf = gg.sequences.GraphCRF(node_classifier=tree, c2=0.1, calibrate=True).fit(X[:16], y[:16])
     alone = np.concatenate([crf.node_classifier_.predict(x[0]) for x in X[16:]])
     assert crf.score(X[16:], y[16:]) > (alone == np.concatenate(y[16:])).mean() + 0.02
     assert crf.weights_.nodes.shape == (3, 2)

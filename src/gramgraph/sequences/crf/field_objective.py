@@ -8,9 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramgraph.sequences.crf.fields import Field, loopy_beliefs, network_of
+from gramgraph.sequences.crf.rounds import Rounds
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["FieldObjective", "FieldWeights"]
+__all__ = ["FieldObjective", "FieldWeights", "label_loss"]
+
+#: A share of labels that may be wrong: no single node counts for more than log(K / _WRONG).
+_WRONG = 0.02
 
 
 @dataclass(frozen=True)
@@ -20,6 +24,10 @@ class FieldWeights:
     nodes: FloatArray
     cliques: tuple[FloatArray, ...]
 
+    def vector(self) -> FloatArray:
+        """All weights in a row."""
+        return np.concatenate([self.nodes.ravel(), *(w.ravel() for w in self.cliques)])
+
     def tables(self, field: Field) -> tuple[FloatArray, list[FloatArray]]:
         """Log tables of nodes (n, K) and cliques (m, K, …, K)."""
         return field.nodes @ self.nodes, [
@@ -27,23 +35,40 @@ class FieldWeights:
         ]
 
 
+def label_loss(beliefs: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray]:
+    """(−log of the probability of each node's label, its derivative for the beliefs (n, K)), errors in labels allowed.
+
+    A label that is drawn at random with probability η has probability (1 − η) b(y) + η / K.
+    """
+    n, K = beliefs.shape
+    at = np.arange(n), y
+    chance = (1.0 - _WRONG) * beliefs[at] + _WRONG / K
+    slope = np.zeros((n, K))
+    slope[at] = -(1.0 - _WRONG) / chance
+    return -np.log(chance), slope
+
+
 class FieldObjective:
-    """f(w) = −log p(y | x) (or its pseudo-likelihood) + c2 ‖w‖², over one field that holds all the data.
+    """f(w) = −log p(y | x) (or what stands for it) + c2 ‖w − center‖², over one field that holds all the data.
 
     "pseudo": −Σ_i log p(y_i | neighbors), O(cliques · r · K). "exact": the junction tree of the field. "loopy": Bethe's
-    log Z and beliefs, a gradient that is exact on trees; infinite where messages do not settle. Pairs may be
+    log Z and beliefs, a gradient that is exact on trees; infinite where messages do not settle. "marginal": −Σ_i log
+    b_i(y_i) with the beliefs b after a few sweeps of propagation, and the exact gradient of that. Pairs may be
     `symmetric`: then w[f, a, b] = w[f, b, a].
     """
 
     def __init__(
-        self, field: Field, y: IntArray, K: int, *, method: str, c2: float, symmetric: bool, states: Sequence[str]
-    ) -> None:
+        self, field: Field, y: IntArray, K: int, *, method: str, c2: float, symmetric: bool, states: Sequence[str],
+        center: FloatArray | None = None,
+    ) -> None:  # fmt: skip
         self.field, self.y, self.K, self.method, self.c2 = field, y, K, method, c2
         self.symmetric, self.states = symmetric, states
+        self._messages: FloatArray | None = None
         self.shapes = [(field.nodes.shape[1], K), *(
             (c.features.shape[1], *(K,) * c.members.shape[1]) for c in field.cliques
         )]  # fmt: skip
         self.size = sum(int(np.prod(shape)) for shape in self.shapes)
+        self.center = np.zeros(self.size) if center is None else center
 
     def weights(self, w: FloatArray) -> FieldWeights:
         """The vector as arrays."""
@@ -65,16 +90,21 @@ class FieldObjective:
     def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
         """(f, gradient)."""
         local, tables = self.weights(w).tables(self.field)
-        value, parts = self._pseudo(local, tables) if self.method == "pseudo" else self._likelihood(local, tables)
-        return value + self.c2 * float(w @ w), self._vector(parts) + 2.0 * self.c2 * w
+        terms = {"pseudo": self._pseudo, "marginal": self._marginal}.get(self.method, self._likelihood)
+        value, parts = terms(local, tables)
+        apart = w - self.center
+        return value + self.c2 * float(apart @ apart), self._vector(parts) + 2.0 * self.c2 * apart
 
     def _likelihood(self, local: FloatArray, tables: list[FloatArray]) -> tuple[float, list[FloatArray]]:
         field, y = self.field, self.y
         if self.method == "exact":
             log_z, nodes, cliques = self._exact(local, tables)
         else:
-            log_z, nodes, cliques, settled = loopy_beliefs(field, local, tables)
-            if not settled:  # the objective means something only where messages settle: a descent stays there
+            found = loopy_beliefs(field, local, tables, start=self._messages)
+            log_z, nodes, cliques = found.log_z, found.nodes, found.cliques
+            if found.settled:
+                self._messages = found.messages  # weights move little from step to step, and so do messages
+            else:  # the objective means something only where messages settle: a descent stays there
                 log_z = np.inf
         value = log_z - float(local[np.arange(len(y)), y].sum())
         nodes = nodes.copy()
@@ -87,6 +117,16 @@ class FieldObjective:
             off[at] -= 1.0
             parts.append(np.tensordot(c.features.T, off, axes=1))
         return value, parts
+
+    def _marginal(self, local: FloatArray, tables: list[FloatArray]) -> tuple[float, list[FloatArray]]:
+        """The label loss of beliefs after a few sweeps, and its gradient through these sweeps."""
+        run = Rounds(self.field, local, tables)
+        loss, slope = label_loss(run.beliefs, self.y)
+        bar_local, bar_tables = run.pull(slope)
+        parts = [self.field.nodes.T @ bar_local]
+        for c, bar in zip(self.field.cliques, bar_tables, strict=True):
+            parts.append(np.tensordot(c.features.T, bar, axes=1))
+        return float(loss.sum()), parts
 
     def _exact(self, local: FloatArray, tables: list[FloatArray]) -> tuple[float, FloatArray, list[FloatArray]]:
         """(log Z, beliefs) by the library's exact engine."""

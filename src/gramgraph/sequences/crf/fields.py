@@ -14,9 +14,21 @@ from gramgraph.models import MarkovNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import discrete
 
-__all__ = ["Cliques", "Field", "joined_fields", "loopy_beliefs", "network_of", "read_field"]
+__all__ = [
+    "Beliefs",
+    "Cliques",
+    "Field",
+    "PairTables",
+    "induced",
+    "joined_fields",
+    "loopy_beliefs",
+    "network_of",
+    "read_field",
+]
 
 _SWEEPS, _TOL = 100, 1e-7
+_RANGE = 600.0  # products of all messages to a node stay between exp(±_RANGE)
+_FEW_NEIGHBORS = 9  # with more, that would cut off what is not negligible
 _SEQUENTIAL = 1  # backward and forward through the graph: exact on trees
 
 
@@ -100,6 +112,18 @@ def joined_fields(fields: Sequence[Field]) -> tuple[Field, IntArray]:
     return Field(np.concatenate([f.nodes for f in fields]), cliques), starts
 
 
+def induced(field: Field, nodes: IntArray) -> Field:
+    """The part of a field on some of its nodes, with the cliques that lie within."""
+    new = np.full(len(field.nodes), -1)
+    new[nodes] = np.arange(len(nodes))
+    cliques = []
+    for c in field.cliques:
+        members = new[c.members]
+        inside = (members >= 0).all(axis=1)
+        cliques.append(Cliques(members[inside], c.features[inside]))
+    return Field(field.nodes[nodes], tuple(cliques))
+
+
 def network_of(field: Field, local: FloatArray, tables: Sequence[FloatArray], states: Sequence[str]) -> MarkovNetwork:
     """A Markov network over n0, n1, … with log tables `local` (n, K) of nodes and (m, K, …, K) of cliques."""
     variables = [discrete(f"n{i}", states) for i in range(len(field.nodes))]
@@ -110,10 +134,78 @@ def network_of(field: Field, local: FloatArray, tables: Sequence[FloatArray], st
     return MarkovNetwork.from_parts(variables, factors)
 
 
+@dataclass(frozen=True)
+class Beliefs:
+    """What propagation found: log Z of Bethe, beliefs of nodes (n, K) and of each kind of clique (m, K, …, K).
+
+    `settled` says whether messages came to rest; `messages` may begin a run on tables that differ little.
+    """
+
+    log_z: float
+    nodes: FloatArray
+    cliques: list[FloatArray]
+    settled: bool
+    messages: FloatArray | None = None
+
+
 def loopy_beliefs(
-    field: Field, local: FloatArray, tables: Sequence[FloatArray]
-) -> tuple[float, FloatArray, list[FloatArray], bool]:
-    """(log Z of Bethe, beliefs of nodes (n, K), of cliques (m, K, …, K), whether messages settled); exact on trees."""
+    field: Field,
+    local: FloatArray,
+    tables: Sequence[FloatArray],
+    *,
+    start: FloatArray | None = None,
+    sweeps: int = _SWEEPS,
+    tol: float = _TOL,
+) -> Beliefs:
+    """Beliefs by loopy propagation, exact on trees; fields of pairs alone have a loop of their own."""
+    if all(c.members.shape[1] == 2 for c in field.cliques) and _most_neighbors(field) <= _FEW_NEIGHBORS:
+        return _beliefs_of_pairs(field, local, tables, start, sweeps, tol)
+    return _beliefs_of_groups(field, local, tables, sweeps, tol)
+
+
+def _most_neighbors(field: Field) -> int:
+    at = np.concatenate([np.empty(0, dtype=np.int64), *(c.members.ravel() for c in field.cliques)])
+    return int(np.bincount(at).max(initial=0))
+
+
+@dataclass(frozen=True)
+class PairTables:
+    """What loops over pairs take: edges (m, 2), tables (m, K, K), weights of nodes (n, K) against the last state."""
+
+    edges: IntArray
+    psi: FloatArray
+    unary: FloatArray
+    log_scale: float
+
+    @classmethod
+    def of(cls, field: Field, local: FloatArray, tables: Sequence[FloatArray]) -> PairTables:
+        """Log tables scaled, and cut off where products of messages would leave the range of doubles."""
+        K, least = local.shape[1], -_RANGE / (1 + max(_FEW_NEIGHBORS, _most_neighbors(field)))
+        edges = np.concatenate([np.empty((0, 2), dtype=np.int64), *(c.members for c in field.cliques)])
+        logs = np.concatenate([np.empty((0, K, K)), *tables])
+        peak, top = local[:, -1], logs.max(axis=(1, 2), initial=-np.inf)
+        unary = np.exp(np.clip(local - peak[:, None], least, -least))
+        psi = np.exp(np.maximum(logs - top[:, None, None], least))
+        return cls(edges, psi, unary, float(peak.sum()) + float(top.sum()))
+
+
+def _beliefs_of_pairs(
+    field: Field, local: FloatArray, tables: Sequence[FloatArray], start: FloatArray | None, sweeps: int, tol: float
+) -> Beliefs:
+    from gramgraph._numerics.messages.pairs import conclude_pairs, propagate_pairs
+
+    given = PairTables.of(field, local, tables)
+    messages = np.ones((len(given.edges), 2, local.shape[1])) if start is None else start.copy()
+    nodes, pairs = np.empty(local.shape), np.empty(given.psi.shape)
+    _, settled = propagate_pairs(given.edges, given.psi, given.unary, messages, nodes, -1.0, sweeps, tol)
+    log_z = conclude_pairs(given.edges, given.psi, given.unary, messages, nodes, pairs) + given.log_scale
+    ends = np.cumsum([len(c.members) for c in field.cliques])[:-1]
+    return Beliefs(float(log_z), nodes, np.split(pairs, ends) if field.cliques else [], bool(settled), messages)
+
+
+def _beliefs_of_groups(
+    field: Field, local: FloatArray, tables: Sequence[FloatArray], sweeps: int, tol: float
+) -> Beliefs:
     from gramgraph._numerics.messages import loopy, loopy_run
 
     n, K = local.shape
@@ -134,11 +226,11 @@ def loopy_beliefs(
     var_ptr, var_edge = loopy.edges_of(idx, n)
     edge_factor, msg_ptr = loopy.factor_of_edges(ptr), loopy_run.message_places(idx, sizes)
     to_var = loopy_run.first_messages(idx, sizes, msg_ptr)
-    to_factor, residuals, beliefs = to_var.copy(), np.zeros(_SWEEPS), np.empty(n * K)
+    to_factor, residuals, beliefs = to_var.copy(), np.zeros(sweeps), np.empty(n * K)
     graph = (ptr, idx, value_ptr, values, sizes, unary, unary_ptr)
     _, settled, _ = loopy_run.propagate(
-        *graph, var_ptr, var_edge, edge_factor, msg_ptr, to_var, to_factor, _SEQUENTIAL, -1.0, 0.0, _SWEEPS, _TOL,
-        False, residuals,
+        *graph, var_ptr, var_edge, edge_factor, msg_ptr, to_var, to_factor, _SEQUENTIAL, -1.0, 0.0, sweeps, tol, False,
+        residuals,
     )  # fmt: skip
     log_z = loopy_run.conclude(
         *graph, np.ones(n, dtype=np.bool_), var_ptr, var_edge, msg_ptr, to_var, to_factor, False, 0.0, beliefs
@@ -153,4 +245,4 @@ def loopy_beliefs(
         for slot in range(r):
             belief *= messages[:, slot].reshape((m, *(K if s == slot else 1 for s in range(r))))
         found.append(belief / belief.sum(axis=tuple(range(1, r + 1)), keepdims=True))
-    return log_z, beliefs.reshape(n, K), found, bool(settled)
+    return Beliefs(float(log_z), beliefs.reshape(n, K), found, bool(settled))

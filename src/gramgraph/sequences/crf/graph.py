@@ -14,10 +14,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from gramgraph._validation import check_choice
 from gramgraph.exceptions import ModelError, ModelWarning, OptionError
-from gramgraph.sequences.crf.field_objective import FieldObjective
-from gramgraph.sequences.crf.fields import Cliques, Field, joined_fields, loopy_beliefs, network_of, read_field
+from gramgraph.sequences.crf.field_objective import FieldObjective, FieldWeights
+from gramgraph.sequences.crf.fields import (
+    Cliques,
+    Field,
+    induced,
+    joined_fields,
+    loopy_beliefs,
+    network_of,
+    read_field,
+)
 from gramgraph.sequences.crf.optimize import minimize
-from gramgraph.sequences.crf.penalty import best_penalty, calibrated
+from gramgraph.sequences.crf.penalty import Mixture, best_mixture, best_penalty, splits_by_graph
+from gramgraph.sequences.crf.rounds import Rounds
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -25,7 +34,12 @@ if TYPE_CHECKING:
 
 __all__ = ["GraphCRF", "GridCRF"]
 
-_METHODS, _INFERENCE = ("pseudo", "exact", "loopy"), ("auto", "exact", "loopy")
+_METHODS, _INFERENCE = ("pseudo", "exact", "loopy", "marginal"), ("auto", "exact", "loopy")
+_DECODE = ("joint", "nodes")
+_ENOUGH = 16384  # nodes: a few dozen weights need no more
+_SIDE = 32  # of the parts of a large image
+_PART = 1024  # nodes in a part of a large graph
+_LEAST_PART = 32  # nodes below which a graph is not taken apart
 _EXACT_BYTES = 2e7  # tables of a junction tree that "auto" will still build
 _FEW = 8  # nodes of which it is no wonder that they all have one label
 _LEAST_LOG = -20.0  # log-probabilities of a classifier below this count as this
@@ -41,25 +55,34 @@ class GraphCRF(BaseEstimator):
 
     `method` "pseudo" maximizes the pseudo-likelihood (fast; too trusting where neighbors nearly always agree), "exact"
     the likelihood through the junction tree, "loopy" with beliefs of loopy propagation (exact on trees); all with the
-    penalty c2 ‖w‖², which is a Gaussian prior of variance 1/(2 c2); c2="auto" takes the one whose weights make
-    the labels of held-out graphs most probable. With `calibrate`, couplings are scaled down (to `scale_` of them) over
-    a classifier of single nodes, wherever that makes held-out labels more probable. `inference` "auto" answers exactly
-    where the
-    junction tree is small, else by propagation. With `node_classifier`, any scikit-learn classifier with probabilities
-    learns the labels from the node features alone, and its log-probabilities (held out by `cv` folds while learning)
-    take the place of them.
+    penalty c2 ‖w‖², which is a Gaussian prior of variance 1/(2 c2). "marginal" (for pairs) maximizes Σ_i log b_i(y_i)
+    through the few sweeps of propagation by which it also answers: it begins at the classifier of single nodes, from
+    which c2 also measures. c2="auto" takes the penalty whose weights make the labels of held-out graphs most probable.
+
+    With `calibrate`, the classifier of single nodes stays unless couplings are better on held-out graphs: all of
+    them, or a share `scale_` over that classifier, must find more labels by two standard errors of the difference, and
+    of those that do, the ones under which held-out labels are most probable are taken; `scale_` 0 is that classifier
+    itself. Few weights are judged, by many nodes, so a graph that is like those learned from is labeled no worse than
+    by single nodes, but for chance. Parts with about 16,000 nodes are used for it, and by "marginal".
+
+    `inference` "auto" answers exactly where the junction tree is small, else by propagation. `decode` "joint" predicts
+    the labels that are most probable together, "nodes" the most probable label of each, which makes the expected number
+    of right labels largest. With `node_classifier`, any scikit-learn classifier with probabilities learns the labels
+    from the node features alone, and its log-probabilities take the place of them; while learning, those of a
+    classifier that has not seen the node (`cv` folds), since it is too sure of what it learned from.
 
     Parameters
     ----------
-    method : "pseudo", "exact" or "loopy": what is maximized.
+    method : "pseudo", "exact", "loopy" or "marginal": what is maximized.
     inference : "auto", or how an answer is found: exactly or by propagation.
     c2 : weight of the penalty ‖w‖², or "auto".
+    decode : "joint" or "nodes": which labels are predicted.
     symmetric : whether weights of pairs do not depend on the direction.
     node_classifier : a classifier whose log-probabilities take the place of the node features, or None.
     cv : folds by which these are held out while learning.
     max_iterations : most steps of learning.
     epsilon : below which a change counts as none.
-    calibrate : whether couplings are scaled down where held-out labels become more probable.
+    calibrate : whether held-out labels decide how strong couplings are, if there are any.
     random_state : seed, or a generator.
 
     Examples
@@ -78,6 +101,7 @@ class GraphCRF(BaseEstimator):
     method: str = "pseudo"
     inference: str = "auto"
     c2: float | str = 1.0
+    decode: str = "joint"
     symmetric: bool = True
     node_classifier: Any = None
     cv: int | None = 3
@@ -100,7 +124,7 @@ class GraphCRF(BaseEstimator):
 
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Learn the weights (after the classifier of nodes, where there is one)."""
-        for name, known in (("method", _METHODS), ("inference", _INFERENCE)):
+        for name, known in (("method", _METHODS), ("inference", _INFERENCE), ("decode", _DECODE)):
             check_choice(name, getattr(self, name), known)
         if isinstance(self.c2, str) and self.c2 != "auto":
             raise OptionError(f"c2 must be a number of at least 0 or 'auto', not {self.c2!r}")
@@ -113,47 +137,93 @@ class GraphCRF(BaseEstimator):
         field, starts = joined_fields(fields)
         self.classes_, codes = np.unique(np.concatenate(labels), return_inverse=True)
         if self.node_classifier is not None:
-            nodes = self._learn_nodes(field.nodes, codes)
+            nodes = self._learn_nodes(field.nodes, codes, starts)
             ends = zip(fields, starts[:-1], starts[1:], strict=True)
             fields = [Field(nodes[a:b], one.cliques) for one, a, b in ends]
-        parts = [codes[a:b] for a, b in pairwise(starts.tolist())]
-        self.c2_ = best_penalty(fields, parts, self._learned) if self.c2 == "auto" else float(self.c2)
-        self.weights_ = self._learned(fields, parts, self.c2_, keep=True)
-        self.scale_ = 1.0
+        whole = fields, [codes[a:b] for a, b in pairwise(starts.tolist())]
+        some = self._parts(X, *whole) if self.calibrate or self.method == "marginal" else whole
+        data = some if self.method == "marginal" else whole
+        self.c2_ = best_penalty(*data, self._learned, self._propagated) if self.c2 == "auto" else float(self.c2)
+        single, mix, begin = self._alone(*whole, self.c2_), Mixture(1.0), None
         if self.calibrate and len(self.classes_) > 1:
-            self.weights_, self.scale_ = calibrated(
-                self.weights_, fields, parts, self._objective, trusted=self.method != "pseudo"
-            )
+            mix, begin = best_mixture(
+                *some, learn=lambda f, y: self._learned(f, y, self.c2_), alone=lambda f, y: self._alone(f, y, self.c2_),
+                infer=self._propagated, scaled=self.method != "marginal", trusted=self.method != "pseudo",
+            )  # fmt: skip
+        learned = self._learned(*data, self.c2_, single, begin)
+        self.weights_, self.scale_ = mix(learned, single), mix.scale
         return self
 
-    def _objective(self, field: Field, codes: IntArray, method: str, c2: float | None = None) -> FieldObjective:
+    def _parts(
+        self, X: Sequence[Any], fields: Sequence[Field], labels: Sequence[IntArray]
+    ) -> tuple[list[Field], list[IntArray]]:
+        """Parts of the graphs, evenly spread, with as many nodes as couplings need; large graphs are cut."""
+        cuts = [
+            (field, y, at)
+            for x, field, y in zip(X, fields, labels, strict=True)
+            for at in self._cut(x, len(y), alone=len(fields) == 1)
+        ]
+        n = sum(len(at) for _, _, at in cuts)
+        wanted = min(len(cuts), max(2, round(len(cuts) * _ENOUGH / n)))
+        chosen = [cuts[i] for i in np.unique(np.linspace(0, len(cuts) - 1, wanted).round().astype(int))]
+        return [induced(field, at) for field, _, at in chosen], [y[at] for _, y, at in chosen]
+
+    def _cut(self, x: Any, n: int, *, alone: bool) -> list[IntArray]:
+        """The nodes of each part of a graph."""
+        least = 3 if alone and n >= _LEAST_PART else 1
+        return list(np.array_split(np.arange(n), max(least, -(-n // _PART))))
+
+    def _objective(
+        self, field: Field, codes: IntArray, method: str, c2: float, center: FloatArray | None = None
+    ) -> FieldObjective:
         return FieldObjective(
-            field, codes, len(self.classes_), method=method, c2=self.c2_ if c2 is None else c2,
-            symmetric=self.symmetric, states=[str(c) for c in self.classes_],
+            field, codes, len(self.classes_), method=method, c2=c2, symmetric=self.symmetric,
+            states=[str(c) for c in self.classes_], center=center,
         )  # fmt: skip
 
-    def _learned(self, fields: Sequence[Field], labels: Sequence[IntArray], c2: float, keep: bool = False) -> Any:
-        """Weights for one penalty; with `keep` the descent is reported in attributes."""
-        objective = self._objective(joined_fields(fields)[0], np.concatenate(labels), self.method, c2)
+    def _alone(self, fields: Sequence[Field], labels: Sequence[IntArray], c2: float) -> FieldWeights:
+        """Weights of the classifier of single nodes: those that leave the given one as it is, or a logistic one's."""
+        field, K = joined_fields(fields)[0], len(self.classes_)
+        none = [np.zeros((c.features.shape[1], *(K,) * c.members.shape[1])) for c in field.cliques]
+        if self.node_classifier is not None:
+            return FieldWeights(np.eye(K + 1, K), tuple(none))
+        nodes = self._objective(Field(field.nodes, ()), np.concatenate(labels), "pseudo", c2)
+        found = minimize(nodes, nodes.center, memory=10, max_iter=100, delta=1e-7)
+        return FieldWeights(nodes.weights(found.w).nodes, tuple(none))
+
+    def _learned(
+        self,
+        fields: Sequence[Field],
+        labels: Sequence[IntArray],
+        c2: float,
+        single: FieldWeights | None = None,
+        begin: FieldWeights | None = None,
+    ) -> FieldWeights:
+        """Weights for one penalty; where all data are learned from, `single` is known, and the descent is reported."""
+        short = self.method == "marginal"  # from single nodes towards couplings, while that helps much
+        center = (single or self._alone(fields, labels, c2)).vector() if short else None
+        objective = self._objective(joined_fields(fields)[0], np.concatenate(labels), self.method, c2, center)
         found = minimize(
             objective,
-            np.zeros(objective.size),
+            begin.vector() if begin is not None and short else objective.center,
             memory=10,
             max_iter=self.max_iterations,
             epsilon=self.epsilon,
-            delta=1e-7,
+            period=5 if short else 10,
+            delta=2e-3 if short else 1e-7,
         )
-        if keep:
+        if single is not None:
             self.objective_, self.n_iter_, self.converged_ = found.value, len(found.history) - 1, found.converged
         return objective.weights(found.w)
 
-    def _learn_nodes(self, nodes: FloatArray, codes: IntArray) -> FloatArray:
+    def _learn_nodes(self, nodes: FloatArray, codes: IntArray, starts: IntArray) -> FloatArray:
         from sklearn.model_selection import cross_val_predict
 
         self.node_classifier_ = clone(self.node_classifier).fit(nodes, codes)
         if self.cv is None:
             return self._log_proba(nodes)
-        held_out = cross_val_predict(clone(self.node_classifier), nodes, codes, cv=self.cv, method="predict_proba")
+        cv = splits_by_graph(codes, starts, self.cv) or self.cv
+        held_out = cross_val_predict(clone(self.node_classifier), nodes, codes, cv=cv, method="predict_proba")
         return _with_bias(held_out)
 
     def _log_proba(self, nodes: FloatArray) -> FloatArray:
@@ -176,24 +246,47 @@ class GraphCRF(BaseEstimator):
         """The field of one graph as a Markov network over n0, n1, …"""
         return network_of(*self._tables(x, 0), [str(c) for c in self.classes_])
 
-    def _is_small(self, net: MarkovNetwork) -> bool:
-        if self.inference != "auto":
-            return self.inference == "exact"
+    def _exactly(self, x: Any, parts: tuple[Field, FloatArray, list[FloatArray]]) -> MarkovNetwork | None:
+        """The network whose junction tree answers; None where propagation does."""
+        if self.inference == "loopy" or (self.inference == "auto" and self.method == "marginal"):
+            return None
         from gramgraph.questions.ask import plan
 
-        return bool(plan(net).bytes <= _EXACT_BYTES)
+        net = network_of(*parts, [str(i) for i in range(len(self.classes_))])
+        return net if self.inference == "exact" or plan(net).bytes <= _EXACT_BYTES else None
 
     def predict(self, X: Sequence[Any]) -> list[Array]:
-        """A most probable labeling of every graph: exact, or by max-product messages."""
+        """The labels of every graph: those most probable together, or each by itself (`decode`)."""
         found = []
         for s, x in enumerate(X):
-            field, local, tables = self._tables(x, s)
-            net = network_of(field, local, tables, [str(i) for i in range(len(self.classes_))])
-            best = net.map_query() if self._is_small(net) else net.map_query(engine="bp")
-            labels = np.array([int(best.assignment[name]) for name in net.variables])
+            parts = self._tables(x, s)
+            labels = self._together(x, parts) if self.decode == "joint" else self._beliefs(x, parts).argmax(axis=1)
             self._warn_if_constant(labels, s)
             found.append(self.classes_[labels])
         return found
+
+    def _together(self, x: Any, parts: tuple[Field, FloatArray, list[FloatArray]]) -> IntArray:
+        """A labeling that is most probable as a whole: exact, or by max-product messages."""
+        net = self._exactly(x, parts)
+        if net is None:
+            net = network_of(*parts, [str(i) for i in range(len(self.classes_))])
+            best = net.map_query(engine="bp")
+        else:
+            best = net.map_query()
+        return np.array([int(best.assignment[name]) for name in net.variables])
+
+    def _beliefs(self, x: Any, parts: tuple[Field, FloatArray, list[FloatArray]]) -> FloatArray:
+        """p(label | x) of every node."""
+        if (net := self._exactly(x, parts)) is None:
+            return self._propagated(*parts)
+        answer = net.query()
+        return np.array([answer[name].probabilities for name in net.variables])
+
+    def _propagated(self, field: Field, local: FloatArray, tables: list[FloatArray]) -> FloatArray:
+        """Beliefs by propagation: the sweeps that weights were learned for, or until messages settle."""
+        if self.method == "marginal":
+            return Rounds(field, local, tables).beliefs
+        return loopy_beliefs(field, local, tables).nodes
 
     def _warn_if_constant(self, labels: IntArray, s: int) -> None:
         """One label everywhere: most often couplings that are too strong."""
@@ -201,23 +294,14 @@ class GraphCRF(BaseEstimator):
             warnings.warn(
                 f"the best labeling of X[{s}] is {self.classes_[labels[0]]} everywhere: where that "
                 'is not so, the couplings are too strong. Use a larger c2, c2="auto", calibrate=True or '
-                'method="loopy" instead',
+                'method="marginal" instead',
                 ModelWarning,
                 stacklevel=4,
             )
 
     def predict_proba(self, X: Sequence[Any]) -> list[FloatArray]:
         """p(label | x) of every node, (n, K) a graph."""
-        found = []
-        for s, x in enumerate(X):
-            field, local, tables = self._tables(x, s)
-            net = network_of(field, local, tables, [str(i) for i in range(len(self.classes_))])
-            if self._is_small(net):
-                answer = net.query()
-                found.append(np.array([answer[name].probabilities for name in net.variables]))
-            else:
-                found.append(loopy_beliefs(field, local, tables)[1])
-        return found
+        return [self._beliefs(x, self._tables(x, s)) for s, x in enumerate(X)]
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
         """The share of nodes whose label is right."""
@@ -231,21 +315,22 @@ class GridCRF(GraphCRF):
 
     An element of X is an image (h, w) or (h, w, d), one of y its labels (h, w). Node features are the channels and 1;
     pairs have the features 1 and exp(−contrast · ‖difference of channels‖²), with weights of their own across and down.
-    Other parameters are those of `GraphCRF`; predictions are images. Here `method` is "loopy", and
-    couplings are calibrated: where neighbors nearly always agree, pseudo-likelihood makes the pairs too strong, and the
-    best labeling would be constant (`predict` warns where it is).
+    Other parameters are those of `GraphCRF`; predictions are images. Here `method` is "marginal", pixels are decoded
+    one by one, and couplings are calibrated: where neighbors nearly always agree, pseudo-likelihood makes the pairs too
+    strong, and the best labeling would be constant (`predict` warns where it is).
 
     Parameters
     ----------
-    method : "pseudo", "exact" or "loopy": what is maximized.
+    method : "pseudo", "exact", "loopy" or "marginal": what is maximized.
     inference : "auto", or how an answer is found: exactly or by propagation.
     c2 : weight of the penalty ‖w‖², or "auto".
+    decode : "joint" or "nodes": which labels are predicted.
     symmetric : whether weights of pairs do not depend on the direction.
     node_classifier : a classifier whose log-probabilities take the place of the node features, or None.
     cv : folds by which these are held out while learning.
     max_iterations : most steps of learning.
     epsilon : below which a change counts as none.
-    calibrate : whether couplings are scaled down where held-out labels become more probable.
+    calibrate : whether held-out labels decide how strong couplings are, if there are any.
     random_state : seed, or a generator.
     contrast : factor of the squared difference of neighbors.
 
@@ -262,7 +347,8 @@ class GridCRF(GraphCRF):
 
     _: KW_ONLY
     contrast: float = 1.0
-    method: str = "loopy"
+    method: str = "marginal"
+    decode: str = "nodes"
     calibrate: bool = True
 
     def _fields(self, X: Sequence[Any]) -> list[Field]:
@@ -275,7 +361,7 @@ class GridCRF(GraphCRF):
         h, w = pixels.shape[:2]
         flat = pixels.reshape(h * w, -1)
         at = np.arange(h * w).reshape(h, w)
-        pairs = [(at[:, :-1], at[:, 1:]), (at[:-1], at[1:])]
+        pairs = [(at[:, :-1].T, at[:, 1:].T), (at[:-1], at[1:])]  # pairs in a row of this order do not wait for another
         cliques = []
         for a, b in pairs:
             members = np.stack([a.ravel(), b.ravel()], axis=1)
@@ -284,6 +370,21 @@ class GridCRF(GraphCRF):
             cliques.append(Cliques(members, features))
         bias = np.ones((h * w, int(self.node_classifier is None)))  # log-probabilities bring their own
         return Field(np.concatenate([flat, bias], axis=1), tuple(cliques))
+
+    def _cut(self, x: Any, n: int, *, alone: bool) -> list[IntArray]:
+        """The pixels of squares; of bands, where a small image is alone."""
+        h, w = np.shape(x)[:2]
+        across, down = -(-w // _SIDE), -(-h // _SIDE)
+        if alone and across * down == 1 and n >= _LEAST_PART:
+            down = 3
+        rows = np.array_split(np.arange(n).reshape(h, w), down, axis=0)
+        return [part.ravel() for row in rows for part in np.array_split(row, across, axis=1)]
+
+    def _exactly(self, x: Any, parts: tuple[Field, FloatArray, list[FloatArray]]) -> MarkovNetwork | None:
+        h, w = np.shape(x)[:2]
+        if self.inference == "auto" and 8.0 * h * w * len(self.classes_) ** (min(h, w) + 1.0) > _EXACT_BYTES:
+            return None
+        return super()._exactly(x, parts)
 
     def predict(self, X: Sequence[Any]) -> list[Array]:
         """Images of labels."""
