@@ -111,6 +111,25 @@ def test_em_never_falls(seed: int) -> None:
     assert np.isfinite(model.score_samples(X)).all()
 
 
+@pytest.mark.parametrize("shape", ["full", "tied"])
+@pytest.mark.parametrize("seed", range(6))
+def test_em_never_falls_at_the_floor(seed: int, shape: str) -> None:
+    """A column that others give, and few different rows: variances at the floor, 1e-12 of the largest."""
+    rng = np.random.default_rng(seed)
+    d = 2 + seed % 4
+    X, _, _ = three(rng, 10, d)
+    if seed % 2:
+        X[:, -1] = X[:, :-1].sum(axis=1)
+        X[rng.random(X.shape) < 0.1] = np.nan
+        X[0] = 0.0
+    else:
+        X = np.repeat(X[:d], 5, axis=0) @ rng.normal(size=(d, d))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", gg.ModelWarning)
+        warnings.simplefilter("ignore", gg.ConvergenceWarning)
+        gg.GaussianMixture(2, covariance_type=shape, init_params="random", tol=0.0, random_state=seed).fit(X)
+
+
 def test_far_and_narrow_components_keep_their_digits() -> None:
     rng = np.random.default_rng(0)
     X = np.concatenate([1e6 + 1e-3 * rng.normal(size=(60, 2)), 1e6 + 5.0 + 1e-3 * rng.normal(size=(40, 2))])

@@ -105,8 +105,7 @@ class _Labelled:
     def expect(self, p: GaussianParameters) -> tuple[Any, float]:
         found, total = [], 0.0
         for c, part in enumerate(self.parts):
-            one = GaussianParameters(np.ones(1), p.means[c : c + 1], p.covariances[c : c + 1])
-            (_, moments), log_likelihood = part.expect(one)
+            (_, moments), log_likelihood = part.expect(replace(p.take(np.array([c])), weights=np.ones(1)))
             found.append(moments)
             total += log_likelihood
         n = np.array([part.total for part in self.parts])

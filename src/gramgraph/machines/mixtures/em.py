@@ -12,9 +12,8 @@ from gramgraph._interrupt import check_interrupt
 from gramgraph.typing import FloatArray
 
 P = TypeVar("P")
-#: Relative error of the objective that rounding explains, and what it explains for each unit of weight: a variance at
-#: the floor, 1e-12 of the column's, is known to 2e-4 of itself, and with it the logarithm of a density.
-ROUNDING, ROUNDING_OF_A_ROW = 1e-6, 2e-4
+#: Error of the objective that rounding explains: relative, and for each unit of weight.
+ROUNDING = 1e-8
 
 
 class Mixture(Protocol[P]):
@@ -58,8 +57,7 @@ def climb(
         gain = value - trace[-1] if trace else np.inf
         if gain < 0:
             converged, parameters = True, before
-            slack = max(ROUNDING * abs(value), ROUNDING_OF_A_ROW * mixture.total)
-            fell = 0.0 if -gain <= slack else -gain
+            fell = 0.0 if -gain <= ROUNDING * (abs(value) + mixture.total) else -gain
             break
         trace.append(value)
         log_likelihood = found

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph._numerics.mixtures.statistics import normalize_logs
-from gramgraph.linalg.floors import FLOOR, GROUP_FLOOR, at_least
+from gramgraph.linalg.floors import FLOOR, GROUP_FLOOR, at_least, root_at_least
 from gramgraph.machines.mixtures.em import new_weights, weight_penalty
 from gramgraph.machines.mixtures.sweeps import Moments, block_size, diagonal_pass, full_pass, log_weights, merge
 from gramgraph.typing import Array, FloatArray
@@ -80,11 +80,15 @@ def _column_moments(X: FloatArray, w: FloatArray | None) -> tuple[FloatArray, Fl
 
 @dataclass(frozen=True)
 class GaussianParameters:
-    """Weights (k,), means (k, d) and covariances (k, d, d), or variances (k, d) where columns are independent."""
+    """Weights (k,), means (k, d) and covariances (k, d, d), or variances (k, d) where columns are independent.
+
+    `roots` R with R Rᵀ = covariances, where they are known, keep digits of narrow directions that the product loses.
+    """
 
     weights: FloatArray
     means: FloatArray
     covariances: FloatArray
+    roots: FloatArray | None = None  # (k, d, d)
 
     def leave(self, scale: Scale) -> GaussianParameters:
         """In the user's units."""
@@ -100,8 +104,8 @@ class GaussianParameters:
 
     def take(self, kept: Array) -> GaussianParameters:
         """Some components; their weights sum to 1 again."""
-        weights = self.weights[kept]
-        return GaussianParameters(weights / weights.sum(), self.means[kept], self.covariances[kept])
+        weights, roots = self.weights[kept], None if self.roots is None else self.roots[kept]
+        return GaussianParameters(weights / weights.sum(), self.means[kept], self.covariances[kept], roots)
 
 
 def n_free(k: int, d: int, shape: str) -> int:
@@ -193,10 +197,11 @@ class GaussianRows:
         logs = log_weights(parameters.weights)
         if not self.full:
             return diagonal_pass(logs, parameters.means, parameters.covariances, self.gaps)
-        o = part.seen
+        o, roots = part.seen, parameters.roots
         if len(o) == self.d:
-            return full_pass(logs, parameters.means, parameters.covariances, moments=moments)
-        return full_pass(logs, parameters.means[:, o], parameters.covariances[:, o[:, None], o], moments=moments)
+            return full_pass(logs, parameters.means, parameters.covariances, roots, moments=moments)
+        C = parameters.covariances[:, o[:, None], o]
+        return full_pass(logs, parameters.means[:, o], C, None if roots is None else roots[:, o], moments=moments)
 
     def expect(self, parameters: GaussianParameters) -> tuple[Any, float]:
         """(weight of every component, `Moments`), and the log-likelihood."""
@@ -281,7 +286,7 @@ class GaussianRows:
             if self.shape == "tied":
                 total = dof + self.d + 1.0 + len(n) + n.sum()
                 pooled = (scatter.sum(axis=0) + own) / total
-                return GaussianParameters(np.zeros(0), mean, self._floored(np.repeat(pooled[None], len(n), axis=0)))
+                return GaussianParameters(np.zeros(0), mean, *self._floored(np.repeat(pooled[None], len(n), axis=0)))
             scatter = scatter + own
             count = n + dof + self.d + 2.0
         empty = count <= 0.0
@@ -292,20 +297,22 @@ class GaussianRows:
             C = scatter / safe.reshape(-1, *[1] * (scatter.ndim - 1))
             if self.shape == "spherical":
                 C = np.repeat(C.mean(axis=1, keepdims=True), self.d, axis=1)
-        C = self._floored(C)
         if empty.any() and before is not None:
             mean = np.where(empty[:, None], before.means, mean)
             if self.shape != "tied":
                 C = np.where(empty.reshape(-1, *[1] * (C.ndim - 1)), before.covariances, C)
-        return GaussianParameters(np.zeros(0), mean, C)
+        return GaussianParameters(np.zeros(0), mean, *self._floored(C))
 
-    def _floored(self, C: FloatArray) -> FloatArray:
+    def _floored(self, C: FloatArray) -> tuple[FloatArray, FloatArray | None]:
+        """Covariances that are not below the smallest, and their roots."""
         if not self.full:
-            return np.maximum(C, self.least)
+            return np.maximum(C, self.least), None
         C = 0.5 * (C + C.swapaxes(1, 2))
+        own = [root_at_least(one, self.least) for one in (C[:1] if self.shape == "tied" else C)]
+        covariances, roots = (np.array(found) for found in zip(*own, strict=True))
         if self.shape == "tied":
-            return np.repeat(at_least(C[0], self.least)[None], len(C), axis=0)
-        return np.array([at_least(one, self.least) for one in C])
+            return np.repeat(covariances, len(C), axis=0), np.repeat(roots, len(C), axis=0)
+        return covariances, roots
 
     def log_prior(self, parameters: GaussianParameters) -> float:
         """Dirichlet and normal–inverse-Wishart densities, up to constants."""

@@ -182,15 +182,29 @@ class _Centered:
         return Moments(n, self._means + shift, scatter)
 
 
-def full_pass(logs: FloatArray, means: FloatArray, covariances: FloatArray, *, moments: bool = True) -> Any:
+def full_pass(
+    logs: FloatArray,
+    means: FloatArray,
+    covariances: FloatArray,
+    roots: FloatArray | None = None,
+    *,
+    moments: bool = True,
+) -> Any:
     """What runs over rows for components N(means, covariances) with log weights `logs`; `logs(x)`, `add(r, x)`,
-    `moments()`, `size` of its blocks. With `moments=False` nobody will ask for these."""
+    `moments()`, `size` of its blocks. With `moments=False` nobody will ask for these.
+
+    `roots` R (k, d, any) with R Rᵀ = covariances are taken instead of these: a Cholesky factor of the product knows the
+    smallest variance to ε · condition of itself, the triangle of R to ε · √condition.
+    """
     k, d = means.shape
     if not d:
         return _Nothing(logs)
-    L = np.linalg.cholesky(covariances)
+    if roots is None:
+        L = np.linalg.cholesky(covariances)
+    else:
+        L = np.asarray(np.linalg.qr(roots.swapaxes(1, 2), "r")).swapaxes(1, 2)
     whiten = np.linalg.inv(L)
-    constant = logs - 0.5 * d * LOG_2PI + np.log(np.einsum("kii->ki", whiten)).sum(axis=1)
+    constant = logs - 0.5 * d * LOG_2PI + np.log(np.abs(np.einsum("kii->ki", whiten))).sum(axis=1)
     spread = np.einsum("kij,kij->k", whiten, whiten) / d * (1.0 + np.einsum("ki,ki->k", means, means))
     if spread.max() > _FAR:
         return _Centered(constant, means, whiten)
