@@ -195,3 +195,15 @@ def test_memory_of_a_gradient_for_any_nu(kernel):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak <= 6 * n * n * 8
+
+
+@pytest.mark.parametrize("shift", [0.0, 1e6])
+@pytest.mark.parametrize("length", [1e-5, 0.3, [0.5, 2.0, 1e4]])
+def test_prepared_columns_keep_their_digits(length: object, shift: float) -> None:
+    rng = np.random.default_rng(0)
+    Y = rng.normal(size=(50, 3)) + shift
+    X = np.concatenate([Y[:2], Y[2:5] + 1e-5 * rng.normal(size=(3, 3))])  # at columns, and near them
+    kernel = 2.0 * RBF(length) + Matern(length)
+    columns = kernel.prepare_columns(Y)
+    for rows in (X, np.tile(X, (4, 1))):
+        np.testing.assert_allclose(kernel.gram_columns(rows, columns), kernel.gram(rows, Y), rtol=1e-8, atol=1e-11)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,8 +101,13 @@ class ExactPosterior(OneLine):
         """E f(x), (m, q): m(x) + k(x, X) α. O(m n q)."""
         out = self._trend_mean(X)
         for rows, part in row_blocks(X):
-            out[rows] += self.kernel.gram(part, self.X) @ self.alpha
+            out[rows] += self.kernel.gram_columns(part, self._columns) @ self.alpha
         return out
+
+    @cached_property
+    def _columns(self) -> Any:
+        """The training points as the kernel wants them, for many questions of a few rows."""
+        return self.kernel.prepare_columns(self.X)
 
     def _trend_mean(self, X: Any) -> FloatArray:
         out = np.zeros((count(X), self.Y.shape[1]))

@@ -114,6 +114,17 @@ class Sum(_Composite):
             K += term.gram(X, Y)
         return K
 
+    def prepare_columns(self, Y: Any, /) -> Any:
+        """What every term needs."""
+        return [term.prepare_columns(Y) for term in self.terms]
+
+    def gram_columns(self, X: Any, columns: Any, /) -> FloatArray:
+        """gram(X, Y) with columns = `prepare_columns(Y)`."""
+        K = self.terms[0].gram_columns(X, columns[0])
+        for term, own in zip(self.terms[1:], columns[1:], strict=True):
+            K += term.gram_columns(X, own)
+        return K
+
     def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
         self.terms[0].gram(X, Y, out=out, n_jobs=n_jobs)
         for term in self.terms[1:]:
@@ -247,6 +258,16 @@ class Scale(_Composite):
 
     def _gram(self, X: Any, Y: Any | None) -> FloatArray:
         K = self.base.gram(X, Y)
+        K *= self.variance
+        return K
+
+    def prepare_columns(self, Y: Any, /) -> Any:
+        """What the kernel behind the factor needs."""
+        return self.base.prepare_columns(Y)
+
+    def gram_columns(self, X: Any, columns: Any, /) -> FloatArray:
+        """gram(X, Y) with columns = `prepare_columns(Y)`."""
+        K = self.base.gram_columns(X, columns)
         K *= self.variance
         return K
 

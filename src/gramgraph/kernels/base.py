@@ -144,6 +144,20 @@ class Kernel(Parametrized, ABC):
         """
         return self.gram(X, Y)
 
+    def prepare_columns(self, Y: Any, /) -> Any:
+        """What `gram_columns` needs of the points Y: looked at once, where many questions follow."""
+        return self.prepare(Y)
+
+    def gram_columns(self, X: Any, columns: Any, /) -> FloatArray:
+        """gram(X, Y) with columns = `prepare_columns(Y)`.
+
+        >>> from gramgraph.kernels import RBF
+        >>> kernel = 2.0 * RBF()
+        >>> kernel.gram_columns([0.0], kernel.prepare_columns([0.0, 1.0])).round(4)
+        array([[2.    , 1.2131]])
+        """
+        return self.gram(X, columns)
+
     def _gram_into(self, X: Any, Y: Any | None, out: FloatArray, n_jobs: int) -> None:
         """K for prepared points, into a matrix of doubles."""
         from gramgraph.kernels import tiles

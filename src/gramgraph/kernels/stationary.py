@@ -9,9 +9,12 @@ import numpy as np
 
 from gramgraph._validation import generator
 from gramgraph.kernels.base import Cotangent, Kernel, Pull, parameter
-from gramgraph.kernels.inputs import KernelError, count
+from gramgraph.kernels.inputs import KernelError, count, same_columns
 from gramgraph.kernels.parameters import show_number
 from gramgraph.typing import FloatArray, RandomState
+
+#: Rows that are few, and the largest half square of columns whose distances are taken from products.
+_FEW, _LARGE = 8, 1e4
 
 
 def squared_distances(A: FloatArray, B: FloatArray | None) -> FloatArray:
@@ -76,6 +79,16 @@ class _DistanceKernel(Kernel):
     def _gram(self, X: Any, Y: Any | None) -> FloatArray:
         return self._profile(*self._divided(X, Y))[0]
 
+    def prepare_columns(self, Y: Any, /) -> Any:
+        """The points, divided by the length scale."""
+        return self._divided(self.prepare(Y), None)[0]
+
+    def gram_columns(self, X: Any, columns: Any, /) -> FloatArray:
+        """gram(X, Y) with columns = `prepare_columns(Y)`."""
+        X = self.prepare(X)
+        same_columns(X, columns)
+        return self._profile(self._divided(X, None)[0], columns)[0]
+
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
         ls = self.length_scale
         A, B = self._divided(X, Y)
@@ -132,6 +145,27 @@ class RBF(_DistanceKernel):
         from gramgraph._numerics.gram.grams import rbf_gram
 
         rbf_gram(*self._divided(X, Y), out=out, n_jobs=n_jobs)
+
+    def prepare_columns(self, Y: Any, /) -> Any:
+        """(center, points around it, −½ of their squares where they are not large), in units of the length scale."""
+        B = super().prepare_columns(Y)
+        center = B.mean(axis=0) if len(B) else np.zeros(B.shape[1])
+        B -= center
+        halves = -0.5 * np.einsum("ij,ij->i", B, B)
+        return center, B, halves if len(B) and halves.min() > -_LARGE else None
+
+    def gram_columns(self, X: Any, columns: Any, /) -> FloatArray:
+        """gram(X, Y) with columns = `prepare_columns(Y)`; a few rows by one product, unless it would lose digits."""
+        center, B, halves = columns
+        X = self.prepare(X)
+        same_columns(X, B)
+        A = X / self.length_scale
+        A -= center
+        if halves is None or len(A) > _FEW:
+            return self._profile(A, B)[0]
+        from gramgraph._numerics.gram.grams import rbf_by_products
+
+        return rbf_by_products(A, B, halves)
 
     def _slope(self, K: FloatArray, S: FloatArray | None) -> FloatArray:
         return -0.5 * K

@@ -74,6 +74,8 @@ def _check_parts(kernel: Kernel, X: Any, first: Any, rest: Any) -> None:
     assert mixed.shape == (cut, count(rest)), f"gram(X, Y): expected ({cut}, {count(rest)}), got {mixed.shape}."
     assert np.allclose(mixed, K[:cut, cut:], rtol=1e-9, atol=1e-10), f"gram(X, Y) of {kernel} is not part of gram(X)."
     assert np.allclose(kernel.gram(rest, first), mixed.T, rtol=1e-9, atol=1e-10), f"{kernel}: k(x, y) ≠ k(y, x)."
+    again = kernel.gram_columns(first, kernel.prepare_columns(rest))
+    assert np.allclose(again, kernel.gram(first, rest), rtol=1e-9, atol=1e-10), f"gram_columns of {kernel} is not gram."
     for rows, block in kernel.blocks(X, rows=2):
         assert np.allclose(block, K[rows], rtol=1e-9, atol=1e-10), f"blocks of {kernel} differ from gram(X)."
     for left, right, wanted in ((X, None, K), (first, rest, mixed)):
