@@ -21,6 +21,7 @@ from gramgraph.engines.cells.tables import by_tables
 from gramgraph.engines.exact.cold import answer_as_rent
 from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.engines.exact.smaller import may_shrink, smaller_model
+from gramgraph.engines.exact.sparse import may_help
 from gramgraph.engines.registry import choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, GramGraphError, ModelError
 from gramgraph.questions.question import Question
@@ -69,9 +70,17 @@ def first_choice(model: GraphicalModel, question: Question, run: Run) -> Answer:
         return answer_as_rent(worker, model, question, run)
     except (BudgetError, IllConditioned, ModelError) as failure:
         other = next_choice("answer", model.kind, name, failure)
-        if other is None:
+        if other is None or (other == "sparse" and not may_help(model, question)):
             raise
-    return get_engine(other, model.kind).answer(model, question, run)  # type: ignore[no-any-return]
+        first = failure
+    worker = get_engine(other, model.kind)
+    if other != "sparse":
+        return worker.answer(model, question, run)  # type: ignore[no-any-return]
+    worker.strict = True  # it is not waited for long
+    try:
+        return worker.answer(model, question, run)  # type: ignore[no-any-return]
+    except BudgetError:
+        raise first from None  # which says how large the tables are
 
 
 def automatic(model: GraphicalModel, question: Question, run: Run, error: Any = None, draw: bool = True) -> Answer:

@@ -76,7 +76,7 @@ ENGINES: dict[str, dict[str, str]] = {
     "rao_blackwell": {"mixed": "mixed.rao_blackwell:RaoBlackwell"},
     "rejection": {"tables": "sampling.importance:Rejection"},
     "search": {"tables": "best.search:MapSearch"},
-    "sparse": {"gaussian": "gaussian.sparse:SparseGaussian"},
+    "sparse": {"tables": "exact.sparse:SparseTables", "gaussian": "gaussian.sparse:SparseGaussian"},
     "steps": {"general": "nodes.steps:Steps"},
     "strong_tree": {"gaussian": _STRONG, "mixed": _STRONG},
     "structured_mean_field": {"tables": "propagation.structured_mean_field:StructuredMeanField"},
@@ -180,6 +180,8 @@ def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "
                 "one case with few combinations of states: the sum over all of them; a table of cases goes through "
                 "the junction tree, whose figures these are"
             )
+        if run.memory is None and _few_rows(model, question, task):
+            return "sparse", "a large tree of tables with many zeros: exact sums over their positive rows"
         return "junction_tree", "all variables are discrete: exact messages on a compiled junction tree"
     if model.kind == "plates":
         from gramgraph.engines.plates.policy import choose_plates
@@ -230,6 +232,15 @@ def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "
     return "likelihood_weighting", "no closed form: weighted draws, or Gibbs sampling where few of them count"
 
 
+def _few_rows(model: GraphicalModel, question: Question, task: str) -> bool:
+    """Whether one case of a discrete model is asked on the positive rows of its tables."""
+    if task == "draw" or question.n_cases != 1:
+        return False
+    from gramgraph.engines.exact.sparse import pays
+
+    return pays(model, question, best=task == "best")
+
+
 def _sums(model: Any, question: Question) -> bool:
     """Whether a network of families is summed over its states."""
     if not any(getattr(c, "kind", "") == "family" for c in getattr(model, "conditionals", ())):
@@ -242,6 +253,8 @@ def _sums(model: Any, question: Question) -> bool:
 #: Where the first choice fails: task, kind of model, first choice (None: any), why, who is asked next.
 _NEXT: tuple[tuple[str, str, str | None, type[Exception], str], ...] = (
     ("answer", "tables", "enumeration", IllConditioned, "junction_tree"),
+    ("answer", "tables", "junction_tree", BudgetError, "sparse"),
+    ("answer", "tables", "sparse", BudgetError, "junction_tree"),
     ("answer", "gaussian", "dense", IllConditioned, "strong_tree"),
     ("answer", "mixed", "mixture", IllConditioned, "strong_tree"),
     ("answer", "mixed", "mixture", BudgetError, "rao_blackwell"),
@@ -249,6 +262,8 @@ _NEXT: tuple[tuple[str, str, str | None, type[Exception], str], ...] = (
     ("answer", "mixed", "strong_tree", ModelError, "mixture"),
     ("answer", "general", "steps", BudgetError, "nodes"),
     ("answer", "general", "nodes", BudgetError, "likelihood_weighting"),
+    ("best", "tables", "junction_tree", BudgetError, "sparse"),
+    ("best", "tables", "sparse", BudgetError, "junction_tree"),
     ("best", "gaussian", None, IllConditioned, "strong_tree"),
     ("best", "mixed", None, IllConditioned, "strong_tree"),
     ("best", "general", None, ModelError, "likelihood_weighting"),  # no noise, or a density without an inner mode

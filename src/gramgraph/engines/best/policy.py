@@ -11,6 +11,8 @@ from gramgraph.compile.budget import readable
 from gramgraph.compile.lower import lower
 from gramgraph.engines.base import ApproximateWarning, Best, Run
 from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.engines.exact.sparse import may_help
+from gramgraph.engines.registry import choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.questions.question import Question
 
@@ -47,12 +49,23 @@ def best_of_tables(model: GraphicalModel, question: Question, run: Run) -> Best:
     """
     if run.memory is None and run.seconds is not None and (why := _too_slow(model, question, run.seconds)):
         return _searched(why, model, question, run)
-    try:
-        return JunctionTree().best(model, question, run)
-    except BudgetError as error:
-        if run.memory is not None:
-            raise
-        return _searched(f"the exact best assignment needs {readable(error.bytes)}", model, question, run)
+    name, _ = choose(model, question, run, "best")
+    failure: BudgetError | None = None
+    for _ in range(2):
+        worker = get_engine(name, model.kind)
+        worker.strict = True
+        try:
+            return worker.best(model, question, run)  # type: ignore[no-any-return]
+        except BudgetError as error:
+            failure = error if failure is None or name == "junction_tree" else failure
+            other = next_choice("best", model.kind, name, error)
+            if other is None or (other == "sparse" and not may_help(model, question)):
+                break
+            name = other
+    assert failure is not None
+    if run.memory is not None:
+        raise failure
+    return _searched(f"the exact best assignment needs {readable(failure.bytes)}", model, question, run)
 
 
 def _too_slow(model: GraphicalModel, question: Question, time_limit: float) -> str:

@@ -244,7 +244,9 @@ class JunctionTree(Engine):
         return Drawn(states[:, : low.n_visible], log_z)
 
 
-def _rough(model: GraphicalModel, low: Lowered, question: Question, complete: bool) -> tuple[tuple[object, ...], float]:
+def rough_cells(
+    model: GraphicalModel, low: Lowered, question: Question, complete: bool
+) -> tuple[tuple[object, ...], float]:
     """About how many cells the tree has in which observed variables are cut out; and where that is remembered."""
     sliced, masked = _split(low, question, tuple(sorted(question.always)))
     prune = not complete and low.parents is not None
@@ -261,7 +263,7 @@ def _pays(model: GraphicalModel, low: Lowered, question: Question, complete: boo
     """Whether the tree for one case is so large that it is worth following zeros first."""
     if question.n_cases != 1 or not may_shrink(low, question):
         return False
-    return _rough(model, low, question, complete)[1] > SHRINK_CELLS
+    return rough_cells(model, low, question, complete)[1] > SHRINK_CELLS
 
 
 def _gains(
@@ -270,7 +272,7 @@ def _gains(
     """Whether what zeros leave has a much smaller tree; where not, that is remembered for these observed variables."""
     if small is None:
         return True
-    key, cells = _rough(model, low, question, complete)
+    key, cells = rough_cells(model, low, question, complete)
     if cells > NEVER_FITS:
         return True
     left = plan_tree(lower(small.model), cases=0).cells
