@@ -76,7 +76,7 @@ figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 ax.plot(wind, power, ".", ms=2, color="#9aa4ae", label="data")
 ax.fill_between(winds, low, high, color="#cfe0f5", label="90 %")
 ax.plot(winds, middle, color="#1f4e9c", label="median")
-ax.set(title="A kernel arrow", xlabel="wind", ylabel="power", xlim=(0, 14))
+ax.set(title="A kernel arrow", xlabel="wind in m/s", ylabel="power in MW", xlim=(0, 14))
 ax.legend(fontsize=8)
 
 # %%

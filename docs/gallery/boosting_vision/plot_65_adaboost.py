@@ -44,22 +44,23 @@ losses = {
     "log": gg.losses.Log(),
 }
 margin = np.linspace(-2, 2, 400)
-figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
 for name, loss in losses.items():
-    left.plot(margin, loss(np.ones(400), margin), label=name)
-left.set(title="Losses", xlabel="t · y(x)", ylabel="loss", ylim=(0, 5))
-left.legend(fontsize=8)
+    ax.plot(margin, loss(np.ones(400), margin), label=name)
+ax.set(title="Losses", xlabel="t · y(x)", ylabel="loss", ylim=(0, 5))
+ax.legend(fontsize=8)
 
 # %%
 # Error, exponential loss and the smallest margin t Σαφ / Σα, round by round.
 alphas = np.abs(np.diff(np.vstack([np.zeros(len(t)), scores]), axis=0)).max(axis=1)
 smallest = (t * scores).min(axis=1) / np.cumsum(alphas)
 exponential = np.exp(-t * scores / 2).mean(axis=1)
-right.plot(np.mean(np.sign(scores) != t, axis=1), color="#b3261e", label="training error")
-right.plot(exponential, color="#1f4e9c", label="exponential loss")
-right.plot(smallest, color="#1a7f37", label="smallest margin")
-right.set(title="Three hundred rounds", xlabel="round", ylabel="value")
-right.legend(fontsize=8)
+figure, ax = plt.subplots(figsize=(6.4, 3.8), layout="constrained")
+ax.plot(np.mean(np.sign(scores) != t, axis=1), color="#b3261e", label="training error")
+ax.plot(exponential, color="#1f4e9c", label="exponential loss")
+ax.plot(smallest, color="#1a7f37", label="smallest margin")
+ax.set(title="Three hundred rounds", xlabel="round", ylabel="value")
+ax.legend(fontsize=8)
 
 # %%
 # The numbers of the text

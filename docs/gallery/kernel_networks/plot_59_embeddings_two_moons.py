@@ -53,21 +53,22 @@ moved = np.clip(rng.normal(1.5, 0.2, 400), x.min(), x.max())
 prior = MeanEmbedding.of(moved, kernel=kernel)
 pushed = sum_rule(C, prior)
 near = np.abs(x - 1.5) < 0.4
-figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.2), layout="constrained")
-left.plot(line, sum_rule(C, MeanEmbedding.of(x, kernel=kernel))(line), color="#57606a", label="x as in the data")
-left.plot(line, pushed(line), color="#b3261e", label="x ~ N(1.5, 0.2²)")
-left.set(title="Sum rule", xlabel="y", ylabel="μ(y)")
-left.legend(fontsize=8)
+figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+ax.plot(line, sum_rule(C, MeanEmbedding.of(x, kernel=kernel))(line), color="#57606a", label="x as in the data")
+ax.plot(line, pushed(line), color="#b3261e", label="x ~ N(1.5, 0.2²)")
+ax.set(title="Sum rule", xlabel="y", ylabel="μ(y)")
+ax.legend(fontsize=8)
 
 # %%
 # Bayes' rule: y = 0 was seen. Where is x?
 grid = np.linspace(-1.5, 2.5, 200)
 posterior = bayes_rule(C, MeanEmbedding.of(x, kernel=kernel), [0.0])
-right.plot(grid, MeanEmbedding.of(x, kernel=kernel)(grid), color="#57606a", label="prior")
-right.plot(grid, posterior(grid), color="#b3261e", label="after y = 0")
-right.plot(x[np.abs(y) < 0.05], np.full((np.abs(y) < 0.05).sum(), -0.02), "k|", label="points with y near 0")
-right.set(title="Bayes' rule", xlabel="x", ylabel="μ(x | y)", ylim=(None, 0.45))
-right.legend(fontsize=8)
+figure, ax = plt.subplots(figsize=(6.4, 3.6), layout="constrained")
+ax.plot(grid, MeanEmbedding.of(x, kernel=kernel)(grid), color="#57606a", label="prior")
+ax.plot(grid, posterior(grid), color="#b3261e", label="after y = 0")
+ax.plot(x[np.abs(y) < 0.05], np.full((np.abs(y) < 0.05).sum(), -0.02), "k|", label="points with y near 0")
+ax.set(title="Bayes' rule", xlabel="x", ylabel="μ(x | y)", ylim=(None, 0.45))
+ax.legend(fontsize=8)
 
 # %%
 # The numbers of the text

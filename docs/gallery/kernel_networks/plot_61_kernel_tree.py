@@ -73,8 +73,8 @@ truth = [np.mean((weight["u"] * weight["v"])[bins == b]) for b in range(1, 52)]
 figure, ax = plt.subplots(figsize=(7, 3.2), layout="constrained")
 ax.plot(np.linspace(-2.5, 2.5, 51), truth, color="#1a7f37", label="E[k(U, u) k(V, v) | r], 200,000 draws")
 ax.plot(grid, message, "--", color="#b3261e", label="message of the operators, 400 draws")
-ax.set(title="What u = 0.8 and v = −0.9 tell about r", xlabel="r", ylabel="m(r)")
-ax.legend(fontsize=8)
+ax.set(title="What u = 0.8 and v = −0.9 tell about r", xlabel="r", ylabel="m(r)", ylim=(-0.1, 0.95))
+ax.legend(loc="upper center")
 
 # %%
 # The numbers of the text

@@ -47,7 +47,7 @@ for ax, name in zip(axes.flat, ("r2", "r3", "r4", "r5"), strict=True):
     ax.axvline(np.degrees(best[name]), color="#b3261e", label="most probable")
     ax.set(title=name, xlabel="angle in degrees", ylabel="density", xlim=(-190, 180))
     ax.set_ylim(0, 1.25 * ax.get_ylim()[1])
-axes[1, 0].legend(fontsize=8, loc="upper center")
+figure.legend(*axes[1, 0].get_legend_handles_labels(), loc="outside lower center", ncols=3)
 print(answer.engine, {name: round(float(np.degrees(value))) for name, value in best.items()})
 
 # %%

@@ -61,7 +61,7 @@ for ax, (name, table) in zip(axes, [("truth", truth), *((m, models[m].components
     table = table / table.sum(axis=1, keepdims=True)
     found[name] = table[np.argsort(table.argmax(axis=1))]
     ax.imshow(found[name], cmap="Blues", vmin=0, aspect="auto")
-    ax.set(title=name, xlabel="word", yticks=range(3))
+    ax.set(title=name, xlabel="word", xticks=range(0, 12, 4), yticks=range(3))
 axes[0].set_ylabel("topic")
 
 # %%

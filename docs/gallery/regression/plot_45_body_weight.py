@@ -65,7 +65,8 @@ panels = gg.plot.plot_components(model, span=(0.0, 420.0), points=421, size=(7.0
 for panel, title in zip(panels, ("level and diet", "slow change", "days", "week"), strict=True):
     panel.set_title(title, loc="left", fontsize=10)
     panel.set_ylabel("kg")
-panels[-1].set_xlabel("day")
+panels[-1].xaxis.set_major_formatter(lambda day, _: str(date(day)))
+panels[-1].set_xlabel("date")
 
 # %%
 # When will 75 kg be reached?

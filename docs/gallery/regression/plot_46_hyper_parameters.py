@@ -60,7 +60,7 @@ for model, name, color in (
     ax.plot(grid, np.column_stack([mean - 2 * std, mean + 2 * std]), "--", lw=0.8, color=color)
 ax.plot(x, y, "o", color="black", ms=4)
 ax.set(title="Mean and two deviations", xlabel="x", ylabel="y")
-ax.legend(fontsize=8)
+figure.legend(loc="outside lower center", ncols=3)
 
 # %%
 # The numbers of the text

@@ -52,24 +52,25 @@ for name, value in p.items():
 
 # %%
 # What was said against what happened, in tenths of the loans.
-figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.4), layout="constrained")
+figure, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
 for name, marker in (("process, averaged", "o"), ("process, plugged in", "^")):
     tenth = np.array_split(np.argsort(p[name]), 10)
-    left.plot([p[name][i].mean() for i in tenth], [bad[test][i].mean() for i in tenth], marker, label=name)
-left.plot([0, 1], [0, 1], color="#7d8590")
-left.set(title="Calibration", xlabel="said p(bad)", ylabel="happened")
-left.legend(fontsize=8)
+    ax.plot([p[name][i].mean() for i in tenth], [bad[test][i].mean() for i in tenth], marker, label=name)
+ax.plot([0, 1], [0, 1], color="#7d8590")
+ax.set(title="Calibration", xlabel="said p(bad)", ylabel="happened")
+ax.legend(fontsize=8)
 
 # %%
 # A good loan earns 1, a bad one costs 5: lend where p(bad) < 1/6.
 limits = np.linspace(0.02, 0.98, 97)
 gain = np.where(bad[test], -5.0, 1.0)
 best = p["process, averaged"]
-right.plot(limits, [gain[best < c].sum() for c in limits], color="#1f4e9c")
-right.axvline(1 / 6, color="#b3261e", label="1/6")
-right.axhline(0, color="#7d8590", lw=1)
-right.set(title="Gain on 500 loans", xlabel="lend where p(bad) is below", ylabel="gain")
-right.legend(fontsize=8)
+figure, ax = plt.subplots(figsize=(6.4, 4.0), layout="constrained")
+ax.plot(limits, [gain[best < c].sum() for c in limits], color="#1f4e9c")
+ax.axvline(1 / 6, color="#b3261e", label="1/6")
+ax.axhline(0, color="#7d8590", lw=1)
+ax.set(title="Gain on 500 loans", xlabel="lend where p(bad) is below", ylabel="gain")
+ax.legend(fontsize=8)
 print(f"gain at 1/6: {gain[best < 1 / 6].sum():.0f}; lending to all: {gain.sum():.0f}")
 
 # %%

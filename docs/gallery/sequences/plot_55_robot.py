@@ -46,9 +46,8 @@ history = np.array(history)
 # The belief over time: from nothing, over several peaks, to one.
 figure, (left, right) = plt.subplots(1, 2, figsize=(7, 3.8), layout="constrained")
 left.imshow(history, aspect="auto", cmap="Blues", origin="lower", vmax=0.4)
-left.plot(places, np.arange(41), ".", ms=4, color="#b3261e", label="truth")
-left.set(title="Belief, step by step", xlabel="cell", ylabel="step")
-left.legend(fontsize=8)
+left.plot(places, np.arange(41), ".", ms=4, color="#b3261e")
+left.set(title="Belief, step by step (dots: truth)", xlabel="cell", ylabel="step")
 for step, color in ((2, "#57606a"), (12, "#1f4e9c"), (40, "#b3261e")):
     right.plot(history[step], color=color, label=f"after {step} steps")
 right.plot(doors, np.full(3, -0.01), "k^", ms=5, label="doors")

@@ -74,7 +74,7 @@ ax.plot(
     particles.means[:, 0], color="#1f4e9c", label=f"mean of 2,000 particles, log p = {particles.log_likelihood:.1f}"
 )
 ax.set(title="A walk of which the square is seen", xlabel="step", ylabel="x")
-ax.legend(fontsize=8)
+figure.legend(loc="outside lower center", ncols=2)
 
 # %%
 # The numbers of the text
