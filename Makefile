@@ -5,6 +5,7 @@
 #   make test-lowest  the tests with the oldest versions that pyproject.toml allows
 #   make test-browser  the explorer in a real browser; tells what to install where something is missing
 #   make docs       the site in docs/_build/html: guide, gallery, reference; make docs-serve shows it
+#   make docs-check every page of the site in a real browser: width, contrast, size of texts (some ten minutes)
 #   make bench      ratios against other libraries, as Markdown
 #   make fuzz       ten minutes of broken files for every parser, and of random models against the truth
 # PYTHON=python3.12 make demo   chooses the interpreter; VENV=/elsewhere the folder of the environment.
@@ -16,7 +17,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test test-all quick-tests all-tests test-lowest test-browser docs docs-serve bench lint style types fuzz format warmup clean
+.PHONY: help demo test test-all quick-tests all-tests test-lowest test-browser docs docs-serve docs-check bench lint style types fuzz format warmup clean
 .DEFAULT_GOAL := help
 
 help:
@@ -101,7 +102,7 @@ test-lowest: $(LOWEST)/.stamp
 # It installs nothing: it says what is missing.
 test-browser: $(VENV)/.stamp-dev
 	@$(BIN)/python tests/explorer/needs.py
-	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/explorer
+	env OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 $(BIN)/python -m pytest -q tests/explorer tests/docs/test_in_browser.py
 
 # Warnings are errors. The gallery runs on two workers, and a script that did not change is not run again.
 docs: $(VENV)/.stamp-docs
@@ -110,6 +111,10 @@ docs: $(VENV)/.stamp-docs
 
 docs-serve: docs
 	$(BIN)/python -m http.server --bind 127.0.0.1 --directory docs/_build/html 8000
+
+# It needs what test-browser needs, and says what is missing.
+docs-check: docs
+	$(BIN)/python docs/sitetools/in_browser.py docs/_build/html
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks

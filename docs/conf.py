@@ -13,6 +13,8 @@ sys.path[:0] = [str(HERE), str(ROOT), str(ROOT / "src")]
 for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):  # two workers, one thread each
     os.environ.setdefault(name, "1")
 os.environ["MPLBACKEND"] = "Agg"
+if (ROOT.parent / "shared" / "data").is_dir():  # images and tables that some pages show where they are found
+    os.environ.setdefault("GRAMGRAPH_DATA", str(ROOT.parent / "shared" / "data"))
 os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(ROOT / "src"), os.environ.get("PYTHONPATH")]))
 
 import gramgraph  # noqa: E402
@@ -53,7 +55,7 @@ html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
-html_sidebars = {"changes": [], "systems": []}
+html_sidebars = {"start": [], "changes": [], "systems": []}  # pages that stand alone
 html_theme_options = {
     "navbar_align": "left",
     "header_links_before_dropdown": 8,
@@ -64,6 +66,7 @@ html_theme_options = {
     "pygments_light_style": "a11y-high-contrast-light",
     "pygments_dark_style": "a11y-high-contrast-dark",
     "show_toc_level": 2,
+    "collapse_navigation": True,
     "navigation_with_keys": False,
 }
 html_context = {"default_mode": "auto"}
@@ -93,8 +96,8 @@ sphinx_gallery_conf = {
     "subsection_order": group_order,
     "within_subsection_order": "FileNameSortKey",
     "parallel": int(os.environ.get("DOCS_WORKERS", "2")),
-    "image_scrapers": ("matplotlib",),
-    "capture_repr": ("_repr_html_", "__repr__"),
+    "image_scrapers": ("sitetools.figures.scraper", "sitetools.gallery_pages.network_link"),
+    "capture_repr": ("_repr_html_",),
     "abort_on_example_error": False,
     "only_warn_on_example_error": False,
     "remove_config_comments": True,

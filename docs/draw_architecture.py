@@ -75,7 +75,8 @@ def arrow(start: str, stop: str, color: str, number: int, shift: float) -> str:
 def picture() -> str:
     """The whole drawing as SVG."""
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} 580" font-family="sans-serif" font-size="14">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="580" viewBox="0 0 {WIDTH} 580" '
+        'font-family="sans-serif" font-size="14">',
         "<style>.lane{fill:#f4f4f2}.station{fill:#fff;stroke:#444}.leg{fill:none;stroke-width:2.2}"
         ".title{fill:#666;font-size:13px}</style>",
         f'<rect width="{WIDTH}" height="580" fill="#fff"/>',

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,8 +95,11 @@ def page_of(path: str) -> str:
 
 
 def members(cls: type) -> Iterator[tuple[str, str, type]]:
-    """(name, directive, class that defines it) of the public members that are ours."""
-    for name in sorted(n for n in dir(cls) if not n.startswith("_")):
+    """(name, directive, class that defines it) of the public members that are ours.
+
+    scikit-learn puts `set_fit_request` and its like into every class; they are described there.
+    """
+    for name in sorted(n for n in dir(cls) if not n.startswith("_") and not re.fullmatch(r"set_\w+_request", n)):
         owner = next((base for base in cls.__mro__ if name in vars(base)), None)
         if owner is None or not owner.__module__.startswith("gramgraph"):
             continue
@@ -175,7 +179,9 @@ def flat_page() -> str:
     for name in sorted(gramgraph._FLAT, key=str.lower):
         entry = _places()[name, id(getattr(gramgraph, name))]
         rows.append((_link(entry, f"gg.{name}"), entry.summary))
-    return _title("gramgraph") + "\nWhat a first hour needs: ``import gramgraph as gg``.\n\n" + table(rows)
+    own = [entry for entry in entries() if entry.place == "gramgraph"]
+    head = _title("gramgraph") + "\nWhat a first hour needs: ``import gramgraph as gg``.\n\n"
+    return head + table(rows) + _tree(own)
 
 
 def package_page(package: str) -> str:
@@ -186,16 +192,25 @@ def package_page(package: str) -> str:
         entry = _places()[name, id(getattr(module, name))]
         rows.append((_link(entry, name), entry.summary))
     about = (inspect.getdoc(module) or "").split("\n\n")[0]
-    return _title(f"gramgraph.{package}") + "\n" + plain(" ".join(about.split())) + "\n\n" + table(rows)
+    own = [entry for entry in entries() if entry.place == f"gramgraph.{package}"]
+    head = _title(f"gramgraph.{package}") + "\n" + plain(" ".join(about.split())) + "\n\n"
+    return head + table(rows) + _tree(own)
+
+
+def _tree(found: list[Entry]) -> str:
+    """The pages of a package below its own, for the navigation."""
+    if not found:
+        return ""
+    pages = sorted(found, key=lambda entry: entry.name.lower())
+    return "\n.. toctree::\n   :hidden:\n\n" + "".join(f"   {e.name} <names/{e.path}>\n" for e in pages)
 
 
 def index_page() -> str:
-    """The list of packages, and a hidden tree that holds every page."""
+    """The list of packages; the page of each holds those of its names."""
     text = _title("Reference") + "\n"
     text += "Every public name, made from the code. Names without a package are called as ``gg.SVC``.\n\n"
     text += ".. toctree::\n   :maxdepth: 1\n\n   gramgraph\n"
     text += "".join(f"   gramgraph.{package}\n" for package in packages())
-    text += "\n.. toctree::\n   :hidden:\n\n" + "".join(f"   names/{entry.path}\n" for entry in entries())
     return text
 
 

@@ -10,11 +10,12 @@ from docutils import nodes
 from docutils.utils.math.latex2mathml import tex2mathml
 from sphinx.application import Sphinx
 
-from sitetools import benchmark_pages, reference, systems
+from sitetools import benchmark_pages, gallery_pages, reference, systems
 
 HEADING = re.compile(r"^\s*(-{3,}|={3,})\s*$")
-FIGURE = re.compile(r'<img\b(?![^>]*_thumb)[^>]*\bsrc="[./]*_images/[^>]*>')
-FIELD = re.compile(r"^(\s*)([\w*, ]+ : )(.*)$")
+FIGURE = re.compile(r'<img\b(?![^>]*(?:_thumb|loading=))[^>]*\bsrc="[./]*_images/[^>]*>')
+SECTION = re.compile(r"^(Parameters|Other Parameters|Attributes)$")
+FIELD = re.compile(r"^([\w*][\w*, ]*) : (.*)$")
 
 
 def setup(app: Sphinx) -> dict[str, Any]:
@@ -22,8 +23,10 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (_inline, None), (_display, None))
     app.config.html_math_renderer = "mathml"
     app.connect("builder-inited", make_pages, priority=100)
+    app.connect("builder-inited", around_gallery, priority=900)  # after sphinx-gallery, which stands at 500
     app.connect("autodoc-process-docstring", plain_docstring, priority=100)  # before numpydoc, which stands at 500
     app.connect("html-page-context", figures_in_full_size)
+    app.connect("build-finished", copy_networks)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -33,6 +36,17 @@ def make_pages(app: Sphinx) -> None:
     reference.write(folder / "reference")
     systems.write(folder / "systems.md")
     benchmark_pages.write(folder / "measured.md")
+
+
+def around_gallery(app: Sphinx) -> None:
+    """What is made from the gallery's own pages and pictures."""
+    gallery_pages.write(Path(app.srcdir) / "auto_gallery")
+
+
+def copy_networks(app: Sphinx, error: Exception | None) -> None:
+    """Pages of the explorer stand beside those of Sphinx."""
+    if error is None:
+        gallery_pages.copy_networks(Path(app.srcdir), Path(app.outdir))
 
 
 def figures_in_full_size(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: Any) -> None:
@@ -59,7 +73,19 @@ def _display(writer: Any, node: nodes.math_block) -> None:
 
 def plain_docstring(app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]) -> None:
     """Docstrings are text: only `code`, examples (>>>), sections and lists mean something."""
-    lines[:] = plain_lines(lines)
+    lines[:] = plain_lines(described(lines))
+
+
+def described(lines: list[str]) -> list[str]:
+    """Fields of parameters with their text below the name: `n : how many` would be read as a name with a type."""
+    out: list[str] = []
+    inside = False
+    for at, line in enumerate(lines):
+        heading = at + 1 < len(lines) and HEADING.match(lines[at + 1])
+        inside = bool(SECTION.match(line)) if heading else inside
+        field = FIELD.match(line) if inside else None
+        out += [field[1], f"    {field[2]}"] if field else [line]
+    return out
 
 
 def plain_lines(lines: list[str]) -> list[str]:

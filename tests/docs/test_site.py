@@ -11,7 +11,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
-from sitetools import benchmark_pages, check_site, reference, systems
+from sitetools import benchmark_pages, check_site, gallery_pages, reference, systems
 
 import gramgraph as gg
 from tests.surface.test_public_names import surface
@@ -31,8 +31,8 @@ def test_every_public_name_has_a_page():
 
 def test_every_page_of_the_reference_stands_in_the_tree():
     pages = reference.pages()
-    index = pages["index.rst"]
-    assert [name for name in pages if name != "index.rst" and f"   {name.removesuffix('.rst')}\n" not in index] == []
+    listed = re.findall(r"^   (?:\S+ <)?([\w./]+)>?$", "\n".join(pages.values()), flags=re.MULTILINE)
+    assert [name for name in pages if name != "index.rst" and name.removesuffix(".rst") not in listed] == []
 
 
 def test_pages_describe_members_of_private_bases_and_link_those_of_public_ones():
@@ -157,6 +157,38 @@ def test_the_scan_of_built_pages_finds_loads_and_broken_links(tmp_path):
     faults = check_site.check(tmp_path)
     assert len(faults) == 4
     assert any("cdn.org" in f for f in faults) and any("fonts.org" in f for f in faults)
+
+
+def test_every_page_of_the_gallery_stands_under_its_texts():
+    text = gallery_pages.by_text()
+    assert [script.stem for script in SCRIPTS.values() if f"/{script.stem}`" not in text] == []
+    parts = dict(re.findall(r"^(\w+).*\n-{3,}\n\n((?:\* .*\n)+)", text, flags=re.MULTILINE))
+    assert list(parts) == [*systems.LETTERS.values(), "Beyond"]
+    assert "plot_01_envelopes" in parts["Zhu"] and "plot_01_envelopes" not in parts["Triebel"]
+
+
+def test_all_figures_stand_on_one_sheet(tmp_path):
+    images = tmp_path / "graphs" / "images"
+    images.mkdir(parents=True)
+    for name in ("sphx_glr_plot_11_burglary_001.png", "sphx_glr_plot_11_burglary_002.png", "thumb.png"):
+        (images / name).touch()
+    sheet = gallery_pages.figure_sheet(tmp_path)
+    assert sheet.count("<img") == 2 and sheet.count('href="graphs/plot_11_burglary.html"') == 2
+
+
+def test_small_networks_of_the_gallery_open_in_the_explorer(tmp_path):
+    script = {"src_file": "plot_11_burglary.py", "example_globals": {}}
+
+    def link():
+        return gallery_pages.network_link(None, script, {"src_dir": str(tmp_path)})
+
+    assert link() == ""
+    script["example_globals"]["net"] = gg.BayesianNetwork("a -> b")  # no tables so far
+    assert link() == ""
+    script["example_globals"]["net"] = gg.datasets.burglary()
+    assert "../explorer/plot_11_burglary.html" in link() and link() == ""  # once a page
+    gallery_pages.copy_networks(tmp_path, tmp_path / "site")
+    assert (tmp_path / "site" / "auto_gallery" / "explorer" / "plot_11_burglary.html").stat().st_size > 50_000
 
 
 # ---------------------------------------------------------------------------------------------------- words
