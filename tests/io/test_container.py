@@ -16,6 +16,7 @@ import gramgraph as gg
 from fuzz.saved import EXAMPLES, example, probe
 from gramgraph import _container, embeddings, estimators, sequences
 from gramgraph._container import pack, unpack
+from gramgraph._numerics import compiling
 from gramgraph.embeddings.network import files
 from gramgraph.exceptions import ModelError, ParseError
 from gramgraph.io import container, sequence_files, values
@@ -79,7 +80,8 @@ def test_there_and_back(name: str, tmp_path: Path) -> None:
         gg.write(model, tmp_path / f"model{suffix}")
         again = gg.read(tmp_path / f"model{suffix}")
         assert type(again).__name__ in (type(model).__name__, "BayesianNetwork")
-        assert probe(again) == probe(model)
+        with compiling.tier("plain"):  # bits are compared: both by the same loops
+            assert probe(again) == probe(model)
 
 
 def _damaged(name: str, data: bytes) -> None:

@@ -38,7 +38,7 @@ def test_the_span_is_that_of_the_linear_program(seed):
         A[k, u], A[k, v] = 1.0, -1.0
         c[v] += 1.0
         c[u] -= 1.0
-    best = linprog(c, A_ub=A, b_ub=-np.ones(len(unique)), bounds=(0, None))
+    best = linprog(c, A_ub=A, b_ub=-np.ones(len(unique)), bounds=(0, n))
     assert sum(layer[v] - layer[u] for u, v in unique) == round(best.fun)
 
 

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import gramgraph as gg
+from gramgraph._numerics import compiling
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, StateError
 from gramgraph.sequences import CategoricalHMM, GaussianHMM, GaussianMixtureHMM, PoissonHMM, choose_n_states
 from gramgraph.sequences.recursions import _TINY
@@ -435,6 +436,11 @@ def test_threads_change_no_bit(K) -> None:
     parts = np.full(K, 1.0 / K), rng.dirichlet(np.ones(K), K), rng.normal(size=(K, 2)), np.tile(np.eye(2), (K, 1, 1))
     assert len(X) * K * K > _TINY  # else all of it would be done by one thread
     one, two = (GaussianHMM.from_parameters(*parts, n_jobs=jobs) for jobs in (1, 2))
+    with compiling.tier("compiled"):  # bits are compared: all by the same loops
+        _same_bits(one, two, X, lengths)
+
+
+def _same_bits(one: GaussianHMM, two: GaussianHMM, X: np.ndarray, lengths: np.ndarray) -> None:
     np.testing.assert_array_equal(one.predict(X, lengths), two.predict(X, lengths))
     np.testing.assert_array_equal(one.score_sequences(X, lengths), two.score_sequences(X, lengths))
     a, b = one.posteriors(X, lengths), two.posteriors(X, lengths)
