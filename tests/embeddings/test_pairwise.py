@@ -162,3 +162,25 @@ def test_best_values_are_where_the_density_is_largest():
     x, y = (np.where(at, 1.0, -1.0) + 0.15 * rng.normal(size=2000) for at in (peak // 2, peak % 2))
     net = gg.learn_markov({"x": x, "y": y}, "x - y", cells=32, rank=4, penalty=1e-3)
     assert dict(net.map_query().assignment) == pytest.approx({"x": -1.0, "y": -1.0}, abs=0.25)
+
+
+def test_a_node_is_at_its_optimum_whatever_the_penalties():
+    from gramgraph.embeddings.network.node_problem import solve_node
+
+    rng = np.random.default_rng(0)
+    X = np.hstack([np.ones((200, 1)), rng.normal(size=(200, 3))])
+    F, q = rng.normal(size=(9, 2)), np.full(9, 1.0 / 9.0)
+    U = F[rng.integers(0, 9, 200)] + 0.3 * X[:, 1:3]
+    penalty = 10.0 ** rng.uniform(-6.0, 4.0, size=(4, 2))
+
+    def cost(B):
+        theta = X @ B
+        logs = np.log(np.exp(theta @ F.T) @ q)
+        return float((logs - (theta * U).sum(axis=1)).mean() + 0.5 * (penalty * B**2).sum())
+
+    B = solve_node([(X, U, F, q)], penalty)
+    for i in range(B.size):
+        step = np.zeros(B.size)
+        step[i] = 1e-5 / np.sqrt(1.0 + penalty.flat[i])
+        step = step.reshape(B.shape)
+        assert cost(B) <= min(cost(B + step), cost(B - step)) + 1e-12

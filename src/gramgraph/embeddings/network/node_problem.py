@@ -31,15 +31,17 @@ def solve_node(
 ) -> FloatArray:
     """B (features, r) that maximizes the mean of log p(uᵢ | features) − ½ Σ penalty · B².
 
-    log p = θ·u − log Σ_c q_c exp(θ·u_c) with θ = Bᵀ x: convex, by L-BFGS.
+    log p = θ·u − log Σ_c q_c exp(θ·u_c) with θ = Bᵀ x: convex, by L-BFGS on B times √(1 + penalty), whose curvature is
+    about one in all directions, as features have squares of about one.
     """
     from scipy.optimize import minimize
 
     p, r = parts[0][0].shape[1], parts[0][2].shape[1]
     n = sum(len(X) for X, *_ in parts)
+    scale = 1.0 / np.sqrt(1.0 + penalty)
 
     def cost(flat: FloatArray) -> tuple[float, FloatArray]:
-        B = flat.reshape(p, r)
+        B = flat.reshape(p, r) * scale
         value, slope = 0.0, np.zeros_like(B)
         for X, U, F, q in parts:
             theta = X @ B
@@ -50,7 +52,7 @@ def solve_node(
             total = logs.sum(axis=1, keepdims=True)
             value += float((np.log(total) + top).sum() - np.einsum("nr,nr->", theta, U))
             slope += X.T @ ((logs / total) @ F - U)
-        return value / n + 0.5 * float((penalty * B**2).sum()), (slope / n + penalty * B).ravel()
+        return value / n + 0.5 * float((penalty * B**2).sum()), ((slope / n + penalty * B) * scale).ravel()
 
     found = minimize(cost, np.zeros(p * r), jac=True, method="L-BFGS-B", options={"maxiter": 300, "gtol": 1e-7})
-    return np.asarray(found.x.reshape(p, r))
+    return np.asarray(found.x.reshape(p, r) * scale)
