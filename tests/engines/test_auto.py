@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.engines.fallback import ApproximateWarning
+from gramgraph.engines.fallback import ApproximateWarning, approximate_answer
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.models.builders import ising_grid
+from gramgraph.questions.reading import read
 from gramgraph.variables import discrete
 
 
@@ -35,6 +36,24 @@ def test_a_model_too_wide_is_answered_and_says_how(answered):
     assert answer["x20_20"].probabilities.sum() == pytest.approx(1.0)
     assert answer.details["tried"] == {"bp": "converged", "join_graph": "converged"}
     assert "join_graph, approximate" in repr(answer)
+
+
+@pytest.mark.parametrize(("moved", "engine"), [(0.3, "bp"), (1e-4, "join_graph")])
+def test_join_graphs_without_time_do_not_replace_messages_that_settled(monkeypatch, moved, engine):
+    from gramgraph.engines.propagation.join_graph import JoinGraph
+
+    whole = JoinGraph.answer
+
+    def stopped(self, model, question, run):
+        found = whole(self, model, question, run)
+        return found.replace(details={**found.details, "converged": False, "stopped": "budget", "residual": moved})
+
+    monkeypatch.setattr(JoinGraph, "answer", stopped)
+    small = ising_grid(5, 5, coupling=0.2, field=0.1)
+    question = read(small, ["x2_2"], {"x0_0": "+1"})
+    with pytest.warns(ApproximateWarning, match="join graphs, NOT converged"):
+        answer = approximate_answer(small, question, BudgetError("too large", clique=("x0_0",), bytes=1e12))
+    assert answer.engine == engine and answer.details["tried"]["bp"] == "converged"
 
 
 def test_tables_of_cases_fall_back_too(wide):

@@ -52,6 +52,8 @@ CLUSTER_EDGES = 100_000
 SHARES = {"bp": 0.25, "join_graph": 0.5, "sampler": 0.5}
 #: Without a budget the first answer comes after about so many seconds: a longer one as `budget` improves it.
 FIRST_SECONDS = 8.0
+#: The largest change of a separator in the last sweep of a join graph that is still on its way.
+STILL_MOVING = 0.02
 #: Zeros that leave more than this share of the variables are not worth a model of its own.
 SHRUNK = 0.95
 #: Without a budget a sampler makes about this many updates of one variable (the second number where join graphs have
@@ -182,7 +184,7 @@ def approximate_answer(
 ) -> Answer:
     """An answer to a question whose exact plan does not fit.
 
-    Loopy propagation, then propagation on join graphs, which is preferred where it is affordable; where neither
+    Loopy propagation, then propagation on join graphs, which is preferred where its time was enough; where neither
     settles, or a standard `error` is asked for, a sampler, until the error is reached (with `draw`); and bounds of
     log p(evidence), within which its estimate is kept. A time as `budget` is shared between them (without any budget
     or error these are `FIRST_SECONDS`), and Ctrl-C returns what there is. `details` hold `exact_bytes`,
@@ -200,7 +202,8 @@ def approximate_answer(
     impossible = bool(np.any(np.isneginf(answer.log_evidence))) and not question.batched
     go_on = not impossible and answer.details.get("stopped") != "interrupt"
     if go_on and (found := _clustered(model, question, time, tried)) is not None:
-        answer, settled = found, settled or bool(np.all(found.details["converged"]))
+        answer = answer if settled and _cut_short(found) else found
+        settled = settled or bool(np.all(found.details["converged"]))
         go_on = found.details.get("stopped") != "interrupt"
     estimate = answer.log_evidence
     if draw and go_on and (goal is not None or not settled):
@@ -245,6 +248,11 @@ class _Time:
 def _word(answer: Answer) -> str:
     """How messages went."""
     return "converged" if np.all(answer.details["converged"]) else "NOT converged"
+
+
+def _cut_short(answer: Answer) -> bool:
+    """Whether the time was over while messages of a join graph still moved: it says less than messages that settled."""
+    return "stopped" in answer.details and float(np.max(answer.details["residual"])) > STILL_MOVING
 
 
 def _clustered(model: GraphicalModel, question: Question, time: _Time, tried: dict[str, str]) -> Answer | None:
