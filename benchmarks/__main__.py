@@ -34,6 +34,7 @@ MODULES = (
     "graphical_lasso",
     "hill_climbing",
     "hmm",
+    "kernel_loops",
     "kernel_machines",
     "kernel_networks",
     "kernel_trees",
