@@ -31,6 +31,8 @@ from gramgraph.variables import Circle, Points, Positive, Real, Sphere, Var
 
 _LEAST = 0.01  # a kind with less weight than this is left out
 _FEW = 40  # rows below which kinds are not compared
+#: Rows at most → folds. Of few rows each fit leaves out few: kinds that learn more from more rows are underrated else.
+_FOLDS = ((1_000, 10), (10_000, 5), (np.inf, 3))
 
 
 @dataclass(frozen=True, eq=False)
@@ -392,7 +394,7 @@ def choose_family(sample: Sample, mode: str) -> tuple[Conditional, dict[str, flo
 def _left_out(sample: Sample, kinds: list[str], options: Mapping[str, Any]) -> tuple[FloatArray, list[str]]:
     """log density of every row by a fit to the other folds, (kinds, rows); kinds that could not be fitted."""
     n = len(sample)
-    folds = 5 if len(sample.parents) < 2 else 3
+    folds = next(count for most, count in _FOLDS if n <= most)
     which = np.random.default_rng(0).permutation(n) % folds
     L = np.full((len(kinds), n), -np.inf)
     failed: list[str] = []
