@@ -332,11 +332,11 @@ def test_compiled_lookups_equal_those_in_python(rng, monkeypatch):
     names = table.renumbered(np.arange(table.size), table.size)
     with tier("compiled"):
         quick = names.encode([*X, *odd])
-    assert names._quick is not None
+    assert names.quick is not None
     monkeypatch.setattr(feature_dicts, "usable", lambda: False)
     other = table.renumbered(np.arange(table.size), table.size)
     plain = other.encode([*X, *odd])
-    assert other._quick is None
+    assert other.quick is None
     np.testing.assert_array_equal(quick.ptr, plain.ptr)
     np.testing.assert_array_equal(quick.data[quick.ids >= 0], plain.data[plain.ids >= 0])
     np.testing.assert_array_equal(np.maximum(quick.ids, -1), np.maximum(plain.ids, -1))

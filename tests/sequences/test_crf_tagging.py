@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -58,7 +60,7 @@ def test_compiled_lookups_equal_those_in_python(rng, monkeypatch, written):
     names = table.renumbered(np.arange(table.size), table.size)
     with tier("compiled"):
         quick = names.encode(X)
-    assert names._quick is not None
+    assert names.quick is not None
     monkeypatch.setattr(feature_dicts, "look_up" if written is counted else "look_up_words", None)  # must not be asked
     monkeypatch.setattr(feature_dicts, "usable", lambda: False)
     other = table.renumbered(np.arange(table.size), table.size)
@@ -161,3 +163,30 @@ def test_allocators_other_than_glibc_are_left_alone(monkeypatch):
     for library in (refused(OSError), refused(TypeError), lambda name: object()):  # the second as Windows does it
         monkeypatch.setattr(ctypes, "CDLL", library)
         chain._give_back()
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_one_call_gives_the_labels_themselves(kind):
+    """Both tiers: labels are the model's own objects, counted rightly, and the sequence stays as it was."""
+    X = [[{"word": f"w{i % 3}", "x": 0.5 * i} for i in range(n)] for n in (3, 4, 5)]
+    y = [[f"label {i % 2}" for i in range(len(x))] for x in X]
+    crf = LinearChainCRF(c2=0.1, max_iterations=10).fit(X, y)
+    expected = crf.predict(X)
+    with tier("compiled"):  # makes the table of lookups
+        assert [crf.predict_single(x) for x in X] == expected
+    if crf._chain.held is None:
+        pytest.skip("this interpreter's objects are read by Python code only")
+    with tier(kind):
+        before = [dict(token) for token in X[2]]
+        references = [sys.getrefcount(label) for label in crf._labels]
+        for x, labels in zip(X * 20, expected * 20, strict=True):
+            assert crf.predict_single(x) == labels
+        assert X[2] == before
+        found = crf.predict_single(X[2])
+        assert all(any(label is own for own in crf._labels) for label in found)
+        del found
+        grown = [sys.getrefcount(label) - n for label, n in zip(crf._labels, references, strict=True)]
+        assert max(grown) < 10  # of 240 that were made
+        again = pickle.loads(pickle.dumps(crf._chain))
+        assert again.held is None
+        assert crf.predict_single([]) == []

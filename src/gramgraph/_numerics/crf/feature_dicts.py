@@ -21,8 +21,8 @@ from gramgraph._numerics.compiling import External, disabled, njit, when_compile
 when_compiled("gramgraph._numerics.crf.feature_dicts_compiled")
 
 __all__ = [
-    "NAME", "NUMBER", "WORD", "dict_size", "kinds", "list_size", "look_up", "look_up_words", "make_table", "mixed",
-    "usable",
+    "NAME", "NUMBER", "WORD", "dict_size", "floats_at", "ints_at", "kinds", "list_size", "list_tokens", "longs_at",
+    "look_up", "look_up_words", "make_table", "mixed", "put_objects", "usable",
 ]  # fmt: skip
 
 #: Stand in the place of a value's hash: the value is a number; the name itself; a feature that is one string.
@@ -37,6 +37,8 @@ _object_hash = External("PyObject_Hash", "intp", "intp")
 _as_double = External("PyFloat_AsDouble", "float64", "intp")
 _as_long = External("PyLong_AsLongLongAndOverflow", "int64", "intp", "intp")
 _list_item = External("PyList_GetItem", "intp", "intp", "intp")
+_list_set = External("PyList_SetItem", "int32", "intp", "intp", "intp")
+_new_reference = External("Py_NewRef", "intp", "intp")
 list_size = External("PyList_Size", "intp", "intp")
 dict_size = External("PyDict_Size", "intp", "intp")
 
@@ -72,6 +74,21 @@ def _mix(name, value):
     return (h ^ (h >> _S32)) | _ONE
 
 
+def floats_at(address, n):
+    """The n doubles that stand at an address, as an array."""
+    return np.frombuffer((ctypes.c_double * int(n)).from_address(int(address)), np.float64)
+
+
+def longs_at(address, n):
+    """The same for integers of 64 bits."""
+    return np.frombuffer((ctypes.c_int64 * int(n)).from_address(int(address)), np.int64)
+
+
+def ints_at(address, n):
+    """The same for integers of 32 bits."""
+    return np.frombuffer((ctypes.c_int32 * int(n)).from_address(int(address)), np.int32)
+
+
 def _word_at(address):
     """The 64 bits that stand at an address."""
     return ctypes.c_longlong.from_address(int(address)).value
@@ -90,6 +107,25 @@ def make_table(marks, numbers, places, values):
         places[at] = marks[i]
         values[at] = numbers[i]
     return True
+
+
+@njit(cache=True, boundscheck=False)
+def list_tokens(items, kind, found):
+    """found = addresses of all items of a list; False when there are not so many, or one is not of this type."""
+    if list_size(items) != found.shape[0]:
+        return False
+    for t in range(found.shape[0]):
+        found[t] = _list_item(items, t)
+        if _word_at(found[t] + 8) != kind:
+            return False
+    return True
+
+
+@njit(cache=True, boundscheck=False)
+def put_objects(items, codes, objects):
+    """Item t of a list becomes the object whose address stands at objects[codes[t]]."""
+    for t in range(codes.shape[0]):
+        _list_set(items, t, _new_reference(objects[codes[t]]))
 
 
 @njit(cache=True, boundscheck=False)

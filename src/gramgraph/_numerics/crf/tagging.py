@@ -11,53 +11,80 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
-from gramgraph._numerics.crf.feature_dicts import dict_size, list_size, look_up, look_up_words
+from gramgraph._numerics.crf.feature_dicts import (
+    dict_size,
+    floats_at,
+    ints_at,
+    list_size,
+    list_tokens,
+    longs_at,
+    look_up,
+    look_up_words,
+    put_objects,
+)
 from gramgraph._numerics.crf.recursions import best_path, part_features, token_scores
 
+#: Where things stand in what `tag` takes for a model, behind the five kinds of `look_up`.
+TYPE, WORDS, DENSE, LABELS, WIDTH, ARRAYS = 5, 6, 7, 8, 9, 10
+
+
+def as_numbers(token_type, words, n_dense, width, kinds, arrays, labels):
+    """A model as one array: sizes, addresses and lengths of its arrays, and of its labels; all must stay alive."""
+    places = [number for array in arrays for number in (array.ctypes.data, array.shape[0])]
+    sizes = [id(token_type), int(words), n_dense, len(labels), width]
+    return np.array([*kinds, *sizes, *places, *map(id, labels)], np.int64)
+
 
 @njit(cache=True, boundscheck=False)
-def tag_dicts(
-    dicts, kinds, places, numbers, dense, sp_ptr, sp_label, sp_weight, n_dense, A, AT, start, K, width, labels
-):  # fmt: skip
-    """labels (T,) = the best path, whose score is returned; NaN where Python code has to look at the dicts.
+def tag(items, model):
+    """The items of a list become the labels of the best path, whose score is returned.
 
-    dicts are addresses, (kinds, places, numbers) the table of `look_up`; the rest is as `viterbi` takes it.
+    NaN, and nothing is changed, where Python code has to look at the tokens; −inf where no path is allowed. `items` is
+    the address of a list of dicts (or of lists of strings), `model` is of `as_numbers`: the table of `look_up` (places,
+    numbers), weights and transitions as `viterbi` takes them, and the labels. One array costs less than ten, and labels
+    less than their numbers: most of the time for a short sentence is the way into compiled code and back.
     """
-    T = dicts.shape[0]
-    ptr = np.zeros(T + 1, np.int64)
+    T, K, n_dense, width = list_size(items), model[LABELS], model[DENSE], model[WIDTH]
+    work = np.empty(3 * T + 1, np.int64)
+    tokens, mid, ptr = work[:T], work[T : 2 * T], work[2 * T :]
+    ptr[0] = 0
+    if not list_tokens(items, model[TYPE], tokens):
+        return math.nan
+    words = model[WORDS] == 1
     for t in range(T):
-        ptr[t + 1] = ptr[t] + dict_size(dicts[t])
-    ids, data = np.empty(ptr[T], np.int32), np.empty(ptr[T])
-    done, ones = look_up(dicts, kinds, places, numbers, ids, data)
+        ptr[t + 1] = ptr[t] + (list_size(tokens[t]) if words else dict_size(tokens[t]))
+    ids, data = np.empty(ptr[T], np.int32), np.empty(0 if words else ptr[T])
+    places = longs_at(model[ARRAYS], model[ARRAYS + 1]).view(np.uint64)
+    numbers = ints_at(model[ARRAYS + 2], model[ARRAYS + 3])
+    if words:
+        done, ones = look_up_words(tokens, model[:TYPE], places, numbers, ids, data)
+    else:
+        done, ones = look_up(tokens, model[:TYPE], places, numbers, ids, data)
     if done < 0:
         return math.nan
-    weights = (dense, sp_ptr, sp_label, sp_weight)
-    return _best(ptr, ids, data[:0] if ones else data, weights, n_dense, A, AT, start, K, width, labels)
+    weights = (
+        floats_at(model[ARRAYS + 4], model[ARRAYS + 5]),
+        longs_at(model[ARRAYS + 6], model[ARRAYS + 7]),
+        ints_at(model[ARRAYS + 8], model[ARRAYS + 9]),
+        floats_at(model[ARRAYS + 10], model[ARRAYS + 11]),
+    )
+    A = floats_at(model[ARRAYS + 12], model[ARRAYS + 13])
+    AT = floats_at(model[ARRAYS + 14], model[ARRAYS + 15])
+    start = floats_at(model[ARRAYS + 16], model[ARRAYS + 17])
+    labels = np.empty(T, np.int32)
+    best = _best(ptr, mid, ids, data[:0] if ones else data, weights, n_dense, A, AT, start, K, width, labels)
+    if best > -math.inf:
+        put_objects(items, labels, model[model.shape[0] - K :])
+    return best
 
 
 @njit(cache=True, boundscheck=False)
-def tag_words(
-    lists, kinds, places, numbers, dense, sp_ptr, sp_label, sp_weight, n_dense, A, AT, start, K, width, labels
-):  # fmt: skip
-    """The same for lists of strings."""
-    T = lists.shape[0]
-    ptr = np.zeros(T + 1, np.int64)
-    for t in range(T):
-        ptr[t + 1] = ptr[t] + list_size(lists[t])
-    ids, data = np.empty(ptr[T], np.int32), np.empty(0)
-    if look_up_words(lists, kinds, places, numbers, ids, data)[0] < 0:
-        return math.nan
-    weights = (dense, sp_ptr, sp_label, sp_weight)
-    return _best(ptr, ids, data, weights, n_dense, A, AT, start, K, width, labels)
-
-
-@njit(cache=True, boundscheck=False)
-def _best(ptr, ids, data, weights, n_dense, A, AT, start, K, width, labels):
+def _best(ptr, mid, ids, data, weights, n_dense, A, AT, start, K, width, labels):
     """What `viterbi` does for one sequence, in the same order."""
     T = labels.shape[0]
-    mid = np.empty(T, np.int64)
     part_features(ptr, ids, data, np.empty(0, np.int32), n_dense, mid)
-    E, delta = np.empty(T * width), np.empty(T * width)
+    work = np.empty(2 * T * width)
+    E, delta = work[: T * width], work[T * width :]
     token_scores(
         ptr, mid, ids, data, weights[0], weights[1], weights[2], weights[3], n_dense, width, 0, T, E
     )  # fmt: skip

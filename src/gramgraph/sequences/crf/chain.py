@@ -189,9 +189,10 @@ class LinearChainCRF(Estimator):
 
     def predict_single(self, x: Iterable[Any], *, allowed: Any = None) -> list[Any]:
         """The most probable labeling of one sequence; the same as `predict` gives it."""
-        codes = self._model().tagged(self._table, x) if allowed is None else None
-        if codes is not None:
-            return [self._labels[code] for code in codes]
+        if allowed is None and type(x) is list:
+            found = self._model().tagged(self._table, self._labels, x)
+            if found is not None:
+                return found
         return self.predict([x], allowed=None if allowed is None else [allowed])[0]
 
     def predict_proba(self, X: Iterable[Any], *, allowed: Any = None) -> list[FloatArray]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, NoReturn
 
@@ -15,6 +16,8 @@ from gramgraph.sequences.crf.objective import ChainWeights
 from gramgraph.sequences.crf.packing import blocks_of, posteriors, rows_of
 from gramgraph.sequences.crf.recursions import log_posteriors
 from gramgraph.typing import Array, FloatArray, IntArray
+
+_IMPOSSIBLE = -math.inf
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class Chain:
 
     weights: ChainWeights
     rules: Rules
+    held: tuple[Any, ...] | None = field(default=None, init=False, repr=False, compare=False)  # of `tagged`
 
     @property
     def K(self) -> int:
@@ -129,27 +133,32 @@ class Chain:
         A, start = self._logs(self.weights.width)
         return A.ravel(), np.ascontiguousarray(A.T).ravel(), start
 
-    @cached_property
-    def _loop_arguments(self) -> tuple[Any, ...]:
-        w = self.weights
-        return (w.dense, w.sp_ptr, w.sp_label, w.sp_weight, w.n_dense, *self._padded_logs, self.K, w.width)
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "held"}  # it has addresses
 
-    def tagged(self, table: FeatureTable, x: Any) -> list[int] | None:
+    def _hold(self, table: FeatureTable, labels: list[Any], tokens: int) -> bool:
+        """Make what `tagged` needs; False while that is not worth compiling."""
+        table.prepare(tokens)
+        if table.quick is None:
+            return False
+        from gramgraph._numerics.crf import tagging
+
+        w, (kinds, *lookups) = self.weights, table.quick
+        arrays = (*lookups, w.dense, w.sp_ptr, w.sp_label, w.sp_weight, *self._padded_logs)
+        kind, kept = (list if table.plain else dict), tuple(labels)
+        model = tagging.as_numbers(kind, bool(table.plain), w.n_dense, w.width, kinds, arrays, kept)
+        # arrays and labels stay alive as long as their addresses are known
+        self.__dict__["held"] = table.quick, tagging, model, arrays, kept
+        return True
+
+    def tagged(self, table: FeatureTable, labels: list[Any], x: list[Any]) -> list[Any] | None:
         """What `viterbi` finds for one sequence, in one compiled call; None where only the other way can."""
-        if type(x) is not list:
+        held = self.held
+        if not x or ((held is None or held[0] is not table.quick) and not self._hold(table, labels, len(x))):
             return None
-        held = x.copy()  # what is read by its address must stay, whatever another thread does with x
-        tokens = table.compiled(held)
-        if tokens is None:
-            return None
-        from gramgraph._numerics.crf import tagging as _loops
-
-        labels = np.empty(len(held), dtype=np.int32)
-        loop = _loops.tag_words if table.plain else _loops.tag_dicts
-        if not loop(*tokens, *self._loop_arguments, labels) > -np.inf:
-            return None
-        found: list[int] = labels.tolist()
-        return found
+        _, loops, model, _, _ = self.__dict__["held"]
+        found = x.copy()  # another thread may change x
+        return found if loops.tag(id(found), model) > _IMPOSSIBLE else None
 
     def viterbi(self, tokens: Tokens, allowed: Array) -> tuple[Array, FloatArray]:
         """(labels (N,), scores (S,)) of the best paths, in O(N K²)."""

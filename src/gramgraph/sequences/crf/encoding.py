@@ -59,10 +59,10 @@ class FeatureTable:
         self._known: dict[str, int] | None = None  # attribute → number; made when two names could write the same one
         self._stems: set[str] = set()  # what stands before the colons of names
         self._twins: frozenset[str] = frozenset()  # names whose attributes another name could write as well
-        self._quick: tuple[Array, ...] | None = None  # for compiled lookups, made at the first
+        self.quick: tuple[Array, ...] | None = None  # for compiled lookups, made at the first
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_quick": None}  # hashes of strings differ in another process
+        return {**self.__dict__, "quick": None}  # hashes of strings differ in another process
 
     # ------------------------------------------------------------------------------------------- encoding
 
@@ -100,7 +100,7 @@ class FeatureTable:
             if kinds <= {list, tuple}:
                 return self._strings(tokens, first, offsets, grow)
             tokens = [_as_dict(token, first + i, offsets) for i, token in enumerate(tokens)]
-        if self._quick and not self.plain and not grow and (quick := self._looked_up(tokens)) is not None:
+        if self.quick and not self.plain and not grow and (quick := self._looked_up(tokens)) is not None:
             return quick
         levels = self.levels
         keys = list(chain.from_iterable(tokens))
@@ -152,21 +152,13 @@ class FeatureTable:
         """What `_stretch` gives, by a compiled loop; None where Python code has to look."""
         from gramgraph._numerics.crf import feature_dicts as _loops
 
-        assert self._quick is not None
+        assert self.quick is not None
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
         size = int(sizes.sum())
         found, data = np.empty(size, dtype=np.int32), np.empty(size)
         loop = _loops.look_up_words if self.plain else _loops.look_up
-        n, ones = loop(_addresses(tokens), *self._quick, found, data)
+        n, ones = loop(_addresses(tokens), *self.quick, found, data)
         return (found, sizes, _ONES if ones else data) if n == size else None
-
-    def compiled(self, x: list[Any]) -> tuple[Array, ...] | None:
-        """(addresses of the tokens of one sequence, table) for compiled code; None where Python code has to look."""
-        if self._quick is None:
-            self.prepare(len(x))
-        if self._quick is None or set(map(type, x)) != {list if self.plain else dict}:
-            return None
-        return (_addresses(x), *self._quick)
 
     def prepare(self, tokens: int) -> None:
         """Make the table of compiled lookups, once: every name, and every name with a value, by their hashes.
@@ -174,7 +166,7 @@ class FeatureTable:
         That is left for later while so few tokens have been looked up that compiling costs more. Where features are
         strings, it holds these. There is none where two ways of writing a feature overlap.
         """
-        if self._quick is not None or self._twins:
+        if self.quick is not None or self._twins:
             return
         from gramgraph._numerics.compiling import pays
         from gramgraph._numerics.crf import feature_dicts as _loops
@@ -192,7 +184,7 @@ class FeatureTable:
         size = 1 << max(4, (2 * len(marks)).bit_length())
         places, table = np.zeros(size, dtype=np.uint64), np.empty(size, dtype=np.int32)
         if _loops.make_table(marks, numbers, places, table):
-            self._quick = (_loops.kinds(), places, table)
+            self.quick = (_loops.kinds(), places, table)
 
     def _hashes(self, name: int, number: int) -> tuple[IntArray, IntArray, Array]:
         """(hashes of names, of values, numbers) of all entries; the names alone come first, with `name` as a value."""
@@ -207,7 +199,7 @@ class FeatureTable:
         return np.concatenate([names, np.repeat(names, sizes)]), values, numbers
 
     def _strings(self, tokens: list[Any], first: int, offsets: IntArray, grow: bool) -> _Found:
-        if self._quick and self.plain and not grow and set(map(type, tokens)) == {list}:
+        if self.quick and self.plain and not grow and set(map(type, tokens)) == {list}:
             if (quick := self._looked_up(tokens)) is not None:
                 return quick
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
