@@ -7,6 +7,8 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics.pairwise import rbf_kernel
 
+from gramgraph._numerics.compiling import tier
+from gramgraph._numerics.rvm import rounds
 from gramgraph._numerics.rvm.classification import logistic, softmax_mode
 from gramgraph._numerics.rvm.regression import Posterior, regression, spread, starters
 
@@ -27,6 +29,38 @@ def ripley(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     y = rng.integers(0, 2, n)
     centers = np.array([[[-0.7, 0.3], [0.3, 0.3]], [[-0.3, 0.7], [0.4, 0.7]]])
     return centers[y, rng.integers(0, 2, n)] + np.sqrt(0.03) * rng.standard_normal((n, 2)), y
+
+
+# --- rounds of re-estimation --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learned", [True, False])
+def test_rounds_of_few_columns_are_the_same_in_both_tiers(learned):
+    x, t, _ = sinc(30)
+    P = design(x, gamma=2.0)[1:]
+    G, proj, alpha = P @ P.T, P @ t, np.full(30, 0.1)
+    known = (G, proj, alpha, 50.0, float(t @ t), 30.0, 1e-9, learned, 40, 1e12, 0)
+    with tier("plain"):
+        plain = rounds.few_rounds(*known)
+    with tier("compiled"):
+        compiled = rounds.few_rounds(*known)
+    assert 0 < len(plain[0]) < 30
+    assert compiled[0].tolist() == plain[0].tolist() and compiled[3:] == plain[3:]
+    np.testing.assert_allclose(compiled[1], plain[1], rtol=1e-6)
+    assert compiled[2] == pytest.approx(plain[2], rel=1e-8)
+    assert (alpha == 0.1).all()
+
+
+def test_rounds_in_the_space_of_the_columns_are_those_of_the_columns(monkeypatch):
+    x, t, _ = sinc(80)
+    P = design(x, gamma=5.0)[1:]
+    G, proj, power = P @ P.T, P @ t, float(t @ t)
+    monkeypatch.setattr(rounds, "SPANNED", 1e-14)
+    kept, alpha = np.arange(3, 80, 2), np.linspace(0.1, 9.0, 39)
+    found = rounds._Space(G, proj, power).solve(kept, alpha, 20.0)
+    wanted = rounds._direct(G[np.ix_(kept, kept)], proj[kept], power, alpha, 20.0)
+    for a, b in zip(found, wanted, strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
 
 
 # --- the sequential updates ---------------------------------------------------------------------------------------

@@ -22,7 +22,8 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+
+from gramgraph._numerics.rvm.rounds import cholesky, few_rounds, inverse, rounds_at_once
 
 __all__ = ["Posterior", "cholesky", "distinct", "inverse", "largest", "regression", "result", "spread", "starters"]
 
@@ -36,27 +37,10 @@ NOISE_FLOOR = 1e-9
 START = 350
 #: Of these the ones that are to span the others, at most, and the share of the kernel's diagonal they may leave over.
 SPREAD, SPREAD_REST = 200, 1e-6
+#: Columns that are few: rounds go on in a compiled loop.
+FEW = 48
 #: Rounds of the first re-estimation, at most, and their total of m³ for m columns, by that of the first round.
 ROUNDS, ROUNDS_WORK = 1500, 60
-#: A column leaves the first re-estimation when its prior is this much narrower than what the data say of its weight.
-NARROW = 1e6
-
-
-def cholesky(A):
-    """Lower factor of A; where rounding made A indefinite, of A with a small shift (which is left in it)."""
-    L, info = dpotrf(A, lower=1, clean=1)
-    if info:
-        A[np.diag_indices_from(A)] += 1e-10 * np.trace(A)
-        L, _ = dpotrf(A, lower=1, clean=1)
-    return L
-
-
-def inverse(L):
-    """(L Lᵀ)⁻¹."""
-    if not len(L):  # no active column: LAPACK prints a complaint
-        return np.zeros((0, 0))
-    lower, _ = dpotri(L, lower=1)
-    return np.tril(lower) + np.tril(lower, -1).T
 
 
 class Posterior:
@@ -280,7 +264,10 @@ def starters(K, first, *, most=START):
 def distinct(G):
     """Of columns with products G the ones that are not zero, and of copies (equal directions) the first."""
     norm = np.diagonal(G)
-    copies = np.tril((norm > 0.0) & (PARALLEL * norm * norm[:, None] <= G**2), -1).any(axis=1)
+    near = (PARALLEL * norm)[:, None] * norm <= G * G
+    if norm.min(initial=1.0) > 0.0 and np.count_nonzero(near) == len(G):  # each column is near itself alone
+        return np.arange(len(G))
+    copies = np.tril((norm > 0.0) & near, -1).any(axis=1)
     return np.flatnonzero((norm > 0.0) & ~copies)
 
 
@@ -292,34 +279,17 @@ def _together(T, t, start, noise, n, floor):
     P = T[start]
     G, proj, power = P @ P.T, P @ t, float(t @ t)
     keep = distinct(G)
-    start, G, proj = start[keep], G[np.ix_(keep, keep)], proj[keep]
-    norm = np.diagonal(G).copy()
+    if len(keep) < len(start):
+        start, G, proj = start[keep], G[np.ix_(keep, keep)], proj[keep]
     beta = 1.0 / max(0.1 * power / n, floor) if noise is None else 1.0 / noise
-    alpha = np.full(len(start), max(0.1 * float(norm.sum()) / max(power, n * floor), 1e-300))
-    work, most = 0.0, ROUNDS_WORK * float(max(len(start), 100)) ** 3
-    for _ in range(ROUNDS):
-        m = len(start)
-        work += float(m) ** 3
-        if m == 0 or work > most:
-            break
-        A = beta * G
-        A.ravel()[:: m + 1] += alpha
-        L = cholesky(A)
-        mu = beta * dpotrs(L, proj, lower=1)[0]
-        gamma = np.clip(1.0 - alpha * np.diagonal(dpotri(L, lower=1)[0]), 1e-12, 1.0)
-        new = gamma / np.maximum(mu**2, 1e-300)
-        moved = float(np.abs(np.log(new / alpha)).max())
-        alpha = new
-        if noise is None:
-            rss = power - 2.0 * float(mu @ proj) + float(mu @ G @ mu)
-            beta = 1.0 / max(rss / max(n - float(gamma.sum()), 1e-3 * n), floor)
-        keep = np.flatnonzero(alpha < NARROW * beta * norm)
-        if len(keep) < m:
-            start, G, proj = start[keep], G[np.ix_(keep, keep)], proj[keep]
-            norm, alpha = norm[keep], alpha[keep]
-        if moved < 1e-2:
-            break
-    return start, alpha, beta
+    alpha = np.full(len(start), max(0.1 * float(np.trace(G)) / max(power, n * floor), 1e-300))
+    most = ROUNDS_WORK * float(max(len(start), 100)) ** 3
+    known = (power, n, floor, noise is None)
+    keep, alpha, beta, rounds, most = rounds_at_once(G, proj, alpha, beta, *known, ROUNDS, most, FEW)
+    if len(keep) and rounds:  # few are left, and most rounds are still to come
+        G, proj, start = G[np.ix_(keep, keep)], proj[keep], start[keep]
+        keep, alpha, beta, _, _ = few_rounds(G, proj, alpha, beta, *known, rounds, most, 0)
+    return start[keep], alpha, beta
 
 
 def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
