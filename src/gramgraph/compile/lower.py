@@ -45,6 +45,8 @@ class Lowered:
     #: Which of the model's lowered forms this is: the key of everything that is made from these arrays.
     form: tuple[bool, bool] = (True, False)  # structured, maximum
     _orders: dict[str, Order] = field(default_factory=dict, repr=False)
+    #: What large trees were made of lately: variables, factors, and the order in which the variables left.
+    seen_orders: list[tuple[Array, Array, Order]] = field(default_factory=list, repr=False)
 
     @property
     def n_factors(self) -> int:

@@ -37,6 +37,38 @@ class Order(NamedTuple):
         members = self.idx[(keep[self.idx] > 0) & np.repeat(own, np.diff(self.ptr))]
         return self._replace(order=self.order[own], ptr=np.concatenate([[0], np.cumsum(ends - starts)]), idx=members)
 
+    @classmethod
+    def of_tree(cls, clique_ptr: IntArray, clique_idx: IntArray, parent: IntArray, topo: IntArray) -> Order:
+        """An order that gives these cliques, which form a junction tree: from its leaves on."""
+        sets = np.split(clique_idx, clique_ptr[1:-1])
+        order: list[int] = []
+        cliques: list[IntArray] = []
+        for c in topo[::-1].tolist():
+            above = parent[c]
+            shared = np.isin(sets[c], sets[above]) if above >= 0 else np.zeros(len(sets[c]), np.bool_)
+            own, rest = sets[c][~shared], sets[c][shared]
+            order.extend(own.tolist())
+            cliques.extend(np.concatenate([own[i:], rest]) for i in range(len(own)))
+        ptr = np.cumsum([0, *(len(clique) for clique in cliques)])
+        idx = np.concatenate(cliques) if cliques else np.zeros(0, np.int64)
+        return cls(np.array(order, np.int64), ptr, idx, 0, False)
+
+    def log_cells(self, log_sizes: FloatArray) -> float:
+        """Log of the number of cells of the cliques that lie in no other one."""
+        m = len(self.order)
+        if not m:
+            return -np.inf
+        step = np.full(len(log_sizes), m)
+        step[self.order] = np.arange(m)
+        widths = np.diff(self.ptr)
+        later = np.where(step[self.idx] > np.repeat(np.arange(m), widths), step[self.idx], m)
+        parent = np.minimum.reduceat(later, self.ptr[:-1])
+        inside = np.append(widths, 0)[parent] == widths - 1  # the parent of the clique lies in it
+        maximal = np.ones(m + 1, np.bool_)
+        maximal[parent[inside]] = False
+        logs = np.add.reduceat(log_sizes[self.idx], self.ptr[:-1])
+        return float(np.logaddexp.reduce(logs[maximal[:m]]))
+
 
 def planning_bytes(n: int, scope_ptr: IntArray) -> float:
     """About how much memory choosing an order takes, before any of it is taken."""

@@ -11,7 +11,7 @@ import numpy as np
 
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
-from gramgraph.compile.ordering import FEW_NODES, sparse_order
+from gramgraph.compile.ordering import FEW_NODES, Order, sparse_order
 from gramgraph.exceptions import listing
 from gramgraph.questions.question import Singles
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -28,6 +28,8 @@ PER_NAMED_WANT = 30
 P_WORK = 21
 #: Trees with more cells than exp(this) are compared with the order that was found with nothing observed.
 UNSEEN_LOG_CELLS = 9.9
+#: Of so many such trees the order is remembered: trees with more observed are not larger.
+KEPT_ORDERS = 15
 RULES = ("min-fill", "min-weight", "weighted min-fill")
 
 
@@ -248,7 +250,7 @@ def plan_tree(
         keep[list(sliced)] = 0
     joint_ptr, joint_idx = _csr([] if isinstance(wants, Singles) else [want for want in wants if len(want) > 1])
     found = _structure(lowered, keep, use, joint_ptr, joint_idx, np.array(masked, np.int64), cases, memory)
-    if sliced and not len(joint_idx) and found.log_cells > UNSEEN_LOG_CELLS:
+    if not len(joint_idx) and found.log_cells > UNSEEN_LOG_CELLS:
         found = _not_larger(lowered, keep, use, np.array(masked, np.int64), memory, found)
     return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found)
 
@@ -277,13 +279,27 @@ def _structure(
 
 
 def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, memory: float | None, found: Tree) -> Tree:
-    """The tree, or where that is smaller the one whose order was found with nothing observed: a greedy order for what
-    observations leave may be worse, by many orders of magnitude where no tree is small."""
+    """The tree, or where that is smaller one whose order was found with nothing, or less, observed: a greedy order for
+    what observations leave may be worse, by many orders of magnitude where no tree is small.
+
+    An order restricted to some of its variables never has more cells, so that no observation that is added to those of
+    an earlier tree makes a larger one; so many trees are remembered.
+    """
     from gramgraph._numerics.tree.structure import lay_out
 
-    order = low.unseen_order(memory).among(keep)
-    other = Tree._make(lay_out(low.sizes, low.log_sizes, keep, low.scope_ptr, low.scope_idx, use, masked, *order))
-    return other if other.log_cells < found.log_cells - 1e-9 else found
+    orders = [order for had, used, order in low.seen_orders if not (keep > had).any() and not (use > used).any()]
+    if not keep.all():
+        orders.append(low.unseen_order(memory))
+    among = [order.among(keep) for order in orders]
+    sizes = [order.log_cells(low.log_sizes) for order in among]
+    best = int(np.argmin(sizes)) if sizes else -1
+    if sizes and sizes[best] < found.log_cells - 1e-9:
+        parts = low.sizes, low.log_sizes, keep, low.scope_ptr, low.scope_idx, use, masked
+        found = Tree._make(lay_out(*parts, *among[best]))
+    own = Order.of_tree(found.clique_ptr, found.clique_idx, found.parent, found.topo)
+    del low.seen_orders[:-KEPT_ORDERS]
+    low.seen_orders.append((keep, use, own))
+    return found
 
 
 def _prune(lowered: Lowered, touched: set[int], keep: Array, use: Array) -> None:

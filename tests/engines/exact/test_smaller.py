@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph.compile.lower import lower
+from gramgraph.compile.ordering import Order
+from gramgraph.compile.tree import plan_tree
 from gramgraph.conditionals import Table
 from gramgraph.engines.base import PLAIN
 from gramgraph.engines.exact import junction_tree
@@ -134,6 +136,35 @@ def test_observing_never_makes_a_plan_larger(seed: int, share: float) -> None:
     net = noisy_grid(rng, 7, 3)
     seen = [name for name in net.variables if rng.random() < share]
     assert gg.plan(net, None, seen).cells <= gg.plan(net, None).cells
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1), share=st.floats(0.02, 0.3))
+def test_observing_more_never_makes_a_plan_larger(seed: int, share: float) -> None:
+    """A chain of four nested sets of observed variables, asked from the smallest on."""
+    rng = np.random.default_rng(seed)
+    net = noisy_grid(rng, 7, 3)
+    seen: set[str] = set()
+    cells = [gg.plan(net, None).cells]
+    for _ in range(4):
+        seen |= {name for name in net.variables if rng.random() < share}
+        cells.append(gg.plan(net, None, sorted(seen)).cells)
+    assert cells == sorted(cells, reverse=True)
+
+
+@settings(max_examples=20, deadline=None)
+@given(seed=st.integers(0, 2**32 - 1))
+def test_orders_of_trees_have_their_cells(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    low = lower(noisy_grid(rng, 6, 2))
+    tree = plan_tree(low).tree
+    order = Order.of_tree(tree.clique_ptr, tree.clique_idx, tree.parent, tree.topo)
+    n = len(low.sizes)
+    assert sorted(order.order.tolist()) == list(range(n))
+    assert order.log_cells(low.log_sizes) == pytest.approx(tree.log_cells)
+    keep = (rng.random(n) < 0.6).astype(np.uint8)
+    if keep.any():
+        assert order.among(keep).log_cells(low.log_sizes) <= tree.log_cells + 1e-12
 
 
 @pytest.mark.parametrize("name", ["BN_32", "BN_57"])
