@@ -76,12 +76,14 @@ def write(folder: Path) -> None:
 
 
 def network_link(block: Any, block_vars: Any, gallery_conf: Any, **kwargs: Any) -> str:
-    """A small network that a script calls `net` as a page of the explorer, and the link to it (for sphinx-gallery)."""
+    """A link to a page of the explorer for a small network of tables that a script calls `net` (for sphinx-gallery)."""
     import gramgraph as gg
 
     net = block_vars["example_globals"].get("net")
     script = Path(block_vars["src_file"])
-    if not isinstance(net, gg.BayesianNetwork) or len(net.variables) > SMALL or block_vars.get("in_explorer"):
+    if not isinstance(net, gg.BayesianNetwork) or block_vars.get("in_explorer"):
+        return ""
+    if not net.is_discrete or len(net.variables) > SMALL:
         return ""
     file = Path(gallery_conf["src_dir"]) / "auto_gallery" / "explorer" / f"{script.stem}.html"
     file.parent.mkdir(parents=True, exist_ok=True)

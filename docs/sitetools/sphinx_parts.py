@@ -84,7 +84,12 @@ def described(lines: list[str]) -> list[str]:
         heading = at + 1 < len(lines) and HEADING.match(lines[at + 1])
         inside = bool(SECTION.match(line)) if heading else inside
         field = FIELD.match(line) if inside else None
-        out += [field[1], f"    {field[2]}"] if field else [line]
+        if field is None:
+            out.append(line)
+            continue
+        more = re.match(r"(\s+)([*-] )?\S", lines[at + 1]) if at + 1 < len(lines) else None  # a text that goes on
+        out += [field[1], f"{more[1] if more else '    '}{field[2]}"]
+        out += [""] if more and more[2] else []  # before a list
     return out
 
 

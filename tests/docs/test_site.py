@@ -46,6 +46,27 @@ def test_text_of_docstrings_holds_no_marks():
     assert reference.plain("a_ * b | `c_*` x") == "a\\_ \\* b \\| ``c_*`` x"
 
 
+def test_texts_of_parameters_stand_below_their_names():
+    pytest.importorskip("sphinx")
+    from sitetools.sphinx_parts import described
+
+    lines = [
+        "One : not here",
+        "",
+        "Parameters",
+        "----------",
+        "a, b : numbers,",
+        "      or none",
+        "c : one of",
+        "  * x",
+    ]
+    lines += ["d : last", "", "Returns", "-------", "e : stays"]
+    assert described(lines)[4:] == [
+        *("a, b", "      numbers,", "      or none", "c", "  one of", "", "  * x", "d", "    last"),
+        *("", "Returns", "-------", "e : stays"),
+    ]
+
+
 def test_writing_twice_changes_nothing(tmp_path):
     reference.write(tmp_path)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.rst")}
@@ -184,6 +205,8 @@ def test_small_networks_of_the_gallery_open_in_the_explorer(tmp_path):
 
     assert link() == ""
     script["example_globals"]["net"] = gg.BayesianNetwork("a -> b")  # no tables so far
+    assert link() == ""
+    script["example_globals"]["net"] = gg.BayesianNetwork("x{real}", cpds={"x": {"sd": 1}})
     assert link() == ""
     script["example_globals"]["net"] = gg.datasets.burglary()
     assert "../explorer/plot_11_burglary.html" in link() and link() == ""  # once a page
