@@ -1,29 +1,15 @@
 """What models call to say something about themselves: one name for each of their methods."""
 
-from __future__ import annotations
+from gramgraph._lazy import lazy_names
 
-from typing import Any
-
-from gramgraph._lazy import lazy_name
-
-_HOMES = {
-    "conflict": "explanation",
-    "entropy": "information",
-    "explain": "explanation",
-    "max_sum": "messages",
-    "most_informative": "information",
-    "mutual_information": "information",
-    "partial_correlations": "gaussian",
-    "sensitivity": "sensitivity",
-    "sensitivity_function": "sensitivity",
-    "solve_decisions": "decisions",
-    "sum_product": "messages",
-    "to_gaussian": "gaussian",
-    "value_of_information": "decisions",
-}
-
-__all__ = sorted(_HOMES)
-
-
-def __getattr__(name: str) -> Any:
-    return lazy_name("gramgraph.analysis", _HOMES, name)
+__getattr__, __dir__, __all__ = lazy_names(
+    "gramgraph.analysis",
+    {
+        "decisions": "solve_decisions value_of_information",
+        "explanation": "conflict explain",
+        "gaussian": "partial_correlations to_gaussian",
+        "information": "entropy most_informative mutual_information",
+        "messages": "max_sum sum_product",
+        "sensitivity": "sensitivity sensitivity_function",
+    },
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin, clone
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_consistent_length, check_is_fitted, column_or_1d
 
+from gramgraph._progress import Progress
 from gramgraph._validation import check_choice, check_count, check_fraction, check_positive, generator
 from gramgraph.data.frames import is_frame, read_frame
 from gramgraph.estimators._numbers import refuse_dates
@@ -20,15 +22,25 @@ from gramgraph.typing import Array, FloatArray, IntArray
 _MOST_CATEGORIES = 254
 
 
+@dataclass(eq=False, repr=False)
 class BoostedEstimator(SoundNumbers, BaseEstimator):
     """Base of boosted models: rows are numbers, gaps (NaN) and categories; `ensemble_` gives the scores."""
 
-    ensemble_: Any  # a `TreeSum`, or a `ModelSum` of other learners
-    _gains: Any
+    n_estimators: int = 50
+    _: KW_ONLY
+    estimator: Any = None
+    learning_rate: float = 1.0
+    n_iter_no_change: int | None = None
+    validation_fraction: float = 0.1
+    categorical_features: Any = None
+    random_state: Any = None
+    progress: Progress = False
+    ensemble_: Any = field(init=False)  # a `TreeSum`, or a `ModelSum` of other learners
+    _gains: Any = field(init=False)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = getattr(self, "estimator", None) is None
+        tags.input_tags.allow_nan = self.estimator is None
         tags.input_tags.categorical = True
         return tags
 
@@ -36,7 +48,7 @@ class BoostedEstimator(SoundNumbers, BaseEstimator):
 
     def _rows(self, X: Any, *, reset: bool) -> FloatArray:
         """X as numbers: categories as codes, gaps and categories never seen as NaN."""
-        gaps: Any = "allow-nan" if getattr(self, "estimator", None) is None else True
+        gaps: Any = "allow-nan" if self.estimator is None else True
         if is_frame(X) and not hasattr(X, "tocsr"):
             X = self._frame_codes(X, reset=reset)
         elif reset:
@@ -78,7 +90,7 @@ class BoostedEstimator(SoundNumbers, BaseEstimator):
 
     def _asked(self, columns: list[Any]) -> set[Any]:
         """Columns that the user calls categories."""
-        given = getattr(self, "categorical_features", None)
+        given = self.categorical_features
         if given is None:
             return set()
         given = [given] if isinstance(given, (str, int)) else list(given)
@@ -182,8 +194,11 @@ class BoostedEstimator(SoundNumbers, BaseEstimator):
         return scores[:, 0]
 
 
+@dataclass(eq=False, repr=False)
 class BoostedClassifier(ClassifierMixin, BoostedEstimator):  # type: ignore[misc]
     """Base of boosted classifiers: classes, decisions, probabilities, calibration."""
+
+    calibration: str | None = field(default=None, kw_only=True)
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Any:
         """Learn from rows X (n, features) and classes y; weights count rows more or less often."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import numpy as np
 
-from gramgraph._progress import Progress, reporting
+from gramgraph._progress import reporting
 from gramgraph._validation import check_choice, check_count
 from gramgraph.estimators._boosting import BoostedClassifier
 from gramgraph.machines.boosting.columns import BinnedColumns, SortedColumns
@@ -18,6 +19,7 @@ from gramgraph.tree_sum import Node, TreeSum
 from gramgraph.typing import FloatArray, IntArray
 
 
+@dataclass(eq=False, repr=False)
 class AdaBoostClassifier(BoostedClassifier):
     """AdaBoost (discrete; SAMME for more than two classes): rounds of stumps that mind what the last ones got wrong.
 
@@ -52,30 +54,7 @@ class AdaBoostClassifier(BoostedClassifier):
     True
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 50,
-        *,
-        criterion: str = "gini",
-        estimator: Any = None,
-        learning_rate: float = 1.0,
-        n_iter_no_change: int | None = None,
-        validation_fraction: float = 0.1,
-        calibration: str | None = None,
-        categorical_features: Any = None,
-        random_state: Any = None,
-        progress: Progress = False,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.criterion = criterion
-        self.estimator = estimator
-        self.learning_rate = learning_rate
-        self.n_iter_no_change = n_iter_no_change
-        self.validation_fraction = validation_fraction
-        self.calibration = calibration
-        self.categorical_features = categorical_features
-        self.random_state = random_state
-        self.progress = progress
+    criterion: str = field(default="gini", kw_only=True)
 
     def _fit_scores(self, X: FloatArray, codes: IntArray, w: FloatArray) -> None:
         check_choice("criterion", self.criterion, ("gini", "error"))
@@ -132,33 +111,15 @@ def _weighted_features(parts: list[Any], alphas: list[float], d: int) -> FloatAr
     return gains
 
 
+@dataclass(eq=False, repr=False)
 class _RegressionBoost(BoostedClassifier):
     """LogitBoost and GentleBoost: every round is a weighted least-squares regression."""
 
-    def __init__(
-        self,
-        n_estimators: int = 50,
-        *,
-        max_depth: int = 1,
-        estimator: Any = None,
-        learning_rate: float = 1.0,
-        n_iter_no_change: int | None = None,
-        validation_fraction: float = 0.1,
-        calibration: str | None = None,
-        categorical_features: Any = None,
-        random_state: Any = None,
-        progress: Progress = False,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.max_depth = max_depth
-        self.estimator = estimator
-        self.learning_rate = learning_rate
-        self.n_iter_no_change = n_iter_no_change
-        self.validation_fraction = validation_fraction
-        self.calibration = calibration
-        self.categorical_features = categorical_features
-        self.random_state = random_state
-        self.progress = progress
+    max_depth: int = field(default=1, kw_only=True)
+
+    @property
+    def _per_stage(self) -> int:
+        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _weak(self, X: FloatArray) -> Any:
         if self.estimator is not None:
@@ -253,10 +214,6 @@ class LogitBoostClassifier(_RegressionBoost):
                 self.ensemble_, self._gains = self._run(rounds, factor, K, X, watch, center=self.estimator is None)
         self.validation_loss_ = np.array(watch.history)
 
-    @property
-    def _per_stage(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
-
     def _probabilities(self, scores: FloatArray) -> FloatArray:
         return _two(scores[:, 0]) if scores.shape[1] == 1 else _softmax(scores)
 
@@ -294,10 +251,6 @@ class GentleBoostClassifier(_RegressionBoost):
             rounds: Any = runs[0] if K == 2 else map(list, zip(*runs, strict=True))
             self.ensemble_, self._gains = self._run(rounds, rate, 1 if K == 2 else K, X, watch)
         self.validation_loss_ = np.array(watch.history)
-
-    @property
-    def _per_stage(self) -> int:
-        return 1 if len(self.classes_) == 2 else len(self.classes_)
 
     def _probabilities(self, scores: FloatArray) -> FloatArray:
         if scores.shape[1] == 1:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, check_consistent_length
 
-from gramgraph._progress import Progress, reporting
+from gramgraph._progress import reporting
 from gramgraph._validation import check_count, check_fraction, check_positive, generator
 from gramgraph.estimators._boosting import BoostedClassifier, BoostedEstimator
 from gramgraph.estimators.boosting import _softmax, _two
@@ -37,43 +38,19 @@ _NAMED: dict[str, type[Loss]] = {
 FEW_IN_A_LEAF = 20
 
 
+@dataclass(eq=False, repr=False)
 class _GradientBoosting(BoostedEstimator):
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        loss: Any = None,
-        learning_rate: float = 0.1,
-        max_depth: int = 3,
-        max_leaf_nodes: int = 31,
-        min_samples_leaf: int | None = None,
-        l2: float = 0.0,
-        subsample: float = 1.0,
-        max_features: float | None = None,
-        max_bins: int = 255,
-        estimator: Any = None,
-        n_iter_no_change: int | None = None,
-        validation_fraction: float = 0.1,
-        categorical_features: Any = None,
-        random_state: Any = None,
-        progress: Progress = False,
-    ) -> None:
-        self.n_estimators = n_estimators
-        self.loss = loss
-        self.learning_rate = learning_rate
-        self.max_depth = max_depth
-        self.max_leaf_nodes = max_leaf_nodes
-        self.min_samples_leaf = min_samples_leaf
-        self.l2 = l2
-        self.subsample = subsample
-        self.max_features = max_features
-        self.max_bins = max_bins
-        self.estimator = estimator
-        self.n_iter_no_change = n_iter_no_change
-        self.validation_fraction = validation_fraction
-        self.categorical_features = categorical_features
-        self.random_state = random_state
-        self.progress = progress
+    n_estimators: int = 100
+    _: KW_ONLY
+    loss: Any = None
+    learning_rate: float = 0.1
+    max_depth: int = 3
+    max_leaf_nodes: int = 31
+    min_samples_leaf: int | None = None
+    l2: float = 0.0
+    subsample: float = 1.0
+    max_features: float | None = None
+    max_bins: int = 255
 
     def _loss(self, default: Loss, *, of_margin: bool) -> Loss:
         given = default if self.loss is None else self.loss
@@ -220,6 +197,7 @@ class GradientBoostingRegressor(RegressorMixin, _GradientBoosting):
             yield scores[:, 0]
 
 
+@dataclass(eq=False, repr=False)
 class GradientBoostingClassifier(BoostedClassifier, _GradientBoosting):
     """Gradient boosting for classes, by Newton steps on the log loss (or another loss of margins).
 
@@ -244,35 +222,8 @@ class GradientBoostingClassifier(BoostedClassifier, _GradientBoosting):
     True
     """
 
-    def __init__(
-        self,
-        n_estimators: int = 100,
-        *,
-        loss: Any = None,
-        learning_rate: float = 0.1,
-        max_depth: int = 3,
-        max_leaf_nodes: int = 31,
-        min_samples_leaf: int | None = None,
-        l2: float = 0.0,
-        subsample: float = 1.0,
-        max_features: float | None = None,
-        max_bins: int = 255,
-        estimator: Any = None,
-        n_iter_no_change: int | None = None,
-        validation_fraction: float = 0.1,
-        calibration: str | None = None,
-        categorical_features: Any = None,
-        random_state: Any = None,
-        progress: Progress = False,
-    ) -> None:
-        _GradientBoosting.__init__(
-            self, n_estimators, loss=loss, learning_rate=learning_rate, max_depth=max_depth,
-            max_leaf_nodes=max_leaf_nodes, min_samples_leaf=min_samples_leaf, l2=l2, subsample=subsample,
-            max_features=max_features, max_bins=max_bins, estimator=estimator, n_iter_no_change=n_iter_no_change,
-            validation_fraction=validation_fraction, categorical_features=categorical_features,
-            random_state=random_state, progress=progress,
-        )  # fmt: skip
-        self.calibration = calibration
+    n_estimators: int = 100  # as in `_GradientBoosting`, which stands behind the other base
+    learning_rate: float = field(default=0.1, kw_only=True)
 
     def _fit_scores(self, X: FloatArray, codes: IntArray, w: FloatArray) -> None:
         loss = self._loss(Log(), of_margin=True)

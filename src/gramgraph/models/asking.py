@@ -183,8 +183,7 @@ class Asking:
         >>> gg.BayesianNetwork("x{real} -> y{real}", cpds=cpds).to_gaussian().cov.tolist()
         [[1.0, 2.0], [2.0, 5.0]]
         """
-        to_gaussian = analyses().to_gaussian
-        return to_gaussian(self)  # type: ignore[arg-type]
+        return analyses().to_gaussian(self)
 
     def partial_correlations(self) -> Any:
         """Correlation of each pair given all other variables, −P_ij / √(P_ii P_jj): a data frame; zeros are not edges.
@@ -194,8 +193,7 @@ class Asking:
         >>> net.partial_correlations().loc["x0"].round(3).tolist()
         [1.0, 0.5, 0.0]
         """
-        partial_correlations = analyses().partial_correlations
-        return partial_correlations(self)  # type: ignore[arg-type]
+        return analyses().partial_correlations(self)
 
     def log_likelihood(self, data: Any, *, memory: float | None = None) -> FloatArray:
         """log p(row) for every row of a table of cases (a dict is one of columns); gaps are summed (integrated) out.
@@ -244,8 +242,7 @@ class Asking:
 
     def entropy(self, targets: str | Sequence[str], evidence: Any = None, *, base: float | None = None) -> float:
         """H(targets | evidence) of the joint posterior, in nats (`base=2`: bits)."""
-        entropy = analyses().entropy
-        return entropy(self, targets, evidence, base=base)  # type: ignore[arg-type]
+        return analyses().entropy(self, targets, evidence, base=base)
 
     def mutual_information(
         self,
@@ -256,8 +253,7 @@ class Asking:
         base: float | None = None,
     ) -> float:
         """I(a; b | evidence), in nats (`base=2`: bits)."""
-        mutual_information = analyses().mutual_information
-        return mutual_information(self, a, b, evidence, base=base)  # type: ignore[arg-type]
+        return analyses().mutual_information(self, a, b, evidence, base=base)
 
     def most_informative(
         self,
@@ -272,9 +268,8 @@ class Asking:
 
         With `time_limit` it stops after so many seconds; `attrs["left"]` names the candidates not looked at yet.
         """
-        most_informative = analyses().most_informative
-        return most_informative(
-            self,  # type: ignore[arg-type]
+        return analyses().most_informative(
+            self,
             target,
             evidence,
             candidates=candidates,
@@ -289,8 +284,7 @@ class Asking:
         >>> gg.datasets.asia().explain("lung", {"xray": "yes", "asia": "yes"}, state="yes")["finding"].tolist()
         ['xray', 'asia']
         """
-        explain = analyses().explain
-        return explain(self, target, evidence, state=state)  # type: ignore[arg-type]
+        return analyses().explain(self, target, evidence, state=state)
 
     def conflict(self, evidence: Any = None) -> Any:
         """Whether the findings disagree: log Π p(e_i) − log p(e), above 0 where they do; `against` names the culprit.
@@ -299,24 +293,21 @@ class Asking:
         >>> round(gg.datasets.asia().conflict({"smoke": "yes", "lung": "yes"}), 3)  # they go together
         -0.598
         """
-        conflict = analyses().conflict
-        return conflict(self, evidence)  # type: ignore[arg-type]
+        return analyses().conflict(self, evidence)
 
     def sensitivity(
         self, target: str, state: Any = None, evidence: Any = None, *, parameters: Sequence[str] | None = None
     ) -> Any:
         """Derivative of p(target = state | evidence), or of the mean of a real-valued target, by every parameter: a
         data frame, the strongest first."""
-        sensitivity = analyses().sensitivity
-        return sensitivity(self, target, state, evidence, parameters=parameters)  # type: ignore[arg-type]
+        return analyses().sensitivity(self, target, state, evidence, parameters=parameters)
 
     def sensitivity_function(
         self, target: str, state: Any, evidence: Any = None, *, variable: str, value: Any, given: Any = None
     ) -> Any:
         """p(target = state | evidence) as a function of the one parameter p(variable = value | given)."""
-        sensitivity_function = analyses().sensitivity_function
-        return sensitivity_function(
-            self,  # type: ignore[arg-type]
+        return analyses().sensitivity_function(
+            self,
             target,
             state,
             evidence,
@@ -327,10 +318,8 @@ class Asking:
 
     def sum_product(self, evidence: Any = None, *, normalized: bool = True, root: str | None = None) -> Any:
         """The messages of sum-product on a tree-shaped factor graph, to be read one by one."""
-        sum_product = analyses().sum_product
-        return sum_product(self, evidence, normalized=normalized, root=root)  # type: ignore[arg-type]
+        return analyses().sum_product(self, evidence, normalized=normalized, root=root)
 
     def max_sum(self, evidence: Any = None, *, normalized: bool = False, root: str | None = None) -> Any:
         """The messages of max-sum on a tree-shaped factor graph, with the best assignment."""
-        max_sum = analyses().max_sum
-        return max_sum(self, evidence, normalized=normalized, root=root)  # type: ignore[arg-type]
+        return analyses().max_sum(self, evidence, normalized=normalized, root=root)

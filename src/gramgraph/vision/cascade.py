@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any, Self
 
@@ -23,6 +24,7 @@ from gramgraph.vision.training import Quarry, StageReport, StageTargets, train_s
 _SUFFICIENT = 30  # negatives below which no further stage is trained
 
 
+@dataclass(eq=False, repr=False)
 class Cascade:
     """An attentional cascade of boosted Haar-like features: `fit(faces, backgrounds)`, or `read_opencv(xml)`, `detect`.
 
@@ -57,28 +59,16 @@ class Cascade:
     True
     """
 
-    def __init__(
-        self,
-        n_stages: int = 8,
-        *,
-        window: Any = 24,
-        keep: float = 0.995,
-        false: float = 0.4,
-        most_features: int = 40,
-        n_negatives: int = 1000,
-        kinds: Sequence[str] = ("A", "B", "C", "D", "E"),
-        memory: float = 4e8,
-        random_state: Any = None,
-    ) -> None:
-        self.n_stages = n_stages
-        self.window = window
-        self.keep = keep
-        self.false = false
-        self.most_features = most_features
-        self.n_negatives = n_negatives
-        self.kinds = kinds
-        self.memory = memory
-        self.random_state = random_state
+    n_stages: int = 8
+    _: KW_ONLY
+    window: Any = 24
+    keep: float = 0.995
+    false: float = 0.4
+    most_features: int = 40
+    n_negatives: int = 1000
+    kinds: Sequence[str] = ("A", "B", "C", "D", "E")
+    memory: float = 4e8
+    random_state: Any = None
 
     def __repr__(self) -> str:
         held = getattr(self, "stages_", None)
