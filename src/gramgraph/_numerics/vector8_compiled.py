@@ -7,8 +7,9 @@ from typing import Any
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic, models, overload, register_model
+from numba.extending import models, register_model
 
+from gramgraph._numerics.becoming import becomes
 from gramgraph._numerics.vector8 import (
     _ALIGN,
     LANES,
@@ -56,76 +57,52 @@ def _alignment(array_type: Any) -> int:
     return _ALIGN // 2 if array_type.dtype == types.float32 else _ALIGN
 
 
-@intrinsic
-def _load8(typing_context: Any, a: Any, i: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = signature.args[0]
-        found = builder.load(_address(context, builder, kind, args[0], args[1]))
-        found.align = _alignment(kind)
-        return builder.fpext(found, _VECTOR) if kind.dtype == types.float32 else found
-
-    return _vector8(a, types.uint64), codegen
+@becomes(load8, _vector8, None, types.uint64)
+def _load8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind = signature.args[0]
+    found = builder.load(_address(context, builder, kind, args[0], args[1]))
+    found.align = _alignment(kind)
+    return builder.fpext(found, _VECTOR) if kind.dtype == types.float32 else found
 
 
-@intrinsic
-def _store8(typing_context: Any, a: Any, i: Any, v: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        kind = signature.args[0]
-        value = builder.fptrunc(args[2], _SINGLE) if kind.dtype == types.float32 else args[2]
-        builder.store(value, _address(context, builder, kind, args[0], args[1]), align=_alignment(kind))
-        return context.get_dummy_value()
-
-    return types.void(a, types.uint64, _vector8), codegen
+@becomes(store8, types.void, None, types.uint64, _vector8)
+def _store8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    kind = signature.args[0]
+    value = builder.fptrunc(args[2], _SINGLE) if kind.dtype == types.float32 else args[2]
+    builder.store(value, _address(context, builder, kind, args[0], args[1]), align=_alignment(kind))
+    return context.get_dummy_value()
 
 
-@intrinsic
-def _fill8(typing_context: Any, x: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
-        every = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
-        return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), every)
-
-    return _vector8(types.float64), codegen
+@becomes(fill8, _vector8, types.float64)
+def _fill8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    one = builder.insert_element(ir.Constant(_VECTOR, ir.Undefined), args[0], ir.Constant(ir.IntType(32), 0))
+    every = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+    return builder.shuffle_vector(one, ir.Constant(_VECTOR, ir.Undefined), every)
 
 
-@intrinsic
-def _add8(typing_context: Any, u: Any, v: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fadd(args[0], args[1])
-
-    return _vector8(_vector8, _vector8), codegen
+@becomes(add8, _vector8, _vector8, _vector8)
+def _add8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fadd(args[0], args[1])
 
 
-@intrinsic
-def _mul8(typing_context: Any, u: Any, v: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fmul(args[0], args[1])
-
-    return _vector8(_vector8, _vector8), codegen
+@becomes(mul8, _vector8, _vector8, _vector8)
+def _mul8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fmul(args[0], args[1])
 
 
-@intrinsic
-def _div8(typing_context: Any, u: Any, v: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fdiv(args[0], args[1])
-
-    return _vector8(_vector8, _vector8), codegen
+@becomes(div8, _vector8, _vector8, _vector8)
+def _div8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fdiv(args[0], args[1])
 
 
-@intrinsic
-def _max8(typing_context: Any, u: Any, v: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], args[1])
-
-    return _vector8(_vector8, _vector8), codegen
+@becomes(max8, _vector8, _vector8, _vector8)
+def _max8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.select(builder.fcmp_ordered(">", args[0], args[1]), args[0], args[1])
 
 
-@intrinsic
-def _sub8(typing_context: Any, u: Any, v: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.fsub(args[0], args[1])
-
-    return _vector8(_vector8, _vector8), codegen
+@becomes(sub8, _vector8, _vector8, _vector8)
+def _sub8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.fsub(args[0], args[1])
 
 
 def _llvm(builder: Any, name: str, args: Any) -> Any:
@@ -134,30 +111,21 @@ def _llvm(builder: Any, name: str, args: Any) -> Any:
     return builder.call(cgutils.get_or_insert_function(builder.module, signature, f"llvm.{name}.v8f64"), args)
 
 
-@intrinsic
-def _fma8(typing_context: Any, u: Any, v: Any, w: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _llvm(builder, "fmuladd", args)  # fused where there is an instruction, never a call
-
-    return _vector8(_vector8, _vector8, _vector8), codegen
+@becomes(fma8, _vector8, _vector8, _vector8, _vector8)
+def _fma8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return _llvm(builder, "fmuladd", args)  # fused where there is an instruction, never a call
 
 
-@intrinsic
-def _sqrt8(typing_context: Any, u: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return _llvm(builder, "sqrt", args)
-
-    return _vector8(_vector8), codegen
+@becomes(sqrt8, _vector8, _vector8)
+def _sqrt8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return _llvm(builder, "sqrt", args)
 
 
-@intrinsic
-def _times_power8(typing_context: Any, p: Any, z: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        whole = ir.VectorType(ir.IntType(64), LANES)
-        shifted = builder.shl(builder.bitcast(args[1], whole), ir.Constant(whole, [52] * LANES))
-        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), _VECTOR)
-
-    return _vector8(_vector8, _vector8), codegen
+@becomes(times_power8, _vector8, _vector8, _vector8)
+def _times_power8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    whole = ir.VectorType(ir.IntType(64), LANES)
+    shifted = builder.shl(builder.bitcast(args[1], whole), ir.Constant(whole, [52] * LANES))
+    return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), _VECTOR)
 
 
 def _past_caches(builder: Any, store: Any) -> None:
@@ -165,13 +133,10 @@ def _past_caches(builder: Any, store: Any) -> None:
     store.set_metadata("nontemporal", builder.module.add_metadata([ir.Constant(ir.IntType(32), 1)]))
 
 
-@intrinsic
-def _stream8(typing_context: Any, a: Any, i: Any, v: Any) -> Any:
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        _past_caches(builder, builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1])))
-        return context.get_dummy_value()
-
-    return types.void(a, types.uint64, _vector8), codegen
+@becomes(stream8, types.void, None, types.uint64, _vector8)
+def _stream8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    _past_caches(builder, builder.store(args[2], _address(context, builder, signature.args[0], args[0], args[1])))
+    return context.get_dummy_value()
 
 
 def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
@@ -189,94 +154,18 @@ def _transposed(builder: Any, rows: list[Any]) -> list[Any]:
 
 
 def _columns_writer(past_caches: bool) -> Any:
-    def write(typing_context: Any, a: Any, i: Any, step: Any, v: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            index = args[1]
-            for column in _transposed(builder, cgutils.unpack_tuple(builder, args[3])):
-                found = builder.store(column, _address(context, builder, signature.args[0], args[0], index))
-                found.align = _ALIGN
-                if past_caches:
-                    _past_caches(builder, found)
-                index = builder.add(index, args[2])
-            return context.get_dummy_value()
+    def code(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        index = args[1]
+        for column in _transposed(builder, cgutils.unpack_tuple(builder, args[3])):
+            found = builder.store(column, _address(context, builder, signature.args[0], args[0], index))
+            found.align = _ALIGN
+            if past_caches:
+                _past_caches(builder, found)
+            index = builder.add(index, args[2])
+        return context.get_dummy_value()
 
-        return types.void(a, types.uint64, types.uint64, v), codegen
-
-    return intrinsic(write)
+    return code
 
 
-_store_columns8 = _columns_writer(past_caches=False)
-_stream_columns8 = _columns_writer(past_caches=True)
-
-
-# Numba compares the parameters of an overload with those of its body, hence no annotations here.
-
-
-@overload(load8)
-def _load8_compiled(a, i):
-    return lambda a, i: _load8(a, i)
-
-
-@overload(store8)
-def _store8_compiled(a, i, v):
-    return lambda a, i, v: _store8(a, i, v)
-
-
-@overload(fill8)
-def _fill8_compiled(x):
-    return lambda x: _fill8(x)
-
-
-@overload(add8)
-def _add8_compiled(u, v):
-    return lambda u, v: _add8(u, v)
-
-
-@overload(mul8)
-def _mul8_compiled(u, v):
-    return lambda u, v: _mul8(u, v)
-
-
-@overload(div8)
-def _div8_compiled(u, v):
-    return lambda u, v: _div8(u, v)
-
-
-@overload(max8)
-def _max8_compiled(u, v):
-    return lambda u, v: _max8(u, v)
-
-
-@overload(sub8)
-def _sub8_compiled(u, v):
-    return lambda u, v: _sub8(u, v)
-
-
-@overload(fma8)
-def _fma8_compiled(u, v, w):
-    return lambda u, v, w: _fma8(u, v, w)
-
-
-@overload(sqrt8)
-def _sqrt8_compiled(u):
-    return lambda u: _sqrt8(u)
-
-
-@overload(times_power8)
-def _times_power8_compiled(p, z):
-    return lambda p, z: _times_power8(p, z)
-
-
-@overload(stream8)
-def _stream8_compiled(a, i, v):
-    return lambda a, i, v: _stream8(a, i, v)
-
-
-@overload(store_columns8)
-def _store_columns8_compiled(a, i, step, v):
-    return lambda a, i, step, v: _store_columns8(a, i, step, v)
-
-
-@overload(stream_columns8)
-def _stream_columns8_compiled(a, i, step, v):
-    return lambda a, i, step, v: _stream_columns8(a, i, step, v)
+becomes(store_columns8, types.void, None, types.uint64, types.uint64, None)(_columns_writer(past_caches=False))
+becomes(stream_columns8, types.void, None, types.uint64, types.uint64, None)(_columns_writer(past_caches=True))

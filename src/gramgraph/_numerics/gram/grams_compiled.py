@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
+from gramgraph._numerics.becoming import becomes
 from gramgraph._numerics.gram.grams import times_power
 
 
-@intrinsic
-def _times_power(typing_context, p, k, z):
-    def codegen(context, builder, signature, args):
-        whole = ir.IntType(64)
-        shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 52))
-        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.DoubleType())
-
-    return types.float64(types.float64, types.float64, types.float64), codegen
-
-
-@overload(times_power)
-def _times_power_compiled(p, k, z):
-    return lambda p, k, z: _times_power(p, k, z)
+@becomes(times_power, types.float64, types.float64, types.float64, types.float64)
+def _times_power(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    whole = ir.IntType(64)
+    shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 52))
+    return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.DoubleType())

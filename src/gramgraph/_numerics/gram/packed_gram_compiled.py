@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic, overload
 
+from gramgraph._numerics.becoming import becomes
 from gramgraph._numerics.gram.packed_gram import bits_of, double_of
 
 
-@intrinsic
-def _bits_of(typing_context, x):
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.IntType(64))
-
-    return types.uint64(types.float64), codegen
+@becomes(bits_of, types.uint64, types.float64)
+def _bits_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.bitcast(args[0], ir.IntType(64))
 
 
-@intrinsic
-def _double_of(typing_context, bits):
-    def codegen(context, builder, signature, args):
-        return builder.bitcast(args[0], ir.DoubleType())
-
-    return types.float64(types.uint64), codegen
-
-
-@overload(bits_of)
-def _bits_of_compiled(x):
-    return lambda x: _bits_of(x)
-
-
-@overload(double_of)
-def _double_of_compiled(bits):
-    return lambda bits: _double_of(bits)
+@becomes(double_of, types.float64, types.uint64)
+def _double_of(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    return builder.bitcast(args[0], ir.DoubleType())

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic, overload
 
+from gramgraph._numerics.becoming import becomes
 from gramgraph._numerics.svm.exponents import (
     _exp_double,
     _exp_single,
@@ -19,19 +22,11 @@ from gramgraph._numerics.svm.exponents import (
 )
 
 
-@intrinsic
-def _times_power32(typing_context, p, k, z):
-    def codegen(context, builder, signature, args):
-        whole = ir.IntType(32)
-        shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 23))
-        return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.FloatType())
-
-    return types.float32(types.float32, types.float32, types.float32), codegen
-
-
-@overload(times_power32)
-def _times_power32_compiled(p, k, z):
-    return lambda p, k, z: _times_power32(p, k, z)
+@becomes(times_power32, types.float32, types.float32, types.float32, types.float32)
+def _times_power32(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+    whole = ir.IntType(32)
+    shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 23))
+    return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.FloatType())
 
 
 @overload(exp_down)
