@@ -10,9 +10,9 @@ from typing import NamedTuple
 import numpy as np
 
 #: Orders that are tried at most, and seconds that one try takes for each variable, and a run for each row.
-TRIES, TRY_SECONDS, ROW_SECONDS = 128, 2e-4, 4e-7
+TRIES, TRY_SECONDS, ROW_SECONDS = 128, 2e-4, 2e-7
 #: Seconds that all tries may take together; an eighth of it where the first order is hopeless.
-MOST_SECONDS = 4.0
+MOST_SECONDS = 2.0
 #: Weights of a wide scope, and of chance, in the choice of the next variable: of every try one pair is drawn.
 WIDE, CHANCE = (0.0, 0.2, 0.5), (0.3, 0.7, 1.0)
 #: Joins with at least this part of the most rows are the ones that a choice of states should make smaller.

@@ -116,6 +116,12 @@ def test_what_is_impossible_and_what_does_not_fit() -> None:
         gg.models.ising_grid(40, 40).query("x0_0", engine="sparse")
 
 
+def test_who_has_no_time_is_told_so() -> None:
+    net = field(2)
+    with pytest.raises(gg.BudgetError, match="rows"):
+        SparseTables().answer(net, read(net, None, {}), Run(seconds=1e-7))
+
+
 def test_the_order_follows_the_rows_not_the_cells() -> None:
     """A star of copies: rows never become more than the states of one variable."""
     scopes = [(0, i) for i in range(1, 30)]

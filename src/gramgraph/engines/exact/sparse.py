@@ -33,7 +33,9 @@ FEW_ZEROS, FEW_CASES = 0.02, 16
 #: Plans with more rows than this are not made smaller by choosing states.
 HOPELESS = 1e12
 #: Rows that "auto" makes for one case before it takes an approximate answer: about a quarter of a minute.
-MOST_ROWS = 4e7
+MOST_ROWS = 1e8
+#: Runs are not begun that are expected to make more than so many times the rows that are allowed.
+HIGH = 2.0
 #: The part of a time budget that it may take.
 SHARE = 0.5
 #: Trees with fewer cells than this, or tables with a smaller share of zeros, are not compared with rows, which are
@@ -243,8 +245,8 @@ class _Solver:
     def _part(self, relations: list[Relation], share: float) -> _Solved | None:
         """A connected part: in one run, or state by state of a variable that stands in the largest joins."""
         plan = _plan(relations, self.logs)
-        if plan.rows > HOPELESS:
-            raise self._over(plan.rows)
+        if plan.rows > HOPELESS or plan.rows > HIGH * self.work * share:
+            raise self._over(plan.rows / share)
         if not plan.order or (plan.rows * BYTES_PER_ROW <= TRUST * self.room and plan.rows <= self.work):
             try:
                 return self._run(relations, plan, share)
