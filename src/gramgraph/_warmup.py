@@ -65,7 +65,7 @@ def warmup(*names: str, background: bool = False, progress: Progress = True, n_j
         Capabilities: "discrete", "hmm", "svm", …, or "all". By default all but "approximate", "rvm" and
         "topics", which fewer people need.
     background
-        Start it as a process of its own and return at once. Nothing is compiled in the background unless asked for.
+        Start it as a process of its own and return at once. (Of itself only the explorer compiles so.)
     progress
         True shows a bar on a terminal or in a notebook; a function is called with (done, total).
     n_jobs
