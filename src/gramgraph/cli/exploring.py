@@ -9,8 +9,6 @@ from typing import Any
 from gramgraph._show import clean
 from gramgraph.cli import common
 
-__all__ = ["add_commands"]
-
 TABLES = (".csv", ".parquet", ".csv.gz", ".tsv")
 
 

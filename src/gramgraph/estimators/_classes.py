@@ -12,8 +12,6 @@ from gramgraph.estimators._numbers import read_weights
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["read_classes", "weighed"]
-
 
 def weighed(X: FloatArray, y: Any, sample_weight: Any) -> tuple[FloatArray, Any, FloatArray | None]:
     """Rows, classes and weights without the rows that count nothing."""

@@ -36,8 +36,6 @@ from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import discrete
 
-__all__ = ["FisherDiscriminant", "GaussianClassifier"]
-
 TARGET = "class"
 _ROWS = 4096  # of a block that stays in the cache
 _SHAPES = {"shared": "tied", "own": "full", "diagonal": "diag"}

@@ -24,8 +24,6 @@ from gramgraph.gp.posterior import LeaveOneOut, gaussian, half_of
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
 
-__all__ = ["GaussianProcessRegressor"]
-
 
 @dataclass(eq=False, repr=False)
 class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, ProcessPoints):

@@ -28,8 +28,6 @@ from gramgraph.explorer.files import served_files
 from gramgraph.explorer.panels import PANELS
 from gramgraph.explorer.waiting import Abandoned, go_on
 
-__all__ = ["Server"]
-
 log = logging.getLogger("gramgraph.explorer")
 
 #: Largest body of a question, and of an upload, in bytes.

@@ -7,8 +7,6 @@ from typing import Any
 from gramgraph._numerics.aside import Aside
 from gramgraph.explorer.files import bundle, page_file
 
-__all__ = ["widget_of"]
-
 _RENDER = """
 function render({ model, el }) {
   const root = document.createElement("div");

@@ -12,8 +12,6 @@ from gramgraph.kernels.inputs import KernelError, take
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
-__all__ = ["WORTH_THREADS", "check_out", "fill"]
-
 #: Numbers of a band, about: 4 MB of doubles, so that it stays in the cache between kernel and copy.
 _BAND = 1 << 19
 #: Numbers of a matrix from which a second thread works longer than it takes to begin.

@@ -12,17 +12,6 @@ from gramgraph.machines.mixtures.gaussian import GaussianParameters, GaussianRow
 from gramgraph.machines.mixtures.sweeps import Moments
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = [
-    "class_moments",
-    "distinct_rows",
-    "fill_up",
-    "fisher_directions",
-    "labelled_gaussians",
-    "linear_scores",
-    "posterior_means",
-    "scaled_moments",
-]
-
 #: Squares below this have lost digits.
 _TINY = 1e-200
 _ROWS = 2048  # of a block that stays in the cache

@@ -19,8 +19,6 @@ from gramgraph.models.asking import Asking
 from gramgraph.models.mixed import joint_log_density, kind_of_real
 from gramgraph.variables import Discrete, Var
 
-__all__ = ["GraphicalModel", "scopes_of"]
-
 
 class GraphicalModel(OtherWords, Drawn, Asking, ABC):
     """A set of variables and a product of factors over them; a value that never changes once built.

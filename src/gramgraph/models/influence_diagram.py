@@ -28,8 +28,6 @@ from gramgraph.variables import Var, binary
 if TYPE_CHECKING:
     from gramgraph.analysis.decisions import Strategy
 
-__all__ = ["InfluenceDiagram", "Utility"]
-
 #: `[umbrella]` where a node is expected; `z[3]`, states of a node, follows its name.
 _DECISION = re.compile(r"""(?<![\w.':@$%&*+/=!?~^·"\]}])\[\s*("[^"\n]*"|[^\[\]{}"\n]+?)\s*(\{[^{}\n]*\})?\s*\]""")
 _UTILITY = re.compile(r"""<\s*("[^"\n]*"|[\w.':@$%&*+/!?~^·]+)\s*>""")

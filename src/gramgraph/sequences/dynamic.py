@@ -24,8 +24,6 @@ from gramgraph.variables import Var
 if TYPE_CHECKING:
     from gramgraph.sequences._dynamic_stream import DynamicStream
 
-__all__ = ["DynamicBayesianNetwork"]
-
 
 class DynamicBayesianNetwork(Drawn):
     """p(first slice) Π_t p(slice_t | slice_{t−1}): a network whose variables repeat at every step of time.

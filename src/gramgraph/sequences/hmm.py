@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from gramgraph.models import BayesianNetwork
     from gramgraph.sequences.filtering import HMMFilter
 
-__all__ = ["HiddenMarkovModel", "concentrations"]
-
 _FIXED = ("emissions", "startprob", "transmat")
 _LEARNING = ("baum_welch", "viterbi", "variational")
 

@@ -9,8 +9,6 @@ import numpy as np
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.typing import FloatArray
 
-__all__ = ["features_of", "penalty_of", "solve_node"]
-
 
 def features_of(end: End, rank: int, width: float) -> tuple[FloatArray, FloatArray]:
     """The leading eigenfunctions of the kernel on cells, mean 0 and square 1 under q, (m, r); their eigenvalues as

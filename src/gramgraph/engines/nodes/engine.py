@@ -27,8 +27,6 @@ from gramgraph.variables import Real, Var
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = ["NODES", "Nodes", "fits"]
-
 #: Nodes of each variable, and how few there may be where cliques are large.
 NODES, FEWEST = 64, 24
 #: Entries of the largest clique, at most.

@@ -16,8 +16,6 @@ import numpy as np
 
 from gramgraph.typing import FloatArray
 
-__all__ = ["LOG_2PI", "Moments", "diagonal_pass", "full_pass", "merge"]
-
 LOG_2PI = float(np.log(2.0 * np.pi))
 #: Largest second moment over variance for which products are written out.
 _FAR = 1e5

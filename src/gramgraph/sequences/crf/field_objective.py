@@ -11,8 +11,6 @@ from gramgraph.sequences.crf.fields import Field, loopy_beliefs, network_of
 from gramgraph.sequences.crf.rounds import Rounds
 from gramgraph.typing import FloatArray, IntArray
 
-__all__ = ["FieldObjective", "FieldWeights", "label_loss"]
-
 #: A share of labels that may be wrong: no single node counts for more than log(K / _WRONG).
 _WRONG = 0.02
 

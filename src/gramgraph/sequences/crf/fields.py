@@ -14,18 +14,6 @@ from gramgraph.models import MarkovNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import discrete
 
-__all__ = [
-    "Beliefs",
-    "Cliques",
-    "Field",
-    "PairTables",
-    "induced",
-    "joined_fields",
-    "loopy_beliefs",
-    "network_of",
-    "read_field",
-]
-
 _SWEEPS, _TOL = 100, 1e-7
 _RANGE = 600.0  # products of all messages to a node stay between exp(±_RANGE)
 _FEW_NEIGHBORS = 9  # with more, that would cut off what is not negligible

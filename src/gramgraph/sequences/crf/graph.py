@@ -32,8 +32,6 @@ from gramgraph.typing import Array, FloatArray, IntArray
 if TYPE_CHECKING:
     from gramgraph.models import MarkovNetwork
 
-__all__ = ["GraphCRF", "GridCRF"]
-
 _METHODS, _INFERENCE = ("pseudo", "exact", "loopy", "marginal"), ("auto", "exact", "loopy")
 _DECODE = ("joint", "nodes")
 _ENOUGH = 16384  # nodes: a few dozen weights need no more

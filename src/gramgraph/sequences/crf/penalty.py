@@ -17,8 +17,6 @@ from gramgraph.sequences.crf.field_objective import FieldWeights, label_loss
 from gramgraph.sequences.crf.fields import Field
 from gramgraph.typing import Array, FloatArray, IntArray
 
-__all__ = ["Mixture", "best_mixture", "best_penalty", "splits_by_graph"]
-
 #: Steps from single nodes to the learned weights that are tried.
 LINE = (0.25, 0.5, 0.75, 1.0)
 #: Shares of the couplings that are tried over the classifier of single nodes.

@@ -15,8 +15,6 @@ from gramgraph.exceptions import ModelError
 from gramgraph.sequences.crf.fields import Field, PairTables
 from gramgraph.typing import FloatArray
 
-__all__ = ["Rounds"]
-
 #: Sweeps; each carries what a node says through a whole row and a whole column of a grid, in both directions.
 ROUNDS = 6
 
