@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["AFTER", "CAPABILITIES", "ON_REQUEST"]
+__all__ = ["AFTER", "CAPABILITIES"]
 
 
 def discrete() -> None:
@@ -218,8 +218,6 @@ CAPABILITIES: dict[str, Callable[[], None]] = {
     "kernel": kernel,
     "topics": topics,
 }
-#: Compiled ahead only by name or with "all": fewer people need them, and otherwise their first large use compiles them.
-ON_REQUEST = frozenset({"approximate", "rvm", "topics"})
 #: Those that share most of their code with another one go after it, so that nothing is compiled twice.
 AFTER: dict[str, tuple[str, ...]] = {
     "approximate": ("discrete",),

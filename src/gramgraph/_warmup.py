@@ -62,8 +62,7 @@ def warmup(*names: str, background: bool = False, progress: Progress = True, n_j
     Parameters
     ----------
     *names
-        Capabilities: "discrete", "hmm", "svm", …, or "all". By default all but "approximate", "rvm" and
-        "topics", which fewer people need.
+        Capabilities: "discrete", "hmm", "svm", …; all of them by default, or with "all".
     background
         Start it as a process of its own and return at once. (Of itself only the explorer compiles so.)
     progress
@@ -132,8 +131,6 @@ def run(names: Iterable[str], tell: Tell, *, n_jobs: int | None = None) -> None:
 
 
 def _chosen(names: tuple[str, ...]) -> tuple[str, ...]:
-    from gramgraph._journeys import ON_REQUEST
-
     known = capabilities()
     if "all" in names:
         return known
@@ -141,7 +138,7 @@ def _chosen(names: tuple[str, ...]) -> tuple[str, ...]:
         if name not in known:
             there = ", ".join(known)
             raise OptionError(f"{name!r} is no capability. There are: {there}, all.{did_you_mean(name, known)}")
-    return tuple(name for name in known if (name in names if names else name not in ON_REQUEST))
+    return tuple(name for name in known if name in names) or known
 
 
 def _cores() -> int:

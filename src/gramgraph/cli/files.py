@@ -7,7 +7,6 @@ import sys
 import time
 from typing import Any
 
-from gramgraph._journeys import ON_REQUEST
 from gramgraph._show import clean
 from gramgraph._warmup import capabilities, run
 from gramgraph.cli import common
@@ -27,8 +26,7 @@ def add_commands(commands: Any) -> None:
         description="Compile what these capabilities need, so that their first use is as quick as the next. "
         "It can be stopped at any time: what is compiled is kept.",
     )
-    rest = ", ".join(sorted(ON_REQUEST))
-    warmup.add_argument("capability", nargs="*", help=f"of {', '.join(capabilities())}, or all (default: not {rest})")
+    warmup.add_argument("capability", nargs="*", help=f"of {', '.join(capabilities())}, or all (the default)")
     warmup.add_argument("--jobs", type=int, metavar="N", help="processes at a time (default: the cores)")
     warmup.set_defaults(run=_warmup)
 

@@ -132,6 +132,7 @@ class Engine:
     kinds: ClassVar[tuple[str, ...]] = ("tables",)  # of models that it can answer
     options: ClassVar[tuple[str, ...]] = ()  # names of the keywords of the constructor
     runs_tree_code: ClassVar[bool] = False  # the compiled junction tree: plans then price its compilation
+    gives_up: bool = False  # asked second it does not go on for long; then the error of the first holds
     strict: bool = False  # "auto" asks: refuse (`IllConditioned`) what another engine does more accurately
 
     def __init__(self, **given: Any) -> None:

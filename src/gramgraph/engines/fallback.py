@@ -21,7 +21,6 @@ from gramgraph.engines.cells.tables import by_tables
 from gramgraph.engines.exact.cold import answer_as_rent
 from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.engines.exact.smaller import may_shrink, smaller_model
-from gramgraph.engines.exact.sparse import may_help
 from gramgraph.engines.registry import choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, GramGraphError, ModelError
 from gramgraph.questions.question import Question
@@ -71,18 +70,18 @@ def first_choice(model: GraphicalModel, question: Question, run: Run) -> Answer:
     try:
         return answer_as_rent(worker, model, question, run)
     except (BudgetError, IllConditioned, ModelError) as failure:
-        other = next_choice("answer", model.kind, name, failure)
-        if other is None or (other == "sparse" and not may_help(model, question)):
+        other = next_choice("answer", model, question, name, failure)
+        if other is None:
             raise
         first = failure
     worker = get_engine(other, model.kind)
-    if other != "sparse":
-        return worker.answer(model, question, run)  # type: ignore[no-any-return]
-    worker.strict = True  # it is not waited for long
+    worker.strict = worker.gives_up
     try:
         return worker.answer(model, question, run)  # type: ignore[no-any-return]
     except BudgetError:
-        raise first from None  # which says how large the tables are
+        if worker.gives_up:
+            raise first from None  # which says how large the tables are
+        raise
 
 
 def automatic(model: GraphicalModel, question: Question, run: Run, error: Any = None, draw: bool = True) -> Answer:
@@ -128,7 +127,7 @@ def automatic_best(model: GraphicalModel, question: Question, run: Run) -> Best:
     try:
         return get_engine(name, model.kind).best(model, question, run)  # type: ignore[no-any-return]
     except (IllConditioned, ModelError) as failure:
-        other = next_choice("best", model.kind, name, failure)
+        other = next_choice("best", model, question, name, failure)
         if other is None:
             raise
     return get_engine(other, model.kind).best(model, question, run)  # type: ignore[no-any-return]
@@ -155,7 +154,7 @@ def automatic_draw(model: GraphicalModel, question: Question, n: int, run: Run) 
     try:
         return get_engine(name, model.kind).draw(model, question, n, run)  # type: ignore[no-any-return]
     except (BudgetError, IllConditioned, ModelError) as failure:
-        other = next_choice("draw", model.kind, name, failure)
+        other = next_choice("draw", model, question, name, failure)
         if other is None:
             raise
     return get_engine(other, model.kind).draw(model, question, n, run)  # type: ignore[no-any-return]

@@ -274,12 +274,19 @@ _NEXT: tuple[tuple[str, str, str | None, type[Exception], str], ...] = (
 )
 
 
-def next_choice(task: str, kind: str, first: str, failure: Exception) -> str | None:
+def next_choice(task: str, model: GraphicalModel, question: Question, first: str, failure: Exception) -> str | None:
     """The engine that is asked where the first choice fails in this way; None where that is an error."""
     for own, of, engine, why, other in _NEXT:
-        if (own, of) == (task, kind) and engine in (None, first) and isinstance(failure, why):
-            return other
+        if (own, of) == (task, model.kind) and engine in (None, first) and isinstance(failure, why):
+            return other if (of, other) != ("tables", "sparse") or _has_zeros(model, question) else None
     return None
+
+
+def _has_zeros(model: GraphicalModel, question: Question) -> bool:
+    """Whether the positive rows of tables are worth trying where their cells do not fit."""
+    from gramgraph.engines.exact.sparse import may_help
+
+    return may_help(model, question)
 
 
 def choose_engine(name: str, model: Any, question: Any, options: Any) -> Any:

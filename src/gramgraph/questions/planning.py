@@ -10,7 +10,6 @@ import numpy as np
 from gramgraph.compile.budget import readable
 from gramgraph.compile.plan import Plan
 from gramgraph.engines.base import Run
-from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.engines.prepare import prepared
 from gramgraph.engines.registry import AUTO, choose, get_engine
 from gramgraph.exceptions import BudgetError, OptionError
@@ -48,8 +47,6 @@ def plan(
     question = _question(model, targets, given)
     model, question = prepared(model, question)
     name, reason = choose(model, question, Run(memory)) if engine == AUTO else (engine, "asked for by name")
-    if engine == AUTO and name == "sparse":  # how many rows there are depends on what is observed: the tree does not
-        name = JunctionTree.name
     worker = get_engine(name, model.kind)
     worker.strict = engine == AUTO
     if not hasattr(worker, "plan"):

@@ -11,7 +11,6 @@ from gramgraph.compile.budget import readable
 from gramgraph.compile.lower import lower
 from gramgraph.engines.base import ApproximateWarning, Best, Run
 from gramgraph.engines.exact.junction_tree import JunctionTree
-from gramgraph.engines.exact.sparse import may_help
 from gramgraph.engines.registry import choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.questions.question import Question
@@ -57,9 +56,9 @@ def best_of_tables(model: GraphicalModel, question: Question, run: Run) -> Best:
         try:
             return worker.best(model, question, run)  # type: ignore[no-any-return]
         except BudgetError as error:
-            failure = error if failure is None or name == "junction_tree" else failure
-            other = next_choice("best", model.kind, name, error)
-            if other is None or (other == "sparse" and not may_help(model, question)):
+            failure = failure if worker.gives_up and failure else error  # the tree says how large the tables are
+            other = next_choice("best", model, question, name, error)
+            if other is None:
                 break
             name = other
     assert failure is not None

@@ -12,10 +12,10 @@ from gramgraph.answers import Answer
 from gramgraph.compile.budget import budget_of, check_memory, readable
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.relations import ROW_SECONDS, RelationPlan, plan_relations
-from gramgraph.compile.tree import plan_tree
+from gramgraph.compile.tree import TreePlan, plan_tree
 from gramgraph.engines.base import PLAIN, Best, Engine, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
-from gramgraph.engines.exact.junction_tree import rough_cells
+from gramgraph.engines.exact.junction_tree import JunctionTree, rough_cells
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.relations import Relation, Tape, consistent, given_state, totals
 from gramgraph.engines.exact.smaller import Smaller, by_cases, may_shrink, smaller_model, whole_answer
@@ -32,8 +32,8 @@ BYTES_PER_ROW, TRUST = 40.0, 8.0
 FEW_ZEROS, FEW_CASES = 0.02, 16
 #: Plans with more rows than this are not made smaller by choosing states.
 HOPELESS = 1e12
-#: Rows that "auto" makes for one case before it takes an approximate answer: about a quarter of a minute.
-MOST_ROWS = 1e8
+#: Rows that "auto" makes for one case before it takes an approximate answer: some seconds of work.
+MOST_ROWS = 3e7
 #: Runs are not begun that are expected to make more than so many times the rows that are allowed.
 HIGH = 2.0
 #: The part of a time budget that it may take.
@@ -84,13 +84,19 @@ class SparseTables(Engine):
     >>> net = gg.BayesianNetwork(
     ...     "a -> c; b -> c", cpds={"a": [0.5, 0.5], "b": [0.9, 0.1], "c": [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]}
     ... )
-    >>> ans = net.query("a", {"c": 1}, engine="sparse")
+    >>> ans = net.query("a", {"c": "yes"}, engine="sparse")
     >>> ans["a"].probabilities.round(3).tolist(), round(ans.log_evidence, 4)
     ([0.1, 0.9], -0.6931)
     """
 
     name = "sparse"
     exact = True
+    gives_up = True
+
+    def plan(self, model: GraphicalModel, question: Question) -> TreePlan:
+        """The tree of the same question: there are at most as many rows as cells, and how many fewer depends on what
+        is observed."""
+        return JunctionTree().plan(model, question)
 
     def repeated(self, model: GraphicalModel, question: Question) -> None:
         """Nothing is ready for other cases: what zeros leave depends on what is observed."""
@@ -134,12 +140,15 @@ class SparseTables(Engine):
     def _solver(self, low: Lowered, run: Run, *, best: bool = False, keep: bool = True) -> _Solver:
         """Within the run's limits; who leaves the choice to "auto" does not wait for minutes."""
         check_memory(run.memory)
+        room, own = budget_of(run.memory), BYTES_PER_ROW * np.count_nonzero(low.values)
+        if self.strict and own > room:
+            raise BudgetError(f"the positive rows of the tables alone need {readable(own)}", bytes=own)
         work = np.inf
         if run.seconds is not None:
             work = SHARE * run.seconds / ROW_SECONDS
         elif self.strict and run.memory is None:
             work = MOST_ROWS
-        return _Solver(low.sizes.tolist(), budget_of(run.memory), work, best, keep)
+        return _Solver(low.sizes.tolist(), room, work, best, keep)
 
     def _answer(self, model: GraphicalModel, question: Question, run: Run) -> Answer:
         """The answer to a question in which nothing is observed."""
