@@ -86,7 +86,7 @@ class _GradientBoosting(BoostedEstimator):
     def _grower(self, X: FloatArray, w: FloatArray) -> Grower:
         least = self.min_samples_leaf
         if least is None:  # by weight, so that a row of weight two is two rows
-            least = int(min(FEW_IN_A_LEAF, max(1.0, w.sum() // 10)))
+            least = int(min(FEW_IN_A_LEAF, max(1.0, w.sum() // 5)))
         return Grower(
             BinnedColumns(X, self._categories, max_bins=self.max_bins),
             max_depth=self.max_depth,
@@ -134,7 +134,7 @@ class GradientBoostingRegressor(RegressorMixin, _GradientBoosting):
     loss : a value of `gg.losses` (`Squared()`, the default, `EpsilonInsensitive`, `Huber`, `Quantile`) or its name.
     learning_rate : ν, the share of each step that is taken.
     max_depth, max_leaf_nodes, min_samples_leaf, l2 : size of the trees, and what is added to the curvature of a leaf.
-        A leaf has 20 rows by default, or a tenth of the data where that is less.
+        A leaf has 20 rows by default, or a fifth of the data where that is less.
     subsample, max_features : share of the rows and of the columns that a tree sees.
     max_bins : columns are cut into so many bins, at most 255.
     estimator : None for trees of our own, or any regressor of scikit-learn's kind whose `fit` takes weights.
