@@ -26,7 +26,13 @@ def becomes(function: Callable[..., Any], result: Any, *kinds: Any) -> Callable[
         typed.__signature__ = inspect.Signature([first, *own])  # type: ignore[attr-defined]
         typed.__name__ = f"_{function.__name__}"
         found = intrinsic(typed)
-        overload(function, strict=False)(lambda *given: _CALLS[len(given)](found))
+
+        def call(*given: Any) -> Any:
+            made = _CALLS[len(given)](found)
+            made.__name__ = made.__qualname__ = function.__name__  # what compilations are told apart by
+            return made
+
+        overload(function, strict=False)(call)
         return found
 
     return register

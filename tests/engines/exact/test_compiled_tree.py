@@ -242,8 +242,8 @@ def test_budget_is_checked_before_allocation():
         grid.query("x0_0", engine="junction_tree")
     assert caught.value.bytes > 1e12 and len(caught.value.clique) > 30 and caught.value.remedies
     small = gg.datasets.asia()
-    with pytest.raises(gg.BudgetError, match="budget of 100 bytes"):
-        small.query("lung", {"smoke": "yes"}, memory=100)
+    with pytest.raises(gg.BudgetError, match="budget of 50 bytes"):
+        small.query("lung", {"smoke": "yes"}, memory=50)
     assert small.query("lung")["lung"].prob("yes") == pytest.approx(0.055)
 
 
