@@ -100,7 +100,7 @@ def _grid() -> Work:
     from gramgraph.estimators import svc_path
 
     X, y = load_digits(return_X_y=True)
-    return lambda n_jobs: svc_path(X, y, None, [0.1, 1.0, 10.0], 5, gamma=[1e-3], n_jobs=n_jobs)
+    return lambda n_jobs: svc_path(X, y, None, [0.1, 1.0, 10.0], 5, gamma=[1e-3], n_jobs=n_jobs).scores
 
 
 def _restarts() -> Work:
