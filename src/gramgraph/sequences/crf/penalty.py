@@ -60,7 +60,8 @@ def folds(sizes: Sequence[int]) -> list[tuple[list[int], list[int]]]:
     if n == 1:
         return [([0], [0])]
     k = min(_FOLDS if sum(sizes) <= _MANY else 2, n)
-    return [([i for i in range(n) if i % k != f], [i for i in range(n) if i % k == f]) for f in range(k)]
+    fold = [i * k // n for i in range(n)]  # neighbors together: what is held out shall be far from what is learned
+    return [([i for i in range(n) if fold[i] != f], [i for i in range(n) if fold[i] == f]) for f in range(k)]
 
 
 @dataclass(frozen=True, eq=False)
