@@ -167,3 +167,14 @@ def test_classes_are_the_sorted_labels(dtype: object, labels: tuple[int, ...]) -
     assert classes.dtype == expected.dtype
     assert classes.tolist() == expected.tolist()
     assert codes.tolist() == own.tolist()
+
+
+@pytest.mark.parametrize("d", [3, 60])
+@pytest.mark.parametrize("kind", ["shared", "own", "diagonal"])
+def test_many_rows_are_answered_as_few_are(kind: str, d: int) -> None:
+    rng = np.random.default_rng(0)
+    y = np.arange(5000) % 2
+    X = rng.normal(size=(5000, d)) + y[:, None]
+    model = gg.GaussianClassifier(kind).fit(X, y)
+    for answer in (model.predict_proba, model.score_samples):
+        np.testing.assert_allclose(answer(X)[4990:], answer(X[4990:]), rtol=1e-9, atol=1e-12)

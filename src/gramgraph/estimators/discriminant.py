@@ -186,9 +186,10 @@ class GaussianClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type:
             rows = GaussianRows((X - self._center) / self._unit, None, shape)
             yield slice(None), np.ascontiguousarray(rows.logs(self._parameters).T)
             return
-        logs_of = self._linear if self.covariance == "shared" and not normalized else self._density()
-        for at in range(0, len(X), _ROWS):
-            yield slice(at, at + _ROWS), logs_of(X[at : at + _ROWS])
+        linear = self.covariance == "shared" and not normalized
+        logs_of, size = (self._linear, _ROWS) if linear else self._density()
+        for at in range(0, len(X), size):
+            yield slice(at, at + size), logs_of(X[at : at + size])
 
     def _linear(self, X: FloatArray) -> FloatArray:
         W, b = self._scores
@@ -203,13 +204,14 @@ class GaussianClassifier(ClassifierMixin, SoundNumbers, BaseEstimator):  # type:
             self.class_prior_, self._means, np.einsum("kii->ki", C) if self.covariance == "diagonal" else C
         )
 
-    def _density(self) -> Callable[[FloatArray], FloatArray]:
+    def _density(self) -> tuple[Callable[[FloatArray], FloatArray], int]:
+        """Log joints of a block of rows, and how many rows a block may have."""
         p, logs = self._parameters, log_weights(self.class_prior_)
         if self.covariance == "diagonal":
             diagonal = diagonal_pass(logs, p.means, p.covariances, gaps=False)
-            return lambda X: diagonal.logs(((X - self._center) / self._unit).T)
+            return lambda X: diagonal.logs(((X - self._center) / self._unit).T), diagonal.size
         full = full_pass(logs, p.means, p.covariances, moments=False).on_rows(self._center, self._unit)
-        return lambda X: full.logs(X.T)
+        return lambda X: full.logs(X.T), _ROWS
 
     def predict_proba(self, X: Any) -> FloatArray:
         """p(class | what the row shows), (rows, classes)."""
