@@ -18,6 +18,7 @@ __all__ = [
     "bar",
     "clean",
     "count_text",
+    "counted",
     "fraction_done",
     "html_beliefs",
     "html_table",
@@ -136,6 +137,16 @@ def count_text(n: float) -> str:
     ('12,345', '3.0e+17')
     """
     return f"{n:,.0f}" if abs(n) < 1e12 else f"{n:.1e}"
+
+
+def counted(**numbers: int) -> str:
+    """Counts with their nouns, each in its right number.
+
+    >>> counted(variable=2, edge=1, utility=3)
+    '2 variables, 1 edge, 3 utilities'
+    """
+    many = {noun: noun[:-1] + "ies" if noun.endswith("y") else noun + "s" for noun in numbers}
+    return ", ".join(f"{n} {noun if n == 1 else many[noun]}" for noun, n in numbers.items())
 
 
 def bar(p: float, width: int = 12) -> str:

@@ -216,7 +216,7 @@ def test_random_tables_are_seeded_and_concentrated() -> None:
 
 def test_short_representations() -> None:
     assert repr(gg.datasets.asia()) == "BayesianNetwork('asia', 8 variables, 8 edges, 18 parameters)"
-    assert repr(gg.BayesianNetwork("a -> b")) == "BayesianNetwork(2 variables, 1 edges, structure without tables)"
+    assert repr(gg.BayesianNetwork("a -> b")) == "BayesianNetwork(2 variables, 1 edge, structure without tables)"
     assert gg.datasets.asia()._repr_html_().count('class="head"') == 8  # a drawing
     assert "40 more" in markov_chain(100)._repr_html_()
 

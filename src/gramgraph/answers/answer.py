@@ -10,6 +10,7 @@ import numpy as np
 
 from gramgraph import _show
 from gramgraph._pictures import pictures
+from gramgraph._show import counted
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.quality import Quality, judge
 from gramgraph.answers.rows import with_kept
@@ -210,7 +211,7 @@ class Answer(Mapping[Key, Belief]):
     def _title(self) -> str:
         how = f"{self._engine}, {'exact' if self._exact else 'approximate'}{unsettled(self)}"
         if self._batched:
-            return f"{len(self._marginals)} cases, {len(self)} beliefs each ({how})"
+            return f"{counted(case=len(self._marginals), belief=len(self))} each ({how})"
         log_p, trust = float(self.log_evidence), _trust(self)
         if trust and np.isnan(log_p):  # chains do not estimate it
             return f"{how}: {trust}"

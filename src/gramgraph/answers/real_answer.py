@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph import _show
 from gramgraph._pictures import pictures
+from gramgraph._show import counted
 from gramgraph.answers.answer import Answer, Key, unsettled
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.configurations import is_mixed
@@ -195,7 +196,7 @@ class RealAnswer(Answer):
         if stated is not None:
             how += f", stated error {float(np.max(stated, initial=0.0)):.2g} standard deviations"
         if self.batched:
-            return f"{len(np.atleast_1d(self.log_evidence))} cases, {len(self)} beliefs each ({how})"
+            return f"{counted(case=len(np.atleast_1d(self.log_evidence)), belief=len(self))} each ({how})"
         log_p = float(self.log_evidence)
         return f"log p(evidence) = {0.0 if abs(log_p) < 1e-12 else log_p:.6g} ({how})"
 

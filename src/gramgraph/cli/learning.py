@@ -6,7 +6,7 @@ import argparse
 import sys
 from typing import Any
 
-from gramgraph._show import clean
+from gramgraph._show import clean, counted
 from gramgraph.cli import common
 from gramgraph.exceptions import OptionError, VariableError
 
@@ -165,7 +165,7 @@ def _learn(args: argparse.Namespace) -> int:
     if args.bootstrap is not None:
         return _bootstrap(args, data, {**options, **where})
     net = gg.learn_structure(data, **options, **where)
-    told = f"{len(net)} variables, {len(net.edges)} edges, {net.report.score_name} {net.report.score:.6f}\n"
+    told = f"{counted(variable=len(net), edge=len(net.edges))}, {net.report.score_name} {net.report.score:.6f}\n"
     _write(args, net, told + ("stopped early: the best so far\n" if net.report.interrupted else ""), "bif")
     return 0
 
@@ -182,7 +182,9 @@ def _bootstrap(args: argparse.Namespace, data: Any, options: dict[str, Any]) -> 
         with output(args.strengths) as stream:
             write_csv(found.to_frame(), stream)
     net = found.average_network(args.threshold, prior=prior)
-    told = f"{len(net)} variables, {len(net.edges)} edges in {args.threshold:g} or more of {found.n_graphs} samples\n"
+    told = (
+        f"{counted(variable=len(net), edge=len(net.edges))} in {args.threshold:g} or more of {found.n_graphs} samples\n"
+    )
     _write(args, net, told, "bif")
     return 0
 
@@ -203,9 +205,9 @@ def _fit(args: argparse.Namespace) -> int:
     report = fitted.fit_report
     if report is not None:
         end = "converged" if report.converged else "not converged"
-        told = f"EM: {report.n_iter} steps, {end}, log-likelihood {report.log_likelihood:.6f}\n"
+        told = f"EM: {counted(step=report.n_iter)}, {end}, log-likelihood {report.log_likelihood:.6f}\n"
     form = "bif" if args.file.startswith("dataset:") else find_format(args.file, args.format)[0]
-    _write(args, fitted, f"{told}tables of {len(fitted)} variables\n", form)
+    _write(args, fitted, f"{told}tables of {counted(variable=len(fitted))}\n", form)
     return 0
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from gramgraph._asking import learners
 from gramgraph._progress import Progress
-from gramgraph._show import shorten
+from gramgraph._show import counted, shorten
 from gramgraph.conditionals import Conditional
 from gramgraph.conditionals.base import Kind
 from gramgraph.exceptions import ModelError, did_you_mean, listing
@@ -467,9 +467,9 @@ class BayesianNetwork(DirectedModel):
 
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""
-        numbers = f"{self.n_parameters} parameters" if self.has_tables else "structure without tables"
+        numbers = counted(parameter=self.n_parameters) if self.has_tables else "structure without tables"
         n_edges = sum(map(len, self.parent_positions))
-        return f"BayesianNetwork({title}{len(self)} variables, {n_edges} edges, {numbers}{self._after_do()})"
+        return f"BayesianNetwork({title}{counted(variable=len(self), edge=n_edges)}, {numbers}{self._after_do()})"
 
     def _after_do(self) -> str:
         """What was set by `do`, in words."""

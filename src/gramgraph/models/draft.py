@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
+from gramgraph._show import counted
 from gramgraph.conditionals import Conditional, Table
 from gramgraph.conditionals.base import row_name
 from gramgraph.conditionals.showing import html_rows, text_rows
@@ -215,7 +216,7 @@ class Draft:
 
     def __repr__(self) -> str:
         n_edges = sum(map(len, self._parents.values()))
-        return f"Draft({len(self.vars)} variables, {n_edges} edges, {len(self._tables)} tables)"
+        return f"Draft({counted(variable=len(self.vars), edge=n_edges, table=len(self._tables))})"
 
 
 class DraftTables(MutableMapping[str, "DraftTable"]):
@@ -285,7 +286,7 @@ class DraftTable:
         _, parents = self._draft._family(self._name)
         given = f" | {', '.join(var.name for var in parents)}" if parents else ""
         empty = int(np.isnan(self.values).any(axis=-1).sum())
-        return f"<draft of p({self._name}{given}), {empty} rows to be written>"
+        return f"<draft of p({self._name}{given}), {counted(row=empty)} to be written>"
 
     def __str__(self) -> str:
         child, parents = self._draft._family(self._name)

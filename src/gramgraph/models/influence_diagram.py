@@ -14,7 +14,7 @@ from gramgraph import graphs
 from gramgraph._asking import analyses
 from gramgraph._drawn import Drawn
 from gramgraph._other_words import OtherWords
-from gramgraph._show import shorten
+from gramgraph._show import counted, shorten
 from gramgraph.conditionals import Conditional, Table
 from gramgraph.exceptions import GramGraphError, ModelError, VariableError, did_you_mean
 from gramgraph.models.bayesian_network import BayesianNetwork
@@ -244,7 +244,7 @@ class InfluenceDiagram(OtherWords, Drawn):
     def __repr__(self) -> str:
         chance = len(self.network) - len(self.information)
         named = f"decisions {shorten(', '.join(self.decisions), 60)}" if self.decisions else "no decision"
-        return f"InfluenceDiagram({chance} variables, {named}, {len(self.utilities)} utilities)"
+        return f"InfluenceDiagram({counted(variable=chance)}, {named}, {counted(utility=len(self.utilities))})"
 
 
 # ---------------------------------------------------------------------------------------------------- reading

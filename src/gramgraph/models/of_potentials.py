@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from gramgraph._asking import learners
+from gramgraph._show import counted
 from gramgraph.cells.axes import Axis, Placed, StateAxis
 from gramgraph.conditionals.base import Kind
 from gramgraph.conditionals.potential import KernelPotential, same_axis
@@ -279,8 +280,8 @@ class KernelMarkovNetwork(PotentialModel, MarkovNetwork):
 
     def __repr__(self) -> str:
         if self.kinds:
-            return f"KernelMarkovNetwork({len(self)} variables, {len(self.bare_links)} edges, not fitted yet)"
-        return f"KernelMarkovNetwork({self._kinds()}; {len(self.edges)} edges, {self.rows} rows)"
+            return f"KernelMarkovNetwork({counted(variable=len(self), edge=len(self.bare_links))}, not fitted yet)"
+        return f"KernelMarkovNetwork({self._kinds()}; {counted(edge=len(self.edges), row=self.rows)})"
 
 
 class KernelFactorGraph(PotentialModel, FactorGraph):

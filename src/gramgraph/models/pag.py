@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gramgraph._pictures import pictures
+from gramgraph._show import counted
 from gramgraph.exceptions import ModelError, VariableError
 
 MARKS = ("o", ">", "-")
@@ -98,7 +99,7 @@ class PAG:
         return "\n".join(lines + [name for name in self.nodes if name not in touched])
 
     def __repr__(self) -> str:
-        return f"PAG({len(self.nodes)} nodes, {len(self.edges)} edges)"
+        return f"PAG({counted(node=len(self.nodes), edge=len(self.edges))})"
 
 
 def _text(mark_a: str, mark_b: str) -> str:

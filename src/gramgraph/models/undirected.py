@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gramgraph import graphs
+from gramgraph._show import counted
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import GaussianFactor, SharedTables, TableFactor
 from gramgraph.models.checking import domain_faults
@@ -153,7 +154,7 @@ class FactorModel(GraphStatements):
 
     def __repr__(self) -> str:
         title = f"{self.name!r}, " if self.name else ""
-        return f"{type(self).__name__}({title}{len(self)} variables, {self._n_factors} factors)"
+        return f"{type(self).__name__}({title}{counted(variable=len(self), factor=self._n_factors)})"
 
 
 def _same_numbers(a: Any, b: Any) -> bool:

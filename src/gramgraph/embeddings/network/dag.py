@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._show import counted
 from gramgraph._validation import check_choice, generator
 from gramgraph.cells.axes import Axis, LineAxis, Placed, StateAxis
 from gramgraph.conditionals import Table
@@ -78,7 +79,7 @@ class KernelNetwork(CellModel, BayesianNetwork):
         self.is_discrete = False  # beliefs are on cells, also where all variables are categories
 
     def __repr__(self) -> str:
-        return f"KernelNetwork({self._kinds()}; {len(self.edges)} edges, {self.rows} rows{self._after_do()})"
+        return f"KernelNetwork({self._kinds()}; {counted(edge=len(self.edges), row=self.rows)}{self._after_do()})"
 
     @cached_property
     def cells(self) -> BayesianNetwork:  # type: ignore[override]

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._show import counted
 from gramgraph.cells.axes import Axis, Placed
 from gramgraph.embeddings.network.edge_mixture import Edge
 from gramgraph.exceptions import ModelError, VariableError
@@ -73,7 +74,7 @@ class KernelTree(CellModel, MarkovNetwork):
 
     def __repr__(self) -> str:
         size = f"{self.nbytes / 1e6:.2g} MB"
-        return f"KernelTree({self._kinds()}; {len(self.edge_list)} edges, {self.rows} rows, {size})"
+        return f"KernelTree({self._kinds()}; {counted(edge=len(self.edge_list), row=self.rows)}, {size})"
 
     def edge(self, a: str, b: str) -> Edge:
         """What was learned about an edge: its table, its gain in nats, and the estimates that it mixes."""

@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
+from gramgraph._show import counted
 from gramgraph.distributions.by_name import ByName
 from gramgraph.exceptions import ModelError, did_you_mean, listing
 from gramgraph.models.bayesian_network import BayesianNetwork
@@ -241,7 +242,7 @@ class PlateModel(BayesianNetwork, plated=True):
         title = f"{self.name!r}, " if self.name else ""
         plates = ", ".join(f"{n} in {p.outer}" if p.outer else n for n, p in self.plates.items())
         n_edges = sum(map(len, self.parent_positions))
-        return f"PlateModel({title}{len(self)} variables, {n_edges} edges{'; plates ' + plates if plates else ''})"
+        return f"PlateModel({title}{counted(variable=len(self), edge=n_edges)}{'; plates ' + plates if plates else ''})"
 
 
 def _numbers(name: str, value: Any) -> FloatArray:
