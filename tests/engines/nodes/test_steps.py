@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.answers.cut_gaussians import CutGaussians, Pieces
+from gramgraph.answers import DensityBelief
+from gramgraph.answers.pieces import Pieces
 from gramgraph.exceptions import BudgetError, ModelError
 from gramgraph.tree_sum import Node, TreeSum
 from gramgraph.variables import Var, binary, discrete, real
@@ -108,7 +109,7 @@ def test_a_chain_is_its_double_integral() -> None:
     # The grid does not stand on the thresholds: it is the one with an error.
     assert answer.log_evidence == pytest.approx(np.log(p_y @ yes), abs=2e-3)
     belief = answer["y"]
-    assert isinstance(belief, CutGaussians)
+    assert isinstance(belief, DensityBelief) and isinstance(belief.cases[0], Pieces)
     assert belief.mean() == pytest.approx(wanted @ grid, abs=5e-3)
     assert belief.var() == pytest.approx(wanted @ (grid - wanted @ grid) ** 2, abs=5e-3)
     nodes = net.query(["x", "y"], {"s": "yes"}, engine="nodes")

@@ -9,7 +9,8 @@ import numpy as np
 
 from gramgraph._validation import check_count
 from gramgraph.answers import Key, RealAnswer
-from gramgraph.answers.node_belief import NodeBelief
+from gramgraph.answers.boxes import Boxes
+from gramgraph.answers.density_belief import DensityBelief
 from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.mixed.weighting import CaseByCase, LikelihoodWeighting
@@ -22,7 +23,7 @@ from gramgraph.engines.prepare import relevant_question
 from gramgraph.exceptions import BudgetError, ModelError
 from gramgraph.questions.question import Group, Question
 from gramgraph.typing import Array, FloatArray
-from gramgraph.variables import Real, Var
+from gramgraph.variables import Circle, Real, Var
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
@@ -294,27 +295,21 @@ def _states(case: _Case, scope: tuple[Var, ...]) -> FloatArray:
     return state_table(scope, case.known, case.log_p, case.result.of)
 
 
-def _on_nodes(var: Var, key: Key, cases: list[_Case], question: Question, details: dict[str, Any]) -> NodeBelief:
-    parts = []
-    for case in cases:
-        if var not in case.place:  # observed in this case
-            x = float(case.known[var].reshape(-1)[0])
-            parts.append((np.array([x]), np.array([x]), np.array([x]), np.ones(1)))
-            continue
-        assert case.result is not None
-        grid = case.result.grids[var]
-        p = np.full(grid.size, np.nan) if case.log_p == -np.inf else case.result.of((var,))
-        parts.append((grid.x, grid.low, grid.high, p))
-    width = max((len(part[0]) for part in parts), default=1)
-    padded = [np.stack([_padded(part[k], width, k) for part in parts]) for k in range(4)]
+def _on_nodes(var: Var, key: Key, cases: list[_Case], question: Question, details: dict[str, Any]) -> DensityBelief:
+    found = [_boxes(var, case) for case in cases]
     error = np.array([np.max(np.atleast_1d(case.errors[key]), initial=0.0) for case in cases])
-    return NodeBelief(var, *padded, batched=question.batched, error=error, diagnostics=details)
+    return DensityBelief(var, found, batched=question.batched, error=error, diagnostics=details)
 
 
-def _padded(values: FloatArray, width: int, k: int) -> FloatArray:
-    """Nodes repeat the last one without mass."""
-    rest = width - len(values)
-    return values if not rest else np.concatenate([values, np.full(rest, 0.0 if k == 3 else values[-1])])
+def _boxes(var: Var, case: _Case) -> Boxes:
+    circle = isinstance(var.domain, Circle)
+    if var not in case.place:  # observed in this case
+        x = np.array([float(case.known[var].reshape(-1)[0])])
+        return Boxes(x, x, x, np.ones(1), circle)
+    assert case.result is not None
+    grid = case.result.grids[var]
+    p = np.full(grid.size, np.nan) if case.log_p == -np.inf else case.result.of((var,))
+    return Boxes(grid.x, grid.low, grid.high, p, circle)
 
 
 def _product(case: _Case, scope: tuple[Var, ...]) -> tuple[dict[Var, Array], FloatArray]:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Key, RealAnswer
-from gramgraph.answers.cut_gaussians import CutGaussians, Pieces, log_between
+from gramgraph.answers.density_belief import DensityBelief
+from gramgraph.answers.pieces import Pieces, log_between
 from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.conditionals import (
     Boosted,
@@ -45,7 +46,7 @@ class Steps(Engine):
     A tree is constant between its thresholds. Each real variable x that is not observed is cut at the thresholds of its
     children; given the states and cells of its parents it is a Gaussian with a known mean, so that every cell has a
     known mass, P(cell) = Φ(b) − Φ(a). What is left is a discrete network, summed on a junction tree; the belief of x is
-    the Gaussians' pieces with the masses of their cells (`CutGaussians`). Cost: the largest clique of cells and states.
+    the Gaussians' pieces with the masses of their cells (`Pieces`). Cost: the largest clique of cells and states.
 
     >>> import gramgraph as gg
     >>> from gramgraph.tree_sum import Node, TreeSum
@@ -84,7 +85,7 @@ class Steps(Engine):
             if all(var.is_discrete for var in scope):
                 return state_belief(scope, [case.states(scope) for case in cases], question)
             pieces = tuple(case.pieces(scope[0]) for case in cases)
-            return CutGaussians(scope[0], pieces, batched=question.batched, diagnostics=details)
+            return DensityBelief(scope[0], pieces, batched=question.batched, diagnostics=details)
 
         return answer_of(self, model, question, [case.log_p for case in cases], belief, details)
 

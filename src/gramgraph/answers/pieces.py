@@ -1,19 +1,13 @@
-"""Beliefs made of pieces of Gaussians, each between two ends."""
+"""Densities made of pieces of Gaussians, each between two ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
-from gramgraph._validation import generator
-from gramgraph.answers.real_belief import RealBelief
-from gramgraph.answers.words import shares
-from gramgraph.cells.columns import values_of
-from gramgraph.typing import FloatArray, RandomState
-from gramgraph.variables import Var
+from gramgraph.typing import FloatArray
 
 #: Points of Gauss and Legendre in a panel, panels in a cell, and how many deviations it reaches from a Gaussian's mean.
 _POINTS, _PANELS, _FAR = 24, 4, 9.0
@@ -23,6 +17,8 @@ _NARROW = 1.0
 
 class Pieces:
     """w_k N(x; m_k, s_k²) on (low_k, high_k], divided by the Gaussian's mass there: a density of one case.
+
+    It is what remains of a Gaussian variable when something that is constant between thresholds was observed; exact.
 
     >>> half = Pieces(np.ones(1), np.zeros(1), np.ones(1), np.zeros(1), np.full(1, np.inf))
     >>> round(float(half.moments()[0]), 6), round(float(half.cdf(np.array([0.6744897501960817]))[0]), 6)
@@ -150,6 +146,11 @@ class Pieces:
             low, high = np.where(below, middle, low), np.where(below, high, middle)
         return np.asarray(0.5 * (low + high))
 
+    def mode(self) -> float:
+        """Where the density is largest, among points inside the pieces."""
+        x, _, d = self.points()
+        return float(x[d.argmax()])
+
     def draw(self, n: int, rng: np.random.Generator) -> FloatArray:
         """n values: a piece by its weight, a point of it by the inverse distribution function."""
         from scipy.special import log_ndtr, ndtri_exp
@@ -181,92 +182,3 @@ def log_between(a: FloatArray, b: FloatArray) -> FloatArray:
         narrow = -0.5 * (0.5 * (a + b)) ** 2 - _HALF + np.log(b - a)  # far out or narrow: the density times the width
         out = np.where((b - a < 1e-6) & np.isfinite(narrow), narrow, out)
     return np.where(np.isnan(out), -np.inf, out)
-
-
-class CutGaussians(RealBelief):
-    """p(x | e) of a number whose Gaussians are cut into pieces, each with a weight of its own; exact.
-
-    It is what remains of a Gaussian variable when something that is constant between thresholds was observed.
-
-    >>> import gramgraph as gg
-    >>> from gramgraph.tree_sum import Node, TreeSum
-    >>> from gramgraph.variables import binary, real
-    >>> x, s = real("x"), binary("s")
-    >>> step = TreeSum.of([[Node(0, 0.0, 1, 2), Node(value=-40.0), Node(value=40.0)]])
-    >>> net = gg.BayesianNetwork(cpds=[gg.LinearGaussian(x), gg.Boosted(s, (x,), step)])
-    >>> belief = net.query("x", {"s": "yes"})["x"]
-    >>> round(belief.mean(), 6), round(belief.quantile(0.5), 6), round(belief.density(1.0), 6)
-    (0.797885, 0.67449, 0.483941)
-    """
-
-    cases: tuple[Pieces, ...]
-
-    def __init__(
-        self,
-        var: Var,
-        cases: tuple[Pieces, ...],
-        *,
-        batched: bool = False,
-        diagnostics: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._hold(scope=(var,), cases=cases, batched=batched, diagnostics=diagnostics or {})
-
-    def _moments(self) -> tuple[FloatArray, FloatArray]:
-        found = np.array([case.moments() for case in self.cases]).reshape(-1, 2)
-        return found[:, :1], found[:, 1:, None]
-
-    def _each(self, x: Any, ask: Callable[[Pieces, FloatArray], FloatArray]) -> Any:
-        """One number for each case of a table, or an array of the shape of x."""
-        at = np.asarray(x, dtype=np.float64)
-        if self.batched:
-            points = np.broadcast_to(at, (len(self.cases),))
-            return np.array([ask(case, points[i : i + 1])[0] for i, case in enumerate(self.cases)])
-        found = ask(self.cases[0], at.ravel()).reshape(at.shape)
-        return float(found) if at.ndim == 0 else found
-
-    def cdf(self, x: Any) -> Any:
-        """P(X ≤ x); for a table of cases one x for each."""
-        return self._each(x, Pieces.cdf)
-
-    def density(self, x: Any) -> Any:
-        """p(x | e); an array of points gives an array, with the cases in front."""
-        at = np.asarray(x, dtype=np.float64)
-        found = np.array([case.density(at.ravel()).reshape(at.shape) for case in self.cases])
-        return found if self.batched else (float(found[0]) if at.ndim == 0 else found[0])
-
-    def quantile(self, q: Any) -> Any:
-        """The value below which a share q lies; an array of q gives an array (last axis)."""
-        levels = np.atleast_1d(shares(q))
-        out = np.array([case.quantile(levels) for case in self.cases]).reshape(len(self.cases), len(levels))
-        out = out[:, 0] if np.ndim(q) == 0 else out
-        return out if self.batched else (float(out[0]) if np.ndim(q) == 0 else out[0])
-
-    def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
-        """n draws of one case."""
-        self._need_one_case("sample()")
-        return self.cases[0].draw(n, generator(random_state))
-
-    def expect(self, f: Callable[[FloatArray], Any]) -> Any:
-        """E[f(X)], by the rule of Gauss and Legendre in each piece."""
-        found = []
-        for case in self.cases:
-            x, p, _ = case.points()
-            found.append(float(p @ values_of(f, x)))
-        return np.array(found) if self.batched else found[0]
-
-    def mode(self) -> Any:
-        """Where the density is largest, among points inside the pieces."""
-        found = []
-        for case in self.cases:
-            x, _, d = case.points()
-            found.append(float(x[d.argmax()]))
-        return np.array(found) if self.batched else found[0]
-
-    def _entropies(self) -> FloatArray:
-        found = []
-        for case in self.cases:
-            _, p, d = case.points()
-            with np.errstate(divide="ignore"):
-                logs = np.log(d)
-            found.append(-float(np.where(p > 0.0, p * logs, 0.0).sum()))
-        return np.array(found)
