@@ -7,6 +7,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.exceptions import ModelWarning, OptionError
+from gramgraph.sequences.crf.penalty import assured_gain
 
 
 def squares(seed):
@@ -16,13 +17,49 @@ def squares(seed):
     return truth, [truth + rng.normal(scale=0.8, size=truth.shape) for _ in range(8)]
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
-def test_row_b9_noisy_squares_are_found(seed):
+@pytest.mark.parametrize("seed", [0, 1, 2, 3])
+@pytest.mark.parametrize("options", [{"method": "pseudo", "c2": 0.01}, {}])
+def test_row_b9_noisy_squares_are_found(seed, options):
     truth, X = squares(seed)
     alone = np.mean([((x > 0.5) == truth).mean() for x in X[6:]])
-    crf = gg.sequences.GridCRF(method="pseudo", c2=0.01).fit(X[:6], [truth] * 6)
-    assert 0 < crf.scale_ < 0.5
+    crf = gg.sequences.GridCRF(**options).fit(X[:6], [truth] * 6)
+    assert 0 < crf.scale_ < 0.5 if options else crf.scale_ > 0.5  # pseudo-likelihood overrates couplings
     assert crf.score(X[6:], [truth] * 2) >= 0.85 > alone
+
+
+def test_couplings_are_learned_over_the_classifier_as_it_is():
+    """Weights of nodes that moved with the couplings would carry the classes' frequencies in the parts learned from."""
+    truth, X = squares(0)
+    crf = gg.sequences.GridCRF().fit(X[:6], [truth] * 6)
+    fields = crf._fields(X[:6])
+    np.testing.assert_array_equal(crf.weights_.nodes, crf._alone(fields, [truth.ravel()] * 6, crf.c2_).nodes)
+    assert np.abs(crf.weights_.couplings()).max() > 0.1
+
+
+SIZES = np.full(8, 1000)
+
+
+@pytest.mark.parametrize(
+    ("won", "lost"),
+    [
+        ([400, 0, 0, 0, 0, 0, 0, 0], [0] * 8),  # one part alone says so, however many of its pixels
+        (
+            [90, 90, 90, 90, 90, 0, 0, 0],
+            [0, 0, 0, 0, 0, 40, 40, 40],
+        ),  # more of the last parts: a loss
+        ([2, 2, 2, 2, 2, 2, 2, 2], [0, 0, 1, 2, 1, 2, 2, 1]),  # in no part by much, and in all by less than luck
+        ([0] * 8, [0] * 8),
+    ],
+)
+def test_a_gain_that_may_not_come_again_is_none(won, lost):
+    assert assured_gain(np.array(won), np.array(lost), SIZES) == 0.0
+
+
+def test_the_assured_gain_is_that_of_the_worse_half():
+    won, lost = np.array([50, 60, 70, 80, 90, 60, 60, 60]), np.full(8, 10)
+    assert assured_gain(won, lost, SIZES) == pytest.approx((40 + 50 + 50 + 50) / 4000)
+    sizes = np.array([500, 500, 1000])  # the worse half of the nodes is the first part and a half of the last
+    assert assured_gain(np.array([40, 60, 100]), np.zeros(3, int), sizes) == pytest.approx((40 + 50) / 1000)
 
 
 def test_a_constant_labeling_is_told():

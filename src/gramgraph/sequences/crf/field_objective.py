@@ -22,9 +22,9 @@ class FieldWeights:
     nodes: FloatArray
     cliques: tuple[FloatArray, ...]
 
-    def vector(self) -> FloatArray:
-        """All weights in a row."""
-        return np.concatenate([self.nodes.ravel(), *(w.ravel() for w in self.cliques)])
+    def couplings(self) -> FloatArray:
+        """The weights of all kinds of cliques in a row."""
+        return np.concatenate([np.empty(0), *(w.ravel() for w in self.cliques)])
 
     def tables(self, field: Field) -> tuple[FloatArray, list[FloatArray]]:
         """Log tables of nodes (n, K) and cliques (m, K, …, K)."""
@@ -47,26 +47,24 @@ def label_loss(beliefs: FloatArray, y: IntArray) -> tuple[FloatArray, FloatArray
 
 
 class FieldObjective:
-    """f(w) = −log p(y | x) (or what stands for it) + c2 ‖w − center‖², over one field that holds all the data.
+    """f(w) = −log p(y | x) (or what stands for it) + c2 ‖w‖², over one field that holds all the data.
 
     "pseudo": −Σ_i log p(y_i | neighbors), O(cliques · r · K). "exact": the junction tree of the field. "loopy": Bethe's
     log Z and beliefs, a gradient that is exact on trees; infinite where messages do not settle. "marginal": −Σ_i log
     b_i(y_i) with the beliefs b after a few sweeps of propagation, and the exact gradient of that. Pairs may be
-    `symmetric`: then w[f, a, b] = w[f, b, a].
+    `symmetric`: then w[f, a, b] = w[f, b, a]. Where the weights of `nodes` are given, w has those of cliques alone.
     """
 
     def __init__(
         self, field: Field, y: IntArray, K: int, *, method: str, c2: float, symmetric: bool, states: Sequence[str],
-        center: FloatArray | None = None,
+        nodes: FloatArray | None = None,
     ) -> None:  # fmt: skip
         self.field, self.y, self.K, self.method, self.c2 = field, y, K, method, c2
-        self.symmetric, self.states = symmetric, states
+        self.symmetric, self.states, self._nodes = symmetric, states, nodes
         self._messages: FloatArray | None = None
-        self.shapes = [(field.nodes.shape[1], K), *(
-            (c.features.shape[1], *(K,) * c.members.shape[1]) for c in field.cliques
-        )]  # fmt: skip
+        cliques = [(c.features.shape[1], *(K,) * c.members.shape[1]) for c in field.cliques]
+        self.shapes = cliques if nodes is not None else [(field.nodes.shape[1], K), *cliques]
         self.size = sum(int(np.prod(shape)) for shape in self.shapes)
-        self.center = np.zeros(self.size) if center is None else center
 
     def weights(self, w: FloatArray) -> FieldWeights:
         """The vector as arrays."""
@@ -76,22 +74,23 @@ class FieldObjective:
             part = w[at : at + size].reshape(shape)
             parts.append(0.5 * (part + part.transpose(0, 2, 1)) if self._tied(shape) else part)
             at += size
-        return FieldWeights(parts[0], tuple(parts[1:]))
+        nodes = parts.pop(0) if self._nodes is None else self._nodes
+        return FieldWeights(nodes, tuple(parts))
 
     def _tied(self, shape: tuple[int, ...]) -> bool:
         return self.symmetric and len(shape) == 3
 
     def _vector(self, parts: Sequence[FloatArray]) -> FloatArray:
-        tied = [0.5 * (g + g.transpose(0, 2, 1)) if self._tied(g.shape) else g for g in parts]
-        return np.concatenate([g.ravel() for g in tied])
+        free = parts if self._nodes is None else parts[1:]
+        tied = [0.5 * (g + g.transpose(0, 2, 1)) if self._tied(g.shape) else g for g in free]
+        return np.concatenate([np.empty(0), *(g.ravel() for g in tied)])
 
     def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
         """(f, gradient)."""
         local, tables = self.weights(w).tables(self.field)
         terms = {"pseudo": self._pseudo, "marginal": self._marginal}.get(self.method, self._likelihood)
         value, parts = terms(local, tables)
-        apart = w - self.center
-        return value + self.c2 * float(apart @ apart), self._vector(parts) + 2.0 * self.c2 * apart
+        return value + self.c2 * float(w @ w), self._vector(parts) + 2.0 * self.c2 * w
 
     def _likelihood(self, local: FloatArray, tables: list[FloatArray]) -> tuple[float, list[FloatArray]]:
         field, y = self.field, self.y

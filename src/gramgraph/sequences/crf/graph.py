@@ -25,7 +25,7 @@ from gramgraph.sequences.crf.fields import (
     read_field,
 )
 from gramgraph.sequences.crf.optimize import minimize
-from gramgraph.sequences.crf.penalty import Mixture, best_mixture, best_penalty, splits_by_graph
+from gramgraph.sequences.crf.penalty import Mixture, best_mixture, best_penalty, splits_by_graph, spread
 from gramgraph.sequences.crf.rounds import Rounds
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
 _METHODS, _INFERENCE = ("pseudo", "exact", "loopy", "marginal"), ("auto", "exact", "loopy")
 _DECODE = ("joint", "nodes")
-_ENOUGH = 16384  # nodes: a few dozen weights need no more
+_ENOUGH = 16384  # nodes to learn couplings from: a few dozen weights need no more
+_JUDGED = 65536  # nodes by which they are judged: of more parts, more is known of how these differ
 _SIDE = 32  # of the parts of a large image
 _PART = 1024  # nodes in a part of a large graph
 _LEAST_PART = 32  # nodes below which a graph is not taken apart
@@ -54,14 +55,15 @@ class GraphCRF(BaseEstimator):
     `method` "pseudo" maximizes the pseudo-likelihood (fast; too trusting where neighbors nearly always agree), "exact"
     the likelihood through the junction tree, "loopy" with beliefs of loopy propagation (exact on trees); all with the
     penalty c2 ‖w‖², which is a Gaussian prior of variance 1/(2 c2). "marginal" (for pairs) maximizes Σ_i log b_i(y_i)
-    through the few sweeps of propagation by which it also answers: it begins at the classifier of single nodes, from
-    which c2 also measures. c2="auto" takes the penalty whose weights make the labels of held-out graphs most probable.
+    through the few sweeps of propagation by which it also answers; it learns couplings alone, over the classifier of
+    single nodes as that is. c2="auto" takes the penalty whose weights make the labels of held-out graphs most probable.
 
-    With `calibrate`, the classifier of single nodes stays unless couplings are better on held-out graphs: all of
-    them, or a share `scale_` over that classifier, must find more labels by two standard errors of the difference, and
-    of those that do, the ones under which held-out labels are most probable are taken; `scale_` 0 is that classifier
-    itself. Few weights are judged, by many nodes, so a graph that is like those learned from is labeled no worse than
-    by single nodes, but for chance. Parts with about 16,000 nodes are used for it, and by "marginal".
+    With `calibrate`, the classifier of single nodes stays unless couplings are better on held-out graphs, or parts of
+    a large one: all of them, or a share `scale_` over that classifier, must find more labels in the worse half of
+    these parts, and more in all by two standard errors of the difference to as many other parts (parts are counted,
+    since the nodes of one are alike). The share that finds most in the worse half is taken; `scale_` 0 is that
+    classifier itself. So a graph is labeled no worse than by single nodes, but for chance, even if parts of one kind
+    are twice as frequent in it. Parts with about 65,000 nodes are judged by; "marginal" learns from 16,000 of these.
 
     `inference` "auto" answers exactly where the junction tree is small, else by propagation. `decode` "joint" predicts
     the labels that are most probable together, "nodes" the most probable label of each, which makes the expected number
@@ -140,13 +142,15 @@ class GraphCRF(BaseEstimator):
             fields = [Field(nodes[a:b], one.cliques) for one, a, b in ends]
         whole = fields, [codes[a:b] for a, b in pairwise(starts.tolist())]
         some = self._parts(X, *whole) if self.calibrate or self.method == "marginal" else whole
-        data = some if self.method == "marginal" else whole
+        few = spread([len(labels) for labels in some[1]], _ENOUGH)
+        data = ([some[0][i] for i in few], [some[1][i] for i in few]) if self.method == "marginal" else whole
         self.c2_ = best_penalty(*data, self._learned, self._propagated) if self.c2 == "auto" else float(self.c2)
         single, mix, begin = self._alone(*whole, self.c2_), Mixture(1.0), None
         if self.calibrate and len(self.classes_) > 1:
             mix, begin = best_mixture(
-                *some, learn=lambda f, y: self._learned(f, y, self.c2_), alone=lambda f, y: self._alone(f, y, self.c2_),
-                infer=self._propagated, scaled=self.method != "marginal", trusted=self.method != "pseudo",
+                *some, few, learn=lambda f, y: self._learned(f, y, self.c2_),
+                alone=lambda f, y: self._alone(f, y, self.c2_), infer=self._propagated,
+                scaled=self.method != "marginal", trusted=self.method != "pseudo",
             )  # fmt: skip
         learned = self._learned(*data, self.c2_, single, begin)
         self.weights_, self.scale_ = mix(learned, single), mix.scale
@@ -155,15 +159,13 @@ class GraphCRF(BaseEstimator):
     def _parts(
         self, X: Sequence[Any], fields: Sequence[Field], labels: Sequence[IntArray]
     ) -> tuple[list[Field], list[IntArray]]:
-        """Parts of the graphs, evenly spread, with as many nodes as couplings need; large graphs are cut."""
+        """Parts of the graphs, evenly spread, with as many nodes as are judged by; large graphs are cut."""
         cuts = [
             (field, y, at)
             for x, field, y in zip(X, fields, labels, strict=True)
             for at in self._cut(x, len(y), alone=len(fields) == 1)
         ]
-        n = sum(len(at) for _, _, at in cuts)
-        wanted = min(len(cuts), max(2, round(len(cuts) * _ENOUGH / n)))
-        chosen = [cuts[i] for i in np.unique(np.linspace(0, len(cuts) - 1, wanted).round().astype(int))]
+        chosen = [cuts[i] for i in spread([len(at) for _, _, at in cuts], _JUDGED)]
         return [induced(field, at) for field, _, at in chosen], [y[at] for _, y, at in chosen]
 
     def _cut(self, x: Any, n: int, *, alone: bool) -> list[IntArray]:
@@ -172,11 +174,11 @@ class GraphCRF(BaseEstimator):
         return list(np.array_split(np.arange(n), max(least, -(-n // _PART))))
 
     def _objective(
-        self, field: Field, codes: IntArray, method: str, c2: float, center: FloatArray | None = None
+        self, field: Field, codes: IntArray, method: str, c2: float, nodes: FloatArray | None = None
     ) -> FieldObjective:
         return FieldObjective(
             field, codes, len(self.classes_), method=method, c2=c2, symmetric=self.symmetric,
-            states=[str(c) for c in self.classes_], center=center,
+            states=[str(c) for c in self.classes_], nodes=nodes,
         )  # fmt: skip
 
     def _alone(self, fields: Sequence[Field], labels: Sequence[IntArray], c2: float) -> FieldWeights:
@@ -186,7 +188,7 @@ class GraphCRF(BaseEstimator):
         if self.node_classifier is not None:
             return FieldWeights(np.eye(K + 1, K), tuple(none))
         nodes = self._objective(Field(field.nodes, ()), np.concatenate(labels), "pseudo", c2)
-        found = minimize(nodes, nodes.center, memory=10, max_iter=100, delta=1e-7)
+        found = minimize(nodes, np.zeros(nodes.size), memory=10, max_iter=100, delta=1e-7)
         return FieldWeights(nodes.weights(found.w).nodes, tuple(none))
 
     def _learned(
@@ -199,11 +201,11 @@ class GraphCRF(BaseEstimator):
     ) -> FieldWeights:
         """Weights for one penalty; where all data are learned from, `single` is known, and the descent is reported."""
         short = self.method == "marginal"  # from single nodes towards couplings, while that helps much
-        center = (single or self._alone(fields, labels, c2)).vector() if short else None
-        objective = self._objective(joined_fields(fields)[0], np.concatenate(labels), self.method, c2, center)
+        nodes = (single or self._alone(fields, labels, c2)).nodes if short else None
+        objective = self._objective(joined_fields(fields)[0], np.concatenate(labels), self.method, c2, nodes)
         found = minimize(
             objective,
-            begin.vector() if begin is not None and short else objective.center,
+            begin.couplings() if begin is not None and short else np.zeros(objective.size),
             memory=10,
             max_iter=self.max_iterations,
             epsilon=self.epsilon,
@@ -315,7 +317,8 @@ class GridCRF(GraphCRF):
     pairs have the features 1 and exp(−contrast · ‖difference of channels‖²), with weights of their own across and down.
     Other parameters are those of `GraphCRF`; predictions are images. Here `method` is "marginal", pixels are decoded
     one by one, and couplings are calibrated: where neighbors nearly always agree, pseudo-likelihood makes the pairs too
-    strong, and the best labeling would be constant (`predict` warns where it is).
+    strong, and the best labeling would be constant (`predict` warns where it is). c2 is four times that of graphs, as
+    a pixel has four neighbors whose losses repeat what it says.
 
     Parameters
     ----------
@@ -346,6 +349,7 @@ class GridCRF(GraphCRF):
     _: KW_ONLY
     contrast: float = 1.0
     method: str = "marginal"
+    c2: float | str = 4.0
     decode: str = "nodes"
     calibrate: bool = True
 
