@@ -1,4 +1,4 @@
-"""`python -m benchmarks [module] [--quick] [--networks NAME …] [--json]`."""
+"""`python -m benchmarks [module] [--quick] [--rows NAME …] [--json]`; `python -m benchmarks page` (see `page.py`)."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from benchmarks import page
 from benchmarks.harness import runner
 from benchmarks.networks import data_folder
-from benchmarks.records import write_json
+from benchmarks.records import busy, write_json
 from benchmarks.tables import write
 
 MODULES = (
@@ -21,9 +22,9 @@ MODULES = (
     "cold_start",
     "counting",
     "crf",
+    "curves",
     "deterministic",
     "embeddings",
-    "exact_curves",
     "exact_discrete",
     "families",
     "file_counts",
@@ -48,22 +49,30 @@ MODULES = (
     "threads",
     "topics",
     "vision",
+    "wide_tables",
 )
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the named modules (all by default); 1 when answers disagree or our own part fails, 2 without data."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    parser.add_argument("module", nargs="*", help=f"one of {', '.join(MODULES)} (default: all)")
+    parser.add_argument(
+        "module",
+        nargs="*",
+        help=f"one of {', '.join(MODULES)} (default: all), or page: rewrite docs/benchmarks.md from docs/measured",
+    )
     parser.add_argument("--quick", action="store_true", help="short budget and limit a cell")
     parser.add_argument("--networks", nargs="+", metavar="NAME", help="only these networks")
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks, e.g. batch warm")
+    parser.add_argument("--rows", nargs="+", metavar="ROW", help="only these rows, by their whole names")
     parser.add_argument("--peers", nargs="*", help="peers to run (none: ours alone; default: all of a module)")
     parser.add_argument("--budget", type=float, help="seconds of repeats a cell")
     parser.add_argument("--limit", type=float, help="seconds after which a cell is stopped")
     parser.add_argument("--out", type=Path, help="folder for the report (default: benchmarks/results)")
     parser.add_argument("--json", action="store_true", help="write every figure to MODULE.json beside the report, too")
     args = parser.parse_args(argv)
+    if args.module == ["page"]:
+        return page.main()
     unknown = [name for name in args.module if name not in MODULES]
     if unknown:
         parser.error(f"no such module: {', '.join(unknown)}. There are: {', '.join(MODULES)}")
@@ -74,8 +83,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     peers = {} if args.peers is None else {"with_peers": args.peers}
     faults: list[str] = []
     with runner() as made:
+        made.rows = args.rows
         for name in names:
             made.records.clear()
+            load = busy()
             text, found = importlib.import_module(f"benchmarks.{name}").report(
                 made,
                 networks=args.networks,
@@ -88,7 +99,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(text)
             print(f"written to {write(name, text, folder=args.out)}", file=sys.stderr)
             if args.json:
-                print(f"and {write_json(name, made.records, text, found, folder=args.out)}", file=sys.stderr)
+                written = write_json(name, made.records, text, found, load=load, folder=args.out)
+                print(f"and {written}", file=sys.stderr)
             faults += found
     for fault in faults:
         print(f"FAULT {fault}", file=sys.stderr)

@@ -17,7 +17,7 @@ import resource
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -74,11 +74,19 @@ class Measurement:
 
 @dataclass(frozen=True)
 class Failure:
-    """Why there is no figure; `limit` when the time ran out (the figure is then above it)."""
+    """Why there is no figure.
+
+    `limit` when the time ran out: seconds after which the whole cell was stopped. `tried` is False where nothing was
+    asked of the contestant, which is no failure of its: it is not installed, or does not offer the task.
+    """
 
     reason: str
     limit: float | None = None
     detail: str = ""
+    tried: bool = True
+
+
+NOT_INSTALLED = Failure("not installed", tried=False)
 
 
 def one_thread() -> None:
@@ -241,7 +249,9 @@ def _serve(pipe: Any) -> None:
             result: Measurement | Failure = module.run_cell(cell, context)
         except ImportError as error:
             absent = isinstance(error, ModuleNotFoundError) and error.name == cell.contestant.split()[0]
-            result = Failure("not installed" if absent else "ImportError", detail=f"{error}")
+            result = NOT_INSTALLED if absent else Failure("ImportError", detail=f"{error}")
+        except NotImplementedError as error:  # a peer that does not offer the task did not fail at it
+            result = Failure("not offered", detail=f"{error}", tried=cell.contestant.split()[0] == "gramgraph")
         except Exception as error:  # a peer may fail in any way; the table says how
             result = Failure(f"{type(error).__name__}", detail=f"{error}\n{traceback.format_exc(limit=-4)}")
         pipe.send(result)
@@ -256,16 +266,19 @@ class Runner:
         self._process: Any = None
         self._pipe: Any = None
         self.records: list[tuple[Cell, Measurement | Failure]] = []  # what was measured so far
+        self.rows: Collection[str] | None = None  # if given, no other row is run
 
     def run(self, cell: Cell) -> Measurement | Failure:
-        """The measurement of one cell, or why there is none; kept in `records`."""
+        """The measurement of one cell, or why there is none; kept in `records` if it was asked for."""
+        if self.rows is not None and cell.row not in self.rows:
+            return Failure("not asked", tried=False)
         result = self._measure(cell)
         self.records.append((cell, result))
         return result
 
     def _measure(self, cell: Cell) -> Measurement | Failure:
         if cell.contestant != "gramgraph" and not installed(cell.contestant.split()[0]):
-            return Failure("not installed")
+            return NOT_INSTALLED
         if cell.fresh:
             self.close()
         if self._process is None or not self._process.is_alive():

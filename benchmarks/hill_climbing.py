@@ -1,26 +1,23 @@
-"""Hill climbing with BIC against pyAgrum, and how its cost grows with columns and rows.
+"""Hill climbing with BIC against pyAgrum.
 
-`python -m benchmarks hill_climbing`. Rows of the first table: alarm (37 columns) and random networks of 100 and 250
+`python -m benchmarks hill_climbing`. Rows: alarm (37 columns) and random networks of 100 and 250
 columns with two to four states and up to three parents near them, 10,000 rows each; ours alone with 500 and 2,000
 columns, with the growth of memory. The time holds everything from the frame on: with us also the tables of the network,
 with the peer its data base and the graph. Graphs differ, as searches end in different places, which depend on ties
-between the two directions of the first arrows: the BIC of both stands beside the times. The second table holds the cost
-curves with the exponent of each doubling.
+between the two directions of the first arrows: the BIC of both stands beside the times.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from benchmarks.harness import Cell, Measurement, PeakMemory, Runner, measure, versions
 from benchmarks.networks import network_paths
-from benchmarks.tables import Ratio, Result, failures, markdown, ratio_of, seconds, shown, size
+from benchmarks.tables import Ratio, Result, failures, markdown, ratio_of, shown, size
 
 __all__ = ["report", "run_cell", "world"]
 
@@ -30,9 +27,6 @@ ALARM = 37
 AGAINST_PEER = {ALARM: 5.0, 100: 15.0, 250: 15.0}
 ALONE = (500, 2000)
 ROWS = 10_000
-BY_COLUMNS = (62, 125, 250, 500, 1000)
-BY_ROWS = (10_000, 20_000, 40_000, 80_000, 160_000, 320_000)
-CURVE_COLUMNS = 50
 
 
 @lru_cache(maxsize=2)
@@ -114,7 +108,7 @@ def report(
     with_peers: Sequence[str] = (PEER,),
     **_: Any,
 ) -> tuple[str, list[str]]:
-    """Both tables, and what went wrong on our side."""
+    """The table, and what went wrong on our side."""
     results: dict[tuple[str, str, str], Result] = {}
 
     def run(columns: int, rows: int, name: str, *, fresh: bool = False) -> Result:
@@ -140,21 +134,10 @@ def report(
         mine, memory = run(columns, ROWS, OURS), run(columns, ROWS, OURS, fresh=True)
         peak = size(memory.peak) if isinstance(memory, Measurement) else memory.reason
         lines.append([f"{columns} columns", OURS, shown(mine), "", _score(mine), f"memory {peak}"])
-    curves = [
-        _curve("columns", [(c, run(c, ROWS, OURS)) for c in BY_COLUMNS[: 3 if quick else None]]),
-        _curve("rows", [(r, run(CURVE_COLUMNS, r, OURS)) for r in BY_ROWS[: 3 if quick else None]]),
-    ]
     table = markdown([f"{ROWS:,} rows", "who", "time", "ratio", "BIC", "goal"], lines)
-    cost = markdown(["cost by", "size: time", "exponent of each doubling"], curves)
     head = versions(["gramgraph", "pyagrum", "numpy"])
-    return f"# Hill climbing\n\n{head}\n\n{table}\n\n{cost}\n", failures(results)
+    return f"# Hill climbing\n\n{head}\n\n{table}\n", failures(results)
 
 
 def _score(found: Result) -> str:
     return f"{found.values['BIC']:.9g}" if isinstance(found, Measurement) else ""
-
-
-def _curve(by: str, points: list[tuple[int, Result]]) -> list[str]:
-    done = [(n, found.cpu) for n, found in points if isinstance(found, Measurement)]
-    steps = [math.log(b[1] / a[1]) / math.log(b[0] / a[0]) for a, b in pairwise(done)]
-    return [by, ", ".join(f"{n:,}: {seconds(t)}" for n, t in done), ", ".join(f"{step:.2f}" for step in steps)]

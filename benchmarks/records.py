@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import datetime
 import json
 import math
 import os
@@ -14,9 +13,9 @@ from typing import Any
 
 from benchmarks.harness import Cell, Failure, Measurement
 
-__all__ = ["machine", "record", "write_json"]
+__all__ = ["busy", "machine", "record", "write_json"]
 
-FORMAT = 1
+FORMAT = 2
 METHOD = (
     "CPU seconds a unit of the best repeat; all contestants one after the other in one child process, one thread, "
     "same data, answers compared"
@@ -33,6 +32,11 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "tier": os.environ.get("GRAMGRAPH_TIER", "auto"),  # whether loops were compiled before they were measured
     }
+
+
+def busy() -> float:
+    """How many jobs wanted a core during the last minute: above the number of cores, other work was in the way."""
+    return os.getloadavg()[0]
 
 
 def _processor() -> str:
@@ -57,8 +61,11 @@ def record(cell: Cell, result: Measurement | Failure) -> dict[str, Any]:
     """One figure, or why there is none."""
     out: dict[str, Any] = {"row": cell.row, "task": cell.task, "contestant": cell.contestant}
     if isinstance(result, Failure):
-        return out | {"failure": result.reason}
+        kind = "not run" if not result.tried else "failure" if result.limit is None else "stopped"
+        return out | {kind: result.reason if result.limit is None else result.limit}
     values = {key: value for key, value in result.values.items() if math.isfinite(value)}
+    if not result.repeats:
+        return out | {"not run": result.note or "nothing to do"} | ({"values": values} if values else {})
     out |= {"cpu": result.cpu, "wall": result.wall, "repeats": result.repeats, "units": result.units}
     return out | ({"peak": result.peak} if result.peak else {}) | ({"values": values} if values else {})
 
@@ -69,18 +76,18 @@ def write_json(
     text: str,
     faults: Sequence[str],
     *,
+    load: float,
     folder: Path | None = None,
 ) -> Path:
-    """Write NAME.json into `folder` (benchmarks/results)."""
+    """Write NAME.json into `folder` (benchmarks/results); `load` is the machine's before the run."""
     folder = folder or Path(__file__).parent / "results"
     folder.mkdir(exist_ok=True, parents=True)
     contestants = [word for cell, _ in records for word in (cell.contestant, cell.contestant.split()[0])]
     content = {
         "format": FORMAT,
         "module": name,
-        "date": datetime.datetime.now(tz=datetime.UTC).date().isoformat(),
         "method": METHOD,
-        "machine": machine(),
+        "machine": machine() | {"load": [round(load, 1), round(busy(), 1)]},
         "versions": _versions(contestants),
         "faults": list(faults),
         "report": text,

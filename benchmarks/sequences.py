@@ -1,4 +1,4 @@
-"""Series and sequences of everyday size: structural series, smoothing, short chains, and how chains grow.
+"""Series and sequences of everyday size: structural series, smoothing, short chains.
 
 `python -m benchmarks sequences [--tasks "structural" "HMM" …]` (parts of names). Each row is a task with its peer, both
 warm and in one process: fits of structural series (statsmodels' `UnobservedComponents` with the exact diffuse
@@ -6,8 +6,7 @@ likelihood, made and fitted in the timed call), smoothing with 24 states (`smoot
 GaussianHMM with 2 states on 200 rows (hmmlearn), and conditional random fields on one long, a few tiny and single short
 sequences (sklearn-crfsuite).
 Fits must not end below the peer's likelihood by more than 1e-3 (objectives of random fields: 1e-3 relative); everything
-else agrees to 1e-6. `growth` has no peer: forward–backward of GaussianHMM against length and states, with the slopes of
-log time.
+else agrees to 1e-6.
 """
 
 from __future__ import annotations
@@ -36,7 +35,6 @@ ROWS = {
     "CRF, 20 tiny sequences: fit": ("sklearn_crfsuite", True, 2.0),
     "CRF, 5 tokens: predict_single": ("sklearn_crfsuite", False, 2.0),
 }
-LENGTHS, STATES = (1_000, 10_000, 100_000, 1_000_000), (2, 4, 8, 16, 32, 64)
 Work = tuple[Callable[[], Any], Any]  # what is timed, and its answer
 
 
@@ -154,24 +152,8 @@ def _log_p(states: Any, steps: Any, classes: list[str], tokens: Any, labels: lis
     return float(score - np.logaddexp.reduce(alpha))
 
 
-def _growth(cell: Cell) -> Measurement:
-    import gramgraph as gg
-
-    T, K = (int(part) for part in cell.row.split(" × "))
-    rng = np.random.default_rng(0)
-    model = gg.GaussianHMM.from_parameters(
-        np.full(K, 1.0 / K), rng.dirichlet(np.ones(K), K), rng.normal(size=(K, 2)), np.ones((K, 2)),
-        covariance_type="diag",
-    )  # fmt: skip
-    X = rng.normal(size=(T, 2))
-    cpu, wall, repeats = measure(lambda: model.predict_proba(X), budget=cell.budget)
-    return Measurement(cpu, wall, repeats, 1)
-
-
 def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
     """One contestant on one row."""
-    if cell.task == "growth":
-        return _growth(cell)
     kind = {"structural": _structural, "smoothing": _smoothing, "GaussianHMM": _hmm, "CRF": _crf}
     made = kind[cell.row.replace(",", ":").split(":")[0]]
     call, answer = made(cell.row, cell.contestant == OURS)
@@ -190,7 +172,7 @@ def report(
     with_peers: Any = ("statsmodels", "hmmlearn", "sklearn_crfsuite"),
     **_: Any,
 ) -> tuple[str, list[str]]:
-    """The table, the growth of chains, and what went wrong on our side."""
+    """The table, and what went wrong on our side."""
     results: dict[tuple[str, str, str], Result] = {}
     ratios: list[Ratio] = []
     lines, faults = [], []
@@ -207,9 +189,7 @@ def report(
         lines.append([row, shown(mine), shown(other), ratio or "", f"{wanted:g}", gap])
     text = f"# Series and sequences of everyday size\n\n{versions([OURS, *with_peers, 'numpy', 'numba'])}\n\n"
     text += markdown(["task", OURS, "peer", "ratio", "wanted", "difference"], lines)
-    text += f"\n\n{summary(ratios, Target(each=2.0))}\n\n"
-    if not tasks or "growth" in tasks:
-        text += _curves(runner, results, quick, budget, limit)
+    text += f"\n\n{summary(ratios, Target(each=2.0))}\n"
     return text, failures(results) + faults
 
 
@@ -225,23 +205,3 @@ def _gap(row: str, mine: Result, peer: Result | None, reached: bool, faults: lis
     if not a >= b - (1e-3 * abs(b) if row.startswith("CRF") else 1e-3):
         faults.append(f"{row}: {a:.6f} is below the peer's {b:.6f}")
     return f"{a - b:+.1g}"
-
-
-def _curves(runner: Runner, results: Any, quick: bool, budget: float | None, limit: float | None) -> str:
-    """Seconds of forward–backward against length (8 states) and against states (100,000 rows), and their slopes."""
-    lengths, states = (LENGTHS[:2], STATES[:3]) if quick else (LENGTHS, STATES)
-    text = ""
-    for name, sizes, cells in (
-        ("rows (8 states)", lengths, [f"{T} × 8" for T in lengths]),
-        ("states (100,000 rows)", states, [f"100000 × {K}" for K in states]),
-    ):
-        times, lines = [], []
-        for at, row in zip(sizes, cells, strict=True):
-            found = results[row, "growth", OURS] = runner.run(
-                Cell("sequences", row, "growth", OURS, budget or 0.5, limit or 120.0)
-            )
-            times.append(found.cpu if isinstance(found, Measurement) else float("nan"))
-            slope = np.log(times[-1] / times[-2]) / np.log(at / sizes[len(times) - 2]) if len(times) > 1 else None
-            lines.append([f"{at:,}", shown(found), "" if slope is None else f"{slope:.2f}"])
-        text += markdown([name, "posteriors", "exponent"], lines) + "\n\n"
-    return text

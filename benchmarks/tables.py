@@ -19,18 +19,14 @@ Result = Measurement | Failure
 
 @dataclass(frozen=True)
 class Ratio:
-    """Peer's time over ours.
-
-    `bound`: the peer was stopped, so that the true ratio is larger; `rough`: the peer's time is that of a stand-in.
-    """
+    """Peer's time over ours; `bound`: the peer was stopped, so that the true ratio is larger."""
 
     value: float
     bound: bool = False
-    rough: bool = False
 
     def __str__(self) -> str:
         digits = f"{self.value:,.0f}" if self.value >= 100 else f"{self.value:.3g}"
-        return f"{'> ' if self.bound else ''}{'≈ ' if self.rough else ''}{digits}×"
+        return f"{'> ' if self.bound else ''}{digits}×"
 
 
 @dataclass(frozen=True)
@@ -63,14 +59,18 @@ def best_of(results: Iterable[Result | None]) -> Result | None:
     return stopped[0] if stopped else (present[0] if present else None)
 
 
-def ratio_of(ours: Result | None, peer: Result | None, *, rough: bool = False) -> Ratio | None:
-    """Peer's CPU time per unit over ours."""
+def ratio_of(ours: Result | None, peer: Result | None) -> Ratio | None:
+    """Peer's CPU time per unit over ours.
+
+    A limit is one of a whole cell, of which nobody knows how many units were done: it stands against the time of all
+    of our units.
+    """
     if not isinstance(ours, Measurement) or peer is None:
         return None
     if isinstance(peer, Measurement):
-        return Ratio(peer.cpu / max(ours.cpu, 1e-12), rough=rough)
+        return Ratio(peer.cpu / max(ours.cpu, 1e-12))
     if peer.limit is not None:
-        return Ratio(peer.limit / max(ours.cpu, 1e-12), bound=True, rough=rough)
+        return Ratio(peer.limit / max(ours.cpu * ours.units, 1e-12), bound=True)
     return None
 
 
@@ -121,9 +121,10 @@ def summary(ratios: Sequence[Ratio], target: Target) -> str:
     return f"{', '.join(out)}, over {len(values)} rows"
 
 
-def markdown(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    """A table; first column to the left, the others to the right."""
-    lines = ["| " + " | ".join(header) + " |", "|" + "|".join([":--"] + ["--:"] * (len(header) - 1)) + "|"]
+def markdown(header: Sequence[str], rows: Iterable[Sequence[object]], *, texts: int = 1) -> str:
+    """A table; the first columns, which are texts, to the left, the others to the right."""
+    marks = [":--"] * texts + ["--:"] * (len(header) - texts)
+    lines = ["| " + " | ".join(header) + " |", "|" + "|".join(marks) + "|"]
     lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
     return "\n".join(lines)
 
@@ -142,5 +143,5 @@ def failures(results: Mapping[tuple[str, str, str], Result]) -> list[str]:
     return [
         f"{row}, {task}: {result.reason} {result.detail.splitlines()[0] if result.detail else ''}".strip()
         for (row, task, contestant), result in results.items()
-        if contestant.split()[0] == "gramgraph" and isinstance(result, Failure)
+        if contestant.split()[0] == "gramgraph" and isinstance(result, Failure) and result.tried
     ]

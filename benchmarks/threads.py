@@ -190,7 +190,7 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement | Failure:
     try:
         work = ROWS[cell.row][0]()
     except FileNotFoundError as error:
-        return Failure("no data", detail=str(error))
+        return Failure("no data", detail=str(error), tried=False)
     with tier("compiled"):
         one, two = work(1), work(2)
         rounds = [(_wall(work, 1), _wall(work, 2)) for _ in range(REPEATS)]

@@ -10,9 +10,7 @@ from typing import Any
 __all__ = ["page", "results", "write"]
 
 DOCS = Path(__file__).resolve().parents[1]
-
-
-FORMAT = 1
+FORMAT = 2
 
 
 def results(folder: Path = DOCS / "measured") -> list[dict[str, Any]]:
@@ -33,14 +31,21 @@ def _title(result: dict[str, Any]) -> str:
 
 
 def _contents(found: list[dict[str, Any]]) -> str:
-    """One row for each file: what was measured, when, on what, and whether anything went wrong."""
-    text = "| figures | measured | processor | cells | without a figure | faults |\n|:--|:--|:--|--:|--:|--:|\n"
+    """One row for each file: what was measured, on what, and whether anything went wrong."""
+    head = ("figures", "processor", "load", "cells", "stopped or failed", "not run", "faults")
+    text = f"| {' | '.join(head)} |\n|:--|:--|--:|--:|--:|--:|--:|\n"
     for result in found:
         link = f"[{_title(result)}](#measured-{result['module']})"
-        failed = sum("failure" in cell for cell in result["cells"])
-        text += f"| {link} | {result['date']} | {result['machine']['processor']} "
-        text += f"| {len(result['cells'])} | {failed or ''} | {len(result['faults']) or ''} |\n"
+        machine, (failed, absent) = result["machine"], _without(result)
+        text += f"| {link} | {machine['processor']} | {machine['load'][0]:g} to {machine['load'][1]:g} "
+        text += f"| {len(result['cells'])} | {failed or ''} | {absent or ''} | {len(result['faults']) or ''} |\n"
     return text
+
+
+def _without(result: dict[str, Any]) -> tuple[int, int]:
+    """How many cells were stopped or failed, and how many were not run: nobody asked, or a peer does not offer it."""
+    failed = sum("failure" in cell or "stopped" in cell for cell in result["cells"])
+    return failed, sum("not run" in cell for cell in result["cells"])
 
 
 def _below(report: str, level: int) -> str:
@@ -60,15 +65,15 @@ def _section(result: dict[str, Any]) -> str:
     machine = result["machine"]
     versions = ", ".join(f"{name} {number}" for name, number in result["versions"].items())
     text = f"(measured-{result['module']})=\n\n## {_title(result)}\n\n"
-    text += f"`python -m benchmarks {result['module']}`, {result['date']}: {machine['processor']}, "
-    text += f"{machine['cores']} cores, {machine['system']}, Python {machine['python']}; {versions}. "
+    text += f"`python -m benchmarks {result['module']}`: {machine['processor']}, {machine['cores']} cores, "
+    text += f"{machine['system']}, Python {machine['python']}; {versions}. Tier of loops: {machine['tier']}; "
+    text += f"load {machine['load'][0]:g} to {machine['load'][1]:g}. "
     text += f"{result['method']}.\n\n"
     text += _below(result["report"], 2).strip() + "\n"
     if result["faults"]:
         text += "\nFaults:\n\n" + "".join(f"* {fault}\n" for fault in result["faults"])
-    failed = [cell for cell in result["cells"] if "failure" in cell]
-    text += f"\n{len(result['cells'])} cells were measured"
-    return text + (f", {len(failed)} of them without a figure.\n" if failed else ".\n")
+    failed, absent = _without(result)
+    return text + f"\n{len(result['cells'])} cells, {failed} of them stopped or failed, {absent} not run.\n"
 
 
 def page(found: list[dict[str, Any]] | None = None) -> str:

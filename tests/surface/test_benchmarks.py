@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -13,9 +14,11 @@ import pytest
 
 from benchmarks import exact_discrete, harness
 from benchmarks.__main__ import main
+from benchmarks.discrete_rows import cases_of, enough_distinct
 from benchmarks.harness import Cell, Failure, Measurement, PeakMemory, measure, runner
 from benchmarks.networks import data_folder, draw_cases, network_paths, topological_order
-from benchmarks.tables import Ratio, Target, best_of, difference, ratio_of, seconds, summary
+from benchmarks.records import record
+from benchmarks.tables import Ratio, Target, best_of, difference, failures, ratio_of, seconds, summary
 
 needs_data = pytest.mark.skipif(data_folder() is None, reason="no shared data: set GRAMGRAPH_DATA")
 
@@ -49,6 +52,8 @@ def test_ratios_take_the_better_peer_and_keep_bounds() -> None:
     stopped = Failure("> 10 s", limit=10.0)
     assert ratio_of(made(1e-3), best_of([stopped, made(0.5), made(0.2)])) == Ratio(200.0)
     assert ratio_of(made(1e-3), best_of([stopped, Failure("died")])) == Ratio(10_000.0, bound=True)
+    many = Measurement(1e-3, 1e-3, 1, units=1000)
+    assert ratio_of(many, stopped) == Ratio(10.0, bound=True)  # the limit is one of a whole cell
     assert ratio_of(made(1e-3), best_of([Failure("not installed")])) is None
     assert "missed" in summary([Ratio(2.0), Ratio(30.0)], Target(median=10, each=5))
     assert seconds(12.3e-6) == "12.3 µs"
@@ -84,7 +89,8 @@ def test_a_cell_that_takes_too_long_is_stopped_and_the_next_one_runs() -> None:
         assert stopped.limit == 0.01
         loaded = run.run(Cell("exact_discrete", "asia", "load", "gramgraph", budget=0.01, limit=60))
         assert isinstance(loaded, Measurement), loaded
-        assert run.run(Cell("exact_discrete", "asia", "case", "no_such_peer x", 1, 60)) == Failure("not installed")
+        absent = run.run(Cell("exact_discrete", "asia", "case", "no_such_peer x", 1, 60))
+        assert absent == Failure("not installed", tried=False)
 
 
 @needs_data
@@ -103,11 +109,11 @@ def test_report_on_asia(tmp_path: Path) -> None:
     ]
     assert main([*arguments, "--limit", "120", "--json"]) == 0
     text = (tmp_path / "exact_discrete.md").read_text(encoding="utf-8")
-    assert text.count("| asia |") == 8  # six tasks against pyAgrum, files, plans
+    assert text.count("| asia |") == 9  # seven tasks against pyAgrum, files, plans
     assert "disagree" not in text
     kept = json.loads((tmp_path / "exact_discrete.json").read_text(encoding="utf-8"))
     assert kept["report"] == text and kept["machine"]["cores"] and kept["versions"]["numpy"] == np.__version__
-    assert all(cell["cpu"] > 0 for cell in kept["cells"] if "failure" not in cell) and len(kept["cells"]) > 5
+    assert all(cell["cpu"] > 0 for cell in kept["cells"] if "not run" not in cell) and len(kept["cells"]) > 5
 
 
 def test_disagreement_is_a_fault() -> None:
@@ -123,9 +129,37 @@ def test_disagreement_is_a_fault() -> None:
 
 
 def test_cost_curves_tell_their_exponent_and_their_cliffs() -> None:
-    from benchmarks.exact_curves import cliffs, exponent
+    from benchmarks.curves import cliffs, exponent
 
     sizes = [10.0, 20.0, 40.0, 80.0]
     assert exponent(sizes, [s**1.5 for s in sizes]) == pytest.approx(1.5)
     assert cliffs(sizes, [1.0, 2.0, 9.0, 18.0]) == [2]
     assert cliffs(sizes, [1.0, 1.0, 1.0, 3.9]) == []
+    cubes = [s**3 for s in sizes]
+    assert cliffs(sizes, cubes, 3.0) == [] and cliffs(sizes, cubes, 1.0) == [1, 2, 3]
+    assert cliffs(sizes, [1e-5, 1e-4, 2e-4, 4e-4]) == []  # too short to be told from the clock's noise
+
+
+def test_what_was_not_tried_is_no_failure() -> None:
+    """Neither in the record nor among the faults; nor is a row that nobody asked for."""
+    cell = Cell("m", "row", "task", "gramgraph", 1.0, 1.0)
+    unasked = Failure("not asked", tried=False)
+    assert failures({("a", "t", "gramgraph"): unasked, ("b", "t", "gramgraph"): Failure("died")}) == ["b, t: died"]
+    assert record(cell, Failure("not offered", tried=False))["not run"] == "not offered"
+    assert record(cell, Failure("> 9 s", limit=9.0))["stopped"] == 9.0
+    assert record(cell, Failure("ValueError"))["failure"] == "ValueError"
+    assert record(cell, Measurement(0.0, 0.0, 0, 1, note="too few rows"))["not run"] == "too few rows"
+    with runner() as run:
+        run.rows = ("other",)
+        assert run.run(cell) == unasked and run.records == []
+
+
+@needs_data
+def test_distinct_cases_differ_in_what_is_observed() -> None:
+    cell = Cell("exact_discrete", "insurance", "distinct", "gramgraph", 0.01, 60.0)
+    context: dict[str, Any] = {}
+    cases = cases_of(cell, context)
+    assert enough_distinct(cell, context) and len(cases.frame().drop_duplicates()) == 1000
+    assert cases_of(replace(cell, task="batch"), context).observed != cases.observed
+    small = replace(cell, row="cancer")
+    assert not enough_distinct(small, {})

@@ -1,0 +1,283 @@
+"""What docs/benchmarks.md shows, row by row: the cells of the result files that each figure comes from, and its goal.
+
+Where a goal is missed, `missed` says why, with what takes the time. Goals that a module judges itself are taken
+from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks import counting, deterministic, hill_climbing, sequences, small_networks, threads, wide_tables
+from benchmarks.curve_picture import curve_table, picture
+from benchmarks.page import DOCS, Files, Row, conditions, per_case, rewritten, roofline, table
+
+__all__ = ["ROWS", "made"]
+
+AGRUM = ("pyagrum lazy", "pyagrum shafer")
+LAZY = AGRUM[:1]
+PGMPY = ("pgmpy elimination", "pgmpy propagation")
+#: Networks of the table of times per case.
+NETWORKS = ("alarm", "andes", "pigs", "munin", "mildew", "diabetes", "link")
+
+
+def _discrete(text: str, task: str, peers: tuple[str, ...], peer_task: str = "") -> Row:
+    return Row(text, "exact_discrete", task, peers=peers, peer_task=peer_task)
+
+
+DISCRETE = (
+    _discrete("1,000 different cases, same variables observed", "distinct", AGRUM),
+    _discrete("1,000 cases as they are drawn; equal rows are computed once", "batch", AGRUM, "case"),
+    _discrete("1,000 cases, each with its own observed variables", "mixed", AGRUM),
+    _discrete("one warm case through `net.query`", "warm", AGRUM, "case"),
+    _discrete("first answer of a fresh network, with a filled compile cache", "first", AGRUM),
+    _discrete("most probable explanation, one case", "mpe", LAZY),
+    _discrete("most probable explanation, 1,000 cases", "mpe_batch", LAZY, "mpe"),
+    _discrete("reading a BIF file", "load", ("pyagrum",)),
+    _discrete("1,000 cases as they are drawn, against pgmpy", "batch", PGMPY, "case"),
+)
+
+
+def _small(text: str, task: str, missed: str) -> Row:
+    return Row(text, "small_networks", task, peers=LAZY, goal=small_networks.WANTED[task], missed=missed)
+
+
+_PYTHON = "the Python of one call (reading the question, making the answer) takes most of it"
+_SMALL = (
+    _small("first answer of a new small network", "first", "compiling a new model to a tree takes most of it"),
+    _small("10 different rows, small networks", "batch 10", _PYTHON),
+    _small("100 different rows, small networks", "batch 100", "reading a frame of labels takes most of it"),
+    _small("best assignments of 4 rows", "mpe 4", _PYTHON),
+    _small("best assignments of 40 rows", "mpe 40", _PYTHON),
+)
+_WIDE = (
+    Row(
+        "1,000 different cases of wide tables: mildew, diabetes", "wide_tables", "distinct", wide_tables.WIDE, AGRUM,
+        goal=wide_tables.WANTED,
+        missed="all cells of all tables are written and read several times a case (see the roofline missed)",
+    ),
+    Row(
+        "peak memory of 200 cases of munin", "wide_tables", "memory distinct", (wide_tables.LARGE,), figure="peak",
+        goal=wide_tables.WANTED_PEAK, missed="eight cases side by side hold eight copies of the tables",
+    ),
+    Row(
+        "tables full of zeros, exact: all posteriors", "deterministic", "query", deterministic.NAMED,
+        goal=deterministic.WANTED, missed="following zeros from the evidence takes most of it",
+    ),
+    Row(
+        "tables full of zeros, exact: log p(evidence)", "deterministic", "evidence", deterministic.NAMED,
+        goal=deterministic.WANTED, missed="following zeros from the evidence takes most of it",
+    ),
+    Row(
+        "tables full of zeros: best assignment", "deterministic", "map", deterministic.NAMED,
+        goal=deterministic.WANTED, missed="following zeros from the evidence takes most of it",
+    ),
+    Row(
+        "models too wide for an exact answer, without a budget: prob003.pddl.cnf, linkage_13, 2bitmax_6.cnf",
+        "approximate_marginals", "ask", ("prob003.pddl.cnf", "linkage_13", "2bitmax_6.cnf"), goal=10.0,
+        missed="positive rows are tried first, then several engines in turn",
+    ),
+)  # fmt: skip
+
+
+def _files(text: str, row: str, goal: float) -> Row:
+    return Row(
+        text, "file_questions", "all" if "all" in row else "five", (row,), figure="rate", goal=goal,
+        missed="cases of a busy machine: the rate is by the clock on the wall",
+    )  # fmt: skip
+
+
+_FILES = (
+    _files("cases of alarm from Parquet to Parquet, five targets, one thread", "five targets, 1 thread", 150_000),
+    _files("the same on two threads", "five targets, 2 threads", 300_000),
+    _files("all posteriors, one thread", "all targets, 1 thread", 80_000),
+    Row(
+        "peak memory of it, five targets, two threads", "file_questions", "five", ("five targets, 2 threads",),
+        figure="peak", goal=float(1 << 30),
+    ),
+)  # fmt: skip
+
+
+def _climbing(columns: int) -> Row:
+    return Row(
+        f"hill climbing with BIC, {columns} columns, 10,000 rows", "hill_climbing", "search",
+        (f"{columns} columns, 10,000 rows",), ("pyagrum",), goal=hill_climbing.AGAINST_PEER[columns],
+    )  # fmt: skip
+
+
+_LEARNING = (
+    *(
+        Row(
+            f"tables of alarm from 1,000,000 rows: {kind}", "counting", "tables", (kind,), ("pgmpy",),
+            goal=wanted, missed="encoding texts as numbers takes nearly all of it",
+        )
+        for kind, (_, wanted) in counting.KINDS.items()
+    ),
+    *map(_climbing, hill_climbing.AGAINST_PEER),
+    Row("hill climbing, 500 columns", "hill_climbing", "search", ("500 columns, 10,000 rows",), goal=5.0),
+    Row("hill climbing, 2,000 columns", "hill_climbing", "search", ("2000 columns, 10,000 rows",), goal=120.0),
+    Row(
+        "hill climbing, 2,000 columns: memory", "hill_climbing", "memory", ("2000 columns, 10,000 rows",),
+        figure="peak", goal=float(2 << 30),
+    ),
+    Row("hill climbing with BIC, alarm, 100,000 rows", "learning", "full", ("hill climbing",), ("pyagrum",)),
+    Row("the same", "learning", "full", ("hill climbing",), ("pgmpy",)),
+    Row("a step of EM, alarm, 10,000 rows with gaps", "learning", "full", ("EM step",), ("pyagrum",)),
+    Row("graphical lasso with cross-validation, p = 200", "graphical_lasso", "cv", ("random 200",), ("sklearn",)),
+)  # fmt: skip
+
+
+def _sequences(row: str, missed: str = "") -> Row:
+    peer, _, wanted = sequences.ROWS[row]
+    return Row(row, "sequences", "time", (row,), (peer,), goal=wanted, missed=missed)
+
+
+_CRF = "the objective and its gradient take most of a fit, and both libraries need about as many of them"
+_SEQUENCES = (
+    *(_sequences(row, _CRF if row.startswith("CRF") else "") for row in sequences.ROWS),
+    Row("CRF: chunking and names, fit", "crf", "time", peers=("sklearn_crfsuite",), goal=2.0, missed=_CRF),
+    Row(
+        "CRF: chunking and names, tagging", "crf", "time", peers=("sklearn_crfsuite",), figure="tag, cpu", goal=2.0,
+        missed="reading the features of new dicts takes most of it",
+    ),
+    Row("HMM posteriors, 8 Gaussian states, 100,000 rows", "hmm", "posteriors", ("gauss 8",), ("hmmlearn",), goal=10.0),
+    Row(
+        "the same against its faster implementation", "hmm", "posteriors", ("gauss 8",), ("hmmlearn scaling",),
+    ),
+    Row("a step of Baum–Welch, 8 Gaussian states", "hmm", "iteration", ("gauss 8",), ("hmmlearn",), goal=10.0),
+    Row("Viterbi, 8 Gaussian states", "hmm", "viterbi", ("gauss 8",), ("hmmlearn",), goal=3.0),
+    Row("Kalman smoother, 4 states, 100,000 steps", "hmm", "smooth", ("kalman 4",), ("statsmodels",), goal=2.0),
+)  # fmt: skip
+
+
+def _machines(text: str, task: str, rows: Sequence[str], goal: float, missed: str = "", peer: str = "sklearn") -> Row:
+    return Row(text, "machines", task, tuple(rows), (peer,), goal=goal, missed=missed)
+
+
+_SHAPES = ("tophat", "epanechnikov", "linear", "cosine")
+_DIMENSIONS = (1, 2, 3, 6)
+_MACHINES = (
+    _machines("SVC on sparse text, 2,000 × 30,000", "sparse", ["2,000 × 30,000"], 2.0),
+    _machines(
+        "the same against `LinearSVC`", "sparse", ["2,000 × 30,000"], 0.5, peer="sklearn linear",
+        missed="it solves the problem without an intercept outside of the penalty, by coordinates in C",
+    ),
+    _machines("SVC, polynomial and linear on letter", "products", ["letter, poly", "letter, linear"], 3.0),
+    _machines(
+        "SVC, polynomial and linear on pendigits", "products", ["pendigits, poly", "pendigits, linear"], 3.0,
+        "pairs of classes are small: starting a solver for each takes as long as solving",
+    ),
+    _machines("SVC, polynomial and linear on a9a", "products", ["a9a 8,000, poly", "a9a 8,000, linear"], 3.0),
+    _machines(
+        "kernel density, compact shapes", "density", [f"d = {d}, {s}" for d in _DIMENSIONS for s in _SHAPES], 2.0,
+        "in few dimensions both read little more than the neighbors",
+    ),
+    _machines(
+        "kernel density, Gaussian and exponential", "density",
+        [f"d = {d}, {s}" for d in _DIMENSIONS for s in ("gaussian", "exponential")], 2.0,
+    ),
+    _machines(
+        "kernel density, Gaussian with rtol = 1e-4", "density", [f"d = {d}, gaussian rtol=1e-4" for d in _DIMENSIONS],
+        2.0,
+    ),
+    _machines(
+        "one row: `predict` of SVC and SVR", "one row", [f"{k} n={n}" for k in ("SVC", "SVR") for n in (200, 1000)],
+        3.0, _PYTHON,
+    ),
+    _machines("one row: `predict` of a Gaussian process", "one row", ["GPR n=200", "GPR n=1000"], 3.0, _PYTHON),
+    Row(
+        "Gaussian process, fit with 5 restarts, n = 2,000", "machines", "process", ("n=2000",), goal=3.6,
+        missed="factorizations of the whole matrix take most of it",
+    ),
+    Row(
+        "Gaussian process, fit with 5 restarts, n = 4,000", "machines", "process", ("n=4000",), goal=27.7,
+        missed="factorizations of the whole matrix take most of it",
+    ),
+    *(
+        Row(
+            "Gaussian process, evidence and gradient, n = 2,000", "gp", "evidence", ("n=2000 d=8",), (peer,), goal=goal,
+            missed="Cholesky factor and inverse take most of it, and they are the same for both",
+        )
+        for peer, goal in (("sklearn", 4.0), ("GPy", 2.0))
+    ),
+    Row("Gaussian process, fit with 5 restarts, n = 1,000", "gp", "fit", ("n=1000 d=4",), ("sklearn",), goal=10.0),
+    Row("Matérn-3/2 at 100,000 times: evidence", "gp", "line", ("n=100000",)),
+    Row(
+        "Gaussian process classification, n = 1,000: fit", "gp_classifier", "fit", ("1000 one length scale",),
+        ("sklearn",), goal=5.0,
+    ),
+    Row("RBF Gram matrix, n = 5,000, d = 10", "kernel_machines", "gram10", peers=("sklearn rbf_kernel",), goal=2.0),
+    Row("RBF Gram matrix, n = 5,000, d = 100", "kernel_machines", "gram100", peers=("sklearn rbf_kernel",), goal=2.0),
+    Row(
+        "KernelPCA, n = 10,000", "kernel_machines", "pca", peers=("sklearn arpack", "sklearn randomized"), goal=1.0,
+    ),
+    Row("Nyström ridge, n = 100,000", "kernel_machines", "nystrom", peers=("sklearn pipeline",), goal=3.0),
+    Row("SVC 20,000 × 50, C = 1", "svm", "fit", ("20,000 × 50, C = 1",), ("sklearn",), goal=3.0),
+    Row("the same", "svm", "fit", ("20,000 × 50, C = 1",), ("sklearnex",)),
+    Row("SVC on digits, ten classes", "svm", "fit", ("digits, pairs of 10 classes",), ("sklearn",), goal=3.0),
+    Row("SVC, grid of 250 fits", "svm", "grid", ("1,000 × 10 grid",), ("sklearn",), goal=10.0),
+    Row(
+        "relevance vectors, `average=False`", "rvm", "fit", peers=("fastrvm",), ours="gramgraph plain", goal=0.5,
+        missed="fastrvm stops earlier, at a larger error; steps of one column each take most of ours",
+    ),
+)  # fmt: skip
+
+
+def _mixtures(text: str, row: str, goal: float, missed: str = "") -> Row:
+    return Row(text, "mixtures", "time", (row,), ("sklearn",), goal=goal, missed=missed)
+
+
+_SLOWER_BUSY = "on a quiet machine 3 is reached: whitening is one matrix product, which a busy machine slows more"
+_OTHERS = (
+    _mixtures("Gaussian mixture, 100,000 × 10, 8 components, a step of EM", "mixture", 5.0),
+    _mixtures("GaussianClassifier with shared covariance", "shared", 3.0),
+    _mixtures("GaussianClassifier with a covariance a class", "own", 3.0, _SLOWER_BUSY),
+    _mixtures("GaussianClassifier with diagonal covariances", "diagonal", 3.0, _SLOWER_BUSY),
+    _mixtures("Bayesian logistic regression, 50,000 × 50, posterior included", "logistic", 1.0),
+    Row("200 AdaBoost stumps, spam", "boosting", "fit", ("stumps spam",), ("sklearn",), goal=8.0),
+    Row("200 AdaBoost stumps, 20,000 × 50", "boosting", "fit", ("stumps 20000x50",), ("sklearn",), goal=8.0),
+    Row("100 boosted trees of depth 3, 10,000 × 50", "boosting", "fit", ("trees 10000x50",), ("sklearn",), goal=8.0),
+    Row("a cascade of OpenCV over six images", "vision", "detect", peers=("cv2",), goal=0.5),
+    Row(
+        "topics, whole fit at no worse perplexity: Reuters", "topics", "fit", ("fit reuters",), ("sklearn batch",),
+        ours="gramgraph collapsed", goal=20.0,
+    ),
+    Row(
+        "topics, a sweep of Gibbs sampling: Reuters", "topics", "sweep", ("sweep reuters",), ("tomotopy",),
+        ours="gramgraph gibbs", goal=1.0,
+    ),
+)  # fmt: skip
+
+LANES = (*_SMALL, *_WIDE, *_FILES, *_LEARNING, *_SEQUENCES, *_MACHINES, *_OTHERS)
+THREADS = tuple(
+    Row(
+        row, "threads", "threads", (row,), figure="ratio", plain=True, goal=wanted,
+        missed="measured by the clock on the wall, beside other work" if wanted == threads.WANTED else "",
+    )
+    for row, (_, wanted) in threads.ROWS.items()
+)  # fmt: skip
+#: From the start of the interpreter to the first answer.
+COLD = tuple(
+    Row(row, "cold_start", "first process", (row,))
+    for row in ("asia, one question", "alarm, one question", "SVC (200 points)")
+)
+ROWS = (*DISCRETE, *LANES, *THREADS, *COLD)
+
+
+def made(files: Files) -> dict[Path, str]:
+    """What the files make of the pages, and of the drawing."""
+    curves = files.get("curves")
+    parts = {
+        "benchmarks.md": {
+            "discrete": f"{table(DISCRETE, files)}\n\n{per_case(NETWORKS, files)}",
+            "cold": table(COLD, files),
+            "lanes": table(LANES, files),
+            "roof": roofline(files),
+            "threads": table(THREADS, files),
+            "conditions": conditions((row.module for row in ROWS), files),
+        },
+        "curves.md": {"curves": curve_table(curves), "conditions": conditions(["curves"], files)},
+    }
+    texts = {DOCS / name: rewritten((DOCS / name).read_text(encoding="utf-8"), new) for name, new in parts.items()}
+    return texts | {DOCS / "curves.svg": picture(curves)}
