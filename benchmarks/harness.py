@@ -20,6 +20,7 @@ import traceback
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -53,7 +54,7 @@ class Cell:
     task: str
     contestant: str
     budget: float  # seconds to spend on repeats
-    limit: float  # seconds after which the process is stopped
+    limit: float  # seconds on the wall after which the process is stopped
     fresh: bool = False  # in a new process, for memory figures
     options: dict[str, Any] = field(default_factory=dict)
 
@@ -76,8 +77,9 @@ class Measurement:
 class Failure:
     """Why there is no figure.
 
-    `limit` when the time ran out: seconds after which the whole cell was stopped. `tried` is False where nothing was
-    asked of the contestant, which is no failure of its: it is not installed, or does not offer the task.
+    `limit` when the time ran out: CPU seconds that the whole cell had used when it was stopped (the clock on the wall
+    also counts what other processes take). `tried` is False where nothing was asked of the contestant, which is no
+    failure of its: it is not installed, or does not offer the task.
     """
 
     reason: str
@@ -231,6 +233,15 @@ def _max_resident() -> int:
 # --- the child process --------------------------------------------------------------------------------------------
 
 
+def _cpu_of(pid: int) -> float | None:
+    """CPU seconds of a running process so far, where the system tells them."""
+    try:
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def _serve(pipe: Any) -> None:
     """Work of the child: cells in, measurements out. Cells of one row share `context`."""
     if platform.system() == "Linux":
@@ -283,10 +294,13 @@ class Runner:
             self.close()
         if self._process is None or not self._process.is_alive():
             self._start(MMAP_ALL if cell.fresh else {})
+        before = _cpu_of(self._process.pid)
         self._pipe.send(cell)
         if not self._pipe.poll(cell.limit):
+            after = _cpu_of(self._process.pid)
             self.close()
-            return Failure(f"> {cell.limit:g} s", limit=cell.limit)
+            spent = cell.limit if before is None or after is None else min(after - before, cell.limit)
+            return Failure(f"> {spent:.3g} s", limit=spent)
         try:
             result: Measurement | Failure = self._pipe.recv()
         except (EOFError, ConnectionError):

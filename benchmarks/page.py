@@ -31,6 +31,7 @@ NAMES = {
     "pyagrum": "pyAgrum", "sklearn": "scikit-learn", "sklearn linear": "LinearSVC", "sklearnex": "scikit-learn-intelex",
     "sklearn_crfsuite": "sklearn-crfsuite", "cv2": "OpenCV", "gpytorch": "GPyTorch", "numpy": "NumPy",
 }  # fmt: skip
+RATES = {"rate": "wall", "cpu rate": "cpu"}
 #: Tables with at most so many figures show each of them.
 FEW = 3
 
@@ -44,8 +45,8 @@ class Row:
     text : what is done
     module, task, rows : the cells; no rows: all of the task
     peers : those who did the same, of whom the fastest counts; without any the figure is our own
-    figure : "cpu" (seconds, or their ratio), "wall", "peak" (bytes), "rate" (units a second of wall time), or the name
-        of one of the cell's values: a time, or with `plain` a number that stands for itself
+    figure : "cpu" (seconds, or their ratio), "wall", "peak" (bytes), "rate" and "cpu rate" (units a second by the clock
+        and of CPU time), or the name of one of the cell's values: a time, or with `plain` a number as it is
     goal : the least ratio or rate, the most seconds or bytes, that every one of the cells should have
     ours, peer_task : contestant, and the peers' name of the task, where they are not "gramgraph" and `task`
     missed : why the goal is not reached; asked for where it is not
@@ -65,7 +66,7 @@ class Row:
 
     @property
     def more_is_better(self) -> bool:
-        return bool(self.peers) or self.plain or self.figure == "rate"
+        return bool(self.peers) or self.plain or self.figure in RATES
 
 
 # --- reading ------------------------------------------------------------------------------------------------------
@@ -89,8 +90,8 @@ def _result(cell: Mapping[str, Any], figure: str) -> Result | None:
     if "cpu" not in cell:
         return Failure(str(cell.get("failure") or cell.get("not run")), tried="failure" in cell)
     value = cell.get(figure, cell.get("values", {}).get(figure))
-    if figure == "rate":
-        value = 1.0 / cell["wall"] if cell["wall"] else None
+    if figure in RATES:
+        value = 1.0 / cell[RATES[figure]] if cell[RATES[figure]] else None
     if not value:
         return None  # a cell that measured memory has no time, and the other way round
     return Measurement(float(value), float(value), int(cell["repeats"]), int(cell["units"]))
@@ -139,7 +140,11 @@ def told(row: Row, files: Files) -> Told:
     reached = None
     if row.goal is not None:
         reached = all(f.value >= row.goal if row.more_is_better else f.value <= row.goal for f in figures.values())
-    return Told(figures, _words(row, figures, len(cells)), reached)
+    words = _words(row, figures, len(cells))
+    if row.figure in RATES:
+        counts = {mine.units for by in cells.values() if isinstance(mine := by.get(row.ours), Measurement)}
+        words += f" ({', '.join(f'{n:,}' for n in sorted(counts))} in all)"
+    return Told(figures, words, reached)
 
 
 def _shown(row: Row, figure: Ratio) -> str:
@@ -147,7 +152,7 @@ def _shown(row: Row, figure: Ratio) -> str:
         return str(figure)
     if row.figure == "peak":
         return size(figure.value)
-    if row.figure == "rate":
+    if row.figure in RATES:
         return f"{figure.value:,.0f} a second"
     return f"{figure.value:.3g}×" if row.plain else seconds(figure.value)
 
@@ -218,6 +223,22 @@ def per_case(networks: Sequence[str], files: Files) -> str:
         found = [best_of(cells.get(name, {}).get(one) for one in who) for name in networks]
         lines.append([label, *(_time(one) for one in found)])
     return markdown(["different cases, per case", *networks], lines)
+
+
+def values_table(module: str, rows: Sequence[str], values: Mapping[str, str], files: Files, digits: int = 3) -> str:
+    """What the cells of these rows say beside times: a line a contestant; `values` give each its heading."""
+    cells = files[module]["cells"] if module in files else []
+    lines = [
+        [
+            cell["row"],
+            cell["contestant"],
+            *(f"{cell['values'][v]:.{digits}g}" if v in cell["values"] else "" for v in values),
+        ]
+        for cell in cells
+        if cell["row"] in rows and "values" in cell and not cell["values"].keys().isdisjoint(values)
+    ]
+    lines += [[row, "", *[NOT_MEASURED] * len(values)] for row in rows if row not in {line[0] for line in lines}]
+    return markdown(["data", "who", *values.values()], lines, texts=2)
 
 
 def roofline(files: Files) -> str:

@@ -62,8 +62,8 @@ def best_of(results: Iterable[Result | None]) -> Result | None:
 def ratio_of(ours: Result | None, peer: Result | None) -> Ratio | None:
     """Peer's CPU time per unit over ours.
 
-    A limit is one of a whole cell, of which nobody knows how many units were done: it stands against the time of all
-    of our units.
+    What a stopped peer had used is the time of a whole cell, of which nobody knows how many units were done: it stands
+    against the time of all of our units.
     """
     if not isinstance(ours, Measurement) or peer is None:
         return None

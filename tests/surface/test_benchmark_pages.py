@@ -106,7 +106,7 @@ def test_times_bytes_rates_and_plain_values():
     wanted = {
         Row("", "made", "t", ("a",), goal=1.0): ("500 ms", True),
         Row("", "made", "t", ("a",), figure="peak", goal=float(1 << 20)): ("3 MB", False),
-        Row("", "made", "t", ("a",), figure="rate", goal=1.0): ("2 a second", True),
+        Row("", "made", "t", ("a",), figure="rate", goal=1.0): ("2 a second (1 in all)", True),
         Row("", "made", "t", ("a",), figure="ratio", plain=True, goal=1.7): ("1.8×", True),
     }
     for row, (words, reached) in wanted.items():
