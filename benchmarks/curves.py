@@ -8,6 +8,8 @@ twice as fast as that order says, which is a fault. Loops are compiled before th
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -25,6 +27,9 @@ OURS = "gramgraph"
 CLIFF = 2.0
 #: Steps that start below so many seconds say more about the clock and the machine than about the work.
 SHORTEST = 1e-3
+
+#: Calls of more seconds are timed once.
+LONG = 0.5
 
 Work = tuple[Callable[[], Any], float]  # what is timed, and its size
 
@@ -175,7 +180,10 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
             curve.work(curve.numbers[0])[0]()
             context[cell.task] = True
         call, size = curve.work(int(cell.row))
-        cpu, wall, repeats = measure(call, budget=cell.budget, least=2)
+        start = time.process_time()
+        call()
+        long = time.process_time() - start > LONG
+        cpu, wall, repeats = measure(call, budget=cell.budget, warm=False, least=1 if long else 3)
     return Measurement(cpu, wall, repeats, 1, values={"size": float(size)})
 
 
@@ -206,6 +214,7 @@ def report(
     results: dict[tuple[str, str, str], Result] = {}
     lines, faults = [], []
     for task in tasks or CURVES:
+        print(f"{task} …", file=sys.stderr, flush=True)
         curve, points = CURVES[task], []
         for number in curve.numbers[:3] if quick else curve.numbers:
             cell = Cell("curves", str(number), task, OURS, budget or 0.3, limit or 180.0)

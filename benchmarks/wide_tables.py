@@ -1,9 +1,10 @@
 """Exact batches on networks with wide tables: time of different cases, the roofline of this machine, peak memory.
 
 `python -m benchmarks wide_tables`. `distinct`: all posteriors of 1,000 cases of which no two are equal (or as many as
-fit in five seconds), per case, against the better engine of pyAgrum. `roof`: what no exact answer by these tables can
-go below. The plan says how many floating-point operations and cells a case has; the rate of a matrix product and that
-of a sum of arrays outside of the cache, both measured here on one thread, turn them into seconds. `memory`: growth of
+fit in five seconds), per case, against the better engine of pyAgrum. `roof`: what an answer that keeps the tables of
+all cliques cannot go below. The plan says how many floating-point operations and cells a case has; the rate of a matrix
+product and that of a sum of arrays outside of the cache, both measured here on one thread, turn them into seconds, of
+which the larger counts. `memory`: growth of
 the resident set by 200 different cases, each contestant in a process of its own.
 """
 
@@ -28,9 +29,9 @@ WIDE, LARGE = ("mildew", "diabetes"), "munin"
 WANTED, WANTED_PEAK = 20.0, float(100 << 20)
 CASES = 200
 TOLERANCE = 1e-8
-#: Passes over the cells of a case that are written and read: a product is stored, summed upward, multiplied by what
-#: comes down, and summed once more.
-PASSES = 4
+#: How often a cell goes between memory and cache where all tables together do not fit the latter: it is fetched and
+#: written on the way up, and once more on the way down.
+TRANSFERS = 4
 
 
 def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
@@ -54,7 +55,7 @@ def _roof(cell: Cell, context: dict[str, Any]) -> Measurement:
     x, y, z = (np.ones(1 << 23) for _ in range(3))
     added, _, _ = measure(lambda: np.add(x, y, out=z), budget=cell.budget, least=3)
     flop_rate, byte_rate = 2.0 * n**3 / product, 24.0 * len(x) / added
-    moved = 8.0 * PASSES * float(plan.cells)
+    moved = 8.0 * TRANSFERS * float(plan.cells)
     roof = max(plan.flops / flop_rate, moved / byte_rate)
     values = {"flops": plan.flops, "bytes": moved, "flop rate": flop_rate, "byte rate": byte_rate}
     return Measurement(roof, roof, 1, 1, values=values)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import os
@@ -146,6 +147,14 @@ def test_cost_curves_tell_their_exponent_and_their_cliffs() -> None:
     cubes = [s**3 for s in sizes]
     assert cliffs(sizes, cubes, 3.0) == [] and cliffs(sizes, cubes, 1.0) == [1, 2, 3]
     assert cliffs(sizes, [1e-5, 1e-4, 2e-4, 4e-4]) == []  # too short to be told from the clock's noise
+
+
+def test_cost_curves_leave_no_gap_in_which_a_cliff_could_hide() -> None:
+    from benchmarks.curves import CURVES
+
+    for name, curve in CURVES.items():
+        assert len(curve.numbers) >= 4, name
+        assert all(1.0 < b / a < 2.05 for a, b in itertools.pairwise(curve.numbers)), name
 
 
 def test_what_was_not_tried_is_no_failure() -> None:
