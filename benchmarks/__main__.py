@@ -11,6 +11,7 @@ from pathlib import Path
 from benchmarks import page
 from benchmarks.harness import runner
 from benchmarks.networks import data_folder
+from benchmarks.page_rows import rows_shown
 from benchmarks.records import busy, write_json
 from benchmarks.tables import write
 
@@ -65,6 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--networks", nargs="+", metavar="NAME", help="only these networks")
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks, e.g. batch warm")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="only these rows, by their whole names")
+    parser.add_argument("--page", action="store_true", help="only the rows that docs/benchmarks.md shows")
     parser.add_argument("--peers", nargs="*", help="peers to run (none: ours alone; default: all of a module)")
     parser.add_argument("--budget", type=float, help="seconds of repeats a cell")
     parser.add_argument("--limit", type=float, help="seconds after which a cell is stopped")
@@ -83,25 +85,30 @@ def main(argv: Sequence[str] | None = None) -> int:
     peers = {} if args.peers is None else {"with_peers": args.peers}
     faults: list[str] = []
     with runner() as made:
-        made.rows = args.rows
         for name in names:
             made.records.clear()
-            load = busy()
-            text, found = importlib.import_module(f"benchmarks.{name}").report(
-                made,
-                networks=args.networks,
-                tasks=args.tasks,
-                quick=args.quick,
-                budget=args.budget,
-                limit=args.limit,
-                **peers,
-            )
+            made.rows = rows_shown(name) if args.page else args.rows
+            load, stopped = busy(), False
+            try:
+                text, found = importlib.import_module(f"benchmarks.{name}").report(
+                    made,
+                    networks=args.networks,
+                    tasks=args.tasks,
+                    quick=args.quick,
+                    budget=args.budget,
+                    limit=args.limit,
+                    **peers,
+                )
+            except KeyboardInterrupt:  # what was measured until then is worth keeping
+                text, found, stopped = f"# {name}\n\nInterrupted.\n", ["interrupted: not all was measured"], True
             print(text)
             print(f"written to {write(name, text, folder=args.out)}", file=sys.stderr)
             if args.json:
                 written = write_json(name, made.records, text, found, load=load, folder=args.out)
                 print(f"and {written}", file=sys.stderr)
             faults += found
+            if stopped:
+                break
     for fault in faults:
         print(f"FAULT {fault}", file=sys.stderr)
     return 1 if faults else 0

@@ -13,7 +13,7 @@ __all__ = ["curve_table", "picture", "points_of"]
 
 Points = Sequence[tuple[float, float]]  # (size, seconds)
 ACROSS, WIDE, HIGH = 2, 440, 250
-LEFT, RIGHT, TOP, BOTTOM = 70, 24, 46, 48
+LEFT, RIGHT, TOP, BOTTOM = 70, 44, 46, 48
 #: Dark ink on white: readable on light and on dark pages, which show pictures on their own ground.
 INK, CURVE, ORDER = "#222222", "#0072b2", "#b04a00"
 

@@ -14,7 +14,7 @@ from benchmarks.curve_picture import curve_table, picture
 from benchmarks.machines import ROWS as ROWS_OF
 from benchmarks.page import DOCS, Files, Row, conditions, per_case, rewritten, roofline, table, values_table
 
-__all__ = ["ROWS", "made"]
+__all__ = ["ROWS", "made", "rows_shown"]
 
 AGRUM = ("pyagrum lazy", "pyagrum shafer")
 LAZY = AGRUM[:1]
@@ -148,6 +148,7 @@ def _machines(text: str, task: str, rows: Sequence[str], goal: float, missed: st
     return Row(text, "machines", task, tuple(rows), (peer,), goal=goal, missed=missed)
 
 
+RELEVANT = ("sinc 100", "sinc 300", "diabetes 331", "autompg 300", "housing 300")
 _SHAPES = ("tophat", "epanechnikov", "linear", "cosine")
 _DIMENSIONS = (1, 2, 3, 6)
 _MACHINES = (
@@ -208,7 +209,8 @@ _MACHINES = (
     Row("the same", "svm", "predict", ("20,000 × 50, C = 1",), ("sklearnex",)),
     Row("SVC, grid of 250 fits", "svm", "grid", ("1,000 × 10 grid",), ("sklearn",), goal=10.0),
     Row(
-        "relevance vectors, `average=False`", "rvm", "fit", peers=("fastrvm",), ours="gramgraph plain", goal=0.5,
+        "relevance vectors, `average=False`", "rvm", "fit", RELEVANT, ("fastrvm",), ours="gramgraph plain",
+        goal=0.5,
     ),
 )  # fmt: skip
 
@@ -265,6 +267,13 @@ TREES, TREE_VALUES = ("tree 0 5000",), {
 }  # fmt: skip
 RESIDUES, RESIDUE_VALUES = ("arg 5000", "lys 2000", "met 2000"), {"nats": "held-out nats a residue"}
 ROWS = (*DISCRETE, *LANES, *THREADS, *COLD)
+
+
+def rows_shown(module: str) -> frozenset[str] | None:
+    """The rows of a module that the page shows; None: all of them."""
+    named = [row.rows for row in ROWS if row.module == module]
+    named += [(*TREES, *RESIDUES)] if module == "kernel_trees" else []
+    return frozenset(name for rows in named for name in rows) if named and all(named) else None
 
 
 def made(files: Files) -> dict[Path, str]:

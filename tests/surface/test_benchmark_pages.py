@@ -59,6 +59,28 @@ def test_rows_name_modules_that_exist():
     assert {row.module for row in page_rows.ROWS} <= set(MODULES)
 
 
+def test_only_the_rows_of_the_page_may_be_asked_for():
+    assert page_rows.rows_shown("hmm") == {"gauss 8", "kalman 4"}
+    assert page_rows.rows_shown("small_networks") is None  # all of them
+    assert page_rows.rows_shown("curves") is None and "tree 0 5000" in (page_rows.rows_shown("kernel_trees") or ())
+
+
+def test_a_run_that_is_interrupted_keeps_what_it_measured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    from benchmarks import vision
+    from benchmarks.__main__ import main
+    from benchmarks.harness import Cell, Measurement
+
+    def report(runner: Any, **_: Any) -> Any:
+        runner.records.append((Cell("vision", "camera", "detect", "gramgraph", 1.0, 1.0), Measurement(0.5, 0.5, 1, 1)))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(vision, "report", report)
+    assert main(["vision", "mixtures", "--json", "--out", str(tmp_path)]) == 1
+    kept = page.read(tmp_path)
+    assert list(kept) == ["vision"] and kept["vision"]["cells"][0]["cpu"] == 0.5
+    assert kept["vision"]["faults"] == ["interrupted: not all was measured"]
+
+
 def test_result_files_hold_what_a_reader_must_know():
     for name, made in FILES.items():
         assert {"processor", "cores", "system", "python", "tier", "load"} <= set(made["machine"]), name
