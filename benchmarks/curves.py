@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -175,6 +176,7 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
     from gramgraph._numerics.compiling import tier
 
     curve = CURVES[cell.task]
+    warnings.simplefilter("ignore")  # parameters at their bounds are no matter of time
     with tier("compiled"):
         if cell.task not in context:  # loops are compiled on the smallest size
             curve.work(curve.numbers[0])[0]()

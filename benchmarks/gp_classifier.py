@@ -139,7 +139,7 @@ def _numbers(found: Measurement | Failure) -> list[str]:
 
 def _faults(where: str, mine: Measurement | Failure, peer: Measurement | Failure | None) -> list[str]:
     if isinstance(mine, Failure):
-        return [f"{where}: {mine.reason} {mine.detail}"]
+        return [f"{where}: {mine.reason} {mine.detail}"] if mine.tried else []
     if not isinstance(peer, Measurement):
         return []
     if not mine.values:

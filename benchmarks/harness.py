@@ -89,6 +89,7 @@ class Failure:
 
 
 NOT_INSTALLED = Failure("not installed", tried=False)
+NOT_ASKED = Failure("not asked", tried=False)
 
 
 def one_thread() -> None:
@@ -282,7 +283,7 @@ class Runner:
     def run(self, cell: Cell) -> Measurement | Failure:
         """The measurement of one cell, or why there is none; kept in `records` if it was asked for."""
         if self.rows is not None and cell.row not in self.rows:
-            return Failure("not asked", tried=False)
+            return NOT_ASKED
         result = self._measure(cell)
         self.records.append((cell, result))
         return result

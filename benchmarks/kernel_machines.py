@@ -196,7 +196,7 @@ def report(
 def _row(task: Task, n: str, cells: dict[str, Measurement | Failure], faults: list[str]) -> list[str]:
     mine = cells[OURS]
     if isinstance(mine, Failure):
-        faults.append(f"{task.title}: {mine.reason} {mine.detail}")
+        faults += [f"{task.title}: {mine.reason} {mine.detail}"] if mine.tried else []
         return [task.title, n, mine.reason, "", "", "", ""]
     theirs = {who: result for who, result in cells.items() if who != OURS}
     shown = [f"{w}: {seconds(r.cpu) if isinstance(r, Measurement) else r.reason}" for w, r in theirs.items()]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.harness import Failure, Measurement
+from benchmarks.harness import NOT_ASKED, Failure, Measurement
 
 __all__ = ["Ratio", "Target", "best_of", "difference", "markdown", "ratio_of", "seconds", "size", "summary", "write"]
 
@@ -122,10 +122,11 @@ def summary(ratios: Sequence[Ratio], target: Target) -> str:
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[object]], *, texts: int = 1) -> str:
-    """A table; the first columns, which are texts, to the left, the others to the right."""
+    """A table, without the rows that were not asked for; the first columns, which are texts, are set to the left."""
     marks = [":--"] * texts + ["--:"] * (len(header) - texts)
     lines = ["| " + " | ".join(header) + " |", "|" + "|".join(marks) + "|"]
-    lines += ["| " + " | ".join(str(cell) for cell in row) + " |" for row in rows]
+    shown = [[str(cell) for cell in row] for row in rows]
+    lines += [f"| {' | '.join(row)} |" for row in shown if NOT_ASKED.reason not in row]
     return "\n".join(lines)
 
 

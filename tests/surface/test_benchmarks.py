@@ -21,7 +21,7 @@ from benchmarks.discrete_rows import cases_of, enough_distinct
 from benchmarks.harness import Cell, Failure, Measurement, PeakMemory, measure, runner
 from benchmarks.networks import data_folder, draw_cases, network_paths, topological_order
 from benchmarks.records import record
-from benchmarks.tables import Ratio, Target, best_of, difference, failures, ratio_of, seconds, summary
+from benchmarks.tables import Ratio, Target, best_of, difference, failures, markdown, ratio_of, seconds, shown, summary
 
 needs_data = pytest.mark.skipif(data_folder() is None, reason="no shared data: set GRAMGRAPH_DATA")
 
@@ -160,7 +160,8 @@ def test_cost_curves_leave_no_gap_in_which_a_cliff_could_hide() -> None:
 def test_what_was_not_tried_is_no_failure() -> None:
     """Neither in the record nor among the faults; nor is a row that nobody asked for."""
     cell = Cell("m", "row", "task", "gramgraph", 1.0, 1.0)
-    unasked = Failure("not asked", tried=False)
+    unasked = harness.NOT_ASKED
+    assert markdown(["row", "who"], [["a", shown(unasked)], ["b", "1 s"]]).count("\n") == 2
     assert failures({("a", "t", "gramgraph"): unasked, ("b", "t", "gramgraph"): Failure("died")}) == ["b, t: died"]
     assert record(cell, Failure("not offered", tried=False))["not run"] == "not offered"
     assert record(cell, Failure("> 9 s", limit=9.0))["stopped"] == 9.0
