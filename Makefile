@@ -7,6 +7,7 @@
 #   make docs       the site in docs/_build/html: guide, gallery, reference; make docs-serve shows it
 #   make docs-check every page of the site in a real browser: width, contrast, size of texts (some ten minutes)
 #   make bench      ratios against other libraries, as Markdown
+#   make measure    every figure of the pages of benchmarks, measured anew (hours, on a machine where nothing else runs)
 #   make fuzz       ten minutes of broken files for every parser, and of random models against the truth
 # PYTHON=python3.12 make demo   chooses the interpreter; VENV=/elsewhere the folder of the environment.
 
@@ -17,7 +18,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 FUZZ_SECONDS ?= 600
 
-.PHONY: help demo test test-all quick-tests all-tests test-lowest test-browser docs docs-serve docs-check bench lint style types fuzz format warmup clean
+.PHONY: help demo test test-all quick-tests all-tests test-lowest test-browser docs docs-serve docs-check bench measure lint style types fuzz format warmup clean
 .DEFAULT_GOAL := help
 
 help:
@@ -118,6 +119,9 @@ docs-check: docs
 
 bench: $(VENV)/.stamp-bench
 	$(BIN)/python -m benchmarks
+
+measure: $(VENV)/.stamp-bench
+	GRAMGRAPH_TIER=compiled $(BIN)/python -m benchmarks --page --json --out docs/measured; $(BIN)/python -m benchmarks page
 
 fuzz: $(VENV)/.stamp-dev
 	$(BIN)/python fuzz/fuzz_parsers.py --seconds $(FUZZ_SECONDS)

@@ -11,7 +11,7 @@ from pathlib import Path
 from benchmarks import page
 from benchmarks.harness import runner
 from benchmarks.networks import data_folder
-from benchmarks.page_rows import rows_shown
+from benchmarks.page_rows import modules_shown, rows_shown
 from benchmarks.records import busy, write_json
 from benchmarks.tables import write
 
@@ -66,7 +66,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--networks", nargs="+", metavar="NAME", help="only these networks")
     parser.add_argument("--tasks", nargs="+", metavar="TASK", help="only these tasks, e.g. batch warm")
     parser.add_argument("--rows", nargs="+", metavar="ROW", help="only these rows, by their whole names")
-    parser.add_argument("--page", action="store_true", help="only the rows that docs/benchmarks.md shows")
+    parser.add_argument("--page", action="store_true", help="only the modules and rows that the pages show")
     parser.add_argument("--peers", nargs="*", help="peers to run (none: ours alone; default: all of a module)")
     parser.add_argument("--budget", type=float, help="seconds of repeats a cell")
     parser.add_argument("--limit", type=float, help="seconds after which a cell is stopped")
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     unknown = [name for name in args.module if name not in MODULES]
     if unknown:
         parser.error(f"no such module: {', '.join(unknown)}. There are: {', '.join(MODULES)}")
-    names = args.module or MODULES
+    names = args.module or (modules_shown() if args.page else MODULES)
     if "exact_discrete" in names and data_folder() is None:
         print("no data: set GRAMGRAPH_DATA to the folder that holds bn/ and bn_bnrep/", file=sys.stderr)
         return 2

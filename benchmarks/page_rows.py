@@ -14,7 +14,7 @@ from benchmarks.curve_picture import curve_table, picture
 from benchmarks.machines import ROWS as ROWS_OF
 from benchmarks.page import DOCS, Files, Row, conditions, per_case, rewritten, roofline, table, values_table
 
-__all__ = ["ROWS", "made", "rows_shown"]
+__all__ = ["ROWS", "made", "modules_shown", "rows_shown"]
 
 AGRUM = ("pyagrum lazy", "pyagrum shafer")
 LAZY = AGRUM[:1]
@@ -269,6 +269,11 @@ RESIDUES, RESIDUE_VALUES = ("arg 5000", "lys 2000", "met 2000"), {"nats": "held-
 ROWS = (*DISCRETE, *LANES, *THREADS, *COLD)
 
 
+def modules_shown() -> list[str]:
+    """The modules whose figures the pages show."""
+    return [*dict.fromkeys(row.module for row in ROWS), "kernel_trees", "curves"]
+
+
 def rows_shown(module: str) -> frozenset[str] | None:
     """The rows of a module that the page shows; None: all of them."""
     named = [row.rows for row in ROWS if row.module == module]
@@ -291,7 +296,7 @@ def made(files: Files) -> dict[Path, str]:
             ),
             "trees": values_table("kernel_trees", TREES, TREE_VALUES, files),
             "residues": values_table("kernel_trees", RESIDUES, RESIDUE_VALUES, files),
-            "conditions": conditions([*(row.module for row in ROWS), "kernel_trees"], files),
+            "conditions": conditions(modules_shown()[:-1], files),
         },
         "curves.md": {"curves": curve_table(curves), "conditions": conditions(["curves"], files)},
     }
