@@ -9,15 +9,20 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.sequences.crf import packing
+from gramgraph.sequences.crf import expectations, packing
 from gramgraph.sequences.crf.encoding import FeatureTable
 from gramgraph.sequences.crf.optimize import minimize
-from tests.sequences.crf_cases import LABELS, choose_way, drawn, objective_of
+from tests.sequences.crf_cases import LABELS, drawn, objective_of
+
+
+def take(way, monkeypatch):
+    """Let the sums be computed in one of their two ways."""
+    monkeypatch.setattr(expectations, "pays", lambda loop, seconds: way == "loop")
 
 
 @pytest.fixture(params=["products", "loop"])
 def way(request, monkeypatch):
-    choose_way(request.param, monkeypatch)
+    take(request.param, monkeypatch)
 
 
 @pytest.mark.parametrize("values", [False, True])
@@ -47,6 +52,30 @@ def test_scores_beyond_the_range_of_exp_are_learned_with_logarithms(rng):
     assert (f(w + 1e-4 * d)[0] - f(w - 1e-4 * d)[0]) / 2e-4 == pytest.approx(g @ d, rel=1e-4)
 
 
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("size", [1.0, 120.0])
+def test_both_ways_give_the_same_sums(rng, monkeypatch, values, size):
+    X, y = drawn(rng, S=20, values=values)
+    take("products", monkeypatch)
+    products = objective_of(X, y, c2=0.1)
+    take("loop", monkeypatch)
+    loop, threads = objective_of(X, y, c2=0.1), objective_of(X, y, c2=0.1, n_jobs=3)
+    w = size * rng.normal(size=products.layout.size)  # large weights: some sequences pass through logarithms
+    for other in (loop, threads):
+        assert other(w)[0] == pytest.approx(products(w)[0], rel=1e-11)
+        np.testing.assert_allclose(other(w)[1], products(w)[1], rtol=1e-9, atol=1e-9)
+
+
+def test_products_are_too_slow_for_one_long_sequence(monkeypatch):
+    seconds = []
+    monkeypatch.setattr(expectations, "pays", lambda loop, more: bool(seconds.append(more)))
+    objective_of([[{"w": "a"}] * 4000], [["O"] * 4000])
+    objective_of([[{"w": "a"}] * 4] * 1000, [["O"] * 4] * 1000)
+    assert seconds[0] > 3.0  # that is worth compiling
+    assert seconds[1] < 0.2
+
+
+@pytest.mark.usefixtures("way")
 def test_threads_give_the_same_objective(rng):
     X, y = drawn(rng, S=40)
     one, two = objective_of(X, y), objective_of(X, y, n_jobs=2)
@@ -79,17 +108,18 @@ def test_l1_gives_zeros_and_meets_the_conditions_of_an_optimum(rng):
 @pytest.mark.parametrize("values", [False, True])
 def test_groups_blocks_and_batches_do_not_change_the_objective(rng, monkeypatch, values):
     X, y = drawn(rng, S=150, longest=9, values=values)
+    take("products", monkeypatch)
     whole = objective_of(X, y, c2=0.1)
-    assert len(whole.data.members) > 1
+    assert len(whole.expectations.data.members) > 1
     monkeypatch.setattr(packing, "_CELLS", 60)
     monkeypatch.setattr(packing, "_BATCH", 200)
     monkeypatch.setattr(packing, "_ENTRIES", 50)
     parts = objective_of(X, y, c2=0.1)
-    assert len(parts.data.batches) > 5
-    assert any(len(batch.blocks) > 1 for batch in parts.data.batches)
+    assert len(parts.expectations.data.batches) > 5
+    assert any(len(batch.blocks) > 1 for batch in parts.expectations.data.batches)
     monkeypatch.setattr(packing, "_GROUPED", 0)
     plain = objective_of(X, y, c2=0.1)
-    assert len(plain.data.members) == 0
+    assert len(plain.expectations.data.members) == 0
     w = rng.normal(size=whole.layout.size)
     for other in (parts, plain):
         assert other(w)[0] == pytest.approx(whole(w)[0], rel=1e-13)
@@ -104,6 +134,16 @@ def test_an_attribute_that_stands_twice_counts_twice(rng):
     w = rng.normal(size=twice.layout.size)
     assert twice(w)[0] == pytest.approx(double(w)[0], rel=1e-13)
     np.testing.assert_allclose(twice(w)[1], double(w)[1], atol=1e-11)
+
+
+def test_features_get_their_numbers_in_the_order_of_first_sight():
+    table = FeatureTable()
+    token = {"x": 2.5, "word": "a", "on": True, "off": False, "z": 0.0}
+    found = table.encode([[token] * 300, [{"word": "b", "x": 1, "parts": ["p", "q"]}]], grow=True)
+    assert table.names() == ["x", "word:a", "on", "off", "z", "word:b", "parts:p", "parts:q"]
+    assert found.ids[:5].tolist() == found.ids[1490:1495].tolist() == [0, 1, 2, -6, -7]
+    assert found.ids[1500:].tolist() == [5, 0, 6, 7]
+    assert found.data[1490:].tolist() == [2.5, 1, 1, 1, 1] * 2 + [1, 1, 1, 1]
 
 
 def test_names_that_write_the_same_attribute_share_its_number():

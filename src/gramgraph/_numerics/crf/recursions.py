@@ -17,8 +17,8 @@ from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.copies import put, put_matrix
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, max8, mul8, store8, sub8
 
-#: A position whose sum is below this may have lost labels to underflow.
-_SMALL = 1e-100
+#: A position whose sum is below this may have lost labels to underflow; one above may soon leave the range.
+_SMALL, _LARGE = 1e-100, 1e140
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -71,19 +71,15 @@ def _step(v, at, M, K, width, out, into):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _scale(v, at, E, row, width, lanes):
-    """v[at:] ·= E[row:], then divided by its sum, which is returned."""
-    total = fill8(0.0)
+def _times(v, at, E, row, by, width, lanes):
+    """v[at:] ·= by · E[row:]; the sum of v."""
+    total, factor = fill8(0.0), fill8(by)
     for b in range(0, width, 8):
-        x = mul8(load8(v, np.uint64(at + b)), load8(E, np.uint64(row + b)))
+        x = mul8(load8(v, np.uint64(at + b)), mul8(load8(E, np.uint64(row + b)), factor))
         store8(v, np.uint64(at + b), x)
         total = add8(total, x)
     store8(lanes, np.uint64(0), total)
-    c = ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
-    inv = fill8(1.0 / c) if c > 0.0 else fill8(0.0)
-    for b in range(0, width, 8):
-        store8(v, np.uint64(at + b), mul8(load8(v, np.uint64(at + b)), inv))
-    return c
+    return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -91,31 +87,37 @@ def chain_posteriors(E, M, MT, start, T, K, width, alpha, scale, work):
     """Scaled forward–backward of one sequence; (log Z without the shift of the transitions, whether it can be trusted).
 
     E holds exp(scores) and becomes v with p(i at t, j at t + 1) = alpha[t, i] M[i, j] v[t + 1, j]; state probabilities
-    are alpha ⊙ work, where work (T, width) holds the backward values.
+    are alpha ⊙ work, where work (T, width) holds the backward values. Every position is divided by the sum of the one
+    before: its own would have to be waited for, while this one is ready when the products are.
     """
     lanes = np.empty(8)
-    log_z = 0.0
-    for t in range(T):
-        at = t * width
-        if t == 0:
-            for b in range(width):
-                alpha[b] = start[b]
-        else:
-            _step(alpha, at - width, M, K, width, alpha, at)
-        c = _scale(alpha, at, E, at, width, lanes)
-        if not c > _SMALL:
+    for b in range(width):
+        alpha[b] = start[b]
+    c = _times(alpha, 0, E, 0, 1.0, width, lanes)
+    log_z, product = 0.0, 1.0
+    for t in range(1, T):
+        if not _SMALL < c < _LARGE:
             return -math.inf, False
-        scale[t] = c
-        log_z += math.log(c)
+        at = t * width
+        scale[t] = 1.0 / c
+        product *= c
+        if not _SMALL < product < _LARGE:  # one logarithm for many positions
+            log_z += math.log(product)
+            product = 1.0
+        _step(alpha, at - width, M, K, width, alpha, at)
+        c = _times(alpha, at, E, at, scale[t], width, lanes)
+    if not _SMALL < c < _LARGE:
+        return -math.inf, False
+    log_z += math.log(product) + math.log(c)
     last = (T - 1) * width
     for b in range(width):
-        work[last + b] = 1.0
+        work[last + b] = 1.0 / c
     for t in range(T - 1, 0, -1):
         at = t * width
-        inv = fill8(1.0 / scale[t])
+        factor = fill8(scale[t])
         for b in range(0, width, 8):
             k = np.uint64(at + b)
-            store8(E, k, mul8(mul8(load8(E, k), inv), load8(work, k)))
+            store8(E, k, mul8(mul8(load8(E, k), factor), load8(work, k)))
         _step(E, at, MT, K, width, work, at - width)
     total = 0.0
     for b in range(width):
@@ -124,7 +126,7 @@ def chain_posteriors(E, M, MT, start, T, K, width, alpha, scale, work):
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
-def _add_pairs(alpha, v, T, K, width, pairs):
+def add_pairs(alpha, v, T, K, width, pairs):
     """pairs[i, j] += Σ_t alpha[t, i] v[t + 1, j], four positions at a time."""
     t = 0
     while t + 4 < T:
@@ -174,7 +176,7 @@ def sequence_posteriors(values, M, start, pairs):
     )  # fmt: skip
     if not good:
         return 0.0, False, gamma
-    _add_pairs(alpha, E, T, K, width, sums.ravel())
+    add_pairs(alpha, E, T, K, width, sums.ravel())
     pairs += sums[:K, :K]
     for t in range(T):
         for j in range(K):

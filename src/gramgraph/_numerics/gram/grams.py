@@ -109,7 +109,7 @@ def _apply(row, profile):
 
 
 @njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
-def _exp8(x):
+def exp8(x):
     """`fast_exp` of eight numbers."""
     x = max8(x, fill8(-708.0))
     z = fma8(x, fill8(_LOG2E), fill8(_MAGIC))
@@ -136,15 +136,15 @@ def _value8(s, profile):
     if profile == 0:
         v = s
     elif profile == 1:
-        v = _exp8(mul8(s, fill8(-0.5)))
+        v = exp8(mul8(s, fill8(-0.5)))
     elif profile == 2:
-        v = _exp8(sub8(fill8(0.0), sqrt8(s)))
+        v = exp8(sub8(fill8(0.0), sqrt8(s)))
     elif profile == 3:
         t = sqrt8(mul8(s, fill8(3.0)))
-        v = mul8(add8(t, fill8(1.0)), _exp8(sub8(fill8(0.0), t)))
+        v = mul8(add8(t, fill8(1.0)), exp8(sub8(fill8(0.0), t)))
     else:
         t = sqrt8(mul8(s, fill8(5.0)))
-        v = mul8(add8(add8(t, fill8(1.0)), mul8(s, fill8(5.0 / 3.0))), _exp8(sub8(fill8(0.0), t)))
+        v = mul8(add8(add8(t, fill8(1.0)), mul8(s, fill8(5.0 / 3.0))), exp8(sub8(fill8(0.0), t)))
     return v
 
 

@@ -26,6 +26,7 @@ _UNKNOWN, _NOTHING = -2, -1  # not in the table; in the table, and without weigh
 _ONES: FloatArray = np.empty(0)  # values that are all 1
 _Found: TypeAlias = tuple[Array, Array, FloatArray]
 _TOKEN = 1e-5  # seconds that a token costs without compiled lookups
+_SIMPLE = {str, bool, int, float}  # values that hold no others
 _ZERO = -3  # −3 − i: attribute i with the value 0, which says that it can stand there
 
 
@@ -110,14 +111,13 @@ class FeatureTable:
                 map(dict.get, map(levels.__getitem__, keys), values, repeat(_UNKNOWN)), np.int32, len(keys)
             )
         except (KeyError, TypeError):  # a name that is new, or a list, set or dict as a value
-            tokens = _flattened(tokens, first, offsets)
-            keys = list(chain.from_iterable(tokens))
-            values = list(chain.from_iterable(map(dict.values, tokens)))
+            if not (set(map(type, keys)) <= {str} and set(map(type, values)) <= _SIMPLE):
+                tokens = _flattened(tokens, first, offsets)
+                keys = list(chain.from_iterable(tokens))
+                values = list(chain.from_iterable(map(dict.values, tokens)))
             if grow:
                 self._add_names(keys)
-            empty: dict[Any, int] = {}
-            level = map(levels.get, keys, repeat(empty))
-            found = np.fromiter(map(dict.get, level, values, repeat(_UNKNOWN)), np.int32, len(keys))
+            found = self._numbers(keys, values)
         sizes = np.fromiter(map(len, tokens), np.int64, len(tokens))
         missing = np.flatnonzero(found == _UNKNOWN).tolist()
         kinds = {type(values[at]) for at in missing}
@@ -125,17 +125,39 @@ class FeatureTable:
             return found, sizes, _ONES
         if any(issubclass(kind, (tuple, frozenset)) for kind in kinds):  # they can be looked up, and hold features
             return self._stretch(_flattened(tokens, first, offsets), first, offsets, grow)
-        data = np.ones(len(found))
+        if grow:
+            names, new = [keys[at] for at in missing], [values[at] for at in missing]
+            self._add_values(dict.fromkeys(zip(names, new, strict=True)))
+            found[missing] = self._numbers(names, new)
+            missing = np.flatnonzero(found == _UNKNOWN).tolist()
+        data = np.ones(len(found) if missing else 0)
         for at in missing:
             value = values[at]
             if isinstance(value, str):
-                found[at] = self._text(keys[at], value, grow)
+                found[at] = self._text(keys[at], value)
             else:
-                found[at], data[at] = self._number(keys[at], value, grow, at, sizes, first, offsets)
+                found[at], data[at] = self._number(keys[at], value, at, sizes, first, offsets)
         return found, sizes, data if (data != 1.0).any() else _ONES
 
+    def _numbers(self, keys: list[str], values: list[Any]) -> Array:
+        """What the table holds of these names and values."""
+        empty: dict[Any, int] = {}
+        level = map(self.levels.get, keys, repeat(empty))
+        return np.fromiter(map(dict.get, level, values, repeat(_UNKNOWN)), np.int32, len(keys))
+
+    def _add_values(self, pairs: Iterable[tuple[str, Any]]) -> None:
+        """Numbers for what is new of these names with values."""
+        for key, value in pairs:
+            level = self.levels[key]
+            if isinstance(value, str):
+                if value not in level:
+                    level[str(value)] = self._next() if self._known is None else self._attribute(f"{key}:{value}", True)
+            elif 1.0 not in level:
+                level[1.0] = self._next() if self._known is None else self._attribute(key, True)
+                level[0.0] = _ZERO - level[1.0]
+
     def _add_names(self, keys: list[str]) -> None:
-        for key in keys:
+        for key in dict.fromkeys(keys):
             if key not in self.levels:
                 stems = _stems(key)
                 if self._known is None and (key in self._stems or not self.levels.keys().isdisjoint(stems)):
@@ -216,19 +238,12 @@ class FeatureTable:
                     self.plain[words[at]] = int(found[at])
         return found, sizes, _ONES
 
-    def _text(self, key: str, value: str, grow: bool) -> int:
-        if not grow:
-            return (
-                self._attribute(f"{key}:{value}", False) if key in self._twins or key not in self.levels else _UNKNOWN
-            )
-        level = self.levels[key]
-        if value not in level:
-            level[str(value)] = self._next() if self._known is None else self._attribute(f"{key}:{value}", True)
-        return level[value]
+    def _text(self, key: str, value: str) -> int:
+        if key in self._twins or key not in self.levels:
+            return self._attribute(f"{key}:{value}", False)
+        return _UNKNOWN
 
-    def _number(
-        self, key: str, value: Any, grow: bool, at: int, sizes: Array, first: int, offsets: IntArray
-    ) -> tuple[int, float]:
+    def _number(self, key: str, value: Any, at: int, sizes: Array, first: int, offsets: IntArray) -> tuple[int, float]:
         try:
             weight = float(value)
         except (TypeError, ValueError, OverflowError):
@@ -242,9 +257,6 @@ class FeatureTable:
         level = self.levels.get(key)
         if level is None:
             return self._attribute(key, False), weight
-        if grow and 1.0 not in level:
-            level[1.0] = self._next() if self._known is None else self._attribute(key, True)
-            level[0.0] = _ZERO - level[1.0]
         if not weight:
             return level.get(0.0, _NOTHING), 1.0
         return level[1.0] if 1.0 in level else self._attribute(key, False), weight
@@ -336,13 +348,14 @@ def _addresses(tokens: list[Any]) -> IntArray:
 
 
 def _stretches(X: Sequence[Any]) -> Iterator[tuple[int, list[Any]]]:
-    """(number of the first token, tokens) for a few sequences at a time."""
+    """(number of the first token, tokens) for a few sequences, or a part of a long one, at a time."""
     held: list[Any] = []
     first = 0
     for x in X:
         held.extend(x)
         if len(held) >= _STRETCH:
-            yield first, held
+            for at in range(0, len(held), _STRETCH):
+                yield first + at, held[at : at + _STRETCH]
             first += len(held)
             held = []
     if held:

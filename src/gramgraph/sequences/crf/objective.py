@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
 
 from gramgraph.sequences.crf.encoding import Tokens
-from gramgraph.sequences.crf.packing import Batch, Batches, posteriors, rows_of
-from gramgraph.sequences.crf.recursions import log_posteriors
+from gramgraph.sequences.crf.expectations import expectations_of
 from gramgraph.typing import Array, FloatArray, IntArray
 
 _SPARSE_LABELS = 3  # attributes with at most this many labels keep a list instead of a row
@@ -158,64 +156,19 @@ def _add_counts(tokens: Tokens, y: Array, K: int, low: int, high: int, counts: F
 class ChainObjective:
     """f(w) = −Σ log p(y | x) + c2 ‖w‖², and its gradient, over all sequences.
 
-    One evaluation costs O(features · K + positions · K²), in products of sparse and small dense matrices. The tokens
-    are copied: they may be forgotten.
+    One evaluation costs O(features · K + positions · K²). The tokens belong to the objective from now on.
     """
 
     def __init__(self, tokens: Tokens, layout: Layout, *, c2: float = 0.0, n_jobs: int = 1) -> None:
         self.layout, self.c2 = layout, c2
-        self.data = Batches(tokens, layout.new_id, layout.n_dense, layout.sp_ptr, layout.sp_label, layout.K)
-        self.n_pairs = int(np.maximum(np.diff(tokens.offsets) - 1, 0).sum())
-        self._jobs = n_jobs
-        self._dense_at = layout.dense_at // layout.width * layout.K + layout.dense_at % layout.width
+        self.expectations = expectations_of(tokens, layout, n_jobs)
 
     def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
         """(f, gradient)."""
-        layout = self.layout
-        n, m, K = len(layout.dense_at), len(layout.sp_label), layout.K
-        dense, A = np.zeros((layout.n_dense, K)), np.zeros((K, K))
-        dense.ravel()[self._dense_at] = w[:n]
-        A.ravel()[layout.transition_at] = w[n + m :]
-        weights = (self.data.rows(dense), w[n : n + m], A)
-        batches = self.data.batches
-        if self._jobs == 1 or len(batches) == 1:
-            parts = [self._part(weights, batches)]
-        else:
-            with ThreadPoolExecutor(self._jobs) as pool:
-                parts = list(pool.map(lambda k: self._part(weights, batches[k :: self._jobs]), range(self._jobs)))
-        counts, lists, pairs = parts[0][1:]
-        for part in parts[1:]:
-            counts, lists, pairs = counts + part[1], lists + part[2], pairs + part[3]
-        found = self.data.attributes(counts)
-        g = np.concatenate([found.ravel()[self._dense_at], lists, pairs.ravel()[layout.transition_at]])
-        g -= layout.observed
-        f = sum(part[0] for part in parts) - float(layout.observed @ w)
+        f, g = self.expectations(w)
+        g -= self.layout.observed
+        f -= float(self.layout.observed @ w)
         if self.c2:
             f += self.c2 * float(w @ w)
             g += (2.0 * self.c2) * w
         return f, g
-
-    def _part(
-        self, weights: tuple[FloatArray, FloatArray, FloatArray], batches: list[Batch]
-    ) -> tuple[float, FloatArray, FloatArray, FloatArray]:
-        """Σ log Z, and expected counts (columns, lists, transitions), of some batches."""
-        rows, lists, A = weights
-        shift = float(A.max())
-        M = np.exp(A - shift)
-        counts, more, pairs = np.zeros_like(rows), np.zeros_like(lists), np.zeros_like(A)
-        total = 0.0
-        for batch in batches:
-            gamma = batch.scores(rows, lists)
-            for at, steps in batch.blocks:
-                block = gamma[at : at + steps[-1]]
-                found, log_z, good = posteriors(block, M, None, None, steps, self.data.loop)
-                pairs += found * M
-                total += float(log_z.sum()) + shift * (steps[-1] - steps[1])
-                if not good.all():
-                    scores = batch.scores(rows, lists)[at : at + steps[-1]]
-                    for some in rows_of(steps, np.flatnonzero(~good)):
-                        exact, block[some], found = log_posteriors(scores[some], A, np.zeros(len(A)))
-                        pairs += found
-                        total += exact - shift * (len(some) - 1)
-            batch.add_counts(gamma, counts, more)
-        return total, counts, more, pairs

@@ -5,12 +5,13 @@ The rules for stopping are those of CRFsuite's users: little slope, or little pr
 
 from __future__ import annotations
 
-from collections import deque
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
+from gramgraph._numerics import descent as _loops
 from gramgraph.typing import FloatArray
 
 _ARMIJO, _CURVATURE, _MOST_TRIALS = 1e-4, 0.9, 20
@@ -53,36 +54,34 @@ def minimize(
     >>> found.w.round(6).tolist(), round(found.value, 6)
     ([2.0, 2.0], 10.0)
     """
-    steps: deque[tuple[FloatArray, FloatArray, float]] = deque(maxlen=memory)
+    past = _Past(memory, len(w))
     f, g = evaluate(w)
     value = f + c1 * float(np.abs(w).sum()) if c1 else f
     history = [value]
     iteration = 0
     while True:
         slope = _steepest(w, g, c1)
-        if np.linalg.norm(slope) <= epsilon * max(1.0, float(np.linalg.norm(w))):
+        if _norm(slope) <= epsilon * max(1.0, _norm(w)):
             return Descent(w, value, tuple(history), "gradient")
         if max_iter is not None and iteration >= max_iter:
             return Descent(w, value, tuple(history), "max_iterations")
-        direction = _direction(slope, steps)
+        direction = past.direction(slope)
         if c1:
             direction[direction * slope >= 0.0] = 0.0
         if not direction @ slope < 0.0:
             direction = -slope
-            steps.clear()
-        step = 1.0 if steps else 1.0 / float(np.linalg.norm(direction))
+            past.forget()
+        step = 1.0 if past.count else 1.0 / _norm(direction)
         found = _search_l1(evaluate, w, value, slope, direction, step, c1) if c1 else _search(
             evaluate, w, value, slope, direction, step
         )  # fmt: skip
         if found is None:
-            if steps:  # curvature of the past may mislead: once more along the plain slope
-                steps.clear()
+            if past.count:  # curvature of the past may mislead: once more along the plain slope
+                past.forget()
                 continue
             return Descent(w, value, tuple(history), "line search")
         moved, value, new_g = found
-        s, y = moved - w, new_g - g
-        if (sy := float(s @ y)) > 1e-10 * float(y @ y) ** 0.5 * float(s @ s) ** 0.5:
-            steps.append((s, y, sy))
+        past.add(moved - w, new_g - g)
         w, g = moved, new_g
         iteration += 1
         history.append(value)
@@ -100,20 +99,36 @@ def _steepest(w: FloatArray, g: FloatArray, c1: float) -> FloatArray:
     return np.where(w != 0.0, g + c1 * np.sign(w), at_zero)
 
 
-def _direction(slope: FloatArray, steps: deque[tuple[FloatArray, FloatArray, float]]) -> FloatArray:
-    """− H · slope by the two-loop recursion, H a guess of the inverse Hessian."""
-    q = -slope
-    weights = []
-    for s, y, sy in reversed(steps):
-        a = float(s @ q) / sy
-        q -= a * y
-        weights.append(a)
-    if steps:
-        s, y, sy = steps[-1]
-        q *= sy / float(y @ y)
-    for (s, y, sy), a in zip(steps, reversed(weights), strict=True):
-        q += (a - float(y @ q) / sy) * s
-    return q
+class _Past:
+    """The last moves and what they did to the slope."""
+
+    def __init__(self, most: int, size: int) -> None:
+        self._moves, self._changes = np.empty((most, size)), np.empty((most, size))
+        self._products = np.empty(most)
+        self._newest, self.count = -1, 0
+
+    def add(self, move: FloatArray, change: FloatArray) -> None:
+        """Remember a move, if the slope grew along it."""
+        product = float(move @ change)
+        if product > 1e-10 * _norm(change) * _norm(move):
+            at = self._newest = (self._newest + 1) % len(self._products)
+            self._moves[at], self._changes[at], self._products[at] = move, change, product
+            self.count = min(self.count + 1, len(self._products))
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.count = 0
+
+    def direction(self, slope: FloatArray) -> FloatArray:
+        """− H · slope, H a guess of the inverse Hessian."""
+        found: FloatArray = _loops.quasi_newton(
+            slope, self._moves, self._changes, self._products, self._newest, self.count
+        )
+        return found
+
+
+def _norm(x: FloatArray) -> float:
+    return math.sqrt(float(x @ x))
 
 
 def _search(

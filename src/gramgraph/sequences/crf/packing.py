@@ -1,7 +1,7 @@
 """Sequences in batches of like length, and their features as sparse matrices that NumPy and SciPy multiply.
 
-Learning needs nothing else: no loop has to be compiled or loaded for it, and one batch at a time is worked on, so that
-its scores and probabilities stay in the cache.
+No loop has to be compiled or loaded for them, and one batch at a time is worked on, so that its scores and
+probabilities stay in the cache.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Batches:
         self._new_id, self._sp_ptr, self._sp_label, self._valued = new_id, sp_ptr, sp_label, len(tokens.data) > 0
         self.members, group = self._groups(tokens)
         self._ones = np.ones(0)
-        blocks, self.loop = blocks_of(tokens.offsets, K)
+        blocks, _ = blocks_of(tokens.offsets, K)
         self.batches: list[Batch] = []
         held: list[tuple[Array, list[int]]] = []
         for k, (_, rows, steps) in enumerate(blocks):
