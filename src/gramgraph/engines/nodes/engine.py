@@ -37,8 +37,10 @@ FIRST_DRAWS = 2000
 PASSES = 12
 #: The stated error is so many times the difference to the answer with half the nodes.
 SAFETY = 4.0
-#: Nodes are doubled while the stated error is above this, up to so many nodes, where cliques stay small.
-GOAL, MOST = 0.02, 256
+#: There are more nodes while the stated error is above this, up to so many of a variable and entries of a clique.
+GOAL, MOST, MOST_ENTRIES = 0.02, 256, 2_500_000
+#: Passes at points that cut away what averages over boxes smeared beyond the posterior, where both agree on log p(e).
+TRIMS, ALIKE = 3, 0.1
 
 
 class Nodes(Engine):
@@ -47,9 +49,9 @@ class Nodes(Engine):
 
     One panel of nodes over draws from the prior comes first, with averages over boxes; panels then move to where the
     posterior has its mass, until they change no more. The last pass takes values at the nodes wherever the noise is
-    wider than their distance, and converges faster than any power of their number; nodes are doubled while the stated
-    error is above 0.02 and cliques are small. `details` tell `node_error`: four
-    times the difference to the answer with half the nodes, for log p(e) (`log_evidence_error`), means and
+    wider than their distance, and converges faster than any power of their number; it cuts off what averages smeared,
+    and there are more nodes while the stated error is above 0.02 and cliques stay small. `details` tell `node_error`:
+    four times the difference to the answer with half the nodes, for log p(e) (`log_evidence_error`), means and
     probabilities (`standard_error`). Cost: nodes to the power of the largest clique, each pass.
 
     >>> import gramgraph as gg
@@ -178,11 +180,11 @@ class _Case:
             result = self._pass(grids, rough=True)
         half: _Result | None = None
         if grids and result.log_p > -np.inf:
+            grids, result = self._trimmed(grids, result.log_p)
             half = self._pass({var: grid.times(0.5) for var, grid in grids.items()}, rough=False)
-            result = self._pass(grids, rough=False)
             self._judge(result, half, scopes)
-            while max(self.worst, self.log_error) > GOAL and self._fits_doubled(grids):
-                grids = {var: grid.times(2.0) for var, grid in grids.items()}
+            while max(self.worst, self.log_error) > GOAL and (more := self._growth(grids)) is not None:
+                grids = {var: grid.times(more) for var, grid in grids.items()}
                 half, result = result, self._pass(grids, rough=False)
                 self._judge(result, half, scopes)
         else:
@@ -190,10 +192,29 @@ class _Case:
         self.log_p, self.result = result.log_p, result
         return self
 
-    def _fits_doubled(self, grids: dict[Var, Grid]) -> bool:
-        sizes = [var.size if var.is_discrete else 2 * grids[var].size for var in self.place]
-        few = max(grid.size for grid in grids.values()) < MOST
-        return few and clique_entries(self.tree, sizes) <= LARGEST / 4
+    def _trimmed(self, grids: dict[Var, Grid], rough: float) -> tuple[dict[Var, Grid], _Result]:
+        """Panels cut to where values at points have mass, and the last pass."""
+        result = self._pass(grids, rough=False)
+        for _ in range(TRIMS):
+            if not abs(result.log_p - rough) < ALIKE:
+                break
+            moved = {var: refined(grid, result.of((var,)), self.n) for var, grid in grids.items()}
+            if not any(again for _, again in moved.values()):
+                break
+            grids = {var: grid for var, (grid, _) in moved.items()}
+            result = self._pass(grids, rough=False)
+            self.passes += 1
+        return grids, result
+
+    def _growth(self, grids: dict[Var, Grid]) -> float | None:
+        """How many times as many nodes the next pass has: two where cliques stay small, or what still fits."""
+        if max(grid.size for grid in grids.values()) >= MOST:
+            return None
+        for more in (2.0, 1.5, 1.25):
+            sizes = [var.size if var.is_discrete else grids[var].times(more).size for var in self.place]
+            if clique_entries(self.tree, sizes) <= MOST_ENTRIES:
+                return more
+        return None
 
     def _first(self) -> dict[Var, Grid]:
         """Panels over draws from the prior."""

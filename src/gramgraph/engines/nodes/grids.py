@@ -10,10 +10,11 @@ import numpy as np
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Circle, Positive, Var
 
-#: A box with less than this share of the mass holds nothing of the posterior.
-NEGLIGIBLE = 1e-10
-#: A box at the end of the line with more than this share tells that the line goes on.
-_AT_THE_END = 1e-8
+#: A box with less than 10⁻¹⁰ of the mass holds nothing of the posterior, one with less than 10⁻⁶ where nodes are few:
+#: far tails would then take the nodes that the bulk needs.
+_MANY, _FEW, _STRICT, _LOOSE = 64, 24, 10.0, 6.0
+#: A box at the end of the line with so many times that share tells that the line goes on.
+_AT_THE_END = 100.0
 #: Boxes whose density is above this share of the largest are the bulk, which has nodes of its own where it is narrow.
 _BULK, _NARROW, _BULK_SHARE = 1e-4, 0.4, 0.75
 _LEAST = 4
@@ -107,6 +108,12 @@ class Grid:
         return replace(self, panels=tuple((low, high, max(round(n * factor), 2)) for low, high, n in self.panels))
 
 
+def negligible(n: int) -> float:
+    """The share of the mass below which a box holds nothing, where a variable has n nodes."""
+    part = (min(max(n, _FEW), _MANY) - _FEW) / (_MANY - _FEW)
+    return float(10.0 ** -(_LOOSE + part * (_STRICT - _LOOSE)))
+
+
 def refined(grid: Grid, p: FloatArray, n: int) -> tuple[Grid, bool]:
     """(the grid of the next pass from the masses of the boxes, whether it differs enough to be worth one).
 
@@ -114,8 +121,8 @@ def refined(grid: Grid, p: FloatArray, n: int) -> tuple[Grid, bool]:
     against its piece it has a panel of its own. Where mass lies at an end, the line becomes twice as long there.
     """
     p = p / p.sum()
-    keep = p > NEGLIGIBLE
-    ends = _ends(grid, p)
+    keep = p > negligible(n)
+    ends = _ends(grid, p, _AT_THE_END * negligible(n))
     if any(ends):
         span = grid.panels[-1][1] - grid.panels[0][0]
         low, high = grid.panels[0][0] - ends[0] * span, grid.panels[-1][1] + ends[1] * span
@@ -146,11 +153,11 @@ def _is_narrow(grid: Grid, p: FloatArray, keep: Array) -> bool:
     return bool(grid.lengths[bulk].sum() < _NARROW * grid.lengths[keep].sum())
 
 
-def _ends(grid: Grid, p: FloatArray) -> tuple[bool, bool]:
+def _ends(grid: Grid, p: FloatArray, share: float) -> tuple[bool, bool]:
     """Whether the line is to be longer at its lower and upper end."""
     if grid.circle:
         return False, False
-    return bool(p[0] > _AT_THE_END), bool(p[-1] > _AT_THE_END)
+    return bool(p[0] > share), bool(p[-1] > share)
 
 
 def _pieces(grid: Grid, keep: Array) -> list[tuple[float, float]]:
