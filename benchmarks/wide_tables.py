@@ -4,8 +4,8 @@
 fit in five seconds), per case, against the better engine of pyAgrum. `roof`: what an answer that keeps the tables of
 all cliques cannot go below. The plan says how many floating-point operations and cells a case has; the rate of a matrix
 product and that of a sum of arrays outside of the cache, both measured here on one thread, turn them into seconds, of
-which the larger counts. `memory`: growth of
-the resident set by 200 different cases, each contestant in a process of its own.
+which the larger counts. `memory`: growth of the resident set by 200 different cases (of peers, who answer one after the
+other: by the first ten), each contestant in a process of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ AGRUM = (LAZY, SHAFER)
 WIDE, LARGE = ("mildew", "diabetes"), "munin"
 #: The peer's time over ours, and the peak, that are asked for.
 WANTED, WANTED_PEAK = 20.0, float(100 << 20)
-CASES = 200
+#: Cases of the memory figures; peers answer one after the other, and their peak is there after a few.
+CASES, PEER_CASES = 200, 10
 TOLERANCE = 1e-8
 #: How often a cell goes between memory and cache where all tables together do not fit the latter: it is fetched and
 #: written on the way up, and once more on the way down.
@@ -77,12 +78,12 @@ def _memory(cell: Cell, context: dict[str, Any]) -> Measurement:
         engine = (pyagrum.LazyPropagation if cell.contestant == LAZY else pyagrum.ShaferShenoyInference)(bn)
         engine.setNumberOfThreads(1)
         kept = []
-        for case in range(CASES):
+        for case in range(PEER_CASES):
             seen = cases.indices(case)
             engine.setEvidence({ids[v]: state for v, state in seen.items()})
             engine.makeInference()
             kept.append([engine.posterior(ids[v]).toarray() for v in cases.variables if v not in seen])
-    return Measurement(0.0, 0.0, 1, CASES, peak=memory.peak)
+    return Measurement(0.0, 0.0, 1, PEER_CASES, peak=memory.peak)
 
 
 def report(
