@@ -36,6 +36,7 @@ MODULES = (
     "graphical_lasso",
     "hill_climbing",
     "hmm",
+    "image_fields",
     "kernel_loops",
     "kernel_machines",
     "kernel_networks",

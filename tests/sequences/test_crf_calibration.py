@@ -122,3 +122,16 @@ def test_the_penalty_can_be_chosen():
     assert crf.score(X[6:], [truth] * 2) >= 0.75
     with pytest.raises(OptionError, match="c2"):
         gg.sequences.GridCRF(c2="car").fit(X[:2], [truth] * 2)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("features", ["pixel", "context"])
+@pytest.mark.parametrize("noise", ["0.5", "1.0"])
+@pytest.mark.parametrize("image", ["horse", "camera2", "camera3", "disparity"])
+def test_no_image_is_labeled_worse_than_by_its_classifier(shared_data, monkeypatch, image, noise, features):
+    """One half learned, the other labeled; the halves differ. All images: `python -m benchmarks image_fields`."""
+    from benchmarks.image_fields import compare
+
+    monkeypatch.setenv("GRAMGRAPH_DATA", str(shared_data))
+    found = compare(f"{image}-{noise}-{features}", seed=5)
+    assert found["gain"] >= 0
