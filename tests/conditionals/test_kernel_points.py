@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
-from gramgraph.variables import Points, Real, Sphere, Var
+from gramgraph.variables import Points, Real, Sphere, Var, discrete
 
 
 @pytest.fixture(scope="module")
@@ -104,3 +104,22 @@ def test_draws_best_values_and_files_of_strings(words, word_net, tmp_path):
     gg.write(word_net, tmp_path / "net.json")
     assert gg.read(tmp_path / "net.json") == word_net
     assert gg.read(tmp_path / "net.json").var("s") == word_net.var("s")
+
+
+def test_rows_with_gaps_of_every_kind_are_left_out():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=40)
+    frame = pd.DataFrame({"y": x + 0.3 * rng.normal(size=40), "k": pd.array(["a", "b"] * 20, dtype="string")})
+    frame["v"] = [np.array([a, -a]) for a in x]
+    frame.loc[3, "k"], frame.at[5, "v"] = pd.NA, np.array([np.nan, 1.0])
+    y, k, v = Var("y", Real()), discrete("k", ["a", "b"]), Var("v", Real(2))
+    for parent, row in ((k, 3), (v, 5)):
+        whole = frame.drop(index=row)
+        got, expected = (gg.KernelConditional.fit(y, (parent,), data, cells=8) for data in (frame, whole))
+        assert np.array_equal(got.on_cells, expected.on_cells) and np.isfinite(got.on_cells).all()
+
+
+def test_columns_of_different_lengths_are_refused_in_words():
+    x, y = Var("x", Real()), Var("y", Real())
+    with pytest.raises(gg.VariableError, match="y has 3 rows, x has 2"):
+        gg.KernelConditional.fit(y, (x,), {"x": [1.0, 2.0], "y": [1.0, 2.0, 3.0]})

@@ -344,7 +344,8 @@ def sample_of(net: BayesianNetwork, child: Var, parents: tuple[Var, ...], frame:
         values[var] = x
         whole &= x >= 0 if var.is_discrete else ~np.isnan(x).any(axis=1)
     if whole.sum() < 2:
-        raise ModelError(f"only {int(whole.sum())} rows know the whole family of {child.name}; at least 2 are needed")
+        known = "one row knows" if whole.any() else "no row knows"
+        raise ModelError(f"{known} the whole family of {child.name}; at least 2 are needed")
     rows = np.flatnonzero(whole)
     return Sample(child, parents, {var: x[rows] for var, x in values.items()}, frame[columns].iloc[rows], seed)
 

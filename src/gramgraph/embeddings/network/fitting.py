@@ -13,6 +13,7 @@ from gramgraph.cells.axes import Axis, LineAxis, StateAxis
 from gramgraph.cells.columns import numbers_of
 from gramgraph.cells.points import PointAxis
 from gramgraph.conditionals.kernel import KernelConditional
+from gramgraph.data.frames import is_missing
 from gramgraph.embeddings.network.candidates import Pair
 from gramgraph.embeddings.network.conditional import fit_conditional
 from gramgraph.embeddings.network.edge_ends import End
@@ -45,6 +46,9 @@ def fit_kernel(
     columns = {var: values_of(var, data) for var in family}
     whole = np.ones(len(columns[child]), dtype=bool)
     for var in family:
+        if len(columns[var]) != len(whole):
+            told = f"{child.name} has {len(whole)} rows, {var.name} has {len(columns[var])}"
+            raise VariableError(f"the columns of a family differ in length: {told}")
         whole &= _known(columns[var])
     if whole.sum() < 2:
         raise ModelError(f"the kernel conditional of {child.name} needs at least 2 rows that know its whole family.")
@@ -95,8 +99,14 @@ def _known(column: Any) -> Any:
     if column.dtype.kind == "f":
         return ~np.isnan(column)
     if column.dtype.kind == "O":
-        return np.array([v is not None and not (np.ndim(v) == 0 and v != v) for v in column], dtype=bool)
+        return np.array([_is_known(value) for value in column], dtype=bool)
     return np.ones(len(column), dtype=bool)
+
+
+def _is_known(value: Any) -> bool:
+    if isinstance(value, (list, tuple, np.ndarray)):  # a vector with a gap is not known
+        return not any(is_missing(part) for part in value)
+    return not is_missing(value)
 
 
 def _is_vector(var: Var) -> bool:
