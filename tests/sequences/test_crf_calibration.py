@@ -58,6 +58,8 @@ def test_a_gain_that_may_not_come_again_is_none(won, lost):
 def test_the_assured_gain_is_that_of_the_worse_half():
     won, lost = np.array([50, 60, 70, 80, 90, 60, 60, 60]), np.full(8, 10)
     assert assured_gain(won, lost, SIZES) == pytest.approx((40 + 50 + 50 + 50) / 4000)
+    few = np.array([0, 3, 0, 3] * 40)  # graphs of 20 nodes each: every other one gains, and all together do
+    assert assured_gain(few, np.zeros(160, int), np.full(160, 20)) == pytest.approx(1.5 / 20, rel=0.1)
     sizes = np.array([500, 500, 1000])  # the worse half of the nodes is the first part and a half of the last
     assert assured_gain(np.array([40, 60, 100]), np.zeros(3, int), sizes) == pytest.approx((40 + 50) / 1000)
 

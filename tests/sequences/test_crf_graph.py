@@ -191,6 +191,29 @@ def test_graphs_that_do_not_fit(X, y, text):
         gg.sequences.GraphCRF().fit(X, y)
 
 
+@pytest.mark.parametrize(
+    ("X", "y", "text"),
+    [
+        ([np.zeros((2, 3))], [np.zeros((3, 2), int)], "X\\[0\\] has \\(2, 3\\) pixels, but the labels y\\[0\\]"),
+        ([np.zeros((2, 3))], [[[0.0, 1.0, np.nan]] * 2], "y\\[0\\] holds NaN"),
+        ([np.zeros((2, 3))], [], "X has 1 graphs, but y has 0"),
+        ([], [], "at least 1 is needed"),
+    ],
+)
+def test_labels_that_do_not_fit_their_images(X, y, text):
+    with pytest.raises(gg.ModelError, match=text):
+        gg.sequences.GridCRF().fit(X, y)
+    crf = gg.sequences.GridCRF(calibrate=False, max_iterations=1).fit([np.eye(3)], [np.eye(3, dtype=int)])
+    with pytest.raises(gg.ModelError, match=text):
+        crf.score(X, y)
+
+
+@pytest.mark.parametrize("c2", [-1.0, np.nan, np.inf, None, "car"])
+def test_penalties_out_of_range_are_refused(c2):
+    with pytest.raises(gg.OptionError, match="c2 must be a finite number"):
+        gg.sequences.GraphCRF(c2=c2).fit([(np.ones((2, 1)), [(0, 1)])], [[0, 1]])
+
+
 def test_options_are_checked():
     with pytest.raises(gg.ModelError, match="Did you mean 'pseudo'"):
         gg.sequences.GraphCRF(method="psuedo").fit([(np.ones((2, 1)), [(0, 1)])], [[0, 1]])

@@ -6,14 +6,15 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from itertools import pairwise
+from math import prod
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from sklearn.base import BaseEstimator, clone
 from sklearn.utils.validation import check_is_fitted
 
-from gramgraph._validation import check_choice
-from gramgraph.exceptions import ModelError, ModelWarning, OptionError
+from gramgraph._validation import check_choice, check_positive
+from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.sequences.crf.field_objective import FieldObjective, FieldWeights
 from gramgraph.sequences.crf.fields import (
     Cliques,
@@ -119,21 +120,32 @@ class GraphCRF(BaseEstimator):
     def _fields(self, X: Sequence[Any]) -> list[Field]:
         return [read_field(x, s) for s, x in enumerate(X)]
 
-    def _vectors(self, y: Sequence[Any]) -> list[Array]:
-        return [np.asarray(labels).ravel() for labels in y]
+    def _shape(self, x: Any, field: Field) -> tuple[int, ...]:
+        """The shape of the labels of a graph."""
+        return (len(field.nodes),)
+
+    def _vectors(self, y: Sequence[Any], shapes: Sequence[tuple[int, ...]]) -> list[Array]:
+        """Labels of graphs of these shapes, a vector each: as many as there are nodes, and none missing."""
+        if not shapes or len(shapes) != len(y):
+            raise ModelError(f"X has {len(shapes)} graphs, but y has {len(y)}; at least 1 is needed.")
+        vectors = [np.asarray(labels) for labels in y]
+        for s, (found, shape) in enumerate(zip(vectors, shapes, strict=True)):
+            if found.size != prod(shape):
+                raise ModelError(f"X[{s}] has {prod(shape)} nodes, but y[{s}] has {found.size} labels.")
+            if len(shape) == 2 and found.ndim > 1 and found.shape != shape:
+                raise ModelError(f"X[{s}] has {shape} pixels, but the labels y[{s}] have the shape {found.shape}.")
+            if found.dtype.kind == "f" and np.isnan(found).any():
+                raise ModelError(f"y[{s}] holds NaN: every node needs a label.")
+        return [found.ravel() for found in vectors]
 
     def fit(self, X: Sequence[Any], y: Sequence[Any]) -> Self:
         """Learn the weights (after the classifier of nodes, where there is one)."""
         for name, known in (("method", _METHODS), ("inference", _INFERENCE), ("decode", _DECODE)):
             check_choice(name, getattr(self, name), known)
-        if isinstance(self.c2, str) and self.c2 != "auto":
-            raise OptionError(f"c2 must be a number of at least 0 or 'auto', not {self.c2!r}")
-        fields, labels = self._fields(X), self._vectors(y)
-        if not fields or len(fields) != len(labels):
-            raise ModelError(f"X has {len(fields)} graphs, but y has {len(labels)}; at least 1 is needed.")
-        for s, (one, vector) in enumerate(zip(fields, labels, strict=True)):
-            if len(vector) != len(one.nodes):
-                raise ModelError(f"X[{s}] has {len(one.nodes)} nodes, but y[{s}] has {len(vector)} labels.")
+        if self.c2 != "auto":
+            check_positive("unless 'auto', c2", self.c2, zero=True)
+        fields = self._fields(X)
+        labels = self._vectors(y, [self._shape(x, field) for x, field in zip(X, fields, strict=True)])
         field, starts = joined_fields(fields)
         self.classes_, codes = np.unique(np.concatenate(labels), return_inverse=True)
         if self.node_classifier is not None:
@@ -305,8 +317,9 @@ class GraphCRF(BaseEstimator):
 
     def score(self, X: Sequence[Any], y: Sequence[Any]) -> float:
         """The share of nodes whose label is right."""
-        found, wanted = self._vectors(self.predict(X)), self._vectors(y)
-        return float((np.concatenate(found) == np.concatenate(wanted)).mean())
+        found = self.predict(X)
+        wanted = self._vectors(y, [labels.shape for labels in found])
+        return float((np.concatenate([labels.ravel() for labels in found]) == np.concatenate(wanted)).mean())
 
 
 @dataclass(eq=False, repr=False)
@@ -355,6 +368,10 @@ class GridCRF(GraphCRF):
 
     def _fields(self, X: Sequence[Any]) -> list[Field]:
         return [self._grid(image, s) for s, image in enumerate(X)]
+
+    def _shape(self, x: Any, field: Field) -> tuple[int, ...]:
+        h, w = np.shape(x)[:2]
+        return h, w
 
     def _grid(self, image: Any, s: int) -> Field:
         pixels = np.asarray(image, dtype=np.float64)

@@ -36,6 +36,7 @@ PENALTIES = (0.1, 1.0, 10.0, 100.0)
 SURELY = 2.0
 #: The share of the parts, the worst ones, in which couplings must not lose.
 WORSE = 0.5
+_SMALL = 256  # nodes: parts begin anew after so many
 _FOLDS, _MANY = 6, 4096  # folds of few nodes; of more there are two
 
 Learn = Callable[[Sequence[Field], Sequence[IntArray]], FieldWeights]
@@ -61,22 +62,25 @@ def _judge(weights: FieldWeights, fields: Sequence[Field], labels: Sequence[IntA
 def assured_gain(won: Array, lost: Array, sizes: Array) -> float:
     """Labels gained per node in the worse half of parts (of `sizes` nodes); 0 where that is a loss, or may be chance.
 
-    Chance is judged by how the parts differ, and at least as if all nodes were independent (McNemar).
+    Chance is judged by how the parts differ, and at least as if all nodes were independent (McNemar). Small parts are
+    joined with their neighbors: which of them are the worse ones would be chance itself.
 
-    >>> assured_gain(np.array([9, 8, 7, 9]), np.array([1, 0, 1, 1]), np.full(4, 100))
-    0.07
-    >>> assured_gain(np.array([9, 80, 1, 1]), np.array([1, 0, 3, 3]), np.full(4, 100))
+    >>> assured_gain(np.array([18, 16, 14, 18]), np.array([0, 0, 1, 3]), np.full(4, 500))
+    0.028
+    >>> assured_gain(np.array([9, 80, 1, 1]), np.array([1, 0, 3, 3]), np.full(4, 500))
     0.0
     """
-    gains, parts = won - lost, len(won)
+    group = np.unique((np.cumsum(sizes) - sizes) // _SMALL, return_inverse=True)[1]
+    won, lost, sizes = (np.bincount(group, weights=values) for values in (won, lost, sizes))
+    gains, rates, parts = won - lost, (won - lost) / np.maximum(sizes, 1.0), len(sizes)
     apart = gains - gains.sum() / sizes.sum() * sizes
     variance = max(float(apart @ apart) * parts / max(parts - 1, 1), float(won.sum() + lost.sum()))
     if gains.sum() <= SURELY * (2.0 * variance) ** 0.5:  # twice: that of the parts seen, and of as many others
         return 0.0
-    worst = np.argsort(gains / sizes, kind="stable")
+    worst = np.argsort(rates, kind="stable")
     room = WORSE * sizes.sum()
     taken = np.diff(np.minimum(np.cumsum(sizes[worst]), room), prepend=0.0)
-    return max(0.0, float((gains / sizes)[worst] @ taken / room))
+    return max(0.0, float(rates[worst] @ taken / room))
 
 
 def folds(sizes: Sequence[int]) -> list[tuple[list[int], list[int]]]:
@@ -91,7 +95,7 @@ def folds(sizes: Sequence[int]) -> list[tuple[list[int], list[int]]]:
 
 def spread(sizes: Sequence[int], nodes: int) -> list[int]:
     """Graphs, evenly spread over all, that have about so many nodes; at least two."""
-    wanted = min(len(sizes), max(2, round(len(sizes) * nodes / sum(sizes))))
+    wanted = min(len(sizes), max(2, round(len(sizes) * nodes / max(1, sum(sizes)))))
     return np.unique(np.linspace(0, len(sizes) - 1, wanted).round().astype(int)).tolist()
 
 
