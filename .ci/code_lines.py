@@ -11,12 +11,15 @@ import argparse
 import ast
 import io
 import subprocess
+import tarfile
 import tokenize
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 
 _LAYOUT = (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER)
+#: Name of a definition, and how often each of its lines of code stands in it.
+Part = tuple[str, Counter[str]]
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -38,12 +41,53 @@ def definitions(text: str) -> dict[str, range]:
     return {n.name: range(n.lineno, n.end_lineno + 1) for n in ast.parse(text).body if isinstance(n, kinds)}
 
 
-def kept_lines(text: str, names: set[str]) -> int:
-    """Lines of code of the definitions with these names; with them the rest of a module that is mostly made of them."""
-    lines, found = code_lines(text), definitions(text)
-    kept = sum(len(lines.intersection(at)) for name, at in found.items() if name in names)
-    inside = sum(len(lines.intersection(at)) for at in found.values())
-    return kept + (len(lines) - inside if 2 * kept >= inside else 0)
+def matched(now: dict[str, list[Part]], before: list[Part]) -> Counter[str]:
+    """Module → lines of its definitions that stood there before.
+
+    Each earlier definition is found again at most once, under its name, where most of its lines are shared: a new
+    function does not count as old because a function elsewhere had its name. One that got another name counts as new.
+    """
+    homes: dict[str, list[Counter[str]]] = {}
+    for name, own in before:
+        homes.setdefault(name, []).append(own)
+    pairs = [
+        ((old & own).total() / max(old.total(), own.total()), module, name, i, j)
+        for module, parts in now.items()
+        for j, (name, own) in enumerate(parts)
+        if name
+        for i, old in enumerate(homes.get(name, ()))
+    ]
+    found: Counter[str] = Counter()
+    taken: set[tuple[str, int]] = set()
+    for _, module, name, i, j in sorted(pairs, reverse=True):
+        if not taken & {(name, i), (module, j)}:
+            taken |= {(name, i), (module, j)}
+            found[module] += now[module][j][1].total()
+    return found
+
+
+def bodies(text: str) -> list[Part]:
+    """(name, its lines of code) of the definitions of a module; under no name, the rest of it."""
+    lines, texts = code_lines(text), text.splitlines()
+    found = [(name, lines.intersection(at)) for name, at in definitions(text).items()]
+    found.append(("", lines.difference(*(own for _, own in found))))
+    return [(name, Counter(texts[i - 1].strip() for i in own)) for name, own in found]
+
+
+def since(texts: dict[str, str], earlier: Iterable[str]) -> dict[str, tuple[int, int]]:
+    """Module → lines of what stood in the `earlier` texts, and with what was added to modules made mostly of it.
+
+    The rest of a module, such as its imports, belongs to what it is mostly made of.
+    """
+    now = {module: bodies(text) for module, text in texts.items()}
+    kept = matched(now, [part for text in earlier for part in bodies(text)])
+    out = {}
+    for module, parts in now.items():
+        rest = sum(own.total() for name, own in parts if not name)
+        inside = sum(own.total() for name, own in parts if name)
+        mostly = 2 * kept[module] >= inside
+        out[module] = (kept[module] + rest, inside + rest) if mostly else (kept[module], kept[module])
+    return out
 
 
 def modules(root: str, commit: str | None) -> Iterator[tuple[str, str]]:
@@ -52,13 +96,11 @@ def modules(root: str, commit: str | None) -> Iterator[tuple[str, str]]:
         for path in sorted(Path(root).rglob("*.py")):
             yield path.relative_to(root).as_posix(), path.read_text()
         return
-    names = subprocess.run(
-        ["git", "ls-tree", "-r", "--name-only", commit, root], capture_output=True, text=True, check=True
-    )
-    for name in names.stdout.split():
-        if name.endswith(".py"):
-            shown = subprocess.run(["git", "show", f"{commit}:{name}"], capture_output=True, text=True, check=True)
-            yield PurePosixPath(name).relative_to(root).as_posix(), shown.stdout
+    packed = subprocess.run(["git", "archive", commit, root], capture_output=True, check=True)
+    with tarfile.open(fileobj=io.BytesIO(packed.stdout)) as files:
+        for member in files:
+            if member.name.endswith(".py") and (held := files.extractfile(member)):
+                yield PurePosixPath(member.name).relative_to(root).as_posix(), held.read().decode()
 
 
 def main() -> None:
@@ -66,18 +108,19 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("root", nargs="?", default="src/gramgraph", help="folder to count")
     parser.add_argument("--at", metavar="COMMIT", help="count a commit instead of the working tree")
-    parser.add_argument(
-        "--since", metavar="COMMIT", help="count definitions only whose name stood anywhere in a commit"
-    )
+    parser.add_argument("--since", metavar="COMMIT", help="count only what stood in a commit, wherever it stands now")
     options = parser.parse_args()
-    names = options.since and {name for _, text in modules(options.root, options.since) for name in definitions(text)}
-    found: Counter[str] = Counter()
-    for name, text in modules(options.root, options.at):
-        number = len(code_lines(text)) if names is None else kept_lines(text, names)
-        found[name.partition("/")[0] if "/" in name else "."] += number
-    for package, number in sorted(found.items()):
-        print(f"{package:<16}{number:>8,}")
-    print(f"{'all':<16}{found.total():>8,}")
+    texts = dict(modules(options.root, options.at))
+    found: dict[str, tuple[int, ...]] = {name: (len(code_lines(text)),) for name, text in texts.items()}
+    if options.since:
+        found = dict(since(texts, [text for _, text in modules(options.root, options.since)]))
+        print(f"{'':<16}{'that':>8}{'with additions to its modules':>32}")
+    packages: dict[str, list[tuple[int, ...]]] = {}
+    for name, numbers in found.items():
+        packages.setdefault(name.partition("/")[0] if "/" in name else ".", []).append(numbers)
+    for package, rows in [*sorted(packages.items()), ("all", list(found.values()))]:
+        sums = [sum(column) for column in zip(*rows, strict=True)]
+        print(f"{package:<16}{sums[0]:>8,}" + "".join(f"{number:>32,}" for number in sums[1:]))
 
 
 if __name__ == "__main__":
