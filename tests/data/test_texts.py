@@ -6,11 +6,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import gramgraph as gg
 from gramgraph._numerics import compiling
 from gramgraph.data import code_table
 from gramgraph.data import texts as module
-from gramgraph.data.columns import distinct_values
+from gramgraph.data.columns import distinct_values, encode
 from gramgraph.data.texts import distinct_texts
+from gramgraph.variables import discrete
 
 pa = pytest.importorskip("pyarrow")
 
@@ -32,7 +34,9 @@ def test_texts_are_encoded_in_the_order_they_come(tier, kind, labels, monkeypatc
     whole = pa.array(cells, getattr(pa, kind)())
     gaps = pa.array([None if i % 7 == 0 else cell for i, cell in enumerate(cells)], getattr(pa, kind)())
     ending = pa.array([*cells[:50], "new at the end", "z"], getattr(pa, kind)())
-    for column in (whole, whole[100:533], gaps, ending, pa.chunked_array([whole, gaps]), whole[:0], whole[:1]):
+    chunks = pa.chunked_array([whole[300:], ending, whole[:0], whole])
+    columns = (whole, whole[100:533], gaps, ending, pa.chunked_array([whole, gaps]), chunks, whole[:0], whole[:1])
+    for column in columns:
         with compiling.tier(tier):
             codes, found = distinct_texts(column)
         values = list(dict.fromkeys(cell for cell in column.to_pylist() if cell is not None))
@@ -41,7 +45,10 @@ def test_texts_are_encoded_in_the_order_they_come(tier, kind, labels, monkeypatc
         assert np.array_equal(codes, expected)
 
 
-@pytest.mark.parametrize("dtype", ["str", "string[pyarrow]", pd.ArrowDtype(pa.string()), "category", object])
+@pytest.mark.parametrize(
+    "dtype",
+    ["str", "string[pyarrow]", pd.ArrowDtype(pa.string()), pd.ArrowDtype(pa.large_string()), "category", object],
+)
 def test_every_kind_of_texts_gives_one_table(dtype) -> None:
     rng = np.random.default_rng(1)
     cells = np.array(["no", "yes", "perhaps"], object)[rng.integers(3, size=2000)]
@@ -50,6 +57,20 @@ def test_every_kind_of_texts_gives_one_table(dtype) -> None:
     assert table.variables[0].states == ("no", "perhaps", "yes")
     expected = [-1 if cell is None else ("no", "perhaps", "yes").index(cell) for cell in cells]
     assert table.columns[0].dtype == np.int8 and table.columns[0].tolist() == expected
+
+
+@pytest.mark.parametrize("tier", ["plain", "compiled"])
+def test_texts_become_the_codes_of_given_states(tier, monkeypatch) -> None:
+    monkeypatch.setattr(module, "MANY", 1)
+    cells = ["low", "high", "a state that is longer", "high", "low", "a state that is longest"] * 50
+    states = ("high", "a state that is longest", "unseen", "a state that is longer", "low")
+    column = pd.Series(cells, dtype="string[pyarrow]")
+    with compiling.tier(tier):
+        codes = encode(column, discrete("x", states))
+        assert codes.dtype == np.int8
+        assert codes.tolist() == [states.index(cell) for cell in cells]
+        with pytest.raises(gg.StateError, match="row 2: .*a state that is longer"):
+            encode(column, discrete("x", [state for state in states if state != "a state that is longer"]))
 
 
 def test_objects_are_told_apart_by_value_not_by_address() -> None:

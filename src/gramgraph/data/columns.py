@@ -11,7 +11,7 @@ import numpy as np
 
 from gramgraph.data.frames import Frame, read_frame
 from gramgraph.data.kinds import kind_of
-from gramgraph.data.texts import distinct_texts
+from gramgraph.data.texts import FEW, distinct_texts, text_codes
 from gramgraph.exceptions import StateError, VariableError
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var, discrete
@@ -196,12 +196,22 @@ def distinct_values(column: Any) -> tuple[Array, list[Any]]:
     kind = column.dtype
     if isinstance(kind, pd.CategoricalDtype):
         return column.cat.codes.to_numpy(), column.cat.categories.tolist()
-    if str(kind) == "string[pyarrow]" or (isinstance(kind, pd.StringDtype) and kind.storage.startswith("pyarrow")):
-        return distinct_texts(column.array.__arrow_array__())
+    if (texts := _arrow_texts(column)) is not None:
+        return distinct_texts(texts)
     if kind == np.dtype(object) and (found := _distinct_objects(column.to_numpy())) is not None:
         return found
     found, values = pd.factorize(column)
     return found, list(values)
+
+
+def _arrow_texts(column: Any) -> Any:
+    """The Arrow column of texts that a pandas column holds, or None."""
+    import pandas as pd
+
+    kind = column.dtype
+    if isinstance(kind, pd.StringDtype):
+        return column.array.__arrow_array__() if kind.storage.startswith("pyarrow") else None
+    return column.array.__arrow_array__() if str(kind) in ("string[pyarrow]", "large_string[pyarrow]") else None
 
 
 def _distinct_objects(cells: Array) -> tuple[Array, list[Any]] | None:
@@ -249,6 +259,10 @@ def encode(column: Any, var: Var, *, hint: str = "", known: tuple[Array, list[An
     `hint` says what helps where a cell holds something else than a label; `known` are its distinct values, where they
     have been looked for.
     """
+    if known is None and var.size <= FEW and (texts := _arrow_texts(column)) is not None:
+        codes = text_codes(texts, var.discrete.find)
+        if codes is not None:
+            return codes
     try:
         found, labels = distinct_values(column) if known is None else known
     except TypeError:  # a cell that has no hash: a set, a list, a dict
