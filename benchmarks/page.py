@@ -124,6 +124,7 @@ def told(row: Row, files: Files) -> Told:
     file = files.get(row.module)
     cells = {} if file is None else _cells(file, row)
     figures: dict[str, Ratio] = {}
+    cells = {name: by for name, by in cells.items() if not _idle(by.get(row.ours))}
     for name, by in cells.items():
         mine = by.get(row.ours)
         made = (
@@ -145,6 +146,10 @@ def told(row: Row, files: Files) -> Told:
         counts = {mine.units for by in cells.values() if isinstance(mine := by.get(row.ours), Measurement)}
         words += f" ({', '.join(f'{n:,}' for n in sorted(counts))} in all)"
     return Told(figures, words, reached)
+
+
+def _idle(mine: Result | None) -> bool:
+    return isinstance(mine, Failure) and not mine.tried
 
 
 def _shown(row: Row, figure: Ratio) -> str:

@@ -112,6 +112,7 @@ def test_the_fastest_peer_counts_and_goals_are_about_the_worst_row():
 def test_many_rows_give_the_median_and_the_worst_and_say_who_is_missing():
     cells = [timed(name, "task", "gramgraph", 1.0) for name in "abcde"]
     cells += [timed(name, "task", "peer", t) for name, t in zip("abcd", (2.0, 4.0, 8.0, 16.0), strict=True)]
+    cells.append(cell("f", "task", "gramgraph", **{"not run": "too few rows"}))
     row = Row("work", "made", "task", peers=("peer",))
     words = page.told(row, files(*cells)).words
     assert words == "median 6×, smallest 2× (a); 4 rows, 1 more without a figure of the peer"
