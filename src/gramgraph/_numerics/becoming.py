@@ -6,7 +6,9 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
-from numba.extending import intrinsic, overload
+from numba.extending import intrinsic
+
+from gramgraph._numerics import compiling
 
 Code = Callable[[Any, Any, Any, Any], Any]  # context, builder, signature, values of the arguments → a value
 
@@ -27,12 +29,7 @@ def becomes(function: Callable[..., Any], result: Any, *kinds: Any) -> Callable[
         typed.__name__ = f"_{function.__name__}"
         found = intrinsic(typed)
 
-        def call(*given: Any) -> Any:
-            made = _CALLS[len(given)](found)
-            made.__name__ = made.__qualname__ = function.__name__  # what compilations are told apart by
-            return made
-
-        overload(function, strict=False)(call)
+        compiling.replace(function, found)
         return found
 
     return register
@@ -40,15 +37,3 @@ def becomes(function: Callable[..., Any], result: Any, *kinds: Any) -> Callable[
 
 def _names(function: Callable[..., Any]) -> list[str]:
     return list(inspect.signature(function).parameters)
-
-
-#: A function of so many arguments that calls another one: Numba knows no other way to tell their number.
-_CALLS: dict[int, Callable[[Any], Any]] = {
-    1: lambda f: lambda a: f(a),
-    2: lambda f: lambda a, b: f(a, b),
-    3: lambda f: lambda a, b, c: f(a, b, c),
-    4: lambda f: lambda a, b, c, d: f(a, b, c, d),
-    5: lambda f: lambda a, b, c, d, e: f(a, b, c, d, e),
-    6: lambda f: lambda a, b, c, d, e, g: f(a, b, c, d, e, g),
-    7: lambda f: lambda a, b, c, d, e, g, h: f(a, b, c, d, e, g, h),
-}

@@ -39,6 +39,7 @@ __all__ = [
     "pays",
     "processor_has",
     "rent",
+    "replace",
     "ripe",
     "spent",
     "taken_by",
@@ -86,6 +87,7 @@ class _State:
         self.spent: dict[str, float] = {}  # interpreted seconds by group
         self.total = 0.0  # and in all
         self.overloads: list[str] = []  # modules to import before something is compiled
+        self.instead: dict[Any, Any] = {}  # plain functions → what compiled code holds in their place
         self.bound: list[tuple[dict[str, Any], Door]] = []  # modules in which a dispatcher stands for a door
         self.lock = threading.RLock()  # of all that is above, and of the making of dispatchers
 
@@ -132,6 +134,11 @@ def disabled() -> bool:
 def when_compiled(module: str) -> None:
     """`module` tells Numba what to make of plain functions: it is imported before anything is compiled."""
     _STATE.overloads.append(module)
+
+
+def replace(function: Any, intrinsic: Any) -> None:
+    """Compiled code holds this intrinsic of Numba wherever it calls the plain `function`."""
+    _STATE.instead[function] = intrinsic
 
 
 def processor_has(feature: str) -> bool:
@@ -220,6 +227,7 @@ class Door:
             from gramgraph._numerics import machine_code
 
             with _STATE.lock:
+                load_overloads()
                 function = _copy(self.py_func, _space(self.py_func.__globals__, "compiled"))
                 if self._dispatcher is None:  # else another thread was here, or a circle of modules led here
                     made = machine_code.dispatcher(function, self.keeps, self._options)
@@ -424,6 +432,8 @@ def _space(names: dict[str, Any], kind: str) -> dict[str, Any]:
             door = getattr(value, "door", None) if type(value).__name__ == "CPUDispatcher" else value
             if isinstance(door, (Door, External)):
                 space[name] = getattr(door, kind)
+            elif kind == "compiled" and isinstance(value, FunctionType):
+                space[name] = _STATE.instead.get(value, value)
     return _SPACES[key]
 
 

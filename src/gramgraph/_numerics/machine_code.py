@@ -18,7 +18,6 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
 
 from gramgraph._interrupt import held_back
-from gramgraph._numerics.compiling import load_overloads
 from gramgraph._numerics.kept import Place, read_trusted
 
 __all__ = ["dispatcher"]
@@ -38,7 +37,6 @@ _UNREADABLE = (
 
 def dispatcher(function: Callable[..., Any], cache: bool, options: dict[str, Any]) -> Any:
     """`numba.njit` whose compilation cannot be interrupted halfway and which works without a folder to write to."""
-    load_overloads()
     made = numba.njit(no_cfunc_wrapper=True, **options)(function)  # nobody asks for a pointer to it
     made.compile = functools.partial(_compile, made.compile)
     made.get_call_template = functools.partial(_call_template, made.get_call_template)
