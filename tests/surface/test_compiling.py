@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.util
 import io
 import os
@@ -22,7 +23,7 @@ from numba.core import event
 from numba.core.caching import NullCache
 
 from gramgraph._interrupt import held_back
-from gramgraph._numerics import compiling, kept, notice
+from gramgraph._numerics import compiling, kept, machine_code, notice, separate
 
 SOURCE = """
 from gramgraph._numerics.compiling import njit
@@ -284,6 +285,114 @@ def test_what_was_compiled_when_a_container_was_built_is_found_where_nothing_can
         [sys.executable, "-W", "ignore", "-c", READ_ONLY, str(tmp_path)], env=env, capture_output=True, text=True
     )
     assert done.stdout.split() == ["5.0", "1"], done.stderr
+
+
+# ------------------------------------------------------------------------------------------------- large functions
+
+LARGE = """
+import numpy as np
+from gramgraph._numerics.compiling import njit
+
+@njit(cache=True, no_cpython_wrapper=True)
+def deepest(x, n):
+    if n > 99:
+        raise ValueError("too many")
+    total = np.zeros(3)
+    for i in range(n):
+        total[i % 3] += {terms}
+    return total
+
+@njit(cache=True)
+def middle(x, n):
+    total = deepest(x, n)
+    for i in range(n):
+        total[(i + 1) % 3] -= {terms}
+    return total
+
+@njit(cache=True)
+def top(x, n):
+    return middle(x, n).sum() + deepest(x, n)[1]
+""".format(terms=" + ".join(f"x[(i * {k}) % x.shape[0]] * (x[{k}] > i)" for k in range(3, 15)))
+
+
+@pytest.fixture
+def load_large(load, tmp_path):
+    (tmp_path / "loops.py").write_text(LARGE)
+    return load
+
+
+def code_of(function) -> str:
+    return next(iter(function.inspect_llvm().values()))
+
+
+def test_a_large_function_is_compiled_once_and_called_where_it_is(load_large):
+    loops, x = load_large(), np.arange(20.0)
+    with compiling.tier("plain"):
+        expected = loops.top(x, 7)
+    assert loops.top(x, 7) == expected
+    heads = [line for line in code_of(loops.top).splitlines() if "5loops6middle" in line and not line.startswith(" ")]
+    assert heads and all(line.startswith("declare") for line in heads)
+
+
+def test_what_tells_how_to_compile_is_part_of_the_stamp():
+    assert {"machine_code", "separate", "becoming", "compiling"} <= kept._closure("vector8")
+
+
+@pytest.mark.parametrize("lost", ["nothing", "what it calls"])
+def test_machine_code_in_a_file_comes_with_all_that_it_calls(load_large, lost, tmp_path):
+    loops, x = load_large(), np.arange(20.0)
+    expected = loops.top(x, 7)
+    if lost == "what it calls":
+        for file in [*tmp_path.glob("__pycache__/loops.middle*"), *tmp_path.glob("__pycache__/loops.deepest*")]:
+            file.unlink()
+    source = Path(compiling.__file__).parents[2]
+    env = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"PYTHONPATH": str(source)}
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", ANOTHER, str(tmp_path)], env=env, capture_output=True, text=True
+    )
+    value, found, error, lower = done.stdout.split()
+    assert (float(value), found, error) == (expected, "1", "many"), done.stderr
+    assert lower == ("1" if lost == "nothing" else "0")
+
+
+ANOTHER = """
+import sys
+import numpy as np
+from gramgraph._numerics import compiling
+sys.path.insert(0, sys.argv[1])
+with compiling.tier("compiled"):
+    import loops
+    x = np.arange(20.0)
+    print(loops.top(x, 7), sum(loops.top.stats.cache_hits.values()))
+    try:
+        loops.top(x, 100)
+    except ValueError as error:  # raised in the deepest one
+        print(str(error).split()[-1])
+    loops.middle(x, 7)
+    print(sum(loops.middle.stats.cache_hits.values()))
+"""
+
+
+def test_a_symbol_that_stands_for_other_code_in_this_process_is_a_miss(load_large, monkeypatch):
+    first, x = load_large(), np.arange(20.0)
+    expected = first.top(x, 7)
+    for symbol, standing in list(separate._STANDING.items()):
+        if "5loops6middle" in symbol:
+            monkeypatch.setitem(separate._STANDING, symbol, dataclasses.replace(standing, code=b"other"))
+    again = load_large()
+    assert again.top(x, 7) == expected and hits(again.top) == 0
+
+
+def test_without_numbas_inner_parts_everything_is_compiled_as_numba_does(load_large, monkeypatch):
+    monkeypatch.setattr(machine_code, "separate", None)
+    loops, x = load_large(), np.arange(20.0)
+    with compiling.tier("plain"):
+        expected = loops.top(x, 7)
+    assert loops.top(x, 7) == expected
+    heads = [line for line in code_of(loops.top).splitlines() if "5loops6middle" in line and not line.startswith(" ")]
+    assert any(line.startswith("define linkonce_odr") for line in heads)
+    again = load_large()
+    assert again.top(x, 7) == expected and hits(again.top) == 1
 
 
 # ---------------------------------------------------------------------------------------------------------- the door

@@ -21,6 +21,9 @@ _HERE = Path(__file__).resolve().parent
 #: `gramgraph._numerics.room.file`, as this folder writes its imports.
 _IMPORTED = re.compile(rb"\bgramgraph\._numerics\.([\w.]+)")
 
+#: The files that tell how all others are compiled.
+_COMPILERS = ("machine_code", "separate")
+
 
 class Place:
     """The files of one function: the beginning of their names, their stamp, and the folders that may hold them."""
@@ -150,7 +153,7 @@ def _name_of(file: Path) -> str:
 
 @functools.cache
 def _stamp(name: str) -> str:
-    """Digest of a file and of all that it imports from this folder: their code is compiled into its own.
+    """Digest of a file, of all that it imports from this folder, whose code is compiled into its own, and of the way.
 
     Numba itself looks at the file of the function only and would keep machine code made of an older callee.
     """
@@ -161,9 +164,9 @@ def _stamp(name: str) -> str:
 
 
 def _closure(name: str) -> set[str]:
-    """The files of this folder that `name` imports, directly or through others, and itself."""
-    seen = {name}
-    waiting = [name]
+    """The files of this folder that `name` imports, directly or through others, itself, and those that compile it."""
+    seen = {name, *_COMPILERS}
+    waiting = list(seen)
     while waiting:
         for found in _IMPORTED.findall(_source(waiting.pop())):
             if (other := found.decode()) not in seen:

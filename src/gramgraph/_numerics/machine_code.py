@@ -20,6 +20,11 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from gramgraph._interrupt import held_back
 from gramgraph._numerics.kept import Place, read_trusted
 
+try:
+    from gramgraph._numerics import separate
+except ImportError:  # another Numba, with other inner parts: it compiles as it does by itself
+    separate = None  # type: ignore[assignment]
+
 __all__ = ["dispatcher"]
 
 #: What unpickling a file that was cut short or overwritten raises.
@@ -37,6 +42,8 @@ _UNREADABLE = (
 
 def dispatcher(function: Callable[..., Any], cache: bool, options: dict[str, Any]) -> Any:
     """`numba.njit` whose compilation cannot be interrupted halfway and which works without a folder to write to."""
+    if separate is not None:
+        options = {**options, "pipeline_class": separate.Pipeline}
     made = numba.njit(no_cfunc_wrapper=True, **options)(function)  # nobody asks for a pointer to it
     made.compile = functools.partial(_compile, made.compile)
     made.get_call_template = functools.partial(_call_template, made.get_call_template)
@@ -83,6 +90,12 @@ class _Locator(_CacheLocator):
 
 class _Impl(CompileResultCacheImpl):
     _locator_classes = (_Locator,)
+
+    def reduce(self, cres: Any) -> Any:
+        return super().reduce(cres) if separate is None else separate.bundle(cres)
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        return (super().rebuild if separate is None else separate.unbundle)(target_context, payload)
 
 
 class _Files(IndexDataCacheFile):

@@ -1,0 +1,167 @@
+"""Numba's compiler as our functions go through it: a large function is compiled once, and called where it is.
+
+Numba itself copies the code of a function into every one that calls it, however large, and optimizes and emits it there
+again. That is worth its price for small ones, which become part of their callers. Code of a large one stays a call; so
+here it is left out, and the caller holds its symbol only. Machine code in a file then has to come with that of all
+functions whose symbols it holds (`bundle`, `unbundle`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+import llvmlite.binding as llvm
+from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.environment import lookup_environment
+from numba.core.runtime.context import NRTContext
+
+__all__ = ["Pipeline", "bundle", "unbundle"]
+
+_PARTS = ("add_linking_library", "finalize", "_ensure_finalized", "_get_compiled_object", "serialize_using_object_code")
+if not all(hasattr(JITCodeLibrary, name) for name in _PARTS):
+    raise ImportError("this Numba keeps the code of functions in another way")
+
+#: Instructions from which a function is large. LLVM makes no more than about half as many part of a caller.
+LARGE = 120
+
+
+@dataclass(frozen=True)
+class _Standing:
+    """The machine code of a large function, in memory under its symbol."""
+
+    symbol: str
+    code: bytes
+    environments: tuple[Any, ...]  # constants of the function and of those that became part of it
+    needs: tuple[str, ...]  # symbols of the large functions that it calls
+
+
+#: By symbol: those of this process.
+_STANDING: dict[str, _Standing] = {}
+
+
+class _Library(JITCodeLibrary):  # type: ignore[misc]
+    """The code of one function of ours and of the small ones that it calls."""
+
+    def add_linking_library(self, library: Any) -> None:
+        """The function calls that of `library`."""
+        library._ensure_finalized()
+        if hasattr(library, "standing"):
+            self._reload_init.update(library._reload_init)
+        else:
+            super().add_linking_library(library)
+
+    def finalize(self) -> None:
+        """Compile it."""
+        super().finalize()
+        if (symbol := _large_function(self._final_module)) is not None:
+            environments = _environments(self._final_module)
+            _stand(self, _Standing(symbol, self._get_compiled_object(), environments, _needs(self._final_module)))
+
+
+class _Counting(NRTContext):  # type: ignore[misc]
+    """The counting of references to arrays, with an instruction where Numba writes nine that LLVM takes out again."""
+
+    def get_meminfos(self, builder: Any, ty: Any, val: Any) -> list[tuple[Any, Any]]:
+        """(type, counter) of all counters inside a value."""
+        model = self._context.data_model_manager[ty]
+        found = [(ty, model.get_nrt_meminfo(builder, val))] if model.has_nrt_meminfo() else []
+        for kind, part in model.traverse(builder):
+            if self._context.data_model_manager[kind].contains_nrt_meminfo():
+                found += self.get_meminfos(builder, kind, part(val))
+        return found
+
+
+class Pipeline(CompilerBase):  # type: ignore[misc]
+    """Numba's own steps from a function to machine code, with our kind of library."""
+
+    def define_pipelines(self) -> list[Any]:
+        """One list of steps."""
+        if self.state.library is None:
+            self.state.library = _Library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
+            self.state.library.enable_object_caching()  # as Numba's own step would
+        vars(self.state.targetctx)["nrt"] = _Counting(self.state.targetctx, self.state.targetctx.enable_nrt)
+        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+
+def bundle(result: Any) -> tuple[Any, ...]:
+    """A compiled function for a file: its symbol if it is large, what Numba keeps of it, all that it needs."""
+    needs = _needs(result.library._final_module)
+    standing = getattr(result.library, "standing", None)
+    others = tuple((each.symbol, each.code, each.environments, each.needs) for each in _closure(needs))
+    return standing and standing.symbol, needs, others, result._reduce()
+
+
+def unbundle(target_context: Any, payload: tuple[Any, ...]) -> Any:
+    """The function that `bundle` has written, with all that it needs in memory."""
+    symbol, needs, others, reduced = payload
+    (_, _, (code, _)), environments = reduced[0], reduced[-1]
+    _check(symbol, code)
+    for other in others:
+        _check(other[0], other[1])
+        if other[0] not in _STANDING:
+            _load(target_context.codegen(), _Standing(*other))
+    result = CompileResult._rebuild(target_context, *reduced)
+    if symbol is not None:
+        _stand(result.library, _Standing(symbol, code, environments, needs))
+    return result
+
+
+def _check(symbol: str | None, code: bytes) -> None:
+    """Symbols count the compilations of a process, so that of another one may stand for other code here."""
+    if symbol in _STANDING and _STANDING[symbol].code != code:
+        raise KeyError(symbol)
+
+
+def _stand(library: Any, standing: _Standing) -> None:
+    """Let callers of this library hold its symbol only."""
+    library.standing = _STANDING[standing.symbol] = standing
+
+
+def _load(codegen: Any, standing: _Standing) -> None:
+    """Bring machine code into memory. (Numba wants code of LLVM beside it, to copy into callers: there is none.)"""
+    codegen.unserialize_library((standing.symbol, "object", (standing.code, llvm.parse_assembly("").as_bitcode())))
+    for environment in standing.environments:
+        codegen.set_env(environment.env_name, environment)
+    _STANDING[standing.symbol] = standing
+
+
+def _closure(symbols: Iterable[str]) -> list[_Standing]:
+    """What stands under these symbols and all that it needs, callees first."""
+    found: dict[str, _Standing] = {}
+
+    def add(symbol: str) -> None:
+        if symbol not in found:
+            for each in _STANDING[symbol].needs:
+                add(each)
+            found[symbol] = _STANDING[symbol]
+
+    for symbol in symbols:
+        add(symbol)
+    return list(found.values())
+
+
+def _needs(module: Any) -> tuple[str, ...]:
+    return tuple(each.name for each in module.functions if each.is_declaration and each.name in _STANDING)
+
+
+def _environments(module: Any) -> tuple[Any, ...]:
+    names = (each.name for each in module.global_variables)
+    found = (lookup_environment(name) for name in names if name.startswith("_ZN08NumbaEnv"))
+    return tuple(each for each in found if each is not None and each.can_cache())
+
+
+def _large_function(module: Any) -> str | None:
+    """The symbol of the function that the module was made for, if it is large.
+
+    The functions that it calls are there for it alone, in case LLVM has not made them part of it; what leads to it from
+    Python has a name that begins like "cpython".
+    """
+    own = [each for each in module.functions if not each.is_declaration and each.linkage == llvm.Linkage.external]
+    own = [each for each in own if not each.name.startswith(("_ZN7cpython", "cfunc."))]
+    if len(own) != 1 or any(b"alwaysinline" in attribute for attribute in own[0].attributes):
+        return None
+    instructions = (1 for block in own[0].blocks for _ in block.instructions)
+    return own[0].name if any(count >= LARGE for count, _ in enumerate(instructions, 1)) else None
