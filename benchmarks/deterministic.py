@@ -1,5 +1,5 @@
 """UAI instances with zeros: those whose tree fits once zeros are followed must be answered exactly, against the
-official results.
+official results; of the others those that a search answers within its limits are shown, too.
 
 `python -m benchmarks deterministic`. `query` gives all posteriors, `evidence` log p(evidence), `map` the best
 assignment, each with the code in memory: the second of two calls counts. Log Z and marginals are compared with the
@@ -64,10 +64,11 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
     if values["zeros"] == 0.0:
         return Measurement(0.0, 0.0, 0, 1, values=values)
     values["bytes"] = _bytes_left(net, evidence)
-    if values["bytes"] > ROOM:
+    wide = values["bytes"] > ROOM
+    if wide and (cell.task == "map" or not _is_searched(net, evidence)):
         return Measurement(0.0, 0.0, 0, 1, values=values)
     best = (np.inf, np.inf)
-    for _ in range(3):
+    for _ in range(1 if wide else 3):
         cpu, wall = time.process_time(), time.perf_counter()
         found = _ask(net, evidence, cell.task)
         best = min(best, (time.process_time() - cpu, time.perf_counter() - wall))
@@ -83,6 +84,21 @@ def _bytes_left(net: Any, evidence: dict[str, str]) -> float:
 
     small = smaller_model(lower(net), read(net, None, evidence))
     return 0.0 if small is None else 8.0 * plan_tree(lower(small.model), cases=0).cells
+
+
+def _is_searched(net: Any, evidence: dict[str, str]) -> bool:
+    """Whether a search comes to its end within the limits that it has where nobody names it."""
+    from gramgraph.engines import get_engine
+    from gramgraph.exceptions import BudgetError
+    from gramgraph.questions.reading import read
+
+    search = get_engine("counting")
+    search.strict = True
+    try:
+        search.answer(net, read(net, None, evidence))
+    except BudgetError:
+        return False
+    return True
 
 
 def _ask(net: Any, evidence: dict[str, str], task: str) -> Any:
@@ -142,7 +158,8 @@ def report(
     head = ["instance", "task", "variables", "bytes that zeros leave", "time", "error of log p", "of marginals"]
     text = (
         f"# Tables with zeros\n\n{versions(['gramgraph', 'numpy'])}\n\n{markdown(head, lines)}\n\n"
-        f"{wide} more instances with zeros need more than {ROOM:.0e} bytes whatever their zeros leave.\n"
+        f"{wide} more instances with zeros need more than {ROOM:.0e} bytes whatever their zeros leave, and no search "
+        "came to its end in them.\n"
     )
     return text, failures(results) + faults
 

@@ -120,7 +120,7 @@ def test_a_budget_is_looked_at_where_none_is_needed():
 def test_zeros_are_followed_before_anything_is_approximated(monkeypatch):
     """Chains of copies across a grid of weak couplings: what is left has a node for each chain."""
     from gramgraph.engines import fallback
-    from gramgraph.engines.exact import junction_tree, sparse
+    from gramgraph.engines.exact import junction_tree, shrinking
 
     grid = ising_grid(6, 6, coupling=0.3, field=0.1)
     nodes = grid.vars
@@ -142,7 +142,7 @@ def test_zeros_are_followed_before_anything_is_approximated(monkeypatch):
     exact = again.query(["x3_3", "copy of x3_3"], seen)  # from the positive rows alone
     assert exact.engine == "sparse" and exact.exact and not sizes
     assert exact.log_evidence == pytest.approx(wanted.log_evidence, abs=1e-9)
-    monkeypatch.setattr(sparse, "may_help", lambda *_: False)
+    monkeypatch.setattr(shrinking, "may_help", lambda *_: False)
     with pytest.warns(ApproximateWarning):
         found = again.query(["x3_3", "copy of x3_3"], seen, budget="10min")
     assert sizes == [35] and not found.exact

@@ -67,21 +67,23 @@ def first_choice(model: GraphicalModel, question: Question, run: Run) -> Answer:
     name, _ = choose(model, question, run)
     worker = get_engine(name, model.kind)
     worker.strict = True
+    tried = [name]
     try:
         return answer_as_rent(worker, model, question, run)
     except (BudgetError, IllConditioned, ModelError) as failure:
-        other = next_choice("answer", model, question, name, failure)
+        told, other = failure, next_choice("answer", model, question, name, failure)
         if other is None:
             raise
-        first = failure
-    worker = get_engine(other, model.kind)
-    worker.strict = worker.gives_up
-    try:
-        return worker.answer(model, question, run)  # type: ignore[no-any-return]
-    except BudgetError:
-        if worker.gives_up:
-            raise first from None  # which says how large the tables are
-        raise
+    while other is not None and other not in tried:
+        tried.append(other)
+        worker = get_engine(other, model.kind)
+        worker.strict = worker.gives_up
+        try:
+            return worker.answer(model, question, run)  # type: ignore[no-any-return]
+        except BudgetError as failure:
+            told = told if worker.gives_up else failure  # trees say how large the tables are
+            other = next_choice("answer", model, question, other, failure)
+    raise told
 
 
 def automatic(model: GraphicalModel, question: Question, run: Run, error: Any = None, draw: bool = True) -> Answer:
@@ -90,16 +92,24 @@ def automatic(model: GraphicalModel, question: Question, run: Run, error: Any = 
     Who gives `memory` for tables gets the exact answer or a `BudgetError`. `error` is a standard error that samplers
     go on for; without `draw` there are none.
     """
+    begun = monotonic()
     try:
         answer = first_choice(model, question, run)
     except BudgetError as failure:
         if run.memory is not None or model.kind not in ("tables", "cells"):
             raise
-        instead = partial(_approximate, over=failure, run=run, error=error, draw=draw)
+        spent = monotonic() - begun
+        run = run if run.seconds is None else replace(run, seconds=_left(run.seconds, spent))
+        instead = partial(_approximate, over=failure, run=run, spent=spent, error=error, draw=draw)
         return instead(model, question) if model.is_discrete else by_tables(model, question, run, instead)
     if model.kind != "general" or answer.exact or question.batched or "effective_draws" not in answer.details:
         return answer
     return _or_chains(model, question, run, answer)
+
+
+def _left(seconds: float, spent: float) -> float:
+    """What tries of exact engines have left of a time for approximate ones: at least half of it."""
+    return max(seconds - spent, 0.5 * seconds)
 
 
 def _or_chains(model: GraphicalModel, question: Question, run: Run, found: Answer) -> Answer:
@@ -178,6 +188,7 @@ def approximate_answer(
     over: BudgetError,
     run: Run = PLAIN,
     *,
+    spent: float = 0.0,
     error: Any = None,
     draw: bool = True,
 ) -> Answer:
@@ -186,14 +197,14 @@ def approximate_answer(
     Loopy propagation, then propagation on join graphs, which is preferred where its time was enough; where neither
     settles, or a standard `error` is asked for, a sampler, until the error is reached (with `draw`); and bounds of
     log p(evidence), within which its estimate is kept. A time as `budget` is shared between them (without any budget
-    or error these are `FIRST_SECONDS`), and Ctrl-C returns what there is. `details` hold `exact_bytes`,
-    `log_evidence_interval` and `tried`: what was run, and how it went.
+    or error these are `FIRST_SECONDS` with those `spent` before), and Ctrl-C returns what there is. `details` hold
+    `exact_bytes`, `log_evidence_interval` and `tried`: what was run, and how it went.
     """
     from gramgraph.engines.propagation.belief_propagation import BeliefPropagation
 
     goal = parse_error(error)
     if goal is None and run.draws is None and run.seconds is None:
-        run = replace(run, seconds=FIRST_SECONDS)
+        run = replace(run, seconds=_left(FIRST_SECONDS, spent))
     time = _Time(run)
     answer = BeliefPropagation().answer(model, question, time.share("bp"))
     settled = bool(np.all(answer.details["converged"]))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+import numpy as np
+
 from gramgraph.engines.base import PLAIN, Engine, EngineError, IllConditioned, Run, check_options
 from gramgraph.exceptions import BudgetError, ModelError, OptionError, did_you_mean
 from gramgraph.models.base import GraphicalModel
@@ -20,6 +22,8 @@ AUTO = "auto"
 NODE_CASES = 32
 #: The same for sums over the cells of boosted trees, which are faster.
 STEP_CASES = 2000
+#: So many positive rows take less than a second: with more of them a search is tried first.
+QUICK_ROWS = 3e6
 _WEIGHTING = "mixed.weighting:LikelihoodWeighting"
 _NODES = "nodes.engine:Nodes"
 _GIBBS, _LAPLACE, _STRONG = "mixed.gibbs:RealGibbs", "mixed.laplace:Laplace", "mixed.mixture:StrongEngine"
@@ -37,6 +41,7 @@ ENGINES: dict[str, dict[str, str]] = {
     "collapsed_gibbs": {"plates": "plates.collapsed_gibbs:CollapsedGibbs", "general": "plates.network:NetworkGibbs"},
     "colored_gibbs": {"tables": "sampling.gibbs:ColoredGibbs"},
     "conjugate": {"plates": "plates.mean_field:Conjugate"},
+    "counting": {"tables": "exact.counting:ModelCounting"},
     "dense": {"gaussian": "gaussian.dense:DenseGaussian"},
     "elimination": {"tables": "exact.elimination:Elimination"},
     "enumeration": {
@@ -180,8 +185,11 @@ def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "
                 "one case with few combinations of states: the sum over all of them; a table of cases goes through "
                 "the junction tree, whose figures these are"
             )
-        if run.memory is None and _few_rows(model, question, task):
+        rows = np.inf if run.memory is not None else _rows(model, question, task)
+        if rows < (QUICK_ROWS if task == "answer" else np.inf):
             return "sparse", "a large tree of tables with many zeros: exact sums over their positive rows"
+        if rows < np.inf:
+            return "counting", "a large tree of tables with many zeros: an exact search, every part of which is kept"
         return "junction_tree", "all variables are discrete: exact messages on a compiled junction tree"
     if model.kind == "plates":
         from gramgraph.engines.plates.policy import choose_plates
@@ -232,13 +240,13 @@ def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "
     return "likelihood_weighting", "no closed form: weighted draws, or Gibbs sampling where few of them count"
 
 
-def _few_rows(model: GraphicalModel, question: Question, task: str) -> bool:
-    """Whether one case of a discrete model is asked on the positive rows of its tables."""
+def _rows(model: GraphicalModel, question: Question, task: str) -> float:
+    """About how many positive rows of its tables answer one case of a discrete model; inf where trees are better."""
     if task == "draw" or question.n_cases != 1:
-        return False
-    from gramgraph.engines.exact.sparse import pays
+        return np.inf
+    from gramgraph.engines.exact.sparse import rows_that_pay
 
-    return pays(model, question, best=task == "best")
+    return rows_that_pay(model, question, best=task == "best")
 
 
 def _sums(model: Any, question: Question) -> bool:
@@ -250,10 +258,13 @@ def _sums(model: Any, question: Question) -> bool:
     return sums(model, question)
 
 
+#: Engines for tables that have something to gain from zeros alone.
+_BY_ZEROS = ("counting", "sparse")
 #: Where the first choice fails: task, kind of model, first choice (None: any), why, who is asked next.
 _NEXT: tuple[tuple[str, str, str | None, type[Exception], str], ...] = (
     ("answer", "tables", "enumeration", IllConditioned, "junction_tree"),
-    ("answer", "tables", "junction_tree", BudgetError, "sparse"),
+    ("answer", "tables", "junction_tree", BudgetError, "counting"),
+    ("answer", "tables", "counting", BudgetError, "sparse"),
     ("answer", "tables", "sparse", BudgetError, "junction_tree"),
     ("answer", "gaussian", "dense", IllConditioned, "strong_tree"),
     ("answer", "mixed", "mixture", IllConditioned, "strong_tree"),
@@ -278,13 +289,13 @@ def next_choice(task: str, model: GraphicalModel, question: Question, first: str
     """The engine that is asked where the first choice fails in this way; None where that is an error."""
     for own, of, engine, why, other in _NEXT:
         if (own, of) == (task, model.kind) and engine in (None, first) and isinstance(failure, why):
-            return other if (of, other) != ("tables", "sparse") or _has_zeros(model, question) else None
+            return other if of != "tables" or other not in _BY_ZEROS or _has_zeros(model, question) else None
     return None
 
 
 def _has_zeros(model: GraphicalModel, question: Question) -> bool:
-    """Whether the positive rows of tables are worth trying where their cells do not fit."""
-    from gramgraph.engines.exact.sparse import may_help
+    """Whether zeros are worth following where the cells of tables do not fit."""
+    from gramgraph.engines.exact.shrinking import may_help
 
     return may_help(model, question)
 

@@ -11,7 +11,7 @@ from gramgraph.compile.budget import readable
 from gramgraph.compile.plan import Plan
 from gramgraph.engines.base import Run
 from gramgraph.engines.prepare import prepared
-from gramgraph.engines.registry import AUTO, choose, get_engine
+from gramgraph.engines.registry import AUTO, choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.models.layout import layout_of
@@ -60,8 +60,10 @@ def plan(
         try:
             found.check_budget(None)
         except BudgetError as error:
-            needs = f"an exact answer needs {readable(error.bytes)}, more than is free: "
-            reason = needs + "propagation with bounds of log p(evidence), or sampling, would answer instead"
+            reason = f"an exact answer needs {readable(error.bytes)}, more than is free: "
+            if (other := next_choice("answer", model, question, name, error)) is not None:
+                reason += f"engine {other!r} is tried, which makes use of zeros and is exact; if that takes too long, "
+            reason += "propagation with bounds of log p(evidence), or sampling, would answer instead"
             found = replace(found, exact=False, reason=reason)
     return found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import exp, log, prod
 
 import numpy as np
@@ -12,13 +12,14 @@ from gramgraph.answers import Answer
 from gramgraph.compile.budget import budget_of, check_memory, readable
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.relations import ROW_SECONDS, RelationPlan, plan_relations
-from gramgraph.compile.tree import TreePlan, plan_tree
-from gramgraph.engines.base import PLAIN, Best, Engine, Run
+from gramgraph.compile.tree import plan_tree
+from gramgraph.engines.base import PLAIN, Best, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
-from gramgraph.engines.exact.junction_tree import JunctionTree, rough_cells
+from gramgraph.engines.exact.junction_tree import rough_cells
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.relations import Relation, Tape, consistent, given_state, totals
-from gramgraph.engines.exact.smaller import Smaller, by_cases, may_shrink, smaller_model, whole_answer
+from gramgraph.engines.exact.shrinking import Shrinking, for_each, listed
+from gramgraph.engines.exact.smaller import by_cases, may_shrink, smaller_model
 from gramgraph.exceptions import BudgetError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
@@ -27,9 +28,6 @@ from gramgraph.typing import FloatArray
 #: Bytes of a row of a join, with what is remembered of it; runs are begun that are expected to take so many times the
 #: room, for estimates are high.
 BYTES_PER_ROW, TRUST = 40.0, 8.0
-#: Zeros that are fewer than this share of the entries leave nearly all rows: trees are for those. Tables of more cases
-#: than this are not answered one by one.
-FEW_ZEROS, FEW_CASES = 0.02, 16
 #: Plans with more rows than this are not made smaller by choosing states.
 HOPELESS = 1e12
 #: Rows that "auto" makes for one case before it takes an approximate answer: some seconds of work.
@@ -43,30 +41,26 @@ SHARE = 0.5
 LARGE_CELLS, MANY_ZEROS, GAIN = 3e7, 0.2, 0.05
 
 
-def pays(model: GraphicalModel, question: Question, *, best: bool = False) -> bool:
-    """Whether the positive rows of the tables are the quicker way to one case: the tree is large, zeros are many, and
-    far fewer rows are expected than what they leave of the tree has cells."""
+def rows_that_pay(model: GraphicalModel, question: Question, *, best: bool = False) -> float:
+    """How many positive rows of the tables are expected to answer one case, where the tree is large, zeros are many,
+    and rows are far fewer than what they leave of the tree has cells; else infinitely many."""
     if question.n_cases != 1 or question.log_likelihoods:
-        return False
+        return np.inf
     low = lower(model, maximum=best)
     if float(low.log_sizes.sum()) < log(LARGE_CELLS) or not may_shrink(low, question) or low.zeros < MANY_ZEROS:
-        return False
+        return np.inf
     if rough_cells(model, low, question, best)[1] < LARGE_CELLS:
-        return False
+        return np.inf
     small = smaller_model(low, next(by_cases(question)), complete=best)
     if small is None:
-        return False
+        return np.inf
     inner = lower(small.model, maximum=best)
     cells = plan_tree(inner, cases=0).cells
-    return cells > LARGE_CELLS and _plan(_relations(inner), inner.log_sizes.tolist()).rows < GAIN * cells
+    rows = _plan(_relations(inner), inner.log_sizes.tolist()).rows if cells > LARGE_CELLS else np.inf
+    return rows if rows < GAIN * cells else np.inf
 
 
-def may_help(model: GraphicalModel, question: Question) -> bool:
-    """Whether it is worth trying where a tree does not fit."""
-    return question.n_cases <= FEW_CASES and lower(model).zeros >= FEW_ZEROS
-
-
-class SparseTables(Engine):
+class SparseTables(Shrinking):
     """Exact inference by elimination on tables of which only the positive rows are kept.
 
     Zeros of the tables are followed first (`smaller_model`). Tables are then joined row by row, so that time and memory
@@ -90,39 +84,13 @@ class SparseTables(Engine):
     """
 
     name = "sparse"
-    exact = True
-    gives_up = True
-
-    def plan(self, model: GraphicalModel, question: Question) -> TreePlan:
-        """The tree of the same question: there are at most as many rows as cells, and how many fewer depends on what
-        is observed."""
-        return JunctionTree().plan(model, question)
-
-    def repeated(self, model: GraphicalModel, question: Question) -> None:
-        """Nothing is ready for other cases: what zeros leave depends on what is observed."""
-
-    def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
-        """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
-        if question.log_likelihoods:  # beyond the range of doubles
-            return FactorTree(log_space=True).answer(model, question, run).replace(engine=self.name)
-        low = lower(model)
-        run = _for_each(run, question.n_cases)
-        each: list[tuple[Smaller, Answer] | None] = []
-        for one in by_cases(question):
-            small = smaller_model(low, one)
-            found = None if small is None else self._answer(small.model, small.question(one), run)
-            possible = small is not None and found is not None and found.log_evidence > -np.inf
-            each.append((small, found) if possible else None)  # type: ignore[arg-type]
-            if run.report is not None:
-                run.report(len(each))
-        return whole_answer(model, question, each, engine=self.name)
 
     def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """The most probable states of all variables."""
         if question.log_likelihoods:
             return FactorTree().best(model, question, run)
         low = lower(model, maximum=True)
-        run = _for_each(run, question.n_cases)
+        run = for_each(run, question.n_cases)
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
         log_p = np.full(question.n_cases, -np.inf)
         for case, one in enumerate(by_cases(question)):
@@ -150,7 +118,7 @@ class SparseTables(Engine):
             work = MOST_ROWS
         return _Solver(low.sizes.tolist(), room, work, best, keep)
 
-    def _answer(self, model: GraphicalModel, question: Question, run: Run) -> Answer:
+    def about_smaller(self, model: GraphicalModel, question: Question, run: Run) -> Answer:
         """The answer to a question in which nothing is observed."""
         low = lower(model)
         outputs = Outputs.of(model, question.targets, question.joints, ())
@@ -162,21 +130,9 @@ class SparseTables(Engine):
         out, log_z, blocks = np.full((1, outputs.width), np.nan), np.full(1, -np.inf), {}
         if found is not None:
             log_z[0] = found.log_z + low.log_scale
-            out[0, : outputs.n_marginals] = _listed([found.beliefs.get(v) for v in question.targets], low, question)
+            out[0, : outputs.n_marginals] = listed([found.beliefs.get(v) for v in question.targets], low, question)
             blocks = {tag: found.tagged[tag].reshape(1, *shape) for tag, shape in enumerate(shapes)}
         return outputs.answer(model, question, out, log_z, blocks, engine=self.name)
-
-
-def _for_each(run: Run, cases: int) -> Run:
-    """The run of one of several cases."""
-    return run if run.seconds is None or cases < 2 else replace(run, seconds=run.seconds / cases)
-
-
-def _listed(beliefs: Sequence[FloatArray | None], low: Lowered, question: Question) -> FloatArray:
-    """Beliefs one after the other; variables in no table are uniform."""
-    sizes = [int(low.sizes[v]) for v in question.targets]
-    parts = [np.full(n, 1.0 / n) if p is None else p for p, n in zip(beliefs, sizes, strict=True)]
-    return np.concatenate(parts) if parts else np.zeros(0)
 
 
 def _relations(low: Lowered) -> list[Relation]:

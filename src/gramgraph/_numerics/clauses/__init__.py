@@ -1,0 +1,1 @@
+"""Numba: clauses over variables of two states, propagated, and summed over by search."""
