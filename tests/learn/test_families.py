@@ -221,3 +221,17 @@ def test_boosted_trees_are_a_kind_too(frame):
     drawn = fitted.query("wind", {"power": 3.2}, engine="likelihood_weighting", random_state=0)
     error = drawn["wind"].standard_error() + 0.02 * drawn["wind"].sd()
     assert found.engine == "steps" and found.exact and abs(found["wind"].mean() - drawn["wind"].mean()) < 5 * error
+
+
+def test_parents_of_any_domain_stand_above_linear_gaussians_and_curves():
+    """Only the family's own conditional is learned: no Gaussian of the parents, which angles and sizes do not take."""
+    rng = np.random.default_rng(0)
+    w = rng.uniform(-3.0, 3.0, 300)
+    frame = pd.DataFrame({"w": w, "s": np.exp(0.5 * rng.normal(size=300))})
+    frame["y"] = 2.0 * frame.s + 0.1 * rng.normal(size=300)
+    frame["k"] = np.where(np.cos(w) + 0.5 * rng.normal(size=300) > 0.0, "yes", "no")
+    text = "s{positive} -> y{real}; w{circle} -> k{no|yes}; s -> k"
+    net = gg.BayesianNetwork(text, cpds={"y": gg.LinearGaussian(), "k": gg.Softmax()}).fit(frame)
+    assert net.conditional("y").coefficients[0, 0] == pytest.approx(2.0, abs=0.05)
+    ahead, behind = (net.query("k", {"w": angle, "s": 1.0})["k"].prob("yes") for angle in (0.0, 3.0))
+    assert ahead > 0.9 and behind < 0.1

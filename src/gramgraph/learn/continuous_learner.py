@@ -79,10 +79,11 @@ class Learner:
 
     def from_complete(self, X: FloatArray, codes: IntArray) -> BayesianNetwork:
         """Every conditional from rows without gaps."""
-        made = [
-            self._estimate(v, self._statistics(v, X, codes), self.fill(v, codes)) for v in range(len(self.net.vars))
-        ]
-        return self._network(made)
+        return self._network([self.conditional(v, X, codes) for v in range(len(self.net.vars))])
+
+    def conditional(self, v: int, X: FloatArray, codes: IntArray) -> Conditional:
+        """One of them."""
+        return self._estimate(v, self._statistics(v, X, codes), self.fill(v, codes))
 
     def fill(self, v: int, codes: IntArray) -> FloatArray | None:
         """For each configuration of the discrete parents by how much weight it is filled up; None

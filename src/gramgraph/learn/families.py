@@ -59,14 +59,15 @@ class Sample:
 
 def _moments_fit(sample: Sample, **options: Any) -> Conditional:
     """Tables, linear Gaussians and softmax curves, by the learner of whole networks."""
-    from gramgraph.learn.continuous import fit_mixed
+    from gramgraph.learn.continuous import fit_family_of
     from gramgraph.learn.parameters import fit
 
     family = (*sample.parents, sample.child)
     parents: list[list[int]] = [[] for _ in sample.parents] + [list(range(len(sample.parents)))]
     net = BayesianNetwork.from_parts(family, [None] * len(family), parents=parents, check=False)
-    learn: Any = fit if net.is_discrete else fit_mixed
-    return learn(net, sample.frame, **options)[0].conditionals[-1]  # type: ignore[no-any-return]
+    if net.is_discrete:
+        return fit(net, sample.frame, **options)[0].conditional(sample.child.name)
+    return fit_family_of(net, len(family) - 1, sample.frame, **options)
 
 
 def _table(sample: Sample, **options: Any) -> Conditional:
