@@ -45,7 +45,6 @@ class _Linear(RealConditional):
         object.__setattr__(self, "parents", as_parents(self.parents))
         self._check_parents()
         check_real_child(self.child, self.kind)
-        check_plain_line(self.child, self.real_parents, self.kind)
         coefficients, covariance = self.coefficients, self.covariance
         k, m = self.child.dimension, sum(var.dimension for var in self.real_parents)
         sizes = tuple(var.size for var in self.discrete_parents)
@@ -59,6 +58,8 @@ class _Linear(RealConditional):
         object.__setattr__(self, "coefficients", self._shaped(coefficients, (*sizes, k, m), "coefficients"))
         object.__setattr__(self, "intercept", self._shaped(self.intercept, (*sizes, k), "intercept"))
         object.__setattr__(self, "covariance", self._shaped(covariance, (*sizes, k, k), "covariance"))
+        if self.parents or np.any(self.covariance):  # a value for sure, as interventions set it, lies on any line
+            check_plain_line(self.child, self.real_parents, self.kind)
 
     def _check_parents(self) -> None:
         """`ModelError` for parents of a kind that the conditional does not take."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate
 
@@ -139,6 +140,25 @@ def test_grids_follow_the_mass():
     same, again = refined(turn, np.full(64, 1.0), 64)
     assert not again and same.size == 64
     assert Grid(Var("p", Positive()), ((0.0, 1.0, 8),)).weights.sum() == pytest.approx(np.e - 1.0, rel=1e-2)
+
+
+def test_values_that_interventions_set_are_known():
+    """On the line, on the circle, above zero; also joint with others, and together with evidence."""
+    rng = np.random.default_rng(0)
+    w = rng.uniform(-3.0, 3.0, 150)
+    frame = pd.DataFrame({"w": w, "s": np.exp(0.3 * np.cos(w) + 0.2 * rng.normal(size=150))})
+    frame["y"] = np.log(frame.s) + 0.2 * rng.normal(size=150)
+    frame["k"] = np.where(frame.y + np.cos(w) + 0.3 * rng.normal(size=150) > 0.0, "yes", "no")
+    net = gg.BayesianNetwork("w{circle} -> s{positive} -> y{real} -> k{no|yes}; w -> k").fit(frame)
+    for given in ({"y": 0.3}, {"w": 0.5}, {"s": 1.2}, {"w": 0.5, "y": -0.2}):
+        cut = net.do(given)
+        found, drawn = cut.query(None), cut.query("k", engine="likelihood_weighting", random_state=0, budget=20_000)
+        assert found.engine == "nodes" and found["k"].probabilities == pytest.approx(drawn["k"].probabilities, abs=0.02)
+        assert all(found[name].mean() == value and found[name].sd() == 0.0 for name, value in given.items())
+    both = net.do({"y": 0.3}).query([("y", "k")], {"w": 0.5})["y", "k"]
+    assert both.mean() == pytest.approx(0.3)
+    known = net.query("k", {"y": 0.3, "w": 0.5})["k"].probabilities
+    assert net.do({"y": 0.3}).query("k", {"w": 0.5})["k"].probabilities == pytest.approx(known, abs=1e-9)
 
 
 def test_few_nodes_leave_far_tails_to_themselves():

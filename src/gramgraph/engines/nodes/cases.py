@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from gramgraph.answers import Belief, Key, RealAnswer
+from gramgraph.conditionals import LinearGaussian
 from gramgraph.engines.base import Engine, Run
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Group, Question
@@ -43,6 +44,15 @@ def known_values(model: Any, group: Group) -> dict[Var, Array]:
         if len(x) == model.vars[v].dimension:
             known[model.vars[v]] = x[None]
     return known
+
+
+def fixed_values(model: Any) -> dict[Var, Array]:
+    """Numbers that variables have for sure, as interventions set them: no noise, and nothing to depend on."""
+    return {
+        c.child: np.asarray(c.intercept, dtype=np.float64)[None]
+        for c in model.conditionals
+        if isinstance(c, LinearGaussian) and not c.parents and not np.any(c.covariance)
+    }
 
 
 def state_table(

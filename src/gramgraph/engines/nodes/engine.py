@@ -14,7 +14,14 @@ from gramgraph.answers.density_belief import DensityBelief
 from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.mixed.weighting import CaseByCase, LikelihoodWeighting
-from gramgraph.engines.nodes.cases import answer_of, known_values, solve_cases, state_belief, state_table
+from gramgraph.engines.nodes.cases import (
+    answer_of,
+    fixed_values,
+    known_values,
+    solve_cases,
+    state_belief,
+    state_table,
+)
 from gramgraph.engines.nodes.forms import form_of
 from gramgraph.engines.nodes.grids import Grid, refined
 from gramgraph.engines.nodes.messages import Tree, clique_entries, marginal, tree_of
@@ -74,7 +81,8 @@ class Nodes(Engine):
     def plan(self, model: GraphicalModel, question: Question) -> Plan:
         """The largest clique on nodes; a `BudgetError` where it is too large."""
         model, question = relevant_question(model, question)
-        tree, sizes, n = _planned(model, question, question.always, self.n_nodes)
+        known = {*question.always, *(model.positions[var.name] for var in fixed_values(model))}
+        tree, sizes, n = _planned(model, question, known, self.n_nodes)
         largest = max((len(clique) for clique in tree.cliques), default=0)
         return plan_of(self, len(model.vars), int(clique_entries(tree, sizes)), largest)
 
@@ -149,7 +157,9 @@ class _Case:
 
     def __init__(self, model: Any, question: Question, group: Group, n: int, seed: Any) -> None:
         self.model, self.group = model, group
-        self.known = known_values(model, group)
+        observed = known_values(model, group)
+        self.fixed = {var: x for var, x in fixed_values(model).items() if var not in observed}
+        self.known = observed | self.fixed
         seen = {model.positions[var.name] for var in self.known}
         self.free = [v for v in range(len(model.vars)) if v not in seen]
         self.tree, _, self.n = _planned(model, question, seen, n)
@@ -229,6 +239,8 @@ class _Case:
         factors: list[tuple[Sequence[int], FloatArray]] = []
         constant = 0.0
         for c in self.model.conditionals:
+            if c.child in self.fixed:
+                continue
             form = form_of(c, grids, self.known, rough=rough)
             if form.scope:
                 factors.append(([self.place[var] for var in form.scope], form.logs))
