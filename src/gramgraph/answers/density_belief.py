@@ -100,7 +100,7 @@ class DensityBelief(RealBelief):
         found = np.array([case.moments() for case in self.cases]).reshape(-1, 2)
         return found[:, :1], found[:, 1:, None]
 
-    def _told(self, found: Sequence[float]) -> Any:
+    def _told(self, found: Sequence[float] | FloatArray) -> Any:
         """One number for each case, as the user sees it."""
         return np.array(found) if self.batched else float(found[0])
 
@@ -160,7 +160,7 @@ class DensityBelief(RealBelief):
 
     def expect(self, f: Callable[[FloatArray], Any]) -> Any:
         """E[f(X)], by f at the nodes, or by the rule of Gauss and Legendre in each piece of a Gaussian."""
-        return self._told([p @ values_of(f, x) for x, p, _ in (case.points() for case in self.cases)])
+        return self._told([float(p @ values_of(f, x)) for x, p, _ in (case.points() for case in self.cases)])
 
     def sample(self, n: int = 1, random_state: RandomState = None) -> FloatArray:
         """n draws of one case."""
