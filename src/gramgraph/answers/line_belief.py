@@ -95,16 +95,18 @@ class LineBelief(RealBelief):
 
     def mean_direction(self) -> Any:
         """The angle of E[exp(i x)], of a variable on the circle; `mean` is the same there."""
-        if not self.axis.circle:
-            raise VariableError(f"{self.axis.name} is no angle; domains={{{self.axis.name!r}: 'circle'}} makes it one.")
+        self._need_circle()
         return self.mean()
 
     def resultant_length(self) -> Any:
         """|E[exp(i x)]| in [0, 1], of a variable on the circle: 1 when it is certain, 0 when all angles are alike."""
-        if not self.axis.circle:
-            raise VariableError(f"{self.axis.name} is no angle; domains={{{self.axis.name!r}: 'circle'}} makes it one.")
+        self._need_circle()
         length = np.hypot(*self._parts)
         return length if self.batched else float(length[0])
+
+    def _need_circle(self) -> None:
+        if not self.axis.circle:
+            raise VariableError(f"{self.axis.name} is no angle; domains={{{self.axis.name!r}: 'circle'}} makes it one.")
 
     # ------------------------------------------------------------------------------------------ the density
 
@@ -249,10 +251,6 @@ class LineBelief(RealBelief):
             logs = ratio + self.axis.log_base(self.axis.grid_values)
             found = 0.0 - np.where(self._masses > 0.0, self._masses * logs, 0.0).sum(axis=1)
         return np.where(self._seen, -np.inf, found)
-
-    def to_dict(self) -> dict[str, Any]:
-        """`mean` and `sd` as plain numbers, or as lists with one entry a case."""
-        return {"mean": np.asarray(self.mean()).tolist(), "sd": np.asarray(self.sd()).tolist()}
 
 
 def effective_size(axes: Sequence[Axis], weights: Array, n: int) -> FloatArray:
