@@ -11,25 +11,6 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import NamedTuple
 
-__all__ = [
-    "BeliefRows",
-    "Listing",
-    "Shown",
-    "bar",
-    "clean",
-    "count_text",
-    "counted",
-    "fraction_done",
-    "html_beliefs",
-    "html_table",
-    "joined",
-    "probability_text",
-    "shorten",
-    "text_beliefs",
-    "text_table",
-    "text_width",
-]
-
 _EIGHTHS = " ▏▎▍▌▋▊▉█"
 _BAR_COLOR = "#4c78a8"
 

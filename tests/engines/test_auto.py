@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.engines.fallback import ApproximateWarning, approximate_answer
+from gramgraph.engines.base import ApproximateWarning
+from gramgraph.engines.fallback import approximate_answer
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.models.builders import ising_grid

@@ -29,16 +29,6 @@ from gramgraph.typing import Array
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-__all__ = [
-    "ApproximateWarning",
-    "approximate_answer",
-    "automatic",
-    "automatic_best",
-    "automatic_draw",
-    "first_choice",
-    "log_evidence_interval",
-]
-
 #: From this many draws on a network without evidence is drawn from forward, variable by variable.
 MANY_DRAWS = 10_000
 #: Bounds are computed along with the answer up to this many table cells times cases.

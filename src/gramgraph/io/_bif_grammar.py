@@ -17,7 +17,8 @@ import numpy as np
 
 from gramgraph.exceptions import did_you_mean, listing
 from gramgraph.io._bif_tokens import Cursor, without_comments
-from gramgraph.io._text import Family, Spec, cells_of, count_of, fault_at, is_number, shown, sizes_shown, variables_of
+from gramgraph.io._numbers import cells_of, count_of, is_number, sizes_shown
+from gramgraph.io._text import Family, Spec, fault_at, shown, variables_of
 from gramgraph.typing import FloatArray
 
 _POSITION = re.compile(r"position\s*=\s*\(\s*([-+.\deE]+)\s*,\s*([-+.\deE]+)\s*\)")

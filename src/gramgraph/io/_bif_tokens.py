@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from typing import NoReturn
 
-from gramgraph.io._text import Lines, fault_at, is_number, numbers_of, shown
+from gramgraph.io._numbers import is_number, numbers_of
+from gramgraph.io._text import Lines, fault_at, shown
 from gramgraph.typing import FloatArray
 
 WORD = re.compile(r'[^\s{}()\[\]|,;"]+')

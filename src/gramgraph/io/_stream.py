@@ -7,7 +7,8 @@ from typing import NoReturn
 
 import numpy as np
 
-from gramgraph.io._text import fault_at, is_number, numbers_in, shown
+from gramgraph.io._numbers import is_number, numbers_in
+from gramgraph.io._text import fault_at, shown
 from gramgraph.typing import FloatArray
 
 _TOKEN = re.compile(r"\S+")

@@ -22,47 +22,10 @@ import numpy as np
 
 from gramgraph.conditionals import Table
 from gramgraph.exceptions import ModelError, ModelWarning, ParseError, did_you_mean, listing
-from gramgraph.io._numbers import (
-    MAX_CELLS,
-    MAX_STATES,
-    cells_of,
-    count_of,
-    is_number,
-    numbers_in,
-    numbers_of,
-    sizes_shown,
-)
+from gramgraph.io._numbers import cells_of, sizes_shown
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Discrete, Var
-
-__all__ = [
-    "MAX_AXES",
-    "MAX_CELLS",
-    "MAX_STATES",
-    "Family",
-    "Lines",
-    "Place",
-    "Spec",
-    "as_network",
-    "build_network",
-    "cells_of",
-    "checked_shape",
-    "count_of",
-    "cycle_shown",
-    "decode",
-    "fault_at",
-    "find_cycle",
-    "is_number",
-    "line_column",
-    "normalize_tables",
-    "numbers_in",
-    "numbers_of",
-    "refuse_reals",
-    "shown",
-    "sizes_shown",
-    "variables_of",
-]
 
 #: Line and column, both from 1; None where a place is not known.
 Place = tuple[int, int] | None

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from xml.parsers import expat
 
 from gramgraph.exceptions import ModelError, ParseError
-from gramgraph.io._text import is_number, numbers_of, shown
+from gramgraph.io._numbers import is_number, numbers_of
+from gramgraph.io._text import shown
 from gramgraph.typing import FloatArray
 
 #: More than any network needs, and less than would fill the memory.

@@ -21,7 +21,8 @@ from gramgraph.exceptions import ModelError, ParseError
 from gramgraph.io._bif_grammar import parse
 from gramgraph.io._bif_tokens import QUOTED, WORD
 from gramgraph.io._names import check_dense
-from gramgraph.io._text import MAX_AXES, Family, Spec, as_network, build_network, cells_of, decode, numbers_of
+from gramgraph.io._numbers import cells_of, numbers_of
+from gramgraph.io._text import MAX_AXES, Family, Spec, as_network, build_network, decode
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import IntArray
 

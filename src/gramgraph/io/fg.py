@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from gramgraph.factors import TableFactor
+from gramgraph.io._numbers import cells_of, sizes_shown
 from gramgraph.io._stream import NumberStream
-from gramgraph.io._text import MAX_AXES, cells_of, decode, sizes_shown
+from gramgraph.io._text import MAX_AXES, decode
 from gramgraph.io.uai import most_states, numbered_variables, plain_factors, plain_values
 from gramgraph.models import MarkovNetwork
 from gramgraph.typing import FloatArray

@@ -31,10 +31,10 @@ from gramgraph.distributions import files as distribution_files
 from gramgraph.exceptions import GramGraphError, ModelError, ParseError, did_you_mean
 from gramgraph.factors import GaussianFactor, TableFactor
 from gramgraph.io import _json, study_json
+from gramgraph.io._numbers import cells_of
 from gramgraph.io._text import (
     Family,
     Spec,
-    cells_of,
     checked_shape,
     cycle_shown,
     find_cycle,

@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 
 from gramgraph.exceptions import ParseError
 from gramgraph.io._net_write import TOKEN, dumps, joined
-from gramgraph.io._text import Family, Lines, Spec, build_network, decode, fault_at, is_number, numbers_of, shown
+from gramgraph.io._numbers import is_number, numbers_of
+from gramgraph.io._text import Family, Lines, Spec, build_network, decode, fault_at, shown
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import FloatArray
 

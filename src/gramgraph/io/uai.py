@@ -31,19 +31,9 @@ import numpy as np
 from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.factors import TableFactor
 from gramgraph.io._names import check_dense
+from gramgraph.io._numbers import cells_of
 from gramgraph.io._stream import NumberStream
-from gramgraph.io._text import (
-    MAX_AXES,
-    Family,
-    Spec,
-    build_network,
-    cells_of,
-    decode,
-    fault_at,
-    find_cycle,
-    refuse_reals,
-    shown,
-)
+from gramgraph.io._text import MAX_AXES, Family, Spec, build_network, decode, fault_at, find_cycle, refuse_reals, shown
 from gramgraph.models import BayesianNetwork, GraphicalModel, MarkovNetwork
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Discrete, Var

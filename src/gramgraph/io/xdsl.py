@@ -22,7 +22,8 @@ import numpy as np
 
 from gramgraph.conditionals import Conditional, Deterministic, NoisyMax
 from gramgraph.exceptions import ModelWarning, ParseError, did_you_mean
-from gramgraph.io._text import MAX_AXES, Family, Spec, build_network, count_of, cycle_shown, find_cycle, shown
+from gramgraph.io._numbers import count_of
+from gramgraph.io._text import MAX_AXES, Family, Spec, build_network, cycle_shown, find_cycle, shown
 from gramgraph.io._xdsl_screen import describe
 from gramgraph.io._xdsl_write import dumps
 from gramgraph.io._xml import Element, numbers, parse

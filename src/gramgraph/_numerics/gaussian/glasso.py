@@ -17,18 +17,6 @@ from scipy.linalg.lapack import dpotrf
 
 from gramgraph._numerics.compiling import njit
 
-__all__ = [
-    "components",
-    "dual_value",
-    "fit_graph",
-    "graph_sweep",
-    "precision_of",
-    "primal_value",
-    "solve",
-    "solve_from_afar",
-    "sweep",
-]
-
 _INNER = 500  # passes of coordinate descent over one row, at most
 _CHECK = 10  # at least every so many passes all coordinates are visited
 

@@ -10,15 +10,6 @@ import numpy as np
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.copies import put
 
-__all__ = [
-    "factorize",
-    "minimum_degree",
-    "selected_inverse",
-    "solve_in_place",
-    "solve_upper_in_place",
-    "symbolic",
-]
-
 
 @njit(cache=True, nogil=True, boundscheck=False)
 def minimum_degree(n, ptr, idx):
