@@ -78,7 +78,7 @@ def test_options_of_belief_propagation():
         gg.OptionError, match="not an option of engine 'bp'. It takes max_iter, tol, damping. Did you mean 'damping'"
     ):
         net.query(None, engine="bp", dumping=0.3)
-    with pytest.raises(gg.OptionError, match="damping a share"):
+    with pytest.raises(gg.OptionError, match="damping is a number from 0 to below 1"):
         net.query(None, engine="bp", damping=1.0)
     with pytest.raises(gg.OptionError, match="takes no option 'damping'"):
         net.query(None, damping=0.3)

@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._validation import check_positive
+from gramgraph.engines.approximate import between, whole
 from gramgraph.engines.base import EngineError
 from gramgraph.engines.gaussian.engine import GaussianEngine, Posterior
 from gramgraph.engines.gaussian.sparse import SparseGaussian
-from gramgraph.exceptions import ConvergenceWarning, OptionError
+from gramgraph.exceptions import ConvergenceWarning
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.typing import FloatArray, IntArray
 
@@ -43,12 +45,8 @@ class GaussianBP(GaussianEngine):
     options = ("max_iter", "tol", "damping")
 
     def __init__(self, *, max_iter: int = 2000, tol: float = 1e-13, damping: float = 0.0) -> None:
-        if not isinstance(max_iter, (int, np.integer)) or max_iter < 1 or not tol >= 0 or not 0 <= damping < 1:
-            raise OptionError(
-                "max_iter is a count from 1, tol a number from 0, damping a share from 0 to below 1; "
-                f"got {max_iter!r}, {tol!r}, {damping!r}"
-            )
-        self.max_iter, self.tol, self.damping = max_iter, tol, damping
+        self.max_iter, self.tol = whole("max_iter", max_iter), check_positive("tol", tol, zero=True)
+        self.damping = between("damping", damping, 0.0, 1.0)
 
     def posterior(
         self, model: GraphicalModel, seen: IntArray, X: FloatArray, want: IntArray, blocks: list[IntArray]

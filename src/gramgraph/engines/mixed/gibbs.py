@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph.answers import Key, RealAnswer
+from gramgraph.engines.approximate import whole
 from gramgraph.engines.base import PLAIN, Run
 from gramgraph.engines.mixed.blankets import PrecisionStep, States, steps_of
 from gramgraph.engines.mixed.weighting import CaseByCase, LikelihoodWeighting, known_values
 from gramgraph.engines.sampling.chains import HIGH_R_HAT, MixingWarning
-from gramgraph.exceptions import OptionError
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Group, Question
 from gramgraph.typing import Array, FloatArray
@@ -52,11 +52,8 @@ class RealGibbs(CaseByCase):
     default_draws = (DRAWS, BATCH_DRAWS)
 
     def __init__(self, *, n_chains: int = CHAINS, burn_in: int | None = None) -> None:
-        if not isinstance(n_chains, (int, np.integer)) or isinstance(n_chains, bool) or n_chains < 4:
-            raise OptionError(f"n_chains is a whole number from 4 on, not {n_chains!r}")
-        if burn_in is not None and (not isinstance(burn_in, (int, np.integer)) or burn_in < 0):
-            raise OptionError(f"burn_in is the number of sweeps that are thrown away, from 0 on, not {burn_in!r}")
-        self.n_chains, self.burn_in = int(n_chains), burn_in
+        self.n_chains = whole("n_chains", n_chains, 4)
+        self.burn_in = None if burn_in is None else whole("burn_in", burn_in, 0)
 
     def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> RealAnswer:
         """Beliefs from chains; one warning where those of some case disagree."""

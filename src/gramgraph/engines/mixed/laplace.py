@@ -12,12 +12,13 @@ import numpy as np
 from gramgraph.answers import Key
 from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.conditionals.continuous import draw, log_density
+from gramgraph.engines.approximate import whole
 from gramgraph.engines.base import PLAIN, Best, Run
 from gramgraph.engines.gaussian.lower import log_joint
 from gramgraph.engines.mixed.cells import CellEngine, Cells, Found
 from gramgraph.engines.mixed.curvature import Curve, curve_of
 from gramgraph.engines.mixed.weighting import LikelihoodWeighting, known_values
-from gramgraph.exceptions import ModelError, OptionError, listing
+from gramgraph.exceptions import ModelError, listing
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.factors.log_table import log_sum_exp
 from gramgraph.graphs import Digraph, topological_order
@@ -70,9 +71,7 @@ class Laplace(CellEngine):
     options = ("max_configurations",)
 
     def __init__(self, *, max_configurations: int = 4096) -> None:
-        if not isinstance(max_configurations, (int, np.integer)) or max_configurations < 1:
-            raise OptionError(f"max_configurations is a whole number from 1 on, not {max_configurations!r}")
-        self.most = int(max_configurations)
+        self.most = whole("max_configurations", max_configurations)
 
     def plan(self, model: Any, question: Question) -> Plan:
         """One Hessian for each configuration."""

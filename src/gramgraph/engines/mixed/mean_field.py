@@ -10,9 +10,10 @@ import numpy as np
 
 from gramgraph.answers import Key, RealAnswer
 from gramgraph.conditionals import ConditionalLinearGaussian, LinearGaussian
+from gramgraph.engines.approximate import between, whole
 from gramgraph.engines.base import PLAIN, Run
 from gramgraph.engines.mixed.cells import CellEngine, Cells, Found
-from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.exceptions import ModelError
 from gramgraph.factors.gaussian import LOG_2PI
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Group, Question
@@ -56,12 +57,8 @@ class RealMeanField(CellEngine):
 
     def __init__(self, *, max_iter: int = 1000, tol: float = 1e-10, n_starts: int = 3) -> None:
         super().__init__(max_iter=max_iter, tol=tol, n_starts=n_starts)
-        for word, value in (("max_iter", max_iter), ("n_starts", n_starts)):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise OptionError(f"{word} is a whole number from 1, not {value!r}")
-        if not 0.0 <= tol < 1.0:
-            raise OptionError(f"tol is a number from 0 to 1, not {tol!r}")
-        self.max_iter, self.tol, self.n_starts = int(max_iter), float(tol), int(n_starts)
+        self.max_iter, self.n_starts = whole("max_iter", max_iter), whole("n_starts", n_starts)
+        self.tol = between("tol", tol, 0.0, 1.0)
 
     def answer(self, model: Any, question: Question, run: Run = PLAIN) -> RealAnswer:
         """Beliefs under q, and the bounds."""

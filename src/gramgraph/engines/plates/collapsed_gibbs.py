@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 
 from gramgraph.answers import PlateAnswer
+from gramgraph.engines.approximate import whole
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.plates.answers import count_answer
 from gramgraph.engines.plates.counts import CountModel, Found, lower_counts
 from gramgraph.engines.plates.urns import left_to_right, row_moments
 from gramgraph.engines.sampling.chains import HIGH_R_HAT, MixingWarning
-from gramgraph.exceptions import OptionError
 from gramgraph.models.plated.model import PlateModel
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray
@@ -84,12 +84,8 @@ class CollapsedGibbs(Engine):
 
     def __init__(self, *, n_chains: int = 4, burn_in: int | None = None) -> None:
         super().__init__(n_chains=n_chains, burn_in=burn_in)
-        for word, value, least in (("n_chains", n_chains, 1), ("burn_in", burn_in, 0)):
-            if value is not None and (
-                not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < least
-            ):
-                raise OptionError(f"{word} is a whole number from {least}, not {value!r}")
-        self.n_chains, self.burn_in = int(n_chains), burn_in
+        self.n_chains = whole("n_chains", n_chains)
+        self.burn_in = None if burn_in is None else whole("burn_in", burn_in, 0)
 
     def answer(self, model: PlateModel, question: PlateQuestion, run: Run = PLAIN) -> PlateAnswer:  # type: ignore[override]
         """Beliefs with standard errors."""

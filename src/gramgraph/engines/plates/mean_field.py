@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 from gramgraph.answers import PlateAnswer
+from gramgraph.engines.approximate import between, whole
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.plates.answers import plate_answer
 from gramgraph.engines.plates.variational import Field
-from gramgraph.exceptions import ModelError, OptionError
+from gramgraph.exceptions import ModelError
 from gramgraph.models.plated.model import PlateModel
 from gramgraph.questions.plate_question import PlateQuestion
 from gramgraph.typing import FloatArray
@@ -46,12 +47,8 @@ class PlateMeanField(Engine):
 
     def __init__(self, *, max_iter: int = 1000, tol: float = 1e-9, restarts: int = 3) -> None:
         super().__init__(max_iter=max_iter, tol=tol, restarts=restarts)
-        for word, value in (("max_iter", max_iter), ("restarts", restarts)):
-            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
-                raise OptionError(f"{word} is a whole number from 1, not {value!r}")
-        if not 0.0 <= tol < 1.0:
-            raise OptionError(f"tol is a number from 0 to 1, not {tol!r}")
-        self.max_iter, self.tol, self.restarts = int(max_iter), float(tol), int(restarts)
+        self.max_iter, self.restarts = whole("max_iter", max_iter), whole("restarts", restarts)
+        self.tol = between("tol", tol, 0.0, 1.0)
 
     def answer(self, model: PlateModel, question: PlateQuestion, run: Run = PLAIN) -> PlateAnswer:  # type: ignore[override]
         """Beliefs under the best q, and its bound."""
