@@ -109,6 +109,20 @@ def test_threads_and_seeds(engine):
     assert one == two and one != other
 
 
+@pytest.mark.parametrize("options", [{}, {"burn_in": 3}, {"error": 0.02}])
+def test_threads_keep_the_same_draws_in_the_same_order(options):
+    one, two = (
+        ising_grid(2, 2, coupling=0.3).query(
+            ["x0_0", "x1_1"], engine="gibbs", keep=True, budget=300, random_state=0, n_jobs=j, **options
+        )
+        for j in (1, 2)
+    )
+    assert one.details["draws"] == two.details["draws"]
+    for name in ("x0_0", "x1_1"):
+        np.testing.assert_array_equal(one.details["chains"][name], two.details["chains"][name])
+        np.testing.assert_array_equal(one.details["standard_error"][name], two.details["standard_error"][name])
+
+
 @pytest.mark.parametrize("engine", ["gibbs", "metropolis", "colored_gibbs"])
 def test_r_hat_flags_a_stuck_chain(engine):
     x, y = binary("x"), binary("y")

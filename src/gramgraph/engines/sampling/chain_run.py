@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 #: Each chain is cut into this many pieces that are kept, whose means give the standard error; fewer (not below the
 #: second number) where the counts of all pieces together would pass the third.
 PIECES, FEW_PIECES, COUNTS = 25, 8, 1 << 24
+#: Pieces that threads run before they wait for each other: one is often too short to be worth the wait.
+STRETCH = 8
 #: A requested error is pursued up to this many times the draws of the budget.
 PATIENCE = 64
 #: R-hat above this is reported by a warning, and makes burn-in longer.
@@ -93,9 +95,14 @@ def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generato
         try:
             while True:
                 check_interrupt()
-                _piece(
-                    moves, effort, each, states, streams=streams, length=length, pieces=pieces, drawn=drawn, cells=cells
-                )
+                count = min(STRETCH, total - len(pieces)) if end is None and effort.n_jobs not in (0, 1) else 1
+                found, rows = _pieces(moves, effort, each, states, streams, (count, length, cells))
+                pieces.extend(found)
+                drawn += [rows] if effort.keep else []
+                if sum(part.size for part in drawn) > KEPT_CELLS:
+                    raise OptionError(
+                        "keep=True would keep too many draws: ask for fewer targets, or give a smaller budget"
+                    )
                 if end is not None and monotonic() >= end and len(pieces) >= 2:
                     break
                 if len(pieces) == total:
@@ -109,35 +116,31 @@ def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generato
     return _settled(pieces, length, effort, drawn)
 
 
-def _piece(
+def _pieces(
     moves: Moves,
     effort: Effort,
     each: Callable[..., Any],
     states: list[Array],
     streams: list[np.random.Generator],
-    length: int,
-    pieces: list[FloatArray],
-    drawn: list[Array],
-    cells: int,
-) -> None:
-    """One more piece of every chain."""
-    counts = np.zeros((effort.n_chains, cells))
-    if not effort.keep:
-        each(lambda state, stream, into: moves.run(state, length, stream, into), states, streams, counts)
-    else:
-        targets = np.array(list(dict.fromkeys(moves.setting.wants.idx.tolist())), np.int64)
-        rows = np.zeros((effort.n_chains, length, len(targets)), np.int16)
+    sizes: tuple[int, int, int],
+) -> tuple[FloatArray, Array]:
+    """(counts, draws that are kept) of some more pieces of every chain, sizes = (pieces, sweeps of one, cells)."""
+    pieces, length, cells = sizes
+    counts = np.zeros((effort.n_chains, pieces, cells))
+    targets = np.array(list(dict.fromkeys(moves.setting.wants.idx.tolist())), np.int64) if effort.keep else None
+    rows = np.zeros((effort.n_chains, pieces * length, 0 if targets is None else len(targets)), np.int16)
 
-        def step(state: Array, stream: np.random.Generator, into: FloatArray, row: Array) -> None:
-            for i in range(length):
-                moves.run(state, 1, stream, into)
+    def run(state: Array, stream: np.random.Generator, into: FloatArray, row: Array) -> None:
+        for k in range(pieces):
+            if targets is None:
+                moves.run(state, length, stream, into[k])
+                continue
+            for i in range(k * length, (k + 1) * length):
+                moves.run(state, 1, stream, into[k])
                 row[i] = moves.current(state)[targets]
 
-        each(step, states, streams, counts, rows)
-        drawn.append(rows)
-        if sum(part.size for part in drawn) > KEPT_CELLS:
-            raise OptionError("keep=True would keep too many draws: ask for fewer targets, or give a smaller budget")
-    pieces.append(counts)
+    each(run, states, streams, counts, rows)
+    return counts.swapaxes(0, 1), rows
 
 
 def _enough(pieces: list[FloatArray], length: int, effort: Effort, per_chain: int) -> bool:
