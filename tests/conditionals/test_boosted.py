@@ -101,6 +101,44 @@ def test_trees_of_scikit_learn_and_of_our_own():
         gg.Boosted.of(RandomForestClassifier(3).fit(X, y))
 
 
+def test_splits_between_gaps_and_the_rest(rng):
+    """Their threshold is infinite: every number goes to the left."""
+    from sklearn.ensemble import RandomForestRegressor
+
+    X = rng.normal(size=(80, 2))
+    X[rng.random(X.shape) < 0.3] = np.nan
+    model = RandomForestRegressor(4, random_state=0).fit(X, np.isnan(X[:, 0]) + 0.5 * np.isnan(X[:, 1]))
+    assert any(np.isinf(tree.tree_.threshold).any() for tree in model.estimators_)
+    np.testing.assert_allclose(gg.Boosted.of(model).predict(X), model.predict(X), atol=1e-12)
+
+
+def xgboost_model(tree, base="[5E-1]", objective="reg:squarederror"):
+    """What XGBoost saves, with one tree of a split at the root."""
+    split = {"left_children": [1, -1, -1], "right_children": [2, -1, -1], "split_indices": [1, 0, 0]}
+    return {
+        "learner": {
+            "objective": {"name": objective},
+            "learner_model_param": {"base_score": base, "num_class": "0", "num_feature": "2"},
+            "gradient_booster": {"name": "gbtree", "model": {"trees": [split | tree], "tree_info": [0]}},
+        }
+    }
+
+
+def test_the_log_odds_that_xgboost_begins_with():
+    """−log(1/p − 1), all in singles but for the logarithm: what XGBoost 3.2 answers for p = 0.3."""
+    tree = {"split_conditions": [0.0, 0.0, 0.0], "default_left": [0, 0, 0]}
+    found = gg.Boosted.of(xgboost_model(tree, "[3E-1]", "binary:logistic")).predict([[0.0, 0.0]])
+    assert np.float32(found[0]) == np.float32(-0.84729785) != np.float32(-0.8472978)
+
+
+def test_linear_leaves_are_refused():
+    leaf = {"leaf_value": 1.0, "leaf_const": 0.5, "leaf_features": [0], "leaf_coeff": [2.0]}
+    dump = {"tree_info": [{"tree_structure": leaf}], "max_feature_idx": 1, "objective": "regression"}
+    with pytest.raises(ModelError, match="linear_tree"):
+        gg.Boosted.of(dump)
+    assert gg.Boosted.of(dump | {"tree_info": [{"tree_structure": {"leaf_value": 1.0}}]}).predict([[0.0, 0.0]]) == 1.0
+
+
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
 def test_trees_of_other_packages(package):
     if importlib.util.find_spec(package) is None:
@@ -117,6 +155,9 @@ def test_trees_of_other_packages(package):
             np.testing.assert_allclose(found.predict_proba(X), model.predict_proba(X), atol=1e-12)
     else:
         model = module.XGBClassifier(n_estimators=8).fit(X, y)
+        found = gg.Boosted.of(model)
+        np.testing.assert_allclose(found.predict(X), model.predict(X, output_margin=True), atol=1e-12)
+        model = module.XGBClassifier(n_estimators=8, base_score=0.3).fit(X, y)
         found = gg.Boosted.of(model)
         np.testing.assert_allclose(found.predict(X), model.predict(X, output_margin=True), atol=1e-12)
 

@@ -106,6 +106,8 @@ def _lightgbm_tree(root: Mapping[str, Any]) -> list[Node]:
         if parent >= 0:
             nodes[parent] = replace(nodes[parent], left=at) if side == "left" else replace(nodes[parent], right=at)
         if "split_feature" not in here:
+            if here.get("leaf_features"):
+                raise ModelError("leaves of LightGBM's linear_tree are not constant: train without it")
             nodes.append(Node(value=float(here["leaf_value"])))
             continue
         nodes.append(_lightgbm_split(here))
@@ -141,7 +143,8 @@ def _xgboost(saved: Mapping[str, Any]) -> TreeSum:
     classes = max(int(parameters.get("num_class", 0)), 1)
     base = np.array(np.atleast_1d(np.asarray(json.loads(str(parameters["base_score"])), dtype=np.float32)))
     if name in ("binary:logistic", "reg:logistic"):
-        base = (-np.log(np.float32(1.0) / base - np.float32(1.0))).astype(np.float32)
+        odds = np.float32(1.0) / base - np.float32(1.0)  # in singles as there; their logarithm is rounded correctly
+        base = (-np.log(odds.astype(np.float64))).astype(np.float32)
     elif not name.startswith(_PLAIN_SCORES):
         raise ModelError(f"the objective {name!r} of XGBoost has a link of its own")
     model = booster["model"]
@@ -220,7 +223,7 @@ def _cart_node(t: Any, n: int, missing_left: bool, factor: float) -> Node:
     left, right = int(t.children_left[n]), int(t.children_right[n])
     if left < 0:
         return Node(value=factor * float(t.value[n, 0, 0]))
-    return Node(int(t.feature[n]), float(t.threshold[n]), left, right, missing_left)
+    return Node(int(t.feature[n]), _finite(t.threshold[n]), left, right, missing_left)  # ∞: only gaps go right
 
 
 def _hist_node(n: Any) -> Node:

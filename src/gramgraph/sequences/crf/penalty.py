@@ -96,7 +96,7 @@ def folds(sizes: Sequence[int]) -> list[tuple[list[int], list[int]]]:
 def spread(sizes: Sequence[int], nodes: int) -> list[int]:
     """Graphs, evenly spread over all, that have about so many nodes; at least two."""
     wanted = min(len(sizes), max(2, round(len(sizes) * nodes / max(1, sum(sizes)))))
-    return np.unique(np.linspace(0, len(sizes) - 1, wanted).round().astype(int)).tolist()
+    return [int(i) for i in np.unique(np.linspace(0, len(sizes) - 1, wanted).round())]
 
 
 @dataclass(frozen=True, eq=False)
