@@ -16,14 +16,14 @@ from gramgraph._journeys import AFTER, CAPABILITIES
 ROOT = Path(__file__).parents[2]
 #: The most compilations (function and signature; Numba's own included) that a journey may make from an empty cache.
 MOST = {
-    "discrete": 165,
+    "discrete": 140,
     "approximate": 290,
     "learn": 190,
     "gaussian": 200,
     "hmm": 60,
     "kalman": 58,
-    "crf": 46,
-    "svm": 135,
+    "crf": 40,
+    "svm": 75,
     "gp": 45,
     "rvm": 45,
     "kernel": 60,

@@ -17,6 +17,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
 from numba.core.environment import lookup_environment
 from numba.core.runtime.context import NRTContext
+from numba.core.targetconfig import ConfigStack
 
 __all__ = ["Pipeline", "bundle", "unbundle"]
 
@@ -82,8 +83,20 @@ class Pipeline(CompilerBase):  # type: ignore[misc]
         if self.state.library is None:
             self.state.library = _Library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
             self.state.library.enable_object_caching()  # as Numba's own step would
+        _like_numbas_own(ConfigStack().top())
         vars(self.state.targetctx)["nrt"] = _Counting(self.state.targetctx, self.state.targetctx.enable_nrt)
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+
+
+def _like_numbas_own(options: Any) -> None:
+    """Let callers of Numba's functions differ only in what those take over (error model, fast mathematics, counting).
+
+    Numba compiles a function of its own (np.empty) anew for every set of options with which one of ours calls it; its
+    own ones call it with these.
+    """
+    options.discard("release_gil")
+    options.discard("no_cfunc_wrapper")
+    options.no_cpython_wrapper, options.boundscheck = True, False
 
 
 def bundle(result: Any) -> tuple[Any, ...]:

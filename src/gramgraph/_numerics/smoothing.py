@@ -38,7 +38,7 @@ def _sum_at_once(shape, squares, weights, first, size):
     return float(np.where(r2 < 1.0, values, 0.0) @ weights[first : first + size])
 
 
-@njit(cache=True, nogil=True, boundscheck=False, plain=_squares_at_once)
+@njit(cache=True, nogil=True, boundscheck=False, plain=_squares_at_once, no_cpython_wrapper=True)
 def _squares(points, q, first, last, target):
     """target[k] = |points[:, first + k] − q|²."""
     size = last - first
@@ -55,7 +55,14 @@ def _squares(points, q, first, last, target):
             target[k] += t * t
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"}, plain=_sum_at_once)
+@njit(
+    cache=True,
+    nogil=True,
+    boundscheck=False,
+    fastmath={"contract", "nsz", "reassoc"},
+    plain=_sum_at_once,
+    no_cpython_wrapper=True,
+)
 def _sum(shape, squares, weights, first, size):
     """Σ w κ of one piece."""
     total = 0.0
@@ -86,7 +93,7 @@ def _sum(shape, squares, weights, first, size):
     return total
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _left_of(values, first, last, x):
     """The first place in values[first:last], which grow, that is not below x."""
     while first < last:

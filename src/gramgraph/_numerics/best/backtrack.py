@@ -14,7 +14,7 @@ from gramgraph._numerics.compiling import njit
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _revise(f, scope_ptr, scope_idx, value_ptr, allowed, sizes, unary_ptr, alive, held, digit):
     """held[place, state] = whether an allowed cell of table f whose states are all alive holds it."""
     a, k = scope_ptr[f], scope_ptr[f + 1] - scope_ptr[f]
@@ -41,7 +41,7 @@ def _revise(f, scope_ptr, scope_idx, value_ptr, allowed, sizes, unary_ptr, alive
             j -= 1
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _enqueue(v, var_ptr, var_edge, edge_factor, queue, waiting, head, filled):
     for j in range(var_ptr[v], var_ptr[v + 1]):
         f = edge_factor[var_edge[j]]
@@ -52,7 +52,7 @@ def _enqueue(v, var_ptr, var_edge, edge_factor, queue, waiting, head, filled):
     return filled
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _undo(to, n_trail, trail, owner, alive, left):
     """Give back what was taken away after place `to` of the trail."""
     while n_trail > to:

@@ -91,7 +91,7 @@ def narrow_part(adj, bits, keep, limit, room, noise):
     return order[:m].copy()
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _add(total, sizes, steps, own, own_step, data, base):
     """total[cell, x] += data[base + Σ digit · step + x · own_step] over all cells of the digits (row-major)."""
     k = sizes.shape[0]
@@ -121,7 +121,7 @@ def _add(total, sizes, steps, own, own_step, data, base):
             j -= 1
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _union(i, t, without, dims, following, stamp):
     """Places in the tables of bucket i but its own, and but those of table `without`; descending, so that what is
     eliminated next is last."""
@@ -145,7 +145,7 @@ def _union(i, t, without, dims, following, stamp):
     return falling(found)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _steps(i, k, dims, steps, column):
     """How far apart the cells of a table are along k columns, and along place i."""
     out, own = np.zeros(k, np.int64), 0
@@ -157,7 +157,7 @@ def _steps(i, k, dims, steps, column):
     return out, own
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _maximize(sizes, own, steps, own_step, data, base, side_steps, side, best, arg):
     """best[cell] = max_x data[base + … + x · own_step] + side[… + x], and where; cells row-major over `sizes`."""
     k = sizes.shape[0]
@@ -200,7 +200,7 @@ def _maximize(sizes, own, steps, own_step, data, base, side_steps, side, best, a
             j -= 1
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _packed(arg, own):
     """The states in as few bytes as they need."""
     n = arg.shape[0]

@@ -16,7 +16,7 @@ from gramgraph._numerics.orders import falling, order_of
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _shifted(f, scope_ptr, scope_idx, value_ptr, logs, sizes, msg_ptr, message):
     """Table f less the messages that it has given away."""
     out = logs[value_ptr[f] : value_ptr[f + 1]].copy()
@@ -29,7 +29,7 @@ def _shifted(f, scope_ptr, scope_idx, value_ptr, logs, sizes, msg_ptr, message):
     return out
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _among(p, members, n):
     """Whether p is one of the first n members."""
     for j in range(n):  # noqa: SIM110 (Numba compiles no generators)
@@ -38,7 +38,7 @@ def _among(p, members, n):
     return False
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _put(t, i, dims, bits, limit, members, n_members, used, group_of):
     """Into which group table t of bucket i goes: the first in which the union stays within `limit`, or a new one."""
     for g in range(n_members.shape[0]):

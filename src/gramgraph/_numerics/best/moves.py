@@ -9,7 +9,7 @@ from gramgraph._numerics.compiling import njit
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def scores_of(variables, var_ptr, base, own, other_ptr, other_idx, other_stride, logs, sizes, log_unary, unary_ptr,
               state, score):  # fmt: skip
     """score[v, x] = the terms that hold v, with v on x and all others where they are."""
@@ -26,7 +26,7 @@ def scores_of(variables, var_ptr, base, own, other_ptr, other_idx, other_stride,
                 score[u0 + x] += logs[at + x * own[i]]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _change(v, y, var_ptr, base, own, other_ptr, other_idx, other_stride, logs, sizes, unary_ptr, state, score):
     """Put v on y and bring the scores of its neighbors up to date; what was gained."""
     x = state[v]
@@ -150,7 +150,7 @@ def climb_with_kicks(
     return gained_all
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _root(parent, v):
     while parent[v] != v:
         parent[v] = parent[parent[v]]
@@ -204,7 +204,7 @@ def grow_region(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, inside, st
     return line[:tail].copy()
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _best_cells(f, x_parent, e_parent, scope_ptr, scope_idx, value_ptr, logs, sizes, unary_ptr, inside, total, state,
                 digit, step, edge, write):  # fmt: skip
     """The best of factor f plus the totals of its inside variables, with the parent on x_parent; `write` sets them."""

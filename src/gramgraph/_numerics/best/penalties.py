@@ -11,7 +11,7 @@ from gramgraph._numerics.copies import put
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _cell(f, scope_ptr, scope_idx, value_ptr, sizes, state):
     at = 0
     for e in range(scope_ptr[f], scope_ptr[f + 1]):

@@ -20,7 +20,7 @@ _jit = njit(cache=True, nogil=True, boundscheck=False)
 HUGE = 1e30
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def collect(a, k, t, scope_idx, sizes, msg_ptr, logs, v0, message, prefix, work, out, o0):
     """out[x] = max over the cells of the factor (edges a … a+k-1) with x at place t of θ - Σ_(u≠t) λ_u."""
     if k == 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gramgraph._numerics.compiling import njit
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def leaf_of(x, node, feature, threshold, left, right, missing_left, set_start, set_size, sets):
     """The leaf below `node` that a row of values reaches; values that are not there are NaN."""
     while feature[node] >= 0:

@@ -107,7 +107,7 @@ def best_error_stump(order, last, present, u):
     return column, place, to_left, best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _split_score(left, total, by_error):
     """Gini's gain, or the weight that is right, of a split of K classes."""
     left_w = 0.0

@@ -19,7 +19,7 @@ FEATURE, BIN, LEFT, RIGHT, MISS_LEFT, START, STOP, DEPTH, IS_SET = range(9)
 GAIN, G, H, MASS = range(4)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def fill_histogram(codes, columns, rows, grad, hess, mass, start, stop, hist):
     """The histograms of the rows start … stop − 1 of the permutation, for the columns that are in play."""
     n = codes.shape[1]
@@ -45,7 +45,7 @@ def fill_histogram(codes, columns, rows, grad, hess, mass, start, stop, hist):
                 hist[j, b, 2] += 1.0 if counted else mass[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def subtract_histogram(columns, whole, part, out):
     """out = whole − part; out may be whole."""
     for c in range(columns.shape[0]):
@@ -55,7 +55,7 @@ def subtract_histogram(columns, whole, part, out):
                 out[j, b, k] = whole[j, b, k] - part[j, b, k]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _order_bins(hist_j, n_bins, smooth, order):
     """Categories by rising −G/(H + smooth), those that are present only; how many there are."""
     m = 0
@@ -71,7 +71,7 @@ def _order_bins(hist_j, n_bins, smooth, order):
     return m
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def best_split(hist, columns, n_bins, is_set, g, h, count, l2, least_rows, least_hess, order, found):
     """(feature, bin or place in the order, missing to the left, gain); found[:] takes the order of a set split."""
     best = 0.0
@@ -119,7 +119,7 @@ def best_split(hist, columns, n_bins, is_set, g, h, count, l2, least_rows, least
     return feature, place, to_left, best
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def part_rows(codes_j, rows, grad, hess, mass, start, stop, goes_left, spare_rows, spare_grad, spare_hess, spare_mass):
     """Rows whose bin goes left first, both sides in their old order; where the right side begins."""
     at = start
@@ -150,7 +150,7 @@ def part_rows(codes_j, rows, grad, hess, mass, start, stop, goes_left, spare_row
     return at
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _choose(hist, columns, n_bins, is_set, l2, least_rows, least_hess, node, ints, floats, sets, order, found):
     """Write down the best split of a node: its left bins as flags, feature −1 where none helps."""
     count = floats[node, MASS]
@@ -182,7 +182,7 @@ def _choose(hist, columns, n_bins, is_set, l2, least_rows, least_hess, node, int
     sets[node, MISSING] = to_left
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _open_child(parent, child, start, stop, ints, floats, grad, hess, mass):
     g = 0.0
     h = 0.0

@@ -23,14 +23,14 @@ DIGITS = 5  # binary digits of an angle by which points are sorted
 FAR = 20.0  # nats below the peak of a component
 
 
-@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
 def turn(d):
     """The difference of two angles in [−π, π], the shorter way around."""
     d = d - 2.0 * pi if d > pi else d
     return d + 2.0 * pi if d < -pi else d
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def forms(w, center, cov):
     """For each component the center, the exponent (xx, xy, yy), the factor in front, the reach in x and y: (k, 8)."""
     out = np.empty((len(w), 8))
@@ -43,7 +43,7 @@ def forms(w, center, cov):
     return out
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def neighbors(X):
     """Numbers of the points, sorted by the first binary digits of both angles in turn: most neighbors follow."""
     side = 1 << DIGITS
@@ -65,7 +65,7 @@ def neighbors(X):
     return order
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def blocks(X, order):
     """X in blocks, (blocks, 2, BLOCK), the last filled up with its last point; middles and half widths, (·, 4)."""
     number = -(-len(X) // BLOCK)
@@ -81,7 +81,7 @@ def blocks(X, order):
     return P, box
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def reaches(form, box):
     """Whether a component is to be seen anywhere in a box."""
     if abs(turn(box[0] - form[0])) - box[2] > form[6]:
@@ -89,7 +89,7 @@ def reaches(form, box):
     return abs(turn(box[1] - form[1])) - box[3] <= form[7]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, no_cpython_wrapper=True)
 def add_component(P, form, part, total):
     """part[i] = weight × density of a component at the points of a block, added to total."""
     cx, cy, xx, xy, yy, front = form[0], form[1], form[2], form[3], form[4], form[5]
@@ -100,7 +100,7 @@ def add_component(P, form, part, total):
         total[i] += h
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"}, no_cpython_wrapper=True)
 def add_moments(P, form, part, scale, sums):
     """Add the shares scale · part of a block to mass, Σ dx, Σ dy, Σ dx², Σ dx dy, Σ dy² of a component."""
     cx, cy = form[0], form[1]
@@ -139,7 +139,7 @@ def densities(X, w, center, cov, background, out):
             out[here[i]] = total[i]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def score_of(total, c):
     """Σ c log total; most counts are one, so that a few numbers (of 10⁻¹² … 10³ each) share a logarithm."""
     score = 0.0

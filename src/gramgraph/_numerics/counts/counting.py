@@ -68,7 +68,7 @@ def _ones_at_once(a, b):
     return int.from_bytes((a & b).tobytes(), "little").bit_count()
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def ones(a):
     total = 0
     for w in range(a.shape[0]):
@@ -76,7 +76,7 @@ def ones(a):
     return total
 
 
-@_jit(plain=_ones_at_once)
+@_jit(plain=_ones_at_once, no_cpython_wrapper=True)
 def ones_of_both(a, b):
     total = 0
     for w in range(a.shape[0]):
@@ -84,7 +84,7 @@ def ones_of_both(a, b):
     return total
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _both(a, b, out):
     """out = a & b; whether any bit is left."""
     left = np.uint64(0)

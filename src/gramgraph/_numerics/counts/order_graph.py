@@ -34,7 +34,7 @@ def pattern(first, size, masks, values, starts):
     return out
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def rest_bound(state, firsts, sizes, patterns, offsets):
     """The most that the variables outside `state` can add: the tables' sum."""
     one = np.uint64(1)
@@ -55,7 +55,7 @@ def hopes(states, totals, firsts, sizes, patterns, offsets):
     return out
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _slot(state, keys):
     """Where a state stands in the table (of 2^k places), or the empty place (key 0) where it belongs."""
     mixed = ((state & _HALF) * _LOW) ^ ((state >> np.uint64(32)) * _HIGH)

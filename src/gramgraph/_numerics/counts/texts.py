@@ -16,14 +16,14 @@ _LAST, _ONE, _EIGHT = np.uint64(PLACES - 1), np.uint64(1), np.uint64(8)
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _head(windows, start, length):
     """The first eight bytes of a text, or all of it and zeros."""
     head = windows[start]
     return head if length >= _EIGHT else head & ~(EMPTY << (_EIGHT * length))
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _slot(head, length):
     return ((head ^ length) * _MULTIPLIER) >> _SHIFT
 

@@ -67,7 +67,7 @@ def mixed(name: Any, value: Any) -> Any:
         return (h ^ (h >> _S32)) | _ONE  # 0 marks an empty place
 
 
-@njit(cache=True, boundscheck=False)
+@njit(cache=True, boundscheck=False, no_cpython_wrapper=True)
 def _mix(name, value):
     h = name * _C1 + ((value << _S32) | (value >> _S32)) * _C2
     h = (h ^ (h >> _S29)) * _C3
@@ -109,7 +109,7 @@ def make_table(marks, numbers, places, values):
     return True
 
 
-@njit(cache=True, boundscheck=False)
+@njit(cache=True, boundscheck=False, no_cpython_wrapper=True)
 def list_tokens(items, kind, found):
     """found = addresses of all items of a list; False when there are not so many, or one is not of this type."""
     if list_size(items) != found.shape[0]:
@@ -121,14 +121,14 @@ def list_tokens(items, kind, found):
     return True
 
 
-@njit(cache=True, boundscheck=False)
+@njit(cache=True, boundscheck=False, no_cpython_wrapper=True)
 def put_objects(items, codes, objects):
     """Item t of a list becomes the object whose address stands at objects[codes[t]]."""
     for t in range(codes.shape[0]):
         _list_set(items, t, _new_reference(objects[codes[t]]))
 
 
-@njit(cache=True, boundscheck=False)
+@njit(cache=True, boundscheck=False, no_cpython_wrapper=True)
 def _find(mark, places, values):
     last = np.uint64(places.shape[0] - 1)
     at = (mark >> _S32) & last

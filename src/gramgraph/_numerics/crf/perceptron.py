@@ -10,7 +10,7 @@ from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.crf.recursions import best_path, token_scores
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _shift_weights(ptr, mid, ids, data, sp_ptr, sp_label, n_dense, width, t, label, by, count, active, w, s, wl, sl):
     """Add `by` times the values to the weights of the features of position t with one label; sums for averages too."""
     weighted = data.shape[0] > 0

@@ -56,7 +56,7 @@ def token_scores(ptr, mid, ids, data, dense, sp_ptr, sp_label, sp_weight, n_dens
     return lanes.max()
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _step(v, at, M, K, width, out, into):
     """out[into:] = v[at:] · M, four rows at a time."""
     for b in range(0, width, 8):
@@ -70,7 +70,7 @@ def _step(v, at, M, K, width, out, into):
         store8(out, np.uint64(into + b), add8(add8(x0, x1), add8(x2, x3)))
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _times(v, at, E, row, by, width, lanes):
     """v[at:] ·= by · E[row:]; the sum of v."""
     total, factor = fill8(0.0), fill8(by)
@@ -82,7 +82,7 @@ def _times(v, at, E, row, by, width, lanes):
     return ((lanes[0] + lanes[1]) + (lanes[2] + lanes[3])) + ((lanes[4] + lanes[5]) + (lanes[6] + lanes[7]))
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def chain_posteriors(E, M, MT, start, T, K, width, alpha, scale, work):
     """Scaled forward–backward of one sequence; (log Z without the shift of the transitions, whether it can be trusted).
 
@@ -125,7 +125,7 @@ def chain_posteriors(E, M, MT, start, T, K, width, alpha, scale, work):
     return log_z, abs(total - 1.0) < 1e-6
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def add_pairs(alpha, v, T, K, width, pairs):
     """pairs[i, j] += Σ_t alpha[t, i] v[t + 1, j], four positions at a time."""
     t = 0
@@ -229,7 +229,7 @@ def part_features(ptr, ids, data, new_id, n_dense, mid):
     return into
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def best_path(E, A, AT, start, T, K, width, delta, labels, at):
     """labels[at:at + T] = the path of the largest score, which is returned; A (width, width) with −inf in the padding.
 

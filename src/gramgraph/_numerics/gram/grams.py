@@ -59,7 +59,9 @@ def times_power(p, k, z):
     return math.ldexp(p, int(k))
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, forceinline=True)
+@njit(
+    cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, forceinline=True, no_cpython_wrapper=True
+)
 def fast_exp(x):
     """exp(x) for x ≤ 709, in straight-line code that vectorizes; relative error below 4e-16, 3e-308 for x < −708."""
     x = max(x, -708.0)
@@ -82,7 +84,7 @@ def fast_exp(x):
     return times_power(p, k, z)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, no_cpython_wrapper=True)
 def exp_into(x, out):
     """exp of a vector of numbers up to 709."""
     for i in range(x.size):
@@ -108,7 +110,7 @@ def _apply(row, profile):
             row[j] = (1.0 + t + t * t / 3.0) * fast_exp(-t)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
 def exp8(x):
     """`fast_exp` of eight numbers."""
     x = max8(x, fill8(-708.0))
@@ -130,7 +132,7 @@ def exp8(x):
     return times_power8(p, z)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
 def _value8(s, profile):
     """The profile of eight squared distances."""
     if profile == 0:
@@ -148,7 +150,7 @@ def _value8(s, profile):
     return v
 
 
-@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
 def _distance8(product, a, b):
     """‖a‖² + ‖b‖² − 2 aᵀb of eight pairs, from aᵀb and the squares."""
     return max8(fma8(product, fill8(-2.0), add8(fill8(a), b)), fill8(0.0))

@@ -25,7 +25,7 @@ def double_of(bits):
     return np.uint64(bits).view(np.float64)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
 def _entry(high, low):
     """The double of its two parts."""
     return double_of((np.uint64(high) << np.uint64(32)) | (np.uint64(low) << np.uint64(16)))
@@ -48,7 +48,7 @@ def put_rows(rows, diag, start, high, low):
             lower[j] = np.uint16(bits >> np.uint64(16))
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"}, no_cpython_wrapper=True)
 def _four_rows(h0, h1, h2, h3, l0, l1, l2, l3, x, y, i):
     """Products of the entries left of column i in rows i … i + 3, with x and (mirrored) into y."""
     s0 = s1 = s2 = s3 = 0.0
@@ -88,7 +88,7 @@ def product(high, low, x, y):
     _corner(high, low, x, y, 0, whole, n)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _corner(high, low, x, y, first, start, stop):
     """Rows start … stop, from column `first` to their diagonal."""
     for i in range(start, stop):

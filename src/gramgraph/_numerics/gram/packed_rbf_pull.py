@@ -13,7 +13,7 @@ from gramgraph._numerics.vector8 import load8, store_columns8
 _TILE = 96
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _turned(flat, n, first, left, rows, columns, out):
     """out[c · TILE + r] = flat[(first + r) n + left + c]: a part of a matrix of n columns, transposed."""
     r8, c8 = rows // 8 * 8, columns // 8 * 8

@@ -57,7 +57,7 @@ def add_products(Phi, r, Y, t, scale, C):
                 _add_block(strips, C, g, h, rows)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, forceinline=True)
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
 def _add_block(strips, C, g, h, rows):
     """Block (g, h); with half as wide registers four of its rows before the other four."""
     eight = np.uint64(8)

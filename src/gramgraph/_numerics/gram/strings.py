@@ -11,7 +11,7 @@ import numpy as np
 from gramgraph._numerics.compiling import njit
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _subsequence_pair(s, t, length, decay, before, here):
     """Σ over common subsequences u of the length, over its places in s and t, of decay^(spans)."""
     n, m = len(s), len(t)
@@ -39,7 +39,7 @@ def _subsequence_pair(s, t, length, decay, before, here):
     return total
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _subsequence_pair_slope(s, t, length, decay, before, here, d_before, d_here):
     """The derivative by decay of `_subsequence_pair`: every recursion with its derivative beside it."""
     n, m = len(s), len(t)
@@ -75,7 +75,7 @@ def _subsequence_pair_slope(s, t, length, decay, before, here, d_before, d_here)
     return total
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _longest(ends):
     longest = 0
     for i in range(len(ends) - 1):

@@ -47,7 +47,7 @@ def symbol_counts(symbols, gamma, out):
                 row[k] += gamma[t, k]
 
 
-@_fast
+@_fast(no_cpython_wrapper=True)
 def _diagonal_of_eight(X, means, precisions, constants, out):
     """`diagonal_gaussian_logs` of eight states: loops of known length stay in registers."""
     n, d = X.shape
@@ -73,7 +73,7 @@ def _diagonal_of_eight(X, means, precisions, constants, out):
             _diagonal_with_gaps(X[t], means, precisions, constants, out[t])
 
 
-@_fast
+@_fast(no_cpython_wrapper=True)
 def _diagonal_with_gaps(x, means, precisions, constants, out):
     """One row of `diagonal_gaussian_logs` some of whose entries were not observed."""
     out[:] = 0.0
@@ -117,7 +117,7 @@ def diagonal_gaussian_logs(X, means, precisions, constants, out):
             _diagonal_with_gaps(X[t], means, precisions, constants, row)
 
 
-@_fast
+@_fast(no_cpython_wrapper=True)
 def _squares_of_eight(Z, shift, constants, out):
     """`squared_lengths` of eight states."""
     n, width = Z.shape

@@ -19,7 +19,7 @@ _SMALL = 1e-100
 _NOTHING = 1e-290
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, no_cpython_wrapper=True)
 def _times(v, M, out):
     """out = v M, four rows at a time: out stays in registers, and columns vectorize."""
     K = v.shape[0]
@@ -152,7 +152,7 @@ def backward_in_place(AT, b, scale, offsets, lo, hi, alpha, failed, pairs, wante
 # --- with logarithms: slower, for sequences where numbers would underflow -----------------------------------------
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def log_sum(x):
     top = -math.inf
     for i in range(x.shape[0]):
@@ -222,7 +222,7 @@ def log_backward(log_A, logs, alpha, gamma, pairs):
 # --- most probable paths ------------------------------------------------------------------------------------------
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _draw(weights, u):
     """The index at which the running sum passes u times the total; never one of weight zero."""
     total = 0.0

@@ -15,7 +15,7 @@ from gramgraph._numerics.copies import put_matrix
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _weigh(pred, logs, now):
     """now ∝ pred exp(logs), sum one; log of what it summed to, −inf where that is zero. Works when pred is now."""
     K = pred.shape[0]
@@ -37,7 +37,7 @@ def _weigh(pred, logs, now):
     return top + math.log(total)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _normalize(x):
     """x divided by its sum."""
     total = 0.0
@@ -47,7 +47,7 @@ def _normalize(x):
         x[j] /= total
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _move(belief, A, out):
     """out = belief A, divided by its sum."""
     K = belief.shape[0]

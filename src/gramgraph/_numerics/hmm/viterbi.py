@@ -10,7 +10,7 @@ from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.copies import put_matrix
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _best_step(v, M, out):
     """out[j] = max_i v[i] + M[i, j], four rows at a time."""
     K = v.shape[0]
@@ -34,7 +34,7 @@ def _best_step(v, M, out):
             out[j] = x if x > out[j] else out[j]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _step_of_eight(v, M, row, out):
     """out = v ← max_i (v[i] + M[i, ·]) + row."""
     v0, v1, v2, v3, v4, v5, v6, v7 = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
@@ -54,7 +54,7 @@ def _step_of_eight(v, M, row, out):
         out[j] = y
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _best_of_eight(M, logs, first, stop, v, e):
     """logs[t, j] += max_i logs[t − 1, i] + M[i, j] for at most eight states: M (8, 8) and v, e (8,) end with −inf.
 
@@ -71,7 +71,7 @@ def _best_of_eight(M, logs, first, stop, v, e):
             logs[t, j] = v[j]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _top_of_eight(row, into):
     """Where row + into is the largest, in three rounds; the lowest of equals."""
     x0, x1, x2, x3 = row[0] + into[0], row[1] + into[1], row[2] + into[2], row[3] + into[3]
@@ -92,7 +92,7 @@ def _top_of_eight(row, into):
     return c if x4 > x0 else a
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _back_through_eight(log_AT, logs, first, stop, path):
     """Walk back from path[stop − 1] through eight states."""
     last = path[stop - 1]

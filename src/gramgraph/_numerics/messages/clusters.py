@@ -43,7 +43,7 @@ def arc_map(scope_ptr, scope_idx, sizes, i, separator, out):
             j -= 1
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _send(belief, i0, i1, map_i, mi, j0, j1, map_j, mj, old, o0, n, new, damping, least):
     """One message; (largest change of the separator, log of what was divided out of b_j, -inf when nothing is left)."""
     for s in range(n):

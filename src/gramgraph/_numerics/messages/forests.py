@@ -11,7 +11,7 @@ from gramgraph._numerics.orders import order_of
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _top(root, v):
     """The representative of v's part; paths are halved on the way."""
     while root[v] != v:
@@ -75,7 +75,7 @@ def reach(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, inside):
     return order[:tail]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def along_trees(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor):
     """Factors in the order of a sweep along spanning forests: each forest to its roots and back, until all were used.
 

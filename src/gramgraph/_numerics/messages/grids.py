@@ -13,7 +13,7 @@ _jit = njit(cache=True, nogil=True, boundscheck=False)
 POTTS, LINEAR, QUADRATIC = 0, 1, 2
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _passed(a, J, temperature):
     """What a spin with half log-odds a sends through a coupling J: half log-odds again.
 
@@ -89,7 +89,7 @@ def spin_modes(field, right, below, spins, rounds):
             break
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def cheapest(h, n, kind, weight, cut, at, edge, out, o0):
     """out[y] = min_x h[x] + weight · min(d(x, y), cut), less its smallest value: O(n); gives that value.
 
@@ -137,7 +137,7 @@ def cheapest(h, n, kind, weight, cut, at, edge, out, o0):
     return low
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def pair_cost(x, y, kind, weight, cut):
     """weight · min(d(x, y), cut)."""
     if kind == POTTS:
@@ -146,7 +146,7 @@ def pair_cost(x, y, kind, weight, cut):
     return weight * min(d if kind == LINEAR else d * d, cut)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _beliefs(cost, messages, r, c, n, out):
     for x in range(n):
         out[x] = (

@@ -139,7 +139,7 @@ def breadth_first(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor):
     return reach(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, everywhere)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _contract(T, t0, rows, s, message, m0, out, prefix, p0, S, maximize):
     """S[r] = Σ_x T[r, x] message[x] and out[x] = Σ_r prefix[r] T[r, x] in one pass; S may be T itself."""
     for x in range(s):
@@ -170,7 +170,7 @@ def _contract(T, t0, rows, s, message, m0, out, prefix, p0, S, maximize):
             S[r] = total
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def factor_messages(a, k, scope_idx, sizes, msg_ptr, values, v0, to_factor, out, prefix, work, maximize):
     """All messages of the factor with edges a … a+k-1 into `out`, not normalized; its total Σ ψ Π to_factor."""
     p0, rows = 0, 1
@@ -195,7 +195,7 @@ def factor_messages(a, k, scope_idx, sizes, msg_ptr, values, v0, to_factor, out,
     return work[0]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def log_products(v, skip, size, unary, u0, var_ptr, var_edge, msg_ptr, to_var, out, o0):
     """out = log of unary · Π of the messages to v, except that of edge `skip`."""
     for x in range(size):
@@ -208,7 +208,7 @@ def log_products(v, skip, size, unary, u0, var_ptr, var_edge, msg_ptr, to_var, o
             out[o0 + x] += np.log(to_var[m + x]) if to_var[m + x] > 0 else -np.inf
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def keep_sums(v, size, unary, u0, var_ptr, var_edge, msg_ptr, to_var, log_sum, n_zero):
     """Sum of the logarithms of what is not zero, and the number of zeros, for each state of v."""
     for x in range(size):
@@ -223,7 +223,7 @@ def keep_sums(v, size, unary, u0, var_ptr, var_edge, msg_ptr, to_var, log_sum, n
                 n_zero[u0 + x] += 1
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def variable_message(v, e, size, unary, u0, var_ptr, var_edge, msg_ptr, to_var, log_sum, n_zero, to_factor):
     """Message of v over edge e: unary times all other messages, normalized. False when nothing is left."""
     m, total = msg_ptr[e], 0.0
@@ -250,7 +250,7 @@ def variable_message(v, e, size, unary, u0, var_ptr, var_edge, msg_ptr, to_var, 
     return exp_normalize(to_factor, m, size)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def exp_normalize(logs, m, size):
     """Logarithms to probabilities, in place. False (and zeros) when all of them are -inf."""
     top, total = -np.inf, 0.0
@@ -264,7 +264,7 @@ def exp_normalize(logs, m, size):
     return total > 0
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def commit(m, size, old, new, write, damping, floor):
     """Normalize and damp one message and write it; the largest change, -1 when the message is all zero.
 
@@ -296,7 +296,7 @@ def commit(m, size, old, new, write, damping, floor):
     return change
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def update_factor(
     f, scope_ptr, scope_idx, value_ptr, values, sizes, unary, unary_ptr, var_ptr, var_edge, msg_ptr,
     to_var, write, to_factor, fresh, log_sum, n_zero, prefix, work, damping, floor, maximize, change, in_place,

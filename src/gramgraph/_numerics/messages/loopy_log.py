@@ -12,7 +12,7 @@ from gramgraph._numerics.compiling import njit
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def safe_log(x):
     """Logarithms, -inf for zeros."""
     out = np.empty(x.shape[0])
@@ -21,7 +21,7 @@ def safe_log(x):
     return out
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _shift(logs, m, size):
     """Log of the sum of the exponentials, which is taken off; -inf when there is nothing."""
     top, total = -np.inf, 0.0
@@ -37,7 +37,7 @@ def _shift(logs, m, size):
     return value
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _add(a, b, maximize):
     """log(exp a + exp b), or the larger one."""
     high, low = max(a, b), min(a, b)
@@ -46,7 +46,7 @@ def _add(a, b, maximize):
     return high + np.log1p(np.exp(low - high))
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def log_variable_message(v, e, size, log_unary, u0, var_ptr, var_edge, msg_ptr, to_var, to_factor):
     """Message of v over edge e (-1: the belief, at u0 of to_factor): log weights plus all other messages."""
     m = msg_ptr[e] if e >= 0 else u0
@@ -60,7 +60,7 @@ def log_variable_message(v, e, size, log_unary, u0, var_ptr, var_edge, msg_ptr, 
     return _shift(to_factor, m, size)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def log_factor_messages(a, k, scope_idx, sizes, msg_ptr, log_values, v0, cells, to_factor, out, maximize):
     """All messages of the factor with edges a … a+k-1 into `out`, each without what came over it; log of its total."""
     for e in range(a, a + k):
@@ -95,7 +95,7 @@ def log_factor_messages(a, k, scope_idx, sizes, msg_ptr, log_values, v0, cells, 
     return total
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def log_update_factor(
     f, scope_ptr, scope_idx, value_ptr, log_values, sizes, log_unary, unary_ptr, var_ptr, var_edge, msg_ptr,
     to_var, write, to_factor, fresh, damping, maximize, change,
@@ -131,7 +131,7 @@ def log_update_factor(
     return largest
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def log_conclude(
     scope_ptr, scope_idx, value_ptr, log_values, sizes, log_unary, unary_ptr, active, var_ptr, var_edge, msg_ptr,
     to_var, to_factor, maximize, beliefs,

@@ -32,7 +32,7 @@ from gramgraph._numerics.messages.loopy_log import log_conclude, log_update_fact
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _rise(heap, place, key, i):
     """Restore the heap (largest key first) after the key of its entry i has grown."""
     while i > 0:
@@ -44,7 +44,7 @@ def _rise(heap, place, key, i):
         i = up
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _sink(heap, place, key, i):
     """The same after the key of entry i has shrunk."""
     n = heap.shape[0]
@@ -75,7 +75,7 @@ def propagate(
     )  # fmt: skip
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def propagate_until(
     scope_ptr, scope_idx, value_ptr, values, sizes, unary, unary_ptr, var_ptr, var_edge, edge_factor, msg_ptr,
     to_var, to_factor, schedule, damping, floor, max_iter, tol, maximize, in_logs, residuals, stop,
@@ -161,7 +161,7 @@ def propagate_until(
     return max_iter, False, True
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _add(total, lost, term):
     """(total + term, what rounding has lost so far): sums of a hundred thousand equal terms do not drift (Kahan)."""
     wanted = term - lost

@@ -17,7 +17,7 @@ _jit = njit(cache=True, nogil=True, boundscheck=False)
 LEAST = 1e-150
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _load(f, scope_ptr, scope_idx, sizes, unary_ptr, msg_ptr, q, to_factor):
     """The beliefs of the factor's variables as its incoming messages."""
     for e in range(scope_ptr[f], scope_ptr[f + 1]):
@@ -26,7 +26,7 @@ def _load(f, scope_ptr, scope_idx, sizes, unary_ptr, msg_ptr, q, to_factor):
             to_factor[m + x] = q[u0 + x]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def mean_field_bound(
     scope_ptr, scope_idx, value_ptr, logs, zero, has_zero, sizes, unary, unary_ptr, active, msg_ptr,
     q, penalty, to_factor, fresh, prefix, work,

@@ -18,7 +18,7 @@ _jit = njit(cache=True, nogil=True, boundscheck=False)
 LATE, LATE_DAMPING = 0.5, 0.5
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def hear_all(edges, unary, messages, products):
     """products[v] = unary[v] · all messages to v."""
     K = unary.shape[1]
@@ -30,7 +30,7 @@ def hear_all(edges, unary, messages, products):
                 products[v, x] *= messages[e, end, x]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _pass(edges, psi, messages, products, end, damping):
     """Renew all messages to this `end` of the edges, last edge first where it is the first end: the largest change."""
     m, last = edges.shape[0], products.shape[1] - 1

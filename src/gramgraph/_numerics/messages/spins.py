@@ -35,7 +35,7 @@ def spin_graph(first, second, coupling, n):
     return ptr, neighbor, J, back
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def spins_in_breadth(ptr, neighbor):
     """All variables, each component from its first one outward."""
     n = ptr.shape[0] - 1
@@ -57,7 +57,7 @@ def spins_in_breadth(ptr, neighbor):
     return order
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _settle(field, ptr, neighbor, J, spins, rounds):
     """Turn spins one by one while that improves; gives Σ J x_s x_t + Σ field x."""
     n = field.shape[0]
@@ -81,7 +81,7 @@ def _settle(field, ptr, neighbor, J, spins, rounds):
     return value
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _send(field, ptr, J, back, order, damping, max_iter, tol, inbox):
     """Sweeps inward and outward through the order, until no message moves by more than tol; whether that happened."""
     n = field.shape[0]

@@ -82,7 +82,7 @@ def first_marginals(scope_ptr, scope_idx, sizes, unary_ptr, edge_piece, edge_str
             marginal[piece_ptr[p] + c] *= q[u0 + (c // edge_stride[e]) % size]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _walk(f, scope_ptr, scope_idx, value_ptr, sizes, edge_piece, edge_stride, first_piece, cell, at):
     """at[j] = the cell of piece first_piece[f] + j at this cell of factor f."""
     for j in range(first_piece[f + 1] - first_piece[f]):
@@ -94,7 +94,7 @@ def _walk(f, scope_ptr, scope_idx, value_ptr, sizes, edge_piece, edge_stride, fi
         rest //= size
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def expected_piece(
     f, piece, scope_ptr, scope_idx, value_ptr, values, sizes, edge_piece, edge_stride, first_piece, piece_ptr, marginal,
     out, o0,

@@ -12,7 +12,7 @@ from gramgraph._numerics.compiling import njit
 _jit = njit(cache=True, nogil=True)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def row_of(s, value, table, choice, ptr, idx, stride):
     """The row from which a site draws, given the states of its parents."""
     code = table[s]

@@ -176,7 +176,7 @@ def few_rounds(G, proj, alpha, beta, power, n, floor, learned, rounds, most, few
     return kept[:m].copy(), alpha[:m].copy(), beta, rounds, most
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _factor(G, alpha, beta, m, shift, A):
     """Lower Cholesky factor of β G + diag(α + shift) into A; whether there is one."""
     for i in range(m):

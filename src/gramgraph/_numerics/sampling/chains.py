@@ -78,7 +78,7 @@ def gibbs_many(variables, var_ptr, base, own, other_ptr, other_idx, other_stride
 # ------------------------------------------------------------------------------------------------- trees at once
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def root_of(link, v):
     """The representative of v's set; paths are halved on the way."""
     while link[v] != v:
@@ -234,7 +234,7 @@ def block_sweep(order, above, block, number, var_ptr, base, own, other_ptr, othe
     return True
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def pair_table(v, p, var_ptr, base, own, other_ptr, other_idx, other_stride, values, sizes, state, pairs):
     """pairs[y · size + x]: the product of all factors that hold v and its parent p, the others at their states."""
     size = sizes[v]

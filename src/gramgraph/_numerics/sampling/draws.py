@@ -258,7 +258,7 @@ def gibbs(variables, var_ptr, base, own, other_ptr, other_idx, other_stride, val
             counts[cell] += 1
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def draw_wide(v, var_ptr, base, own, other_ptr, other_idx, other_stride, values, sizes, unary, unary_ptr, u, state,
               weights):  # fmt: skip
     """A state of v given its blanket, by multiplying its factors; uniformly where the blanket allows none."""
@@ -336,7 +336,7 @@ def family_counts(order, table, parent_ptr, parent_idx, stride, states, w, out):
                 out[cell] += w[i]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def row_averages(table, parent_ptr, parent_idx, stride, values, sizes, unary_ptr, beliefs, v, digit, out):
     """out[x] = Σ over states of the parents of Π beliefs(parent) · values(x | parents), for variable v."""
     size, n = sizes[v], parent_ptr[v + 1] - parent_ptr[v]

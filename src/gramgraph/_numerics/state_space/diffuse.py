@@ -28,7 +28,7 @@ _LOG_2PI = 1.8378770664093453
 _UNSEEN = 1e-12
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _whitened(R, H, y, rows, noise, z, W):
     """Observed entries made independent by a unit triangular map: values z, rows W, variances noise; their number."""
     o, s = H.shape
@@ -97,7 +97,7 @@ def _close(B, q, b, length, K):
         B[i, q - 1] = 0.0
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _look_open(h, r, K, m, L, v, work):
     """m and L after a number that closed a direction; work is (s, s + 1)."""
     s = m.shape[0]
@@ -117,7 +117,7 @@ def _look_open(h, r, K, m, L, v, work):
             L[i, j] = work[i, j] if j <= i else 0.0
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _look_closed(h, r, m, L, v, work):
     """m and L after a number that sees no open direction; its log density, NaN where it has no variance."""
     s = m.shape[0]
@@ -141,7 +141,7 @@ def _look_closed(h, r, m, L, v, work):
     return -0.5 * (_LOG_2PI + 2.0 * math.log(work[0, 0]) + z * z)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _moved(A, B, q, size, work):
     """B ← A B; directions that A forgets are dropped. Their number."""
     s = B.shape[0]

@@ -17,7 +17,7 @@ from gramgraph._numerics.copies import put, put_matrix
 _LOG_2PI = 1.8378770664093453
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _cholesky(S, o):
     """The lower factor of the leading (o, o) corner in place; False when a pivot is not positive."""
     for i in range(o):
@@ -34,7 +34,7 @@ def _cholesky(S, o):
     return True
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _combined(x, X, out):
     """xᵀ X by rows of X, which run along memory; those that x leaves out cost nothing."""
     s = X.shape[1]
@@ -47,7 +47,7 @@ def _combined(x, X, out):
                 out[j] += a * row[j]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _entries(A, columns, counts):
     """Where the entries of every row of A are that are not zero."""
     for i in range(A.shape[0]):
@@ -59,7 +59,7 @@ def _entries(A, columns, counts):
         counts[i] = n
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _product(A, columns, counts, X, out):
     """A X by rows of X; entries of A that are zero cost nothing."""
     s = X.shape[1]
@@ -74,7 +74,7 @@ def _product(A, columns, counts, X, out):
                 into[j] += a * row[j]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _transposed(X, out):
     for i in range(X.shape[0]):
         for j in range(X.shape[1]):
@@ -167,7 +167,7 @@ def kalman_filter(A, Q, at, H, R, rt, y, m0, P0, means, covs, pred_means, pred_c
     return T
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _gain(P, F, predicted, floor, L, out):
     """P Fᵀ predicted⁻¹ by Cholesky; directions without variance (a state that never moves) get no gain."""
     s = P.shape[0]
@@ -230,7 +230,7 @@ def rts_smoother(A, at, means, covs, pred_means, pred_covs, smooth_means, smooth
                 smooth_covs[t, j, i] = x
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _learned(H, y, noise, m, P, r, N, work):
     """Score r and information N of a predicted state, made those with the observation y too; False: no variance.
 
@@ -354,7 +354,7 @@ def scores_backward(A, at, H, ht, R, rt, y, lo, hi, means, covs, pred_means, pre
     return True
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def filter_batch(A, Q, at, H, R, rt, y, m0, P0, means, covs, pred_means, pred_covs, logs, done):
     """`kalman_filter` of many series y (B, T, o) under one model; done[b] is its number of steps."""
     for b in range(y.shape[0]):

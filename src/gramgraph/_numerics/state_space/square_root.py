@@ -28,7 +28,7 @@ def _dot(x, y):
     return t
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def triangular(M, rows, cols):
     """Make the first `rows` rows of M lower triangular by reflections of its first `cols` columns, diagonal ≥ 0."""
     mirror = np.empty(cols)
@@ -55,7 +55,7 @@ def triangular(M, rows, cols):
             M[i, k] = 0.0
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def root_move(F, N, shift, m, L, new_m, new, wide):
     """new_m = F m + shift and new = root of F L Lᵀ Fᵀ + N Nᵀ; new may be L, new_m not m.
 
@@ -83,7 +83,7 @@ def root_move(F, N, shift, m, L, new_m, new, wide):
             new[i, j] = wide[i, j] if j <= i else 0.0
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def look_at_one(h, r, gap, m, L, gain):
     """m and L after one number with variance r, by a rotation for every column of L; log p, NaN where it has none."""
     s = m.shape[0]
@@ -111,7 +111,7 @@ def look_at_one(h, r, gap, m, L, gain):
     return -0.5 * (_LOG_2PI + 2.0 * math.log(spread) + z * z)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def root_look(G, noise, y, m, L, both, v):
     """m and L after the observation y; log p(y), or NaN, and nothing done, where it has a direction without variance.
 

@@ -25,7 +25,7 @@ _jit = njit(cache=True, nogil=True, boundscheck=False)
 _LOG_2PI = 1.8378770664093453
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _move(changed, starts, cols, values, x, saved):
     """x ← A x."""
     for i in range(changed.shape[0]):
@@ -37,7 +37,7 @@ def _move(changed, starts, cols, values, x, saved):
         x[changed[i]] = saved[i]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _move_back(changed, starts, cols, values, x, saved):
     """x ← Aᵀ x."""
     for i in range(changed.shape[0]):
@@ -48,7 +48,7 @@ def _move_back(changed, starts, cols, values, x, saved):
             x[cols[e]] += values[e] * saved[i]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _move_rows(changed, starts, cols, values, X, width, rows):
     """X ← A X of the first columns of X."""
     for i in range(changed.shape[0]):
@@ -65,7 +65,7 @@ def _move_rows(changed, starts, cols, values, X, width, rows):
             row[j] = out[j]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _move_rows_back(changed, starts, cols, values, X, rows):
     """X ← Aᵀ X."""
     s = X.shape[1]
@@ -381,7 +381,7 @@ def _information_by_matrices(
                 out += np.outer(gap, gap) / F[t]
 
 
-@_jit(plain=_information_by_matrices)
+@_jit(plain=_information_by_matrices, no_cpython_wrapper=True)
 def scalar_information(changed, starts, cols, values, at, periods, hc, hv, kinds, F, gains, scores, out):
     """Average information: gᵢᵀ S⁻¹ gⱼ into out (1 + k, 1 + k), with gᵢ = (∂S / ∂ variance i) S⁻¹ y and S = Cov(y).
 

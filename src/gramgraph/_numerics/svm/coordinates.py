@@ -27,7 +27,7 @@ def _add_at_once(indices, values, start, stop, by, w):
     w[indices[start:stop]] += by * values[start:stop]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, plain=_dot_at_once)
+@njit(cache=True, nogil=True, boundscheck=False, plain=_dot_at_once, no_cpython_wrapper=True)
 def _dot(indices, values, start, stop, w):
     """The product of a sparse row and w; columns of a row are distinct."""
     even = 0.0
@@ -41,7 +41,7 @@ def _dot(indices, values, start, stop, w):
     return even + odd
 
 
-@njit(cache=True, nogil=True, boundscheck=False, plain=_add_at_once)
+@njit(cache=True, nogil=True, boundscheck=False, plain=_add_at_once, no_cpython_wrapper=True)
 def _add(indices, values, start, stop, by, w):
     """w += by · row."""
     for k in range(start, stop):

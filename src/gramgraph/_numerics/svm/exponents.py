@@ -29,7 +29,9 @@ def times_power32(p, k, z):
     return np.float32(math.ldexp(p, int(k)))
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, forceinline=True)
+@njit(
+    cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, forceinline=True, no_cpython_wrapper=True
+)
 def fast_exp32(x):
     """exp(x) for x ≤ 88 in single precision; relative error below 2e-7, 1e-38 for x < −87."""
     x = max(x, _LEAST)
@@ -76,7 +78,7 @@ def turn8(K, i, j):
     K[j : j + 8, i : i + 8] = K[i : i + 8, j : j + 8].T
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def mirror(K, first, last):
     """K[:last, first:last] = K[first:last, :last]ᵀ, by tiles and eight by eight inside; K is in C order, whole."""
     for j0 in range(0, last, TILE):
@@ -127,7 +129,7 @@ def finish_products(K, half):
         mirror(K, first, last)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
+@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"}, no_cpython_wrapper=True)
 def _dot(row, v):
     """Σ row · v in the precision of both. Apart from the exponentials, whose rounding must not be rearranged."""
     total = row[0] * v[0]

@@ -52,7 +52,7 @@ def _raise_at_once(target, m, power, scale, offset):
     target[:m] = (scale * target[:m] + offset) ** power
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _stretches(columns, cuts):
     """Where columns stop being consecutive: cuts[0] = 0, …, cuts[count] = m. At most a sixteenth of m, else 0."""
     m = columns.shape[0]
@@ -68,7 +68,7 @@ def _stretches(columns, cuts):
     return count + 1
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _gather(W, row, columns, cuts, count, target):
     """target = W[row, columns]; whole stretches where there are few."""
     source = W[row]
@@ -85,7 +85,7 @@ def _gather(W, row, columns, cuts, count, target):
             left[k] = right[k]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, plain=_pack_at_once)
+@njit(cache=True, nogil=True, boundscheck=False, plain=_pack_at_once, no_cpython_wrapper=True)
 def _pack(W, columns, m, packed):
     """packed[:, k] = W[:, columns[k]]: the coordinates of the points of a problem side by side."""
     for j in range(W.shape[0]):
@@ -95,7 +95,7 @@ def _pack(W, columns, m, packed):
             target[k] = source[columns[k]]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, plain=_products_at_once)
+@njit(cache=True, nogil=True, boundscheck=False, plain=_products_at_once, no_cpython_wrapper=True)
 def _products(packed, x, m, target):
     """target[k] = Σ_j packed[j, k] x_j, four coordinates in one pass over the points."""
     d = packed.shape[0]
@@ -120,7 +120,7 @@ def _products(packed, x, m, target):
             target[k] += a0 * p0[k]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, plain=_raise_at_once)
+@njit(cache=True, nogil=True, boundscheck=False, plain=_raise_at_once, no_cpython_wrapper=True)
 def _raise(target, m, power, scale, offset):
     """target = (scale · target + offset)^power, by products."""
     if power == 1:
@@ -144,7 +144,7 @@ def _raise(target, m, power, scale, offset):
             target[k] = r
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _row(packed, i, m, x, target, power, scale, offset):
     """target = K[i, :m] from the points of a problem."""
     for j in range(packed.shape[0]):
@@ -153,20 +153,20 @@ def _row(packed, i, m, x, target, power, scale, offset):
     _raise(target, m, power, scale, offset)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _split(k, f, beta, low, high, rise, fall):
     """f of point k among those that may grow and those that may shrink; a point is in one of them at least."""
     rise[k] = f if beta[k] < high[k] else BIG
     fall[k] = f if beta[k] > low[k] else -BIG
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _value(k, rise, fall):
     """f of point k."""
     return rise[k] if rise[k] < HALF_BIG else fall[k]
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _extremes(rise, fall):
     """(least that may grow, its first place, largest that may shrink)."""
     bottom = NOWHERE
@@ -180,7 +180,7 @@ def _extremes(rise, fall):
     return bottom, place, top
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _move(rise, fall, Ki, Kj, step):
     """f += step · (Ki − Kj) where it is kept, and the extremes of the new f in the same pass."""
     m = rise.shape[0]
@@ -212,7 +212,7 @@ def _move(rise, fall, Ki, Kj, step):
     return bottom, np.int64(place), top
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _partner(fall, Ki, diag, fi, di):
     """The point of the largest (f_k − f_i)² / (K_ii + K_kk − 2 K_ik) among those that may shrink; −1: none."""
     m = fall.shape[0]
@@ -238,7 +238,7 @@ def _partner(fall, Ki, diag, fi, di):
     return place
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _restore(W, power, scale, offset, points, order, m, beta, then, f, f_then, packed, row):
     """f of the points that were left out, order[m:], from its value when β was `then`."""
     n = points.shape[0]
@@ -275,7 +275,7 @@ def _restore(W, power, scale, offset, points, order, m, beta, then, f, f_then, p
             f[away[q]] += scale * row[q] + offset * change
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _leave(rise, fall, bottom, top, order, m):
     """Move points at a bound that cannot violate while the extremes stay behind the others; how many others."""
     count = 0
@@ -300,7 +300,7 @@ def _leave(rise, fall, bottom, top, order, m):
     return count
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, most, shrinking, K, packed, report):
     """Solve one problem from a feasible β and its f, both in place; K is room for n rows of n. O(n) a step.
 
@@ -424,7 +424,7 @@ def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, mo
     report[TOP] = top
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _stretch(beta, f, y, ratio):
     """The better start for a box that is `ratio` times as large: β scaled with it, or β as it is (then 1).
 

@@ -19,7 +19,7 @@ ZERO, ONE, SEVEN, EIGHT = np.uint64(0), np.uint64(1), np.uint64(7), np.uint64(8)
 _2, _3, _4, _5, _6 = np.uint64(2), np.uint64(3), np.uint64(4), np.uint64(5), np.uint64(6)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def accumulate(rows, at, share, start, stride, sums, place, lanes):
     """Sums of rows[at + t] · share[start + t] along eight lanes, t = 8b + lane, in sums[place:]; the sum of all.
 
@@ -41,7 +41,7 @@ def accumulate(rows, at, share, start, stride, sums, place, lanes):
     return four + (pair + (s6 + s7))
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def locate(t, stride, sums, place, lanes):
     """The topic in whose piece t falls."""
     lane = np.uint64(t >= lanes[1]) + np.uint64(t >= lanes[2]) + np.uint64(t >= lanes[3]) + np.uint64(t >= lanes[4])

@@ -20,7 +20,7 @@ _jit = njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 TINY = 1e-250
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def digamma(x):
     """ψ(x) for x > 0, to about fifteen digits: the recurrence up to 6, then the asymptotic series."""
     out = 0.0
@@ -32,14 +32,14 @@ def digamma(x):
     return out + math.log(x) - 0.5 / x - tail
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def total8(v, eight):
     """The sum of eight numbers."""
     store8(eight, ZERO, v)
     return ((eight[0] + eight[1]) + (eight[2] + eight[3])) + ((eight[4] + eight[5]) + (eight[6] + eight[7]))
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def dot8(a, at, b, stride, eight):
     """Σ_t a[at + t] b[t]."""
     run = fill8(0.0)
@@ -50,7 +50,7 @@ def dot8(a, at, b, stride, eight):
     return total8(run, eight)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def add_scaled8(x, a, at, out, start, stride):
     """out[start + t] += x · a[at + t]."""
     v = fill8(x)
@@ -60,7 +60,7 @@ def add_scaled8(x, a, at, out, start, stride):
         t += EIGHT
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def responsible(logs, at, log_theta, n_topics, out):
     """Shares ∝ exp(logs[at + t] + log_theta[t]) of one word, where their products underflow; the log of their sum."""
     top = -np.inf
@@ -76,7 +76,7 @@ def responsible(logs, at, log_theta, n_topics, out):
     return top + math.log(total)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def mean_logs(gamma, n_topics, log_theta, theta):
     """E log θ under Dir(γ), and its exponentials divided by the largest; that largest."""
     total, top = 0.0, -np.inf
@@ -91,7 +91,7 @@ def mean_logs(gamma, n_topics, log_theta, theta):
     return top
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def log_beta(gamma, n_topics):
     """Σ log Γ(γ_t) − log Γ(Σ γ_t)."""
     total = out = 0.0
@@ -101,7 +101,7 @@ def log_beta(gamma, n_topics):
     return out - math.lgamma(total)
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def climb(first, last, index, count, B, logs, alpha, n_topics, own, log_theta, theta, space, max_iter, tol):
     """γ = α + Σ_w c r of one document until it moves by less than `tol` on average; the largest E log θ."""
     stride = np.uint64(alpha.shape[0])
@@ -130,7 +130,7 @@ def climb(first, last, index, count, B, logs, alpha, n_topics, own, log_theta, t
     return top
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def value(first, last, index, count, B, logs, tops, alpha, n_topics, own, log_theta, theta, top, space, keep, stats):
     """The bound of one document for its γ, with the best r; with `keep`, Σ c r is added to `stats`.
 

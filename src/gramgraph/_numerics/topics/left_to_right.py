@@ -13,7 +13,7 @@ from gramgraph._numerics.topics.draws import ONE, ZERO, accumulate, locate
 _jit = njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def resample(weights, u, parents):
     """Parents of particles with chances by their weights: one uniform number, evenly spaced points."""
     n = weights.shape[0]
@@ -26,7 +26,7 @@ def resample(weights, u, parents):
         parents[j] = at
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def inherit(parents, counts, z, length, old_counts, old_z):
     """Let every particle go on from its parent."""
     n = parents.shape[0]
@@ -42,7 +42,7 @@ def inherit(parents, counts, z, length, old_counts, old_z):
                 z[j, i] = old_z[p, i]
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def redraw(phi, words, start, length, stride, n, flat, first, z, sums, lanes, u, at):
     """One Gibbs sweep over the topics of a particle's first tokens, given each other; the next uniform number."""
     for i in range(length):

@@ -32,7 +32,7 @@ def bit(v: int) -> np.uint64:
     return ONE << np.uint64(v & 63)
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def members_of(row: Bits, out: NDArray[np.int64]) -> int:
     """Write the members of a set into `out`, ascending; returns how many there are."""
     d = 0

@@ -143,7 +143,7 @@ def homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n
     return home
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def log_sum(a, b):
     """log(exp(a) + exp(b)) without overflow; either may be -inf."""
     if a == -np.inf:

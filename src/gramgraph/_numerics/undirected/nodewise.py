@@ -17,7 +17,7 @@ BITS = 14
 NEWTON, SWEEPS, TOL = 60, 200, 1e-7
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def patterns(spins, v, columns, weights):
     """(Z, counts): Z (patterns, 1 + columns) with a leading one, counts (patterns, 2) of v = -1 and v = +1."""
     n, s = spins.shape[1], columns.shape[0]
@@ -55,7 +55,7 @@ def patterns(spins, v, columns, weights):
     return Z, counts
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def loss(Z, counts, beta, total):
     """-(log-likelihood) / total of the logistic regression."""
     value = 0.0
@@ -69,7 +69,7 @@ def loss(Z, counts, beta, total):
     return value / total
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def regress(Z, counts, penalty, ridge, beta):
     """argmin loss + penalty · Σ_{j≥1} |β_j| + ½ ridge Σ_{j≥1} β_j², in place from `beta`; the loss without penalties.
 

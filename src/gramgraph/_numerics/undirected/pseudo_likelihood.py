@@ -32,7 +32,7 @@ def pattern_places(codes, column, v, var_ptr, base, other_ptr, other_idx, other_
             out[p, i - first] = at
 
 
-@_jit
+@_jit(no_cpython_wrapper=True)
 def _residuals(scores, counts, size):
     """Σ counts · log softmax(scores); scores become counts - total · softmax(scores)."""
     top = -np.inf

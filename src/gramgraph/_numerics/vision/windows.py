@@ -35,13 +35,13 @@ def place_corners(rects, tilted, stride, step, out):
                 out[f, k + 3] = corner(x + w, y + h, stride, step)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def box_at(flat, at, a, b, c, d):
     """The sum of a rectangle with these corners; places are unsigned: none is negative."""
     return np.float32(np.int32(flat[at + a] - flat[at + b] - flat[at + c] + flat[at + d]))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def feature_at(flat, at, corners, weights, f):
     """The weighted sum of the rectangles of feature f at one place."""
     one = box_at(flat, at, corners[f, 0], corners[f, 1], corners[f, 2], corners[f, 3])
@@ -53,7 +53,7 @@ def feature_at(flat, at, corners, weights, f):
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _norm(total, square, area):
     """1 / (area · standard deviation) from the sum of a window and that of its squares, 0 where it is flat.
 
@@ -111,7 +111,7 @@ def run_stages(
     return n_stages, margin
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def run_stumps(flat, at, norm, first, stage_start, stage_threshold, threshold, leaf, corners, weights):
     """As `run_stages` from stage `first` on, where tree k is a stump over feature k with leaves leaf[k].
 
@@ -135,7 +135,7 @@ def run_stumps(flat, at, norm, first, stage_start, stage_threshold, threshold, l
     return n_stages, margin
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _corner_rows(flat, at, c, first, n):
     """The numbers at the four corners of a rectangle for n windows side by side."""
     a = at + np.int64(c[first])
@@ -145,7 +145,7 @@ def _corner_rows(flat, at, c, first, n):
     return flat[a : a + n], flat[b : b + n], flat[d : d + n], flat[e : e + n]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def row_stage(flat, at, norms, start, stop, threshold, leaf, corners, weights, values, total):
     """The sums of one stage for all windows of a row.
 
@@ -178,7 +178,7 @@ def row_stage(flat, at, norms, start, stop, threshold, leaf, corners, weights, v
             total[x] += below if np.float32(value * norms[x]) < cut else above
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _norm_row(flat, squares, at, c, area, norms):
     """`_norm` of all windows of a row; (first, end) of those that are not flat."""
     n = norms.shape[0]
