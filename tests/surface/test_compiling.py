@@ -383,6 +383,41 @@ def test_a_symbol_that_stands_for_other_code_in_this_process_is_a_miss(load_larg
     assert again.top(x, 7) == expected and hits(again.top) == 0
 
 
+TWO = """
+import numpy as np
+from gramgraph._numerics.compiling import njit
+
+@njit(nogil=True)
+def first(n):
+    return np.zeros(n, np.uint16)[0]
+
+@njit(boundscheck=False)
+def second(n):
+    return np.zeros(n, np.uint16)[1]
+"""
+
+
+class Listing(event.Listener):
+    """The names of what is compiled."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = []
+
+    def on_start(self, event: event.Event) -> None:
+        self.names.append(event.data["dispatcher"].py_func.__qualname__)
+
+    def on_end(self, event: event.Event) -> None:
+        pass
+
+
+def test_numbas_own_functions_are_compiled_once_for_ours_whatever_their_options(load, tmp_path):
+    (tmp_path / "loops.py").write_text(TWO)
+    loops, listing = load(), Listing()
+    with event.install_listener("numba:compile", listing):
+        assert loops.first(3) == loops.second(3) == 0
+    assert sum("ol_np_zeros" in name for name in listing.names) == 1
+
+
 def test_without_numbas_inner_parts_everything_is_compiled_as_numba_does(load_large, monkeypatch):
     monkeypatch.setattr(machine_code, "separate", None)
     loops, x = load_large(), np.arange(20.0)

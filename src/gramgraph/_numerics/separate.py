@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder
+from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
 from numba.core.environment import lookup_environment
 from numba.core.runtime.context import NRTContext
-from numba.core.targetconfig import ConfigStack
 
 __all__ = ["Pipeline", "bundle", "unbundle"]
 
@@ -75,28 +74,60 @@ class _Counting(NRTContext):  # type: ignore[misc]
         return found
 
 
+class _Shared(Flags):  # type: ignore[misc]
+    """Options of a caller of Numba's functions: those that they take over (error model, fast mathematics, counting).
+
+    Numba compiles a function of its own (np.empty) anew for every set of options with which it is called, so the others
+    are as in its own calls. It also looks up each call by them: a digest is computed once, and equal ones are one.
+    """
+
+    _known: ClassVar[dict[Any, _Shared]] = {}
+    digest: int
+
+    @classmethod
+    def of(cls, options: Any) -> _Shared:
+        """The one that stands for these options."""
+        made = cls(options)
+        made.discard("release_gil")
+        made.discard("no_cfunc_wrapper")
+        made.no_cpython_wrapper, made.boundscheck = True, False
+        made.digest = Flags.__hash__(made)
+        return cls._known.setdefault(made, made)
+
+    def __hash__(self) -> int:
+        return self.digest
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or bool(super().__eq__(other))
+
+    def copy(self) -> Any:
+        """One that can be changed."""
+        return Flags(self)
+
+
+class _Options(Flags):  # type: ignore[misc]
+    """Options of a function of ours."""
+
+    def copy(self) -> _Shared:
+        """What the functions that it calls are to see."""
+        return _Shared.of(self)
+
+
 class Pipeline(CompilerBase):  # type: ignore[misc]
     """Numba's own steps from a function to machine code, with our kind of library."""
+
+    def __init__(
+        self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
+    ) -> None:
+        super().__init__(typingctx, targetctx, library, args, return_type, _Options(flags), locals)
 
     def define_pipelines(self) -> list[Any]:
         """One list of steps."""
         if self.state.library is None:
             self.state.library = _Library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
             self.state.library.enable_object_caching()  # as Numba's own step would
-        _like_numbas_own(ConfigStack().top())
         vars(self.state.targetctx)["nrt"] = _Counting(self.state.targetctx, self.state.targetctx.enable_nrt)
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
-
-
-def _like_numbas_own(options: Any) -> None:
-    """Let callers of Numba's functions differ only in what those take over (error model, fast mathematics, counting).
-
-    Numba compiles a function of its own (np.empty) anew for every set of options with which one of ours calls it; its
-    own ones call it with these.
-    """
-    options.discard("release_gil")
-    options.discard("no_cfunc_wrapper")
-    options.no_cpython_wrapper, options.boundscheck = True, False
 
 
 def bundle(result: Any) -> tuple[Any, ...]:
