@@ -48,10 +48,10 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
     def add_linking_library(self, library: Any) -> None:
         """The function calls that of `library`."""
         library._ensure_finalized()
-        if hasattr(library, "standing"):
-            self._reload_init.update(library._reload_init)
-        else:
+        if not hasattr(library, "standing"):
             super().add_linking_library(library)
+        elif hasattr(self, "_reload_init"):  # older Numbas keep it elsewhere
+            self._reload_init.update(library._reload_init)
 
     def finalize(self) -> None:
         """Compile it."""
