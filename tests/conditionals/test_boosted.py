@@ -139,6 +139,16 @@ def test_linear_leaves_are_refused():
     assert gg.Boosted.of(dump | {"tree_info": [{"tree_structure": {"leaf_value": 1.0}}]}).predict([[0.0, 0.0]]) == 1.0
 
 
+def test_lightgbm_sends_gaps_and_categories_beyond_a_set_to_the_right():
+    split = {
+        "split_feature": 0, "decision_type": "==", "threshold": "0||2", "missing_type": "None", "default_left": False,
+        "left_child": {"leaf_value": 1.0}, "right_child": {"leaf_value": -1.0},
+    }  # fmt: skip
+    dump = {"tree_info": [{"tree_structure": split}], "max_feature_idx": 0, "objective": "regression"}
+    found = gg.Boosted.of(dump).predict([[0.0], [1.0], [2.0], [3.0], [50.0], [np.nan]])
+    assert found.tolist() == [1.0, -1.0, 1.0, -1.0, -1.0, -1.0]
+
+
 @pytest.mark.parametrize("package", ["lightgbm", "xgboost"])
 def test_trees_of_other_packages(package):
     if importlib.util.find_spec(package) is None:

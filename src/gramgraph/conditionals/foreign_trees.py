@@ -122,7 +122,7 @@ def _lightgbm_split(here: Mapping[str, Any]) -> Node:
         if max(members) > 100_000 or min(members) < 0:
             raise ModelError("a category of LightGBM is outside 0 … 100000")
         flags = [code in set(members) for code in range(max(members) + 1)]
-        return Node(feature, goes_left=flags, missing_left=missing == "None" and flags[0])
+        return Node(feature, goes_left=flags)  # gaps and categories beyond the set go right, as LightGBM 4 has it
     if missing == "Zero":
         raise ModelError("LightGBM's zero_as_missing has no place in a sum of trees")
     threshold = float(here["threshold"])
