@@ -56,7 +56,9 @@ def rows_that_pay(model: GraphicalModel, question: Question, *, best: bool = Fal
         return np.inf
     inner = lower(small.model, maximum=best)
     cells = plan_tree(inner, cases=0).cells
-    rows = _plan(_relations(inner), inner.log_sizes.tolist()).rows if cells > LARGE_CELLS else np.inf
+    if not LARGE_CELLS < cells < HOPELESS:  # beyond that the tree is refused, and orders of rows take long
+        return np.inf
+    rows = _plan(_relations(inner), inner.log_sizes.tolist()).rows
     return rows if rows < GAIN * cells else np.inf
 
 
