@@ -19,6 +19,7 @@ from gramgraph.testing.engines import compare_answers, compare_mpe
 from gramgraph.variables import binary, discrete
 
 EXACT = list(engine_names("tables", "answer", exact=True))
+BEST = set(engine_names("tables", "best", exact=True))
 OTHERS = [name for name in EXACT if name != "enumeration"]
 CLOSE = {"rtol": 1e-9, "atol": 1e-9}
 
@@ -87,7 +88,8 @@ def test_everything_observed(name: str) -> None:
     codes = np.array([[0] * 5, [1] * 5], dtype=np.int64)
     question = Question((0, 3), ((4, 1),), (4, 2, 0, 1, 3), codes, (), True)
     compare_answers(get_engine(name), net, question)
-    compare_mpe(get_engine(name), net, question)
+    if name in BEST:
+        compare_mpe(get_engine(name), net, question)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -96,7 +98,8 @@ def test_a_table_without_cases(name: str) -> None:
     question = Question((0, 3), ((4, 1),), (2,), np.zeros((0, 1), np.int64), (), True)
     found = compare_answers(get_engine(name), net, question)
     assert found["v0"].probabilities.shape == (0, net.var("v0").size)
-    compare_mpe(get_engine(name), net, question)
+    if name in BEST:
+        compare_mpe(get_engine(name), net, question)
     assert str(get_engine(name).plan(net, question))
 
 

@@ -99,7 +99,6 @@ def cycles(found: nx.DiGraph) -> set[frozenset[str]]:
 #: Classes whose methods make values that stand in a module above them: a kernel its sums, a model its files and its
 #: learner. None of these crosses a package. To be shortened, never to grow.
 TOGETHER = [
-    {"_numerics.compiling", "_numerics.machine_code"},
     {"models.factor_graph", "models.markov_network", "models.of_potentials"},
     {f"kernels.{name}" for name in ("algebra", "base", "feature_space", "input_maps", "stationary", "tables")},
     {f"embeddings.network.{name}" for name in ("dag", "files", "grid", "learn", "spectral", "tree")},

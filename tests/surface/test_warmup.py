@@ -22,7 +22,7 @@ MOST = {
     "gaussian": 200,
     "hmm": 60,
     "kalman": 58,
-    "crf": 40,
+    "crf": 48,
     "svm": 75,
     "gp": 45,
     "rvm": 45,

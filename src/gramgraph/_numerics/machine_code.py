@@ -92,10 +92,14 @@ class _Impl(CompileResultCacheImpl):
     _locator_classes = (_Locator,)
 
     def reduce(self, cres: Any) -> Any:
-        return super().reduce(cres) if separate is None else separate.bundle(cres)
+        kept = super().reduce(cres)
+        return kept if separate is None else separate.bundle(cres, kept)
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
-        return (super().rebuild if separate is None else separate.unbundle)(target_context, payload)
+        rebuild = super().rebuild
+        if separate is None:
+            return rebuild(target_context, payload)
+        return separate.unbundle(target_context, payload, rebuild)
 
 
 class _Files(IndexDataCacheFile):

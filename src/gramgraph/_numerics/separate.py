@@ -8,13 +8,13 @@ functions whose symbols it holds (`bundle`, `unbundle`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 from numba.core.codegen import JITCodeLibrary
-from numba.core.compiler import CompilerBase, CompileResult, DefaultPassBuilder, Flags
+from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.environment import lookup_environment
 from numba.core.runtime.context import NRTContext
 
@@ -130,24 +130,24 @@ class Pipeline(CompilerBase):  # type: ignore[misc]
         return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
 
 
-def bundle(result: Any) -> tuple[Any, ...]:
-    """A compiled function for a file: its symbol if it is large, what Numba keeps of it, all that it needs."""
+def bundle(result: Any, kept: Any) -> tuple[Any, ...]:
+    """A compiled function for a file: its symbol if it is large, all that it needs, and what Numba keeps of it."""
     needs = _needs(result.library._final_module)
     standing = getattr(result.library, "standing", None)
     others = tuple((each.symbol, each.code, each.environments, each.needs) for each in _closure(needs))
-    return standing and standing.symbol, needs, others, result._reduce()
+    return standing and standing.symbol, needs, others, kept
 
 
-def unbundle(target_context: Any, payload: tuple[Any, ...]) -> Any:
-    """The function that `bundle` has written, with all that it needs in memory."""
-    symbol, needs, others, reduced = payload
-    (_, _, (code, _)), environments = reduced[0], reduced[-1]
+def unbundle(target_context: Any, payload: tuple[Any, ...], rebuild: Callable[[Any, Any], Any]) -> Any:
+    """The function that `bundle` has written, with all that it needs in memory; `rebuild` is Numba's own way."""
+    symbol, needs, others, kept = payload
+    (_, _, (code, _)), environments = kept[0], kept[-1]
     _check(symbol, code)
     for other in others:
         _check(other[0], other[1])
         if other[0] not in _STANDING:
             _load(target_context.codegen(), _Standing(*other))
-    result = CompileResult._rebuild(target_context, *reduced)
+    result = rebuild(target_context, kept)
     if symbol is not None:
         _stand(result.library, _Standing(symbol, code, environments, needs))
     return result

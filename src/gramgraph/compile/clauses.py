@@ -78,7 +78,7 @@ def boxes(table: FloatArray) -> tuple[list[Box], float]:
         if not done[cell]:  # zeros are forbidden anyway: a box may hold some
             box = _grown(zero | ((table == table[cell]) & ~done), cell, 0)
             done[np.ix_(*box)] = True
-            out.append((box, float(np.log(table[cell] / usual))))
+            out.append((box, float(np.log(table[cell]) - np.log(usual))))
     return out, float(np.log(usual))
 
 
@@ -151,8 +151,10 @@ def encode(low: Lowered, joints: Sequence[tuple[int, ...]] = ()) -> Encoded:
             log_literal[at + 1 : 2 * int(place[v + 1]) : 2] = logs
         else:
             log_scale += float(logs.sum())
-    return Encoded(sizes, place, tuple(numbers), n, n_clauses, first, literals, np.array(log_weight), log_literal,
-                   log_scale)  # fmt: skip
+    return Encoded(
+        sizes, place, tuple(numbers), n, n_clauses, first, literals,
+        log_weight=np.array(log_weight), log_literal=log_literal, log_scale=log_scale,
+    )  # fmt: skip
 
 
 def _outside(v: int, states: Sequence[int], sizes: IntArray, place: IntArray) -> list[int]:

@@ -38,7 +38,7 @@ LONGEST = 60
 #: What recent conflicts count for, beside the number of clauses; it is halved after about so many of them.
 CONFLICTS, HALVED = 10.0, 64.0
 #: Room that is made for each node: for items, for links, and bytes with all else.
-ITEMS_PER_NODE, LINKS_PER_NODE, BYTES_PER_NODE = 64, 4, 370
+ITEMS_PER_NODE, LINKS_PER_NODE, BYTES_PER_NODE = 64, 4, 380
 #: How often everything has room in the stack of parts, and for how many nodes once more.
 DEEP, NODES_PER_DEPTH = 32, 1000
 #: What is done next with the part of a depth.
@@ -108,7 +108,7 @@ class Sums(NamedTuple):
 
     key: np.ndarray  # (nodes, 2)
     total: np.ndarray
-    share: np.ndarray  # of the first branch
+    share: np.ndarray  # (nodes, 2) of both branches: of a small one, the rest of the other would be rounding
     chain: np.ndarray
     branches: np.ndarray  # (nodes, 6)
     buckets: np.ndarray  # a power of two
@@ -161,7 +161,7 @@ def room_for(clauses, n_clauses, n_all, nodes):
     sums = Sums(
         np.empty((nodes, 2), np.uint64),
         np.empty(nodes),
-        np.empty(nodes),
+        np.empty((nodes, 2)),
         np.empty(nodes, np.int32),
         np.empty((nodes, 6), np.int32),
         np.empty(1 << max(nodes - 1, 1).bit_length(), np.int32),
@@ -440,7 +440,8 @@ def remember(total, depth, at, depths, sums):
     sums.chain[node] = sums.buckets[bucket]
     sums.buckets[bucket] = node
     sums.total[node] = total
-    sums.share[node] = np.exp(depths.other_total[depth] - total)
+    sums.share[node, 0] = np.exp(depths.other_total[depth] - total)
+    sums.share[node, 1] = np.exp(depths.total[depth] - total)
     for k in range(2):
         sums.key[node, k] = depths.key[depth, k]
     for k in range(6):
@@ -565,7 +566,7 @@ def beliefs(at, top, log_literal, share, branches, items, links):
             if node == at[NODES]:
                 branch, mass = top, float(side)
             else:
-                branch, mass = branches[node], flow[node] * (1.0 - share[node] if side else share[node])
+                branch, mass = branches[node], flow[node] * share[node, side]
             if mass <= 0.0:
                 continue
             for i in range(branch[3 * side], branch[3 * side + 1]):
@@ -573,9 +574,9 @@ def beliefs(at, top, log_literal, share, branches, items, links):
                     out[items[i]] += mass
                 else:
                     v = items[i] - 2 * n
-                    true = 1.0 / (1.0 + np.exp(log_literal[2 * v] - log_literal[2 * v + 1]))
-                    out[2 * v + 1] += mass * true
-                    out[2 * v] += mass * (1.0 - true)
+                    odds = log_literal[2 * v + 1] - log_literal[2 * v]
+                    out[2 * v + 1] += mass / (1.0 + np.exp(-odds))
+                    out[2 * v] += mass / (1.0 + np.exp(odds))
             below = branch[3 * side + 2]
             while below >= 0:
                 flow[links[below, 0]] += mass

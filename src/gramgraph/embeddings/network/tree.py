@@ -147,7 +147,7 @@ class KernelTree(CellModel, MarkovNetwork):
         >>> with tempfile.TemporaryDirectory() as folder:
         ...     net.save(os.path.join(folder, "tree.gg"))
         ...     gg.embeddings.KernelTree.load(os.path.join(folder, "tree.gg"))
-        KernelTree(2 category; 1 edges, 80 rows, 6.4e-05 MB)
+        KernelTree(2 category; 1 edge, 80 rows, 6.4e-05 MB)
         """
         from gramgraph.embeddings.network.files import save
 
