@@ -91,6 +91,15 @@ def lower(model: GraphicalModel, *, structured: bool = True, maximum: bool = Fal
     `structured` says whether conditionals may bring hidden variables that are summed out; for a `maximum` only such do
     as are functions of the parents.
     """
+    asked = ("lowered", "for", structured, maximum)
+    found = model.plans.get(asked)
+    if found is None:
+        found = model.plans[asked] = _lowered_once(model, structured, maximum)
+    return found
+
+
+def _lowered_once(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
+    """The arrays that serve what is asked; they are the same ones for several."""
     if maximum or not structured:
         compact = [c for c in getattr(model, "conditionals", ()) if c is not None and c.is_structured]
         # the arrays of the sum serve where nothing is structured, and for a maximum where all are functions
