@@ -244,7 +244,7 @@ LANES = (*_SMALL, *_WIDE, *_FILES, *_LEARNING, *_SEQUENCES, *_MACHINES, *_OTHERS
 THREADS = tuple(
     Row(
         row, "threads", "threads", (row,), figure="ratio", plain=True, goal=wanted,
-        missed="on the wall; which part of the work stays on one thread is not profiled yet" if wanted == threads.WANTED else "",
+        missed="by the clock; what stays on one thread is not profiled yet" if wanted == threads.WANTED else "",
     )
     for row, (_, wanted) in threads.ROWS.items()
 )  # fmt: skip
