@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.joining import root_of
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 
@@ -150,14 +151,6 @@ def climb_with_kicks(
     return gained_all
 
 
-@_jit(no_cpython_wrapper=True)
-def _root(parent, v):
-    while parent[v] != v:
-        parent[v] = parent[parent[v]]
-        v = parent[v]
-    return v
-
-
 @_jit
 def forest_of(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, order, inside):
     """Mark variables, taken in this order, whose factors join only parts not yet joined: given the rest, a forest."""
@@ -169,7 +162,7 @@ def forest_of(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, order, insid
         for j in range(var_ptr[v], var_ptr[v + 1]):
             u = member[edge_factor[var_edge[j]]]
             if u >= 0:
-                root = _root(parent, u)
+                root = root_of(parent, u)
                 if stamp[root] == v:
                     fits = False
                     break
@@ -180,7 +173,7 @@ def forest_of(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, order, insid
         for j in range(var_ptr[v], var_ptr[v + 1]):
             f = edge_factor[var_edge[j]]
             if member[f] >= 0:
-                parent[_root(parent, member[f])] = v
+                parent[root_of(parent, member[f])] = v
             member[f] = v
 
 

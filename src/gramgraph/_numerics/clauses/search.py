@@ -30,6 +30,8 @@ from gramgraph._numerics.clauses.propagation import (
     watch,
 )
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.joining import root_of
+from gramgraph._numerics.tree.structure import log_sum
 
 #: How a search ended: with the sum, without any possible assignment, or at a limit.
 DONE, IMPOSSIBLE, OUT_OF_STEPS, OUT_OF_ROOM = 0, 1, 2, 3
@@ -172,22 +174,6 @@ def room_for(clauses, n_clauses, n_all, nodes):
 
 
 @njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
-def log_sum(a, b):
-    """log(exp(a) + exp(b))."""
-    top = max(a, b)
-    return top if top == -np.inf else top + np.log(np.exp(a - top) + np.exp(b - top))
-
-
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
-def find(root, v):
-    """The least variable with which v is linked."""
-    while root[v] != v:
-        root[v] = root[root[v]]
-        v = root[v]
-    return v
-
-
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def clauses_left(part, parts, clauses, value):
     """Link the open variables of the clauses that are left of a part, which go into `parts.left`: how many they are,
     the log weight of those that are false, steps."""
@@ -211,12 +197,12 @@ def clauses_left(part, parts, clauses, value):
             continue
         parts.left[n_left] = c
         n_left += 1
-        lead = find(parts.root, lead)
+        lead = root_of(parts.root, lead)
         for j in range(first[c], first[c + 1]):
             v = literals[j] >> 1
             if value[v] < 0:
                 parts.number[v] = 0
-                v = find(parts.root, v)
+                v = root_of(parts.root, v)
                 parts.root[max(v, lead)] = min(v, lead)
                 lead = min(v, lead)
         steps += first[c + 1] - first[c]
@@ -261,12 +247,12 @@ def fall_apart(part, at, parts, clauses, value, items):
             items[n_items] = 2 * n + v
             n_items += 1
             continue
-        if find(parts.root, v) == v:
+        if root_of(parts.root, v) == v:
             parts.number[v] = made
             made += 1
             parts.first_member[base + made] = 0
             parts.first_clause[base + made] = 0
-        parts.number[v] = parts.number[find(parts.root, v)]
+        parts.number[v] = parts.number[root_of(parts.root, v)]
         parts.first_member[base + parts.number[v] + 1] += 1
     for i in range(n_left):
         parts.first_clause[base + part_of(parts.left[i], parts, clauses, value) + 1] += 1

@@ -6,18 +6,10 @@ import numpy as np
 
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.copies import put
+from gramgraph._numerics.joining import root_of
 from gramgraph._numerics.orders import order_of
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
-
-
-@_jit(no_cpython_wrapper=True)
-def _top(root, v):
-    """The representative of v's part; paths are halved on the way."""
-    while root[v] != v:
-        root[v] = root[root[v]]
-        v = root[v]
-    return v
 
 
 @_jit
@@ -30,18 +22,18 @@ def grow_forest(scope_ptr, scope_idx, order, n_vars, inside):
         a, b = scope_ptr[f], scope_ptr[f + 1]
         fits = True
         for e in range(a, b):
-            v = _top(root, scope_idx[e])
+            v = root_of(root, scope_idx[e])
             for d in range(a, e):
-                if _top(root, scope_idx[d]) == v:
+                if root_of(root, scope_idx[d]) == v:
                     fits = False
             if not fits:
                 break
         if not fits:
             continue
         inside[f] = True
-        u = _top(root, scope_idx[a])
+        u = root_of(root, scope_idx[a])
         for e in range(a + 1, b):
-            root[_top(root, scope_idx[e])] = u
+            root[root_of(root, scope_idx[e])] = u
 
 
 @_jit

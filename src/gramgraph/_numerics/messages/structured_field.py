@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
-from gramgraph._numerics.messages.forests import _top
+from gramgraph._numerics.joining import root_of
 from gramgraph._numerics.messages.loopy import MANY, keep_sums, variable_message
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
@@ -38,7 +38,7 @@ def forest_blocks(scope_ptr, scope_idx, var_ptr, var_edge, edge_factor, order, b
                 u = member[edge_factor[var_edge[i]]]
                 if u < 0:
                     continue
-                top = _top(root, u)
+                top = root_of(root, u)
                 for j in range(k):
                     if parts[j] == top:
                         fits = False
@@ -65,7 +65,7 @@ def is_forest(scope_ptr, scope_idx, n_vars):
     for f in range(scope_ptr.shape[0] - 1):
         a = scope_ptr[f]
         for e in range(a + 1, scope_ptr[f + 1]):
-            u, v = _top(root, scope_idx[a]), _top(root, scope_idx[e])
+            u, v = root_of(root, scope_idx[a]), root_of(root, scope_idx[e])
             if u == v:
                 return False
             root[v] = u

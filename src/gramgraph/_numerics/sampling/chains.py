@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.joining import root_of
 from gramgraph._numerics.sampling.draws import gibbs
 
 _jit = njit(cache=True, nogil=True, boundscheck=False)
@@ -76,15 +77,6 @@ def gibbs_many(variables, var_ptr, base, own, other_ptr, other_idx, other_stride
 
 
 # ------------------------------------------------------------------------------------------------- trees at once
-
-
-@_jit(no_cpython_wrapper=True)
-def root_of(link, v):
-    """The representative of v's set; paths are halved on the way."""
-    while link[v] != v:
-        link[v] = link[link[v]]
-        v = link[v]
-    return v
 
 
 @_jit
