@@ -12,6 +12,8 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph._numerics.clauses import search as numerics
+from gramgraph._numerics.clauses.arrays import room_for
+from gramgraph._numerics.clauses.memory import beliefs
 from gramgraph._numerics.compiling import tier
 from gramgraph.compile.clauses import boxes, encode, leading
 from gramgraph.compile.lower import lower
@@ -78,7 +80,7 @@ def clause_sum(net: gg.MarkovNetwork, *, keep: bool = True, nodes: int = 5000, s
     low = lower(net)
     encoded = encode(low)
     clauses = counting._with_room(encoded, np.zeros(encoded.n), nodes)
-    arrays = numerics.room_for(clauses, encoded.n_clauses, encoded.n_all, nodes)
+    arrays = room_for(clauses, encoded.n_clauses, encoded.n_all, nodes)
     ended, log_z = numerics.search(
         encoded.n_clauses, encoded.n_all, steps, keep, np.zeros(1, np.uint8), arrays[0], clauses, *arrays[1:]
     )
@@ -109,7 +111,7 @@ def test_conflicts_are_learned_from_and_impossible_parts_forgotten() -> None:
         assert ended == numerics.DONE
         assert log_z == pytest.approx(truth.log_evidence, abs=1e-10)
         tape = sums.share, sums.branches, sums.items, sums.links
-        p = numerics.beliefs(at, depths.branch[0], clauses.log_literal, *tape)
+        p = beliefs(at, depths.branch[0], clauses.log_literal, *tape)
         for v, name in enumerate(net.variables):
             np.testing.assert_allclose(encoded.belief(v, p), truth[name].probabilities, atol=1e-11)
         met += int(at[numerics.CLAUSES]) > encoded.n_all

@@ -53,12 +53,14 @@ class ModelCounting(Shrinking):
     Examples
     --------
     >>> import gramgraph as gg
-    >>> net = gg.BayesianNetwork(
-    ...     "a -> c; b -> c", cpds={"a": [0.5, 0.5], "b": [0.9, 0.1], "c": [[[1, 0], [0, 1]], [[0, 1], [1, 0]]]}
+    >>> differ = [[0, 1, 1], [1, 0, 1], [1, 1, 0]]  # three neighbors, no two of one color
+    >>> net = gg.MarkovNetwork(
+    ...     states={name: ["red", "blue", "green"] for name in "abc"},
+    ...     potentials={("a", "b"): differ, ("b", "c"): differ, ("a", "c"): differ},
     ... )
-    >>> ans = net.query("a", {"c": "yes"}, engine="counting")
-    >>> ans["a"].probabilities.round(3).tolist(), round(ans.log_evidence, 4)
-    ([0.1, 0.9], -0.6931)
+    >>> answer = net.query("c", {"a": "red"}, engine="counting")
+    >>> answer["c"].probabilities.tolist(), round(float(np.exp(answer.log_evidence)))
+    ([0.0, 0.5, 0.5], 2)
     """
 
     name = "counting"
@@ -90,6 +92,8 @@ class ModelCounting(Shrinking):
     def _searched(self, encoded: Encoded, lead: FloatArray, run: Run, keep: bool) -> tuple[float, FloatArray]:
         """log Z of the clauses and the probabilities of all literals (with `keep`), within the run's limits."""
         from gramgraph._numerics.clauses import search as numerics
+        from gramgraph._numerics.clauses.arrays import bytes_for
+        from gramgraph._numerics.clauses.memory import beliefs
         from gramgraph._numerics.clauses.propagation import CHOICES, NODES, STEPS
 
         room, most, seconds = budget_of(run.memory), np.inf, None
@@ -98,7 +102,7 @@ class ModelCounting(Shrinking):
             most = seconds / STEP_SECONDS
         elif self.strict:
             most = MOST_STEPS
-        fixed, each = numerics.bytes_for(encoded.n, encoded.n_clauses)
+        fixed, each = bytes_for(encoded.n, encoded.n_clauses)
         fixed += BYTES_PER_LITERAL * len(encoded.literals)
         if run.memory is not None and fixed > room:
             raise BudgetError(f"the clauses of the tables alone need {readable(fixed)}", bytes=fixed)
@@ -122,14 +126,15 @@ class ModelCounting(Shrinking):
         if ended == numerics.IMPOSSIBLE or not keep:
             return float(log_z), np.zeros(0)
         tape = sums.share, sums.branches, sums.items, sums.links
-        return float(log_z), numerics.beliefs(at, depths.branch[0], clauses.log_literal, *tape)
+        return float(log_z), beliefs(at, depths.branch[0], clauses.log_literal, *tape)
 
 
 def _search(
     encoded: Encoded, lead: FloatArray, nodes: int, most: float, keep: bool, seconds: float | None
 ) -> tuple[int, float, Any, Any]:
     """How the search ended that has room for so many sums, log Z, the clauses and the arrays it has used."""
-    from gramgraph._numerics.clauses.search import room_for, search
+    from gramgraph._numerics.clauses.arrays import room_for
+    from gramgraph._numerics.clauses.search import search
 
     clauses = _with_room(encoded, lead, nodes)
     arrays = room_for(clauses, encoded.n_clauses, encoded.n_all, nodes)
@@ -148,7 +153,7 @@ def _search(
 
 def _with_room(encoded: Encoded, lead: FloatArray, nodes: int) -> Any:
     """The clauses, with room for those that are learned."""
-    from gramgraph._numerics.clauses.search import Clauses
+    from gramgraph._numerics.clauses.arrays import Clauses
 
     more = nodes // LEARNED_PER_NODE + LEARNED
     first = np.empty(encoded.n_all + 1 + more, np.int32)
