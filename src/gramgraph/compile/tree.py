@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._show import counted
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
 from gramgraph.compile.ordering import FEW_NODES, Order, sparse_order
@@ -214,10 +215,11 @@ class TreePlan:
 
     def __str__(self) -> str:
         lines = [
-            f"junction tree ({self.heuristic}): {self.n_cliques} cliques, induced width {self.width}, "
+            f"junction tree ({self.heuristic}): {counted(clique=self.n_cliques)}, induced width {self.width}, "
             f"{self.cells:.4g} cells",
             f"largest clique: {self.largest_cells:.4g} cells over {listing(self.largest_clique) or 'no variable'}",
-            f"memory: {readable(self.bytes)}   work: {self.flops:.3g} flops   time: about {self.seconds:.2g} s a case",
+            f"memory: {readable(self.bytes)}   work: {self.flops:.3g} flops   "
+            f"time: about {self.seconds:.2g} s per case",
         ]
         if self.sliced:
             lines.append(f"observed and sliced out: {listing(self.lowered.variables[v].name for v in self.sliced)}")
