@@ -21,27 +21,40 @@ from benchmarks.tables import Result, failures, markdown, seconds
 
 __all__ = ["instances", "report", "run_cell"]
 
-FOLDERS = ("2006_pe", "2014_mar_pr")
+#: The folders that are walked first, and one whose files no reader takes. Of equal names the later ones go with their
+#: folder.
+FIRST, BROKEN = ("2006_pe", "2014_mar_pr"), "malformed"
+SUFFIXES = (".uai", ".fg")
 TASKS = ("query", "evidence", "map")
 #: Instances of which exact answers within this time were asked for.
 NAMED, WANTED = ("BN_32", "BN_34", "BN_38", "BN_40", "BN_47", "BN_51", "BN_57"), 0.2
 #: An exact plan that takes more bytes than this is not asked of any machine.
 ROOM = 2e9
+#: Questions that take longer than so many seconds are asked once.
+LONG = 2.0
 #: Official values have about six digits.
 DIGITS = 1e-5
 
 
 @cache
 def instances() -> dict[str, Path]:
-    """Name → file (without .gz)."""
+    """Name → file."""
     folder = data_folder()
-    files = [path for part in FOLDERS for path in sorted((folder / "uai" / part).glob("*.uai.gz"))] if folder else []
-    return {path.name.removesuffix(".uai.gz"): path.with_suffix("") for path in files}
+    found: dict[str, Path] = {}
+    parts = sorted(path.name for path in (folder / "uai").iterdir() if path.is_dir()) if folder else []
+    for part in sorted(set(parts) - {BROKEN}, key=lambda name: (name not in FIRST, name)):
+        for path in sorted((folder / "uai" / part).iterdir()):
+            base = path.name.removesuffix(".gz")
+            if base.endswith(SUFFIXES):
+                name = base.rsplit(".", 1)[0]
+                found.setdefault(name if name not in found else f"{part}/{name}", path)
+    return found
 
 
-def _beside(base: Path, suffix: str) -> Path | None:
+def _beside(path: Path, suffix: str) -> Path | None:
     """The result file of an instance."""
-    found = [path for end in ("", ".gz") if (path := base.with_name(f"{base.name}.{suffix}{end}")).is_file()]
+    base = path.name.removesuffix(".gz")
+    found = [file for end in ("", ".gz") if (file := path.with_name(f"{base}.{suffix}{end}")).is_file()]
     return found[0] if found else None
 
 
@@ -49,10 +62,10 @@ def _load(name: str) -> tuple[Any, dict[str, str], Path]:
     import gramgraph as gg
     from gramgraph.io.uai_results import read_uai_evidence
 
-    base = instances()[name]
-    net = gg.read(base.with_name(base.name + ".gz"))
-    beside = _beside(base, "evid")
-    return net, (read_uai_evidence(beside, net) or [{}])[0] if beside else {}, base
+    path = instances()[name]
+    net = gg.read(path)
+    beside = _beside(path, "evid")
+    return net, (read_uai_evidence(beside, net) or [{}])[0] if beside else {}, path
 
 
 def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
@@ -67,23 +80,26 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
     wide = values["bytes"] > ROOM
     if wide and (cell.task == "map" or not _is_searched(net, evidence)):
         return Measurement(0.0, 0.0, 0, 1, values=values)
-    best = (np.inf, np.inf)
-    for _ in range(1 if wide else 3):
+    best, repeats = (np.inf, np.inf), 0
+    while repeats == 0 or (not wide and repeats < 3 and best[0] < LONG):
         cpu, wall = time.process_time(), time.perf_counter()
         found = _ask(net, evidence, cell.task)
         best = min(best, (time.process_time() - cpu, time.perf_counter() - wall))
-    return Measurement(*best, 3, 1, values=values | _judged(net, evidence, base, cell.task, found))
+        repeats += 1
+    return Measurement(*best, repeats, 1, values=values | _judged(net, evidence, base, cell.task, found))
 
 
 def _bytes_left(net: Any, evidence: dict[str, str]) -> float:
     """What the tree takes that zeros leave."""
     from gramgraph.compile.lower import lower
-    from gramgraph.compile.tree import plan_tree
-    from gramgraph.engines.exact.smaller import smaller_model
+    from gramgraph.engines.exact.smaller import rough_tree, smaller_model
     from gramgraph.questions.reading import read
 
     small = smaller_model(lower(net), read(net, None, evidence))
-    return 0.0 if small is None else 8.0 * plan_tree(lower(small.model), cases=0).cells
+    if small is None:
+        return 0.0
+    tree = rough_tree(small.model)
+    return np.inf if tree is None else 8.0 * tree.cells
 
 
 def _is_searched(net: Any, evidence: dict[str, str]) -> bool:
