@@ -143,11 +143,11 @@ def test_directions_have_densities():
     assert np.allclose(alone.query("s")["s"].density(X[:50]), kde, rtol=1e-10)
 
 
-def test_rank_and_penalty_are_chosen_and_errors_speak(learned):
+def test_errors_speak(learned):
     _, data, _ = learned
     few = {name: values[:300] for name, values in data.items()}
     net = gg.learn_markov(few, "a - b - c - a", cells=16, shared=True)
-    assert net.report["rank"] in (2, 4, 6) and net.report["penalty"] > 0.0
+    assert net.report["rank"] == 6 and np.shape(net.report["penalty"]) == (6, 6)
     with pytest.raises(VariableError):
         gg.learn_markov(data, "a - d")
     with pytest.raises(ModelError, match="at least 20 rows"):
@@ -184,3 +184,48 @@ def test_a_node_is_at_its_optimum_whatever_the_penalties():
         step[i] = 1e-5 / np.sqrt(1.0 + penalty.flat[i])
         step = step.reshape(B.shape)
         assert cost(B) <= min(cost(B + step), cost(B - step)) + 1e-12
+
+
+def test_newton_and_quasi_newton_meet_and_spreads_are_inverse_curvatures():
+    from gramgraph.embeddings.network.node_problem import _cost, _newton, _quasi_newton, spread_of
+
+    rng = np.random.default_rng(2)
+    X = np.hstack([np.ones((300, 1)), rng.normal(size=(300, 2))])
+    F, q = rng.normal(size=(7, 2)), rng.dirichlet(np.ones(7))
+    part, penalty = [(X, F[rng.integers(0, 7, 300)], F, q)], 10.0 ** rng.uniform(-3.0, 1.0, size=(3, 2))
+    B = _newton(part, penalty, np.zeros((3, 2)))
+    assert np.allclose(B, _quasi_newton(part, penalty, np.ones((3, 2))), atol=1e-5)
+    H = np.empty((6, 6))
+    for k, step in enumerate(1e-5 * np.eye(6).reshape(6, 3, 2)):
+        H[k] = ((_cost(part, B + step, penalty)[1] - _cost(part, B - step, penalty)[1]) / 2e-5).ravel()
+    assert np.allclose(spread_of(part, B, penalty).ravel(), np.diag(np.linalg.inv(H)), rtol=1e-6)
+
+
+def test_penalties_are_the_variances_of_their_orders():
+    """Nodes of a model whose coefficients are drawn: the learned penalty is 1 / (rows × variance) of each order."""
+    from gramgraph.embeddings.network.shrinkage import Penalties, learn_penalties
+
+    rng, n = np.random.default_rng(0), 400
+    F = np.linalg.qr(np.hstack([np.ones((9, 1)), rng.normal(size=(9, 2))]))[0][:, 1:] * 3.0
+    sd, nodes = np.array([[0.8, 0.05], [0.05, 0.3]]), []
+    for _ in range(16):
+        X = np.hstack([np.ones((n, 1)), rng.normal(size=(n, 6))])
+        B = np.vstack([0.5 * rng.normal(size=(1, 2)), *(sd * rng.normal(size=(2, 2)) for _ in range(3))])
+        logs = X @ B @ F.T + rng.gumbel(size=(n, 9))  # the largest is a draw
+        nodes.append(([(X, F[logs.argmax(axis=1)], F, np.full(9, 1.0 / 9.0))], [2, 2, 2]))
+    found = learn_penalties(nodes, Penalties(np.full(2, 1.0), np.full((2, 2), 1.0)))
+    assert np.allclose(1.0 / np.sqrt(n * found.pairs), sd, rtol=0.35)
+    assert np.allclose(1.0 / np.sqrt(n * found.fields), 0.5, rtol=0.5)
+
+
+def test_learned_penalties_press_orders_without_signal(learned):
+    _, data, p = learned
+    rng = np.random.default_rng(3)
+    noise = rng.normal(size=300)
+    few = {**{name: values[:300] for name, values in data.items()}, "d": noise}
+    net = gg.learn_markov(few, "a - b - c - a; c - d", cells=32)
+    weak = gg.learn_markov(few, "a - b - c - a; c - d", cells=32, penalty=1e-6)
+    test = {name: values[1000:] for name, values in data.items()} | {"d": rng.normal(size=1000)}
+    assert net.pseudo_log_likelihood(test) > weak.pseudo_log_likelihood(test) + 0.02
+    assert np.ptp(net.potential("c", "d").log_table) < 0.5 * np.ptp(weak.potential("c", "d").log_table)
+    assert gg.learn_markov(few, "a; b", cells=16).report["rank"] == 6

@@ -16,16 +16,15 @@ from gramgraph.conditionals.potential import KernelPotential, between
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.learn import _axis, _checked, _kinds, columns_of
 from gramgraph.embeddings.network.neighborhoods import find_neighbors
-from gramgraph.embeddings.network.node_problem import features_of, penalty_of, solve_node
+from gramgraph.embeddings.network.node_problem import Part, features_of, penalty_of, solve_node
+from gramgraph.embeddings.network.shrinkage import Penalties, learn_penalties
 from gramgraph.exceptions import ModelError, OptionError, VariableError
 from gramgraph.models.notation import read_structure
 from gramgraph.models.of_potentials import KernelMarkovNetwork
 from gramgraph.questions.planning import plan
 from gramgraph.typing import FloatArray, RandomState
 
-_PENALTIES = (1e-4, 1e-3, 1e-2, 1e-1)
-_RANKS = (2, 4, 6)
-_TRIED = 6  # nodes whose left-out rows choose rank and penalty
+_RANK = 6
 _NORMALIZED = 64e6  # bytes of a junction tree that tells the normalizer
 
 
@@ -52,12 +51,13 @@ def learn_markov(
     structure : "a - b - c - a", or pairs of names; None finds the neighbors of every variable by a group lasso on the
         matrices Aᵢⱼ, its penalty by left-out rows, and keeps the edges that both ends choose.
     domains : as in `learn_tree`.
-    rank, penalty : number of eigenfunctions of every axis, and of the ridge on the potentials (times the number of
-        rows); None chooses both by the pseudo-likelihood of a fifth of the rows.
+    rank : number of eigenfunctions of every axis; None takes six.
+    penalty : of the ridge on the potentials (times the number of rows), over the eigenvalues of both ends; None learns
+        one penalty for every pair of orders from all edges together, by their marginal likelihood.
     shared : one potential (and one field) for all edges, for variables of one kind on a lattice.
     cells : of each variable.
     width : of the kernels, in units of the middle width of each axis.
-    random_state : seed of the fifth that is held out.
+    random_state : seed of the rows that judge neighbors.
 
     Notes
     -----
@@ -123,13 +123,20 @@ def fit_potentials(
         links, told["lasso"] = find_neighbors(ends, rows, rank or 4, width, rng)
     else:
         links = [(at[a], at[b]) for a, b in structure["links"]]
-    chosen = {"rank": rank, "penalty": penalty}
-    if rank is None or penalty is None:
-        chosen = _choose(ends, links, rows, rank, penalty, width, shared, rng)
-    r, lam = int(chosen["rank"] or 4), float(chosen["penalty"] or 0.0)
-    F, S = zip(*[features_of(end, r, width) for end in ends], strict=True)
-    fields, A = _fit(ends, F, S, links, rows, lam, shared)
-    return _network(axes, F, fields, links, A, len(rows), {"rank": r, "penalty": lam, **told})
+    F, S = zip(*[features_of(end, rank or _RANK, width) for end in ends], strict=True)
+    designs = _designs(ends, F, links, rows, shared)
+    sizes = [f.shape[1] for f in F]
+    if penalty is None:
+        penalties = learn_penalties([design for design in designs if design[1]], Penalties.first(S))
+        told["penalty"] = penalties.pairs.tolist()
+        ridges = [penalties.of(size, others) for size, (_, others) in zip(sizes, designs, strict=False)]
+    else:
+        told["penalty"] = float(penalty)
+        near = _neighbors(len(ends), links)
+        ridges = [penalty_of(penalty, [S[0]] if shared else [S[j] for _, j in near[i]], S[i]) for i in range(len(ends))]
+    fields, A = (_fit_shared if shared else _fit)(designs, sizes, links, ridges)
+    told["rank"] = rank or _RANK
+    return _network(axes, F, fields, links, A, len(rows), told)
 
 
 def _network(
@@ -162,107 +169,59 @@ def _one_axis(axes: Sequence[Axis], columns: Mapping[str, Any]) -> list[End]:
     return [End(common.renamed(axis.name), columns[axis.name]) for axis in axes]
 
 
-def _rows_of(end: End, F: FloatArray, rows: Any) -> FloatArray:
-    return between(F, end.placed.take(rows))
+def _designs(
+    ends: Sequence[End], F: Sequence[FloatArray], links: Sequence[tuple[int, int]], rows: Any, shared: bool
+) -> list[tuple[list[Part], list[int]]]:
+    """The problem of every node, and the numbers of orders of its neighbors; with `shared`, one problem of all nodes,
+    in which the features of a node are the sum over its neighbors."""
+    U = [between(f, end.placed.take(rows)) for end, f in zip(ends, F, strict=True)]
+    out: list[tuple[list[Part], list[int]]] = []
+    for i, near in enumerate(_neighbors(len(ends), links)):
+        others = [U[j] for _, j in near]
+        if shared:
+            others = [np.sum(others, axis=0) if near else np.zeros_like(U[i])]
+        X = np.hstack([np.ones((len(rows), 1)), *others])
+        out.append(([(X, U[i], F[i], ends[i].axis.q)], [V.shape[1] for V in others]))
+    return [([part for parts, _ in out for part in parts], out[0][1])] if shared else out
 
 
-def _fit(
-    ends: Sequence[End],
-    F: Sequence[FloatArray],
-    S: Sequence[FloatArray],
-    links: Sequence[tuple[int, int]],
-    rows: Any,
-    lam: float,
-    shared: bool,
-) -> tuple[list[FloatArray], list[FloatArray]]:
-    """Fields (r,) of all nodes and matrices (r, r) of all edges."""
-    U = [_rows_of(end, f, rows) for end, f in zip(ends, F, strict=True)]
-    near: list[list[tuple[int, int]]] = [[] for _ in ends]
+def _neighbors(n: int, links: Sequence[tuple[int, int]]) -> list[list[tuple[int, int]]]:
+    """(edge, node at its other end) of every node."""
+    near: list[list[tuple[int, int]]] = [[] for _ in range(n)]
     for e, (i, j) in enumerate(links):
         near[i].append((e, j))
         near[j].append((e, i))
-    if shared:
-        return _fit_shared(ends, F, U, S[0], near, links, lam)
-    sums = [np.zeros((F[i].shape[1], F[j].shape[1])) for i, j in links]
+    return near
+
+
+def _fit(
+    designs: Sequence[tuple[list[Part], list[int]]],
+    sizes: Sequence[int],
+    links: Sequence[tuple[int, int]],
+    ridges: Sequence[FloatArray],
+) -> tuple[list[FloatArray], list[FloatArray]]:
+    """Fields (r,) of all nodes and matrices (r, r) of all edges."""
+    sums = [np.zeros((sizes[i], sizes[j])) for i, j in links]
     fields = []
-    for i, end in enumerate(ends):
-        if not near[i]:  # the kernel density by itself
-            fields.append(np.zeros(F[i].shape[1]))
+    for i, near in enumerate(_neighbors(len(sizes), links)):
+        if not near:  # the kernel density by itself
+            fields.append(np.zeros(sizes[i]))
             continue
-        X = np.hstack([np.ones((len(rows), 1)), *(U[j] for _, j in near[i])])
-        B = solve_node([(X, U[i], F[i], end.axis.q)], penalty_of(lam, [S[j] for _, j in near[i]], S[i]))
+        parts, others = designs[i]
+        B = solve_node(parts, ridges[i])
         fields.append(B[0])
-        start = 1
-        for e, j in near[i]:
-            block = B[start : start + F[j].shape[1]]  # (r_j, r_i)
-            start += F[j].shape[1]
+        for (e, _), block in zip(near, np.split(B[1:], np.cumsum(others)[:-1]), strict=True):  # (r_j, r_i)
             sums[e] += 0.5 * (block.T if links[e][0] == i else block)
     return fields, sums
 
 
 def _fit_shared(
-    ends: Sequence[End],
-    F: Sequence[FloatArray],
-    U: Sequence[FloatArray],
-    s: FloatArray,
-    near: Sequence[Sequence[tuple[int, int]]],
+    designs: Sequence[tuple[list[Part], list[int]]],
+    sizes: Sequence[int],
     links: Sequence[tuple[int, int]],
-    lam: float,
+    ridges: Sequence[FloatArray],
 ) -> tuple[list[FloatArray], list[FloatArray]]:
-    """One symmetric matrix for all edges: the features of a node are the sum over its neighbors."""
-    parts = []
-    for i, end in enumerate(ends):
-        total = np.sum([U[j] for _, j in near[i]], axis=0) if near[i] else np.zeros_like(U[i])
-        parts.append((np.hstack([np.ones((len(total), 1)), total]), U[i], F[i], end.axis.q))
-    B = solve_node(parts, penalty_of(lam, [s], s))
+    """One symmetric matrix for all edges, and one field."""
+    B = solve_node(designs[0][0], ridges[0])
     A = 0.5 * (B[1:] + B[1:].T)
-    return [B[0]] * len(ends), [A] * len(links)
-
-
-def _choose(
-    ends: Sequence[End],
-    links: Sequence[tuple[int, int]],
-    rows: Any,
-    rank: int | None,
-    penalty: float | None,
-    width: float,
-    shared: bool,
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """Rank and penalty with the best pseudo-likelihood on a fifth of the rows, over some of the nodes."""
-    mixed = rng.permutation(rows)
-    held, used = mixed[: len(mixed) // 5], mixed[len(mixed) // 5 :]
-    near: list[list[int]] = [[] for _ in ends]
-    for i, j in links:
-        near[i].append(j)
-        near[j].append(i)
-    nodes = [i for i in range(len(ends)) if near[i]]
-    nodes = sorted(rng.choice(nodes, min(_TRIED, len(nodes)), replace=False).tolist()) if nodes else []
-    best: tuple[float, int, float] = (-np.inf, rank or 4, 1e-3 if penalty is None else penalty)
-    for r in _RANKS if rank is None else (rank,):
-        F, S = zip(*[features_of(end, r, width) for end in ends], strict=True)
-        for lam in _PENALTIES if penalty is None else (penalty,):
-            score = 0.0
-            learned = [_design(ends, F, i, near[i], used, shared) for i in nodes]
-            judged = [_design(ends, F, i, near[i], held, shared) for i in nodes]
-            one = solve_node(learned, penalty_of(lam, [S[0]], S[0])) if shared and learned else None
-            for i, part, test in zip(nodes, learned, judged, strict=True):
-                own = penalty_of(lam, [S[j] for j in near[i]], S[i])
-                score += _score(test, solve_node([part], own) if one is None else one)
-            if score > best[0]:
-                best = (score, r, float(lam))
-    return {"rank": best[1], "penalty": best[2]}
-
-
-def _design(ends: Sequence[End], F: Sequence[FloatArray], i: int, near: Sequence[int], rows: Any, shared: bool) -> Any:
-    others = [_rows_of(ends[j], F[j], rows) for j in near]
-    X = [np.sum(others, axis=0)] if shared else others
-    return np.hstack([np.ones((len(rows), 1)), *X]), _rows_of(ends[i], F[i], rows), F[i], ends[i].axis.q
-
-
-def _score(part: Any, B: FloatArray) -> float:
-    X, U, F, q = part
-    theta = X @ B
-    logs = theta @ F.T + np.log(np.maximum(q, 1e-300))
-    top = logs.max(axis=1)
-    return float((np.einsum("nr,nr->n", theta, U) - top - np.log(np.exp(logs - top[:, None]).sum(axis=1))).mean())
+    return [B[0]] * len(sizes), [A] * len(links)
