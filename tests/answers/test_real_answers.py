@@ -9,7 +9,8 @@ from scipy.stats import norm
 
 import gramgraph as gg
 from gramgraph.answers import MixtureBelief, SampledBelief
-from gramgraph.variables import real
+from gramgraph.exceptions import VariableError
+from gramgraph.variables import Circle, Var, real
 
 
 @pytest.fixture
@@ -35,6 +36,16 @@ def test_numbers_of_a_mixture(mixture):
     assert abs(draws.mean() - mean) < 5 * belief.sd() / np.sqrt(50_000)
     grid = np.linspace(-4, 5, 20_001)
     assert belief.mode() == pytest.approx(grid[np.argmax(belief.density(grid))], abs=1e-3)
+
+
+def test_draws_of_angles_have_directions(rng):
+    x = np.angle(np.exp(1j * (3.0 + 0.5 * rng.normal(size=(20_000, 1)))))
+    belief = SampledBelief((Var("a", Circle()),), x, np.full(20_000, 1 / 20_000))
+    assert belief.mean_direction() == pytest.approx(3.0, abs=0.02)
+    assert belief.resultant_length() == pytest.approx(np.exp(-0.125), abs=0.01)
+    assert belief.sd() == pytest.approx(np.sqrt(-2.0 * np.log(belief.resultant_length())))
+    with pytest.raises(VariableError, match="resultant_length"):
+        SampledBelief((real("x"),), x, np.full(20_000, 1 / 20_000)).resultant_length()
 
 
 def test_weighted_draws(rng):

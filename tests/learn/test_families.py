@@ -112,6 +112,25 @@ def test_far_evidence_is_flagged_by_every_engine(net):
     assert net.query("wind", {"power": 2.0}).quality == "checked"
 
 
+@pytest.mark.parametrize("engine", ["laplace", "nodes", "likelihood_weighting"])
+def test_far_values_of_copulas_are_flagged(engine):
+    rng = np.random.default_rng(0)
+    x = rng.gamma(2.0, size=300)
+    data = pd.DataFrame({"x": x, "y": np.exp(0.5 * x + 0.3 * rng.normal(size=300))})
+    net = gg.BayesianNetwork("x{real} -> y{real}", cpds={"x": gg.LinearGaussian(), "y": GaussianCopula()}).fit(data)
+    for y, near in ((float(data["y"].median()), True), (float(data["y"].max()), True), (1e4, False), (-50.0, False)):
+        found = net.query("x", {"y": y}, engine=engine, random_state=0)
+        assert (found.details["support"]["y"] > 0.9) == near and np.isfinite(found["x"].mean())
+        assert near or found.quality == "unreliable"
+
+
+def test_nearness_is_told_by_margins_of_data_alone():
+    x = np.random.default_rng(0).normal(size=400)
+    for margin in (Margin.of(x), Margin(values=x)):
+        assert (margin.nearness(x) > 0.99).mean() > 0.99 and margin.nearness(np.array([9.0, -9.0])).max() < 1e-6
+    assert Margin("norm").nearness(np.array([99.0])).tolist() == [1.0]
+
+
 def test_angles_close(net):
     low, high = (net.query("power", {"wind": x}, engine="nodes")["power"].mean() for x in (-np.pi, np.pi))
     assert low == pytest.approx(high, abs=1e-9)

@@ -73,9 +73,17 @@ class SampledBelief(RealBelief):
 
     def mean_direction(self) -> Any:
         """The angle of E[exp(i x)], of a variable on the circle; `mean` is the same there."""
-        if not (self.is_scalar and self._angles):
-            raise VariableError("mean_direction() needs a single variable on the circle")
+        self._need_angle("mean_direction()")
         return self.mean()
+
+    def resultant_length(self) -> Any:
+        """|E[exp(i x)]| in [0, 1], of a variable on the circle: 1 when it is certain, 0 when all angles are alike."""
+        self._need_angle("resultant_length()")
+        return float(np.abs(self.weights @ np.exp(1j * self.values[:, 0])))
+
+    def _need_angle(self, what: str) -> None:
+        if not (self.is_scalar and self._angles):
+            raise VariableError(f"{what} needs a single variable on the circle")
 
     def standard_error(self) -> Any:
         """Standard error of the mean, √Σ w_i² (x_i − mean)²; of chains, from the means of the chains."""

@@ -19,6 +19,8 @@ from gramgraph.variables import Circle, Positive, Var
 
 #: Levels of a distribution function that are told from 0 and 1: scores and draws stay finite wherever parents stand.
 _LEVELS = (1e-300, 1.0 - 1e-16)
+#: Where the values that were learned from end, and how far beyond, in standard deviations, a value stops to count.
+_OUTERMOST, _REACH = np.array([1e-4, 1.0 - 1e-4]), 0.25
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,6 +134,16 @@ class Margin:
         from scipy.special import ndtri
 
         return np.asarray(ndtri(np.clip(self.cdf(x), *_LEVELS)))
+
+    def nearness(self, x: FloatArray) -> FloatArray:
+        """1 among the values it was learned from, falling to 0 within a standard deviation beyond them; 1 everywhere
+        for a distribution that was named."""
+        if self.name:
+            return np.ones(np.shape(x))
+        low, high = self.quantile(_OUTERMOST)
+        sd = float(np.std(self.values)) if self.density is None else self.density.sd
+        off = np.maximum(np.maximum(low - x, x - high), 0.0) / max(_REACH * sd, 1e-300)
+        return np.asarray(np.exp(-0.5 * np.minimum(off, 30.0) ** 2))
 
     def to_fields(self) -> dict[str, Any]:
         """As a dict that JSON can hold."""
@@ -276,6 +288,12 @@ class GaussianCopula(RealConditional):
         beta, s = self._regression()
         z = self._center(values, n, beta) + s * rng.standard_normal(n)
         return self.margins[self.child.name].quantile(np.clip(ndtr(z), *_LEVELS))[:, None]
+
+    def support(self, values: Draws, /) -> dict[str, FloatArray]:
+        """How near the values of every variable lie to those its margin was learned from."""
+        here = {var.name: np.asarray(values[var], dtype=np.float64) for var in self.scope if var in values}
+        learned = {name: x.reshape(-1) for name, x in here.items() if not self.margins[name].name}
+        return {name: self.margins[name].nearness(x) for name, x in learned.items()}
 
     @property
     def n_parameters(self) -> int:
