@@ -20,7 +20,7 @@ from gramgraph.engines.best.policy import best_of_tables
 from gramgraph.engines.cells.tables import by_tables
 from gramgraph.engines.exact.cold import answer_as_rent
 from gramgraph.engines.exact.junction_tree import JunctionTree
-from gramgraph.engines.exact.smaller import may_shrink, smaller_model
+from gramgraph.engines.exact.smaller import may_shrink, smaller_case
 from gramgraph.engines.registry import choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, GramGraphError, ModelError
 from gramgraph.questions.question import Question
@@ -165,7 +165,7 @@ def _approximate(model: GraphicalModel, question: Question, over: BudgetError, r
     low = lower(model)
     small = None
     if not question.batched and not question.joints and may_shrink(low, question):
-        small = smaller_model(low, question)
+        small = smaller_case(low, question)
     if small is None or len(small.model.vars) + len(question.always) > SHRUNK * len(model.vars):
         return approximate_answer(model, question, over, run, **options)
     found = approximate_answer(small.model, small.question(question), over, run, **options)

@@ -63,7 +63,7 @@ def maximal_cliques(order: IntVector, clique_ptr: IntVector, clique_idx: IntVect
     return ptr, idx
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(restarts=True, cache=True, nogil=True, boundscheck=False)
 def junction_forest(
     clique_ptr: IntVector, clique_idx: IntVector, n: int, log_sizes: NDArray[np.float64]
 ) -> tuple[IntVector, IntVector]:

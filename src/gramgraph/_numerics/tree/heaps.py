@@ -53,7 +53,7 @@ def sift_up(heap: IntVector, pos: IntVector, i: int, key: NDArray[np.float64], t
     pos[item] = i
 
 
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
+@njit(pauses=True, cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def pop(heap: IntVector, pos: IntVector, size: int, key: NDArray[np.float64], tie: IntVector) -> int:
     """Take the top item off a heap of ``size`` items; the caller counts ``size`` down."""
     top = int(heap[0])

@@ -66,7 +66,7 @@ def neighbor_lists(
     return ptr, idx
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+@njit(restarts=True, cache=True, nogil=True, boundscheck=False)
 def eliminate_sparse(
     ptr: IntVector,
     idx: NDArray[np.int32],

@@ -11,11 +11,11 @@ from gramgraph.answers import Answer
 from gramgraph.compile.budget import budget_of, check_memory, readable
 from gramgraph.compile.clauses import Encoded, encode, leading
 from gramgraph.compile.lower import lower
-from gramgraph.compile.tree import plan_tree
 from gramgraph.engines.anytime import anytime
 from gramgraph.engines.base import Run
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.shrinking import Shrinking, listed
+from gramgraph.engines.exact.smaller import rough_tree
 from gramgraph.exceptions import BudgetError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
@@ -78,8 +78,10 @@ class ModelCounting(Shrinking):
         out, log_z, blocks = np.full((1, outputs.width), np.nan), np.full(1, -np.inf), {}
         encoded = encode(low, question.joints)
         lead = np.zeros(encoded.n)
-        by_variable = leading(plan_tree(low, cases=0, memory=run.memory).tree, len(low.sizes))
-        lead[: encoded.place[-1]] = np.repeat(by_variable, np.diff(encoded.place))
+        rough = rough_tree(model, memory=run.memory)
+        if rough is not None:
+            by_variable = leading(rough.tree, len(low.sizes))
+            lead[: encoded.place[-1]] = np.repeat(by_variable, np.diff(encoded.place))
         log_total, p = self._searched(encoded, lead, run, bool(question.targets or question.joints))
         if log_total > -np.inf:
             log_z[0] = log_total + encoded.log_scale

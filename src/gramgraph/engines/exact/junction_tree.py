@@ -14,11 +14,20 @@ from gramgraph.compile.cache import forget_large, memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.range import may_underflow, needs_logs
 from gramgraph.compile.tree import TreePlan, plan_tree
+from gramgraph.compile.width import is_too_wide, wider_than_any
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.repeated import TreeCase
-from gramgraph.engines.exact.smaller import Smaller, by_cases, may_shrink, smaller_model, whole_answer
+from gramgraph.engines.exact.smaller import (
+    Smaller,
+    may_shrink,
+    rough_key,
+    rough_tree,
+    smaller_case,
+    smaller_cases,
+    whole_answer,
+)
 from gramgraph.engines.exact.tree_runner import NO_WEIGHTS, TreeRunner
 from gramgraph.exceptions import BudgetError
 from gramgraph.questions.question import Question
@@ -38,8 +47,9 @@ NUMBERS_PER_CLIQUE = 60
 #: Where cliques are smaller than this in the mean, planning a tree takes longer than running a larger one.
 NARROW_CELLS = 100
 #: From this many cells on zeros are followed before a tree for one case is made, if they leave at most this share of
-#: them; beyond the last number no tree fits, and whatever they leave is welcome.
-SHRINK_CELLS, SHRINK_GAIN, NEVER_FITS = 2_000_000, 0.7, 1e11
+#: them; beyond the third number no tree fits, and whatever they leave is welcome; beyond the last one no search for a
+#: better order makes it fit.
+SHRINK_CELLS, SHRINK_GAIN, NEVER_FITS, HOPELESS = 2_000_000, 0.7, 1e11, 1e14
 #: A table of cases with more patterns than this leaves no trees behind.
 KEPT_PATTERNS = 16
 
@@ -100,7 +110,7 @@ class JunctionTree(Engine):
         """
         low = lower(model)
         if _pays(model, low, question):
-            small = smaller_model(low, question)
+            small = smaller_case(low, question)
             if _gains(model, low, question, small):
                 return self._from_smaller(model, question, [small], run)
         try:
@@ -108,17 +118,22 @@ class JunctionTree(Engine):
         except BudgetError:
             if not may_shrink(low, question):
                 raise
-        return self._from_smaller(model, question, (smaller_model(low, one) for one in by_cases(question)), run)
+        return self._from_smaller(model, question, smaller_cases(low, question), run)
 
     def _from_smaller(
         self, model: GraphicalModel, question: Question, smalls: Iterable[Smaller | None], run: Run
     ) -> Answer:
         """The answer from what zeros leave of the model for each case; None: nothing is possible."""
-        each = [
-            None if small is None else (small, self._answer(small.model, small.question(question), run))
-            for small in smalls
-        ]
+        each = [None if small is None else (small, self._of_smaller(small, question, run)) for small in smalls]
         return whole_answer(model, question, each, engine=self.name)
+
+    def _of_smaller(self, small: Smaller, question: Question, run: Run) -> Answer:
+        rough = rough_tree(small.model, memory=run.memory)
+        if rough is None:
+            raise wider_than_any()
+        if rough.cells > HOPELESS:
+            rough.check_budget(run.memory)
+        return self._answer(small.model, small.question(question), run)
 
     def _answer(self, model: GraphicalModel, question: Question, run: Run) -> Answer:
         low = lower(model)
@@ -180,7 +195,7 @@ class JunctionTree(Engine):
         """The most probable states of all variables; zeros are followed first where the tree is large."""
         low = lower(model, maximum=True)
         if _pays(model, low, question, complete=True):
-            small = smaller_model(low, question, complete=True)
+            small = smaller_case(low, question, complete=True)
             if _gains(model, low, question, small, complete=True):
                 return self._best_of_smaller(low, small, run)
         try:
@@ -188,7 +203,7 @@ class JunctionTree(Engine):
         except BudgetError:
             if not may_shrink(low, question):
                 raise
-        each = [self._best_of_smaller(low, smaller_model(low, one, complete=True), run) for one in by_cases(question)]
+        each = [self._best_of_smaller(low, small, run) for small in smaller_cases(low, question, complete=True)]
         return Best(*(np.concatenate(part) for part in zip(*(found[:3] for found in each), strict=True)))
 
     def _best_of_smaller(self, low: Lowered, small: Smaller | None, run: Run) -> Best:
@@ -247,15 +262,18 @@ class JunctionTree(Engine):
 def rough_cells(
     model: GraphicalModel, low: Lowered, question: Question, complete: bool
 ) -> tuple[tuple[object, ...], float]:
-    """About how many cells the tree has in which observed variables are cut out; and where that is remembered."""
+    """About how many cells the tree has in which observed variables are cut out, infinitely many where none could fit;
+    and where that is remembered."""
     sliced, masked = _split(low, question, tuple(sorted(question.always)))
     prune = not complete and low.parents is not None
     key = ("rough", low.form, complete, prune and (question.targets, question.joints), sliced, masked)
     cells: float | None = model.plans.get(key)
     if cells is None:
         wants = () if complete else Outputs.of(model, question.targets, question.joints, sliced).wants
-        plan = plan_tree(low, sliced=sliced, masked=masked, wants=wants, prune=prune, cases=0)
-        cells = remember(model, key, plan.cells)
+        found = np.inf
+        if prune or not is_too_wide(low, ~np.isin(np.arange(len(low.sizes)), sliced)):
+            found = plan_tree(low, sliced=sliced, masked=masked, wants=wants, prune=prune, cases=0).cells
+        cells = remember(model, key, found)
     return key, cells
 
 
@@ -275,7 +293,8 @@ def _gains(
     key, cells = rough_cells(model, low, question, complete)
     if cells > NEVER_FITS:
         return True
-    left = plan_tree(lower(small.model), cases=0).cells
+    tree = rough_tree(small.model)
+    left = np.inf if tree is None else tree.cells
     if left > SHRINK_GAIN * cells:
         remember(model, key, 0.0)
     return left <= SHRINK_GAIN * cells
@@ -357,6 +376,9 @@ def _general(
     found = model.plans.get(key)
     if found is None:
         if 2 * np.count_nonzero(low.sizes > 1) > GENERAL_CELLS:  # no tree of them has fewer cells
+            return None
+        rough: TreePlan | None = model.plans.get(rough_key(low))
+        if (rough is not None and rough.cells > GENERAL_CELLS) or is_too_wide(low):
             return None
         outputs = Outputs.of(model, question.targets, question.joints, ())
         masked = tuple([v for v, size in enumerate(low.sizes[: low.n_visible].tolist()) if size > 1])

@@ -12,7 +12,7 @@ from gramgraph.compile.tree import TreePlan
 from gramgraph.engines.base import PLAIN, Engine, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
 from gramgraph.engines.exact.junction_tree import JunctionTree
-from gramgraph.engines.exact.smaller import Smaller, by_cases, smaller_model, whole_answer
+from gramgraph.engines.exact.smaller import Smaller, by_cases, smaller_cases, whole_answer
 from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
@@ -48,8 +48,7 @@ class Shrinking(Engine):
         low = lower(model)
         run = for_each(run, question.n_cases)
         each: list[tuple[Smaller, Answer] | None] = []
-        for one in by_cases(question):
-            small = smaller_model(low, one)
+        for one, small in zip(by_cases(question), smaller_cases(low, question), strict=True):
             found = None if small is None else self.about_smaller(small.model, small.question(one), run)
             possible = small is not None and found is not None and found.log_evidence > -np.inf
             each.append((small, found) if possible else None)  # type: ignore[arg-type]

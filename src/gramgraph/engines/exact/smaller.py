@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from gramgraph.answers import Answer
-from gramgraph.compile.lower import Lowered
+from gramgraph.compile.cache import remember
+from gramgraph.compile.lower import Lowered, lower
+from gramgraph.compile.tree import TreePlan, plan_tree
+from gramgraph.compile.width import is_too_wide
 from gramgraph.compile.zeros import Group, Rewritten, group_factors, rewrite
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.factors import SharedTables
@@ -26,6 +30,8 @@ FEW_ZEROS = 0.01
 #: Models with more places for states than this are left as they are.
 MOST_PLACES = 50_000_000
 NO_CODES = np.zeros((1, 0), np.int64)
+#: What zeros leave, while the question lives that was asked: several engines may want it, one after the other.
+_MADE: WeakKeyDictionary[Question, dict[tuple[Lowered, bool], Smaller | None]] = WeakKeyDictionary()
 
 
 @dataclass(frozen=True, eq=False)
@@ -116,6 +122,40 @@ class Smaller:
     def _members(self, joint: Sequence[int]) -> tuple[int, ...]:
         """The variables of the smaller model that tell those of a joint, each once."""
         return tuple(sorted({int(self.number[v]) for v in joint} - {-1}))
+
+
+def smaller_case(low: Lowered, question: Question, *, complete: bool = False) -> Smaller | None:
+    """The `smaller_model` of a question of one case; made once for all who try to answer it."""
+    made = _MADE.setdefault(question, {})
+    key = (low, complete)
+    if key not in made:
+        made[key] = smaller_model(low, question, complete=complete)
+    return made[key]
+
+
+def smaller_cases(low: Lowered, question: Question, *, complete: bool = False) -> Iterator[Smaller | None]:
+    """What zeros leave of each case; of several cases nothing is kept."""
+    if question.n_cases == 1:
+        yield smaller_case(low, question, complete=complete)
+        return
+    for one in by_cases(question):
+        yield smaller_model(low, one, complete=complete)
+
+
+def rough_tree(model: GraphicalModel, *, maximum: bool = False, memory: float | None = None) -> TreePlan | None:
+    """The tree of a model in which nothing is observed, without a search for a better one; None where none could fit.
+    Made once."""
+    low = lower(model, maximum=maximum)
+    key = rough_key(low)
+    if key not in model.plans:
+        remember(model, key, None if is_too_wide(low) else plan_tree(low, cases=0, memory=memory))
+    found: TreePlan | None = model.plans.get(key)
+    return found
+
+
+def rough_key(low: Lowered) -> tuple[object, ...]:
+    """Where a model keeps the tree of `rough_tree`."""
+    return ("rough tree", low.form)
 
 
 def smaller_model(low: Lowered, question: Question, *, complete: bool = False) -> Smaller | None:

@@ -12,14 +12,13 @@ from gramgraph.answers import Answer
 from gramgraph.compile.budget import budget_of, check_memory, readable
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.relations import ROW_SECONDS, RelationPlan, plan_relations
-from gramgraph.compile.tree import plan_tree
 from gramgraph.engines.base import PLAIN, Best, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
 from gramgraph.engines.exact.junction_tree import rough_cells
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.relations import Relation, Tape, consistent, given_state, totals
 from gramgraph.engines.exact.shrinking import Shrinking, for_each, listed
-from gramgraph.engines.exact.smaller import by_cases, may_shrink, smaller_model
+from gramgraph.engines.exact.smaller import may_shrink, rough_tree, smaller_case, smaller_cases
 from gramgraph.exceptions import BudgetError
 from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
@@ -51,11 +50,12 @@ def rows_that_pay(model: GraphicalModel, question: Question, *, best: bool = Fal
         return np.inf
     if rough_cells(model, low, question, best)[1] < LARGE_CELLS:
         return np.inf
-    small = smaller_model(low, next(by_cases(question)), complete=best)
+    small = smaller_case(low, question, complete=best)
     if small is None:
         return np.inf
     inner = lower(small.model, maximum=best)
-    cells = plan_tree(inner, cases=0).cells
+    rough = rough_tree(small.model, maximum=best)
+    cells = np.inf if rough is None else rough.cells
     if not LARGE_CELLS < cells < HOPELESS:  # beyond that the tree is refused, and orders of rows take long
         return np.inf
     rows = _plan(_relations(inner), inner.log_sizes.tolist()).rows
@@ -95,8 +95,7 @@ class SparseTables(Shrinking):
         run = for_each(run, question.n_cases)
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
         log_p = np.full(question.n_cases, -np.inf)
-        for case, one in enumerate(by_cases(question)):
-            small = smaller_model(low, one, complete=True)
+        for case, small in enumerate(smaller_cases(low, question, complete=True)):
             if small is None:
                 continue
             inner = lower(small.model, maximum=True)
