@@ -42,6 +42,8 @@ def lazy_name(package: str, homes: Mapping[str, str], name: str) -> Any:
     <class 'gramgraph.kernels.stationary.RBF'>
     """
     if name not in homes:
+        if name.startswith("_"):  # asked for by tools that look whether it is there, and often
+            raise AttributeError(f"module {package!r} has no attribute {name!r}.")
         from gramgraph.exceptions import did_you_mean
 
         if package == "gramgraph":
