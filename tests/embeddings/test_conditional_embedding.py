@@ -15,14 +15,24 @@ RNG = np.random.default_rng
 
 CONTRACT = [
     gg.ConditionalEmbedding(),
-    gg.ConditionalEmbedding(reg=1e-3, centered=False),
     gg.ConditionalEmbedding(approx="nystrom", n_components=20, random_state=0),
+]
+#: Further options of the same classes, for `make test-all`.
+OPTIONS = [
+    gg.ConditionalEmbedding(reg=1e-3, centered=False),
     gg.ConditionalEmbedding(RBF(5.0), approx="features", n_components=50, random_state=0),
 ]
 
 
 @parametrize_with_checks(CONTRACT)
 def test_contract(estimator, check):
+    with np.errstate(all="ignore"):
+        check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OPTIONS)
+def test_contract_with_options(estimator, check):
     with np.errstate(all="ignore"):
         check(estimator)
 

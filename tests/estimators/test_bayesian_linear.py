@@ -16,11 +16,19 @@ from gramgraph import KernelRidge, ModelError
 from gramgraph.gp.bases import BASES, GaussianBasis, as_basis
 from gramgraph.gp.linear import LinearEvidence, maximize_evidence, spectrum
 
-CONTRACT = [BLR(), BLR(learn=None), BLR("polynomial", n_basis=2, learn="em")]
+CONTRACT = [BLR(), BLR("polynomial", n_basis=2, learn="em")]
+#: Further options of the same classes, for `make test-all`.
+OPTIONS = [BLR(learn=None)]
 
 
 @parametrize_with_checks(CONTRACT)
 def test_contract(estimator, check):
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OPTIONS)
+def test_contract_with_options(estimator, check):
     check(estimator)
 
 

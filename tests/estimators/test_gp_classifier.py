@@ -27,17 +27,28 @@ FREE = 1.0 * kernels.RBF(1.0)
 
 CONTRACT = [
     GaussianProcessClassifier(),
+    GaussianProcessClassifier(inference="ep", link="probit"),
+    GaussianProcessCounts(),
+]
+#: Further options of the same classes, for `make test-all`.
+OPTIONS = [
     GaussianProcessClassifier(FREE),
     GaussianProcessClassifier(multi_class="one_vs_one"),
     GaussianProcessClassifier(multi_class="softmax"),
-    GaussianProcessClassifier(inference="ep", link="probit"),
-    GaussianProcessCounts(),
     GaussianProcessCounts(FREE, likelihood="negative_binomial"),
 ]
 
 
 @parametrize_with_checks(CONTRACT)
 def test_contract(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OPTIONS)
+def test_contract_with_options(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         check(estimator)
@@ -271,8 +282,15 @@ def test_many_points_search_on_a_part_first_and_reach_the_top():
     assert clone(model).fit(X, y).kernel_ == model.kernel_  # no seed, and yet the same
 
 
-@pytest.mark.parametrize("multi_class", ["one_vs_rest", "softmax"])
-@pytest.mark.parametrize("integrate, n_hyper", [("quadrature", None), ("slice", 5)])
+@pytest.mark.parametrize(
+    "multi_class, integrate, n_hyper",
+    [
+        ("one_vs_rest", "quadrature", None),
+        ("softmax", "quadrature", None),
+        ("softmax", "slice", 5),
+        pytest.param("one_vs_rest", "slice", 5, marks=pytest.mark.slow),
+    ],
+)
 def test_probabilities_averaged_over_kernel_parameters(iris, multi_class, integrate, n_hyper):
     X, y = iris
     options = {"multi_class": multi_class, "integrate": integrate, "n_hyper": n_hyper}

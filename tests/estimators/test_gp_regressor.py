@@ -16,12 +16,20 @@ from gramgraph.kernels import RBF, Constant, Linear, Matern, Periodic, White
 CONTRACT = [
     GP(),
     GP(RBF() + White(0.1), normalize_y=True, alpha=1e-6),
-    GP(Matern(nu=1.5) + White(0.1), mean="linear"),
 ]
+#: Further options of the same classes, for `make test-all`.
+OPTIONS = [GP(Matern(nu=1.5) + White(0.1), mean="linear")]
 
 
 @parametrize_with_checks(CONTRACT)
 def test_contract(estimator, check):
+    with np.errstate(all="ignore"):
+        check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OPTIONS)
+def test_contract_with_options(estimator, check):
     with np.errstate(all="ignore"):
         check(estimator)
 

@@ -35,11 +35,21 @@ def objective(S: np.ndarray, T: np.ndarray, alpha: float) -> float:
     return float(-np.linalg.slogdet(T)[1] + np.vdot(S, T) + alpha * off)
 
 
-CONTRACT = [GraphicalLasso(), GraphicalLasso(0.1), GraphicalLasso("cv", cv=3), GraphicalLasso(adaptive=True)]
+CONTRACT = [GraphicalLasso(), GraphicalLasso("cv", cv=3)]
+#: Further options of the same classes, for `make test-all`.
+OPTIONS = [GraphicalLasso(0.1), GraphicalLasso(adaptive=True)]
 
 
 @parametrize_with_checks(CONTRACT)
 def test_contract(estimator: Any, check: Any) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OPTIONS)
+def test_contract_with_options(estimator: Any, check: Any) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         check(estimator)

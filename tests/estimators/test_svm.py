@@ -42,18 +42,27 @@ def failures(estimator: Any) -> dict[str, str]:
 CONTRACT = [
     SVC(),
     SVC(gamma=0.5, tol=1e-10),
+    SVR(gamma=0.5, tol=1e-10),
+    OneClassSVM(),
+]
+#: Further options of the same classes, for `make test-all`.
+OPTIONS = [
     SVC(kernel="linear", multiclass="ovr"),
     SVC(multiclass="dag"),
     SVC(probability=True, random_state=0),
     SVR(),
-    SVR(gamma=0.5, tol=1e-10),
     SVR(nu=0.5),
-    OneClassSVM(),
 ]
 
 
 @parametrize_with_checks(CONTRACT, expected_failed_checks=failures)
 def test_contract(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(OPTIONS, expected_failed_checks=failures)
+def test_contract_with_options(estimator: Any, check: Any) -> None:
     check(estimator)
 
 
