@@ -17,6 +17,7 @@ from gramgraph.questions.question import Question
 from gramgraph.testing import check_engine, random_bayesian_network, random_markov_network, random_question
 from gramgraph.testing.engines import compare_answers, compare_mpe
 from gramgraph.variables import binary, discrete
+from tests.portions import seeds
 
 EXACT = list(engine_names("tables", "answer", exact=True))
 BEST = set(engine_names("tables", "best", exact=True))
@@ -31,7 +32,7 @@ def all_engines() -> list[Any]:
 
 
 @pytest.mark.parametrize("engine", all_engines())
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", seeds(1, 3))
 def test_engine_agrees_with_enumeration(engine: Any, seed: int) -> None:
     check_engine(engine, rounds=24, random_state=seed)
 
@@ -118,9 +119,9 @@ def test_impossible_evidence_is_minus_infinity_and_nan(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_a_thousand_small_likelihoods_do_not_underflow(name: str) -> None:
-    """A naive-Bayes star whose evidence has probability near e⁻⁶⁰⁰⁰."""
-    n = 1000
+def test_many_small_likelihoods_do_not_underflow(name: str) -> None:
+    """A naive-Bayes star whose evidence has probability near e⁻¹⁸⁰⁰."""
+    n = 300
     rng = np.random.default_rng(4)
     top = discrete("class", 3)
     leaves = [discrete(f"x{i}", 2) for i in range(n)]

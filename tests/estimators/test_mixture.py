@@ -13,6 +13,7 @@ from sklearn.mixture import GaussianMixture as Peer
 
 import gramgraph as gg
 from gramgraph.machines.mixtures.gaussian import SHAPES
+from tests.portions import seeds
 
 CONTRACT = [gg.GaussianMixture(1, covariance_type=shape) for shape in SHAPES]
 IRIS = load_iris(as_frame=True).data.set_axis(["sl", "sw", "pl", "pw"], axis=1)
@@ -68,10 +69,11 @@ def nearest(found: np.ndarray, true: np.ndarray) -> float:
     return min(float(((found[list(order)] - true) ** 2).sum()) for order in permutations(range(len(true))))
 
 
-def test_gaps_are_integrated_out_and_not_filled() -> None:
+@pytest.mark.parametrize("problems, least", [(6, 5), pytest.param(20, 18, marks=pytest.mark.slow)])
+def test_gaps_are_integrated_out_and_not_filled(problems: int, least: int) -> None:
     """30 % of the cells missing: closer to the truth than filling with means first, on 18 of 20 problems or more."""
     better = 0
-    for seed in range(20):
+    for seed in range(problems):
         rng = np.random.default_rng(seed)
         X, means, _ = three(rng, 300)
         X[rng.random(X.shape) < 0.3] = np.nan
@@ -79,10 +81,10 @@ def test_gaps_are_integrated_out_and_not_filled() -> None:
         filled = np.where(np.isnan(X), np.nanmean(X, axis=0), X)
         first = gg.GaussianMixture(3, n_init=2, tol=1e-4, random_state=0).fit(filled)
         better += nearest(ours.means_, means) < nearest(first.means_, means)
-    assert better >= 18
+    assert better >= least
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", seeds(15, 50))
 def test_em_never_falls(seed: int) -> None:
     rng = np.random.default_rng(seed)
     X, _, _ = three(rng, int(rng.integers(6, 80)), int(rng.integers(1, 5)))
@@ -112,7 +114,7 @@ def test_em_never_falls(seed: int) -> None:
 
 
 @pytest.mark.parametrize("shape", ["full", "tied"])
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(4, 6))
 def test_em_never_falls_at_the_floor(seed: int, shape: str) -> None:
     """A column that others give, and few different rows: variances at the floor, 1e-12 of the largest."""
     rng = np.random.default_rng(seed)

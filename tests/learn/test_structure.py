@@ -15,6 +15,7 @@ from gramgraph.data import Counts, code_table
 from gramgraph.learn.scores import SCORES, FamilyScores
 from gramgraph.learn.search import Constraints, Search, hill_climb
 from gramgraph.testing.random_models import random_bayesian_network
+from tests.portions import seeds
 
 
 def sample(seed: int, n: int = 4, rows: int = 300) -> pd.DataFrame:
@@ -80,7 +81,7 @@ def test_equivalent_graphs_have_equal_scores(name) -> None:
     assert scores.total([(), (0,), (1,), ()]) == pytest.approx(scores.total([(1,), (2,), (), ()]))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", seeds(2, 6))
 @pytest.mark.parametrize("score", ["bic", "bdeu"])
 def test_exact_search_equals_brute_force(seed, score) -> None:
     frame = sample(seed, 4, 100)

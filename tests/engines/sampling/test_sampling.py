@@ -36,6 +36,7 @@ def scores(engine, model, question, *, seed, **options):
     return out
 
 
+@pytest.mark.slow  # in a few questions: test_samplers.py
 @pytest.mark.parametrize(("engine", "budget"), [(LW, 4000), ("gibbs", 6000)])
 def test_two_standard_errors_cover_the_truth(engine, budget):
     """93–97 % of 250 intervals or more; an engine that holds 95.4 % falls out by chance once in 7 sets of seeds."""

@@ -1,0 +1,20 @@
+"""How much of a repetition `make test` runs; `make test-all` runs all of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+__all__ = ["first", "seeds"]
+
+
+def seeds(few: int, many: int) -> list[Any]:
+    """Seeds 0, 1, … below `many`; those from `few` on are marked slow."""
+    return first(few, range(many))
+
+
+def first(few: int, values: Iterable[Any]) -> list[Any]:
+    """Parameters of a test; all but the first `few` are marked slow."""
+    return [pytest.param(value, marks=[pytest.mark.slow] * (at >= few)) for at, value in enumerate(values)]
