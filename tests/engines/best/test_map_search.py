@@ -21,9 +21,11 @@ from gramgraph.engines.best import reduction as map_reduction
 from gramgraph.engines.best import search as map_search
 from gramgraph.engines.best.blocks import Blocks, block_move, elimination_order, whole_order
 from gramgraph.engines.best.feasible import allowed_state
+from gramgraph.engines.best.max_product import run_once
 from gramgraph.engines.best.problem import MapProblem, cases_of
 from gramgraph.engines.best.reduction import reduced
 from gramgraph.engines.best.search import Climber, Dual, Walker, search
+from gramgraph.engines.slices import RESIDUAL, SEQUENTIAL
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.factors import TableFactor
 from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
@@ -268,9 +270,15 @@ def test_cuts_refuse_other_models():
         potts_grid(2, 2, 3).map_query(engine="graph_cut")
 
 
-def test_auto_searches_when_too_wide(monkeypatch):
-    # hundreds of sweeps of messages over the wide model: no part of what is asked here, and long while interpreted
-    monkeypatch.setattr("gramgraph.engines.best.search._propagated", lambda problem: [])
+@pytest.mark.parametrize("schedule", [SEQUENTIAL, RESIDUAL])
+def test_propagation_in_pieces_decides_as_in_one_call(schedule):
+    problem = problem_of(sparse_network(np.random.default_rng(4), 8, 0.0))
+    given = (problem.cases, problem.part, problem.observed, schedule)
+    assert run_once(*given, seconds=60.0).tolist() == run_once(*given).tolist()
+    assert run_once(*given, seconds=0.0) is not None
+
+
+def test_auto_searches_when_too_wide():
     rng = np.random.default_rng(0)
     attractive = denoising_grid(rng.random((36, 36)) < 0.5, coupling=0.6)
     with warnings.catch_warnings():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -127,11 +129,17 @@ def _best_spins(
 
 
 def run_once(
-    cases: Cases, part: Sliced, observed: IntArray, schedule: int, max_iter: int = MAX_ITER
+    cases: Cases,
+    part: Sliced,
+    observed: IntArray,
+    schedule: int,
+    max_iter: int = MAX_ITER,
+    seconds: float | None = None,
 ) -> IntArray | None:
-    """The assignment that the messages of one schedule give; None when the evidence is impossible."""
+    """The assignment that the messages of one schedule give, those after about so many seconds if they are given; None
+    when the evidence is impossible."""
     from gramgraph._numerics.best.loopy_best import decode
-    from gramgraph._numerics.messages.loopy import FLOOR, breadth_first
+    from gramgraph._numerics.messages.loopy import FLOOR, LATE, LATE_DAMPING, breadth_first
     from gramgraph._numerics.messages.loopy_run import conclude, first_messages, possible_states, propagate
 
     sizes, at = cases.low.sizes, cases.unary_ptr
@@ -142,9 +150,24 @@ def run_once(
     inner = (*graph, part.edge_factor, part.msg_ptr, to_var, to_factor)
     if not possible_states(*tables, part.unary, at, *inner):
         return None
-    propagate(*tables, part.unary, at, *inner, schedule, -1.0, FLOOR, max_iter, TOL, True, residuals)
+    pieces = [(max_iter, -1.0)] if seconds is None else _pieces(max_iter, int(np.ceil(LATE * max_iter)), LATE_DAMPING)
+    begun = time.monotonic()
+    for sweeps, damping in pieces:
+        arrays = (*tables, part.unary, at, *inner)
+        _, converged, possible = propagate(*arrays, schedule, damping, FLOOR, sweeps, TOL, True, residuals)
+        if converged or not possible or (seconds is not None and time.monotonic() - begun > seconds):
+            break
     conclude(*tables, part.unary, at, part.active, *graph, part.msg_ptr, to_var, to_factor, True, FLOOR, beliefs)
     order = breadth_first(part.scope_ptr, part.scope_idx, *graph, part.edge_factor)
     state = observed.copy()
     decode(*tables, beliefs, at, order, part.msg_ptr, to_factor, state)
     return state
+
+
+def _pieces(max_iter: int, late: int, damping: float) -> Iterator[tuple[int, float]]:
+    """(sweeps, damping) of calls between which the clock is looked at: one sweep, then as many as there were."""
+    done = 0
+    while done < max_iter:
+        end = min(max(2 * done, 1), late if done < late else max_iter)
+        yield end - done, damping if done >= late else 0.0
+        done = end

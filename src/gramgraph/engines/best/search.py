@@ -36,8 +36,8 @@ SPLIT, ALLOWED = 0.1, 0.3
 WALKING = 0.5
 #: Cells of exact elimination a second, about, and how many it may have at most (half a gigabyte).
 CELLS_PER_SECOND, MOST_CELLS = 5e7, 2.0**27
-#: Cells that propagation may go over.
-SWEPT_CELLS = 2_000_000
+#: Cells that propagation may go over, and the part of the time that is left which each of its schedules may take.
+SWEPT_CELLS, PROPAGATING = 2_000_000, 0.2
 #: Rounds without gain after which another assignment is begun, and the part of the time that a round may take.
 STALE, LONG = 2, 0.03
 #: The best assignment is gone over again and again where no more than this part of the variables still has a choice.
@@ -111,7 +111,7 @@ def _solve(
         if not closed() and not feasible:
             dual.split(SPLIT * time_limit)
         if not closed():
-            for state in _propagated(problem):
+            for state in _propagated(problem, PROPAGATING * max(start + time_limit - time.monotonic(), 0.0)):
                 check_interrupt()
                 offer(climber.kicks(state, 0, 1))
             _move(dual, climber, offer, closed, lambda: best, start, time_limit)
@@ -141,14 +141,15 @@ def _lower(dual: Dual, climber: Climber, offer: Any, closed: Any, until: float) 
     offer(climber.forests(dual.assignment(), 3))
 
 
-def _propagated(problem: MapProblem) -> list[IntArray]:
-    """Assignments by max-product propagation, where the model is small enough to run it."""
+def _propagated(problem: MapProblem, seconds: float) -> list[IntArray]:
+    """Assignments by max-product propagation, each schedule for about so many seconds."""
     from gramgraph.engines.best.max_product import BOTH_CELLS, MAX_ITER, run_once
     from gramgraph.engines.slices import RESIDUAL, SEQUENTIAL
 
     schedules = (SEQUENTIAL, RESIDUAL) if len(problem.logs) <= BOTH_CELLS // 10 else (SEQUENTIAL,)
     sweeps = int(np.clip(SWEPT_CELLS // max(len(problem.logs), 1), 2, MAX_ITER))
-    found = [run_once(problem.cases, problem.part, problem.observed, schedule, sweeps) for schedule in schedules]
+    cases, part, observed = problem.cases, problem.part, problem.observed
+    found = [run_once(cases, part, observed, schedule, sweeps, seconds) for schedule in schedules]
     return [state for state in found if state is not None]
 
 
