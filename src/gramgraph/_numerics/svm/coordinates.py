@@ -29,16 +29,20 @@ def _add_at_once(indices, values, start, stop, by, w):
 
 @njit(cache=True, nogil=True, boundscheck=False, plain=_dot_at_once, no_cpython_wrapper=True)
 def _dot(indices, values, start, stop, w):
-    """The product of a sparse row and w; columns of a row are distinct."""
-    even = 0.0
-    odd = 0.0
-    last = stop - (stop - start) % 2
-    for k in range(start, last, 2):
-        even += values[k] * w[indices[k]]
-        odd += values[k + 1] * w[indices[k + 1]]
-    if last < stop:
-        even += values[last] * w[indices[last]]
-    return even + odd
+    """The product of a sparse row and w; four sums, since one would wait for each addition."""
+    a = 0.0
+    b = 0.0
+    c = 0.0
+    d = 0.0
+    last = stop - (stop - start) % 4
+    for k in range(start, last, 4):
+        a += values[k] * w[indices[k]]
+        b += values[k + 1] * w[indices[k + 1]]
+        c += values[k + 2] * w[indices[k + 2]]
+        d += values[k + 3] * w[indices[k + 3]]
+    for k in range(last, stop):
+        a += values[k] * w[indices[k]]
+    return (a + b) + (c + d)
 
 
 @njit(cache=True, nogil=True, boundscheck=False, plain=_add_at_once, no_cpython_wrapper=True)
@@ -52,7 +56,8 @@ def _add(indices, values, start, stop, by, w):
 def sweep(first, indices, values, y, upper, curve, alpha, w, order, size, rho, level, state):
     """One step for each of order[:size]; those that are sure to stay at their bound move behind the others.
 
-    `curve` is |x|² + ρ, `level` is b. Returns how many are left.
+    `curve` is |x|² + ρ, `level` is b. `first` and `indices` are unsigned: signed ones would be asked for their sign at
+    every entry. Returns how many are left.
     """
     total = state[TOTAL]
     top = -1e300

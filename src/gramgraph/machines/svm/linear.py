@@ -39,14 +39,14 @@ def descend(X: Any, squares: FloatArray, y: FloatArray, upper: FloatArray, tol: 
     order, size, state = np.arange(n), n, np.zeros(loops.STATE_SIZE)
     state[loops.OLD_TOP], state[loops.OLD_BOTTOM] = _FAR, -_FAR
     rng = np.random.default_rng(0)  # the order of the steps must not depend on anything but the data
+    first, indices = (part.view(f"u{part.itemsize}") for part in (X.indptr, X.indices))
+    curve = squares + rho
     most = min(_SWEEPS, max_iter) if max_iter >= 0 else _SWEEPS
     found = Descent(alpha, -y, _FAR, 0)
     for sweep in range(1, most + 1):
         whole = size == n
         rng.shuffle(order[:size])
-        size = loops.sweep(
-            X.indptr, X.indices, X.data, y, upper, squares + rho, alpha, w, order, size, rho, level, state
-        )
+        size = loops.sweep(first, indices, X.data, y, upper, curve, alpha, w, order, size, rho, level, state)
         level += rho * state[loops.TOTAL]
         top, bottom = state[loops.TOP], state[loops.BOTTOM]
         if sweep < most and (top - bottom > tol or rho * abs(state[loops.TOTAL]) > tol):
