@@ -10,6 +10,7 @@ import sklearn.svm
 from scipy import sparse
 
 from gramgraph._numerics.compiling import tier
+from gramgraph._numerics.svm import batch_rows, free
 from gramgraph.estimators import SVC, SVR, OneClassSVM
 from gramgraph.machines.svm.linear import descend
 from gramgraph.machines.svm.machine import Settings
@@ -123,3 +124,44 @@ def test_tiers_of_a_descent_agree(rng: np.random.Generator) -> None:
             found.append(descend(X, squares, side, np.ones(80), 1e-9, -1))
     np.testing.assert_allclose(found[0].alpha, found[1].alpha, atol=1e-9)
     assert found[0].gap <= 1e-9 and found[0].sweeps == found[1].sweeps
+
+
+@pytest.mark.parametrize("bound", [0.05, 1.0, 50.0])
+def test_free_points_go_to_their_minimum_together(rng: np.random.Generator, bound: float) -> None:
+    n, d = 40, 4
+    X = rng.normal(size=(n, d)) * [1.0, 5.0, 30.0, 100.0]
+    K, y = X @ X.T, np.where(X[:, 0] > 0, 1.0, -1.0)
+    low, high = np.where(y > 0, 0.0, -bound), np.where(y > 0, bound, 0.0)
+    beta = np.where(rng.random(n) < 0.7, low, 0.5 * (low + high))
+    beta[:3] = high[:3]
+    f = K @ beta - y
+
+    def objective(b: np.ndarray) -> float:
+        return float(0.5 * b @ K @ b - y @ b)
+
+    before, total = objective(beta), beta.sum()
+    rise, fall = np.where(beta < high, f, batch_rows.BIG), np.where(beta > low, f, -batch_rows.BIG)
+    places = free.free_points(beta, low, high, n)
+    assert places.tolist() == np.flatnonzero((beta > low) & (beta < high)).tolist()
+    free.minimize_free(places, beta, low, high, K, rise, fall)
+    assert objective(beta) < before
+    assert beta.sum() == pytest.approx(total, abs=1e-9)
+    assert (beta >= low).all()
+    assert (beta <= high).all()
+    f = K @ beta - y
+    grows, falls = beta < high, beta > low
+    np.testing.assert_allclose(rise[grows], f[grows], atol=1e-6)
+    np.testing.assert_allclose(fall[falls], f[falls], atol=1e-6)
+    assert (rise[~grows] > batch_rows.HALF_BIG).all()
+    assert (fall[~falls] < -batch_rows.HALF_BIG).all()
+    for _ in range(10):  # one call goes through a few bounds only
+        free.minimize_free(free.free_points(beta, low, high, n), beta, low, high, K, rise, fall)
+    f, inside = K @ beta - y, (beta > low) & (beta < high)
+    assert inside.sum() < 2 or np.ptp(f[inside]) < 1e-5
+
+
+def test_a_narrow_margin_in_few_columns_is_that_of_libsvm(rng: np.random.Generator) -> None:
+    X = rng.normal(size=(300, 3)) * [1.0, 20.0, 100.0]
+    y = np.digitize(X @ [1.0, 0.05, 0.01] + 0.05 * rng.normal(size=300), [-0.7, 0.7])
+    ours, theirs = SVC(kernel="linear", tol=1e-5).fit(X, y), sklearn.svm.SVC(kernel="linear", tol=1e-5).fit(X, y)
+    np.testing.assert_allclose(ours.decision_function(X), theirs.decision_function(X), atol=2e-3)

@@ -23,147 +23,19 @@ from gramgraph._numerics.svm.batch_lanes import (
     profit8,
     singles8,
 )
+from gramgraph._numerics.svm.batch_rows import HALF_BIG, fetch, pack, products, raise_, split, stretches, value
+from gramgraph._numerics.svm.free import FEW, free_points, minimize_free
 from gramgraph._numerics.svm.smo import TINY
 from gramgraph._numerics.svm.smo_lanes import NOWHERE, first8, least8, min8, most8, under8
 from gramgraph._numerics.vector8 import LANES, add8, fill8, load8, max8, store8
 
-BIG = 1e30  # stands for f where a point may not move; what is added to it in a search stays far below
-HALF_BIG = 5e29
 SHRINK_EVERY = 1000
+TOGETHER_EVERY = 100  # steps on pairs, then, of linear kernels, one of all free points together
 SHRINK_BELOW = 0.8
 SMALL = 64  # problems up to this size are not shrunk
 # Places of what `solve_box` says.
 STEPS, DONE, CURVED, BOTTOM, TOP = range(5)
 REPORT_SIZE = 5
-
-
-# Uncompiled, one entry at a time would be slow: these take all of them.
-
-
-def _pack_at_once(W, columns, m, packed):
-    packed[:, :m] = W[:, columns[:m]]
-
-
-def _products_at_once(packed, x, m, target):
-    target[:m] = x @ packed[:, :m]
-
-
-def _raise_at_once(target, m, power, scale, offset):
-    target[:m] = (scale * target[:m] + offset) ** power
-
-
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
-def _stretches(columns, cuts):
-    """Where columns stop being consecutive: cuts[0] = 0, …, cuts[count] = m. At most a sixteenth of m, else 0."""
-    m = columns.shape[0]
-    count = 0
-    cuts[0] = 0
-    for k in range(1, m):
-        if columns[k] != columns[k - 1] + 1:
-            count += 1
-            if 16 * count > m:
-                return 0
-            cuts[count] = k
-    cuts[count + 1] = m
-    return count + 1
-
-
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
-def _gather(W, row, columns, cuts, count, target):
-    """target = W[row, columns]; whole stretches where there are few."""
-    source = W[row]
-    if count == 0:
-        for k in range(columns.shape[0]):
-            target[k] = source[columns[k]]
-    for q in range(count):
-        a = cuts[q]
-        size = cuts[q + 1] - a
-        start = columns[a]
-        left = target[a : a + size]
-        right = source[start : start + size]
-        for k in range(size):
-            left[k] = right[k]
-
-
-@njit(cache=True, nogil=True, boundscheck=False, plain=_pack_at_once, no_cpython_wrapper=True)
-def _pack(W, columns, m, packed):
-    """packed[:, k] = W[:, columns[k]]: the coordinates of the points of a problem side by side."""
-    for j in range(W.shape[0]):
-        source = W[j]
-        target = packed[j]
-        for k in range(m):
-            target[k] = source[columns[k]]
-
-
-@njit(cache=True, nogil=True, boundscheck=False, plain=_products_at_once, no_cpython_wrapper=True)
-def _products(packed, x, m, target):
-    """target[k] = Σ_j packed[j, k] x_j, four coordinates in one pass over the points."""
-    d = packed.shape[0]
-    for k in range(m):
-        target[k] = 0.0
-    whole = d // 4 * 4
-    for j in range(0, whole, 4):
-        p0 = packed[j]
-        p1 = packed[j + 1]
-        p2 = packed[j + 2]
-        p3 = packed[j + 3]
-        a0 = x[j]
-        a1 = x[j + 1]
-        a2 = x[j + 2]
-        a3 = x[j + 3]
-        for k in range(m):
-            target[k] += (a0 * p0[k] + a1 * p1[k]) + (a2 * p2[k] + a3 * p3[k])
-    for j in range(whole, d):
-        p0 = packed[j]
-        a0 = x[j]
-        for k in range(m):
-            target[k] += a0 * p0[k]
-
-
-@njit(cache=True, nogil=True, boundscheck=False, plain=_raise_at_once, no_cpython_wrapper=True)
-def _raise(target, m, power, scale, offset):
-    """target = (scale · target + offset)^power, by products."""
-    if power == 1:
-        if scale != 1.0 or offset != 0.0:
-            for k in range(m):
-                target[k] = scale * target[k] + offset
-    elif power == 2:
-        for k in range(m):
-            t = scale * target[k] + offset
-            target[k] = t * t
-    elif power == 3:
-        for k in range(m):
-            t = scale * target[k] + offset
-            target[k] = t * t * t
-    else:
-        for k in range(m):
-            t = scale * target[k] + offset
-            r = t
-            for _ in range(power - 1):
-                r *= t
-            target[k] = r
-
-
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
-def _row(packed, i, m, x, target, power, scale, offset):
-    """target = K[i, :m] from the points of a problem."""
-    for j in range(packed.shape[0]):
-        x[j] = packed[j, i]
-    _products(packed, x, m, target)
-    _raise(target, m, power, scale, offset)
-
-
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
-def _split(k, f, beta, low, high, rise, fall):
-    """f of point k among those that may grow and those that may shrink; a point is in one of them at least."""
-    rise[k] = f if beta[k] < high[k] else BIG
-    fall[k] = f if beta[k] > low[k] else -BIG
-
-
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
-def _value(k, rise, fall):
-    """f of point k."""
-    return rise[k] if rise[k] < HALF_BIG else fall[k]
 
 
 @njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
@@ -247,7 +119,7 @@ def _restore(W, power, scale, offset, points, order, m, beta, then, f, f_then, p
     for q in range(size):
         f[away[q]] = f_then[away[q]]
     if power > 0:
-        _pack(W, points[away], size, packed)
+        pack(W, points[away], size, packed)
     x = np.zeros(W.shape[0], W.dtype)
     change = 0.0
     for j in range(n):
@@ -265,12 +137,12 @@ def _restore(W, power, scale, offset, points, order, m, beta, then, f, f_then, p
         else:
             for i in range(W.shape[0]):
                 x[i] = W[i, points[j]]
-            _products(packed, x, size, row)
-            _raise(row, size, power, scale, offset)
+            products(packed, x, size, row)
+            raise_(row, size, power, scale, offset)
             for q in range(size):
                 f[away[q]] += moved * row[q]
     if power == 1:
-        _products(packed, x, size, row)
+        products(packed, x, size, row)
         for q in range(size):
             f[away[q]] += scale * row[q] + offset * change
 
@@ -317,6 +189,7 @@ def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, mo
     widened = False
     every = n if n < SHRINK_EVERY else SHRINK_EVERY
     shrinks = shrinking and n > SMALL
+    together = TOGETHER_EVERY
     report[CURVED] = 0.0
     columns = np.empty(n, np.int64)
     cuts = np.empty(n + 2, np.int64)
@@ -339,16 +212,16 @@ def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, mo
             a_high[k] = high[p]
             d32[k] = diag[points[p]]
             there[k] = False
-            _split(k, f[p], b, a_low, a_high, rise, fall)
+            split(k, f[p], b, a_low, a_high, rise, fall)
         R = rise[:m]
         F = fall[:m]
         D = d32[:m]
         C = columns[:m]
         count = 0
         if power == 0:
-            count = _stretches(C, cuts)
+            count = stretches(C, cuts)
         else:
-            _pack(W, C, m, packed)
+            pack(W, C, m, packed)
         bottom, place, top = _extremes(R, F)
         left = every
         finished = False
@@ -361,27 +234,26 @@ def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, mo
             if steps >= most or bottom > HALF_BIG:
                 finished = True
                 break
+            if power == 1 and together <= 0:
+                together = TOGETHER_EVERY
+                free = free_points(b, a_low, a_high, m)
+                if 2 <= free.shape[0] <= FEW:
+                    for q in range(free.shape[0]):
+                        fetch(free[q], there, K, W, C, cuts, count, packed, x, power, scale, offset)
+                    minimize_free(free, b, a_low, a_high, K, R, F)
+                    bottom, place, top = _extremes(R, F)
+                    continue
             if shrinks and left == 0:
                 break
             i = place
-            if not there[i]:
-                if power == 0:
-                    _gather(W, columns[i], C, cuts, count, K[i])
-                else:
-                    _row(packed, i, m, x, K[i], power, scale, offset)
-                there[i] = True
+            fetch(i, there, K, W, C, cuts, count, packed, x, power, scale, offset)
             Ki = K[i, :m]
             di = diag[columns[i]]
             j = _partner(F, Ki, D, bottom, di)
             if j < 0:
                 finished = True
                 break
-            if not there[j]:
-                if power == 0:
-                    _gather(W, columns[j], C, cuts, count, K[j])
-                else:
-                    _row(packed, j, m, x, K[j], power, scale, offset)
-                there[j] = True
+            fetch(j, there, K, W, C, cuts, count, packed, x, power, scale, offset)
             Kj = K[j, :m]
             dj = diag[columns[j]]
             eta = di + dj - 2.0 * Ki[j]
@@ -395,13 +267,14 @@ def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, mo
             # A variable whose whole room is used stands exactly on its bound, whatever rounding says.
             b[i] = a_high[i] if step == room_i else b[i] + step
             b[j] = a_low[j] if step == room_j else b[j] - step
-            _split(i, bottom, b, a_low, a_high, R, F)
-            _split(j, fj, b, a_low, a_high, R, F)
+            split(i, bottom, b, a_low, a_high, R, F)
+            split(j, fj, b, a_low, a_high, R, F)
             bottom, place, top = _move(R, F, Ki, Kj, step)
             steps += 1
             left -= 1
+            together -= 1
         for k in range(m):
-            f[order[k]] = _value(k, R, F)
+            f[order[k]] = value(k, R, F)
             beta[order[k]] = b[k]
         if finished and m == n:
             break
