@@ -1,6 +1,7 @@
 """Densities from kernels: p(x) = Σ wᵢ h⁻ᵈ κ(|x − xᵢ|/h) / Σ wᵢ, for six shapes κ and three distances.
 
-Shapes that end at distance h look at the points nearby alone; Gaussian sums are matrix products and one exponential.
+Shapes that end at distance h look at the points nearby alone; Gaussian sums are matrix products and one exponential,
+exponential ones distances and one exponential, some rows at a time.
 Where a sum is lost below the smallest number, or leaving a point out leaves nothing but rounding, it is made again in
 logarithms.
 """
@@ -91,6 +92,8 @@ class KernelMixture:
             found = self._gaussian(X, h)
             if found is not None:
                 return found
+        if self.shape == "exponential" and len(X) > _FEW:
+            return self._exponential(X, h)
         return np.concatenate([self._kappa(X[rows], h) @ self.weights for rows in _blocks(len(X), len(self.X))])
 
     def _kappa(self, part: FloatArray, h: float) -> FloatArray:
@@ -152,6 +155,20 @@ class KernelMixture:
         if kind == np.float32:  # terms below 1e-38 are not told from it
             far = np.flatnonzero(found < 1e-36 * float(weights.sum(dtype=np.float64)) / max(rtol, 1e-300))
             found[far] = 0.0  # these are made again in logarithms
+        return found
+
+    def _exponential(self, X: FloatArray, h: float) -> FloatArray:
+        """exp(−|z − z′|) from distances, as those from products would lose their digits near zero."""
+        from scipy.spatial.distance import cdist
+
+        from gramgraph._numerics.svm.exponents import exp_times
+
+        Z, Q, found = self.X / h, X / h, np.empty(len(X))
+        height = max(1, _BLOCK // len(Z))
+        for start in range(0, len(Q), height):
+            here = slice(start, start + height)
+            r = cdist(Q[here], Z, METRICS[self.metric])
+            exp_times(np.negative(r, out=r), self.weights, found[here])
         return found
 
     def _near(self, X: FloatArray, h: float) -> FloatArray:
