@@ -83,6 +83,8 @@ PENALTIES: dict[str, Callable[[float], float]] = {
 }
 #: Scores that are marginal likelihoods under a Dirichlet prior.
 DIRICHLET = ("bdeu", "k2")
+#: Scores that are equal for equivalent graphs.
+EQUIVALENT = ("bic", "aic", "log_likelihood", "bdeu")
 
 
 class FamilyScores:
@@ -114,6 +116,8 @@ class FamilyScores:
         self._gaps = counts.has_missing
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}
         self._whole = counts.table(()).dtype.kind == "i"  # no weights
+        #: Whether graphs of one equivalence class score the same.
+        self.equivalent = score in EQUIVALENT and not self._gaps
         self._passes = None
         if self._whole and not self._gaps and (score in PENALTIES or score in DIRICHLET):
             self._passes = Passes.over(counts, n_jobs)

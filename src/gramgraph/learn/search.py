@@ -12,6 +12,7 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.learn.checkpoint import Checkpoint, digest
+from gramgraph.learn.turning import Turns
 from gramgraph.typing import Array, FloatArray, IntArray
 
 __all__ = ["Constraints", "Move", "Search", "hill_climb"]
@@ -81,9 +82,9 @@ class Search:
 
     def __post_init__(self) -> None:
         n = len(self.parents)
-        self._additions = getattr(self.scores, "additions", None) or partial(_one_by_one, self.scores)
+        self.additions = getattr(self.scores, "additions", None) or partial(_one_by_one, self.scores)
         self._edges = np.array(sorted(p * n + c for c, now in enumerate(self.parents) for p in now), np.int64)
-        self._below = np.eye(n, dtype=bool)  # [a, b]: b is a or can be reached from it
+        self.below = np.eye(n, dtype=bool)  # [a, b]: b is a or can be reached from it
         self._descend(np.array(_children_first(self.parents), np.int64))
         self.local = np.array([self.scores.family(c, self.parents[c]) for c in range(n)])
         self.gain: FloatArray = np.full((n, n), -np.inf)  # [child, parent]
@@ -91,6 +92,7 @@ class Search:
         self._stale = set(range(n))  # children whose best edge is to be looked for
         for child in range(n):
             self._refresh(child)
+        self._turns = Turns(self) if getattr(self.scores, "equivalent", False) else None
 
     @property
     def score(self) -> float:
@@ -106,7 +108,7 @@ class Search:
             free = ~self.constraints.forbidden[:, child]
             free[list(now)] = False
             more = np.flatnonzero(free)
-            row[more] = self._additions(child, now, more)
+            row[more] = self.additions(child, now, more)
         for p in now:
             if not self.constraints.required[p, child]:
                 row[p] = self.scores.family(child, _without(now, p))
@@ -132,7 +134,7 @@ class Search:
 
     def _best_parent(self, child: int, excluded: Sequence[int]) -> tuple[int, float]:
         """The best edge into `child` that makes no cycle, and the rank of its gain."""
-        row = np.where(self._below[child], -np.inf, self.gain[child])
+        row = np.where(self.below[child], -np.inf, self.gain[child])
         row[[*self.parents[child], *excluded]] = -np.inf
         top = row.max()
         near = np.flatnonzero(row >= top - abs(top) * 1e-8) if top > -np.inf else [0]
@@ -164,10 +166,14 @@ class Search:
         better = np.flatnonzero(ranks > least)
         for i in better[np.argsort(-ranks[better], kind="stable")].tolist():
             kind, p, c = ("remove", "reverse")[i % 2], int(parent[i // 2]), int(child[i // 2])
-            legal = kind == "remove" or not any(x != p and self._below[p, x] for x in self.parents[c])
+            legal = kind == "remove" or not any(x != p and self.below[p, x] for x in self.parents[c])
             if legal and (kind, p, c) not in excluded:
                 return float(gains[i]), kind, p, c
         return None
+
+    def turned(self, least: float) -> list[tuple[float, str, int, int]] | None:
+        """Steps to an equivalent graph, and one from there that gains more than `least`; None if there are none."""
+        return None if self._turns is None else self._turns.best(least)
 
     def take(self, step: tuple[float, str, int, int]) -> None:
         """Do a step."""
@@ -178,9 +184,12 @@ class Search:
             self._part(p, c)
         if kind == "reverse":
             self._connect(c, p)
-        for child in (c, p) if kind == "reverse" else (c,):
+        others = (c, p) if kind == "reverse" else (c,)
+        for child in others:
             self.local[child] = self.scores.family(child, self.parents[child])
             self._refresh(child)
+        if self._turns is not None:
+            self._turns.changed(others)
         self.moves.append(Move(kind, p, c, gain, self.score))
 
     def _connect(self, p: int, c: int) -> None:
@@ -188,16 +197,21 @@ class Search:
         self.parents[c] = (*self.parents[c], p)
         key = p * len(self.parents) + c
         self._edges = np.insert(self._edges, np.searchsorted(self._edges, key), key)
-        above = np.flatnonzero(self._below[:, p])
-        self._below[above] |= self._below[c]
-        self._stale.update(above[self._below[above, self._top[above]]].tolist())
+        if self._turns is not None:
+            self._turns.children[p].add(c)
+        above = np.flatnonzero(self.below[:, p])
+        self.below[above] |= self.below[c]
+        self._stale.update(above[self.below[above, self._top[above]]].tolist())
 
     def _part(self, p: int, c: int) -> None:
         """An edge less: everything above it may reach less."""
         self.parents[c] = _without(self.parents[c], p)
         self._edges = np.delete(self._edges, np.searchsorted(self._edges, p * len(self.parents) + c))
-        above = np.flatnonzero(self._below[:, p])
-        self._descend(above[np.argsort(self._below[above].sum(axis=1), kind="stable")])
+        above = np.flatnonzero(self.below[:, p])
+        if self._turns is not None:
+            self._turns.children[p].discard(c)
+            self._turns.freed(above)
+        self._descend(above[np.argsort(self.below[above].sum(axis=1), kind="stable")])
         self._stale.update(above.tolist())
 
     def _descend(self, nodes: IntArray) -> None:
@@ -205,8 +219,8 @@ class Search:
         n = len(self.parents)
         begins, ends = np.searchsorted(self._edges, nodes * n), np.searchsorted(self._edges, (nodes + 1) * n)
         for v, begin, end in zip(nodes.tolist(), begins.tolist(), ends.tolist(), strict=True):
-            self._below[v] = self._below[self._edges[begin:end] - v * n].any(axis=0)
-            self._below[v, v] = True
+            self.below[v] = self.below[self._edges[begin:end] - v * n].any(axis=0)
+            self.below[v, v] = True
 
 
 def _one_by_one(scores: Any, child: int, parents: tuple[int, ...], more: IntArray) -> list[float]:
@@ -263,6 +277,7 @@ def hill_climb(
 ) -> list[tuple[int, ...]]:
     """Take the best step while it helps; the parents of the best graph seen are returned.
 
+    Where equivalent graphs score the same, steps are looked for behind arrows that turn around for free as well.
     With `patience` > 0, up to that many steps in a row may be the least bad ones, and the graphs of as many steps back
     are not visited again (tabu search). Ctrl-C ends the search with the best graph so far. With a checkpoint the search
     begins where the noted one stood.
@@ -275,10 +290,16 @@ def hill_climb(
         while max_steps is None or at.steps < max_steps:
             check_interrupt()
             step = search.best(_ways_back(search, min(patience, at.steps)))
-            if step is None or (step[0] <= LEAST_GAIN and at.idle >= patience):
+            turned = search.turned(max(step[0], LEAST_GAIN) if step else LEAST_GAIN)
+            if turned is not None and (max_steps is None or at.steps + len(turned) <= max_steps):
+                steps = turned
+            elif step is None or (step[0] <= LEAST_GAIN and at.idle >= patience):
                 break
-            search.take(step)
-            at = at.after(search)
+            else:
+                steps = [step]
+            for one in steps:
+                search.take(one)
+            at = at.after(search, len(steps))
             if checkpoint is not None:
                 noted = _noted(search, at)
                 checkpoint.save(noted)
@@ -300,11 +321,11 @@ class _Progress:
     idle: int = 0
     steps: int = 0
 
-    def after(self, search: Search) -> _Progress:
-        """One step later."""
+    def after(self, search: Search, steps: int) -> _Progress:
+        """So many steps later."""
         if search.score > self.best_score + LEAST_GAIN:
-            return _Progress(search.score, list(search.parents), 0, self.steps + 1)
-        return _Progress(self.best_score, self.best_parents, self.idle + 1, self.steps + 1)
+            return _Progress(search.score, list(search.parents), 0, self.steps + steps)
+        return _Progress(self.best_score, self.best_parents, self.idle + 1, self.steps + steps)
 
 
 def _noted(search: Search, at: _Progress) -> Callable[[], dict[str, Any]]:

@@ -159,8 +159,9 @@ def learn_structure(
         others are left out, and one warning names them.
     missing : "rows" (rows with a missing cell are left out, with a warning) or "families" (they count for the families
         that they show, and each family's counts are scaled to all rows: more data, but too many edges).
-    method : searches by score: "hill_climb" or "hc" (add, remove or reverse one edge, the best step first, until
-        `patience` = 10 steps in a row did not help; 0 stops at the first), "tabu" (the same with a patience of 50),
+    method : searches by score: "hill_climb" or "hc" (add, remove or reverse one edge, the best step first, also
+        behind arrows that can be turned without a change of the score, until `patience` = 10 steps in a row did not
+        help; 0 stops at the first), "tabu" (the same with a patience of 50),
         "ges" (greedy search over equivalence classes), "order" (swaps in an order of the variables, from `restarts`
         random ones), "exact" (the best of all graphs, to about 20 variables, to 30 where few parent sets compete; with
         `time_limit` the best one found in so many seconds, and `report.gap`, how much more any graph can score). By
