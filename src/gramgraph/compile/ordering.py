@@ -39,19 +39,26 @@ class Order(NamedTuple):
 
     @classmethod
     def of_tree(cls, clique_ptr: IntArray, clique_idx: IntArray, parent: IntArray, topo: IntArray) -> Order:
-        """An order that gives these cliques, which form a junction tree: from its leaves on."""
-        sets = np.split(clique_idx, clique_ptr[1:-1])
-        order: list[int] = []
-        cliques: list[IntArray] = []
-        for c in topo[::-1].tolist():
-            above = parent[c]
-            shared = np.isin(sets[c], sets[above]) if above >= 0 else np.zeros(len(sets[c]), np.bool_)
-            own, rest = sets[c][~shared], sets[c][shared]
-            order.extend(own.tolist())
-            cliques.extend(np.concatenate([own[i:], rest]) for i in range(len(own)))
-        ptr = np.cumsum([0, *(len(clique) for clique in cliques)])
-        idx = np.concatenate(cliques) if cliques else np.zeros(0, np.int64)
-        return cls(np.array(order, np.int64), ptr, idx, 0, False)
+        """An order that gives these cliques, which form a junction tree: from its leaves on.
+
+        A variable leaves with the clique nearest to the root that holds it: its neighbors that are left are the members
+        behind it, where each clique lists its leaving variables first.
+        """
+        widths = np.diff(clique_ptr)
+        place = np.empty(len(topo), np.int64)
+        place[topo] = np.arange(len(topo))  # parents first
+        depth = np.repeat(place, widths)
+        top = np.full(clique_idx.max(initial=-1) + 1, len(topo))
+        np.minimum.at(top, clique_idx, depth)
+        leaves = depth == top[clique_idx]
+        by_clique = np.lexsort((~leaves, -depth))
+        members, leaves = clique_idx[by_clique], leaves[by_clique]
+        ends = np.repeat(np.cumsum(widths[topo[::-1]]), widths[topo[::-1]])
+        first = np.flatnonzero(leaves)
+        lengths = ends[first] - first
+        ptr = np.concatenate([[0], np.cumsum(lengths)])
+        inside = np.repeat(first - ptr[:-1], lengths) + np.arange(ptr[-1])
+        return cls(members[first], ptr, members[inside], 0, False)
 
     def log_cells(self, log_sizes: FloatArray) -> float:
         """Log of the number of cells of the cliques that lie in no other one."""

@@ -238,11 +238,13 @@ def plan_tree(
     prune: bool = False,
     cases: int = 1,
     memory: float | None = None,
+    keep_order: bool = True,
 ) -> TreePlan:
     """Choose an elimination order and make the tree. `cases` says how much a better order would pay.
 
     With `prune`, nodes of a Bayesian network that are not ancestors of a wanted, sliced or masked one are left out:
-    they sum to one. `BudgetError` where planning alone would take more than `memory` bytes.
+    they sum to one. `BudgetError` where planning alone would take more than `memory` bytes. Without `keep_order` the
+    tree leaves no trace, so that trees of several cases can be planned in any order, or at the same time.
     """
     keep = (lowered.sizes > 1).view(np.uint8)
     use = np.ones(lowered.n_factors, np.uint8)
@@ -254,6 +256,10 @@ def plan_tree(
     found = _structure(lowered, keep, use, joint_ptr, joint_idx, np.array(masked, np.int64), cases, memory)
     if not len(joint_idx) and found.log_cells > UNSEEN_LOG_CELLS:
         found = _not_larger(lowered, keep, use, np.array(masked, np.int64), memory, found)
+        if keep_order:
+            own = Order.of_tree(found.clique_ptr, found.clique_idx, found.parent, found.topo)
+            del lowered.seen_orders[:-KEPT_ORDERS]
+            lowered.seen_orders.append((keep, use, own))
     return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found)
 
 
@@ -298,9 +304,6 @@ def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, memory:
     if sizes and sizes[best] < found.log_cells - 1e-9:
         parts = low.sizes, low.log_sizes, keep, low.scope_ptr, low.scope_idx, use, masked
         found = Tree._make(lay_out(*parts, *among[best]))
-    own = Order.of_tree(found.clique_ptr, found.clique_idx, found.parent, found.topo)
-    del low.seen_orders[:-KEPT_ORDERS]
-    low.seen_orders.append((keep, use, own))
     return found
 
 

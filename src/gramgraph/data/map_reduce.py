@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Any, TypeVar
 
@@ -73,11 +73,24 @@ def in_order(
         for block in blocks:
             yield function(block, *shared)
     else:
-        from joblib import Parallel, delayed
+        yield from _on_threads(function, blocks, shared, n_jobs)
 
-        yield from Parallel(n_jobs=n_jobs, prefer="threads", return_as="generator")(
-            delayed(function)(block, *shared) for block in blocks
-        )
+
+def _on_threads(
+    function: Callable[..., Any], blocks: Iterable[Any], shared: tuple[Any, ...], n_jobs: int
+) -> Iterator[Any]:
+    """As many blocks wait for a thread as are worked on: no thread is idle while the next block is read."""
+    waiting: deque[Any] = deque()
+    pool = ThreadPoolExecutor(n_jobs)
+    try:
+        for block in blocks:
+            waiting.append(pool.submit(function, block, *shared))
+            if len(waiting) >= 2 * n_jobs:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:  # after Ctrl-C or an error nobody waits for the rest
+        pool.shutdown(cancel_futures=True)
 
 
 def find_client(client: Any) -> Any:

@@ -51,7 +51,8 @@ def find_conflict(model: GraphicalModel, question: Question) -> tuple[str, ...]:
                     row[j] = codes[v]
         asked = Question((), (), tuple(observed), rows, (), True)
         out = np.empty(len(sets))
-        for job in _jobs(model, lower(model), asked, None):
+        for work in _jobs(model, lower(model), asked, None):
+            job = work.make()
             if job.runner.plan.cells > MAX_CELLS:
                 raise MemoryError
             _, value = job.runner.best(job.codes, job.mask_columns, support_only=True)

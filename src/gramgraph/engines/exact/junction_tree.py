@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.range import may_underflow, needs_logs
 from gramgraph.compile.tree import TreePlan, plan_tree
 from gramgraph.compile.width import is_too_wide, wider_than_any
+from gramgraph.data.map_reduce import in_order
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
 from gramgraph.engines.exact.outputs import Outputs
@@ -35,6 +37,8 @@ from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
+
+T = TypeVar("T")
 
 #: Up to this many cells one tree serves every set of observed variables; beyond, observed variables are cut out.
 GENERAL_CELLS = 20_000
@@ -64,6 +68,24 @@ class Job(NamedTuple):
     mask_columns: IntArray
     weights: FloatArray
     weight_column: IntArray
+
+
+class Work(NamedTuple):
+    """A job that is still to be planned; plans that leave no trace can be made at the same time."""
+
+    make: Callable[[], Job]
+    cases: int
+    apart: bool = False
+
+
+class Part(NamedTuple):
+    """What one job found."""
+
+    rows: Array | None
+    outputs: Outputs
+    out: FloatArray
+    log_z: FloatArray
+    tables: list[FloatArray]  # the joint tables
 
 
 class Kept:
@@ -145,42 +167,27 @@ class JunctionTree(Engine):
                 pass
         question, constant = _without_constants(low, question)
         cases = question.n_cases
-        shared = Outputs.of(model, question.targets, question.joints, ()) if question.joints else None
         out: FloatArray | None = None
         log_z = np.empty(cases)
         blocks: dict[int, FloatArray] = {}
         outputs: Outputs | None = None
-        done = 0
-        for job in _jobs(model, low, question, run.memory):
-            outputs = job.outputs
-            n = len(job.codes)
-            part, part_z = np.empty((n, outputs.width)), np.empty(n) if job.rows is not None else log_z
-            job.runner.sums(
-                job.codes, job.mask_columns, part, part_z,
-                weights=job.weights, weight_column=job.weight_column,
-                n_jobs=run.n_jobs, report=_after(run.report, done),
-            )  # fmt: skip
-            done += n
-            rescued = _rescue(model, question, job, part, part_z) if not np.isfinite(part_z).all() else None
-            if shared:
-                seen = {v: job.codes[:, column] for column, v in enumerate(job.runner.plan.sliced)}
-                for number in range(len(outputs.joints)):
-                    table = outputs.joint_table(job.runner.plan, number, part, low.sizes, seen)
-                    table[~np.isfinite(part_z)] = np.nan
-                    if rescued is not None:
-                        names = tuple(model.vars[v].name for v in question.joints[number])
-                        table[rescued[0]] = rescued[1][names].probabilities
-                    if job.rows is None:
-                        blocks[number] = table
-                    else:
-                        blocks.setdefault(number, np.empty((cases, *table.shape[1:])))[job.rows] = table
-            if job.rows is None:
-                out = part
+
+        def work(job: Job, run: Run) -> Part:
+            return _sums(model, low, question, job, run)
+
+        for rows, outputs, part, part_z, tables in _run_jobs(work, _jobs(model, low, question, run.memory), run):
+            for number, table in enumerate(tables):
+                if rows is None:
+                    blocks[number] = table
+                else:
+                    blocks.setdefault(number, np.empty((cases, *table.shape[1:])))[rows] = table
+            if rows is None:
+                out, log_z = part, part_z
             else:
                 if out is None:
                     out = np.empty((cases, outputs.n_marginals))
-                out[job.rows] = part[:, : outputs.n_marginals]
-                log_z[job.rows] = part_z
+                out[rows] = part[:, : outputs.n_marginals]
+                log_z[rows] = part_z
         if out is None or outputs is None:  # a table without rows
             outputs = Outputs.of(model, question.targets, question.joints, ())
             out = np.empty((0, outputs.width))
@@ -227,18 +234,18 @@ class JunctionTree(Engine):
         check = may_underflow(low, question)
         states = np.zeros((question.n_cases, low.n_visible), np.int64)
         log_p = np.empty(question.n_cases)
-        done = 0
-        for job in _jobs(model, low, wanted, run.memory, complete=True):
+
+        def work(job: Job, run: Run) -> tuple[Array | slice, IntArray, FloatArray]:
             found, value = job.runner.best(
                 job.codes, job.mask_columns,
-                weights=job.weights, weight_column=job.weight_column,
-                n_jobs=run.n_jobs, report=_after(run.report, done),
+                weights=job.weights, weight_column=job.weight_column, n_jobs=run.n_jobs, report=run.report,
             )  # fmt: skip
-            done += len(job.codes)
             if check and not np.isfinite(value).all():
                 value[_possible(job, np.flatnonzero(np.isneginf(value)))] = np.nan
-            rows = slice(None) if job.rows is None else job.rows
-            states[rows], log_p[rows] = found[:, : low.n_visible], value
+            return slice(None) if job.rows is None else job.rows, found[:, : low.n_visible], value
+
+        for rows, found, value in _run_jobs(work, _jobs(model, low, wanted, run.memory, complete=True), run):
+            states[rows], log_p[rows] = found, value
         vague = np.flatnonzero(np.isnan(log_p))
         if len(vague):
             states[vague], log_p[vague], *_ = FactorTree().best(model, wanted.of_rows(vague), run)
@@ -250,7 +257,7 @@ class JunctionTree(Engine):
         low = lower(model)
         if needs_logs(low, question):
             return FactorTree().draw(model, question, n, run)
-        job = next(_jobs(model, low, replace(question, targets=(), joints=()), run.memory, complete=True))
+        job = next(_jobs(model, low, replace(question, targets=(), joints=()), run.memory, complete=True)).make()
         states, log_z = job.runner.draw(
             n, job.codes, job.mask_columns, run.generator, weights=job.weights, weight_column=job.weight_column
         )
@@ -298,6 +305,45 @@ def _gains(
     if left > SHRINK_GAIN * cells:
         remember(model, key, 0.0)
     return left <= SHRINK_GAIN * cells
+
+
+def _run_jobs(work: Callable[[Job, Run], T], jobs: Iterable[Work], run: Run) -> Iterator[T]:
+    """work(job, run) of all jobs in their order: threads share the cases of one job, or jobs that stand apart."""
+    done = 0
+    waiting = list(jobs)
+    if run.n_jobs == 1 or run.memory is not None or len(waiting) == 1 or not all(one.apart for one in waiting):
+        for one in waiting:
+            yield work(one.make(), replace(run, report=_after(run.report, done)))
+            done += one.cases
+        return
+    alone = replace(run, n_jobs=1, report=None)
+    found = in_order(lambda one: work(one.make(), alone), waiting, n_jobs=run.n_jobs)
+    for one, part in zip(waiting, found, strict=True):
+        yield part
+        done += one.cases
+        if run.report is not None:
+            run.report(done)
+
+
+def _sums(model: GraphicalModel, low: Lowered, question: Question, job: Job, run: Run) -> Part:
+    """Marginals, joint tables and log p(e) of the cases of one job."""
+    outputs, n = job.outputs, len(job.codes)
+    out, log_z = np.empty((n, outputs.width)), np.empty(n)
+    job.runner.sums(
+        job.codes, job.mask_columns, out, log_z,
+        weights=job.weights, weight_column=job.weight_column, n_jobs=run.n_jobs, report=run.report,
+    )  # fmt: skip
+    rescued = None if np.isfinite(log_z).all() else _rescue(model, question, job, out, log_z)
+    seen = {v: job.codes[:, column] for column, v in enumerate(job.runner.plan.sliced)} if outputs.joints else {}
+    tables = []
+    for number in range(len(outputs.joints)):
+        table = outputs.joint_table(job.runner.plan, number, out, low.sizes, seen)
+        table[~np.isfinite(log_z)] = np.nan
+        if rescued is not None:
+            names = tuple(model.vars[v].name for v in question.joints[number])
+            table[rescued[0]] = rescued[1][names].probabilities
+        tables.append(table)
+    return Part(job.rows, outputs, out, log_z, tables)
 
 
 def _after(report: Report | None, before: int) -> Report | None:
@@ -350,7 +396,7 @@ def _kept_tree(
             forget_large(model)  # what other questions left behind counts too
         plan = plan_tree(
             low, sliced=sliced, masked=masked, wants=outputs.wants, columns=outputs.columns, prune=prune, cases=cases,
-            memory=memory,
+            memory=memory, keep_order=keep,
         )  # fmt: skip
         found = Kept(plan)
         if keep:
@@ -396,7 +442,7 @@ def _general(
 
 def _jobs(
     model: GraphicalModel, low: Lowered, question: Question, memory: float | None, *, complete: bool = False
-) -> Iterator[Job]:
+) -> Iterator[Work]:
     """Group the cases by the tree that serves them best; `complete` trees keep every variable, wanted or not."""
     cases = question.n_cases
     if cases == 0:
@@ -405,34 +451,47 @@ def _jobs(
     if cases == 1 or cases * 4 < ROWS_PER_PATTERN:
         general = _general(model, low, question, memory)
         if general is not None:
-            yield _job(*general, question, None)
+            yield Work(partial(_job, *general, question, None), cases)
             return
     seen = codes >= 0
     every = np.asarray(seen.all(axis=0))
-    if (every | ~seen.any(axis=0)).all():
-        yield _sliced_job(model, low, question, every, None, memory, complete)
-        return
-    patterns, member = _patterns(seen)
-    if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question, memory) > LARGE_CELLS:
-        keep = len(patterns) <= KEPT_PATTERNS
-        for number, pattern in enumerate(patterns):
-            rows = np.flatnonzero(member == number)
-            yield _sliced_job(model, low, question, pattern, rows, memory, complete, keep)
-        return
-    yield _sliced_job(model, low, question, every, None, memory, complete)
+    make = partial(_sliced_job, model, low, question, memory=memory, complete=complete)
+    if not (every | ~seen.any(axis=0)).all():
+        patterns, member = _patterns(seen)
+        if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question, memory) > LARGE_CELLS:
+            many = len(patterns) > KEPT_PATTERNS
+            for number, pattern in enumerate(patterns):
+                rows = np.flatnonzero(member == number)
+                yield Work(partial(make, pattern, rows, keep=not many), len(rows), apart=many)
+            return
+    yield Work(partial(make, every, None), cases)
+
+
+def _outputs(model: GraphicalModel, question: Question, sliced: tuple[int, ...]) -> Outputs:
+    """Where the wanted tables stand; kept where it does not depend on the observed variables, which may differ much."""
+    if question.joints and sliced:
+        return Outputs.of(model, question.targets, question.joints, sliced)
+    key = ("outputs", question.targets, question.joints)
+    found: Outputs | None = model.plans.get(key)
+    return found or remember(model, key, Outputs.of(model, question.targets, question.joints, ()))
 
 
 def _patterns(seen: Array) -> tuple[Array, IntArray]:
     """The distinct rows of a boolean table, and which of them each row is; rows are compared as strings of bits."""
     bits = np.packbits(seen, axis=1)
-    keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}").reshape(-1)
+    if bits.shape[1] <= 8:  # numbers are compared much quicker than strings
+        words = np.zeros((len(seen), 8), np.uint8)
+        words[:, 8 - bits.shape[1] :] = bits
+        keys = words.view(">u8").astype(np.uint64).reshape(-1)
+    else:
+        keys = np.ascontiguousarray(bits).view(f"V{bits.shape[1]}").reshape(-1)
     _, first, member = np.unique(keys, return_index=True, return_inverse=True)
     return seen[first], member.reshape(-1)
 
 
 def _masked_cells(model: GraphicalModel, low: Lowered, question: Question, memory: float | None) -> float:
     """About how large the tree is from which no observed variable is cut out; 0 where cutting saves little."""
-    outputs = Outputs.of(model, question.targets, question.joints, ())
+    outputs = _outputs(model, question, ())
     plan = plan_tree(low, wants=outputs.wants, columns=outputs.columns, cases=0, memory=memory)
     return plan.cells if plan.cells > NARROW_CELLS * plan.n_cliques else 0.0
 
@@ -443,6 +502,7 @@ def _sliced_job(
     question: Question,
     always: Array,
     rows: Array | None,
+    *,
     memory: float | None,
     complete: bool,
     keep: bool = True,
@@ -454,7 +514,7 @@ def _sliced_job(
         some = np.asarray((question.codes >= 0).any(axis=0))
         extra = {v for j, v in enumerate(observed) if some[j] and v not in sliced and low.sizes[v] > 1}
         masked = tuple(sorted(extra.union(masked)))
-    outputs = Outputs.of(model, question.targets, question.joints, sliced)
+    outputs = _outputs(model, question, sliced)
     cases = question.n_cases if rows is None else len(rows)
     tree = _kept_tree(model, low, outputs, sliced, masked, cases, complete=complete, keep=keep, memory=memory)
     runner = _runner(model, tree, memory)

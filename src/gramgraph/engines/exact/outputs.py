@@ -44,7 +44,7 @@ class Columns(Mapping[str, tuple[Var, int, int]]):
 
 
 #: From this many variables on, an answer about all of them looks up where each stands when it is asked for.
-MANY_TARGETS = 10_000
+MANY_TARGETS = 500
 
 
 @dataclass(frozen=True, eq=False)
