@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,8 @@ from gramgraph.typing import FloatArray
 
 #: (theta, gradient wanted) ↦ (value, gradient or None), to be maximized.
 Objective: TypeAlias = Callable[[FloatArray, bool], tuple[float, FloatArray | None]]
+_Task = TypeVar("_Task")
+_Found = TypeVar("_Found")
 
 
 _LITTLE = 0.25  # gradient of entries that matter little, by a logarithm; their curvature is below its inverse
@@ -231,22 +233,28 @@ def search(
         ends = _different(sorted(ends, key=lambda e: -e.value))[:4]
         ranked = [(0.0, ends[0].theta)]
         if len(ends) > 1:
-            ranked = sorted(((objective(e.theta, False)[0], e.theta) for e in ends), key=lambda pair: -pair[0])
+            values = _in_threads(lambda end: objective(end.theta, False)[0], ends, n_jobs)
+            pairs = zip(values, [end.theta for end in ends], strict=True)
+            ranked = sorted(pairs, key=lambda pair: -pair[0])
         evaluations = len(ends) if len(ends) > 1 else 0
         tops = [t for v, t in ranked[:2] if v > ranked[0][0] - max(10.0, 0.02 * abs(ranked[0][0]))] or [starts[0]]
-        guesses = [curvature_inverse(small, t, bounds, 1.0 / share) for t in tops]
-        found = [quasi_newton(objective, t, bounds, M, tol=tol) for t, M in zip(tops, guesses, strict=True)]
+
+        def finish(top: FloatArray) -> Search:
+            guess = curvature_inverse(small, top, bounds, 1.0 / share)
+            return quasi_newton(objective, top, bounds, guess, tol=tol)
+
+        found = _in_threads(finish, tops, n_jobs)
     best = max(found, key=lambda s: s.value)
     evaluations += sum(s.evaluations for s in found)
     optima = tuple(s.optima[0] for s in found if s.optima)
     return Search(best.theta, best.value, evaluations, best.converged, optima)
 
 
-def _in_threads(climb: Callable[[FloatArray], Search], starts: list[FloatArray], n_jobs: int) -> list[Search]:
-    if n_jobs <= 1 or len(starts) == 1:
-        return [climb(start) for start in starts]
-    with one_thread(), ThreadPoolExecutor(min(n_jobs, len(starts))) as pool:
-        return list(pool.map(climb, starts))
+def _in_threads(work: Callable[[_Task], _Found], tasks: Sequence[_Task], n_jobs: int) -> list[_Found]:
+    if n_jobs <= 1 or len(tasks) == 1:
+        return [work(task) for task in tasks]
+    with one_thread(), ThreadPoolExecutor(min(n_jobs, len(tasks))) as pool:
+        return list(pool.map(work, tasks))
 
 
 def _different(ends: list[Search], distance: float = 0.3) -> list[Search]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import cache
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -82,6 +83,12 @@ class Part(NamedTuple):
     declared: Declaration | None  # None: a part with parameters of its own
 
 
+@cache
+def _declared(kind: type) -> tuple[tuple[str, Declaration | None], ...]:
+    """The fields of a class, and what is declared of those that are parameters: searches ask for them all the time."""
+    return tuple((f.name, f.metadata.get("parameter")) for f in fields(kind))
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class Parametrized:
     """Base of values whose dataclass fields are parameters, parts that have parameters, or constants."""
@@ -93,10 +100,9 @@ class Parametrized:
     limits: tuple[tuple[str, Any, Any], ...] = field(default=(), kw_only=True)
 
     def __post_init__(self) -> None:
-        for f in fields(self):
-            declared = f.metadata.get("parameter")
+        for name, declared in _declared(type(self)):  # type: ignore[arg-type]  # a class is hashable
             if declared is not None:
-                object.__setattr__(self, f.name, self._checked(f.name, getattr(self, f.name), declared))
+                object.__setattr__(self, name, self._checked(name, getattr(self, name), declared))
         own = [p.name for p in self._parts() if p.declared is not None]
         object.__setattr__(self, "fixed", (self.fixed,) if isinstance(self.fixed, str) else tuple(self.fixed))
         for name in self.fixed:
@@ -144,16 +150,16 @@ class Parametrized:
     # -- parts --------------------------------------------------------------------------------------------------
 
     def _parts(self) -> Iterator[Part]:
-        for f in fields(self):
-            value, declared = getattr(self, f.name), f.metadata.get("parameter")
+        for name, declared in _declared(type(self)):  # type: ignore[arg-type]  # a class is hashable
+            value = getattr(self, name)
             if declared is not None:
-                yield Part(f.name, f.name, None, value, declared)
+                yield Part(name, name, None, value, declared)
             elif isinstance(value, Parametrized):
-                yield Part(f.name, f.name, None, value, None)
+                yield Part(name, name, None, value, None)
             elif isinstance(value, tuple):
                 for i, item in enumerate(value):
                     if isinstance(item, Parametrized):
-                        yield Part(f"{f.name}[{i}]", f.name, i, item, None)
+                        yield Part(f"{name}[{i}]", name, i, item, None)
 
     def _rebuilt(self, change: Callable[[Part], Any]) -> Self:
         """A copy in which `change(part)` stands where each part stood."""
@@ -190,6 +196,10 @@ class Parametrized:
         )
         return np.concatenate([np.zeros(0), *found])
 
+    def _n_free(self) -> int:
+        """The length of theta."""
+        return sum(self._gather(lambda part: np.size(part.value), lambda part: part.value._n_free()))
+
     @property
     def bounds(self) -> FloatArray:
         """Lower and upper ends of theta, shape (p, 2)."""
@@ -223,7 +233,7 @@ class Parametrized:
     def with_theta(self, theta: Any) -> Self:
         """The same value with other parameters. Inverse of `theta`."""
         theta = np.asarray(theta, dtype=np.float64)
-        p = len(self.theta)
+        p = self._n_free()
         if theta.shape != (p,):
             raise KernelError(
                 f"theta: expected {p} numbers, shape ({p},), for {listing(self.parameter_names) or 'no parameters'}; "
@@ -237,7 +247,7 @@ class Parametrized:
         def change(part: Part) -> Any:
             nonlocal position
             if part.declared is None:
-                size = len(part.value.theta)
+                size = part.value._n_free()
                 new = part.value._from_theta(theta[position : position + size])
             elif part.name in self.fixed:
                 return part.value

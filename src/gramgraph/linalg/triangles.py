@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph.linalg.base import PositiveDefiniteError, check_finite, jitter_levels, report_jitter
+from gramgraph.linalg.unlocked import triangle
 from gramgraph.typing import Array, FloatArray
 
 #: Condition number below which blocks of the diagonal may be inverted and multiplied instead of solved.
@@ -46,27 +47,21 @@ def factor_lower(
 
 def _potrf(A: Array, easy: bool) -> int:
     """Cholesky factor of the lower triangle of a C-ordered matrix, in place; 0, or the pivot that broke."""
-    from scipy.linalg import get_lapack_funcs
-
     from gramgraph.linalg.blocked import BLOCKED, blocked_cholesky
 
     if len(A) >= BLOCKED:
         found = blocked_cholesky(A, well_conditioned=easy)
         if found is not None:
             return found
-    (potrf,) = get_lapack_funcs(("potrf",), (A,))
-    # A C-ordered lower triangle is the upper triangle of the transposed, Fortran-ordered view.
-    return int(potrf(A.T, lower=0, clean=0, overwrite_a=1)[1])
+    return triangle("potrf", A)
 
 
 def invert_lower(L: Array) -> None:
     """Turn the Cholesky factor in the lower triangle of the C-ordered L into (L Lᵀ)⁻¹, in place; 2n³/3 operations."""
-    from scipy.linalg import get_lapack_funcs
-
     from gramgraph.linalg.blocked import BLOCKED, blocked_inverse
 
     if len(L) < BLOCKED or not blocked_inverse(L):
-        get_lapack_funcs(("potri",), (L,))[0](L.T, lower=0, overwrite_c=1)
+        triangle("potri", L)
 
 
 def restore_lower(A: FloatArray, block: int = 256) -> None:
