@@ -194,7 +194,7 @@ def test_exponentials(rng: np.random.Generator, kind: Any, error: float) -> None
     half = 0.5 * (Z * Z).sum(axis=1)
     K = Z @ Z.T
     K[np.triu_indices(150, 1)] = np.nan  # only the lower half is read
-    svm_exp.finish_products(K, half)
+    svm_exp.finish_products(K, half, 0, len(K))
     np.testing.assert_allclose(K, rbf_kernel(Z.astype(float), gamma=0.5), atol=20 * error)
     np.testing.assert_array_equal(K, K.T)
     far = np.array([[-1e6, 0.5]], kind)  # nothing below exp(0) is lost, nothing above it appears

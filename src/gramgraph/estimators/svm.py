@@ -339,7 +339,7 @@ def _shared(
     dtype = row_type(largest, source, settings.tol, int(np.diff(problems.first).max()))
     if (len(problems) == 1 and not probability) or source.n**2 * np.dtype(dtype).itemsize > settings.cache_bytes:
         return source, source
-    matrix = GramRows(source.full(dtype))
+    matrix = GramRows(source.full(dtype, settings.n_jobs))
     return (source if len(problems) == 1 else matrix), matrix
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from functools import cache
+from typing import Any, TypeVar
 
 _Task = TypeVar("_Task")
 _Found = TypeVar("_Found")
@@ -21,7 +22,13 @@ def in_threads(work: Callable[[_Task], _Found], tasks: Sequence[_Task], n_jobs: 
         return [work(task) for task in tasks]
     from concurrent.futures import ThreadPoolExecutor
 
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1, user_api="blas"), ThreadPoolExecutor(min(n_jobs, len(tasks))) as pool:
+    with _blas().limit(limits=1), ThreadPoolExecutor(min(n_jobs, len(tasks))) as pool:
         return list(pool.map(work, tasks))
+
+
+@cache
+def _blas() -> Any:
+    """The libraries of matrix products; looking for them takes milliseconds."""
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController().select(user_api="blas")

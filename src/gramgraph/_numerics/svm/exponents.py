@@ -117,12 +117,16 @@ def exp_products(row, half, own):
     row[:] = np.exp(np.minimum(row - half - own, 0.0))
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
-def finish_products(K, half):
-    """Products zᵢᵀzⱼ in the lower triangle become exp(−‖zᵢ − zⱼ‖²/2) in all of K; half = ‖z‖²/2."""
-    n = K.shape[0]
-    for first in range(0, n, TILE):
-        last = min(first + TILE, n)
+def _of_band(K, half, start, stop):
+    return float(stop - start) * stop
+
+
+@njit(cache=True, nogil=True, boundscheck=False, work=_of_band)
+def finish_products(K, half, start, stop):
+    """Products zᵢᵀzⱼ in the rows start … stop − 1 of the lower triangle become exp(−‖zᵢ − zⱼ‖²/2), and so do their
+    mirror images; half = ‖z‖²/2. `start` is a multiple of the tile."""
+    for first in range(start, stop, TILE):
+        last = min(first + TILE, stop)
         for i in range(first, last):
             exp_products(K[i, :last], half[:last], half[i])
             K[i, i] = 1.0

@@ -51,7 +51,7 @@ class FeatureRows(Source):
         """The same features of some of the points."""
         return FeatureRows(self.Phi[points])
 
-    def full(self, dtype: Any) -> Array:
+    def full(self, dtype: Any, n_jobs: int = 1) -> Array:
         """The whole matrix."""
         Phi = self.Phi.astype(dtype, copy=False)
         return Phi @ Phi.T

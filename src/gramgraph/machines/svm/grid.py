@@ -15,14 +15,18 @@ from gramgraph.machines.svm.kernel import ChosenKernel, gram_of_matrix
 from gramgraph.machines.svm.machine import Settings
 from gramgraph.machines.svm.many import Problems, pair_problems, solve_paths
 from gramgraph.machines.svm.rows import GramRows
+from gramgraph.machines.threads import in_threads
 from gramgraph.typing import Array, FloatArray, IntArray
+
+_BAND = 256  # rows of a matrix that are made at a time
+_LARGE = 1 << 19  # entries from which threads are worth their start
 
 
 class Grams:
     """Gram matrices of one set of points for several kernels; RBF ones share the squared distances."""
 
-    def __init__(self, X: Any, n: int, tol: float, largest: float) -> None:
-        self.X, self.n = X, n
+    def __init__(self, X: Any, n: int, tol: float, largest: float, n_jobs: int = 1) -> None:
+        self.X, self.n, self.n_jobs = X, n, n_jobs if n * n > _LARGE else 1
         error = 3e-8 * np.sqrt(n) * largest
         self.dtype: Any = np.float32 if error < 0.1 * tol else np.float64
         self.distances: FloatArray | None = None
@@ -36,21 +40,37 @@ class Grams:
             scale = float(np.max(np.abs(source.diag), initial=0.0))
             # Entries above 1 scale the error of single precision, which was judged for a largest entry of 1.
             return GramRows(source.full(self.dtype if scale <= 1.0 else np.float64))
-        if self.distances is None:
-            Z = self.X - self.X.mean(axis=0)
-            squares = np.einsum("ij,ij->i", Z, Z)
-            D = Z @ Z.T
-            D *= -2.0
-            D += squares[:, None]
-            D += squares
-            np.maximum(D, 0.0, out=D)
-            np.fill_diagonal(D, 0.0)
-            self.distances = D.astype(self.dtype)
         from gramgraph._numerics.svm.exponents import exp_rows
 
-        K = self.distances.copy()
-        exp_rows(K, -choice.gamma)
+        D = self._squared_distances() if self.distances is None else self.distances
+        K = np.empty_like(D)
+
+        def band(rows: slice) -> None:
+            K[rows] = D[rows]
+            exp_rows(K[rows], -choice.gamma)
+
+        in_threads(band, self._bands(), self.n_jobs)
         return GramRows(K)
+
+    def _squared_distances(self) -> FloatArray:
+        Z = self.X - self.X.mean(axis=0)
+        squares = np.einsum("ij,ij->i", Z, Z)
+        found = self.distances = np.empty((self.n, self.n), self.dtype)
+
+        def band(rows: slice) -> None:
+            D = Z[rows] @ Z.T
+            D *= -2.0
+            D += squares[rows, None]
+            D += squares
+            found[rows] = np.maximum(D, 0.0, out=D)
+
+        in_threads(band, self._bands(), self.n_jobs)
+        np.fill_diagonal(found, 0.0)
+        return found
+
+    def _bands(self) -> list[slice]:
+        """Rows that a thread works on at a time; the same for any number of threads."""
+        return [slice(start, start + _BAND) for start in range(0, self.n, _BAND)]
 
 
 @dataclass(frozen=True)
@@ -70,7 +90,7 @@ class Grid:
     @cached_property
     def grams(self) -> Grams:
         """Gram matrices, made on demand."""
-        return Grams(self.X, count(self.X), self.settings.tol, float(self.costs[-1]))
+        return Grams(self.X, count(self.X), self.settings.tol, float(self.costs[-1]), self.settings.n_jobs)
 
     @cached_property
     def folds(self) -> list[list[tuple[IntArray, FloatArray, FloatArray]]]:
@@ -85,7 +105,7 @@ class Grid:
         found = []
         for q, (i, j) in enumerate(pairs_of(k)):
             points, side = problems.part(q)
-            if len(points) < 2 or np.ptp(side) == 0:
+            if len(points) < 2 or side[0] == side[-1]:  # the first class stands before the second
                 raise ModelError(
                     f"A fold has training points of one of the classes {self.classes[i]!r} and {self.classes[j]!r} "
                     "only. Try: fewer folds."
@@ -101,10 +121,12 @@ class Grid:
         weight = np.concatenate([w for _, _, w in parts])
         beta, told = solve_paths(matrix, problems, weight, self.costs, self.settings)
         n_pairs = len(self.folds[0])
-        found = np.zeros((len(self.costs), len(folds)))
-        for at, s in enumerate(folds):
+
+        def accuracy(at: int) -> FloatArray:
             mine = range(at * n_pairs, (at + 1) * n_pairs)
-            found[:, at] = self._accuracy(matrix, problems, mine, beta, told, self.splits[s][1])
+            return self._accuracy(matrix, problems, mine, beta, told, self.splits[folds[at]][1])
+
+        found = np.stack(in_threads(accuracy, range(len(folds)), self.grams.n_jobs), axis=1)
         steps = told[:, :, 2].reshape(len(folds), n_pairs, -1).sum(axis=1).T.astype(np.int64)
         return found, steps
 

@@ -15,10 +15,12 @@ import numpy as np
 
 from gramgraph._numerics.svm.exponents import exp_rows, exp_times, finish_products
 from gramgraph.machines.points import take_points
+from gramgraph.machines.threads import in_threads
 from gramgraph.typing import Array, FloatArray, IntArray
 
 _BLOCK = 1 << 18  # entries of a block that is computed at once: it stays in the processor's cache
 _LARGE = 1 << 21  # kernel entries from which threads are worth their start
+_BAND = 256  # rows of a whole matrix that are made at a time, products first
 _PIECES = 16  # as many rectangles are copied one by one; beyond, entry by entry
 
 
@@ -67,7 +69,7 @@ class Source(ABC):
         """K[rows][:, columns[start:]] for the announced columns."""
         return self.block(rows, self._columns[start:])
 
-    def full(self, dtype: Any) -> Array:
+    def full(self, dtype: Any, n_jobs: int = 1) -> Array:
         """The whole matrix, in blocks of rows."""
         self.settle(dtype)
         K = np.empty((self.n, self.n), dtype)
@@ -116,7 +118,7 @@ class GramRows(Source):
         """The matrix of some of the points."""
         return GramRows(self.block(points, points))
 
-    def full(self, dtype: Any) -> Array:
+    def full(self, dtype: Any, n_jobs: int = 1) -> Array:
         """The matrix itself."""
         return np.ascontiguousarray(self.K, dtype)
 
@@ -211,17 +213,23 @@ class RBFRows(Source):
         exp_rows(K, 1.0)
         return K
 
-    def full(self, dtype: Any) -> Array:
-        """The whole matrix: products of the lower half by one call, then exponentials and mirror images by tiles."""
-        from scipy.linalg.blas import dsyrk, ssyrk
+    def full(self, dtype: Any, n_jobs: int = 1) -> Array:
+        """The whole matrix by bands of rows: products of its lower half, then exponentials and mirror images by tiles.
 
+        Threads share the bands, of which the last are the longest.
+        """
         half = 0.5 * np.einsum("ij,ij->i", self.Z, self.Z)
         kind: Any = np.float32 if dtype == np.float32 and _safe(half) else np.float64
         Z = np.ascontiguousarray(self.Z, kind)
         K = np.empty((self.n, self.n), kind)
-        # The library counts columns first: its upper triangle is our lower one, written where K stands.
-        (ssyrk if kind == np.float32 else dsyrk)(1.0, Z.T, trans=1, c=K.T, overwrite_c=1)
-        finish_products(K, half.astype(kind))
+        half = half.astype(kind)
+
+        def band(first: int) -> None:
+            last = min(first + _BAND, self.n)
+            np.matmul(Z[first:last], Z[:last].T, out=K[first:last, :last])
+            finish_products(K, half, first, last)
+
+        in_threads(band, range(0, self.n, _BAND)[::-1], n_jobs if K.size > _LARGE else 1)
         return K.astype(dtype, copy=False)
 
     def times(self, rows: IntArray, columns: IntArray, v: FloatArray) -> FloatArray:
