@@ -8,9 +8,12 @@ import numpy as np
 
 from gramgraph.typing import FloatArray, IntArray
 
+#: Share of the points that may still change their cluster at the end.
+_STILL = 1e-3
+
 
 def first_labels(
-    points: FloatArray, offsets: IntArray, n_states: int, mask: Any, rng: np.random.Generator, most: int = 20_000
+    points: FloatArray, offsets: IntArray, n_states: int, mask: Any, rng: np.random.Generator, most: int = 5_000
 ) -> IntArray:
     """A first guess of the states: k-means of the points (of `most` of them, if there are more), NaN at the mean.
 
@@ -33,21 +36,24 @@ def first_labels(
 
 
 def _centers(X: FloatArray, k: int, rng: np.random.Generator, most: int = 100) -> FloatArray:
-    """Means of at most k clusters by Lloyd's rounds; fewer where there are fewer different points.
+    """Means of at most k clusters by Lloyd's rounds, until hardly a point moves; fewer where there are fewer points.
 
     A start needs no more than this, and the import of scikit-learn's clusters takes longer than most fits.
     """
     centers = _apart(X, k, rng)
     labels = np.full(len(X), -1)
     for _ in range(most):
-        found, distances = _nearest(X, centers)
-        if (found == labels).all():
+        found, apart = _nearest(X, centers)
+        if np.count_nonzero(found != labels) <= len(X) * _STILL:
             break
         labels = found
         sizes = np.bincount(labels, minlength=len(centers))
         sums = np.stack([np.bincount(labels, column, minlength=len(centers)) for column in X.T], axis=1)
-        far = np.argsort(-distances, kind="stable")[: len(centers)]  # an empty cluster begins again at a far point
-        centers = np.where(sizes[:, None] > 0, sums / np.maximum(sizes, 1)[:, None], X[far])
+        centers = sums / np.maximum(sizes, 1)[:, None]
+        if not sizes.all():  # an empty cluster begins again at a far point
+            distances = apart[labels, np.arange(len(X))] + np.einsum("ij,ij->i", X, X)
+            far = np.argsort(-distances, kind="stable")[: len(centers)]
+            centers = np.where(sizes[:, None] > 0, centers, X[far])
     return centers
 
 
@@ -65,7 +71,12 @@ def _apart(X: FloatArray, k: int, rng: np.random.Generator) -> FloatArray:
 
 
 def _nearest(X: FloatArray, centers: FloatArray) -> tuple[IntArray, FloatArray]:
-    """The center nearest to every point, and its squared distance."""
-    apart = (X * X).sum(axis=1)[:, None] - 2.0 * (X @ centers.T) + (centers * centers).sum(axis=1)
-    labels = apart.argmin(axis=1)
-    return labels.astype(np.int64), apart[np.arange(len(X)), labels]
+    """The center nearest to every point, and all squared distances less the square of the point, (centers, points)."""
+    apart = (-2.0 * centers) @ X.T
+    apart += (centers * centers).sum(axis=1)[:, None]
+    labels, least = np.zeros(len(X), np.int64), apart[0].copy()
+    for c in range(1, len(centers)):  # a row at a time: much quicker than argmin down the columns
+        nearer = apart[c] < least
+        labels[nearer] = c
+        np.minimum(least, apart[c], out=least)
+    return labels, apart
