@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 #: Each chain is cut into this many pieces that are kept, whose means give the standard error; fewer (not below the
 #: second number) where the counts of all pieces together would pass the third.
 PIECES, FEW_PIECES, COUNTS = 25, 8, 1 << 24
-#: Pieces that threads run before they wait for each other: one is often too short to be worth the wait.
-STRETCH = 8
+#: Sweeps that threads run before they wait for each other: one piece is often too short to be worth the wait.
+STRETCH = 1 << 14
 #: A requested error is pursued up to this many times the draws of the budget.
 PATIENCE = 64
 #: R-hat above this is reported by a warning, and makes burn-in longer.
@@ -95,7 +95,9 @@ def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generato
         try:
             while True:
                 check_interrupt()
-                count = min(STRETCH, total - len(pieces)) if end is None and effort.n_jobs not in (0, 1) else 1
+                count = 1
+                if end is None and effort.n_jobs not in (0, 1):
+                    count = min(max(STRETCH // length, 1), total - len(pieces))
                 found, rows = _pieces(moves, effort, each, states, streams, (count, length, cells))
                 pieces.extend(found)
                 drawn += [rows] if effort.keep else []
