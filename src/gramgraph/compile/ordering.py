@@ -30,12 +30,19 @@ class Order(NamedTuple):
     restarted: bool
 
     def among(self, keep: Array) -> Order:
-        """The same order of some of the nodes: no clique becomes larger, and none is new."""
+        """The same order of some of the nodes: no clique becomes larger, and none is new.
+
+        The last clique may stand for several nodes that are not in the order: it stays while one of them is kept.
+        """
         inside = np.concatenate([[0], np.cumsum(keep[self.idx] > 0)])
-        own = keep[self.order] > 0
+        order = self.order
+        last = self.idx[self.ptr[-2] :] if len(order) else order
+        if len(last) > 1 and not keep[order[-1]] and keep[last].any():
+            order = np.append(order[:-1], last[keep[last] > 0][:1])
+        own = keep[order] > 0
         starts, ends = inside[self.ptr[:-1]][own], inside[self.ptr[1:]][own]
         members = self.idx[(keep[self.idx] > 0) & np.repeat(own, np.diff(self.ptr))]
-        return self._replace(order=self.order[own], ptr=np.concatenate([[0], np.cumsum(ends - starts)]), idx=members)
+        return self._replace(order=order[own], ptr=np.concatenate([[0], np.cumsum(ends - starts)]), idx=members)
 
     @classmethod
     def of_tree(cls, clique_ptr: IntArray, clique_idx: IntArray, parent: IntArray, topo: IntArray) -> Order:

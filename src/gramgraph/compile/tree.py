@@ -290,8 +290,10 @@ def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, memory:
     """The tree, or where that is smaller one whose order was found with nothing, or less, observed: a greedy order for
     what observations leave may be worse, by many orders of magnitude where no tree is small.
 
-    An order restricted to some of its variables never has more cells, so that no observation that is added to those of
-    an earlier tree makes a larger one; so many trees are remembered.
+    An order restricted to some of its variables never has more cells. So the tree is not larger than the one with
+    nothing observed, nor than an earlier one with less observed (so many trees are remembered). Of two sets of
+    observations of which none was asked about before, the larger may have a slightly larger tree: that could be ruled
+    out by orders of the whole model alone, which are worse where much is observed.
     """
     from gramgraph._numerics.tree.structure import lay_out
 
