@@ -11,6 +11,7 @@ import numpy as np
 
 from gramgraph._progress import Report
 from gramgraph.answers import Answer
+from gramgraph.compile.budget import budget_of
 from gramgraph.compile.cache import forget_large, memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.range import may_underflow, needs_logs
@@ -51,9 +52,10 @@ NUMBERS_PER_CLIQUE = 60
 #: Where cliques are smaller than this in the mean, planning a tree takes longer than running a larger one.
 NARROW_CELLS = 100
 #: From this many cells on zeros are followed before a tree for one case is made, if they leave at most this share of
-#: them; beyond the third number no tree fits, and whatever they leave is welcome; beyond the last one no search for a
-#: better order makes it fit.
-SHRINK_CELLS, SHRINK_GAIN, NEVER_FITS, HOPELESS = 2_000_000, 0.7, 1e11, 1e14
+#: them; beyond the last number no tree fits, and whatever they leave is welcome.
+SHRINK_CELLS, SHRINK_GAIN, NEVER_FITS = 2_000_000, 0.7, 1e11
+#: A search for a better order seldom saves more than this factor: where the room is smaller still, none is begun.
+SEARCH_SAVES = 20.0
 #: A table of cases with more patterns than this leaves no trees behind.
 KEPT_PATTERNS = 16
 
@@ -153,7 +155,7 @@ class JunctionTree(Engine):
         rough = rough_tree(small.model, memory=run.memory)
         if rough is None:
             raise wider_than_any()
-        if rough.cells > HOPELESS:
+        if 8.0 * rough.cells > SEARCH_SAVES * budget_of(run.memory):
             rough.check_budget(run.memory)
         return self._answer(small.model, small.question(question), run)
 
