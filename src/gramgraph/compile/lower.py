@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -20,6 +21,9 @@ from gramgraph.variables import Var
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
+
+#: With more factors than this a look at the largest and the least entry does not tell whether products stay in range.
+FEW_FACTORS = 100
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,6 +56,17 @@ class Lowered:
     def n_factors(self) -> int:
         """Number of factors."""
         return len(self.owner)
+
+    @cached_property
+    def rough_reach(self) -> float:
+        """A number that the first of `reach` does not exceed, from the largest and the least entry alone."""
+        n, values = len(self.owner), self.values
+        if not 0 < n <= FEW_FACTORS:
+            return np.inf if n else 0.0
+        top, least = float(np.maximum.reduce(values)), float(np.minimum.reduce(values))
+        if least <= 0.0:
+            least = float(np.minimum.reduce(np.where(values > 0.0, values, 1.0)))
+        return n * (math.log(max(top, 1.0)) - math.log(min(least, 1.0)))
 
     @cached_property
     def reach(self) -> tuple[float, float]:
@@ -120,8 +135,10 @@ def _lower(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
     if conditionals is None:
         return _lower_undirected(model, (structured, maximum))
     parents: tuple[tuple[int, ...], ...] = model.parent_positions  # type: ignore[attr-defined]
-    if all(type(c) is Table for c in conditionals) and all(var.size > 1 for var in model.vars):
-        return _lower_tables(model, conditionals, parents, (structured, maximum))
+    if {type(c) for c in conditionals} <= {Table}:
+        sizes = [var.size for var in model.vars]
+        if min(sizes, default=2) > 1:
+            return _lower_tables(model.vars, sizes, conditionals, parents, (structured, maximum))
     flat = _Flat(model)
     for child, conditional in enumerate(conditionals):
         if conditional is None:
@@ -135,23 +152,23 @@ def _lower(model: GraphicalModel, structured: bool, maximum: bool) -> Lowered:
 
 
 def _lower_tables(
-    model: GraphicalModel,
+    variables: tuple[Var, ...],
+    sizes: list[int],
     tables: Sequence[Table],
     parents: tuple[tuple[int, ...], ...],
     form: tuple[bool, bool],
 ) -> Lowered:
     """Tables alone, all of them at once: nothing is kept for each that the arrays do not need."""
     n = len(tables)
-    sizes = np.fromiter((var.size for var in model.vars), np.int64, n)
-    scope_ptr, value_ptr = np.zeros(n + 1, np.int64), np.zeros(n + 1, np.int64)
-    np.cumsum(np.fromiter((len(row) + 1 for row in parents), np.int64, n), out=scope_ptr[1:])
-    np.cumsum(np.fromiter((table.values.size for table in tables), np.int64, n), out=value_ptr[1:])
+    each = np.array(sizes, np.int64)
+    scope_ptr = np.fromiter(accumulate((len(row) + 1 for row in parents), initial=0), np.int64, n + 1)
+    value_ptr = np.fromiter(accumulate((table.values.size for table in tables), initial=0), np.int64, n + 1)
     members = (v for child, row in enumerate(parents) for v in (*row, child))
     return Lowered(
-        variables=model.vars,
+        variables=variables,
         n_visible=n,
-        sizes=sizes,
-        log_sizes=np.log(sizes),
+        sizes=each,
+        log_sizes=np.log(each),
         scope_ptr=scope_ptr,
         scope_idx=np.fromiter(members, np.int64, int(scope_ptr[-1])),
         value_ptr=value_ptr,

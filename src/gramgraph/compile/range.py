@@ -34,7 +34,12 @@ def _span(weights: FloatArray) -> float:
 
 def may_underflow(low: Lowered, question: Question | None = None) -> bool:
     """Whether some product of entries could be smaller than the least double: if not, zero means impossible."""
-    return _both(low, question)[0] > SAFE
+    return not _is_mild(low, question) and _both(low, question)[0] > SAFE
+
+
+def _is_mild(low: Lowered, question: Question | None) -> bool:
+    """Whether a look at the largest and the least entry shows that all products stay in range."""
+    return (question is None or not question.likelihoods) and low.rough_reach <= SAFE
 
 
 def needs_logs(low: Lowered, question: Question | None = None) -> bool:
@@ -44,5 +49,7 @@ def needs_logs(low: Lowered, question: Question | None = None) -> bool:
     """
     if question is not None and question.log_likelihoods:
         return True
+    if _is_mild(low, question):
+        return False
     every, wide = _both(low, question)
     return every > SAFE and (wide > MUCH or every > ON_AVERAGE * low.n_factors)

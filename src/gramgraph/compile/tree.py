@@ -21,6 +21,8 @@ from gramgraph.typing import Array, FloatArray, IntArray
 SECONDS_PER_CELL = 4e-9
 #: Up to this many cells the memory of a plan is counted to the byte.
 EXACT_CELLS = 3e8
+#: Trees and models of fewer cells than this fit everywhere.
+SMALL_CELLS = 1e5
 #: Numbers that the program of a tree takes while it is made, beside its tables: for each clique, for each term that is
 #: multiplied into one, for each wanted set (and what it takes in the answer), and for each variable.
 PER_CLIQUE, PER_TERM, PER_WANT, PER_VARIABLE = 28, 34, 34, 8
@@ -181,6 +183,9 @@ class TreePlan:
     def check_budget(self, memory: float | None, lanes: int = 1) -> None:
         """`BudgetError`, before anything is allocated, when the tables would not fit."""
         check_memory(memory)
+        low = self.lowered
+        if memory is None and len(low.sizes) < FEW_NODES and self.cells < SMALL_CELLS and len(low.values) < SMALL_CELLS:
+            return  # some megabytes at most, and counting them takes longer than a question
         building = self.building_bytes
         if self.cells * 16 + building > (memory if memory is not None else 32e6):
             check_budget(building, memory, self.largest_clique, self.largest_cells)

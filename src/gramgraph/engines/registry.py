@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -110,7 +111,13 @@ def engine_class(name: str, kind: str = "tables") -> type[Engine]:
             f"{name!r} is not an engine for {_KINDS.get(kind, kind)} models. Engines: {AUTO}, {', '.join(names)}."
             f"{did_you_mean(name, names)}"
         )
-    module, _, cls = known[kind].partition(":")
+    return _loaded(known[kind])
+
+
+@cache
+def _loaded(place: str) -> type[Engine]:
+    """The class at `module:class`."""
+    module, _, cls = place.partition(":")
     return getattr(importlib.import_module(f"gramgraph.engines.{module}"), cls)  # type: ignore[no-any-return]
 
 

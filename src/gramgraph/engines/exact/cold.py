@@ -31,9 +31,11 @@ STEP_SECONDS, FLOP_SECONDS = 3e-5, 2e-9
 
 def may_eliminate(model: GraphicalModel) -> bool:
     """Whether it is worth asking, before a question is read."""
+    if len(model.vars) < LARGE:
+        return False
     from gramgraph._numerics.tree import runner
 
-    return len(model.vars) >= LARGE and not ripe(runner.sums, 0.0)
+    return not ripe(runner.sums, 0.0)
 
 
 def eliminates(model: GraphicalModel, question: Question) -> bool:

@@ -39,8 +39,8 @@ def is_walk(model: GraphicalModel, question: Question) -> bool:
         if cells > JOINT_CELLS:
             return False
     low = lower(model)
-    few = float(low.log_sizes.sum()) <= math.log(JOINT_CELLS + 0.5) and low.log_scale > -np.inf
-    return few and not may_underflow(low)
+    few = len(low.sizes) == len(model.vars) or math.prod(low.sizes.tolist()) <= JOINT_CELLS
+    return few and low.log_scale > -np.inf and not may_underflow(low)
 
 
 @dataclass(frozen=True, repr=False)

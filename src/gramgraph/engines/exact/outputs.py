@@ -77,8 +77,9 @@ class Outputs:
         for v in targets:
             var = variables[v]
             place[(v,)] = at
-            marginals[var.name] = (var, at, at + var.size)
-            at += var.size
+            stop = at + var.size
+            marginals[var.name] = (var, at, stop)
+            at = stop
         n_marginals = at
         recipes = []
         for members in joints:

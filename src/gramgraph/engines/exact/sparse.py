@@ -38,6 +38,8 @@ SHARE = 0.5
 #: Trees with fewer cells than this, or tables with a smaller share of zeros, are not compared with rows, which are
 #: to be at most this part of the cells.
 LARGE_CELLS, MANY_ZEROS, GAIN = 3e7, 0.2, 0.05
+#: Models with more variables than this are not planned as a whole to find that out.
+FEW_VARIABLES = 200
 
 
 def rows_that_pay(model: GraphicalModel, question: Question, *, best: bool = False) -> float:
@@ -48,7 +50,7 @@ def rows_that_pay(model: GraphicalModel, question: Question, *, best: bool = Fal
     low = lower(model, maximum=best)
     if float(low.log_sizes.sum()) < log(LARGE_CELLS) or not may_shrink(low, question) or low.zeros < MANY_ZEROS:
         return np.inf
-    if rough_cells(model, low, question, best)[1] < LARGE_CELLS:
+    if _most_cells(model, best) < LARGE_CELLS or rough_cells(model, low, question, best)[1] < LARGE_CELLS:
         return np.inf
     small = smaller_case(low, question, complete=best)
     if small is None:
@@ -60,6 +62,13 @@ def rows_that_pay(model: GraphicalModel, question: Question, *, best: bool = Fal
         return np.inf
     rows = _plan(_relations(inner), inner.log_sizes.tolist()).rows
     return rows if rows < GAIN * cells else np.inf
+
+
+def _most_cells(model: GraphicalModel, best: bool) -> float:
+    """How many cells a tree has when nothing is observed, which no observation makes more; of small models alone: of
+    large ones a question often needs but a part."""
+    rough = rough_tree(model, maximum=best) if len(model.vars) <= FEW_VARIABLES else None
+    return np.inf if rough is None else rough.cells
 
 
 class SparseTables(Shrinking):
