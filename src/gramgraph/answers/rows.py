@@ -84,18 +84,27 @@ def _states(model: GraphicalModel, states: Any, index: Any, log_prob: FloatArray
     if made is None:
         each = {var.states: pd.CategoricalDtype(list(var.states)) for var in model.vars}
         names = pd.Index(model.variables)
-        made = [each[var.states] for var in model.vars], names, names.append(pd.Index(["log_prob"]))
+        few = all(var.size <= FEW_STATES for var in model.vars)
+        made = [each[var.states] for var in model.vars], names, names.append(pd.Index(["log_prob"])), few
         remember(model, ("lowered", "categories"), made)
-    kinds, names, more = made
-    few = all(var.size <= FEW_STATES for var in model.vars)  # pandas holds such codes in bytes, and need not look
+    kinds, names, more, few = made  # pandas holds few states in bytes, and need not look at the codes
     codes = np.asfortranarray(states, dtype=np.int8) if few else states
-    columns: dict[int, Any] = {
-        v: pd.Categorical.from_codes(codes[:, v], dtype=kind, validate=not few) for v, kind in enumerate(kinds)
-    }
+    columns = [pd.Categorical.from_codes(codes[:, v], dtype=kind, validate=not few) for v, kind in enumerate(kinds)]
     if log_prob is not None:
-        columns[len(kinds)] = log_prob
-    frame = pd.DataFrame(columns, index=index, copy=False)
-    frame.columns = names if log_prob is None else more
+        columns.append(log_prob)
+        names = more
+    return _joined(columns, names, index)
+
+
+def _joined(columns: list[Any], names: Any, index: Any) -> Any:
+    """A frame of whole columns; pandas' own way of putting them together, where it has one, looks at none of them."""
+    import pandas as pd
+
+    quick = getattr(pd.DataFrame, "_from_arrays", None)
+    if quick is not None and index is not None:
+        return quick(columns, names.view(), index.view(), verify_integrity=False)
+    frame = pd.DataFrame(dict(enumerate(columns)), index=index, copy=False)
+    frame.columns = names
     return frame
 
 

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Tables of more cells than this are read column by column.
 FEW_CELLS = 4096
+#: Where the labels of the last table stand, with the variables that they name.
+LAST_COLUMNS = ("lowered", "last labels")
 Codes = tuple[list[int], IntArray]  # observed variables, and (cases, observed) states, -1 = missing
 
 
@@ -27,13 +29,31 @@ def codes_of_few(model: GraphicalModel, cases: Any) -> Codes | None:
     """The codes of a small pandas frame or list of dicts about a discrete model; None: ask the general reader."""
     if type(cases) is list:
         return _of_records(model, cases)
-    if not type(cases).__module__.startswith("pandas") or cases.ndim != 2 or cases.size > FEW_CELLS:
+    if not type(cases).__module__.startswith("pandas") or cases.ndim != 2:
         return None
-    names = cases.columns.tolist()
-    observed = [model.positions.get(name, -1) if type(name) is str else -1 for name in names]
-    if -1 in observed or len(set(observed)) < len(observed):
+    n, width = cases.shape
+    if n * width > FEW_CELLS or (observed := _variables_of(model, cases.columns)) is None:
         return None
-    return _coded(model, observed, len(cases), (column.array for _, column in cases.items()))
+    return _coded(model, observed, n, _columns_of(cases))
+
+
+def _variables_of(model: GraphicalModel, columns: Any) -> list[int] | None:
+    """The variable of each column; None unless all of them are variables. The last labels are remembered: pandas
+    takes longer to list them, and they cannot change."""
+    last: tuple[Any, list[int]] | None = model.plans.get(LAST_COLUMNS)
+    if last is not None and last[0] is columns:
+        return list(last[1])
+    found = [model.positions.get(name, -1) if type(name) is str else -1 for name in columns.tolist()]
+    if -1 in found or len(set(found)) < len(found):
+        return None
+    model.plans[LAST_COLUMNS] = columns, found
+    return found
+
+
+def _columns_of(frame: Any) -> Iterable[Any]:
+    """The arrays of all columns; pandas' own way to them, where it has one, makes no Series of each."""
+    arrays = getattr(frame, "_iter_column_arrays", None)
+    return arrays() if arrays is not None else (column.array for _, column in frame.items())
 
 
 def _of_records(model: GraphicalModel, cases: list[Any]) -> Codes | None:
@@ -65,8 +85,13 @@ def _column_codes(domain: Discrete, column: Any) -> Any:
         found = [domain.find(label) for label in column.categories.tolist()]
         return None if -1 in found else np.array([*found, -1])[column.codes]
     known = domain.codes
+    values = column if type(column) is list else _values(column)
+    try:
+        return [known[value] for value in values]
+    except (KeyError, TypeError):  # something that is not a label: a gap, or a number
+        pass
     out = []
-    for value in column if type(column) is list else _values(column):
+    for value in values:
         code = known.get(value) if type(value) is str else _code(domain, value)
         if code is None:
             return None
