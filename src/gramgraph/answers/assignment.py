@@ -41,8 +41,8 @@ class Assignment(Frozen):
     def __init__(
         self, assignment: Mapping[str, str], log_prob: float, *, exact: bool = True, bound: float | None = None
     ) -> None:
-        self._hold(assignment=dict(assignment), log_prob=log_prob, exact=exact)
-        self._hold(bound=log_prob if bound is None else bound)
+        above = log_prob if bound is None else bound
+        self._hold(assignment=dict(assignment), log_prob=log_prob, exact=exact, bound=above)
 
     @property
     def gap(self) -> float:

@@ -25,7 +25,7 @@ from gramgraph.engines.base import PLAIN, ApproximateWarning, Best, Engine, Run,
 from gramgraph.engines.best.policy import advised, check_limits, proved
 from gramgraph.engines.cells.tables import by_tables
 from gramgraph.engines.exact.impossible import raise_impossible
-from gramgraph.engines.exact.single_case import quick_query
+from gramgraph.engines.exact.single_case import quick_best, quick_best_table, quick_query, quick_table
 from gramgraph.engines.fallback import automatic, automatic_best, automatic_draw, first_choice
 from gramgraph.engines.gaussian.lower import log_joint
 from gramgraph.engines.prepare import prepared, support_of, with_all_readings
@@ -75,19 +75,17 @@ def query(
     **options: Any,
 ) -> Any:
     """p(targets | evidence); see `GraphicalModel.query`."""
+    if (
+        (type(evidence) is dict or evidence is None)
+        and engine == AUTO
+        and virtual_evidence is soft_evidence is memory is budget is keep is out is client is None
+        and not options
+        and (quick := quick_query(model, targets, evidence or {})) is not None
+    ):
+        return quick
     if type(model) is PlateModel:  # `isinstance` of an abstract class costs as much as a step of the answer
         given = (virtual_evidence, soft_evidence, memory, keep)
         return query_plates(model, targets, evidence, engine, given, random_state, budget, options)
-    if (
-        engine == AUTO
-        and model.is_discrete
-        and virtual_evidence is soft_evidence is memory is budget is keep is out is client is None
-        and not options
-        and (type(evidence) is dict or evidence is None)
-    ):
-        quick = quick_query(model, targets, evidence or {})
-        if quick is not None:
-            return quick
     if out is not None:
         said = {"virtual_evidence": virtual_evidence, "soft_evidence": soft_evidence, "engine": engine}
         said |= {"memory": memory, "random_state": random_state, "budget": budget}
@@ -97,6 +95,15 @@ def query(
     if client is not None:
         raise OptionError("client is for questions whose answers go to a file: give out='posteriors.parquet', too")
     if evidence is not None and not isinstance(evidence, Mapping):
+        if (
+            engine == AUTO
+            and model.kind == "tables"
+            and virtual_evidence is soft_evidence is memory is budget is keep is None
+            and not options
+            and _is_plain(n_jobs, progress)
+            and (quick := quick_table(model, targets, evidence)) is not None
+        ):
+            return quick
         evidence = _in_memory(evidence)
     if isinstance(keep, bool):  # of samplers: whether to keep the draws
         options, keep = {**options, "keep": keep}, None
@@ -106,6 +113,11 @@ def query(
         run = Run(memory, seconds, draws, random_state, n_jobs, report)
         found = answer(model, question, engine, run, options)
     return _checked(model, question, found)
+
+
+def _is_plain(n_jobs: Any, progress: Progress) -> bool:
+    """Whether one thread answers, and tells nobody how far it is."""
+    return type(n_jobs) is int and n_jobs == 1 and progress is False
 
 
 def _to_file(model: GraphicalModel, targets: Any, evidence: Any, options: dict[str, Any]) -> Any:
@@ -323,12 +335,20 @@ def map_query(
     keep: Any = None,
 ) -> Any:
     """The most probable assignment; see `GraphicalModel.map_query`."""
+    plain = engine == AUTO and targets is k is virtual_evidence is memory is time_limit is keep is None
+    plain = plain and type(gap) is float and gap == 0.0 and _is_plain(n_jobs, progress)
+    if plain and type(evidence) is dict and (quick := quick_best(model, evidence)) is not None:
+        return quick
     check_limits(gap, time_limit)
     check_memory(memory)
     if model.kind not in TABLES and (gap != 0.0 or time_limit is not None):
         raise OptionError("gap and time_limit are limits of searches in models of discrete variables alone")
     if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1):
         raise OptionError(f"k is how many assignments are wanted, a whole number from 1, not {k!r}")
+    if plain and model.kind == "tables" and not (evidence is None or isinstance(evidence, Mapping)):
+        best = quick_best_table(model, evidence)
+        if best is not None:
+            return frame_of(model, best[0], index=None if type(evidence) is list else evidence.index, log_prob=best[1])
     question = refuse_soft(model, read(model, [], evidence, virtual_evidence, None, keep))
     wanted = () if targets is None else tuple(dict.fromkeys(model.positions_of(targets)))
     some = targets is not None and len({*wanted, *question.seen}) < len(model.vars)

@@ -1,8 +1,13 @@
-"""The straight road of `query` gives what the general road gives; equal cases share one answer."""
+"""The straight roads of `query` and `map_query` give what the general road gives; equal cases share one answer."""
 
 from __future__ import annotations
 
 import math
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from types import FrameType
 
 import numpy as np
 import pandas as pd
@@ -101,3 +106,119 @@ def test_likelihoods_of_equal_cases_stay_their_own() -> None:
     answer = net.query("lung", cases, virtual_evidence={"xray": [1.0, 3.0]})
     one = net.query("lung", {"smoke": "yes", "xray": gg.Likelihood([1.0, 3.0])})
     np.testing.assert_allclose(answer["lung"].probabilities, np.tile(one["lung"].probabilities, (40, 1)), atol=1e-13)
+
+
+# ------------------------------------------------------------------------------------- questions that are prepared
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 8))
+def test_prepared_best_assignments_are_those_of_the_general_road(seed: int, n: int) -> None:
+    rng = np.random.default_rng(seed)
+    net = random_bayesian_network(rng, n, zeros=0.2, single=0.1, noisy=0.2)
+    for _ in range(3):
+        case = _case(net, rng)
+        quick, tree = net.map_query(case), net.map_query(case, engine="junction_tree")
+        assert quick.assignment == tree.assignment
+        assert (quick.log_prob, quick.bound, quick.exact) == (tree.log_prob, tree.bound, True)
+        assert quick.log_prob == pytest.approx(net.map_query(case, engine="enumeration").log_prob, abs=1e-12)
+
+
+@settings(max_examples=25, deadline=None)
+@given(seed=st.integers(0, 10_000), n=st.integers(2, 8), rows=st.sampled_from([2, 7, 8, 40]))
+def test_prepared_tables_are_those_of_the_general_road(seed: int, n: int, rows: int) -> None:
+    rng = np.random.default_rng(seed)
+    net = random_bayesian_network(rng, n, zeros=0.2, single=0.1, noisy=0.2)
+    names = [v for v in net.variables if rng.random() < 0.5] or [net.variables[0]]
+    for cases in (net.sample(rows, random_state=seed + i)[names[::-1]].astype(str) for i in range(4)):
+        cases.index = pd.Index([f"case {i}" for i in range(rows)], name="number")
+        quick, tree = net.query(None, cases), net.query(None, cases, engine="junction_tree")
+        assert list(quick) == list(tree)
+        np.testing.assert_allclose(quick.log_evidence, tree.log_evidence, atol=1e-12)
+        pd.testing.assert_frame_equal(quick.to_frame(), tree.to_frame(), atol=1e-13)
+        pd.testing.assert_frame_equal(net.map_query(cases), net.map_query(cases, engine="junction_tree"))
+
+
+def _warm(net: gg.BayesianNetwork, cases: pd.DataFrame) -> None:
+    for _ in range(3):
+        net.query(None, cases)
+        net.map_query(cases)
+        net.map_query(dict(cases.iloc[0]))
+
+
+def test_prepared_questions_leave_what_is_unusual_to_the_general_road() -> None:
+    net, cases = gg.datasets.asia(), pd.DataFrame({"tub": ["yes", "no"], "either": ["yes", "no"]})
+    _warm(net, cases)
+    impossible = pd.DataFrame({"tub": ["yes", "no"], "either": ["no", "no"]})
+    assert np.isneginf(net.query("lung", impossible).log_evidence).tolist() == [True, False]
+    assert net.map_query(impossible)["lung"].isna().tolist() == [True, False]
+    with pytest.raises(gg.ImpossibleEvidenceError):
+        net.map_query({"tub": "yes", "either": "no"})
+    gaps = pd.DataFrame({"tub": ["yes", None], "either": ["yes", "no"]})
+    assert net.query("tub", gaps)["tub"].probabilities[1, 1] < 0.5
+    assert net.map_query({"tub": None}).assignment["tub"] == "no"
+    with pytest.raises(gg.StateError, match="yess"):
+        net.query(None, pd.DataFrame({"tub": ["yes", "yess"], "either": ["yes", "no"]}))
+    with pytest.raises(gg.StateError, match="yess"):
+        net.map_query({"tub": "yess"})
+    with pytest.raises(gg.VariableError, match="tuber"):
+        net.map_query({"tuber": "yes"})
+    with pytest.raises(gg.VariableError, match="lungs"):
+        net.query(["lungs"], cases)
+
+
+@pytest.mark.parametrize("wrong", [{"n_jobs": 0}, {"gap": True}, {"gap": -1.0}, {"time_limit": 0}, {"k": 0}])
+def test_prepared_questions_refuse_what_the_general_road_refuses(wrong: dict[str, float]) -> None:
+    net, cases = gg.datasets.asia(), pd.DataFrame({"tub": ["yes", "no"]})
+    _warm(net, cases)
+    for evidence in (cases, {"tub": "yes"}):
+        with pytest.raises(gg.OptionError):
+            net.map_query(evidence, **wrong)
+
+
+def test_frames_of_prepared_questions_are_the_users_own() -> None:
+    net, cases = gg.datasets.asia(), pd.DataFrame({"tub": ["yes", "no"]})
+    _warm(net, cases)
+    first = net.map_query(cases)
+    first.columns.name, first.index.name = "mine", "mine"
+    first.loc[0, "lung"], first.loc[0, "log_prob"] = "yes", 1.0
+    second = net.map_query(cases)
+    assert (second.columns.name, second.index.name, cases.index.name) == (None, None, None)
+    assert second.loc[0, "lung"] == "no"
+    assert second.loc[0, "log_prob"] < 0.0
+    assert net.map_query(cases.rename(columns={"tub": "lung"}))["lung"].tolist() == ["yes", "no"]
+
+
+def _calls(question: Callable[[], object]) -> int:
+    """Python calls inside the package, loops of numbers left out."""
+    found: list[str] = []
+
+    def note(frame: FrameType, event: str, _: object) -> None:
+        place = frame.f_code.co_filename
+        if event == "call" and f"{os.sep}gramgraph{os.sep}" in place and "_numerics" not in place:
+            found.append(frame.f_code.co_qualname)
+
+    sys.setprofile(note)
+    try:
+        question()
+    finally:
+        sys.setprofile(None)
+    return len(found)
+
+
+def test_warm_questions_about_one_case_take_few_calls(shared_data: Path) -> None:
+    asia, alarm = gg.datasets.asia(), gg.read(shared_data / "bn" / "alarm.bif.gz")
+    for net, case, most in ((asia, {"smoke": "yes"}, 6), (alarm, {"HR": "LOW"}, 8)):
+        for _ in range(3):
+            net.query(None, case)
+            net.map_query(case)
+        assert _calls(lambda net=net, case=case: net.query(None, case)) <= most
+        assert _calls(lambda net=net, case=case: net.map_query(case)) <= 10
+
+
+@given(seed=st.integers(0, 10_000))
+@settings(max_examples=20, deadline=None)
+def test_the_rough_reach_is_never_below_the_exact_one(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    low = lower(random_bayesian_network(rng, int(rng.integers(1, 8)), zeros=0.3, noisy=0.3))
+    assert low.rough_reach >= low.reach[0] - 1e-9

@@ -7,13 +7,23 @@ import numpy as np
 from gramgraph._numerics.compiling import njit
 
 
+def pack(column, sizes, scope_ptr, scope_idx, value_ptr):
+    """The integers of `joint_sums` in one array: every array that is handed over costs a part of a short call."""
+    return np.concatenate(([len(value_ptr) - 1], column, sizes, scope_ptr, value_ptr, scope_idx), dtype=np.int64)
+
+
 @njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
-def joint_sums(codes, column, sizes, scope_ptr, scope_idx, value_ptr, values, out):
-    """Σ over all combinations of the unobserved variables (code -1) of the product of the factors.
+def joint_sums(codes, packed, values, out):
+    """Σ over all combinations of the unobserved variables (code -1) of the product of the factors, as `packed`.
 
     The normalized marginal of variable v goes to out[column[v]:] where column[v] ≥ 0; the sum is returned.
     """
-    n, n_factors = sizes.shape[0], value_ptr.shape[0] - 1
+    n, n_factors = codes.shape[0], packed[0]
+    column, sizes = packed[1 : n + 1], packed[n + 1 : 2 * n + 1]
+    at_ptr = 2 * n + 1
+    scope_ptr = packed[at_ptr : at_ptr + n_factors + 1]
+    value_ptr = packed[at_ptr + n_factors + 1 : at_ptr + 2 * n_factors + 2]
+    scope_idx = packed[at_ptr + 2 * n_factors + 2 :]
     stride = np.zeros((n_factors, n), np.int64)
     at = np.empty(n_factors, np.int64)
     for f in range(n_factors):

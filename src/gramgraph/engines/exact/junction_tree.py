@@ -21,7 +21,7 @@ from gramgraph.data.map_reduce import in_order
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.exact.factor_tree import FactorTree
 from gramgraph.engines.exact.outputs import Outputs
-from gramgraph.engines.exact.repeated import TreeCase
+from gramgraph.engines.exact.repeated import BestCase, TableCase, TreeCase
 from gramgraph.engines.exact.smaller import (
     Smaller,
     may_shrink,
@@ -119,6 +119,23 @@ class JunctionTree(Engine):
         """The question, ready for any case of plain observations; None where one tree would be too large for that."""
         found = _general(model, lower(model), question, None)
         return None if found is None else TreeCase(model, *found, question.everything)
+
+    def repeated_best(self, model: GraphicalModel, question: Question) -> BestCase | None:
+        """The same for the most probable assignment."""
+        low = lower(model, maximum=True)
+        found = None if needs_logs(low) else _general(model, low, question, None)
+        return None if found is None else BestCase(model, found[0])
+
+    def repeated_table(self, model: GraphicalModel, question: Question, *, best: bool = False) -> TableCase | None:
+        """The question, ready for any table of about as many cases with the same variables observed in all of them;
+        None where a single tree does not do."""
+        low = lower(model, maximum=best)
+        if question.joints or question.n_cases < 2 or needs_logs(low):
+            return None
+        job = next(_jobs(model, low, question, None, complete=best))
+        if job.rows is not None or job.runner.plan.cells > LARGE_CELLS:  # large trees are kept in one place alone
+            return None
+        return TableCase(job, question.observed, question.hidden(model))
 
     def plan(self, model: GraphicalModel, question: Question, *, maximum: bool = False) -> TreePlan:
         """The tree for the question when all its observed variables are observed in every case."""

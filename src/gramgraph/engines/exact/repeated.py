@@ -1,4 +1,4 @@
-"""One case of plain observations that is asked about again and again: what stays the same is prepared once."""
+"""Plain observations that are asked about again and again: what stays the same is prepared once."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Answer
+from gramgraph.answers import Answer, Assignment
 from gramgraph.compile.lower import lower
 from gramgraph.engines.exact.outputs import Outputs
 from gramgraph.engines.exact.tree_runner import NO_WEIGHTS
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
+    from gramgraph.typing import FloatArray, IntArray
 
 NOBODY: frozenset[str] = frozenset()
 #: A smaller sum may have lost terms to underflow: the tree, which scales its messages, is asked instead.
@@ -80,7 +81,7 @@ class JointCase:
         for (v,), at in zip(outputs.wants, outputs.columns, strict=True):
             column[v] = at
         self.labels = {var.name: (v, var.discrete.codes) for v, var in enumerate(model.vars)}
-        self.arguments = (column, low.sizes, low.scope_ptr, low.scope_idx, low.value_ptr, low.values)
+        self.arguments = (loops.pack(column, low.sizes, low.scope_ptr, low.scope_idx, low.value_ptr), low.values)
         self.log_scale = low.log_scale
 
     def answer(self, evidence: dict[str, Any]) -> Answer | None:
@@ -100,3 +101,79 @@ class JointCase:
         hidden = frozenset(evidence) if self.everything else NOBODY
         log_evidence = math.log(total) + self.log_scale
         return Answer(self.marginals, out, log_evidence, engine="enumeration", hidden=hidden)
+
+
+class BestCase:
+    """The most probable assignment of one case of a small tree."""
+
+    __slots__ = ("after", "before", "blank", "labels", "loops", "n_states", "named", "runner")
+
+    def __init__(self, model: GraphicalModel, runner: Any) -> None:
+        from gramgraph._numerics.tree import runner as loops
+
+        plan, p = runner.plan, runner.program
+        self.loops = loops
+        self.runner = runner
+        self.n_states = len(plan.lowered.sizes)
+        self.blank = np.full((1, max(len(plan.masked), 1)), -1, np.int64)
+        variables = model.vars
+        self.labels = {variables[v].name: (slot, variables[v].discrete.codes) for slot, v in enumerate(plan.masked)}
+        self.named = [(var.name, var.states) for var in variables]
+        self.before = (1, 0, 1, p.ints, p.static, plan.lowered.values)
+        self.after = (np.arange(len(plan.masked)), runner.no_weights, NO_WEIGHTS, p.log_scale)
+
+    def answer(self, evidence: dict[str, Any]) -> Assignment | None:
+        """The assignment of one case; None where anything about it is unusual."""
+        codes = self.blank.copy()
+        labels = self.labels
+        try:
+            for name, value in evidence.items():
+                slot, index = labels[name]
+                codes[0, slot] = index[value]
+        except (KeyError, TypeError):
+            return None
+        states, log_p = np.zeros((1, self.n_states), np.int64), np.empty(1)
+        memory = self.runner.borrow(1)
+        self.loops.best(*self.before, codes, *self.after, memory, states, log_p)
+        self.runner.give_back(1, memory)
+        value = float(log_p[0])
+        if not value > -np.inf:  # impossible, or out of range
+            return None
+        chosen = zip(self.named, states[0].tolist(), strict=False)  # hidden variables of tables come last
+        found = {name: known[state] for (name, known), state in chosen if name not in evidence}
+        return Assignment(found, value)
+
+
+class TableCase:
+    """Cases with the same observed variables, every one of which is observed in each of them."""
+
+    __slots__ = ("hidden", "mask_columns", "n_visible", "order", "outputs", "runner")
+
+    def __init__(self, job: Any, observed: Sequence[int], hidden: frozenset[str]) -> None:
+        self.runner = job.runner
+        self.outputs: Outputs = job.outputs
+        self.mask_columns = job.mask_columns
+        self.hidden = hidden
+        plan, at = job.runner.plan, {v: j for j, v in enumerate(observed)}
+        self.n_visible = plan.lowered.n_visible
+        order = [at[v] for v in (*plan.sliced, *(v for v in plan.masked if v in at))]
+        self.order = None if order == list(range(len(observed))) else np.array(order, np.int64)
+
+    def _ordered(self, codes: IntArray) -> IntArray:
+        if self.order is None:
+            return codes
+        return np.ascontiguousarray(codes[:, self.order]) if len(self.order) else np.zeros((len(codes), 1), np.int64)
+
+    def answer(self, codes: IntArray, details: dict[str, Any]) -> Answer | None:
+        """The beliefs of all cases; None where one of them is impossible, or out of range."""
+        out, log_z = np.empty((len(codes), self.outputs.width)), np.empty(len(codes))
+        self.runner.sums(self._ordered(codes), self.mask_columns, out, log_z)
+        if not log_z.min() > -np.inf:
+            return None
+        marginals = self.outputs.marginals
+        return Answer(marginals, out, log_z, engine="junction_tree", hidden=self.hidden, details=details)
+
+    def best(self, codes: IntArray) -> tuple[IntArray, FloatArray] | None:
+        """Most probable states and log p of all cases; None where one of them is impossible, or out of range."""
+        states, log_p = self.runner.best(self._ordered(codes), self.mask_columns)
+        return (states[:, : self.n_visible], log_p) if log_p.min() > -np.inf else None

@@ -41,6 +41,11 @@ class Shrinking(Engine):
     def repeated(self, model: GraphicalModel, question: Question) -> None:
         """Nothing is ready for other cases: what zeros leave depends on what is observed."""
 
+    repeated_best = repeated
+
+    def repeated_table(self, model: GraphicalModel, question: Question, *, best: bool = False) -> None:
+        """Nor for other tables."""
+
     def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible."""
         if question.log_likelihoods:  # beyond the range of doubles

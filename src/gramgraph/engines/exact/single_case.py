@@ -1,4 +1,4 @@
-"""The straight road for the commonest question: one case of plain observations on a small model.
+"""The straight road for the commonest questions: plain observations of one case, or of a few, on a small model.
 
 It does nothing that the general road does not do; it only skips what such a question does not need. Anything
 unusual (an unknown name or label, another kind of evidence, a large tree, impossible evidence) is left to it.
@@ -6,22 +6,31 @@ unusual (an unknown name or label, another kind of evidence, a large tree, impos
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gramgraph.answers import Answer
+from gramgraph.answers import Answer, Assignment
 from gramgraph.compile.cache import remember
 from gramgraph.compile.lower import lower
 from gramgraph.compile.range import needs_logs
-from gramgraph.engines.exact.cold import may_eliminate
+from gramgraph.engines.base import PLAIN
+from gramgraph.engines.exact.cold import LARGE, may_eliminate
 from gramgraph.engines.registry import choose, get_engine
 from gramgraph.exceptions import BudgetError
+from gramgraph.questions.few_cases import codes_of_few
 from gramgraph.questions.question import Question
 from gramgraph.questions.reading import read_targets
 
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
+    from gramgraph.typing import FloatArray, IntArray
+
+#: Numbers of cases at which the engine chooses another tree.
+SIZES = (8, 100)
+#: Stands for a question that was asked once: the second one is worth preparing, and finds its tree in the cache.
+ASKED = object()
 
 
 def quick_query(model: GraphicalModel, targets: Any, evidence: dict[str, Any]) -> Answer | None:
@@ -34,7 +43,7 @@ def quick_query(model: GraphicalModel, targets: Any, evidence: dict[str, Any]) -
     try:
         made = model.plans[key]
     except KeyError:
-        if may_eliminate(model):  # the general road knows whether the tree is worth it yet
+        if model.kind != "tables" or may_eliminate(model):  # the general road knows whether the tree is worth it yet
             return None
         made = remember(model, key, _prepare(model, list(targets) if key[2] == 0 else targets))
     except TypeError:  # targets that cannot be a key
@@ -53,3 +62,69 @@ def _prepare(model: GraphicalModel, targets: Any) -> Any:
         return get_engine(choose(model, question)[0]).repeated(model, question)
     except BudgetError:  # the general road knows what to do then
         return None
+
+
+def quick_best(model: GraphicalModel, evidence: dict[str, Any]) -> Assignment | None:
+    """The most probable assignment, or None when the general road has to be taken."""
+    made = model.plans.get(("quick best",))
+    if made is None or made is ASKED:
+        made = _from_second_on(model, ("quick best",), _prepare_best)
+    return made.answer(evidence) if made else None
+
+
+def quick_table(model: GraphicalModel, targets: Any, cases: Any) -> Answer | None:
+    """The answer to a small table without gaps, or None when the general road has to be taken."""
+    few = _without_gaps(model, cases)
+    made = few is not None and _table_case(model, few, "answer", targets)
+    return made.answer(few[1], {"index": None if type(cases) is list else cases.index}) if few and made else None
+
+
+def quick_best_table(model: GraphicalModel, cases: Any) -> tuple[IntArray, FloatArray] | None:
+    """States and log p of the best assignments of a small table without gaps, or None; see `quick_table`."""
+    few = _without_gaps(model, cases)
+    made = few is not None and _table_case(model, few, "best", [])
+    return made.best(few[1]) if few and made else None
+
+
+def _prepare_best(model: GraphicalModel) -> Any:
+    question = Question((), (), (), np.zeros((1, 0), np.int64))
+    return get_engine(choose(model, question, PLAIN, "best")[0]).repeated_best(model, question)
+
+
+def _without_gaps(model: GraphicalModel, cases: Any) -> tuple[list[int], IntArray] | None:
+    """Observed variables and their states in each of several cases; None where there is anything else."""
+    few = None if len(model.vars) >= LARGE else codes_of_few(model, cases)
+    return few if few is not None and len(few[1]) > 1 and few[1].size and few[1].min() >= 0 else None
+
+
+def _table_case(model: GraphicalModel, few: tuple[list[int], IntArray], task: str, targets: Any) -> Any:
+    """What is ready for tables of about this size with these observed variables; False where nothing is."""
+    observed, codes = tuple(few[0]), few[1]
+    asked = (tuple(targets), 0) if type(targets) is list else (targets, 1)
+    key = ("quick table", task, asked, observed, *[len(codes) < size for size in SIZES])
+    try:
+        made = model.plans.get(key)
+    except TypeError:  # targets that cannot be a key
+        return False
+    if made is not None and made is not ASKED:
+        return made
+
+    def prepare(model: GraphicalModel) -> Any:
+        singles, joints = read_targets(model, targets)
+        wanted = range(len(model.vars)) if singles is None else singles
+        question = Question(wanted, joints, observed, codes, batched=True, everything=singles is None)
+        worker = get_engine(choose(model, question, PLAIN, task)[0])
+        return worker.repeated_table(model, question, best=task == "best")
+
+    return _from_second_on(model, key, prepare)
+
+
+def _from_second_on(model: GraphicalModel, key: tuple[Any, ...], prepare: Callable[[GraphicalModel], Any]) -> Any:
+    """What is prepared when a question is asked for the second time; False where nothing is, which is kept too."""
+    if key not in model.plans:
+        remember(model, key, ASKED if model.kind == "tables" and len(model.vars) < LARGE else False)
+        return False
+    try:
+        return remember(model, key, prepare(model) or False)
+    except BudgetError:  # the general road knows what to do then
+        return remember(model, key, False)
