@@ -12,7 +12,8 @@ def pack(column, sizes, scope_ptr, scope_idx, value_ptr):
     return np.concatenate(([len(value_ptr) - 1], column, sizes, scope_ptr, value_ptr, scope_idx), dtype=np.int64)
 
 
-@njit(cache=True, nogil=True, boundscheck=False, error_model="numpy")
+# Not without the lock of the interpreter: a call is shorter than waiting for it.
+@njit(cache=True, boundscheck=False, error_model="numpy")
 def joint_sums(codes, packed, values, out):
     """Σ over all combinations of the unobserved variables (code -1) of the product of the factors, as `packed`.
 

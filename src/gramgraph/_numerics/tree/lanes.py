@@ -20,6 +20,8 @@ U0, U1, U8 = np.uint64(0), np.uint64(1), np.uint64(8)
 LOOSE = {"reassoc", "contract", "arcp", "nsz"}
 _LOOPS: dict[str, Any] = {"cache": True, "nogil": True, "boundscheck": False, "error_model": "numpy"}
 jit = njit(fastmath=LOOSE, **_LOOPS)
+#: For calls of microseconds: threads that let go of the interpreter so shortly wait for it longer than they ran.
+holding = njit(fastmath=LOOSE, **{**_LOOPS, "nogil": False})
 #: For helpers of compiled code: the way in from Python is left out, which costs as long to compile as a short loop.
 helper = njit(fastmath=LOOSE, no_cpython_wrapper=True, **_LOOPS)
 _helper_max = njit(fastmath={"nnan", "nsz"}, no_cpython_wrapper=True, **_LOOPS)

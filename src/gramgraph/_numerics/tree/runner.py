@@ -36,7 +36,7 @@ from gramgraph._numerics.tree.columns import (
     P_WORK,
 )
 from gramgraph._numerics.tree.index_maps import add_map
-from gramgraph._numerics.tree.lanes import U0, U, helper, jit, multiply1
+from gramgraph._numerics.tree.lanes import U0, U, helper, holding, jit, multiply1
 from gramgraph._numerics.tree.steps import build, enter, log_total, normalize_root, read_out, send_down, send_up
 
 
@@ -130,6 +130,16 @@ def sums(
                     out[case + w, onehot[q, 1] + i] = 0.0
                 state = codes[case + w, onehot[q, 0]] if onehot[q, 0] >= 0 else 0
                 out[case + w, onehot[q, 1] + state] = 1.0
+
+
+@holding(work=_case_steps)
+def short_sums(
+    W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, out, log_z
+):  # fmt: skip
+    """`sums` of a case or two of a small tree."""
+    sums(
+        W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, out, log_z
+    )  # fmt: skip
 
 
 @jit(work=_case_steps)

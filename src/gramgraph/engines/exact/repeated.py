@@ -20,12 +20,14 @@ if TYPE_CHECKING:
 NOBODY: frozenset[str] = frozenset()
 #: A smaller sum may have lost terms to underflow: the tree, which scales its messages, is asked instead.
 SAFE_SUM = 1e-200
+#: Numbers of a program and its tables up to which a case takes some microseconds.
+SHORT = 30_000
 
 
 class TreeCase:
     """What a repeated question can reuse: the runner, its constant arguments, and label → code of each variable."""
 
-    __slots__ = ("after", "before", "blank", "everything", "labels", "loops", "marginals", "runner", "width")
+    __slots__ = ("after", "before", "blank", "everything", "labels", "loops", "marginals", "runner", "sums", "width")
 
     def __init__(self, model: GraphicalModel, runner: Any, outputs: Outputs, everything: bool) -> None:
         from gramgraph._numerics.tree import runner as loops
@@ -41,6 +43,7 @@ class TreeCase:
         self.labels = {variables[v].name: (slot, variables[v].discrete.codes) for slot, v in enumerate(plan.masked)}
         self.before = (1, 0, 1, p.ints, p.static, plan.lowered.values)
         self.after = (np.arange(len(plan.masked)), runner.no_weights, NO_WEIGHTS, p.log_scale)
+        self.sums = "short_sums" if len(p.ints) + len(p.static) <= SHORT else "sums"
 
     def answer(self, evidence: dict[str, Any]) -> Answer | None:
         """The answer to one case; None where anything about it is unusual."""
@@ -54,7 +57,7 @@ class TreeCase:
             return None
         out, log_z = np.empty((1, self.width)), np.empty(1)
         memory = self.runner.borrow(1)
-        self.loops.sums(*self.before, codes, *self.after, memory, out, log_z)
+        getattr(self.loops, self.sums)(*self.before, codes, *self.after, memory, out, log_z)
         self.runner.give_back(1, memory)
         log_evidence = float(log_z[0])
         if not log_evidence > -np.inf:  # impossible, or out of range
