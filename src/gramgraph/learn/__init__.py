@@ -8,19 +8,19 @@ from gramgraph._lazy import lazy_names
 __getattr__, __dir__, __all__ = lazy_names(
     __name__,
     {
-        "best_subset": "best_subset FeatureSubset",
         "bootstrap": "bootstrap_edges EdgeStrengths",
         "calibration": "reliability",
         "causal": "average_effect Effect Identification identify",
-        "chow_liu": "chow_liu tan",
         "cross_validation": "cross_validate CrossValidation",
         "hidden_causes": "fci PAG",
         "independence": "independence_test",
         "ising": "IsingPath learn_ising",
         "l1_path": "feature_path FeaturePath",
         "linear": "LinearGaussianPrior",
+        "pairwise_trees": "chow_liu tan",
         "posterior": "CredibleAnswer ParameterPosterior",
         "proportional_fitting": "fit_margins",
         "structure": "learn_structure LearnedNetwork score",
+        "subset_search": "best_subset FeatureSubset",
     },
 )
