@@ -132,7 +132,7 @@ class JunctionTree(Engine):
         low = lower(model, maximum=best)
         if question.joints or question.n_cases < 2 or needs_logs(low):
             return None
-        job = next(_jobs(model, low, question, None, complete=best))
+        job = next(_jobs(model, low, question, None, complete=best)).make()
         if job.rows is not None or job.runner.plan.cells > LARGE_CELLS:  # large trees are kept in one place alone
             return None
         return TableCase(job, question.observed, question.hidden(model))
