@@ -441,7 +441,7 @@ def test_no_cell_is_a_formula(formulas, tmp_path, run, command):
     net, path = formulas
     cases = tmp_path / "cases.csv"
     net.sample(50, random_state=0)[["=HYPERLINK(1)"]].assign(id="=1").to_csv(cases, index=False)
-    more = ["-n", "50"] if command == "sample" else ["--cases", str(cases), "--keep", "id"]
+    more = ["-n", "50", "--seed", "0"] if command == "sample" else ["--cases", str(cases), "--keep", "id"]
     code, out, _ = run(command, path, *more)
     assert code == 0
     rows = list(csv.reader(io.StringIO(out)))
