@@ -68,9 +68,9 @@ def _curvature(parts: Sequence[Part], B: FloatArray, penalty: FloatArray) -> Flo
             H[:, a, :, b] += (X * (second[:, k] - mean[:, a] * mean[:, b])[:, None]).T @ X / n
     for a, b in pairs:
         H[:, b, :, a] = H[:, a, :, b]
-    H = H.reshape(p * r, p * r)
-    H[np.diag_indices(p * r)] += penalty.ravel()
-    return H
+    out = H.reshape(p * r, p * r)
+    out[np.diag_indices(p * r)] += penalty.ravel()
+    return out
 
 
 def _shares(theta: FloatArray, F: FloatArray, q: FloatArray) -> tuple[FloatArray, float]:
