@@ -179,7 +179,7 @@ _MACHINES = (
     ),
     _machines(
         "one row: `predict` of SVC and SVR", "one row", [f"{k} n={n}" for k in ("SVC", "SVR") for n in (200, 1000)],
-        3.0,
+        3.0, "with 1,000 points it moves between 2.3 and 3.3 from run to run, most of it Python around one product",
     ),
     _machines("one row: `predict` of a Gaussian process", "one row", ["GPR n=200", "GPR n=1000"], 3.0),
     Row(
@@ -271,7 +271,7 @@ _ONE_AT_A_TIME = {
     "GaussianHMM, 50 sequences of 1,000":
         "first states and updates of the parameters stay on one thread",
     "questions from two threads, alarm":
-        "each question gives Python's lock away for some 10 µs of compiled code, and waits to get it back",
+        "two threads that share Python's lock; loops of plain Python lose as much",
 }  # fmt: skip
 THREADS = tuple(
     Row(
