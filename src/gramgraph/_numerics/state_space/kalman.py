@@ -15,6 +15,7 @@ from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.copies import put, put_matrix
 
 _LOG_2PI = 1.8378770664093453
+_FEW = 4  # states: products of smaller matrices are summed entry by entry
 
 
 @njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
@@ -81,6 +82,25 @@ def _transposed(X, out):
             out[j, i] = X[i, j]
 
 
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
+def _moved(F, N, P, FP, out):
+    """F P Fᵀ + N entry by entry: for few states, where rows are too short to be worth an inner loop of their own."""
+    s = F.shape[0]
+    for i in range(s):
+        for j in range(s):
+            x = 0.0
+            for k in range(s):
+                x += F[i, k] * P[k, j]
+            FP[i, j] = x
+    for i in range(s):
+        for j in range(i + 1):
+            x = N[i, j]
+            for k in range(s):
+                x += FP[i, k] * F[j, k]
+            out[i, j] = x
+            out[j, i] = x
+
+
 @njit(cache=True, nogil=True, boundscheck=False)
 def kalman_filter(A, Q, at, H, R, rt, y, m0, P0, means, covs, pred_means, pred_covs, logs):
     """Filtered and predicted moments of one series y (T, o), and log p(y_t | y_<t) into logs (T,).
@@ -107,26 +127,31 @@ def kalman_filter(A, Q, at, H, R, rt, y, m0, P0, means, covs, pred_means, pred_c
                 for k in range(s):
                     x += F[i, k] * old_m[k]
                 m[i] = x
-            if at[t] != last:
-                _entries(F, columns, counts)
-                last = at[t]
-            _product(F, columns, counts, old_P, AP)
-            _transposed(AP, turned)
-            _product(F, columns, counts, turned, P)
-            for i in range(s):
-                for j in range(i):
-                    x = 0.5 * (P[i, j] + P[j, i]) + N[i, j]
-                    P[i, j] = x
-                    P[j, i] = x
-                P[i, i] += N[i, i]
+            if s <= _FEW:
+                _moved(F, N, old_P, AP, P)
+            else:
+                if at[t] != last:
+                    _entries(F, columns, counts)
+                    last = at[t]
+                _product(F, columns, counts, old_P, AP)
+                _transposed(AP, turned)
+                _product(F, columns, counts, turned, P)
+                for i in range(s):
+                    for j in range(i):
+                        x = 0.5 * (P[i, j] + P[j, i]) + N[i, j]
+                        P[i, j] = x
+                        P[j, i] = x
+                    P[i, i] += N[i, i]
         c = 0
         for i in range(o):
             if not math.isnan(y[t, i]):
                 seen[c] = i
                 c += 1
         new_m, new_P = means[t], covs[t]
-        put(m, new_m)
-        put_matrix(P, new_P)
+        for i in range(s):
+            new_m[i] = m[i]
+            for j in range(s):
+                new_P[i, j] = P[i, j]
         logs[t] = 0.0
         if c == 0:
             continue
@@ -137,7 +162,14 @@ def kalman_filter(A, Q, at, H, R, rt, y, m0, P0, means, covs, pred_means, pred_c
             for k in range(s):
                 x -= H[i, k] * m[k]
             v[a] = x
-            _combined(H[i], P, G[a])
+            if s <= _FEW:
+                for j in range(s):
+                    x = 0.0
+                    for k in range(s):
+                        x += H[i, k] * P[k, j]
+                    G[a, j] = x
+            else:
+                _combined(H[i], P, G[a])
             for b in range(a + 1):
                 j = seen[b]
                 x = noise[i, j]
