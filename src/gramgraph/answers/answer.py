@@ -168,7 +168,7 @@ class Answer(Mapping[Key, Belief]):
             var, start, stop = column
             if self._batched:
                 return Belief((var,), self._marginals[:, start:stop], batched=True, index=self._details.get("index"))
-            return Belief((var,), self._marginals[start:stop])
+            return Belief.of_case(var, self._marginals[start:stop])
         if self._joints and key in self._joints:
             return self._joints[key]  # type: ignore[index]
         names = [k for k in self if isinstance(k, str)]

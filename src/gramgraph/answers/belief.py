@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import product
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -48,11 +48,11 @@ class Belief(Frozen):
 
     scope: tuple[Var, ...]
     probabilities: FloatArray
-    batched: bool
-    index: Any  # of the table of cases, for to_frame
-    points: tuple[Any, ...] | None  # what the states stand for: vectors, directions, sets, strings
-    directions: bool  # the points have length one, and so has their mean
-    _axis: Any  # cells that have a density
+    batched: bool = False
+    index: Any = None  # of the table of cases, for to_frame
+    points: tuple[Any, ...] | None = None  # what the states stand for: vectors, directions, sets, strings
+    directions: bool = False  # the points have length one, and so has their mean
+    _axis: Any = None  # cells that have a density
 
     def __init__(
         self,
@@ -69,10 +69,19 @@ class Belief(Frozen):
         self._hold(scope=scope, probabilities=probabilities, batched=batched, index=index)
         self._hold(points=points, directions=directions, _axis=axis, _tell=diagnostics)
 
+    @classmethod
+    def of_case(cls, var: Var, probabilities: FloatArray) -> Self:
+        """The belief of one variable in one case. An answer makes it for each that is looked at, so nothing is held
+        that every belief of this kind has."""
+        made = object.__new__(cls)
+        held = made.__dict__
+        held["scope"], held["probabilities"] = (var,), probabilities
+        return made
+
     @property
     def diagnostics(self) -> Mapping[str, Any]:
         """How far this belief can be trusted, where a model knows; else empty."""
-        tell = self.__dict__["_tell"]
+        tell = self.__dict__.get("_tell")
         return {} if tell is None else dict(tell(self))
 
     @property

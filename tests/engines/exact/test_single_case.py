@@ -19,6 +19,7 @@ import gramgraph as gg
 from gramgraph._numerics.counts.rows import distinct_rows
 from gramgraph.compile.lower import lower
 from gramgraph.conditionals import Table
+from gramgraph.engines.exact import junction_tree
 from gramgraph.engines.exact.enumeration import JOINT_CELLS
 from gramgraph.testing.random_models import random_bayesian_network
 from gramgraph.variables import discrete
@@ -43,6 +44,26 @@ def test_small_joints_and_the_tree_agree(seed: int, n: int) -> None:
     for v in tree:
         np.testing.assert_allclose(quick[v].probabilities, tree[v].probabilities, atol=1e-13)
     assert quick[next(iter(case))].probabilities.max() == 1.0 if case else True
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_tree_without_the_observed_variables_is_used_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where one tree for all sets of observed variables is too large: asked again and again, with other states."""
+    monkeypatch.setattr(junction_tree, "GENERAL_CELLS", 0)
+    rng = np.random.default_rng(seed)
+    net = random_bayesian_network(rng, 9, zeros=0.1, single=0.1, noisy=0.2)
+    targets = None if seed % 2 else list(rng.choice(net.variables, 3, replace=False))
+    seen = rng.choice(net.variables, 3, replace=False)
+    for draw in net.sample(4, random_state=rng).to_dict("records"):
+        case = {str(v): draw[v] for v in seen}
+        quick, plain = net.query(targets, case), net.query(targets, case, engine="elimination")
+        assert list(quick) == list(plain)
+        assert quick.log_evidence == pytest.approx(plain.log_evidence, abs=1e-12)
+        for v in plain:
+            np.testing.assert_allclose(quick[v].probabilities, plain[v].probabilities, atol=1e-13)
+        best = net.map_query(evidence=case)
+        assert best.log_prob == pytest.approx(net.log_evidence({**case, **best.assignment}), abs=1e-12)
+        assert best.log_prob == pytest.approx(net.map_query(evidence=case, engine="factor_tree").log_prob, abs=1e-12)
 
 
 def test_named_targets_leave_the_others_out() -> None:

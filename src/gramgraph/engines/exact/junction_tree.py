@@ -52,8 +52,10 @@ NUMBERS_PER_CLIQUE = 60
 #: Where cliques are smaller than this in the mean, planning a tree takes longer than running a larger one.
 NARROW_CELLS = 100
 #: From this many cells on zeros are followed before a tree for one case is made, if they leave at most this share of
-#: them; beyond the last number no tree fits, and whatever they leave is welcome.
-SHRINK_CELLS, SHRINK_GAIN, NEVER_FITS = 2_000_000, 0.7, 1e11
+#: them; beyond the last number no tree fits, and whatever they leave is welcome. Below it the tree, which is made once
+#: for all cases, answers in less time than following takes: a look at an entry of a table is as dear as so many cells.
+SHRINK_CELLS, SHRINK_GAIN, NEVER_FITS = 20_000_000, 0.7, 1e11
+CELLS_AN_ENTRY = 20
 #: A search for a better order seldom saves more than this factor: where the room is smaller still, none is begun.
 SEARCH_SAVES = 20.0
 #: A table of cases with more patterns than this leaves no trees behind.
@@ -116,14 +118,15 @@ class JunctionTree(Engine):
     runs_tree_code = True
 
     def repeated(self, model: GraphicalModel, question: Question) -> TreeCase | None:
-        """The question, ready for any case of plain observations; None where one tree would be too large for that."""
-        found = _general(model, lower(model), question, None)
+        """The question, ready for any case of plain observations, or for those of the same variables; None where such a
+        tree would be too large."""
+        found = _ready(model, lower(model), question)
         return None if found is None else TreeCase(model, *found, question.everything)
 
     def repeated_best(self, model: GraphicalModel, question: Question) -> BestCase | None:
         """The same for the most probable assignment."""
         low = lower(model, maximum=True)
-        found = None if needs_logs(low) else _general(model, low, question, None)
+        found = None if needs_logs(low) else _ready(model, low, question, complete=True)
         return None if found is None else BestCase(model, found[0])
 
     def repeated_table(self, model: GraphicalModel, question: Question, *, best: bool = False) -> TableCase | None:
@@ -307,7 +310,7 @@ def _pays(model: GraphicalModel, low: Lowered, question: Question, complete: boo
     """Whether the tree for one case is so large that it is worth following zeros first."""
     if question.n_cases != 1 or not may_shrink(low, question):
         return False
-    return rough_cells(model, low, question, complete)[1] > SHRINK_CELLS
+    return rough_cells(model, low, question, complete)[1] > SHRINK_CELLS + CELLS_AN_ENTRY * low.values.size
 
 
 def _gains(
@@ -457,6 +460,17 @@ def _general(
     if memory is not None:  # the tree may have been made for a question with more memory
         runner.plan.check_budget(memory)
     return runner, outputs
+
+
+def _ready(
+    model: GraphicalModel, low: Lowered, question: Question, *, complete: bool = False
+) -> tuple[TreeRunner, Outputs] | None:
+    """A tree for other cases like this one: for all of them, or for those in which the same variables are observed."""
+    found = _general(model, low, question, None)
+    if found is not None or not question.observed:
+        return found
+    job = next(_jobs(model, low, question, None, complete=complete)).make()
+    return None if job.runner.plan.cells > LARGE_CELLS else (job.runner, job.outputs)
 
 
 def _jobs(

@@ -38,11 +38,12 @@ class TreeCase:
         self.everything = everything
         self.marginals = outputs.marginals
         self.width = outputs.width
-        self.blank = np.full((1, max(len(plan.masked), 1)), -1, np.int64)
+        columns = (*plan.sliced, *plan.masked)
+        self.blank = np.full((1, max(len(columns), 1)), -1, np.int64)
         variables = model.vars
-        self.labels = {variables[v].name: (slot, variables[v].discrete.codes) for slot, v in enumerate(plan.masked)}
+        self.labels = {variables[v].name: (slot, variables[v].discrete.codes) for slot, v in enumerate(columns)}
         self.before = (1, 0, 1, p.ints, p.static, plan.lowered.values)
-        self.after = (np.arange(len(plan.masked)), runner.no_weights, NO_WEIGHTS, p.log_scale)
+        self.after = (np.arange(len(plan.sliced), len(columns)), runner.no_weights, NO_WEIGHTS, p.log_scale)
         self.sums = "short_sums" if len(p.ints) + len(p.static) <= SHORT else "sums"
 
     def answer(self, evidence: dict[str, Any]) -> Answer | None:
@@ -118,12 +119,13 @@ class BestCase:
         self.loops = loops
         self.runner = runner
         self.n_states = len(plan.lowered.sizes)
-        self.blank = np.full((1, max(len(plan.masked), 1)), -1, np.int64)
+        columns = (*plan.sliced, *plan.masked)
+        self.blank = np.full((1, max(len(columns), 1)), -1, np.int64)
         variables = model.vars
-        self.labels = {variables[v].name: (slot, variables[v].discrete.codes) for slot, v in enumerate(plan.masked)}
+        self.labels = {variables[v].name: (slot, variables[v].discrete.codes) for slot, v in enumerate(columns)}
         self.named = [(var.name, var.states) for var in variables]
         self.before = (1, 0, 1, p.ints, p.static, plan.lowered.values)
-        self.after = (np.arange(len(plan.masked)), runner.no_weights, NO_WEIGHTS, p.log_scale)
+        self.after = (np.arange(len(plan.sliced), len(columns)), runner.no_weights, NO_WEIGHTS, p.log_scale)
 
     def answer(self, evidence: dict[str, Any]) -> Assignment | None:
         """The assignment of one case; None where anything about it is unusual."""

@@ -7,6 +7,7 @@ unusual (an unknown name or label, another kind of evidence, a large tree, impos
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from gramgraph.engines.base import PLAIN
 from gramgraph.engines.exact.cold import LARGE, may_eliminate
 from gramgraph.engines.registry import choose, get_engine
 from gramgraph.exceptions import BudgetError
-from gramgraph.questions.few_cases import codes_of_few
+from gramgraph.questions.few_cases import Codes, codes_of_few
 from gramgraph.questions.question import Question
 from gramgraph.questions.reading import read_targets
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 SIZES = (8, 100)
 #: Stands for a question that was asked once: the second one is worth preparing, and finds its tree in the cache.
 ASKED = object()
+NOTHING_SEEN: Codes = ([], np.zeros((1, 0), np.int64))
 
 
 def quick_query(model: GraphicalModel, targets: Any, evidence: dict[str, Any]) -> Answer | None:
@@ -48,16 +50,18 @@ def quick_query(model: GraphicalModel, targets: Any, evidence: dict[str, Any]) -
         made = remember(model, key, _prepare(model, list(targets) if key[2] == 0 else targets))
     except TypeError:  # targets that cannot be a key
         return None
-    return None if made is None else made.answer(evidence)
+    if made is None:  # one tree for all sets of observed variables is too large; one for these may do
+        made = _with_these_observed(model, ("quick case", key, *evidence), evidence, partial(_prepare, targets=targets))
+    return made.answer(evidence) if made else None
 
 
-def _prepare(model: GraphicalModel, targets: Any) -> Any:
+def _prepare(model: GraphicalModel, targets: Any, observed: Codes = NOTHING_SEEN) -> Any:
     """What the engine that "auto" names has ready for such a case; None where it has nothing."""
     singles, joints = read_targets(model, targets)
     if joints or needs_logs(lower(model)):
         return None
     wanted = range(len(model.vars)) if singles is None else singles
-    question = Question(wanted, (), (), np.zeros((1, 0), np.int64), everything=singles is None)
+    question = Question(wanted, (), tuple(observed[0]), observed[1], everything=singles is None)
     try:
         return get_engine(choose(model, question)[0]).repeated(model, question)
     except BudgetError:  # the general road knows what to do then
@@ -69,7 +73,22 @@ def quick_best(model: GraphicalModel, evidence: dict[str, Any]) -> Assignment | 
     made = model.plans.get(("quick best",))
     if made is None or made is ASKED:
         made = _from_second_on(model, ("quick best",), _prepare_best)
+    if not made:
+        made = _with_these_observed(model, ("quick best", *evidence), evidence, _prepare_best)
     return made.answer(evidence) if made else None
+
+
+def _with_these_observed(
+    model: GraphicalModel, key: tuple[Any, ...], evidence: dict[str, Any], prepare: Callable[..., Any]
+) -> Any:
+    """What is ready for cases with the same observed variables; False where nothing is."""
+    made = model.plans.get(key) if evidence else False
+    if made is not None and made is not ASKED:
+        return made
+    few = codes_of_few(model, [evidence]) if model.kind == "tables" else None
+    if few is None or few[1].min() < 0:
+        return False
+    return _from_second_on(model, key, partial(prepare, observed=few))
 
 
 def quick_table(model: GraphicalModel, targets: Any, cases: Any) -> Answer | None:
@@ -86,8 +105,8 @@ def quick_best_table(model: GraphicalModel, cases: Any) -> tuple[IntArray, Float
     return made.best(few[1]) if few and made else None
 
 
-def _prepare_best(model: GraphicalModel) -> Any:
-    question = Question((), (), (), np.zeros((1, 0), np.int64))
+def _prepare_best(model: GraphicalModel, observed: Codes = NOTHING_SEEN) -> Any:
+    question = Question((), (), tuple(observed[0]), observed[1])
     return get_engine(choose(model, question, PLAIN, "best")[0]).repeated_best(model, question)
 
 
@@ -121,8 +140,10 @@ def _table_case(model: GraphicalModel, few: tuple[list[int], IntArray], task: st
 
 def _from_second_on(model: GraphicalModel, key: tuple[Any, ...], prepare: Callable[[GraphicalModel], Any]) -> Any:
     """What is prepared when a question is asked for the second time; False where nothing is, which is kept too."""
+    if may_eliminate(model):  # the general road knows whether the tree is worth it yet
+        return False
     if key not in model.plans:
-        remember(model, key, ASKED if model.kind == "tables" and len(model.vars) < LARGE else False)
+        remember(model, key, ASKED if model.kind == "tables" else False)
         return False
     try:
         return remember(model, key, prepare(model) or False)
