@@ -249,7 +249,8 @@ def plan_tree(
 
     With `prune`, nodes of a Bayesian network that are not ancestors of a wanted, sliced or masked one are left out:
     they sum to one. `BudgetError` where planning alone would take more than `memory` bytes. Without `keep_order` the
-    tree leaves no trace, so that trees of several cases can be planned in any order, or at the same time.
+    tree leaves no trace, and is compared with that of nothing observed alone, so that trees of several cases can be
+    planned in any order, or at the same time.
     """
     keep = (lowered.sizes > 1).view(np.uint8)
     use = np.ones(lowered.n_factors, np.uint8)
@@ -260,7 +261,8 @@ def plan_tree(
     joint_ptr, joint_idx = _csr([] if isinstance(wants, Singles) else [want for want in wants if len(want) > 1])
     found = _structure(lowered, keep, use, joint_ptr, joint_idx, np.array(masked, np.int64), cases, memory)
     if not len(joint_idx) and found.log_cells > UNSEEN_LOG_CELLS:
-        found = _not_larger(lowered, keep, use, np.array(masked, np.int64), memory, found)
+        earlier = lowered.seen_orders if keep_order else []
+        found = _not_larger(lowered, keep, use, np.array(masked, np.int64), memory, found, earlier)
         if keep_order:
             own = Order.of_tree(found.clique_ptr, found.clique_idx, found.parent, found.topo)
             del lowered.seen_orders[:-KEPT_ORDERS]
@@ -291,7 +293,15 @@ def _structure(
     return Tree._make(lay_out(sizes, log_sizes, keep, *scopes, masked, *order))
 
 
-def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, memory: float | None, found: Tree) -> Tree:
+def _not_larger(
+    low: Lowered,
+    keep: Array,
+    use: Array,
+    masked: IntArray,
+    memory: float | None,
+    found: Tree,
+    earlier: list[tuple[Array, Array, Order]],
+) -> Tree:
     """The tree, or where that is smaller one whose order was found with nothing, or less, observed: a greedy order for
     what observations leave may be worse, by many orders of magnitude where no tree is small.
 
@@ -302,7 +312,7 @@ def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, memory:
     """
     from gramgraph._numerics.tree.structure import lay_out
 
-    orders = [order for had, used, order in low.seen_orders if not (keep > had).any() and not (use > used).any()]
+    orders = [order for had, used, order in earlier if not (keep > had).any() and not (use > used).any()]
     if not keep.all():
         orders.append(low.unseen_order(memory))
     among = [order.among(keep) for order in orders]

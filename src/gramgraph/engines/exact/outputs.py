@@ -19,19 +19,26 @@ if TYPE_CHECKING:
 
 
 class Columns(Mapping[str, tuple[Var, int, int]]):
-    """Name of a target → (variable, first column, last column + 1), looked up when asked for."""
+    """Name of a target → (variable, first column, last column + 1), looked up when asked for the first time."""
 
-    __slots__ = ("_at", "_model", "_place", "_targets")
+    __slots__ = ("_at", "_known", "_model", "_place", "_targets")
 
     def __init__(self, model: GraphicalModel, targets: Sequence[int], at: IntArray) -> None:
         self._model, self._at, self._targets = model, at, targets
+        self._known: dict[object, tuple[Var, int, int]] = {}
         every = targets == range(len(model.vars))
         self._place = model.positions if every else {model.vars[v].name: t for t, v in enumerate(targets)}
 
     def __getitem__(self, name: str) -> tuple[Var, int, int]:
         t = self._place[name]
         var, at = self._model.vars[self._targets[t]], int(self._at[t])
-        return var, at, at + var.size
+        found = self._known[name] = var, at, at + var.size
+        return found
+
+    def get(self, name: object, default: Any = None) -> Any:
+        """Where a target stands."""
+        found = self._known.get(name)
+        return found or (self[name] if name in self._place else default)  # type: ignore[index]
 
     def __contains__(self, name: object) -> bool:
         return name in self._place
