@@ -87,6 +87,10 @@ class Lowered:
             self._orders["unseen"] = found
         return found
 
+    def keep_unseen_order(self, order: Order) -> None:
+        """Take the order of a tree that was made with nothing observed, without a search."""
+        self._orders.setdefault("unseen", order)
+
     def ancestors(self, nodes: set[int]) -> Array:
         """Mask of the nodes and all their ancestors (of a Bayesian network)."""
         assert self.parents is not None

@@ -180,6 +180,11 @@ class TreePlan:
         """Estimated time for one case."""
         return SECONDS_PER_CELL * self.cells + 1e-7 * self.n_cliques
 
+    def is_worth_a_search(self, cases: int) -> bool:
+        """Whether `_numerics.tree.structure.search_order` would look for a better order, for so many cases."""
+        n = len(self.lowered.sizes)
+        return 0.2 * SECONDS_PER_CELL * self.cells * cases > 0.5e-6 * (n + 1) + 1.5e-10 * n * n
+
     def check_budget(self, memory: float | None, lanes: int = 1) -> None:
         """`BudgetError`, before anything is allocated, when the tables would not fit."""
         check_memory(memory)
@@ -267,6 +272,8 @@ def plan_tree(
             own = Order.of_tree(found.clique_ptr, found.clique_idx, found.parent, found.topo)
             del lowered.seen_orders[:-KEPT_ORDERS]
             lowered.seen_orders.append((keep, use, own))
+            if not cases and use.all() and np.array_equal(keep, lowered.sizes > 1):
+                lowered.keep_unseen_order(own)
     return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found)
 
 

@@ -294,16 +294,23 @@ def rough_cells(
     """About how many cells the tree has in which observed variables are cut out, infinitely many where none could fit;
     and where that is remembered."""
     sliced, masked = _split(low, question, tuple(sorted(question.always)))
-    prune = not complete and low.parents is not None
-    key = ("rough", low.form, complete, prune and (question.targets, question.joints), sliced, masked)
+    key = _rough_key(low, question, complete, sliced, masked)
     cells: float | None = model.plans.get(key)
     if cells is None:
-        wants = () if complete else Outputs.of(model, question.targets, question.joints, sliced).wants
-        found = np.inf
+        cells = np.inf
+        prune = not complete and low.parents is not None
         if prune or not is_too_wide(low, ~np.isin(np.arange(len(low.sizes)), sliced)):
-            found = plan_tree(low, sliced=sliced, masked=masked, wants=wants, prune=prune, cases=0).cells
-        cells = remember(model, key, found)
+            outputs = _outputs(model, replace(question, targets=(), joints=()) if complete else question, sliced)
+            cells = _kept_tree(model, low, outputs, sliced, masked, 0, complete=complete).plan.cells
+        remember(model, key, cells)
     return key, cells
+
+
+def _rough_key(
+    low: Lowered, question: Question, complete: bool, sliced: tuple[int, ...], masked: tuple[int, ...]
+) -> tuple[object, ...]:
+    prune = not complete and low.parents is not None
+    return ("rough", low.form, complete, prune and (question.targets, question.joints), sliced, masked)
 
 
 def _pays(model: GraphicalModel, low: Lowered, question: Question, complete: bool = False) -> bool:
@@ -408,7 +415,8 @@ def _kept_tree(
     """A tree, from the model's cache when the same tables were asked for with the same observed variables.
 
     Unless the tree must be `complete` (an explanation or a sample wants every variable), barren nodes are left out.
-    With `keep` false a new one is not remembered.
+    With `keep` false a new one is not remembered; with no cases none is searched for, and the first one is remembered
+    where a single case would not be worth a search.
     """
     prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
     key = ("tree", low.form, prune, *outputs.key, sliced, masked, cases >= 100)
@@ -421,7 +429,7 @@ def _kept_tree(
             memory=memory, keep_order=keep,
         )  # fmt: skip
         found = Kept(plan)
-        if keep:
+        if keep and (cases or not plan.is_worth_a_search(1)):
             remember(model, key, found, cells=found.numbers)
     return found
 
@@ -446,7 +454,8 @@ def _general(
         if 2 * np.count_nonzero(low.sizes > 1) > GENERAL_CELLS:  # no tree of them has fewer cells
             return None
         rough: TreePlan | None = model.plans.get(rough_key(low))
-        if (rough is not None and rough.cells > GENERAL_CELLS) or is_too_wide(low):
+        cells = model.plans.get(_rough_key(low, question, False, (), ()), 0.0) if rough is None else rough.cells
+        if cells > GENERAL_CELLS or is_too_wide(low):
             return None
         outputs = Outputs.of(model, question.targets, question.joints, ())
         masked = tuple([v for v, size in enumerate(low.sizes[: low.n_visible].tolist()) if size > 1])
