@@ -52,6 +52,7 @@ from gramgraph._numerics.tree.columns import (
 from gramgraph._numerics.tree.index_maps import add_map, expand, grown
 
 
+@njit(cache=True, nogil=True)
 def build(
     sizes,  # (n,) number of states
     keep,  # (n,) 1: the variable stays in the tree; 0: it is sliced out by its observed state
@@ -78,19 +79,18 @@ def build(
     all_want_idx,
     all_want_column,  # (wants,) first output column
 ):
-    """The program, packed; and the number of cells of the static tables.
-
-    Compiled in parts that Python joins: one function of all of it takes several times as long to compile.
-    """
+    """The program, packed; and the number of cells of the static tables."""
     want_ptr, want_idx, want_column, onehot = wanted(keep, column, sizes, all_want_ptr, all_want_idx, all_want_column)
-    n_wants = len(want_column)
-    width = int(np.diff(clique_ptr).max(initial=1))
+    width = 1
+    for c in range(parent.shape[0]):
+        width = max(width, clique_ptr[c + 1] - clique_ptr[c])
     cliques = _new_cliques(table_size, sep_size, parent)
     slices, slice_home, slice_factor, keys, maps, static_size = cut(
         width, cliques, sizes, keep, column, scope_ptr, scope_idx, value_ptr, home, is_static, use, clique_ptr, ordered,
         table_size,
     )  # fmt: skip
-    maps_table = np.zeros((len(slices) + len(mask_home) + len(parent) + n_wants + 1, MAP_COLUMNS), np.int64)
+    most_rows = slices.shape[0] + mask_home.shape[0] + parent.shape[0] + want_column.shape[0] + 1
+    maps_table = np.zeros((most_rows, MAP_COLUMNS), np.int64)
     terms, term_members, maps, n_maps, n_rows, combined_size = gather_terms(
         width, cliques, sizes, keep, masked, scope_ptr, scope_idx, mask_home, clique_ptr, ordered, n_sep, parent,
         child_ptr, children, slice_home, slice_factor, maps, maps_table,
@@ -99,43 +99,135 @@ def build(
         width, sizes, clique_ptr, ordered, n_sep, table_size, sep_size, parent, want_ptr, want_idx, want_column, maps,
         n_maps, maps_table, n_rows,
     )  # fmt: skip
-    down = needed[topo] > 0
-    is_root = parent[topo] < 0
-    biggest = max(1, sep_size.max(initial=1), outputs[:, O_WIDTH].max(initial=1))
-    cells, separators, slots = int(table_size.sum()), int(sep_size.sum()), len(mask_home)
-    buffer = int(slices[:, S_LENGTH].sum())
-    one = max(len(parent), 1)
-    work = (
-        max(cells, 1), max(separators, 1), max(separators, 1), max(buffer, 1), max(mask_offset[slots], 1),
-        max(combined_size, 1), terms[:, T_SIZE].max(initial=1), max(slots, 1), one, one, 1 + biggest,
-    )  # fmt: skip
-    sections = (
-        topo[::-1], topo[down & ~is_root], topo[is_root], needed, cliques, terms, term_members, maps_table[:n_rows],
-        maps[:n_maps], slices, keys, np.flatnonzero(slice_home < 0), outputs, onehot, mask_offset, mask_home,
-        clique_ptr, ordered, n_sep, sizes, topo, np.array(work),
-    )  # fmt: skip
-    return _packed(sections), static_size
+    work = _work_sizes(cliques, terms, slices, outputs, mask_offset, combined_size)
+    tables = cliques.size + terms.size + term_members.size + n_rows * MAP_COLUMNS + slices.size + keys.size
+    lists = n_maps + slice_home.size + mask_offset.size + mask_home.size + clique_ptr.size + ordered.size
+    room = tables + lists + outputs.size + onehot.size + 6 * parent.size + sizes.size + work.size
+    out = np.zeros(N_SECTIONS + 1 + room, np.int64)
+    out[0] = N_SECTIONS + 1
+    _put_routes(out, topo, parent, needed)
+    put_rows(out, 4, cliques, cliques.shape[0])
+    put_rows(out, 5, terms, terms.shape[0])
+    put_rows(out, 6, term_members, term_members.shape[0])
+    put_rows(out, 7, maps_table, n_rows)
+    put_list(out, 8, maps, n_maps)
+    put_rows(out, 9, slices, slices.shape[0])
+    put_rows(out, 10, keys, keys.shape[0])
+    _put_loose(out, 11, slice_home)
+    put_rows(out, 12, outputs, outputs.shape[0])
+    put_rows(out, 13, onehot, onehot.shape[0])
+    put_list(out, 14, mask_offset, mask_offset.shape[0])
+    put_list(out, 15, mask_home, mask_home.shape[0])
+    put_list(out, 16, clique_ptr, clique_ptr.shape[0])
+    put_list(out, 17, ordered, ordered.shape[0])
+    put_list(out, 18, n_sep, n_sep.shape[0])
+    put_list(out, 19, sizes, sizes.shape[0])
+    put_list(out, 20, topo, topo.shape[0])
+    put_list(out, 21, work, work.shape[0])
+    return out[: out[N_SECTIONS]], static_size
 
 
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def put_list(out, section, part, n):
+    """The next section of the packed program: it begins at out[section], the following one at out[section + 1]."""
+    at = out[section]
+    for i in range(n):
+        out[at + i] = part[i]
+    out[section + 1] = at + n
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def put_rows(out, section, part, n):
+    """The same for the first n rows of a table."""
+    at = out[section]
+    for i in range(n):
+        for j in range(part.shape[1]):
+            out[at] = part[i, j]
+            at += 1
+    out[section + 1] = at
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def _put_routes(out, topo, parent, needed):
+    """The first four sections: the cliques on the way up, those on the way down whose belief is needed, the roots that
+    are, and what is needed of each."""
+    n = topo.shape[0]
+    at = out[0]
+    for i in range(n):
+        out[at + i] = topo[n - 1 - i]
+    at += n
+    out[1] = at
+    for i in range(n):
+        if needed[topo[i]] > 0 and parent[topo[i]] >= 0:
+            out[at] = topo[i]
+            at += 1
+    out[2] = at
+    for i in range(n):
+        if parent[topo[i]] < 0:
+            out[at] = topo[i]
+            at += 1
+    out[3] = at
+    for c in range(n):
+        out[at + c] = needed[c]
+    out[4] = at + n
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def _put_loose(out, section, slice_home):
+    """The slices that are numbers: no variable of theirs is in the tree."""
+    at = out[section]
+    for s in range(slice_home.shape[0]):
+        if slice_home[s] < 0:
+            out[at] = s
+            at += 1
+    out[section + 1] = at
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def _work_sizes(cliques, terms, slices, outputs, mask_offset, combined_size):
+    """Lengths of the working arrays of one case."""
+    cells, separators, biggest, buffer, longest = 0, 0, 1, 0, 1
+    for c in range(cliques.shape[0]):
+        cells += cliques[c, C_SIZE]
+        separators += cliques[c, C_SEP_SIZE]
+        biggest = max(biggest, cliques[c, C_SEP_SIZE])
+    for w in range(outputs.shape[0]):
+        biggest = max(biggest, outputs[w, O_WIDTH])
+    for s in range(slices.shape[0]):
+        buffer += slices[s, S_LENGTH]
+    for t in range(terms.shape[0]):
+        longest = max(longest, terms[t, T_SIZE])
+    slots, n_cliques = mask_offset.shape[0] - 1, cliques.shape[0]
+    work = np.empty(11, np.int64)
+    work[0] = max(cells, 1)
+    work[1] = max(separators, 1)
+    work[2] = max(separators, 1)
+    work[3] = max(buffer, 1)
+    work[4] = max(mask_offset[slots], 1)
+    work[5] = max(combined_size, 1)
+    work[6] = longest
+    work[7] = max(slots, 1)
+    work[8] = max(n_cliques, 1)
+    work[9] = max(n_cliques, 1)
+    work[10] = 1 + biggest
+    return work
+
+
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
 def _new_cliques(table_size, sep_size, parent):
     """The rows of the cliques, without terms and static tables."""
-    cliques = np.zeros((len(parent), C_COLUMNS), np.int64)
-    cliques[:, C_OFF] = np.cumsum(table_size) - table_size
-    cliques[:, C_SIZE] = table_size
-    cliques[:, C_SEP] = np.cumsum(sep_size) - sep_size
-    cliques[:, C_SEP_SIZE] = sep_size
-    cliques[:, C_PARENT] = parent
-    cliques[:, C_STATIC] = -1
+    cliques = np.zeros((parent.shape[0], C_COLUMNS), np.int64)
+    at, sep_at = 0, 0
+    for c in range(parent.shape[0]):
+        cliques[c, C_OFF] = at
+        cliques[c, C_SIZE] = table_size[c]
+        cliques[c, C_SEP] = sep_at
+        cliques[c, C_SEP_SIZE] = sep_size[c]
+        cliques[c, C_PARENT] = parent[c]
+        cliques[c, C_STATIC] = -1
+        at += table_size[c]
+        sep_at += sep_size[c]
     return cliques
-
-
-def _packed(sections):
-    """Where each section begins (and where the last one ends), then the sections, in the order of `P_…`."""
-    ends = np.empty(N_SECTIONS + 1, np.int64)
-    ends[0] = N_SECTIONS + 1
-    np.cumsum([part.size for part in sections], out=ends[1:])
-    ends[1:] += N_SECTIONS + 1
-    return np.concatenate([ends, *(part.reshape(-1) for part in sections)], dtype=np.int64)
 
 
 @njit(cache=True, nogil=True)

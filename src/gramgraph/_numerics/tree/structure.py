@@ -260,15 +260,20 @@ def count_static(is_static, home, table_size):
     return cells
 
 
+@njit(cache=True, nogil=True)
 def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, ptr, idx, rule, restarted):
     """The junction tree of an elimination order, with the layout of its tables: see `structure`."""
-    n = sizes.shape[0]
+    n, slots = sizes.shape[0], masked.shape[0]
     clique_ptr, clique_idx = maximal_cliques(order, ptr, idx)
     parent, topo = junction_forest(clique_ptr, clique_idx, n, log_sizes)
     log_cells = total_log_size(clique_ptr, clique_idx, log_sizes)
     is_static = static_factors(keep, scope_ptr, scope_idx, use)
-    mask_offset = np.zeros(len(masked) + 1, np.int64)
-    np.cumsum(sizes[masked], out=mask_offset[1:])
+    mask_ptr, mask_offset = np.zeros(slots + 1, np.int64), np.zeros(slots + 1, np.int64)
+    every = np.zeros(slots, np.uint8)
+    for i in range(slots):
+        mask_ptr[i + 1] = i + 1
+        mask_offset[i + 1] = mask_offset[i] + sizes[masked[i]]
+        every[i] = 1
     if log_cells > MAX_LOG_CELLS:
         none = np.zeros(0, np.int64)
         return (
@@ -278,8 +283,8 @@ def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, pt
     ordered, n_sep, table_size, sep_size, child_ptr, children = layout(clique_ptr, clique_idx, parent, topo, sizes)
     home = homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n)
     if count_static(is_static, home, table_size) > MAX_STATIC_CELLS:
-        is_static[:] = 0  # a second copy of the tables would cost more than entering the factors anew
-    mask_ptr, every = np.arange(len(masked) + 1), np.ones(len(masked), np.uint8)
+        for f in range(is_static.shape[0]):
+            is_static[f] = 0  # a second copy of the tables would cost more than entering the factors anew
     mask_home = homes(clique_ptr, clique_idx, table_size, mask_ptr, masked, keep, every, n)
     return (
         clique_ptr, clique_idx, parent, topo, log_cells, rule, restarted, ordered, n_sep, table_size, sep_size,
@@ -287,18 +292,21 @@ def lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, pt
     )  # fmt: skip
 
 
+@njit(restarts=True, cache=True, nogil=True)
 def structure(
     sizes, log_sizes, keep, scope_ptr, scope_idx, use, joint_ptr, joint_idx, masked, cases, seconds_per_cell
 ):  # fmt: skip
     """The junction tree of the factors in use and of the sets wanted jointly, with the layout of its tables.
 
-    A tree too large to be laid out has empty tables (`log_cells` tells). Python joins the parts: compiled as one they
-    would be optimized twice.
+    A tree too large to be laid out has empty tables (`log_cells` tells).
     """
     n = sizes.shape[0]
+    nodes = np.empty(n, np.int64)
+    for v in range(n):
+        nodes[v] = v
     in_use_ptr, in_use_idx = scopes_in_use(scope_ptr, scope_idx, use, joint_ptr, joint_idx)
     adjacency = build_adjacency(n, in_use_ptr, in_use_idx, keep)
     order, ptr, idx, rule, restarted = search_order(
-        adjacency, log_sizes, keep, np.arange(n), n, -np.inf, cases, seconds_per_cell
+        adjacency, log_sizes, keep, nodes, n, -np.inf, cases, seconds_per_cell
     )
     return lay_out(sizes, log_sizes, keep, scope_ptr, scope_idx, use, masked, order, ptr, idx, rule, restarted)
