@@ -83,6 +83,6 @@ def test_a_plan_tells_what_compiling_costs(chain, monkeypatch):
     with compiling.tier("auto"):
         assert gg.plan(chain).compile_seconds == 0.0  # little work: interpreted
         monkeypatch.setattr(runner.sums, "rate", 1.0)
-        monkeypatch.setattr(runner.sums, "_keep", False)
+        monkeypatch.setattr(runner.sums, "kept", lambda: False)
         plan = gg.plan(chain)
     assert plan.compile_seconds > 2.0 and "first compiles loops, about" in str(plan)
