@@ -1,15 +1,19 @@
-"""What layers cannot say: engines are chosen in one place, imports have no cycles, what is private stays at home."""
+"""What layers cannot say: engines are chosen in one place, imports have no cycles, what is private stays at home.
+
+And calls can be read: none hands over more than eight arguments by position alone, but for those of compiled loops.
+"""
 
 from __future__ import annotations
 
 import ast
-import functools
+import gc
 import re
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from pathlib import Path
 
 import networkx as nx
+import pytest
 
 import gramgraph
 from gramgraph.engines.registry import ENGINES
@@ -18,28 +22,35 @@ from tests.surface.test_layers import CONTRACT, LAYERS
 ROOT = Path(gramgraph.__file__).parent
 
 
-@functools.cache
-def trees() -> dict[Path, ast.Module]:
-    """Every file of the package, parsed when the first test asks: whoever only collects tests does not wait for it."""
-    return {path: ast.parse(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+Nodes = list[ast.AST]
+
+
+def nodes_of(text: str) -> Nodes:
+    """Everything in a source; the module itself comes first."""
+    return list(ast.walk(ast.parse(text)))
+
+
+@pytest.fixture(scope="module")
+def sources() -> Iterator[dict[Path, Nodes]]:
+    """Every file of the package, read and walked through once for all tests of this file."""
+    gc.disable()  # more than a million nodes, and none of them is garbage
+    found = {path: nodes_of(path.read_text(encoding="utf-8")) for path in sorted(ROOT.rglob("*.py"))}
+    gc.enable()
+    yield found
+    found.clear()
 
 
 def name_of(path: Path) -> str:
     return ".".join(["gramgraph", *path.relative_to(ROOT).with_suffix("").parts]).removesuffix(".__init__")
 
 
-@functools.cache
-def modules() -> dict[str, ast.Module]:
-    return {name_of(path): tree for path, tree in trees().items()}
-
-
 # --------------------------------------------------------------------------------------------- names of engines
 
 
-def branches(tree: ast.AST) -> list[int]:
+def branches(nodes: Nodes) -> list[int]:
     """Lines that compare something called an engine, or its name, with the name of one."""
     found = []
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, ast.Compare):
             words = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant) and isinstance(n.value, str)}
             if words & {*ENGINES, "auto"}:
@@ -49,32 +60,37 @@ def branches(tree: ast.AST) -> list[int]:
     return found
 
 
-def test_no_branch_on_the_name_of_an_engine() -> None:
-    found = {name: lines for name, tree in modules().items() if (lines := branches(tree))}
+def test_no_branch_on_the_name_of_an_engine(sources: dict[Path, Nodes]) -> None:
+    found = {name_of(path): lines for path, nodes in sources.items() if (lines := branches(nodes))}
     found.pop("gramgraph.engines.registry", None)
     assert not found, f"let the registry choose: {found}"
-    assert branches(ast.parse('if engine in ("auto", "cells"): pass')) == [1]
-    assert branches(ast.parse('x = answer.engine == "bp"')) == [1]
+    assert branches(nodes_of('if engine in ("auto", "cells"): pass')) == [1]
+    assert branches(nodes_of('x = answer.engine == "bp"')) == [1]
 
 
 # --------------------------------------------------------------------------------------------- cycles of imports
 
 
-def imports(tree: ast.AST) -> Iterator[str]:
-    """Modules of the package that are imported anywhere in a module, functions included; not those for types alone."""
-    todo: list[ast.AST] = [tree]
-    while todo:
-        node = todo.pop()
+def for_types(nodes: Nodes) -> Iterator[ast.AST]:
+    """What is read by type checkers alone."""
+    for node in nodes:
         if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-            todo += node.orelse
+            for statement in node.body:
+                yield from ast.walk(statement)
+
+
+def imports(nodes: Nodes, modules: set[str]) -> Iterator[str]:
+    """Modules of the package that are imported anywhere in a module, functions included; not those for types alone."""
+    left_out = {id(node) for node in for_types(nodes)}
+    for node in nodes:
+        if id(node) in left_out:
             continue
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module:
             for alias in node.names:
                 full = f"{node.module}.{alias.name}"
-                yield full if full in modules() else node.module
-        todo += ast.iter_child_nodes(node)
+                yield full if full in modules else node.module
 
 
 def is_door(above: str, below: str) -> bool:
@@ -82,12 +98,15 @@ def is_door(above: str, below: str) -> bool:
     return any(fnmatchcase(above, a) and fnmatchcase(below, b) for a, b in doors)
 
 
-@functools.cache
-def graph() -> nx.DiGraph:
+@pytest.fixture(scope="module")
+def graph(sources: dict[Path, Nodes]) -> nx.DiGraph:
     """Imports between modules, but for the doors, and for `gramgraph` itself, whose names are loaded late."""
+    modules = {name_of(path): nodes for path, nodes in sources.items()}
     found = nx.DiGraph()
-    for name, tree in modules().items():
-        found.add_edges_from((name, other) for other in imports(tree) if other in modules() and other != name)
+    for name, nodes in modules.items():
+        found.add_edges_from(
+            (name, other) for other in imports(nodes, set(modules)) if other in modules and other != name
+        )
     found.remove_edges_from([edge for edge in found.edges if is_door(*edge) or "gramgraph" in edge])
     return found
 
@@ -107,16 +126,16 @@ TOGETHER = [
 ]
 
 
-def test_no_cycle_of_modules_beyond_those_that_are_named() -> None:
+def test_no_cycle_of_modules_beyond_those_that_are_named(graph: nx.DiGraph) -> None:
     known = [{f"gramgraph.{name}" for name in part} for part in TOGETHER]
-    found = cycles(graph())
+    found = cycles(graph)
     more = [sorted(part) for part in found if not any(part <= own for own in known)]
     assert not more, f"move what both need below them: {more}"
     gone = [sorted(own) for own in known if not any(part <= own for part in found)]
     assert not gone, f"no longer a cycle, take it out of the list: {gone}"
 
 
-def test_no_cycle_of_packages() -> None:
+def test_no_cycle_of_packages(graph: nx.DiGraph) -> None:
     """Modules that stand in layers of their own count for themselves."""
 
     def unit(name: str) -> str:
@@ -124,7 +143,7 @@ def test_no_cycle_of_packages() -> None:
         long = ".".join(parts[:2])
         return long if long in LAYERS else parts[0]
 
-    found = nx.DiGraph((unit(a), unit(b)) for a, b in graph().edges if unit(a) != unit(b))
+    found = nx.DiGraph((unit(a), unit(b)) for a, b in graph.edges if unit(a) != unit(b))
     assert not cycles(found), f"packages import each other: {[sorted(part) for part in cycles(found)]}"
 
 
@@ -136,10 +155,10 @@ def package(path: Path) -> str:
     return parts[0] if len(parts) > 1 else ""
 
 
-def own_names(tree: ast.AST) -> set[str]:
+def own_names(nodes: Nodes) -> set[str]:
     """Everything that a module defines or sets."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
             found.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
@@ -153,10 +172,10 @@ def own_names(tree: ast.AST) -> set[str]:
     return found
 
 
-def strangers(tree: ast.AST, own: set[str], others: set[str]) -> set[str]:
+def strangers(nodes: Nodes, own: set[str], others: set[str]) -> set[str]:
     """Private attributes that are read of something that another package defines."""
     found = set()
-    for node in ast.walk(tree):
+    for node in nodes:
         if not (isinstance(node, ast.Attribute) and re.match(r"_[^_]", node.attr)):
             continue
         if node.attr in others and node.attr not in own and ast.unparse(node.value) not in ("self", "cls", "super()"):
@@ -168,17 +187,64 @@ def strangers(tree: ast.AST, own: set[str], others: set[str]) -> set[str]:
 READ_ELSEWHERE: dict[str, set[str]] = {}
 
 
-def test_private_attributes_stay_in_their_package() -> None:
+def test_private_attributes_stay_in_their_package(sources: dict[Path, Nodes]) -> None:
     own: dict[str, set[str]] = {}
-    for path, tree in trees().items():
-        own.setdefault(package(path), set()).update(own_names(tree))
+    for path, nodes in sources.items():
+        own.setdefault(package(path), set()).update(own_names(nodes))
     others = {here: set().union(*(names for name, names in own.items() if name != here)) for here in own}
     found: dict[str, set[str]] = {}
-    for path, tree in trees().items():
+    for path, nodes in sources.items():
         here = package(path)
-        found.setdefault(here, set()).update(strangers(tree, own[here], others[here]))
+        found.setdefault(here, set()).update(strangers(nodes, own[here], others[here]))
     more = {name: names for name, own in found.items() if (names := own - READ_ELSEWHERE.get(name, set()))}
     assert not more, f"give it a public name where it is defined: {more}"
     gone = {name: names for name, own in READ_ELSEWHERE.items() if (names := own - found[name])}
     assert not gone, f"no longer read elsewhere, take it out of the list: {gone}"
-    assert strangers(ast.parse("model._vars"), set(), {"_vars"}) == {"_vars"}
+    assert strangers(nodes_of("model._vars"), set(), {"_vars"}) == {"_vars"}
+
+
+# ------------------------------------------------------------------------------------------------ calls to be read
+
+MOST = 8
+COMPILED = "gramgraph._numerics"
+
+
+def long_calls(nodes: Nodes) -> list[tuple[int, int]]:
+    """(line, number) of the calls with too many positional arguments.
+
+    Compiled loops are left out, inside `_numerics` and where they are called: they take arrays one after the other.
+    """
+    compiled = {
+        alias.asname or alias.name
+        for node in nodes
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(COMPILED)
+        for alias in node.names
+    }
+    calls = [node for node in nodes if isinstance(node, ast.Call) and len(node.args) > MOST]
+    return [(call.lineno, len(call.args)) for call in calls if _head(call.func) not in compiled]
+
+
+def _head(function: ast.expr) -> str:
+    """The first name of a.b.c; "" where the function is looked up in a table, as those of BLAS are."""
+    while isinstance(function, ast.Attribute):
+        function = function.value
+    return function.id if isinstance(function, ast.Name) else ""
+
+
+def test_no_call_with_more_than_eight_positional_arguments(sources: dict[Path, Nodes]) -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line} has {n}"
+        for path, nodes in sources.items()
+        if "_numerics" not in path.parts and path.name != "blocked.py"  # which calls BLAS by its addresses
+        for line, n in long_calls(nodes)
+    ]
+    assert not found, f"name the arguments, or gather them in a value: {found}"
+
+
+def test_long_calls_are_seen() -> None:
+    def seen(text: str) -> list[tuple[int, int]]:
+        return long_calls(nodes_of(text))
+
+    assert seen("f(1, 2, 3, 4, 5, 6, 7, 8)\nf(1, 2, 3, 4, 5, 6, 7, 8, x=9)") == []
+    assert seen("\nx = g(a.f(1, 2, 3, 4, 5, 6, 7, 8, 9))") == [(2, 9)]
+    assert seen("from gramgraph._numerics.x import f\nf(1, 2, 3, 4, 5, 6, 7, 8, 9)") == []
