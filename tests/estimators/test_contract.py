@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import warnings
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sklearn.base import BaseEstimator
@@ -60,6 +61,13 @@ BASES = {
     "_Pruned",
     "SupportVectors",
 }
+#: Few rounds of the same code, where a fit takes long. `make test-all` checks these as their constructors make them.
+FEW_ROUNDS: dict[str, dict[str, Any]] = {
+    "AdaBoostClassifier": {"n_estimators": 8},
+    "GentleBoostClassifier": {"n_estimators": 8},
+    "PrunedTree": {"cv": 2, "max_depth": 4},
+    "PrunedTreeRegressor": {"cv": 2, "max_depth": 4},
+}
 
 
 def found() -> set[type]:
@@ -68,10 +76,10 @@ def found() -> set[type]:
     return {kind for kind in kinds if kind.__name__ not in BASES}
 
 
-def check(kind: type) -> None:
+def check(kind: type, options: dict[str, Any] | None = None) -> None:
     """The contract for a class of estimators, whoever wrote it."""
     try:
-        estimator = kind()
+        estimator = kind().set_params(**options or {})
     except TypeError as error:
         raise AssertionError(f"{kind.__name__} needs arguments: give each parameter a default.") from error
     with warnings.catch_warnings():
@@ -79,10 +87,11 @@ def check(kind: type) -> None:
         check_estimator(estimator, on_skip=None)
 
 
-def test_every_estimator_is_checked() -> None:
+@pytest.mark.parametrize("options", [FEW_ROUNDS, pytest.param({}, marks=pytest.mark.slow)], ids=["few", "whole"])
+def test_every_estimator_is_checked(options: dict[str, dict[str, Any]]) -> None:
     covered = {type(estimator) for module in LISTS for estimator in module.CONTRACT}
     for kind in found() - covered:
-        check(kind)
+        check(kind, options.get(kind.__name__))
 
 
 def test_every_estimator_is_public() -> None:
