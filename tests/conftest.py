@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, settings
 ROOT = Path(__file__).resolve().parent.parent
 
 # Deterministic examples: a red test is red again at the next run. `HYPOTHESIS_PROFILE=explore` draws new ones, and
-# `whole` (of `make test-all`) twice as many as the default.
+# `whole` (of `make test-all`) four times as many as the default; laws with a number of their own use `tests.portions`.
 settings.register_profile(
     "whole", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
-settings.register_profile("default", settings.get_profile("whole"), max_examples=50)
+settings.register_profile("default", settings.get_profile("whole"), max_examples=25)
 settings.register_profile("explore", deadline=None, max_examples=1000, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 

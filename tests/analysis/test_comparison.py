@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph.testing.random_models import random_bayesian_network
+from tests.portions import examples
 
 matplotlib.use("Agg")
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_the_distance_by_the_matrices(seed: int) -> None:
     rng = np.random.default_rng(seed)

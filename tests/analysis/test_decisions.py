@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gramgraph as gg
+from tests.portions import examples
 
 UMBRELLA = "weather{sun|rain} -> forecast{good|bad} -> [umbrella{leave|take}]; weather -> <comfort> <- umbrella"
 CPDS = {"weather": [0.7, 0.3], "forecast": [[0.8, 0.2], [0.1, 0.9]]}
@@ -70,7 +71,7 @@ def random_diagram(rng: np.random.Generator) -> gg.InfluenceDiagram:
     return gg.InfluenceDiagram(edges=edges, decisions=["x", "y"], cpds=cpds, utilities=utilities)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_the_best_of_all_policies_is_found(seed: int) -> None:
     diagram = random_diagram(np.random.default_rng(seed))
@@ -96,7 +97,7 @@ def test_the_best_of_all_policies_is_found(seed: int) -> None:
                 assert worth(diagram, changed) <= best.expected_utility + 1e-9
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_seeing_more_is_never_worse(seed: int) -> None:
     diagram = random_diagram(np.random.default_rng(seed))

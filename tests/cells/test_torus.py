@@ -17,6 +17,7 @@ import gramgraph as gg
 from gramgraph.cells.density import line_density
 from gramgraph.cells.mixture_weights import mixture_weights
 from gramgraph.cells.torus import TorusMixture, binned, crossed
+from tests.portions import examples
 
 RNG = np.random.default_rng
 GRID = -np.pi + 2.0 * np.pi / 240 * np.arange(240)
@@ -44,7 +45,7 @@ def log_truth(X: np.ndarray) -> np.ndarray:
     return np.log(parts[0] + parts[1])
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 8), st.sampled_from([1, 2]))
 def test_densities_are_densities(seed, size, angles):
     rng = RNG(seed)
@@ -81,7 +82,7 @@ def test_sweeps_gain_and_counts_are_copies():
     assert np.allclose(once.density(X), twice.density(X), rtol=1e-9)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 300))
 def test_a_sweep_and_densities_as_by_the_definition(seed, n):
     """Narrow components, which are left out far from their centers, and blocks that are not full."""
@@ -138,7 +139,7 @@ def test_points_of_pairs_keep_their_rows():
     assert of_row[-1] == of_row[-2]
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(st.integers(0, 10**6), st.integers(1, 7), st.integers(2, 40))
 def test_weights_lie_on_the_simplex_and_beat_every_single_part(seed, parts, n):
     L = RNG(seed).lognormal(0.0, 1.5, size=(parts, n))

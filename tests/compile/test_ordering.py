@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramgraph.compile.ordering import Order, _with_rest
+from tests.portions import examples
 
 
 def hopeless(n: int, first: int) -> Order:
@@ -19,7 +20,7 @@ def hopeless(n: int, first: int) -> Order:
     return _with_rest(Order(np.arange(first), ptr, idx, 0, False), n)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.integers(2, 8), st.data())
 def test_an_order_that_was_given_up_loses_no_variable(n: int, data: st.DataObject) -> None:
     order = hopeless(n, data.draw(st.integers(0, n - 1)))

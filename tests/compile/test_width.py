@@ -17,6 +17,7 @@ from gramgraph.compile.tree import plan_tree
 from gramgraph.engines.exact import junction_tree, smaller
 from gramgraph.exceptions import BudgetError
 from gramgraph.variables import discrete
+from tests.portions import examples
 
 
 def exclusive(n: int, pairs: list[tuple[int, int]]) -> gg.MarkovNetwork:
@@ -34,7 +35,7 @@ def links(n: int, pairs: list[tuple[int, int]]) -> list[set[int]]:
     return found
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(2, 12), st.floats(0.1, 1.0), st.integers(0, 10_000))
 def test_no_tree_is_narrower(n: int, share: float, seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import gramgraph as gg
 from gramgraph.data import Counts, Discretizer, code_table, column_kinds
 from gramgraph.data import counts as counting
+from tests.portions import examples
 
 
 def random_frame(seed: int, n: int, sizes: list[int], missing: float) -> pd.DataFrame:
@@ -35,7 +36,7 @@ def by_hand(frame: pd.DataFrame, columns: list[str], weights: np.ndarray | None 
     return out
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     seed=st.integers(0, 9999),
     n=st.integers(0, 300),
@@ -200,7 +201,7 @@ def by_hand_mdlp(x: np.ndarray, y: np.ndarray) -> list[float]:
     return [*by_hand_mdlp(x[x < cut], left), cut, *by_hand_mdlp(x[x > cut], right)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 9999), n=st.integers(1, 120), k=st.integers(1, 4), digits=st.integers(0, 2))
 def test_cuts_by_description_length_equal_the_recursion(seed, n, k, digits):
     rng = np.random.default_rng(seed)

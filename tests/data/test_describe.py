@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import gramgraph as gg
+from tests.portions import examples
 
 
 def taken(data) -> dict[str, str]:
@@ -93,7 +94,7 @@ def test_measurements_are_not_taken_for_identifiers() -> None:
     assert len(told) == 1 and "name" not in net.variables
 
 
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(
     columns=st.lists(
         st.sampled_from(["few", "many", "gaps", "real", "label", "zeros", "truth", "counter", "date", "mixed", "one"]),

@@ -14,6 +14,7 @@ from scipy import integrate, stats
 from gramgraph import distributions as D
 from gramgraph.distributions.conjugate_numeric import ConjugatePrior
 from gramgraph.exceptions import ModelError
+from tests.portions import examples
 
 S2 = np.array([[2.0, 0.6], [0.6, 1.0]])
 MODELS = [
@@ -284,7 +285,7 @@ def test_a_prior_without_a_closed_form() -> None:
 
 
 @given(st.integers(0, 100))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_generic_and_closed_evidence_agree(seed: int) -> None:
     rng = np.random.default_rng(seed)
     a, b = rng.uniform(0.5, 5, size=2)

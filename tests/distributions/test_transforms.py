@@ -13,6 +13,7 @@ from scipy import stats
 from gramgraph import distributions as D
 from gramgraph.distributions import change_of_variables, laplace_approximation
 from gramgraph.exceptions import ModelError
+from tests.portions import examples
 
 # --- change of variables ----------------------------------------------------------------------------------------------
 
@@ -73,7 +74,7 @@ def test_polar_coordinates() -> None:
 
 
 @given(st.integers(0, 200), st.integers(1, 5))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_gaussians_are_found_exactly(seed: int, d: int) -> None:
     rng = np.random.default_rng(seed)
     B = rng.standard_normal((d, d + 1))

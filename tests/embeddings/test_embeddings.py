@@ -20,6 +20,7 @@ from gramgraph.embeddings import (
 )
 from gramgraph.kernels import RBF, Delta, FunctionKernel, Linear
 from gramgraph.rkhs import RKHSFunction, SpaceError
+from tests.portions import examples
 
 RNG = np.random.default_rng
 pairs = st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=4, max_size=40)
@@ -36,7 +37,7 @@ def tables(data):
 # --- with the delta kernel everything is a table --------
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(pairs, st.lists(st.floats(0.05, 1.0), min_size=4, max_size=4), st.booleans())
 def test_delta_kernel_is_the_table(data, prior, centered):
     x, y = np.array([a for a, _ in data]), np.array([b for _, b in data])

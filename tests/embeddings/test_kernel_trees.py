@@ -21,6 +21,7 @@ from gramgraph.exceptions import (
     StateError,
     VariableError,
 )
+from tests.portions import examples
 
 RNG = np.random.default_rng
 
@@ -75,7 +76,7 @@ def brute_force(parent, rows, sizes):
     return joint
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(tables(), st.randoms(use_true_random=False))
 def test_delta_kernel_is_the_table_network(case, random):
     parent, rows = case

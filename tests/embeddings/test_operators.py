@@ -22,6 +22,7 @@ from gramgraph.embeddings import (
 )
 from gramgraph.kernels import RBF, Delta
 from gramgraph.rkhs import RKHSFunction, SpaceError
+from tests.portions import examples
 
 SIZES = {"A": 3, "B": 4, "C": 3, "D": 2}
 
@@ -99,7 +100,7 @@ def rows(x, y, i, j):
     return counts / counts.sum(axis=1, keepdims=True)
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(st.integers(0, 1000))
 def test_delta_kernels_are_tables_also_from_four_samples(seed):
     rng = np.random.default_rng(seed)

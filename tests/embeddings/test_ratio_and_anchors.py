@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 import gramgraph as gg
 from gramgraph.embeddings import anchor_points, density_ratio
 from gramgraph.kernels import RBF, Delta
+from tests.portions import examples
 
 RNG = np.random.default_rng
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 2)), min_size=3, max_size=40))
 def test_delta_kernel_is_the_ratio_of_tables(data):
     x, y = np.array(data).T

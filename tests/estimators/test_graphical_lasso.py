@@ -17,6 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import gramgraph as gg
 from gramgraph.estimators.graphical_lasso import GraphicalLasso, graphical_lasso_path, partial_correlations
 from gramgraph.exceptions import ModelError
+from tests.portions import examples
 
 WORKED = np.array([[14, -16, 4, -2], [-16, 32, -8, 4], [4, -8, 8, -4], [-2, 4, -4, 5]], dtype=float)
 CHAIN = np.eye(4, k=1, dtype=bool) | np.eye(4, k=-1, dtype=bool)
@@ -59,7 +60,7 @@ def test_contract_with_options(estimator: Any, check: Any) -> None:
 
 
 @given(st.integers(0, 1000), st.integers(2, 9), st.floats(0.02, 0.8))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_optimality_conditions(seed: int, p: int, share: float) -> None:
     # At the optimum, with W = Θ⁻¹: (S − W)_ij = −α sign Θ_ij on edges, |S − W|_ij ≤ α elsewhere, W_ii = S_ii.
     X = problem(seed, p, 3 * p)

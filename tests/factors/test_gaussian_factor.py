@@ -12,6 +12,7 @@ from gramgraph.factors import Factor, GaussianFactor
 from gramgraph.models import MarkovNetwork
 from gramgraph.testing import check_factor
 from gramgraph.variables import real
+from tests.portions import examples
 
 A, B, C = real("a"), real("b", 2), real("c")
 
@@ -26,7 +27,7 @@ def _probes(rng, n=3):
     return [{A: rng.normal(size=1), B: rng.normal(size=2), C: rng.normal(size=1)} for _ in range(n)]
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000))
 def test_laws(seed):
     rng = np.random.default_rng(seed)
@@ -36,7 +37,7 @@ def test_laws(seed):
     check_factor(f, g, h, probes=_probes(rng), rtol=1e-7)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(0, 10_000))
 def test_laws_with_pinned_variables(seed):
     rng = np.random.default_rng(seed)

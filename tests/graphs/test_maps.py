@@ -22,6 +22,7 @@ from gramgraph.graphs import (
     markov_equivalent,
     moralize,
 )
+from tests.portions import examples
 
 
 @pytest.fixture
@@ -107,7 +108,7 @@ def networks(draw):
     return graph, joint
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(networks())
 def test_a_random_network_is_a_perfect_map_of_its_joint(network):
     graph, joint = network
@@ -117,7 +118,7 @@ def test_a_random_network_is_a_perfect_map_of_its_joint(network):
     assert is_i_map(moralize(graph), joint, tol=1e-11)
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(networks(), networks())
 def test_i_and_d_map_are_inclusions_of_statements(first, second):
     graph, joint = first[0], second[1]

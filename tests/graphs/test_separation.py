@@ -27,6 +27,7 @@ from gramgraph.graphs import (
     to_networkx,
     topological_order,
 )
+from tests.portions import examples
 
 
 @st.composite
@@ -90,7 +91,7 @@ def test_d_separation_agrees_with_networkx(graph, data):
         assert d_separated(graph, xs, ys, given) == nx.is_d_separator(to_networkx(graph), set(xs), set(ys), set(given))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(dags(max_nodes=5), st.integers(0, 1000), st.data())
 def test_d_separation_is_independence_in_a_random_network(graph, seed, data):
     # Random tables are faithful with probability one; 1e-11 lies far above rounding and far below these dependences.
@@ -141,7 +142,7 @@ def test_every_node_is_parted_from_the_rest_by_its_blanket():
         assert all(not d_separated(graph, v, u, [b for b in blanket if b != u]) for u in blanket)
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(dags(), st.data())
 def test_minimal_separator_separates_and_is_minimal(graph, data):
     xs, ys, required, banned = data.draw(disjoint_sets(graph.n, count=4))
@@ -189,7 +190,7 @@ def posterior(joint, targets, evidence):
     return table / table.sum(axis=tuple(range(len(targets))), keepdims=True)
 
 
-@settings(max_examples=80)
+@settings(max_examples=examples(80))
 @given(dags(max_nodes=6), st.integers(0, 1000), st.data())
 def test_requisite_tables_and_evidence_are_exactly_those_that_matter(graph, seed, data):
     targets, evidence = data.draw(disjoint_sets(graph.n, count=2))

@@ -18,6 +18,7 @@ from gramgraph.factors import TableFactor
 from gramgraph.io import fg, uai
 from gramgraph.variables import discrete
 from tests.io.drawing import damaged, networks
+from tests.portions import examples
 
 MARKOV = b"""MARKOV
 3
@@ -146,7 +147,7 @@ def test_round_trip_of_networks(net: gg.BayesianNetwork) -> None:
         assert np.array_equal(again.conditional(f"x{i}").table(), net.conditional(name).table())
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.data())
 def test_round_trip_of_factors(data: st.DataObject) -> None:
     sizes = data.draw(st.lists(st.integers(1, 4), min_size=1, max_size=5))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from gramgraph import kernels
 from gramgraph.kernels import RBF, Constant, Delta, KernelError, LinearMap, Matern, RBFOver, Tensor, White
 from gramgraph.testing.kernels import check_kernel
+from tests.portions import examples
 
 RNG = np.random.default_rng(3)
 X = RNG.normal(size=(6, 2))
@@ -59,7 +60,7 @@ def test_printing_reads_like_the_formula(kernel, text):
     assert repr(kernel) == text
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(st.floats(0.1, 5), st.floats(0.1, 5), st.floats(0.2, 3))
 def test_gram_is_a_homomorphism(a, b, ell):
     k, l = RBF(ell), Matern(nu=1.5)

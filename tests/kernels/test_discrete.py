@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from gramgraph.kernels import Categorical, Delta, Hamming, KernelError, SetKernel
 from gramgraph.testing.kernels import check_kernel
+from tests.portions import examples
 
 RNG = np.random.default_rng(0)
 LABELS, OTHERS = ["a", "b", "a", "c"], ["c", "a", "b"]
@@ -41,7 +42,7 @@ def subsets(items):
 
 
 @given(st.lists(st.frozensets(st.sampled_from("abcde")), min_size=1, max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_set_kernel_is_the_inner_product_of_subset_indicators(sets):
     every = subsets("abcde")
     phi = np.array([[float(set(s) <= item) for s in every] for item in sets])

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.base import Cotangent, Kernel, Pull, parameter
 from gramgraph.rkhs import RKHSFunction, SpaceError, fit_representer, karhunen_loeve, mercer
+from tests.portions import examples
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -61,7 +62,7 @@ def _function(rng: np.random.Generator, n: int, kernel: Kernel | None = None) ->
 sizes = given(seed=st.integers(0, 10**6), n=st.integers(1, 8), m=st.integers(1, 8))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @sizes
 def test_hilbert_space_laws(seed: int, n: int, m: int) -> None:
     rng = np.random.default_rng(seed)
@@ -81,7 +82,7 @@ def test_hilbert_space_laws(seed: int, n: int, m: int) -> None:
     assert f.inner(section) == pytest.approx(float(f(X[:1])[0]), abs=1e-12)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @sizes
 def test_gradient_agrees_with_differences(seed: int, n: int, m: int) -> None:
     rng = np.random.default_rng(seed)
@@ -179,7 +180,7 @@ LOSSES = ["squared", "hinge", "epsilon", "logistic"]
 
 
 @pytest.mark.parametrize("loss", LOSSES)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 25), log_reg=st.floats(-2.0, 1.0))
 def test_fit_is_a_minimum(loss: Any, seed: int, n: int, log_reg: float) -> None:
     rng = np.random.default_rng(seed)

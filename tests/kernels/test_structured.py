@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from gramgraph.kernels import EditDistance, KernelError, RandomWalk, Spectrum, Subsequence
 from gramgraph.testing.kernels import check_kernel
+from tests.portions import examples
 
 WORDS, OTHERS = ["banana", "bandana", "cabana", "xyz", "an"], ["ananas", "ban"]
 RNG = np.random.default_rng(0)
@@ -48,7 +49,7 @@ words = st.lists(st.text("abc", max_size=6), min_size=1, max_size=4)
 
 
 @given(words, st.integers(1, 3))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_spectrum_counts_pieces(X, length):
     counts = [Counter(w[i : i + length] for i in range(len(w) - length + 1)) for w in X]
     expected = [[sum(a[u] * b[u] for u in a) for b in counts] for a in counts]
@@ -64,7 +65,7 @@ def places(word, length, decay):
 
 
 @given(words, st.integers(1, 4), st.floats(0.1, 0.95))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 def test_subsequence_is_its_feature_map(X, length, decay):
     maps = [places(w, length, decay) for w in X]
     expected = [[sum(a[u] * b.get(u, 0.0) for u in a) for b in maps] for a in maps]
@@ -89,7 +90,7 @@ def slow_edit_distance(s, t):
 
 
 @given(words, words)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_edit_distance_is_the_recursion(X, Y):
     np.testing.assert_array_equal(EditDistance().distances(X, Y), [[slow_edit_distance(s, t) for t in Y] for s in X])
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramgraph.sequences import KalmanFilter, Level, Season, StructuralModel, Trend
+from tests.portions import examples
 
 FORMS = ("covariance", "square_root", "information")
 
@@ -47,7 +48,7 @@ def dense(model: KalmanFilter, y: np.ndarray, unknown: np.ndarray) -> tuple[floa
     return float(log), mean + X0 @ a + gain @ e, cov
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.integers(1, 3), st.integers(1, 2), st.integers(0, 10_000), st.sampled_from(FORMS), st.booleans())
 def test_an_unknown_start_is_least_squares(s: int, o: int, seed: int, form: str, part: bool) -> None:
     rng = np.random.default_rng(seed)

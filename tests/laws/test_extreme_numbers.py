@@ -13,6 +13,7 @@ import gramgraph as gg
 from gramgraph.conditionals import Gate
 from gramgraph.factors import TableFactor
 from gramgraph.variables import Var, discrete
+from tests.portions import examples
 
 EXACT = ("auto", "junction_tree", "elimination", "enumeration", "factor_tree")
 
@@ -93,7 +94,7 @@ def check_beliefs(net: Any, seen: Any, virtual: Any, logs: np.ndarray, log_z: fl
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_exact_answers_hold_for_numbers_of_any_size(seed: int) -> None:
     rng = np.random.default_rng(seed)
     net = extreme_network(rng, int(rng.integers(2, 6)))
@@ -114,7 +115,7 @@ def test_exact_answers_hold_for_numbers_of_any_size(seed: int) -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_sessions_frames_and_partial_maxima_hold_for_numbers_of_any_size(seed: int) -> None:
     rng = np.random.default_rng(seed)
     net = extreme_network(rng, int(rng.integers(2, 6)))
@@ -225,7 +226,7 @@ def test_approximations_say_that_likelihoods_are_wider_than_doubles():
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 def test_messages_hold_for_numbers_of_any_size(seed: int) -> None:
     """Two small tables on one edge: their product is below the least double, the belief it gives is not."""
     rng = np.random.default_rng(seed)

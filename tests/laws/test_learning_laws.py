@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import gramgraph as gg
 from gramgraph.learn.gaussian_scores import MixedScores
 from gramgraph.learn.mixed_table import read_table
+from tests.portions import examples
 
 
 def awkward(seed: int, rows: int, labels: int, digits: int) -> pd.DataFrame:
@@ -33,7 +34,7 @@ def graph(frame: pd.DataFrame, edges: str) -> gg.BayesianNetwork:
     return gg.BayesianNetwork.from_parts(table.variables, [None] * 3, parents=parents)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     seed=st.integers(0, 9999),
     rows=st.integers(8, 60),

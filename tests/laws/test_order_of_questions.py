@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph.variables import Var, discrete
+from tests.portions import examples
 
 
 def structured_network(rng: np.random.Generator) -> gg.BayesianNetwork:
@@ -63,7 +64,7 @@ def question(net: gg.BayesianNetwork, rng: np.random.Generator) -> Callable[[gg.
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 def test_answers_do_not_depend_on_earlier_questions(seed: int) -> None:
     rng = np.random.default_rng(seed)
     net = structured_network(rng)

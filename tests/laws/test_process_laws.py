@@ -11,6 +11,7 @@ from gramgraph.gp.methods import Data
 from gramgraph.gp.sparse import Sparse
 from gramgraph.gp.state_space import StateSpaceMethod
 from gramgraph.kernels import RBF, Constant, Linear, Matern, Periodic, RationalQuadratic, White
+from tests.portions import examples
 
 scales = st.floats(0.2, 5.0)
 
@@ -36,7 +37,7 @@ def data(draw):
     return x, rng.normal(size=(size, 1)), rng.uniform(0.05, 1.0, size=size), rng
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(kernels(), data(), st.sampled_from([Mean(), LinearMean(prior=(0.2, 3.0))]))
 def test_chain_rule_of_the_evidence(kernel, parts, mean):
     """log p(y) = log p(y_a) + log p(y_b | y_a), the second from the posterior given the first."""
@@ -50,7 +51,7 @@ def test_chain_rule_of_the_evidence(kernel, parts, mean):
     np.testing.assert_allclose(first.log_evidence + second, whole, rtol=1e-7, atol=1e-7)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(kernels(), data())
 def test_data_never_add_doubt_and_order_does_not_matter(kernel, parts):
     X, Y, noise, rng = parts
@@ -67,7 +68,7 @@ def test_data_never_add_doubt_and_order_does_not_matter(kernel, parts):
     np.testing.assert_allclose(other.cov(Z), every.cov(Z), atol=100 * tol)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(kernels(), data())
 def test_means_are_linear_and_variances_blind_to_y(kernel, parts):
     X, Y, noise, rng = parts
@@ -77,7 +78,7 @@ def test_means_are_linear_and_variances_blind_to_y(kernel, parts):
     np.testing.assert_array_equal(a.var(Z), b.var(Z))
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(kernels(markov=True), data(), st.sampled_from([Mean(), LinearMean()]))
 def test_filtering_is_conditioning(kernel, parts, mean):
     X, Y, noise, rng = parts
@@ -94,7 +95,7 @@ def test_filtering_is_conditioning(kernel, parts, mean):
     np.testing.assert_allclose(method.posterior(kernel).var(Z), exact.var(Z), atol=1e-7 * scale)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(kernels(), data())
 def test_titsias_bounds_the_evidence(kernel, parts):
     X, Y, noise, rng = parts

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gramgraph import estimators
+from tests.portions import examples
 
 MACHINES = (
     estimators.KernelRidge(0.1),
@@ -19,7 +20,7 @@ MACHINES = (
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=lambda machine: type(machine).__name__)
-@settings(max_examples=12)
+@settings(max_examples=examples(12))
 @given(power=st.integers(-400, 450), seed=st.integers(0, 2**16))
 def test_answers_do_not_depend_on_the_unit(machine, power, seed):
     rng = np.random.default_rng(seed)

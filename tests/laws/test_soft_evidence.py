@@ -15,6 +15,7 @@ import gramgraph as gg
 from gramgraph.engines.exact import jeffrey
 from gramgraph.engines.exact.margins import MarginConflict, fit_margins
 from gramgraph.testing import random_bayesian_network
+from tests.portions import examples
 
 LOCKED = gg.BayesianNetwork("a -> b", cpds={"a": [0.5, 0.5], "b": [[1, 0], [0, 1]]})
 
@@ -29,7 +30,7 @@ def possible(net: Any, wanted: dict[str, list[float]]) -> bool:
 
 
 @given(st.integers(0, 2**32 - 1))
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 def test_margins_are_as_asked_or_refused(seed: int) -> None:
     rng = np.random.default_rng(seed)
     net = random_bayesian_network(rng, int(rng.integers(2, 6)), zeros=float(rng.choice([0.0, 0.4, 0.7])))

@@ -16,6 +16,7 @@ from gramgraph.graphs import adjustment_set, is_adjustment_set
 from gramgraph.graphs.do_calculus import Hedge, identify_effect
 from gramgraph.models.identification import causal_question
 from gramgraph.testing.random_models import random_bayesian_network
+from tests.portions import examples
 
 
 def adjusted(net: gg.BayesianNetwork, x: str, y: str, z: tuple[str, ...]) -> np.ndarray:
@@ -33,7 +34,7 @@ def acted(net: gg.BayesianNetwork, x: str, y: str) -> np.ndarray:
     return np.array([net.do({x: state}).query(y)[y].probabilities for state in net.states(x)])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_every_adjustment_set_gives_the_effect(seed) -> None:
     rng = np.random.default_rng(seed)

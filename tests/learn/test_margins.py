@@ -15,6 +15,7 @@ from gramgraph.data import code_table
 from gramgraph.data.counts import Counts
 from gramgraph.learn.proportional_fitting import is_decomposable
 from gramgraph.models import ising_grid
+from tests.portions import examples
 
 
 def full(net: gg.MarkovNetwork, names: str | tuple[str, ...]) -> np.ndarray:
@@ -48,7 +49,7 @@ def chordal(draw):
     return sizes, tuple(dict.fromkeys(cliques)), draw(st.integers(0, 1000))
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(chordal())
 def test_on_decomposable_models_all_ways_are_one(problem) -> None:
     sizes, cliques, seed = problem

@@ -19,6 +19,7 @@ from gramgraph.learn.expectations import ExactExpectations, LoopyExpectations
 from gramgraph.learn.log_linear import Likelihood
 from gramgraph.learn.log_linear_design import contrasts, design_of_features, design_of_network
 from gramgraph.learn.pseudo_likelihood import PseudoLikelihood
+from tests.portions import examples
 
 SCOPES = [("a", "b"), ("b", "c"), ("c", "d"), ("a", "d"), ("d", "e", "f")]
 SIZES = {"a": 3, "b": 2, "c": 2, "d": 3, "e": 2, "f": 1}
@@ -145,7 +146,7 @@ def slope(objective, w: np.ndarray) -> np.ndarray:
     return np.array([(objective(w + step * e)[0] - objective(w - step * e)[0]) / (2 * step) for e in np.eye(len(w))])
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(problems())
 def test_gradients_equal_differences(problem) -> None:
     design, table, w = problem
@@ -155,7 +156,7 @@ def test_gradients_equal_differences(problem) -> None:
         np.testing.assert_allclose(objective(w)[1], slope(objective, w), atol=2e-8)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(problems())
 def test_counted_patterns_and_scanned_rows_agree(problem) -> None:
     design, table, w = problem

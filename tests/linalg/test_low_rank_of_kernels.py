@@ -25,6 +25,7 @@ from gramgraph.linalg import (
     pivoted_cholesky_matrix,
     select_landmarks,
 )
+from tests.portions import examples
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,7 +66,7 @@ class Words(Kernel):
 WORDS = ["tree", "root", "bark", "leaf", "tree", "kernel", "gram"]
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 30), d=st.integers(1, 3), noise=st.sampled_from([0.0, 0.1]))
 def test_pivoted_cholesky_laws(seed: int, n: int, d: int, noise: float) -> None:
     X = np.random.default_rng(seed).standard_normal((n, d))
@@ -165,7 +166,7 @@ def test_landmarks_of_words_and_errors() -> None:
         select_landmarks(Words(), WORDS, 0)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 20), m=st.integers(1, 20), block=st.integers(1, 25))
 def test_blocked_product_agrees(seed: int, n: int, m: int, block: int) -> None:
     rng = np.random.default_rng(seed)

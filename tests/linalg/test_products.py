@@ -16,9 +16,10 @@ from gramgraph._numerics.gram.products import add_products, lower_blocks, unfold
 from gramgraph.exceptions import ModelError
 from gramgraph.linalg.blocks import FeatureSums, RunningSums
 from gramgraph.linalg.tridiagonal import Tridiagonal
+from tests.portions import examples
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(1, 300),
@@ -72,7 +73,7 @@ def test_six_bytes_an_entry_keep_eleven_digits(seed: int, n: int) -> None:
         np.testing.assert_allclose(y, A[i], rtol=2.0**-37, atol=0.0)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 40), q=st.integers(1, 3), rank=st.integers(0, 40))
 def test_tridiagonal_reduction_solves_for_every_shift(seed: int, n: int, q: int, rank: int) -> None:
     rng = np.random.default_rng(seed)

@@ -24,6 +24,7 @@ from gramgraph.linalg import (
     Toeplitz,
     sample,
 )
+from tests.portions import examples
 
 
 def _spd(rng: np.random.Generator, n: int) -> np.ndarray:
@@ -47,7 +48,7 @@ KINDS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=15)
+@settings(max_examples=examples(15))
 @given(seed=st.integers(0, 10**6), n=st.integers(1, 9))
 def test_representation_agrees_with_dense_algebra(kind: str, seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from gramgraph.exceptions import ModelError
 from gramgraph.linalg import Dense, DenseFactor, PositiveDefiniteError, append, delete, downdate, update
+from tests.portions import examples
 
 
 def _factor(A: np.ndarray) -> DenseFactor:
@@ -25,7 +26,7 @@ def _spd(rng: np.random.Generator, n: int) -> np.ndarray:
 cases = given(seed=st.integers(0, 10**6), n=st.integers(2, 12))
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @cases
 def test_update_and_downdate(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
@@ -38,7 +39,7 @@ def test_update_and_downdate(seed: int, n: int) -> None:
     np.testing.assert_allclose(factor.lower(), np.linalg.cholesky(A), atol=1e-12)  # values are not changed
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @cases
 def test_append_and_delete(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)

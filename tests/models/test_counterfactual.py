@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 import gramgraph as gg
 from gramgraph.models.counterfactual import OBSERVED, twin_network
 from gramgraph.testing.random_models import random_bayesian_network
+from tests.portions import examples
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_each_world_of_the_twin_is_the_network(seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -28,7 +29,7 @@ def test_each_world_of_the_twin_is_the_network(seed: int) -> None:
         np.testing.assert_allclose(both[name].probabilities, acted[name].probabilities, atol=1e-12)
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=st.integers(0, 10_000))
 def test_doing_what_was_done_changes_nothing(seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from sklearn.base import clone
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences import KalmanFilter
 from gramgraph.sequences._kalman_runs import settled_from
+from tests.portions import examples
 
 
 def random_model(rng: np.random.Generator, s: int, o: int, **options: Any) -> KalmanFilter:
@@ -53,7 +54,7 @@ def conditioned(model: KalmanFilter, y: np.ndarray) -> tuple[np.ndarray, np.ndar
     return mean + K @ v, C - K @ G @ C, float(log)
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(st.integers(1, 4), st.integers(1, 3), st.integers(1, 8), st.integers(0, 10_000))
 def test_equals_conditioning_of_the_joint(s: int, o: int, T: int, seed: int) -> None:
     rng = np.random.default_rng(seed)

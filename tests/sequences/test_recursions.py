@@ -19,6 +19,7 @@ from gramgraph.sequences import (
     sample_states,
     viterbi,
 )
+from tests.portions import examples
 
 
 def chain(rng: np.random.Generator, K: int, zeros: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -78,7 +79,7 @@ def test_everything_equals_the_sum_over_paths(rng: np.random.Generator, K: int, 
     np.testing.assert_allclose(log_likelihood(start, A, logs, lengths), found.log_likelihoods, rtol=1e-14)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(1, 9), st.lists(st.integers(1, 30), min_size=1, max_size=5), st.integers(0, 2**20))
 def test_laws_of_posteriors(K: int, lengths: list[int], seed: int) -> None:
     rng = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 import gramgraph as gg
 from gramgraph._interrupt import check_interrupt, held_back, interruptible
+from tests.portions import examples
 
 # ------------------------------------------------------------------------------------------------------- loops
 
@@ -134,7 +135,7 @@ def test_other_threads_are_left_alone(press_ctrl_c):
 ASIA = gg.datasets.asia().sample(400, random_state=0)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.sampled_from(["hill_climb", "tabu", "ges"]), st.integers(1, 8))
 def test_a_search_keeps_the_steps_before_ctrl_c(method: str, step: int) -> None:
     """Wherever it is pressed, what is kept is the beginning of the whole search."""

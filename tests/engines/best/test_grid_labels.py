@@ -13,6 +13,7 @@ import gramgraph as gg
 from gramgraph._numerics.messages.grids import cheapest, pair_cost
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.models.builders import denoising_grid, ising_grid
+from tests.portions import examples
 
 
 def blobs(side, seed, flips=0.1):
@@ -21,7 +22,7 @@ def blobs(side, seed, flips=0.1):
     return clean, clean ^ (np.random.default_rng(seed).random(clean.shape) < flips)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), temperature=st.sampled_from([0.5, 1.0]))
 def test_one_row_is_exact(seed, temperature):
     rng = np.random.default_rng(seed)
@@ -71,7 +72,7 @@ def test_bad_images_and_options_are_refused():
         gg.label_grid(np.zeros((2, 2)))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 10**6), kind=st.integers(0, 2))
 def test_distance_transforms_are_those_of_the_table(seed, kind):
     rng = np.random.default_rng(seed)
@@ -84,7 +85,7 @@ def test_distance_transforms_are_those_of_the_table(seed, kind):
     np.testing.assert_allclose(out + low, true, atol=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), kind=st.sampled_from(["potts", "linear", "quadratic"]))
 def test_labels_of_small_grids(seed, kind):
     rng = np.random.default_rng(seed)

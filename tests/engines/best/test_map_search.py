@@ -34,6 +34,7 @@ from gramgraph.models.builders import denoising_grid, ising_grid, potts_grid
 from gramgraph.questions.reading import read
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
 from gramgraph.variables import binary, discrete
+from tests.portions import examples
 
 SEARCHES = ("icm", "search", "trws")
 
@@ -65,7 +66,7 @@ def problem_of(model, evidence=None):
 
 
 @pytest.mark.parametrize("engine", SEARCHES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=examples(15), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_values_are_attained_and_bounds_hold(engine, seed):
     rng = np.random.default_rng(seed)
@@ -101,7 +102,7 @@ def test_trees_are_proved_by_their_messages():
     assert found.bound == pytest.approx(truth.log_prob, abs=1e-6)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_the_bound_never_rises(seed):
     dual = Dual(problem_of(random_markov_network(np.random.default_rng(seed), 8)))
@@ -112,7 +113,7 @@ def test_the_bound_never_rises(seed):
     assert np.all(np.diff(bounds) <= 1e-8)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_moves_never_lose_and_forests_and_blocks_are_exact(seed):
     rng = np.random.default_rng(seed)
@@ -155,7 +156,7 @@ def brute_force(problem):
     return best
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), zeros=st.sampled_from([0.0, 0.5, 0.8]))
 def test_smaller_problems_have_the_same_best_and_lead_back_to_it(seed, zeros):
     rng = np.random.default_rng(seed)
@@ -171,7 +172,7 @@ def test_smaller_problems_have_the_same_best_and_lead_back_to_it(seed, zeros):
     assert problem.log_prob(state) == pytest.approx(truth, abs=1e-9)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), zeros=st.sampled_from([0.0, 0.6]), limit=st.sampled_from([1.0, 4.0, 30.0]))
 def test_mini_buckets_bound_the_best_and_are_exact_when_whole(seed, zeros, limit):
     rng = np.random.default_rng(seed)
@@ -186,7 +187,7 @@ def test_mini_buckets_bound_the_best_and_are_exact_when_whole(seed, zeros, limit
     assert mini_bucket_bound(*problem.tables, *problem.graph, message, order, limit, 1) == np.inf
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 10**6), zeros=st.sampled_from([0.5, 0.8, 0.95]), possible=st.booleans())
 def test_backtracking_finds_what_is_allowed_or_proves_that_nothing_is(seed, zeros, possible):
     rng = np.random.default_rng(seed)
@@ -202,7 +203,7 @@ def test_backtracking_finds_what_is_allowed_or_proves_that_nothing_is(seed, zero
     assert impossible or np.isfinite(problem.log_prob(state))
 
 
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=examples(10), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_walks_leave_the_sums_as_they_are(seed):
     """Penalties move an assignment about; the best on the way is worth what it says, and not less than the first."""

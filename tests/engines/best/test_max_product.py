@@ -16,9 +16,10 @@ from gramgraph.models.builders import ising_grid
 from gramgraph.testing.engines import compare_mpe
 from gramgraph.testing.random_models import random_bayesian_network, random_question
 from gramgraph.variables import binary
+from tests.portions import examples
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_trees_are_solved(seed):
     rng = np.random.default_rng(seed)

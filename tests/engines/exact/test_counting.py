@@ -27,6 +27,7 @@ from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
 from gramgraph.questions.reading import read
 from gramgraph.variables import discrete
 from tests.engines.exact.test_sparse import circuit
+from tests.portions import examples
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def model(seed: int, n: int, most_states: int, positive: float, kinds: int) -> g
 
 
 @small
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     seed=st.integers(0, 10**6),
     n=st.integers(2, 8),
@@ -152,7 +153,7 @@ def test_room_grows_where_it_was_not_enough(monkeypatch: pytest.MonkeyPatch) -> 
         np.testing.assert_allclose(again[name].probabilities, whole[name].probabilities, atol=1e-12)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(st.integers(0, 10**6), st.lists(st.integers(2, 4), min_size=2, max_size=4), st.floats(0.1, 1.0))
 def test_boxes_cover_a_table(seed: int, shape: list[int], positive: float) -> None:
     """Each entry is the usual one times the weights of the boxes around it."""

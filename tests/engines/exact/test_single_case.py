@@ -23,6 +23,7 @@ from gramgraph.engines.exact import junction_tree
 from gramgraph.engines.exact.enumeration import JOINT_CELLS
 from gramgraph.testing.random_models import random_bayesian_network
 from gramgraph.variables import discrete
+from tests.portions import examples
 
 
 def _case(net: gg.BayesianNetwork, rng: np.random.Generator) -> dict[str, str]:
@@ -30,7 +31,7 @@ def _case(net: gg.BayesianNetwork, rng: np.random.Generator) -> dict[str, str]:
     return {v: draw[v] for v in net.variables if rng.random() < 0.4}
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(1, 7))
 def test_small_joints_and_the_tree_agree(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
@@ -132,7 +133,7 @@ def test_likelihoods_of_equal_cases_stay_their_own() -> None:
 # ------------------------------------------------------------------------------------- questions that are prepared
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 8))
 def test_prepared_best_assignments_are_those_of_the_general_road(seed: int, n: int) -> None:
     rng = np.random.default_rng(seed)
@@ -145,7 +146,7 @@ def test_prepared_best_assignments_are_those_of_the_general_road(seed: int, n: i
         assert quick.log_prob == pytest.approx(net.map_query(case, engine="enumeration").log_prob, abs=1e-12)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10_000), n=st.integers(2, 8), rows=st.sampled_from([2, 7, 8, 40]))
 def test_prepared_tables_are_those_of_the_general_road(seed: int, n: int, rows: int) -> None:
     rng = np.random.default_rng(seed)
@@ -238,7 +239,7 @@ def test_warm_questions_about_one_case_take_few_calls(shared_data: Path) -> None
 
 
 @given(seed=st.integers(0, 10_000))
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 def test_the_rough_reach_is_never_below_the_exact_one(seed: int) -> None:
     rng = np.random.default_rng(seed)
     low = lower(random_bayesian_network(rng, int(rng.integers(1, 8)), zeros=0.3, noisy=0.3))

@@ -22,6 +22,7 @@ from gramgraph.factors import TableFactor
 from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
 from gramgraph.questions.reading import read
 from gramgraph.variables import discrete
+from tests.portions import examples
 
 
 def deterministic_network(rng: np.random.Generator, n: int) -> gg.BayesianNetwork:
@@ -131,7 +132,7 @@ def noisy_grid(rng: np.random.Generator, side: int, states: int) -> gg.MarkovNet
     return gg.MarkovNetwork(factors=factors)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), share=st.floats(0.02, 0.5))
 def test_observing_never_makes_a_plan_larger(seed: int, share: float) -> None:
     rng = np.random.default_rng(seed)
@@ -140,7 +141,7 @@ def test_observing_never_makes_a_plan_larger(seed: int, share: float) -> None:
     assert gg.plan(net, None, seen).cells <= gg.plan(net, None).cells
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1), share=st.floats(0.02, 0.3))
 def test_observing_more_never_makes_a_plan_larger(seed: int, share: float) -> None:
     """A chain of four nested sets of observed variables, asked from the smallest on."""
@@ -154,7 +155,7 @@ def test_observing_more_never_makes_a_plan_larger(seed: int, share: float) -> No
     assert cells == sorted(cells, reverse=True)
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 2**32 - 1))
 def test_orders_of_trees_have_their_cells(seed: int) -> None:
     rng = np.random.default_rng(seed)

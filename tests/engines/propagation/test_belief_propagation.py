@@ -18,6 +18,7 @@ from gramgraph.models import MarkovNetwork
 from gramgraph.testing.engines import compare_answers
 from gramgraph.testing.random_models import random_bayesian_network, random_question
 from gramgraph.variables import binary, discrete
+from tests.portions import examples
 
 SCHEDULES = ("flooding", "sequential", "residual", "tree", "auto")
 
@@ -53,7 +54,7 @@ def grid(rng, rows, cols, coupling, field=0.5):
 
 
 @pytest.mark.parametrize("schedule", SCHEDULES)
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), zeros=st.sampled_from([0.0, 0.3]))
 def test_trees_are_exact(schedule, seed, zeros):
     rng = np.random.default_rng(seed)
@@ -63,7 +64,7 @@ def test_trees_are_exact(schedule, seed, zeros):
     compare_answers(BeliefPropagation(schedule=schedule), model, question, atol=1e-10)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6))
 def test_tree_shaped_networks_are_exact(seed):
     rng = np.random.default_rng(seed)
@@ -96,7 +97,7 @@ def test_the_tree_schedule_is_exact_in_one_sweep_and_visits_every_factor_of_a_lo
     assert abs(trees.log_evidence - plain.log_evidence) < 1e-6
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(seed=st.integers(0, 10**6), schedule=st.sampled_from(SCHEDULES), temperature=st.sampled_from([1.0, 0.5, 0.0]))
 def test_logarithms_give_the_same_messages(seed, schedule, temperature):
     model = random_tree(np.random.default_rng(seed), 9, zeros=0.15)
@@ -248,7 +249,7 @@ def test_exact_engines_refuse_options_and_soft_evidence_needs_them():
         gg.datasets.asia().query("lung", soft_evidence={"smoke": {"yes": 0.3, "no": 0.7}}, engine="bp")
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), temperature=st.sampled_from([0.0, 0.3, 2.0]))
 def test_temperatures_on_trees(seed, temperature):
     """Beliefs of p^(1/T), and at 0 max-marginals, against the whole joint."""

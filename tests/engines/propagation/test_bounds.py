@@ -16,6 +16,7 @@ from gramgraph.models.builders import ising_grid
 from gramgraph.testing.engines import compare_answers
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
 from gramgraph.variables import binary
+from tests.portions import examples
 
 
 def random_ising(seed, rows=3, cols=4, coupling=1.0, field=0.5):
@@ -29,7 +30,7 @@ def random_ising(seed, rows=3, cols=4, coupling=1.0, field=0.5):
     )
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=examples(20), deadline=None)
 @given(seed=st.integers(0, 10**6), coupling=st.sampled_from([0.1, 0.5, 1.5, 4.0]))
 def test_the_interval_of_an_ising_grid_holds_log_z(seed, coupling):
     model = random_ising(seed, coupling=coupling)
@@ -41,7 +42,7 @@ def test_the_interval_of_an_ising_grid_holds_log_z(seed, coupling):
     assert below.details["lower_bound"] == below.log_evidence and above.details["upper_bound"] == above.log_evidence
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_the_interval_holds_for_awkward_models(seed):
     rng = np.random.default_rng(seed)
@@ -64,7 +65,7 @@ def test_the_interval_holds_for_awkward_models(seed):
                 assert np.isfinite(below[key].probabilities[case]).all()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6), coupling=st.sampled_from([0.2, 0.7, 1.5, 4.0]))
 def test_blocks_raise_the_lower_bound_and_never_pass_log_z(seed, coupling):
     model = random_ising(seed, coupling=coupling)
@@ -74,7 +75,7 @@ def test_blocks_raise_the_lower_bound_and_never_pass_log_z(seed, coupling):
     assert np.all(np.diff(blocks.details["bounds"]) >= -1e-8)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_blocks_with_zeros_and_many_states(seed):
     rng = np.random.default_rng(seed)

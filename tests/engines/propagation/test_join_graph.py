@@ -14,9 +14,10 @@ from gramgraph.exceptions import OptionError
 from gramgraph.models.builders import ising_grid
 from gramgraph.testing.engines import compare_answers
 from gramgraph.testing.random_models import random_bayesian_network, random_markov_network, random_question
+from tests.portions import examples
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(seed=st.integers(0, 10**6))
 def test_large_clusters_are_exact(seed):
     rng = np.random.default_rng(seed)
@@ -48,7 +49,7 @@ def test_larger_clusters_are_nearer():
     assert found.log_evidence == pytest.approx(net.log_evidence(), abs=1e-9)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(seed=st.integers(0, 10**6), most=st.sampled_from([4, 16, 64]))
 def test_every_variable_lives_on_a_tree(seed, most):
     """Clusters and arcs that name a variable: connected, without a loop; each factor has one cluster that holds it."""
