@@ -25,9 +25,13 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 def pytest_collection_finish() -> None:
-    """All tests and what they import stay until the end: no collection of garbage need look at them again."""
+    """All tests and what they import stay until the end: no collection of garbage need look at them again.
+
+    What tests and the compiler make is looked at less often than by default: a process of tests makes much of both.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.fixture(scope="session")
