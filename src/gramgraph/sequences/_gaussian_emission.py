@@ -341,7 +341,7 @@ class _Whitening:
             Z = self._turned(X[a:b] - self.center)
             if shared:
                 means, ones = self.shift.reshape(d, K), np.ones((d, K))
-                _loops.diagonal_gaussian_logs(Z, means, ones, np.broadcast_to(self.constants / d, (d, K)), out[a:b])
+                _loops.diagonal_gaussian_logs(Z, means, ones, np.tile(self.constants / d, (d, 1)), out[a:b])
             else:
                 _loops.squared_lengths(Z, self.shift, self.constants, out[a:b])
 
