@@ -23,7 +23,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from types import FunctionType
+from types import FunctionType, ModuleType
 from typing import Any
 
 import numpy as np
@@ -87,7 +87,7 @@ class _State:
         self.spent: dict[str, float] = {}  # interpreted seconds by group
         self.total = 0.0  # and in all
         self.overloads: list[str] = []  # modules to import before something is compiled
-        self.instead: dict[Any, Any] = {}  # plain functions → what compiled code holds in their place
+        self.instead: dict[Any, Any] = {}  # plain functions, modules → what compiled code holds in their place
         self.bound: list[tuple[dict[str, Any], Door]] = []  # modules in which a dispatcher stands for a door
         self.lock = threading.RLock()  # of all that is above, and of the making of dispatchers
 
@@ -137,7 +137,7 @@ def when_compiled(module: str) -> None:
 
 
 def replace(function: Any, intrinsic: Any) -> None:
-    """Compiled code holds this intrinsic of Numba wherever it calls the plain `function`."""
+    """Compiled code holds this intrinsic of Numba (or module) wherever it calls the plain `function` (or module)."""
     _STATE.instead[function] = intrinsic
 
 
@@ -228,6 +228,7 @@ class Door:
 
             with _STATE.lock:
                 load_overloads()
+                replace(np, machine_code.NUMPY)
                 function = _copy(self.py_func, _space(self.py_func.__globals__, "compiled"))
                 if self._dispatcher is None:  # else another thread was here, or a circle of modules led here
                     made = machine_code.dispatcher(function, self.keeps, self._options)
@@ -432,7 +433,7 @@ def _space(names: dict[str, Any], kind: str) -> dict[str, Any]:
             door = getattr(value, "door", None) if type(value).__name__ == "CPUDispatcher" else value
             if isinstance(door, (Door, External)):
                 space[name] = getattr(door, kind)
-            elif kind == "compiled" and isinstance(value, FunctionType):
+            elif kind == "compiled" and isinstance(value, (FunctionType, ModuleType)):
                 space[name] = _STATE.instead.get(value, value)
     return _SPACES[key]
 

@@ -7,14 +7,17 @@ depend on that: here a missing folder costs time, never the answer.
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import pickle
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numba
+import numpy as np
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
 
 from gramgraph._interrupt import held_back
@@ -22,10 +25,12 @@ from gramgraph._numerics.kept import Place, read_trusted
 
 try:
     from gramgraph._numerics import separate
+    from gramgraph._numerics.allocating import NUMPY
 except ImportError:  # another Numba, with other inner parts: it compiles as it does by itself
     separate = None  # type: ignore[assignment]
+    NUMPY = np
 
-__all__ = ["dispatcher"]
+__all__ = ["NUMPY", "dispatcher"]
 
 #: What unpickling a file that was cut short or overwritten raises.
 _UNREADABLE = (
@@ -55,8 +60,31 @@ def dispatcher(function: Callable[..., Any], cache: bool, options: dict[str, Any
 
 def _compile(compile_one: Callable[[Any], Any], signature: Any) -> Any:
     """Compile or load one signature. An interrupt inside would leave half-made entries in Numba's tables."""
-    with held_back():
+    with held_back(), _GARBAGE:
         return compile_one(signature)
+
+
+class _Garbage:
+    """Inside, nobody looks for garbage: the compiler makes millions of objects and keeps most of them."""
+
+    def __init__(self) -> None:
+        self._lock, self._inside, self._again = threading.Lock(), 0, False
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._again = gc.isenabled()
+                gc.disable()
+            self._inside += 1
+
+    def __exit__(self, *error: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0 and self._again:
+                gc.enable()
+
+
+_GARBAGE = _Garbage()
 
 
 def _call_template(make: Callable[..., Any], args: Any, kws: Any) -> Any:

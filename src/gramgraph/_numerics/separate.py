@@ -18,6 +18,8 @@ from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.environment import lookup_environment
 from numba.core.runtime.context import NRTContext
 
+from gramgraph._numerics.skipping import INSTEAD
+
 __all__ = ["Pipeline", "bundle", "unbundle"]
 
 _PARTS = ("add_linking_library", "finalize", "_ensure_finalized", "_get_compiled_object", "serialize_using_object_code")
@@ -74,6 +76,18 @@ class _Counting(NRTContext):  # type: ignore[misc]
         return found
 
 
+class _Sizes:
+    """Bytes of a type, asked once for each: LLVM reads a module of text to tell."""
+
+    def __init__(self, ask: Callable[[Any], int]) -> None:
+        self._ask, self._known = ask, dict[str, int]()
+
+    def __call__(self, kind: Any) -> int:
+        if (name := str(kind)) not in self._known:
+            self._known[name] = self._ask(kind)
+        return self._known[name]
+
+
 class _Shared(Flags):  # type: ignore[misc]
     """Options of a caller of Numba's functions: those that they take over (error model, fast mathematics, counting).
 
@@ -81,7 +95,7 @@ class _Shared(Flags):  # type: ignore[misc]
     are as in its own calls. It also looks up each call by them: a digest is computed once, and equal ones are one.
     """
 
-    _known: ClassVar[dict[Any, _Shared]] = {}
+    _known: ClassVar[dict[str, _Shared]] = {}
     digest: int
 
     @classmethod
@@ -92,13 +106,13 @@ class _Shared(Flags):  # type: ignore[misc]
         made.discard("no_cfunc_wrapper")
         made.no_cpython_wrapper, made.boundscheck = True, False
         made.digest = Flags.__hash__(made)
-        return cls._known.setdefault(made, made)
+        return cls._known.setdefault(made.summary(), made)
 
     def __hash__(self) -> int:
         return self.digest
 
     def __eq__(self, other: object) -> bool:
-        return self is other or bool(super().__eq__(other))
+        return self is other if isinstance(other, _Shared) else bool(super().__eq__(other))
 
     def copy(self) -> Any:
         """One that can be changed."""
@@ -126,8 +140,13 @@ class Pipeline(CompilerBase):  # type: ignore[misc]
         if self.state.library is None:
             self.state.library = _Library(self.state.targetctx.codegen(), self.state.func_id.func_qualname)
             self.state.library.enable_object_caching()  # as Numba's own step would
-        vars(self.state.targetctx)["nrt"] = _Counting(self.state.targetctx, self.state.targetctx.enable_nrt)
-        return [DefaultPassBuilder.define_nopython_pipeline(self.state)]
+        ours = vars(self.state.targetctx)
+        ours["nrt"] = _Counting(self.state.targetctx, self.state.targetctx.enable_nrt)
+        if "get_abi_sizeof" not in ours:
+            ours["get_abi_sizeof"] = _Sizes(self.state.targetctx.get_abi_sizeof)
+        steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        steps.passes = [(INSTEAD.get(step, step), text) for step, text in steps.passes]
+        return [steps]
 
 
 def bundle(result: Any, kept: Any) -> tuple[Any, ...]:
