@@ -13,11 +13,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
+from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.environment import lookup_environment
 from numba.core.runtime.context import NRTContext
 
+from gramgraph._numerics.shortcuts import counted, remember
 from gramgraph._numerics.skipping import INSTEAD
 
 __all__ = ["Pipeline", "bundle", "unbundle"]
@@ -55,6 +57,17 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         elif hasattr(self, "_reload_init"):  # older Numbas keep it elsewhere
             self._reload_init.update(library._reload_init)
 
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Simplify each function for itself, lightly: all of them are optimized together afterwards."""
+        if not hasattr(self._codegen, "_pass_builder"):  # older Numbas
+            super()._optimize_functions(ll_module)
+            return
+        ll_module.data_layout = self._codegen._data_layout
+        manager, builder = self._codegen._function_pass_manager(opt=min(1, int(config.OPT)))
+        for function in ll_module.functions:
+            if not function.is_declaration:
+                manager.run(function, builder)
+
     def finalize(self) -> None:
         """Compile it."""
         super().finalize()
@@ -65,6 +78,11 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
 
 class _Counting(NRTContext):  # type: ignore[misc]
     """The counting of references to arrays, with an instruction where Numba writes nine that LLVM takes out again."""
+
+    def _call_incref_decref(self, builder: Any, typ: Any, value: Any, funcname: str) -> None:
+        """Count all counters inside a value up or down: numbers have none."""
+        if counted(self._context, typ):
+            super()._call_incref_decref(builder, typ, value, funcname)
 
     def get_meminfos(self, builder: Any, ty: Any, val: Any) -> list[tuple[Any, Any]]:
         """(type, counter) of all counters inside a value."""
@@ -144,6 +162,7 @@ class Pipeline(CompilerBase):  # type: ignore[misc]
         ours["nrt"] = _Counting(self.state.targetctx, self.state.targetctx.enable_nrt)
         if "get_abi_sizeof" not in ours:
             ours["get_abi_sizeof"] = _Sizes(self.state.targetctx.get_abi_sizeof)
+        remember(self.state.typingctx)
         steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
         steps.passes = [(INSTEAD.get(step, step), text) for step, text in steps.passes]
         return [steps]
@@ -226,5 +245,4 @@ def _large_function(module: Any) -> str | None:
     own = [each for each in own if not each.name.startswith(("_ZN7cpython", "cfunc."))]
     if len(own) != 1 or any(b"alwaysinline" in attribute for attribute in own[0].attributes):
         return None
-    instructions = (1 for block in own[0].blocks for _ in block.instructions)
-    return own[0].name if any(count >= LARGE for count, _ in enumerate(instructions, 1)) else None
+    return own[0].name if str(own[0]).count("\n  ") >= LARGE else None  # an instruction is a line, set in

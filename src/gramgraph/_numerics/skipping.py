@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from numba.core import ir, types
 from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NopythonRewrites
+from numba.core.typed_passes import NativeLowering, NopythonRewrites
 from numba.core.untyped_passes import InlineClosureLikes
+
+from gramgraph._numerics.shortcuts import Writing
 
 __all__ = ["INSTEAD"]
 
@@ -59,4 +61,4 @@ def _of_arrays(state: Any, target: Any, value: Any) -> bool:
 
 
 #: Step of Numba → the one that looks first whether there is something to do.
-INSTEAD = {InlineClosureLikes: _Closures, NopythonRewrites: _ArrayExpressions}
+INSTEAD = {InlineClosureLikes: _Closures, NopythonRewrites: _ArrayExpressions, NativeLowering: Writing}
