@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.copies import put
 from gramgraph._numerics.topics.draws import EIGHT, ONE, ZERO
 from gramgraph._numerics.topics.expectations import total8
 from gramgraph._numerics.vector8 import add8, div8, fill8, fma8, load8, max8, mul8, store8, sub8
@@ -58,7 +59,7 @@ def collapse(ptr, index, count, shares, rows, total, own, alpha, new):
     for d in range(ptr.shape[0] - 1):
         first, last = np.uint64(ptr[d]), np.uint64(ptr[d + 1])
         length = 0.0
-        own[:] = alpha
+        put(alpha, own)
         e = first
         while e < last:
             c, at, t = fill8(count[e]), e * stride, ZERO
