@@ -16,18 +16,18 @@ from gramgraph._journeys import AFTER, CAPABILITIES
 ROOT = Path(__file__).parents[2]
 #: The most compilations (function and signature; Numba's own included) that a journey may make from an empty cache.
 MOST = {
-    "discrete": 140,
+    "discrete": 95,
     "approximate": 290,
     "learn": 190,
     "gaussian": 200,
-    "hmm": 60,
+    "hmm": 36,
     "kalman": 58,
     "crf": 48,
     "svm": 75,
-    "gp": 45,
-    "rvm": 45,
-    "kernel": 60,
-    "topics": 60,
+    "gp": 14,
+    "rvm": 18,
+    "kernel": 24,
+    "topics": 45,
 }
 #: Journeys that `make test` can afford.
 QUICK = ("crf",)
