@@ -18,13 +18,12 @@ STEP = 1e-6
 #: Whoever has to wait longer than this is told.
 NOTICE = 2.0
 
-_OTHER = 3.0
+_OTHER = 2.5
 _PRICES = {
-    "tree.program": 7.0,
-    "tree.structure": 4.0,
-    "tree.runner": 8.0,
-    "tree.triangulation": 5.0,
-    "gram.grams": 4.0,
+    "tree.program": 4.0,
+    "tree.structure": 5.0,
+    "tree.runner": 7.0,
+    "gram.grams": 3.0,
 }
 
 
