@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
+import numba
 from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
@@ -24,6 +25,10 @@ from gramgraph._numerics.skipping import INSTEAD
 
 __all__ = ["Pipeline", "bundle", "unbundle"]
 
+#: The newest Numba whose inner parts are known to be as they are here: a newer one compiles as it does by itself.
+NEWEST = (0, 68)
+if numba.version_info.short > NEWEST:
+    raise ImportError("this Numba is newer than what is known of its inner parts")
 _PARTS = ("add_linking_library", "finalize", "_ensure_finalized", "_get_compiled_object", "serialize_using_object_code")
 if not all(hasattr(JITCodeLibrary, name) for name in _PARTS):
     raise ImportError("this Numba keeps the code of functions in another way")
