@@ -7,10 +7,13 @@ import pytest
 from scipy.stats import multivariate_normal
 from sklearn.metrics.pairwise import rbf_kernel
 
+import gramgraph
 from gramgraph._numerics.compiling import tier
 from gramgraph._numerics.rvm import rounds
 from gramgraph._numerics.rvm.classification import logistic, softmax_mode
-from gramgraph._numerics.rvm.regression import Posterior, regression, spread, starters
+from gramgraph._numerics.rvm.few_changes import few_changes
+from gramgraph._numerics.rvm.posterior import Posterior
+from gramgraph._numerics.rvm.regression import distinct, regression, spread, starters
 
 
 def sinc(n: int, *, noise: float = 0.1, seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -150,6 +153,60 @@ def test_logistic_mode_evidence_and_softmax_of_two_classes():
     # softmax with (−w/2, w/2) and doubled precisions has the same mode as the logistic model
     (low, high), _, _ = softmax_mode([P, P], np.stack([1 - t, t]), [2 * alpha] * 2, [0 * mu] * 2)
     np.testing.assert_allclose(high - low, mu, rtol=1e-4, atol=1e-4)
+
+
+def climbed(T: np.ndarray, t: np.ndarray, start: list[int], *, learned: bool, whole: bool, **limits: int) -> tuple:
+    """What `few_changes` finds from some columns on, with the products of all columns at hand or not."""
+    gram = T @ T.T
+    known = (np.diagonal(gram).copy(), T @ t, gram[start], np.array(start, dtype=np.intp), np.full(len(start), 0.5))
+    rest = (30.0, learned, float(len(t)), 1e-9, 1e-6, limits.get("steps", 2000), limits.get("most", 40))
+    return few_changes(T, gram if whole else np.empty((0, 0)), t, *known, *rest)
+
+
+@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize("learned", [True, False])
+@pytest.mark.parametrize("start", [[], [3, 17, 18, 40]])
+def test_single_changes_are_the_same_in_both_tiers(start, learned, whole):
+    x, t, _ = sinc(50)
+    T = np.vstack([design(x, gamma=1.0), np.zeros(50), np.ones(50)])  # nothing, and a copy of the constant
+    with tier("plain"):
+        plain = climbed(T, t, start, learned=learned, whole=whole)
+    with tier("compiled"):
+        compiled = climbed(T, t, start, learned=learned, whole=whole)
+    assert plain[5] and compiled[5]
+    assert compiled[0].tolist() == plain[0].tolist() and compiled[4] == plain[4] > 10
+    for i in (1, 2, 3):
+        np.testing.assert_allclose(compiled[i], plain[i], rtol=1e-6)
+    assert set(start) - set(plain[0].tolist()) or not start  # some of the first columns have left
+    assert not {0, 52} <= set(plain[0].tolist()) and 51 not in plain[0]
+
+
+def test_compiled_changes_stop_before_they_need_more_room_and_others_go_on(monkeypatch):
+    x, t, _ = sinc(50)
+    T = design(x, gamma=4.0)
+    with tier("compiled"):
+        few = climbed(T, t, [], learned=True, whole=True, most=4)
+        whole = climbed(T, t, [], learned=True, whole=True)
+        short = climbed(T, t, [], learned=True, whole=True, steps=7)
+        assert len(few[0]) == 4 and not few[5] and len(few[3]) == few[4] + 1
+        assert short[4] == 7 and not short[5] and len(whole[0]) > 4 and whole[5]
+        np.testing.assert_allclose(short[3][:7], whole[3][:7], rtol=1e-9)
+        wanted = regression(T, t, noise=None, tol=1e-6, max_iter=2000, n=50)
+        monkeypatch.setattr(gramgraph._numerics.rvm.regression, "FEW_ACTIVE", 4)
+        found = regression(T, t, noise=None, tol=1e-6, max_iter=2000, n=50)
+    assert found[7] and (np.diff(found[5]) > -1e-9).all()
+    assert found[0].tolist() == wanted[0].tolist()
+    np.testing.assert_allclose(found[1], wanted[1], rtol=0.1)  # the evidence is flat there
+    assert found[5][-1] == pytest.approx(wanted[5][-1], rel=1e-6)
+    assert regression(T, t, noise=None, tol=1e-6, max_iter=9, n=50)[6] == 9
+
+
+def test_copies_and_zeros_are_not_distinct():
+    rng = np.random.default_rng(0)
+    P = rng.normal(size=(150, 160))
+    assert distinct(P @ P.T).tolist() == list(range(150))
+    P[70], P[140], P[149], P[5] = 3.0 * P[2], -P[130], P[70], 0.0
+    assert distinct(P @ P.T).tolist() == [i for i in range(150) if i not in (5, 70, 140, 149)]
 
 
 # --- where the steps begin ----------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ MOST = {
     "crf": 48,
     "svm": 75,
     "gp": 14,
-    "rvm": 18,
+    "rvm": 36,
     "kernel": 24,
     "topics": 45,
 }

@@ -24,6 +24,7 @@ _PRICES = {
     "tree.structure": 5.0,
     "tree.runner": 7.0,
     "gram.grams": 3.0,
+    "rvm.few_changes": 7.0,
 }
 
 

@@ -107,10 +107,10 @@ class RVR(RegressorMixin, MultiOutputMixin, RelevanceMachine):
         used = self._select(X, kept)
         self.kernel_: ResolvedKernel = self._resolve(used, weights)
         T, points = self._design(used, 0)
-        columns = Columns.of(T, points, weights, kept, self.bias)
+        columns = Columns.of(T, points, weights, kept, bias=self.bias, kernel=self.average)
         targets = np.array(y[kept][:, None] if y.ndim == 1 else y[kept])
         fits = [
-            fit_output(columns, t, noise=known, average=self.average, tol=self.tol, max_iter=self.max_iter)
+            fit_output(columns, t, noise=known, tol=self.tol, max_iter=self.max_iter)
             for t in np.ascontiguousarray(targets.T)
         ]
         self._single = y.ndim == 1

@@ -36,18 +36,30 @@ class Columns:
     weights: FloatArray | None  # (n,) of the points; None: all one
     means: FloatArray | None  # (M,) of the columns; None without an intercept
     start: IntArray  # columns to start with
-    K: FloatArray  # kernel matrix of the columns to start with
+    K: FloatArray | None  # kernel matrix of the columns to start with, where it is asked for
     unit: float  # of the columns
 
     @classmethod
-    def of(cls, T: FloatArray, points: IntArray, weights: FloatArray | None, kept: IntArray, bias: bool) -> Columns:
-        """From kernel columns T (M, n), overwritten; `points` count among the n used, which are `kept` of all."""
+    def of(
+        cls,
+        T: FloatArray,
+        points: IntArray,
+        weights: FloatArray | None,
+        kept: IntArray,
+        *,
+        bias: bool,
+        kernel: bool,
+    ) -> Columns:
+        """From kernel columns T (M, n), overwritten; `points` count among the n used, which are `kept` of all.
+
+        `kernel` says whether the kernel matrix of the columns to start with is kept.
+        """
         unit = _unit("kernel's values", T)
         if unit != 1.0:
             T /= unit
         square = T if len(points) == len(kept) else T[:, points]
         start = starters(square, _widest(T, weights, bias))
-        K = square[np.ix_(start, start)]  # a copy: T is centered below
+        K = square[np.ix_(start, start)] if kernel else None  # a copy: T is centered below
         means = _center(T, weights) if bias else None
         if weights is not None:
             T *= np.sqrt(weights)
@@ -59,13 +71,13 @@ def fit_output(
     t: FloatArray,  # (n,) targets
     *,
     noise: float | None,  # the known variance; None: learned
-    average: bool,
     tol: float,
     max_iter: int,
 ) -> SparseFit:
-    """The model of one output, its intercept put first; fitted in a unit of y of its own."""
-    from gramgraph._numerics.rvm.average import averaged
+    """The model of one output, its intercept put first; fitted in a unit of y of its own.
 
+    It is the average with dense models where `columns` come with their kernel matrix.
+    """
     weights, means, start = columns.weights, columns.means, columns.start
     total = float(len(t) if weights is None else weights.sum())
     middle = 0.0
@@ -78,7 +90,9 @@ def fit_output(
     known = None if noise is None else noise / unit_y / unit_y
     free = total if means is None else max(total - 1.0, 0.5)
     found = regression(columns.T, t, noise=known, tol=tol, max_iter=max_iter, start=start, n=free)
-    if average:
+    if columns.K is not None:  # only an average needs it
+        from gramgraph._numerics.rvm.average import averaged
+
         found = averaged(columns.T, t, start, columns.K, found, noise=known, n=free)
     active, alpha, mu, sigma, variance, evidence, steps, converged = found
     ratio = unit_y / columns.unit

@@ -20,8 +20,9 @@ import numpy as np
 from scipy.linalg import eigh, qr, solve_triangular
 from scipy.special import expit, logsumexp, softmax
 
-from gramgraph._numerics.rvm.regression import NOISE_FLOOR, distinct, inverse, largest
-from gramgraph._numerics.rvm.regression import cholesky as factor
+from gramgraph._numerics.rvm.regression import NOISE_FLOOR, distinct, largest
+from gramgraph._numerics.rvm.rounds import cholesky as factor
+from gramgraph._numerics.rvm.rounds import inverse
 
 __all__ = ["Curve", "averaged", "carriers", "dense", "independent", "shared"]
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.blas import dtrsm
 
-from gramgraph._numerics.rvm.regression import Posterior, cholesky, inverse, result
+from gramgraph._numerics.rvm.posterior import Posterior, result
+from gramgraph._numerics.rvm.rounds import cholesky, inverse
 
 __all__ = ["logistic", "softmax_mode"]
 

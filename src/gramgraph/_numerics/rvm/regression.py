@@ -1,18 +1,9 @@
-"""Sparse Bayesian learning: one basis at a time enters, is re-estimated, or leaves (Tipping and Faul, 2003).
-
-The prior is w ~ N(0, diag(α)⁻¹), and α_j = ∞ keeps basis j out of the model. With the active columns Φ_A and the
-weights B of the cases (β I for regression, y(1−y) for the logistic likelihood at its mode),
-
-    Σ = (diag(α) + Φ_Aᵀ B Φ_A)⁻¹,   S_j = φ_jᵀBφ_j − φ_jᵀBΦ_A Σ Φ_AᵀBφ_j,   Q_j = φ_jᵀB(t̂ − Φ_A μ),
-
-the log evidence depends on one α_j only through s_j and q_j (S and Q without basis j), with its maximum at
-α_j = s_j² / (q_j² − s_j) when q_j² > s_j and at ∞ otherwise. One step costs O(M m) for M candidates and m active
-ones, plus O(N M) when a column enters: products Φᵀφ_j are kept for active columns only, never the whole ΦᵀΦ.
+"""Sparse Bayesian regression: one basis at a time enters, is re-estimated, or leaves (Tipping and Faul, 2003).
 
 Where the steps begin decides at which maximum they end. From the empty model they put the first columns where signal
 and noise together are largest; regression therefore begins with all columns in the model (or `starters`, many that
 span the others), re-estimates their α together until most have left (MacKay's fixed point), and goes on with single
-changes from there.
+changes from there (`posterior.py`).
 
 All designs come transposed, `T` of shape (M, N): one row a basis. Weighted cases come multiplied by the root of their
 weight, an intercept with a flat prior as rows and targets with their (weighted) mean taken off.
@@ -21,202 +12,26 @@ weight, an intercept with a flat prior as rows and targets with their (weighted)
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
+from scipy.linalg.lapack import dpotrs
 
+from gramgraph._numerics.rvm.few_changes import few_changes
+from gramgraph._numerics.rvm.posterior import PARALLEL, changes
 from gramgraph._numerics.rvm.rounds import cholesky, few_rounds, inverse, rounds_at_once
 
-__all__ = ["Posterior", "cholesky", "distinct", "inverse", "largest", "regression", "result", "spread", "starters"]
+__all__ = ["NOISE_FLOOR", "distinct", "largest", "regression", "spread", "starters"]
 
-#: A column whose part outside the span of the active ones is below this share of its norm cannot enter.
-DEPENDENT = 1e-10
-#: Columns with a squared cosine above this are one column: duplicate points.
-PARALLEL = 1.0 - 1e-10
 #: The noise variance stays above this share of the mean square of the targets.
 NOISE_FLOOR = 1e-9
 #: Columns that the first re-estimation begins with, at most.
 START = 350
 #: Of these the ones that are to span the others, at most, and the share of the kernel's diagonal they may leave over.
 SPREAD, SPREAD_REST = 200, 1e-6
-#: Columns that are few: rounds go on in a compiled loop.
-FEW = 48
+#: Columns that are few: rounds go on in a compiled loop, and so do changes while not more are active.
+FEW, FEW_ACTIVE = 48, 64
+#: Columns whose products are compared at a time, which the cache of a processor holds.
+BLOCK = 64
 #: Rounds of the first re-estimation, at most, and their total of m³ for m columns, by that of the first round.
 ROUNDS, ROUNDS_WORK = 1500, 60
-
-
-class Posterior:
-    """Weights of the active columns for a quadratic log likelihood, and S, Q of all columns.
-
-    `G` holds, one row for each active column, its products with all columns (without the factor `beta`).
-    """
-
-    def __init__(self, T, diag, proj, beta, case_weights=None):
-        self.T, self.diag, self.proj, self.beta, self.case_weights = T, diag, proj, beta, case_weights
-        self.active: list[int] = []
-        self.alpha = np.empty(0)
-        self.G = np.empty((8, len(T)))
-        self.refresh()
-
-    @property
-    def rows(self):
-        return self.G[: len(self.active)]
-
-    def products(self, j):
-        """Products of column j with all columns: O(N M)."""
-        row = self.T[j] if self.case_weights is None else self.T[j] * self.case_weights
-        return self.T @ row
-
-    def parallel(self, i):
-        """Columns with the direction of active column i: its α does all that theirs could, so they stay out."""
-        return self.G[i] ** 2 >= PARALLEL * self.diag[self.active[i]] * self.diag
-
-    def solve(self, beta):
-        """Posterior for another noise precision: (L, μ); O(m³)."""
-        A = beta * self.rows[:, self.active]
-        A[np.diag_indices_from(A)] += self.alpha
-        L = cholesky(A)
-        y = dtrsm(beta, L, self.proj[self.active][:, None], lower=1)
-        return L, dtrsm(1.0, L, y, lower=1, trans_a=1)[:, 0]
-
-    def refresh(self):
-        """Σ, μ, S, Q from scratch: O(M m²). The incremental updates drift, this does not."""
-        m = len(self.active)
-        self.twins = np.zeros(len(self.diag), dtype=np.intp)
-        for i in range(m):
-            self.twins += self.parallel(i)
-        if m == 0:
-            self.L, self.sigma, self.mu = np.empty((0, 0)), np.empty((0, 0)), np.empty(0)
-            self.S, self.Q = self.beta * self.diag, self.beta * self.proj
-            return
-        self.L, self.mu = self.solve(self.beta)
-        self.sigma = inverse(self.L)
-        V = dtrsm(self.beta, self.L, self.rows.T, side=1, lower=1, trans_a=1)  # (M, m)
-        self.S = self.beta * self.diag - np.einsum("ij,ij->i", V, V)
-        self.Q = self.beta * (self.proj - self.mu @ self.rows)
-
-    def hold(self, active, alpha):
-        """These columns with these α instead of the present ones: O(N M m)."""
-        self.active, self.alpha = [int(j) for j in active], np.array(alpha)
-        P = self.T[self.active]
-        self.G = np.concatenate([(P if self.case_weights is None else P * self.case_weights) @ self.T.T, self.G[:8]])
-        self.refresh()
-
-    def best(self):
-        """(gain of the log evidence, column, its new α): the best single change. A new α of ∞ means: leave."""
-        floor = DEPENDENT * self.beta * self.diag
-        open_ = (floor < self.S) & (self.twins == 0)
-        open_[self.active] = False
-        ratio = np.where(open_, self.Q**2 / np.where(open_, self.S, 1.0), 0.0)
-        ratio = np.maximum(ratio, 1.0)
-        gains = 0.5 * (ratio - 1.0 - np.log(ratio))
-        j = int(np.argmax(gains))
-        found = (gains[j], j, self.S[j] ** 2 / (self.Q[j] ** 2 - self.S[j]) if gains[j] > 0.0 else np.inf)
-        if not self.active:
-            return found
-        # for active columns S = α − α²Σ_jj and Q = α μ_j, so that s = 1/Σ_jj − α and q = μ_j/Σ_jj
-        variance = np.diag(self.sigma)
-        s, q = np.maximum(1.0 / variance - self.alpha, 0.0), self.mu / variance
-        theta = q**2 - s
-        stays = (theta > 0.0) & (s > 0.0)
-        new = np.where(stays, s**2 / np.where(stays, theta, 1.0), np.inf)
-        # ℓ(α) = ½ (log α − log(α + s) + q² / (α + s)), the part of the log evidence that depends on α_j
-        now = 0.5 * (-np.log1p(s / self.alpha) + q**2 / (self.alpha + s))
-        then = np.where(stays, 0.5 * (-np.log1p(s / new) + q**2 / (new + s)), 0.0)
-        i = int(np.argmax(then - now))
-        if then[i] - now[i] >= found[0]:
-            return then[i] - now[i], self.active[i], new[i]
-        return found
-
-    def apply(self, j, alpha):
-        """Set α_j and update Σ, μ, S, Q in O(M m)."""
-        if j not in self.active:
-            self.enter(j, alpha)
-        elif np.isinf(alpha):
-            self.leave(self.active.index(j))
-        else:
-            i = self.active.index(j)
-            column = self.sigma[:, i].copy()
-            self.change(i, column, 1.0 / (column[i] + 1.0 / (alpha - self.alpha[i])))
-            self.alpha[i] = alpha
-
-    def change(self, i, column, kappa):
-        c = self.beta * (column @ self.rows)
-        self.S += kappa * c**2
-        self.Q += kappa * self.mu[i] * c
-        self.mu = self.mu - kappa * self.mu[i] * column
-        self.sigma -= kappa * np.outer(column, column)
-
-    def enter(self, j, alpha):
-        m = len(self.active)
-        if m == len(self.G):
-            self.G = np.concatenate([self.G, np.empty_like(self.G)])
-        row = self.products(j)
-        variance = 1.0 / (alpha + self.S[j])
-        mean = variance * self.Q[j]
-        a = self.beta * (self.sigma @ row[self.active])  # βΣΦ_Aᵀφ_j
-        c = self.beta * (row - a @ self.rows)
-        sigma = np.empty((m + 1, m + 1))
-        sigma[:m, :m] = self.sigma + variance * np.outer(a, a)
-        sigma[m, :m] = sigma[:m, m] = -variance * a
-        sigma[m, m] = variance
-        self.sigma, self.mu = sigma, np.append(self.mu - mean * a, mean)
-        self.S = self.S - variance * c**2
-        self.Q = self.Q - mean * c
-        self.G[m] = row
-        self.active.append(j)
-        self.alpha = np.append(self.alpha, alpha)
-        self.twins = self.twins + self.parallel(m)
-
-    def leave(self, i):
-        column = self.sigma[:, i].copy()
-        self.change(i, column, 1.0 / column[i])
-        self.twins = self.twins - self.parallel(i)
-        keep = np.arange(len(self.active)) != i
-        self.G[: len(self.active) - 1] = self.rows[keep]
-        self.sigma, self.mu, self.alpha = self.sigma[np.ix_(keep, keep)], self.mu[keep], self.alpha[keep]
-        del self.active[i]
-
-
-# --- regression ---------------------------------------------------------------------------------------------------
-
-
-def _gaussian(model, t, beta, n):
-    """(log evidence, squared residual, well-determined number Σγ) at noise precision beta: O(N m + m³).
-
-    `n` is the number of cases that speak of the noise: the sum of the weights, less one for an intercept.
-    """
-    m = len(model.active)
-    residual, logdet, penalty, gamma = t, 0.0, 0.0, 0.0
-    if m:
-        L, mu = model.solve(beta)
-        half = dtrsm(1.0, L, np.eye(m), lower=1)
-        residual = t - mu @ model.T[model.active]
-        logdet = 2.0 * np.log(np.diag(L)).sum() - np.log(model.alpha).sum()
-        penalty = float(model.alpha @ mu**2)
-        gamma = m - float(model.alpha @ np.einsum("ij,ij->j", half, half))
-    rss = float(residual @ residual)
-    value = -0.5 * (n * np.log(2 * np.pi / beta) + logdet + beta * rss + penalty)
-    return value, rss, gamma
-
-
-def _improve_noise(model, t, floor, repeats, n):
-    """Fixed-point updates σ² = ‖t − Φμ‖² / (n − Σγ); where one would lower the evidence, the EM update instead."""
-    start = model.beta
-    value, rss, gamma = _gaussian(model, t, model.beta, n)
-    for _ in range(repeats):
-        accepted = False
-        for noise in (rss / max(n - gamma, 1e-3 * n), (rss + gamma / model.beta) / n):
-            beta = 1.0 / max(noise, floor)
-            new = _gaussian(model, t, beta, n)
-            if new[0] >= value:
-                accepted = True
-                break
-        if not accepted:
-            break
-        moved = abs(np.log(beta / model.beta))
-        model.beta, (value, rss, gamma) = beta, new
-        if moved < 1e-4:
-            break
-    return value, abs(np.log(model.beta / start))
 
 
 def largest(values):
@@ -264,20 +79,20 @@ def starters(K, first, *, most=START):
 def distinct(G):
     """Of columns with products G the ones that are not zero, and of copies (equal directions) the first."""
     norm = np.diagonal(G)
-    near = (PARALLEL * norm)[:, None] * norm <= G * G
-    if norm.min(initial=1.0) > 0.0 and np.count_nonzero(near) == len(G):  # each column is near itself alone
-        return np.arange(len(G))
-    copies = np.tril((norm > 0.0) & near, -1).any(axis=1)
-    return np.flatnonzero((norm > 0.0) & ~copies)
+    keep = norm > 0.0
+    for at in range(0, len(G), BLOCK):
+        near = (PARALLEL * norm[at : at + BLOCK])[:, None] * norm <= G[at : at + BLOCK] ** 2
+        if np.count_nonzero(near) > len(near):  # else each column is near itself alone
+            keep[at : at + BLOCK] &= ~np.tril(near & (norm > 0.0), at - 1).any(axis=1)
+    return np.flatnonzero(keep)
 
 
-def _together(T, t, start, noise, n, floor):
+def _together(G, proj, power, start, noise, n, floor):
     """MacKay's re-estimation α = γ/μ², σ² = ‖t − Φμ‖²/(n − Σγ) of the columns in `start`, all at once.
 
-    Columns whose prior has become narrow leave. Returns (columns, α, noise precision); O(m³) a round, m falls quickly.
+    G are their products, proj those with the targets, whose square is `power`. Columns whose prior has become narrow
+    leave. Returns (columns, α, noise precision); O(m³) a round, m falls quickly.
     """
-    P = T[start]
-    G, proj, power = P @ P.T, P @ t, float(t @ t)
     keep = distinct(G)
     if len(keep) < len(start):
         start, G, proj = start[keep], G[np.ix_(keep, keep)], proj[keep]
@@ -295,50 +110,53 @@ def _together(T, t, start, noise, n, floor):
 def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
     """Evidence maximum over α, and over the noise variance where `noise` is None.
 
-    `start` names the columns to begin with (None: none), `n` is that of `_gaussian` (None: the number of cases).
+    `start` names the columns to begin with (None: none). `n` is the number of cases that speak of the noise (None: all
+    of them): the sum of the weights, less one for an intercept.
     Returns (active, alpha, mu, sigma, noise, trace of the log evidence, steps, converged).
     """
-    n = float(len(t) if n is None else n)
-    floor = NOISE_FLOOR * (float(t @ t) / n or 1.0)
-    beta = 1.0 / (max(0.1 * float(t @ t) / n, floor) if noise is None else noise)
-    model = Posterior(T, np.einsum("ij,ij->i", T, T), T @ t, beta)
-    if start is not None and len(start):
-        active, alpha, model.beta = _together(T, t, start, noise, n, floor)
-        model.hold(active, alpha)
-    trace = [_gaussian(model, t, model.beta, n)[0]]
-    converged, fresh, step = False, True, 0
-    while step < max_iter:
-        gain, j, alpha = model.best()
-        if gain < tol:
-            moved = 0.0
-            if noise is None:
-                value, moved = _improve_noise(model, t, floor, 20, n)
-                trace[-1] = max(value, trace[-1]) if abs(value - trace[-1]) < 1e-9 * abs(value) else value
-            if not fresh or moved:
-                model.refresh()
-            if (fresh or model.best()[0] < tol) and moved < 1e-3:
-                converged = True
-                break
-            fresh = True
-            step += 1
-            continue
-        model.apply(j, alpha)
-        step += 1
-        fresh = False
-        trace.append(trace[-1] + gain)
-        if step <= 10 or step % 5 == 0:
-            found = _improve_noise(model, t, floor, 1, n) if noise is None else _gaussian(model, t, model.beta, n)
-            trace[-1] = found[0]
-            model.refresh()
-            fresh = True
-    model.refresh()
-    trace[-1] = _gaussian(model, t, model.beta, n)[0]
-    return result(model, 1.0 / model.beta, trace, step, converged)
+    n, power = float(len(t) if n is None else n), float(t @ t)
+    floor = NOISE_FLOOR * (power / n or 1.0)
+    beta = 1.0 / (max(0.1 * power / n, floor) if noise is None else noise)
+    proj, gram = T @ t, np.empty((0, 0))
+    active, alpha = np.empty(0, dtype=np.intp), np.empty(0)
+    if start is not None and len(start) == len(T):
+        gram = T @ T.T  # of all columns: every product that is needed later is in it
+        active, alpha, beta = _together(gram, proj, power, start, noise, n, floor)
+    elif start is not None and len(start):
+        P = T[start]
+        active, alpha, beta = _together(P @ P.T, proj[start], power, start, noise, n, floor)
+    diag = np.diagonal(gram).copy() if gram.size else np.einsum("ij,ij->i", T, T)
+    columns = (T, gram, t, diag, proj)
+    active, alpha, beta, trace, step, converged = _climb(
+        columns, active, alpha, float(beta), (noise is None, n, floor, tol), max_iter
+    )
+    order = np.argsort(active, kind="stable")
+    active, alpha = active[order], alpha[order]
+    mu, sigma = _weights(T[active], proj[active], alpha, beta)
+    return active, alpha, mu, sigma, 1.0 / beta, trace, step, converged
 
 
-def result(model, noise, trace, step, converged):
-    """What a fit returns, columns in ascending order."""
-    order = np.argsort(np.asarray(model.active, dtype=np.intp), kind="stable")
-    active = np.asarray(model.active, dtype=np.intp)[order]
-    sigma = model.sigma[np.ix_(order, order)]
-    return active, model.alpha[order], model.mu[order], sigma, noise, np.asarray(trace), step, converged
+def _climb(columns, active, alpha, beta, known, max_iter):
+    """What `changes` returns, by the compiled loop as long as few columns are active."""
+    traces, done, converged = [np.empty(0)], 0, False
+    for loop in (few_changes, changes) if len(active) <= FEW_ACTIVE else (changes,):
+        if done < max_iter or not done:
+            T, gram = columns[:2]
+            rows = gram[active] if gram.size else T[active] @ T.T
+            active, alpha, beta, trace, steps, converged = loop(
+                *columns, rows, active, alpha, beta, *known, max_iter - done, FEW_ACTIVE
+            )
+            traces, done = [*traces[:-1], traces[-1][:-1], trace], done + steps
+        if converged:
+            break
+    return active, alpha, beta, np.concatenate(traces), done, converged
+
+
+def _weights(P, proj, alpha, beta):
+    """Mean and covariance of the weights of columns P."""
+    if not len(P):
+        return np.empty(0), np.empty((0, 0))
+    A = beta * (P @ P.T)
+    A.ravel()[:: len(A) + 1] += alpha
+    L = cholesky(A)
+    return beta * dpotrs(L, proj, lower=1)[0], inverse(L)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg.blas import dtrsm
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dpstrf
+from scipy.linalg.blas import dsyrk, dtrsm
+from scipy.linalg.lapack import dpotrf, dpotri, dpstrf, dtrtri
 
 from gramgraph._numerics.compiling import njit
 
-__all__ = ["cholesky", "few_rounds", "inverse", "rounds_at_once"]
+__all__ = ["LOOSE", "cholesky", "factor", "few_rounds", "inverse", "invert", "rounds_at_once", "solve"]
+
+#: Sums of compiled loops may be taken in another order, so that they are taken four or eight terms at a time.
+LOOSE = {"reassoc", "contract"}
 
 #: A column leaves when its prior is this much narrower than what the data say of its weight.
 NARROW = 1e2
@@ -16,14 +19,16 @@ NARROW = 1e2
 SPANNED = 1e-6
 #: Rounds end when no log α moves by more.
 MOVED = 1e-2
+#: Columns are taken as vectors of their space while there are this many times more than it has dimensions.
+WIDER = 2.0
 
 
 def cholesky(A):
     """Lower factor of A; where rounding made A indefinite, of A with a small shift (which is left in it)."""
-    L, info = dpotrf(A, lower=1, clean=1)
+    L, info = dpotrf(A.T, lower=1, clean=1)  # Aᵀ has the order of LAPACK
     if info:
         A[np.diag_indices_from(A)] += 1e-10 * np.trace(A)
-        L, _ = dpotrf(A, lower=1, clean=1)
+        L, _ = dpotrf(A.T, lower=1, clean=1)
     return L
 
 
@@ -51,7 +56,7 @@ def rounds_at_once(G, proj, alpha, beta, power, n, floor, learned, rounds, most,
             rounds = 0
             break
         rounds -= 1
-        if space is not None and m < 2 * space.rank:
+        if space is not None and m < WIDER * space.rank:
             G, proj, space = G[np.ix_(kept, kept)], proj[kept], None
         mu, gamma, rss = _direct(G, proj, power, alpha, beta) if space is None else space.solve(kept, alpha, beta)
         gamma = np.minimum(np.maximum(gamma, 1e-12), 1.0)
@@ -74,10 +79,15 @@ def _direct(G, proj, power, alpha, beta):
     """(μ, γ, squared residual) from (β G + diag(α))⁻¹: O(m³)."""
     A = beta * G
     A.ravel()[:: len(A) + 1] += alpha
-    L = cholesky(A)
-    mu = beta * dpotrs(L, proj, lower=1)[0]
-    gamma = 1.0 - alpha * np.diagonal(dpotri(L, lower=1)[0])
+    V, _ = dtrtri(cholesky(A), lower=1, overwrite_c=1)
+    mu = beta * ((V @ proj) @ V)
+    gamma = 1.0 - alpha * _squares(V.T)
     return mu, gamma, power - 2.0 * float(mu @ proj) + float(mu @ G @ mu)
+
+
+def _squares(rows):
+    """The squared length of each row."""
+    return np.einsum("ij,ij->i", rows, rows)
 
 
 class _Space:
@@ -87,26 +97,26 @@ class _Space:
     """
 
     def __init__(self, G, proj, power):
-        c, order, self.rank, _ = dpstrf(G, tol=SPANNED * float(np.diagonal(G).max()), lower=1)
+        c, order, self.rank, _ = dpstrf(G.T, tol=SPANNED * float(np.diagonal(G).max()), lower=1)
         order, r = order - 1, int(self.rank)
         self.F = np.empty((r, len(G)))
-        self.F[:, order] = np.tril(c)[:, :r].T
+        self.F[:, order] = np.tril(c[:, :r]).T
         self.z = dtrsm(1.0, c[:r, :r], proj[order[:r]][:, None], lower=1)[:, 0]
         self.rest = max(power - float(self.z @ self.z), 0.0)
 
     def solve(self, kept, alpha, beta):
         """(μ, γ, squared residual) of the columns that are left."""
         F = self.F if len(kept) == self.F.shape[1] else self.F[:, kept]
-        C = (F / alpha) @ F.T
+        C = dsyrk(1.0, (F / np.sqrt(alpha)).T, trans=1, lower=1).T
         C.ravel()[:: len(C) + 1] += 1.0 / beta
-        half = dtrsm(1.0, cholesky(C), np.column_stack([F, self.z]), lower=1)
-        V = half[:, :-1]
-        mu = (half[:, -1] @ V) / alpha
+        L = cholesky(C)
+        V = dtrsm(1.0, L, F.T, side=1, lower=1, trans_a=1)  # (m, r), as LAPACK orders it
+        mu = (V @ dtrsm(1.0, L, self.z[:, None], lower=1)[:, 0]) / alpha
         off = self.z - F @ mu
-        return mu, np.einsum("ij,ij->j", V, V) / alpha, float(off @ off) + self.rest
+        return mu, _squares(V) / alpha, float(off @ off) + self.rest
 
 
-@njit(cache=True, nogil=True, plain=rounds_at_once)
+@njit(cache=True, nogil=True, fastmath=LOOSE, plain=rounds_at_once)
 def few_rounds(G, proj, alpha, beta, power, n, floor, learned, rounds, most, few):
     """`rounds_at_once` where m is so small that calls cost more than their work."""
     m = len(proj)
@@ -119,29 +129,9 @@ def few_rounds(G, proj, alpha, beta, power, n, floor, learned, rounds, most, few
             rounds = 0
             break
         rounds -= 1
-        if not _factor(G, alpha, beta, m, 0.0, A):
-            trace = 0.0
-            for i in range(m):
-                trace += beta * G[i, i] + alpha[i]
-            _factor(G, alpha, beta, m, 1e-10 * trace, A)
-        for i in range(m):  # μ = β A⁻¹ proj, with A in the lower triangle as L
-            s = beta * proj[i]
-            for j in range(i):
-                s -= A[i, j] * mu[j]
-            mu[i] = s / A[i, i]
-        for i in range(m - 1, -1, -1):
-            s = mu[i]
-            for j in range(i + 1, m):
-                s -= A[j, i] * mu[j]
-            mu[i] = s / A[i, i]
-        for j in range(m):  # L⁻¹ takes the place of L, column by column
-            A[j, j] = 1.0 / A[j, j]
-        for j in range(m):
-            for i in range(j + 1, m):
-                s = A[i, j] * A[j, j]
-                for t in range(j + 1, i):
-                    s += A[i, t] * A[j, t]
-                A[j, i] = -s * A[i, i]  # kept above the diagonal, since L is still needed below
+        factor(G, alpha, beta, m, A)
+        solve(A, proj, beta, m, mu)
+        invert(A, m)
         moved = 0.0
         explained = 0.0
         for j in range(m):
@@ -176,7 +166,21 @@ def few_rounds(G, proj, alpha, beta, power, n, floor, learned, rounds, most, few
     return kept[:m].copy(), alpha[:m].copy(), beta, rounds, most
 
 
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+_helper = njit(cache=True, nogil=True, no_cpython_wrapper=True, fastmath=LOOSE)
+
+
+@_helper
+def factor(G, alpha, beta, m, A):
+    """Lower Cholesky factor of β G + diag(α) into A; where rounding made it indefinite, with a small shift."""
+    if _factor(G, alpha, beta, m, 0.0, A):
+        return
+    trace = 0.0
+    for i in range(m):
+        trace += beta * G[i, i] + alpha[i]
+    _factor(G, alpha, beta, m, 1e-10 * trace, A)
+
+
+@_helper
 def _factor(G, alpha, beta, m, shift, A):
     """Lower Cholesky factor of β G + diag(α + shift) into A; whether there is one."""
     for i in range(m):
@@ -193,3 +197,30 @@ def _factor(G, alpha, beta, m, shift, A):
             else:
                 return False
     return True
+
+
+@_helper
+def solve(A, right, beta, m, x):
+    """x = β (L Lᵀ)⁻¹ right with L in the lower triangle of A."""
+    for i in range(m):
+        s = beta * right[i]
+        for j in range(i):
+            s -= A[i, j] * x[j]
+        x[i] = s / A[i, i]
+    for i in range(m - 1, -1, -1):
+        x[i] /= A[i, i]
+        for j in range(i):
+            x[j] -= A[i, j] * x[i]
+
+
+@_helper
+def invert(A, m):
+    """L⁻¹, transposed, into the upper triangle of A, whose lower one holds L but for its diagonal."""
+    for j in range(m):
+        A[j, j] = 1.0 / A[j, j]
+    for j in range(m):
+        for i in range(j + 1, m):
+            s = A[i, j] * A[j, j]
+            for t in range(j + 1, i):
+                s += A[i, t] * A[j, t]
+            A[j, i] = -s * A[i, i]
