@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
+from gramgraph._numerics import descent
+from gramgraph._numerics.compiling import tier
 from gramgraph.sequences.crf import expectations, packing
 from gramgraph.sequences.crf.encoding import FeatureTable
 from gramgraph.sequences.crf.optimize import minimize
@@ -185,3 +187,31 @@ def test_learning_loads_neither_the_compiler_nor_scikit_learn():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_vectors_of_a_descent_are_the_same_in_both_tiers(rng):
+    w, moved, g, observed = rng.normal(size=(4, 30))
+    new = g + 0.5 * (moved - w) + 0.01 * rng.normal(size=30)
+
+    def run() -> tuple:
+        S, Y, products = np.ones((3, 30)), np.ones((3, 30)), np.full(3, 30.0)
+        kept = [
+            descent.remember(w, moved, g, new, S, Y, products, 1),
+            descent.remember(w, moved, new, g, S, Y, products, 2),
+        ]
+        direction, down = descent.quasi_newton(new, S, Y, products, 1, 2)
+        gradient = g.copy()
+        value = descent.penalize(w, observed, 0.3, gradient)
+        return kept, S, Y, products, direction, down, value, gradient
+
+    with tier("plain"):
+        plain = run()
+    with tier("compiled"):
+        compiled = run()
+    assert plain[0] == compiled[0] == [True, False]
+    for a, b in zip(plain[1:], compiled[1:], strict=True):
+        np.testing.assert_allclose(a, b, rtol=1e-12)
+    np.testing.assert_allclose(plain[1][1], moved - w)
+    assert (plain[1][2] == 1.0).all()  # the slope fell: not remembered
+    assert plain[5] == pytest.approx(plain[4] @ new) and plain[6] == pytest.approx(0.3 * w @ w - observed @ w)
+    np.testing.assert_allclose(plain[7], g + 0.6 * w - observed)

@@ -22,7 +22,7 @@ MOST = {
     "gaussian": 200,
     "hmm": 36,
     "kalman": 58,
-    "crf": 48,
+    "crf": 50,
     "svm": 75,
     "gp": 14,
     "rvm": 36,

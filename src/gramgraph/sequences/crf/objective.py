@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gramgraph._numerics import descent as _loops
 from gramgraph.sequences.crf.encoding import Tokens
 from gramgraph.sequences.crf.expectations import expectations_of
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -166,9 +167,4 @@ class ChainObjective:
     def __call__(self, w: FloatArray) -> tuple[float, FloatArray]:
         """(f, gradient)."""
         f, g = self.expectations(w)
-        g -= self.layout.observed
-        f -= float(self.layout.observed @ w)
-        if self.c2:
-            f += self.c2 * float(w @ w)
-            g += (2.0 * self.c2) * w
-        return f, g
+        return f + _loops.penalize(w, self.layout.observed, self.c2, g), g

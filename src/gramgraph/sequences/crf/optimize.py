@@ -65,15 +65,16 @@ def minimize(
             return Descent(w, value, tuple(history), "gradient")
         if max_iter is not None and iteration >= max_iter:
             return Descent(w, value, tuple(history), "max_iterations")
-        direction = past.direction(slope)
+        direction, down = past.direction(slope)
         if c1:
             direction[direction * slope >= 0.0] = 0.0
-        if not direction @ slope < 0.0:
-            direction = -slope
+            down = float(direction @ slope)
+        if not down < 0.0:
+            direction, down = -slope, -float(slope @ slope)
             past.forget()
         step = 1.0 if past.count else 1.0 / _norm(direction)
         found = _search_l1(evaluate, w, value, slope, direction, step, c1) if c1 else _search(
-            evaluate, w, value, slope, direction, step
+            evaluate, w, value, down, direction, step
         )  # fmt: skip
         if found is None:
             if past.count:  # curvature of the past may mislead: once more along the plain slope
@@ -81,7 +82,7 @@ def minimize(
                 continue
             return Descent(w, value, tuple(history), "line search")
         moved, value, new_g = found
-        past.add(moved - w, new_g - g)
+        past.add(w, moved, g, new_g)
         w, g = moved, new_g
         iteration += 1
         history.append(value)
@@ -107,21 +108,19 @@ class _Past:
         self._products = np.empty(most)
         self._newest, self.count = -1, 0
 
-    def add(self, move: FloatArray, change: FloatArray) -> None:
+    def add(self, w: FloatArray, moved: FloatArray, g: FloatArray, new: FloatArray) -> None:
         """Remember a move, if the slope grew along it."""
-        product = float(move @ change)
-        if product > 1e-10 * _norm(change) * _norm(move):
-            at = self._newest = (self._newest + 1) % len(self._products)
-            self._moves[at], self._changes[at], self._products[at] = move, change, product
-            self.count = min(self.count + 1, len(self._products))
+        at = (self._newest + 1) % len(self._products)
+        if _loops.remember(w, moved, g, new, self._moves, self._changes, self._products, at):
+            self._newest, self.count = at, min(self.count + 1, len(self._products))
 
     def forget(self) -> None:
         """Begin anew."""
         self.count = 0
 
-    def direction(self, slope: FloatArray) -> FloatArray:
-        """− H · slope, H a guess of the inverse Hessian."""
-        found: FloatArray = _loops.quasi_newton(
+    def direction(self, slope: FloatArray) -> tuple[FloatArray, float]:
+        """− H · slope, H a guess of the inverse Hessian, and its product with the slope."""
+        found: tuple[FloatArray, float] = _loops.quasi_newton(
             slope, self._moves, self._changes, self._products, self._newest, self.count
         )
         return found
@@ -133,11 +132,13 @@ def _norm(x: FloatArray) -> float:
 
 def _search(
     evaluate: Callable[[FloatArray], tuple[float, FloatArray]],
-    w: FloatArray, value: float, g: FloatArray, d: FloatArray, step: float,
+    w: FloatArray, value: float, slope: float, d: FloatArray, step: float,
 ) -> tuple[FloatArray, float, FloatArray] | None:  # fmt: skip
-    """A step with sufficient decrease and a flatter slope (weak Wolfe), by bracketing; None when none is found."""
+    """A step along d with sufficient decrease and a flatter slope (weak Wolfe), by bracketing; None if none is found.
+
+    `slope` is that along d at its beginning.
+    """
     low, high = 0.0, np.inf
-    slope = float(g @ d)
     best: tuple[FloatArray, float, FloatArray] | None = None
     for _ in range(_MOST_TRIALS):
         moved = w + step * d
