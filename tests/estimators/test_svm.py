@@ -21,7 +21,7 @@ from gramgraph.estimators.svm import SVC, SVR, OneClassSVM, svc_path
 from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.machines.svm import dual as duals
 from gramgraph.machines.svm.classes import agree, couple, dag_scores, elect, platt
-from gramgraph.machines.svm.rows import GramRows, RBFRows
+from gramgraph.machines.svm.rows import GramRows, RBFRows, rbf_block
 
 # Two fits of the same machine agree to `tol`, and this check asks for 1e-7: it is passed with a tol that small.
 LOOSE = dict.fromkeys(
@@ -530,3 +530,13 @@ def test_probabilities_asked_for_after_the_fit() -> None:
         with pytest.raises(NotFittedError, match="fit again"):
             ask(X)
     assert machine.fit(X, X[:, 0] > 0).predict_proba(X).shape == (30, 2)
+
+
+@pytest.mark.parametrize("d", [1, 7, 20])
+def test_rbf_of_one_row_is_that_of_many(d):
+    rng = np.random.default_rng(d)
+    X, Y = rng.normal(size=(3, d)), 5.0 + rng.normal(size=(40, d))
+    one = np.vstack([rbf_block(row[None], Y, 0.3) for row in X])
+    np.testing.assert_allclose(one, rbf_block(X, Y, 0.3), rtol=1e-9)
+    np.testing.assert_allclose(one[1, 7], np.exp(-0.3 * ((X[1] - Y[7]) ** 2).sum()), rtol=1e-12)
+    assert rbf_block(X[:1], Y[:0], 0.3).shape == (1, 0)
