@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import gramgraph as gg
 from gramgraph._numerics import compiling
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, StateError
 from gramgraph.sequences import CategoricalHMM, GaussianHMM, GaussianMixtureHMM, PoissonHMM, choose_n_states
-from gramgraph.sequences.recursions import _TINY
+from gramgraph.sequences.recursions import _TINY, _in_threads
 
 
 def small() -> CategoricalHMM:
@@ -449,3 +450,30 @@ def _same_bits(one: GaussianHMM, two: GaussianHMM, X: np.ndarray, lengths: np.nd
     alone = np.concatenate([one.predict(part) for part in np.split(X, np.cumsum(lengths)[:-1])[:20]])
     np.testing.assert_array_equal(one.predict(X, lengths)[: len(alone)], alone)
     np.testing.assert_allclose(a.transition_counts.sum(), len(X) - len(lengths), rtol=1e-9)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_symbols_of_many_parts_are_those_of_each_sequence(n_jobs) -> None:
+    rng = np.random.default_rng(0)
+    lengths = rng.integers(1, 400, size=360)
+    X = rng.integers(0, 5, size=int(lengths.sum()))
+    parts = np.full(4, 0.25), rng.dirichlet(np.ones(4), 4), rng.dirichlet(np.ones(5), 4)
+    model = CategoricalHMM.from_parameters(*parts, n_jobs=n_jobs)
+    assert len(X) * 16 > _TINY
+    with compiling.tier("compiled"):
+        found, scores = model.posteriors(X, lengths), model.score_sequences(X, lengths)
+        alone = [model.posteriors(part) for part in np.split(X, np.cumsum(lengths)[:-1])]
+    np.testing.assert_allclose(scores, [one.log_likelihood for one in alone], rtol=1e-12)
+    np.testing.assert_allclose(found.probabilities, np.concatenate([one.probabilities for one in alone]), atol=1e-12)
+    np.testing.assert_allclose(found.transition_counts, sum(one.transition_counts for one in alone), rtol=1e-9)
+
+
+def test_an_error_of_one_thread_is_told_and_none_is_left_behind() -> None:
+    def work(lo: int, hi: int) -> None:
+        if lo == 3:
+            raise ValueError("part 3")
+
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="part 3"):
+        _in_threads(np.arange(9), 3, work)
+    assert threading.active_count() == before

@@ -135,16 +135,20 @@ def expectations(
     chain: Chain, emission: Emission, data: Any, offsets: IntArray, n_jobs: int | None = None
 ) -> Posteriors:
     """The E-step: posteriors of states and expected counts."""
-    b, shift = by_rows(emission.likelihoods, data, offsets, len(chain.start), n_jobs)
     return run_posteriors(
-        chain.start, chain.transition, b, shift, offsets, lambda rows: emission.logs(data[rows]), n_jobs=n_jobs
+        chain.start,
+        chain.transition,
+        lambda rows: emission.likelihoods(data[rows]),
+        offsets,
+        lambda rows: emission.logs(data[rows]),
+        n_jobs=n_jobs,
     )
 
 
 def _path_counts(chain: Chain, emission: Emission, data: Any, offsets: IntArray, n_jobs: int | None) -> Posteriors:
     """The same for the most probable path, which has all the probability; its log p(path, x) in the likelihood."""
     K = len(chain.start)
-    logs = by_rows(emission.logs, data, offsets, K, n_jobs)
+    logs = by_rows(lambda rows: emission.logs(data[rows]), int(offsets[-1]), K, n_jobs)
     path, best = run_viterbi(chain.start, chain.transition, logs, offsets, n_jobs=n_jobs)
     gamma = np.zeros((len(path), K))
     gamma[np.arange(len(path)), path] = 1.0

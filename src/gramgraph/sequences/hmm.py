@@ -230,9 +230,13 @@ class HiddenMarkovModel(OtherWords, Explored, BaseEstimator):
 
     def _forward(self, X: Any, lengths: Any) -> tuple[FloatArray, FloatArray, IntArray, IntArray]:
         start, A, emission, data, offsets = self._ready(X, lengths)
-        b, shift = recursions.by_rows(emission.likelihoods, data, offsets, len(A), self.n_jobs)
         alpha, found, bad = recursions.run_forward(
-            start, A, b, shift, offsets, lambda rows: emission.logs(data[rows]), n_jobs=self.n_jobs
+            start,
+            A,
+            lambda rows: emission.likelihoods(data[rows]),
+            offsets,
+            lambda rows: emission.logs(data[rows]),
+            n_jobs=self.n_jobs,
         )
         return alpha, found, bad, offsets
 
@@ -256,9 +260,14 @@ class HiddenMarkovModel(OtherWords, Explored, BaseEstimator):
 
     def _posteriors(self, X: Any, lengths: Any, *, pairs: bool) -> recursions.Posteriors:
         start, A, emission, data, offsets = self._ready(X, lengths)
-        b, shift = recursions.by_rows(emission.likelihoods, data, offsets, len(A), self.n_jobs)
         return recursions.run_posteriors(
-            start, A, b, shift, offsets, lambda rows: emission.logs(data[rows]), n_jobs=self.n_jobs, pairs=pairs
+            start,
+            A,
+            lambda rows: emission.likelihoods(data[rows]),
+            offsets,
+            lambda rows: emission.logs(data[rows]),
+            n_jobs=self.n_jobs,
+            pairs=pairs,
         )
 
     def predict_proba(self, X: Any, lengths: Any = None) -> FloatArray:
@@ -267,7 +276,7 @@ class HiddenMarkovModel(OtherWords, Explored, BaseEstimator):
 
     def _best_path(self, X: Any, lengths: Any) -> tuple[IntArray, FloatArray]:
         start, A, emission, data, offsets = self._ready(X, lengths)
-        logs = recursions.by_rows(emission.logs, data, offsets, len(A), self.n_jobs)
+        logs = recursions.by_rows(lambda rows: emission.logs(data[rows]), int(offsets[-1]), len(A), self.n_jobs)
         return recursions.run_viterbi(start, A, logs, offsets, n_jobs=self.n_jobs)
 
     @overload

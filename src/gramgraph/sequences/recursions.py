@@ -8,10 +8,10 @@ zeros is an observation that is missing. Cost O(N K²) time and O(N K) memory; `
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
+from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -81,8 +81,7 @@ def posteriors(
     0.15625
     """
     start, transition, logs, offsets = _door(start, transition, logs, lengths)
-    b, shift = likelihoods(logs)
-    return run_posteriors(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)
+    return run_posteriors(start, transition, *_of_rows(logs, offsets), n_jobs=n_jobs)
 
 
 def forward(
@@ -105,8 +104,7 @@ def forward(
     [0.6667, 0.625]
     """
     start, transition, logs, offsets = _door(start, transition, logs, lengths)
-    b, shift = likelihoods(logs)
-    alpha, found, bad = run_forward(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)
+    alpha, found, bad = run_forward(start, transition, *_of_rows(logs, offsets), n_jobs=n_jobs)
     refuse_impossible(bad, offsets)
     return alpha, found
 
@@ -130,8 +128,7 @@ def log_likelihood(
     [-1.386294]
     """
     start, transition, logs, offsets = _door(start, transition, logs, lengths)
-    b, shift = likelihoods(logs)
-    return run_forward(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)[1]
+    return run_forward(start, transition, *_of_rows(logs, offsets), n_jobs=n_jobs)[1]
 
 
 def viterbi(
@@ -187,8 +184,7 @@ def sample_states(
     True
     """
     start, transition, logs, offsets = _door(start, transition, logs, lengths)
-    b, shift = likelihoods(logs)
-    alpha, _, bad = run_forward(start, transition, b, shift, offsets, lambda rows: logs[rows], n_jobs=n_jobs)
+    alpha, _, bad = run_forward(start, transition, *_of_rows(logs, offsets), n_jobs=n_jobs)
     refuse_impossible(bad, offsets)
     rng = generator(random_state)
     AT = np.ascontiguousarray(transition.T)
@@ -213,6 +209,8 @@ _FEW = 24
 _TINY, _PARTS = 1 << 20, 16
 #: Rows → their log-likelihoods, asked for only where numbers underflow.
 LogRows = Callable[[slice], FloatArray]
+#: Rows → their likelihoods (n, K) divided by exp(shift), a new array, and shift (n,); None means zeros.
+Rows = Callable[[slice], tuple[FloatArray, FloatArray | None]]
 
 
 def likelihoods(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -222,20 +220,26 @@ def likelihoods(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
     return b, shift
 
 
+def _of_rows(logs: FloatArray, offsets: IntArray) -> tuple[Rows, IntArray, LogRows]:
+    return lambda rows: likelihoods(logs[rows]), offsets, lambda rows: logs[rows]
+
+
 def run_forward(
     start: FloatArray,
     A: FloatArray,
-    b: FloatArray,
-    shift: FloatArray | None,
+    rows_of: Rows,
     offsets: IntArray,
     log_rows: LogRows,
     *,
     n_jobs: int | None = None,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """(filtered (N, K), log-likelihoods (S,), bad (S,)): bad is the first impossible row of a sequence, or −1."""
-    alpha, _, logs, failed = _scaled_forward(start, A, b, offsets, n_jobs)
+    cuts = _cuts(offsets, len(A) ** 2)
+    scaled = _Scaled.of(rows_of, offsets, len(A), cuts, n_jobs)
+    _in_threads(cuts, n_jobs, lambda lo, hi: scaled.forward(start, A, lo, hi))
+    alpha, failed = scaled.alpha, scaled.failed
     bad = np.full(len(failed), -1)
-    found = _totals(logs, shift, offsets)
+    found = scaled.totals()
     for s in np.flatnonzero(failed >= 0):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         found[s], bad[s] = _log_forward(start, A, log_rows(rows), alpha[rows])
@@ -247,8 +251,7 @@ def run_forward(
 def run_posteriors(
     start: FloatArray,
     A: FloatArray,
-    b: FloatArray,  # overwritten
-    shift: FloatArray | None,
+    rows_of: Rows,
     offsets: IntArray,
     log_rows: LogRows,
     *,
@@ -259,53 +262,36 @@ def run_posteriors(
 
     Without `pairs` the expected transitions are not computed (those of sequences that need logarithms remain).
     """
-    alpha, scale, scale_logs, failed = _scaled_forward(start, A, b, offsets, n_jobs)
-    AT = np.ascontiguousarray(A.T)
-    if len(A) <= _FEW or not pairs:
-        gamma, counts = alpha, _in_place(AT, b, scale, offsets, alpha, failed, pairs, n_jobs) * A
-    else:
-        gamma, parts = np.empty_like(b), dict[int, FloatArray]()
+    cuts = _cuts(offsets, len(A) ** 2)
+    scaled = _Scaled.of(rows_of, offsets, len(A), cuts, n_jobs)
+    b, scale, alpha, failed = scaled.b, scaled.scale, scaled.alpha, scaled.failed
+    AT, in_place = np.ascontiguousarray(A.T), len(A) <= _FEW or not pairs
+    gamma, parts = alpha if in_place else np.empty_like(alpha), dict[int, FloatArray]()
 
-        def back(lo: int, hi: int) -> None:
+    def work(lo: int, hi: int) -> None:
+        scaled.forward(start, A, lo, hi)
+        if in_place:
+            sums = np.zeros_like(AT)
+            _loops.backward_in_place(AT, b, scale, offsets, lo, hi, alpha, failed, sums, pairs)
+        else:
             _loops.backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma)
             rows = slice(int(offsets[lo]), int(offsets[hi]))
-            parts[lo] = alpha[rows][:-1].T @ b[rows][1:]
+            sums = alpha[rows][:-1].T @ b[rows][1:]
+        parts[lo] = sums
 
-        _split(offsets, n_jobs, back, len(A) ** 2)
-        counts = _in_order(parts) * A
-    found = _totals(scale_logs, shift, offsets)
+    _in_threads(cuts, n_jobs, work)
+    counts = _in_order(parts) * A
+    found = scaled.totals()
     for s in np.flatnonzero(failed >= 0):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         logs = log_rows(rows)
-        work = np.empty_like(logs)
-        found[s], bad = _log_forward(start, A, logs, work)
+        room = np.empty_like(logs)
+        found[s], bad = _log_forward(start, A, logs, room)
         if bad >= 0:
             refuse_impossible(np.where(np.arange(len(failed)) == s, bad + rows.start, -1), offsets)
         with np.errstate(divide="ignore"):
-            _loops.log_backward(np.log(A), logs, work, gamma[rows], counts)
+            _loops.log_backward(np.log(A), logs, room, gamma[rows], counts)
     return Posteriors(gamma, found, gamma[offsets[:-1]].sum(axis=0), counts)
-
-
-def _in_place(
-    AT: FloatArray,
-    b: FloatArray,
-    scale: FloatArray,
-    offsets: IntArray,
-    alpha: FloatArray,
-    failed: IntArray,
-    wanted: bool,
-    n_jobs: int | None,
-) -> FloatArray:
-    """alpha becomes the posteriors; sums of pairs, one matrix per part, added in the order of the sequences."""
-    parts: dict[int, FloatArray] = {}
-
-    def work(lo: int, hi: int) -> None:
-        sums = np.zeros_like(AT)
-        _loops.backward_in_place(AT, b, scale, offsets, lo, hi, alpha, failed, sums, wanted)
-        parts[lo] = sums
-
-    _split(offsets, n_jobs, work, len(AT) ** 2)
-    return _in_order(parts)
 
 
 def _in_order(parts: dict[int, FloatArray]) -> FloatArray:
@@ -383,21 +369,42 @@ def refuse_impossible(bad: IntArray, offsets: IntArray, *, row: bool = True) -> 
         )
 
 
-def _scaled_forward(
-    start: FloatArray, A: FloatArray, b: FloatArray, offsets: IntArray, n_jobs: int | None
-) -> tuple[FloatArray, FloatArray, FloatArray, IntArray]:
-    """Filtered probabilities, what they were divided by, its logarithms, and the row at which each sequence failed."""
-    alpha, scale = np.empty_like(b), np.ones(len(b))
-    failed = np.empty(len(offsets) - 1, dtype=np.int64)
-    logs = np.empty(len(b))
+@dataclass
+class _Scaled:
+    """Likelihoods, filtered probabilities, what these were divided by, and the row at which each sequence failed."""
 
-    def work(lo: int, hi: int) -> None:
-        _loops.forward(start, A, b, offsets, lo, hi, alpha, scale, failed)
-        rows = slice(int(offsets[lo]), int(offsets[hi]))
-        np.log(scale[rows], out=logs[rows])
+    offsets: IntArray
+    b: FloatArray
+    shift: FloatArray | None
+    rows_of: Rows | None  # asked for the likelihoods of a part just before they are needed, or None: all are there
+    alpha: FloatArray
+    scale: FloatArray
+    logs: FloatArray  # of scale
+    failed: IntArray
 
-    _split(offsets, n_jobs, work, len(A) ** 2)
-    return alpha, scale, logs, failed
+    @classmethod
+    def of(cls, rows_of: Rows, offsets: IntArray, K: int, cuts: IntArray, n_jobs: int | None) -> _Scaled:
+        n = int(offsets[-1])
+        room = np.empty((n, K)), np.ones(n), np.empty(n), np.empty(len(offsets) - 1, dtype=np.int64)
+        if len(cuts) <= _PARTS // 2:  # few parts would leave threads without work
+            b, shift = by_rows(rows_of, n, K, n_jobs)
+            return cls(offsets, b, shift, None, *room)
+        return cls(offsets, np.empty((n, K)), np.zeros(n), rows_of, *room)
+
+    def forward(self, start: FloatArray, A: FloatArray, lo: int, hi: int) -> None:
+        """Those of the sequences from lo to hi."""
+        rows = slice(int(self.offsets[lo]), int(self.offsets[hi]))
+        if self.rows_of is not None and self.shift is not None:
+            self.b[rows], shift = self.rows_of(rows)
+            if shift is not None:
+                self.shift[rows] = shift
+        _loops.forward(start, A, self.b, self.offsets, lo, hi, self.alpha, self.scale, self.failed)
+        np.log(self.scale[rows], out=self.logs[rows])
+
+    def totals(self) -> FloatArray:
+        """The log-likelihood of every sequence."""
+        logs = self.logs if self.shift is None else self.logs + self.shift
+        return np.add.reduceat(logs, self.offsets[:-1])
 
 
 def _log_forward(start: FloatArray, A: FloatArray, logs: FloatArray, alpha: FloatArray) -> tuple[float, int]:
@@ -406,35 +413,31 @@ def _log_forward(start: FloatArray, A: FloatArray, logs: FloatArray, alpha: Floa
     return _loops.log_forward(log_start, log_AT, np.ascontiguousarray(logs), alpha)
 
 
-def _totals(logs: FloatArray, shift: FloatArray | None, offsets: IntArray) -> FloatArray:
-    if shift is not None:
-        logs += shift
-    return np.add.reduceat(logs, offsets[:-1])
-
-
 def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], object], weight: int = 1) -> None:
     """work(lo, hi) over ranges of sequences of about equal length, `weight` steps of a loop a row."""
+    _in_threads(_cuts(offsets, weight), n_jobs, work)
+
+
+def _cuts(offsets: IntArray, weight: int) -> IntArray:
+    """Where the sequences are cut into parts."""
     count, rows = len(offsets) - 1, int(offsets[-1])
     if count < 2 or rows * weight < _TINY:
-        check_jobs(1 if n_jobs is None else n_jobs)
-        work(0, count)
-        return
+        return np.array([0, count])
     cuts = np.unique(np.searchsorted(offsets, np.linspace(0, rows, min(_PARTS, count) + 1)))
     cuts[0], cuts[-1] = 0, count
-    _in_threads(cuts, n_jobs, work)
+    return cuts
 
 
-def by_rows(function: Callable[[Any], Any], data: Any, offsets: IntArray, K: int, n_jobs: int | None) -> Any:
-    """function(data): (N, K) numbers, or these and a number of every row or None; threads share the rows."""
-    n = int(offsets[-1])
+def by_rows(function: Callable[[slice], Any], n: int, K: int, n_jobs: int | None) -> Any:
+    """(n, K) numbers of all rows, or these and a number of every row or None; threads share the rows."""
     if n * K < _TINY >> 3:
-        return function(data)
+        return function(slice(0, n))
     cuts = np.linspace(0, n, _PARTS + 1).astype(np.int64)
     found, extra = np.empty((n, K)), np.empty(n)
     pairs = [False, False]  # whether there is more than the numbers, and whether it is None
 
     def work(lo: int, hi: int) -> None:
-        part = function(data[lo:hi])
+        part = function(slice(lo, hi))
         if isinstance(part, tuple):
             part, more = part
             pairs[0] = True
@@ -452,13 +455,27 @@ def _in_threads(cuts: IntArray, n_jobs: int | None, work: Callable[[int, int], o
     """work(lo, hi) between the cuts, which do not depend on the number of threads: nor do numbers that are added up."""
     jobs = check_jobs(1 if n_jobs is None else n_jobs)
     ranges = [(int(lo), int(hi)) for lo, hi in pairwise(cuts)]
-    if jobs <= 1:
+    if jobs <= 1 or len(ranges) == 1:
         for lo, hi in ranges:
             work(lo, hi)
         return
-    with ThreadPoolExecutor(min(jobs, len(ranges))) as pool:
-        for done in [pool.submit(work, lo, hi) for lo, hi in ranges]:
-            done.result()
+    todo, errors = iter(ranges), list[BaseException]()
+
+    def take() -> None:
+        try:
+            for lo, hi in todo:  # threads share what is left to do, and so does the one that waits for them
+                work(lo, hi)
+        except BaseException as error:
+            errors.append(error)
+
+    helpers = [Thread(target=take) for _ in range(min(jobs, len(ranges)) - 1)]
+    for helper in helpers:
+        helper.start()
+    take()
+    for helper in helpers:
+        helper.join()
+    if errors:
+        raise errors[0]
 
 
 def _door(
