@@ -18,7 +18,7 @@ from gramgraph.typing import Array, FloatArray, IntArray
 #: cheaper than a pass over the bits.
 BIT_CELLS = 256
 #: Seconds for a word of the bits and for a row of a scan, about; and what is worth a thread.
-WORD, ROW, SHARE = 4e-10, 1e-9, 3e-4
+WORD, ROW, SHARE = 4e-10, 1e-9, 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,12 +80,16 @@ class Passes:
         if jobs < 2:
             return some(slice(None))
         ends = np.searchsorted(np.cumsum(sizes), np.arange(1, jobs) * (sizes.sum() / jobs)).tolist()
-        list(self._threads.map(some, map(slice, [0, *ends], [*ends, len(sizes)])))
+        first, *rest = map(slice, [0, *ends], [*ends, len(sizes)])
+        others = [self._threads.submit(some, part) for part in rest]
+        some(first)  # who waits can as well work
+        for other in others:
+            other.result()
         return None
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(self.n_jobs)
+        return ThreadPoolExecutor(self.n_jobs - 1)
 
     def _joint(self, family: tuple[int, ...]) -> Array:
         """The bit-vectors of the cells of these columns, the last one running fastest."""
