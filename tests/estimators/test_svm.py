@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from contextlib import nullcontext
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from gramgraph._numerics.compiling import tier
 from gramgraph.estimators.svm import SVC, SVR, OneClassSVM, svc_path
 from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.machines.svm import dual as duals
@@ -57,7 +59,9 @@ OPTIONS = [
 
 @parametrize_with_checks(CONTRACT, expected_failed_checks=failures)
 def test_contract(estimator: Any, check: Any) -> None:
-    check(estimator)
+    one = isinstance(estimator, OneClassSVM)  # a loop that is compiled between two fits ends elsewhere, within `tol`
+    with tier("compiled") if one else nullcontext():
+        check(estimator)
 
 
 @pytest.mark.slow
