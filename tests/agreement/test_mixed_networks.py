@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gramgraph.engines.nodes import engine as nodes
 from gramgraph.exceptions import BudgetError
 from gramgraph.variables import Circle
 from tests.reference.mixed_networks import random_network
@@ -13,12 +14,17 @@ from tests.reference.mixed_networks import random_network
 _LOG_P = 0.02
 
 
-def gaps(seed, draws):
-    """Differences of beliefs in standard errors, beyond the stated error; and of log p(e) beyond both."""
-    net, point = random_network(seed)
+def asked(seed, **options):
+    """A network and evidence of none to three of its variables."""
+    net, point = random_network(seed, **options)
     rng = np.random.default_rng(seed + 1000)
     names = rng.choice(list(point), size=int(rng.integers(0, 4)), replace=False)
-    evidence = {str(name): point[name] for name in names}
+    return net, {str(name): point[name] for name in names}
+
+
+def gaps(seed, draws):
+    """Differences of beliefs in standard errors, beyond the stated error; and of log p(e) beyond both."""
+    net, evidence = asked(seed)
     found = net.query(None, evidence, engine="nodes")
     drawn = net.query(None, evidence, engine="likelihood_weighting", budget=draws, random_state=0)
     out = []
@@ -52,3 +58,46 @@ def test_fifty_networks_against_a_million_draws():
         logs.append(log_p)
     assert np.mean(np.array(found) <= 3.0) >= 0.98 and max(found) <= 5.0
     assert max(logs) < _LOG_P
+
+
+def errors_of_nodes(seed, monkeypatch, **options):
+    """What the usual number of nodes is off by: (largest of means and deviations in posterior standard deviations and
+    of probabilities, of log p(e)), against more nodes than are ever taken by themselves."""
+    net, evidence = asked(seed, **options)
+    try:
+        found = net.query(None, evidence, engine="nodes")
+    except BudgetError:
+        return 0.0, 0.0
+    with monkeypatch.context() as more:
+        for name, value in {"LARGEST": 4e6, "MOST_ENTRIES": 4e6, "MOST": 512, "GOAL": 1e-5}.items():
+            more.setattr(nodes, name, value)
+        fine = net.query(None, evidence, engine="nodes", n_nodes=128)
+    out = []
+    for key in found:
+        if net.var(key).is_discrete:
+            out.append(np.abs(found[key].probabilities - fine[key].probabilities).max())
+            continue
+        gap, sd = found[key].mean() - fine[key].mean(), float(fine[key].sd())
+        gap = np.angle(np.exp(1j * gap)) if isinstance(net.var(key).domain, Circle) else gap
+        out += [abs(float(gap)) / sd, abs(float(found[key].sd()) - sd) / sd]
+    return max(out), abs(found.log_evidence - fine.log_evidence)
+
+
+@pytest.mark.parametrize("seed", [1, 8, 42])
+def test_the_usual_nodes_are_within_a_hundredth_of_a_deviation(seed, monkeypatch):
+    off, log_p = errors_of_nodes(seed, monkeypatch)
+    assert off <= 0.01 and log_p <= _LOG_P
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(50))
+def test_fifty_networks_are_within_a_hundredth_of_a_deviation(seed, monkeypatch):
+    off, log_p = errors_of_nodes(seed, monkeypatch)
+    assert off <= 0.01 and log_p <= _LOG_P
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(12))
+def test_networks_with_boosted_trees_are_within_a_fiftieth_of_a_deviation(seed, monkeypatch):
+    off, log_p = errors_of_nodes(seed, monkeypatch, boosted=True)
+    assert off <= 0.02 and log_p <= _LOG_P

@@ -22,8 +22,9 @@ from gramgraph.variables import Circle, Real, Var, discrete
 DOMAINS = (Real(), Real(), Real(), Circle(), None, None)
 
 
-def random_network(seed: int, rows: int = 800) -> tuple[Any, dict[str, Any]]:
-    """(a network, a full draw of it): conditionals given or learned from draws of what stands above them."""
+def random_network(seed: int, rows: int = 800, *, boosted: bool = False) -> tuple[Any, dict[str, Any]]:
+    """(a network, a full draw of it): conditionals given or learned from draws of what stands above them; half of the
+    families in which that is possible have boosted trees, if asked for."""
     rng = np.random.default_rng(seed)
     variables = []
     for i in range(7):
@@ -35,7 +36,8 @@ def random_network(seed: int, rows: int = 800) -> tuple[Any, dict[str, Any]]:
     for i, var in enumerate(variables):
         k = int(rng.integers(0, min(i, 3) + 1)) if i else 0
         parents = tuple(variables[p] for p in sorted(rng.choice(i, size=k, replace=False))) if k else ()
-        c = random_conditional(var, parents, draws, rows, rng)
+        trees = boosted and _may_be_boosted(var, parents) and rng.random() < 0.5
+        c = (_boosted if trees else random_conditional)(var, parents, draws, rows, rng)
         made.append(c)
         values = {p: draws[p] for p in parents}
         draws[var] = _draw(c, values, rows, rng)
@@ -75,10 +77,7 @@ def random_conditional(var: Var, parents: tuple[Var, ...], draws: dict[Var, Any]
         sd = rng.uniform(0.3, 1.0, size=sizes)
         made = ConditionalLinearGaussian if sizes else LinearGaussian
         return made(var, parents, *numbers, sd=sd if sizes else float(sd))
-    y = _function(var, parents, draws, n, rng)
-    frame = pd.DataFrame({var.name: y})
-    for p in parents:
-        frame[p.name] = np.array(p.states)[draws[p]] if p.is_discrete else draws[p][:, 0]
+    frame = _learned_from(var, parents, draws, n, rng)
     if kind == "kernel":
         return gg.KernelConditional.fit(var, parents, frame)
     if kind == "copula":
@@ -89,6 +88,22 @@ def random_conditional(var: Var, parents: tuple[Var, ...], draws: dict[Var, Any]
     from sklearn.preprocessing import PolynomialFeatures
 
     return Predictor.fit(var, parents, make_pipeline(PolynomialFeatures(2), LinearRegression()), frame)
+
+
+def _may_be_boosted(var: Var, parents: tuple[Var, ...]) -> bool:
+    circle = any(isinstance(v.domain, Circle) for v in (var, *parents))
+    return not circle and any(not p.is_discrete for p in parents)
+
+
+def _boosted(var: Var, parents: tuple[Var, ...], draws: dict[Var, Any], n: int, rng: Any) -> Any:
+    return gg.Boosted(n_estimators=30).fit(var, parents, _learned_from(var, parents, draws, n, rng))
+
+
+def _learned_from(var: Var, parents: tuple[Var, ...], draws: dict[Var, Any], n: int, rng: Any) -> pd.DataFrame:
+    frame = pd.DataFrame({var.name: _function(var, parents, draws, n, rng)})
+    for p in parents:
+        frame[p.name] = np.array(p.states)[draws[p]] if p.is_discrete else draws[p][:, 0]
+    return frame
 
 
 def _function(var: Var, parents: tuple[Var, ...], draws: dict[Var, Any], n: int, rng: Any) -> Any:
