@@ -254,3 +254,36 @@ def test_parents_of_any_domain_stand_above_linear_gaussians_and_curves():
     assert net.conditional("y").coefficients[0, 0] == pytest.approx(2.0, abs=0.05)
     ahead, behind = (net.query("k", {"w": angle, "s": 1.0})["k"].prob("yes") for angle in (0.0, 3.0))
     assert ahead > 0.9 and behind < 0.1
+
+
+class _Counted(LinearRegression):
+    """A regression that counts how often it is fitted."""
+
+    fits = 0
+
+    def fit(self, X, y, **options):
+        type(self).fits += 1
+        return super().fit(X, y, **options)
+
+
+def test_one_fit_a_fold_judges_a_predictor_and_gives_it_its_noise(monkeypatch):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=300)
+    data = pd.DataFrame({"x": x, "y": 2.0 * x + rng.gamma(2.0, size=300)})
+    child, parent, fold = Var("y", Real()), Var("x", Real()), np.arange(300) % 5
+    made, logs = Predictor.fit_folds(child, (parent,), LinearRegression(), data, fold)
+    error = np.empty(300)
+    for k in range(5):
+        rest = LinearRegression().fit(data.loc[fold != k, ["x"]].to_numpy(), data["y"][fold != k])
+        error[fold == k] = data["y"][fold == k] - rest.predict(data.loc[fold == k, ["x"]].to_numpy())
+    for k in range(5):
+        np.testing.assert_allclose(logs[fold == k], GridDensity.of(error[fold != k]).log_density(error[fold == k]))
+    whole = LinearRegression().fit(data[["x"]].to_numpy(), data["y"])
+    assert np.allclose(made.estimator.coef_, whole.coef_) and np.allclose(made.noise, np.mean(error**2))
+    rows = {var: data[[var.name]].to_numpy() for var in (child, parent)}
+    assert np.allclose(
+        made.log_density(rows), GridDensity.of(error).log_density(data["y"] - whole.predict(data[["x"]].to_numpy()))
+    )
+    monkeypatch.setattr("gramgraph.learn.families._default_estimator", lambda child: _Counted())
+    net = gg.BayesianNetwork("x{real} -> y{real}").fit(data, conditional="auto")
+    assert "predictor" in net.fit_report.left_out["y"] and _Counted.fits == 11  # ten folds and all rows

@@ -144,24 +144,43 @@ class Predictor(RealConditional):
         from sklearn.model_selection import cross_val_predict
 
         check_choice("residuals", residuals, ("kernel", "gaussian"))
-
-        own = _shown(child, data)
-        given = tuple(_shown(p, data) for p in ((parents,) if isinstance(parents, (str, Var)) else parents))
-        missing = [var.name for var in (own, *given) if not _columns(var, data)]
-        if missing:
-            raise VariableError(f"the data have no column for {listing(missing)}")
-        X = np.hstack([_encoded(var, data) for var in given])
+        own, given, X, Y = _read(child, parents, data)
         made = clone(estimator)
         if own.is_discrete:
-            codes = np.array([own.index(label) for label in data[own.name]])
-            made.fit(X, np.array(own.states)[codes])
+            made.fit(X, Y)
             return cls(own, given, made)
-        Y = np.asarray(data[_columns(own, data)], dtype=np.float64)
         target = Y[:, 0] if Y.shape[1] == 1 else Y
         held = cross_val_predict(clone(estimator), X, target, cv=min(cv, len(X)))
-        error = Y - np.asarray(held).reshape(Y.shape)
+        return cls._with_errors(own, given, made.fit(X, target), Y - np.asarray(held).reshape(Y.shape), residuals)
+
+    @classmethod
+    def fit_folds(
+        cls, child: Var, parents: Sequence[Var], estimator: Any, data: Any, fold: Array
+    ) -> tuple[Self, Array]:
+        """(what is learned of a scalar from all rows, log density of every row by what is learned from other folds).
+
+        `fold` is the fold of every row. One fit a fold: its errors judge the fold and are noise to the other folds.
+        """
+        from sklearn.base import clone
+
+        own, given, X, Y = _read(child, parents, data)
+        error = np.empty_like(Y)
+        for k in np.unique(fold):
+            rest = clone(estimator).fit(X[fold != k], Y[fold != k, 0])
+            error[fold == k, 0] = Y[fold == k, 0] - rest.predict(X[fold == k])
+        made = clone(estimator).fit(X, Y[:, 0])
+        logs = np.empty(len(Y))
+        for k in np.unique(fold):
+            law = cls._with_errors(own, given, made, error[fold != k])._error_laws(np.zeros(1))
+            logs[fold == k] = law.log_density(error[fold == k, 0])[0]
+        return cls._with_errors(own, given, made, error), logs
+
+    @classmethod
+    def _with_errors(
+        cls, own: Var, given: tuple[Var, ...], made: Any, error: FloatArray, residuals: str = "kernel"
+    ) -> Self:
+        """The noise from errors of rows that were left out, (rows, components)."""
         S = error.T @ error / len(error)
-        made.fit(X, target)
         if len(S) > 1 or residuals == "gaussian" or len(error) < _FEW_ROWS or not S[0, 0] > 0.0:
             return cls(own, given, made, np.sqrt(S[0, 0]) if len(S) == 1 else S)
         return cls(own, given, made, np.sqrt(S[0, 0]), GridDensity.of(error[:, 0]))
@@ -202,11 +221,17 @@ class Predictor(RealConditional):
         """Normal distributions; the estimator is asked once for each case of the parents."""
         if self.child.dimension > 1:
             return super().laws(values, n)
-        mean, cov = self.moments(values, n)
+        if isinstance(self.noise, str):
+            mean, sd = self._moments(values, n)
+            return NormalLaws(mean[:, 0], sd[:, 0])
+        return self._error_laws(self._mean(values, n)[:, 0])
+
+    def _error_laws(self, mean: FloatArray) -> Laws:
+        """Errors of a scalar around each mean."""
         if self.residuals is not None:
             r = self.residuals
-            return CenteredLaws(mean[:, 0], np.ones(n), r.log_density, r.sd, r.cdf)
-        return NormalLaws(mean[:, 0], np.sqrt(cov[:, 0, 0]))
+            return CenteredLaws(mean, np.ones(len(mean)), r.log_density, r.sd, r.cdf)
+        return NormalLaws(mean, np.full(len(mean), np.sqrt(self.noise[0, 0])))
 
     def draw(self, values: Draws, n: int, rng: np.random.Generator, /) -> Array:
         """A value of the child for each of n cases."""
@@ -291,6 +316,21 @@ class Predictor(RealConditional):
 
     def _equal_numbers(self, other: Any) -> bool:
         return self.estimator is other.estimator
+
+
+def _read(
+    child: Var | str, parents: Sequence[Var | str] | Var | str, data: Any
+) -> tuple[Var, tuple[Var, ...], FloatArray, Array]:
+    """(child, parents, features, labels or numbers of the child) from a data frame."""
+    own = _shown(child, data)
+    given = tuple(_shown(p, data) for p in ((parents,) if isinstance(parents, (str, Var)) else parents))
+    missing = [var.name for var in (own, *given) if not _columns(var, data)]
+    if missing:
+        raise VariableError(f"the data have no column for {listing(missing)}")
+    X = np.hstack([_encoded(var, data) for var in given])
+    if own.is_discrete:
+        return own, given, X, np.array(own.states)[[own.index(label) for label in data[own.name]]]
+    return own, given, X, np.asarray(data[_columns(own, data)], dtype=np.float64)
 
 
 def _shown(given: Var | str, data: Any) -> Var:

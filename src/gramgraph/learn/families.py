@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from gramgraph.conditionals import (
 )
 from gramgraph.conditionals.continuous import log_density
 from gramgraph.exceptions import ModelError, OptionError, did_you_mean, listing
+from gramgraph.learn.family_report import FamilyReport
 from gramgraph.models import BayesianNetwork
 from gramgraph.typing import Array, FloatArray, RandomState
 from gramgraph.variables import Circle, Points, Positive, Real, Sphere, Var
@@ -100,12 +101,19 @@ def _kernel(sample: Sample, **options: Any) -> Conditional:
 
 
 def _predictor(sample: Sample, estimator: Any = None, **options: Any) -> Conditional:
-    if estimator is None:
-        from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
-
-        made = HistGradientBoostingClassifier if sample.child.is_discrete else HistGradientBoostingRegressor
-        estimator = made(max_iter=100, learning_rate=0.08, min_samples_leaf=10, random_state=0)
+    estimator = _default_estimator(sample.child) if estimator is None else estimator
     return Predictor.fit(sample.child, sample.parents, estimator, sample.frame, **options)
+
+
+def _default_estimator(child: Var) -> Any:
+    from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+    made = HistGradientBoostingClassifier if child.is_discrete else HistGradientBoostingRegressor
+    return made(max_iter=100, learning_rate=0.08, min_samples_leaf=10, random_state=0)
+
+
+def _predictor_folds(sample: Sample, fold: Array) -> tuple[Conditional, FloatArray]:
+    return Predictor.fit_folds(sample.child, sample.parents, _default_estimator(sample.child), sample.frame, fold)
 
 
 def _boosted(sample: Sample, maker: Boosted | None = None, **options: Any) -> Conditional:
@@ -124,6 +132,9 @@ FITTERS: dict[str, Callable[..., Conditional]] = {
     "predictor": _predictor,
     "boosted": _boosted,
 }
+
+#: Kinds that learn from all rows and from all but one fold at once, for less than one by one.
+FOLDS: dict[str, Callable[[Sample, Array], tuple[Conditional, FloatArray]]] = {"predictor": _predictor_folds}
 
 
 class Candidate(NamedTuple):
@@ -195,48 +206,6 @@ def fit_family(sample: Sample, kind: Kind) -> Conditional:
         if "unexpected keyword" in str(error):
             raise OptionError(f"{kind!r} of {sample.child.name}: {error}") from None
         raise
-
-
-# ---------------------------------------------------------------------------------------------------- reports
-
-
-@dataclass(frozen=True)
-class FamilyReport:
-    """How the conditionals of a network were chosen: for every variable the weights of kinds, and what each of them
-    predicts of left-out rows, in nats per row.
-
-    `to_frame()` has one row per variable and kind.
-    """
-
-    weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    left_out: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    rows: Mapping[str, int] = field(default_factory=dict)
-    notes: Mapping[str, str] = field(default_factory=dict)
-
-    def gain(self, name: str) -> float:
-        """Nats per row by which the mixture is ahead of the simplest kind that was looked at."""
-        found = self.left_out.get(name, {})
-        kinds = [kind for kind in found if kind != "mixture"]
-        return float(found.get("mixture", np.nan) - found[kinds[0]]) if kinds else float("nan")
-
-    def to_frame(self) -> Any:
-        """A DataFrame: variable, kind, weight, left-out log density per row, rows."""
-        import pandas as pd
-
-        rows = []
-        for name, weights in self.weights.items():
-            scores = self.left_out.get(name, {})
-            for kind in dict.fromkeys([*scores, *weights]):
-                rows.append((name, kind, weights.get(kind, 0.0), scores.get(kind, np.nan), self.rows.get(name, 0)))
-        return pd.DataFrame(rows, columns=["variable", "kind", "weight", "left_out", "rows"])
-
-    def __repr__(self) -> str:
-        shown = [f"{name}: {_words(weights)}" for name, weights in self.weights.items()]
-        return "FamilyReport(" + "; ".join(shown) + ")"
-
-
-def _words(weights: Mapping[str, float]) -> str:
-    return " + ".join(f"{w:.2f} {kind}" if w < 1.0 else kind for kind, w in weights.items() if w > 0.0)
 
 
 # ---------------------------------------------------------------------------------------------------- networks
@@ -374,7 +343,7 @@ def choose_family(sample: Sample, mode: str) -> tuple[Conditional, dict[str, flo
         kind = kinds[0]
         note = "" if len(kinds) == 1 else f"too few rows ({len(sample)}) to compare kinds"
         return FITTERS[kind](sample, **smooth.get(kind, {})), {kind: 1.0}, {}, note
-    L, failed = _left_out(sample, kinds, smooth)
+    L, failed, known = _left_out(sample, kinds, smooth)
     kinds = [kind for kind in kinds if kind not in failed]
     means = {kind: float(row.mean()) for kind, row in zip(kinds, L, strict=True)}
     if mode == "choose":
@@ -385,7 +354,8 @@ def choose_family(sample: Sample, mode: str) -> tuple[Conditional, dict[str, flo
     made: list[tuple[str, float, Conditional]] = []
     for kind, weight in zip(kinds, w, strict=True):
         if weight > 0.0:
-            made.append((kind, float(weight), FITTERS[kind](sample, **smooth.get(kind, {}))))
+            found = known[kind] if kind in known else FITTERS[kind](sample, **smooth.get(kind, {}))
+            made.append((kind, float(weight), found))
     note = f"could not be fitted: {', '.join(failed)}" if failed else ""
     share = {kind: weight for kind, weight, _ in made}
     if len(made) == 1:
@@ -393,15 +363,22 @@ def choose_family(sample: Sample, mode: str) -> tuple[Conditional, dict[str, flo
     return Blend(sample.child, sample.parents, [c for _, _, c in made], list(share.values())), share, means, note
 
 
-def _left_out(sample: Sample, kinds: list[str], options: Mapping[str, Any]) -> tuple[FloatArray, list[str]]:
-    """log density of every row by a fit to the other folds, (kinds, rows); kinds that could not be fitted."""
+def _left_out(
+    sample: Sample, kinds: list[str], options: Mapping[str, Any]
+) -> tuple[FloatArray, list[str], dict[str, Conditional]]:
+    """log density of every row by a fit to the other folds, (kinds, rows); kinds that could not be fitted; what was
+    fitted to all rows on the way."""
     n = len(sample)
     folds = next(count for most, count in _FOLDS if n <= most)
     which = np.random.default_rng(0).permutation(n) % folds
     L = np.full((len(kinds), n), -np.inf)
     failed: list[str] = []
+    known: dict[str, Conditional] = {}
     for i, kind in enumerate(kinds):
         try:
+            if kind in FOLDS:
+                known[kind], L[i] = FOLDS[kind](sample, which)
+                continue
             for fold in range(folds):
                 c = FITTERS[kind](sample.take(np.flatnonzero(which != fold)), **options.get(kind, {}))
                 rows = np.flatnonzero(which == fold)
@@ -411,7 +388,7 @@ def _left_out(sample: Sample, kinds: list[str], options: Mapping[str, Any]) -> t
     keep = [i for i, kind in enumerate(kinds) if kind not in failed]
     if not keep:
         raise ModelError(f"no kind of conditional could be fitted for {sample.child.name}: tried {listing(kinds)}")
-    return np.maximum(np.nan_to_num(L[keep], nan=-700.0), -700.0), failed
+    return np.maximum(np.nan_to_num(L[keep], nan=-700.0), -700.0), failed, known
 
 
 def mixed_weights(L: FloatArray) -> FloatArray:
