@@ -243,6 +243,7 @@ def run_cell(cell: Cell, context: dict[str, Any]) -> Measurement:
         found, note = [_off(d, answer(d)) for d in worlds], ""
     cpu = time.process_time() - start
     values = {"rmse": float(np.sqrt(np.mean(np.square(found)))), "error": max(d["error"] for d in worlds)}
+    values |= {f"sample {k}": off for k, off in zip(samples, found, strict=True)}
     return Measurement(cpu / len(worlds), cpu / len(worlds), 1, 1, note=note, values=values)
 
 
