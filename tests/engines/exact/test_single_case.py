@@ -65,6 +65,12 @@ def test_a_tree_without_the_observed_variables_is_used_again(seed: int, monkeypa
         best = net.map_query(evidence=case)
         assert best.log_prob == pytest.approx(net.log_evidence({**case, **best.assignment}), abs=1e-12)
         assert best.log_prob == pytest.approx(net.map_query(evidence=case, engine="factor_tree").log_prob, abs=1e-12)
+        pair = tuple(net.variables[:2])
+        for asked in ([pair, net.variables[2]], [pair[:1]], pair):
+            quick, plain = net.query(asked, case), net.query(asked, case, engine="elimination")
+            assert list(quick) == list(plain)
+            for key in plain:
+                np.testing.assert_allclose(quick[key].probabilities, plain[key].probabilities, atol=1e-13)
 
 
 def test_named_targets_leave_the_others_out() -> None:

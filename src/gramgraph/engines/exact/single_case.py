@@ -37,17 +37,13 @@ NOTHING_SEEN: Codes = ([], np.zeros((1, 0), np.int64))
 
 def quick_query(model: GraphicalModel, targets: Any, evidence: dict[str, Any]) -> Answer | None:
     """The answer, or None when the general road has to be taken."""
-    if type(targets) is list:
-        targets = tuple(targets)
-        key = ("quick", targets, 0)
-    else:
-        key = ("quick", targets, 1)
+    key = ("quick", tuple(targets), 0) if type(targets) is list else ("quick", targets, 1)
     try:
         made = model.plans[key]
     except KeyError:
         if model.kind != "tables" or may_eliminate(model):  # the general road knows whether the tree is worth it yet
             return None
-        made = remember(model, key, _prepare(model, list(targets) if key[2] == 0 else targets))
+        made = remember(model, key, _prepare(model, targets))
     except TypeError:  # targets that cannot be a key
         return None
     if made is None:  # one tree for all sets of observed variables is too large; one for these may do
