@@ -28,6 +28,7 @@ LEAST = 0.2
 TOLERANCE = 1e-6
 Work = Callable[[], Any]
 NETWORKS = ("asia", "child", "alarm", "insurance", "hailfinder", "water", "andes", "pigs", "mildew", "munin")
+SMALLER = NETWORKS[:-1]
 
 
 # --- rows: each function makes the work, which returns the numbers that are compared ------------------------------
@@ -314,7 +315,7 @@ def kernel_tree(nodes: int, n: int) -> Work:
 ROWS: dict[str, tuple[Callable[[], Work], float]] = {
     **{f"1,000 different cases, {name}": (partial(batch, name, 1000, distinct=True), TOLERANCE) for name in NETWORKS},
     **{f"1,000 cases as drawn, {name}": (partial(batch, name, 1000), TOLERANCE) for name in NETWORKS},
-    **{f"1,000 cases, own names, {name}": (partial(batch, name, 1000, patterns=True), TOLERANCE) for name in NETWORKS},
+    **{f"1,000 cases, own names, {name}": (partial(batch, name, 1000, patterns=True), TOLERANCE) for name in SMALLER},
     **{f"best assignments of 1,000 cases, {name}": (partial(best_rows, name, 1000), TOLERANCE) for name in NETWORKS},
     **{f"one case, {name}": (partial(one_case, name), TOLERANCE) for name in NETWORKS},
     **{f"read and first answer, {name}": (partial(first_answer, name), TOLERANCE) for name in NETWORKS},

@@ -161,14 +161,20 @@ class Answer(Mapping[Key, Belief]):
         return self.replace(marginals=marginals, joints=joints)
 
     def __getitem__(self, key: Key) -> Belief:
+        try:
+            var, start, stop = self._columns[key]  # type: ignore[index]
+        except (KeyError, TypeError):
+            return self._joint(key)
+        if self._batched:
+            return Belief((var,), self._marginals[:, start:stop], batched=True, index=self._details.get("index"))
+        made = object.__new__(Belief)  # one for each look at an answer: it holds what differs between such beliefs
+        held = made.__dict__
+        held["scope"], held["probabilities"] = (var,), self._marginals[start:stop]
+        return made
+
+    def _joint(self, key: Key) -> Belief:
         if isinstance(key, list):
-            key = tuple(key)
-        column = self._columns.get(key)  # type: ignore[arg-type]
-        if column is not None:
-            var, start, stop = column
-            if self._batched:
-                return Belief((var,), self._marginals[:, start:stop], batched=True, index=self._details.get("index"))
-            return Belief.of_case(var, self._marginals[start:stop])
+            return self[tuple(key)]
         if self._joints and key in self._joints:
             return self._joints[key]  # type: ignore[index]
         names = [k for k in self if isinstance(k, str)]

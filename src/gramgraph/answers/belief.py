@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from functools import cached_property
 from itertools import product
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -68,15 +68,6 @@ class Belief(Frozen):
     ) -> None:
         self._hold(scope=scope, probabilities=probabilities, batched=batched, index=index)
         self._hold(points=points, directions=directions, _axis=axis, _tell=diagnostics)
-
-    @classmethod
-    def of_case(cls, var: Var, probabilities: FloatArray) -> Self:
-        """The belief of one variable in one case. An answer makes it for each that is looked at, so nothing is held
-        that every belief of this kind has."""
-        made = object.__new__(cls)
-        held = made.__dict__
-        held["scope"], held["probabilities"] = (var,), probabilities
-        return made
 
     @property
     def diagnostics(self) -> Mapping[str, Any]:

@@ -25,20 +25,17 @@ class Columns(Mapping[str, tuple[Var, int, int]]):
 
     def __init__(self, model: GraphicalModel, targets: Sequence[int], at: IntArray) -> None:
         self._model, self._at, self._targets = model, at, targets
-        self._known: dict[object, tuple[Var, int, int]] = {}
+        self._known: dict[str, tuple[Var, int, int]] = {}
         every = targets == range(len(model.vars))
         self._place = model.positions if every else {model.vars[v].name: t for t, v in enumerate(targets)}
 
     def __getitem__(self, name: str) -> tuple[Var, int, int]:
-        t = self._place[name]
-        var, at = self._model.vars[self._targets[t]], int(self._at[t])
-        found = self._known[name] = var, at, at + var.size
-        return found
-
-    def get(self, name: object, default: Any = None) -> Any:
-        """Where a target stands."""
         found = self._known.get(name)
-        return found or (self[name] if name in self._place else default)  # type: ignore[index]
+        if found is None:
+            t = self._place[name]
+            var, at = self._model.vars[self._targets[t]], int(self._at[t])
+            found = self._known[name] = var, at, at + var.size
+        return found
 
     def __contains__(self, name: object) -> bool:
         return name in self._place
