@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
 import numba
-from numba.core import config
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.environment import lookup_environment
@@ -61,17 +60,6 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
             super().add_linking_library(library)
         elif hasattr(self, "_reload_init"):  # older Numbas keep it elsewhere
             self._reload_init.update(library._reload_init)
-
-    def _optimize_functions(self, ll_module: Any) -> None:
-        """Simplify each function for itself, lightly: all of them are optimized together afterwards."""
-        if not hasattr(self._codegen, "_pass_builder"):  # older Numbas
-            super()._optimize_functions(ll_module)
-            return
-        ll_module.data_layout = self._codegen._data_layout
-        manager, builder = self._codegen._function_pass_manager(opt=min(1, int(config.OPT)))
-        for function in ll_module.functions:
-            if not function.is_declaration:
-                manager.run(function, builder)
 
     def finalize(self) -> None:
         """Compile it."""
