@@ -164,7 +164,7 @@ def test_probabilities_of_intervals_are_integrals_of_the_density(beliefs: dict[s
         low, high = belief.interval(0.8)
         x = np.linspace(low, high, 20_001)
         assert belief.prob(low, high) == pytest.approx(0.8, abs=1e-6)
-        assert np.trapezoid(belief.density(x), x) == pytest.approx(0.8, abs=5e-3), name
+        assert np.trapezoid(belief.density(x), x) == pytest.approx(0.8, abs=1e-4), name
         assert belief.prob(high=low) == pytest.approx(0.1, abs=1e-6) and belief.prob() == 1.0
     assert beliefs["many gaussians"].prob(0.0, 3.0)[0] == pytest.approx(beliefs["many gaussians"].prob(0.0, 3.0)[1])
 

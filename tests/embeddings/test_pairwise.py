@@ -62,7 +62,7 @@ def test_without_edges_it_is_the_kernel_density(learned):
     alone = gg.learn_markov(data, "a; b; c", cells=32, rank=2, penalty=1e-2)
     x = np.linspace(-2.0, 2.0, 41)
     axis = alone.cell_axes[0]
-    assert np.allclose(alone.query("a")["a"].density(x), np.exp(axis.log_base(x)), rtol=1e-3)
+    assert np.allclose(alone.query("a")["a"].density(x), np.exp(axis.log_base(x)), rtol=1e-9)
 
 
 def test_it_is_a_markov_network_like_any_other(learned):

@@ -117,6 +117,8 @@ class JointBelief(RealBelief):
         placed = [axis.place(column) for axis, column in zip(self.axes, columns, strict=True)]
         total = np.zeros((len(self.weights), len(points)))
         ratio = self.weights / outer([axis.q for axis in self.axes])
+        total_mass = ratio.reshape(len(ratio), -1) @ outer([axis.hat_masses for axis in self.axes]).ravel()
+        ratio = ratio / total_mass.reshape(-1, *[1] * len(self.axes))
         for corner in product((0, 1), repeat=len(self.axes)):
             share = np.ones(len(points))
             at: list[Any] = [slice(None)]
