@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from gramgraph._threads import in_threads
 from gramgraph.estimators import SVC, GaussianProcessRegressor, KernelPCA, svc_path
 from gramgraph.exceptions import GramGraphError
 from gramgraph.kernels import RBF, White
 from gramgraph.machines.svm import many
 from gramgraph.machines.svm.many import _shares, pair_problems
-from gramgraph.machines.threads import in_threads
 
 
 @pytest.fixture

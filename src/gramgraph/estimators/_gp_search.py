@@ -8,8 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._threads import one_thread
 from gramgraph._validation import check_jobs
-from gramgraph.gp.hyper import Objective, Search, one_thread, random_starts, search
+from gramgraph.gp.hyper import Objective, Search, random_starts, search
 from gramgraph.gp.methods import Exact, subset
 from gramgraph.gp.priors import prior_density
 from gramgraph.linalg.base import PositiveDefiniteError

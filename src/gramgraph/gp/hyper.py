@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from gramgraph._threads import in_threads, one_thread
 from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
 
 #: (theta, gradient wanted) ↦ (value, gradient or None), to be maximized.
 Objective: TypeAlias = Callable[[FloatArray, bool], tuple[float, FloatArray | None]]
-_Task = TypeVar("_Task")
-_Found = TypeVar("_Found")
-
-
 _LITTLE = 0.25  # gradient of entries that matter little, by a logarithm; their curvature is below its inverse
 _ENOUGH = 1e-4  # nats that the last steps on all points may leave behind
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """BLAS on one thread: for small matrices several threads are slower, and much slower on a busy machine."""
-    try:
-        from threadpoolctl import threadpool_limits
-    except ImportError:  # it comes with scikit-learn
-        yield
-        return
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield
 
 
 # --- ascent -------------------------------------------------------------------------------------------------------
@@ -217,7 +200,7 @@ def search(
     starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
     starts += random_starts(starts[0], bounds, restarts, generator(random_state))
     if small is None or not len(theta):
-        found = _in_threads(lambda start: ascend(objective, start, bounds, tol=tol), starts, n_jobs)
+        found = in_threads(lambda start: ascend(objective, start, bounds, tol=tol), starts, n_jobs)
         evaluations = 0
     elif middle is not None:
         larger, portion = middle
@@ -229,11 +212,11 @@ def search(
     else:
         with one_thread():
             climb = partial(ascend, small, bounds=bounds, tol=1e-6, steps=100)
-            ends = _in_threads(climb, starts, n_jobs)
+            ends = in_threads(climb, starts, n_jobs)
         ends = _different(sorted(ends, key=lambda e: -e.value))[:4]
         ranked = [(0.0, ends[0].theta)]
         if len(ends) > 1:
-            values = _in_threads(lambda end: objective(end.theta, False)[0], ends, n_jobs)
+            values = in_threads(lambda end: objective(end.theta, False)[0], ends, n_jobs)
             pairs = zip(values, [end.theta for end in ends], strict=True)
             ranked = sorted(pairs, key=lambda pair: -pair[0])
         evaluations = len(ends) if len(ends) > 1 else 0
@@ -243,18 +226,11 @@ def search(
             guess = curvature_inverse(small, top, bounds, 1.0 / share)
             return quasi_newton(objective, top, bounds, guess, tol=tol)
 
-        found = _in_threads(finish, tops, n_jobs)
+        found = in_threads(finish, tops, n_jobs)
     best = max(found, key=lambda s: s.value)
     evaluations += sum(s.evaluations for s in found)
     optima = tuple(s.optima[0] for s in found if s.optima)
     return Search(best.theta, best.value, evaluations, best.converged, optima)
-
-
-def _in_threads(work: Callable[[_Task], _Found], tasks: Sequence[_Task], n_jobs: int) -> list[_Found]:
-    if n_jobs <= 1 or len(tasks) == 1:
-        return [work(task) for task in tasks]
-    with one_thread(), ThreadPoolExecutor(min(n_jobs, len(tasks))) as pool:
-        return list(pool.map(work, tasks))
 
 
 def _different(ends: list[Search], distance: float = 0.3) -> list[Search]:

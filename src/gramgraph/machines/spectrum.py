@@ -10,8 +10,8 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from gramgraph._numerics.gram.packed_gram import product, put_rows
+from gramgraph._threads import in_threads
 from gramgraph.machines.kernels import ResolvedKernel
-from gramgraph.machines.threads import in_threads
 from gramgraph.typing import FloatArray
 
 _MANY = 1000  # points from which threads are worth their start

@@ -257,7 +257,7 @@ def learn_dag(
     from gramgraph.models.notation import read_structure
 
     check_choice("edge", edge, EDGES)
-    _check_numbers(_CELLS if cells is None else cells, floor, 1)
+    _check_numbers(_CELLS if cells is None else cells, floor)
     orders = _orders(frame)
     columns = _checked(columns_of(frame))
     graph = read_structure(structure)

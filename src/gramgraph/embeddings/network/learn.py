@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._validation import check_choice
+from gramgraph._threads import in_threads, one_thread
+from gramgraph._validation import check_choice, check_jobs
 from gramgraph.cells.axes import Axis, LineAxis, StateAxis
 from gramgraph.cells.columns import is_absent, label_of, numbers_of
 from gramgraph.cells.density import Coordinate, LineDensity
@@ -15,7 +16,7 @@ from gramgraph.cells.points import POINT_KINDS, PointAxis
 from gramgraph.embeddings.network.candidates import Pair
 from gramgraph.embeddings.network.edge_ends import End
 from gramgraph.embeddings.network.edge_mixture import fit_edge
-from gramgraph.embeddings.network.structure import best_tree, in_threads
+from gramgraph.embeddings.network.structure import best_tree
 from gramgraph.embeddings.network.tree import KernelTree, check_forest
 from gramgraph.exceptions import ModelError, OptionError, VariableError, did_you_mean, listing
 from gramgraph.typing import Array, FloatArray, RandomState
@@ -82,21 +83,22 @@ def learn_tree(
     True
     """
     check_choice("edge", edge, EDGES)
-    _check_numbers(cells, floor, n_jobs)
+    _check_numbers(cells, floor)
+    jobs = check_jobs(n_jobs)
     orders = _orders(frame)
     columns = _checked(columns_of(frame))
     kinds = _kinds(columns, domains)
     columns, others = _parted(columns, validation, random_state, kinds)
-    axes = [_axis(name, columns[name], kinds[name], cells, edge, others, orders.get(name)) for name in columns]
-    ends = [
-        End(axis, columns[axis.name], None if others is None else others.get(axis.name, _gap(others))) for axis in axes
-    ]
-    names = tuple(columns)
-    if edges is None:
-        links = best_tree(ends, edge, floor, n_jobs)
-    else:
-        links = _links(edges, names)
-    fitted = in_threads(lambda ij: fit_edge(Pair(ends[ij[0]], ends[ij[1]]), edge, floor=floor), links, n_jobs)
+
+    def end_of(name: str) -> End:
+        axis = _axis(name, columns[name], kinds[name], cells, edge, others, orders.get(name))
+        return End(axis, columns[name], None if others is None else others.get(name, _gap(others)))
+
+    with one_thread():  # of BLAS: the matrices have a row a cell
+        ends = in_threads(end_of, list(columns), jobs)
+        links = best_tree(ends, edge, floor, jobs) if edges is None else _links(edges, tuple(columns))
+        fitted = in_threads(lambda ij: fit_edge(Pair(ends[ij[0]], ends[ij[1]]), edge, floor=floor), links, jobs)
+    axes = [end.axis for end in ends]
     made = KernelTree(axes, fitted, rows=len(ends[0].placed.a))
     whole = np.all([end.placed.known for end in ends], axis=0)
     if whole.sum() >= 2 and len(whole) <= _KEPT:
@@ -128,13 +130,11 @@ def _plain_column(column: Any) -> Any:
     return column.to_numpy()
 
 
-def _check_numbers(cells: Any, floor: Any, n_jobs: Any) -> None:
+def _check_numbers(cells: Any, floor: Any) -> None:
     if isinstance(cells, bool) or not isinstance(cells, (int, np.integer)) or not 2 <= cells <= 512:
         raise OptionError(f"cells must be an integer from 2 to 512; it is {cells!r}.")
     if isinstance(floor, (bool, str)) or not 0.0 <= floor < 1.0:
         raise OptionError(f"floor must be a number from 0 to 1; it is {floor!r}.")
-    if isinstance(n_jobs, bool) or not isinstance(n_jobs, (int, np.integer)) or n_jobs == 0:
-        raise OptionError(f"n_jobs must be a number of threads, or -1 for all; it is {n_jobs!r}.")
 
 
 def _checked(columns: dict[str, Any]) -> dict[str, Any]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
+from gramgraph._threads import in_threads
 from gramgraph.cells.axes import StateAxis
 from gramgraph.embeddings.network.candidates import Pair
 from gramgraph.embeddings.network.edge_ends import End
@@ -31,13 +31,13 @@ def screen_features(end: End, most: int = _FEATURES) -> FloatArray:
     return np.asarray(U)
 
 
-def informations(ends: Sequence[End]) -> FloatArray:
+def informations(ends: Sequence[End], n_jobs: int = 1) -> FloatArray:
     """Squared-loss mutual information ½ (E r − 1) of every pair, from ½ ⟨M₁, M₂⟩ of two halves of the rows.
 
     The halves are the even and the odd rows, so that the upward bias of ½ ‖M‖² does not favor columns with many
     features. All pairs are two matrix products, O(n R²) with R features in all.
     """
-    blocks = [screen_features(end).astype(np.float32) for end in ends]
+    blocks = in_threads(lambda end: screen_features(end).astype(np.float32), ends, n_jobs)
     part = np.repeat(np.arange(len(ends)), [block.shape[1] for block in blocks])
     U = np.hstack(blocks)
     products = []
@@ -51,18 +51,6 @@ def informations(ends: Sequence[End]) -> FloatArray:
     return np.asarray(0.5 * (out + out.T))
 
 
-def in_threads(work: Callable[[Any], Any], items: Sequence[Any], n_jobs: int) -> list[Any]:
-    """work(item) of all items in their order, by so many threads (negative: one a processor)."""
-    from concurrent.futures import ThreadPoolExecutor
-    from os import cpu_count
-
-    number = (cpu_count() or 1) if n_jobs < 0 else n_jobs
-    if number == 1 or len(items) < 2:
-        return [work(item) for item in items]
-    with ThreadPoolExecutor(number) as pool:
-        return list(pool.map(work, items))
-
-
 def best_tree(ends: Sequence[End], edge: str, floor: float, n_jobs: int) -> list[tuple[int, int]]:
     """Pairs of the heaviest tree: left-out likelihood among the pairs that the squared-loss information proposes.
 
@@ -73,7 +61,7 @@ def best_tree(ends: Sequence[End], edge: str, floor: float, n_jobs: int) -> list
     n = len(ends)
     if n < 2:
         return []
-    weights = informations(ends)
+    weights = informations(ends, n_jobs)
     first = spanning_tree(weights, list(range(n)), 0)
     proposed = dict.fromkeys(tuple(sorted(pair)) for pair in first.items())
     for v in range(n):

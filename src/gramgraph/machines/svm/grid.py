@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._threads import in_threads
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
 from gramgraph.machines.svm.classes import class_factors, count_votes, elect, pairs_of
@@ -15,7 +16,6 @@ from gramgraph.machines.svm.kernel import ChosenKernel, gram_of_matrix
 from gramgraph.machines.svm.machine import Settings
 from gramgraph.machines.svm.many import Problems, pair_problems, solve_paths
 from gramgraph.machines.svm.rows import GramRows
-from gramgraph.machines.threads import in_threads
 from gramgraph.typing import Array, FloatArray, IntArray
 
 _BAND = 256  # rows of a matrix that are made at a time

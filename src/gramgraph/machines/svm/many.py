@@ -9,12 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._threads import in_threads
 from gramgraph.machines.svm.classes import pairs_of
 from gramgraph.machines.svm.dual import row_type
 from gramgraph.machines.svm.machine import Machine, Settings, fit_machine
 from gramgraph.machines.svm.products import PowerRows
 from gramgraph.machines.svm.rows import GramRows, Source, most_steps
-from gramgraph.machines.threads import in_threads
 from gramgraph.typing import Array, FloatArray, IntArray
 
 _LARGE = 2e6  # squares of points, summed over problems, from which threads are worth their start

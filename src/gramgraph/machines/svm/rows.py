@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from gramgraph._numerics.svm.exponents import exp_rows, exp_times, finish_products
+from gramgraph._threads import blas_libraries, in_threads, one_thread
 from gramgraph.machines.points import take_points
-from gramgraph.machines.threads import in_threads
 from gramgraph.typing import Array, FloatArray, IntArray
 
 _BLOCK = 1 << 18  # entries of a block that is computed at once: it stays in the processor's cache
@@ -276,23 +276,16 @@ def _safe(half: FloatArray) -> bool:
 class Team:
     """As many threads as BLAS may use, for work whose result does not depend on who does which part."""
 
-    def __init__(self) -> None:
-        self._blas: Any = None
-
     def spread(self, work: Callable[[int], None], starts: Sequence[int]) -> None:
         """Call `work` for every start; inside, BLAS uses one thread per call."""
         from concurrent.futures import ThreadPoolExecutor
 
-        if self._blas is None:  # looking for the libraries takes milliseconds
-            from threadpoolctl import ThreadpoolController
-
-            self._blas = ThreadpoolController().select(user_api="blas")
-        threads = max((int(library["num_threads"]) for library in self._blas.info()), default=1)
+        threads = max((int(library["num_threads"]) for library in blas_libraries().info()), default=1)
         if threads == 1 or len(starts) == 1:
             for start in starts:
                 work(start)
             return
-        with self._blas.limit(limits=1), ThreadPoolExecutor(threads) as pool:
+        with one_thread(), ThreadPoolExecutor(threads) as pool:
             list(pool.map(work, starts))
 
 

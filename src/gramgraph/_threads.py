@@ -1,8 +1,9 @@
-"""Work on several threads whose result does not depend on their number."""
+"""Threads beside BLAS: work whose result does not depend on their number, and matrices too small for several."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from functools import cache
 from typing import Any, TypeVar
 
@@ -22,12 +23,17 @@ def in_threads(work: Callable[[_Task], _Found], tasks: Sequence[_Task], n_jobs: 
         return [work(task) for task in tasks]
     from concurrent.futures import ThreadPoolExecutor
 
-    with _blas().limit(limits=1), ThreadPoolExecutor(min(n_jobs, len(tasks))) as pool:
+    with one_thread(), ThreadPoolExecutor(min(n_jobs, len(tasks))) as pool:
         return list(pool.map(work, tasks))
 
 
+def one_thread() -> AbstractContextManager[Any]:
+    """BLAS on one thread: for small matrices several threads are slower, and much slower on a busy machine."""
+    return blas_libraries().limit(limits=1)  # type: ignore[no-any-return]
+
+
 @cache
-def _blas() -> Any:
+def blas_libraries() -> Any:
     """The libraries of matrix products; looking for them takes milliseconds."""
     from threadpoolctl import ThreadpoolController
 
