@@ -214,14 +214,14 @@ Rows = Callable[[slice], tuple[FloatArray, FloatArray | None]]
 
 
 def likelihoods(logs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """exp(logs − shift), (N, K), and the shift of every row, (N,)."""
-    b, shift = np.empty_like(logs), np.empty(len(logs))
-    likelihood_rows(logs, b, shift)
-    return b, shift
+    """exp(logs − shift), (N, K), and the shift of every row, (N,); overwrites logs."""
+    shift = np.empty(len(logs))
+    likelihood_rows(logs, shift)
+    return logs, shift
 
 
 def _of_rows(logs: FloatArray, offsets: IntArray) -> tuple[Rows, IntArray, LogRows]:
-    return lambda rows: likelihoods(logs[rows]), offsets, lambda rows: logs[rows]
+    return lambda rows: likelihoods(logs[rows].copy()), offsets, lambda rows: logs[rows]
 
 
 def run_forward(
@@ -234,12 +234,14 @@ def run_forward(
     n_jobs: int | None = None,
 ) -> tuple[FloatArray, FloatArray, IntArray]:
     """(filtered (N, K), log-likelihoods (S,), bad (S,)): bad is the first impossible row of a sequence, or −1."""
-    cuts = _cuts(offsets, len(A) ** 2)
-    scaled = _Scaled.of(rows_of, offsets, len(A), cuts, n_jobs)
-    _in_threads(cuts, n_jobs, lambda lo, hi: scaled.forward(start, A, lo, hi))
-    alpha, failed = scaled.alpha, scaled.failed
-    bad = np.full(len(failed), -1)
-    found = scaled.totals()
+    count = len(offsets) - 1
+    alpha, found, failed = np.empty((int(offsets[-1]), len(A))), np.empty(count), np.empty(count, dtype=np.int64)
+
+    def work(part: _Part) -> None:
+        part.forward(start, A, alpha, found, failed)
+
+    _by_parts(work, rows_of, offsets, len(A), n_jobs)
+    bad = np.full(count, -1)
     for s in np.flatnonzero(failed >= 0):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         found[s], bad[s] = _log_forward(start, A, log_rows(rows), alpha[rows])
@@ -262,26 +264,24 @@ def run_posteriors(
 
     Without `pairs` the expected transitions are not computed (those of sequences that need logarithms remain).
     """
-    cuts = _cuts(offsets, len(A) ** 2)
-    scaled = _Scaled.of(rows_of, offsets, len(A), cuts, n_jobs)
-    b, scale, alpha, failed = scaled.b, scaled.scale, scaled.alpha, scaled.failed
-    AT, in_place = np.ascontiguousarray(A.T), len(A) <= _FEW or not pairs
-    gamma, parts = alpha if in_place else np.empty_like(alpha), dict[int, FloatArray]()
+    AT, count, in_place = np.ascontiguousarray(A.T), len(offsets) - 1, len(A) <= _FEW or not pairs
+    alpha, found, failed = np.empty((int(offsets[-1]), len(A))), np.empty(count), np.empty(count, dtype=np.int64)
+    gamma, sums = alpha if in_place else np.empty_like(alpha), dict[int, FloatArray]()
 
-    def work(lo: int, hi: int) -> None:
-        scaled.forward(start, A, lo, hi)
+    def work(part: _Part) -> None:
+        part.forward(start, A, alpha, found, failed)
+        here, bad = alpha[part.rows], failed[part.sequences]
+        seen = AT, part.b, part.scale, part.offsets, 0, len(bad), here, bad
         if in_place:
-            sums = np.zeros_like(AT)
-            _loops.backward_in_place(AT, b, scale, offsets, lo, hi, alpha, failed, sums, pairs)
+            total = np.zeros_like(AT)
+            _loops.backward_in_place(*seen, total, pairs)
         else:
-            _loops.backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma)
-            rows = slice(int(offsets[lo]), int(offsets[hi]))
-            sums = alpha[rows][:-1].T @ b[rows][1:]
-        parts[lo] = sums
+            _loops.backward(*seen, gamma[part.rows])
+            total = here[:-1].T @ part.b[1:]
+        sums[part.rows.start] = total
 
-    _in_threads(cuts, n_jobs, work)
-    counts = _in_order(parts) * A
-    found = scaled.totals()
+    _by_parts(work, rows_of, offsets, len(A), n_jobs)
+    counts = _in_order(sums) * A
     for s in np.flatnonzero(failed >= 0):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
         logs = log_rows(rows)
@@ -369,42 +369,51 @@ def refuse_impossible(bad: IntArray, offsets: IntArray, *, row: bool = True) -> 
         )
 
 
-@dataclass
-class _Scaled:
-    """Likelihoods, filtered probabilities, what these were divided by, and the row at which each sequence failed."""
+@dataclass(frozen=True)
+class _Part:
+    """Some of the sequences: which, their rows, where each begins in these, and the likelihoods of the rows."""
 
+    sequences: slice
+    rows: slice
     offsets: IntArray
+    scale: FloatArray  # what the filtered probabilities of a row are divided by, once `forward` has been there
     b: FloatArray
     shift: FloatArray | None
-    rows_of: Rows | None  # asked for the likelihoods of a part just before they are needed, or None: all are there
-    alpha: FloatArray
-    scale: FloatArray
-    logs: FloatArray  # of scale
-    failed: IntArray
 
-    @classmethod
-    def of(cls, rows_of: Rows, offsets: IntArray, K: int, cuts: IntArray, n_jobs: int | None) -> _Scaled:
-        n = int(offsets[-1])
-        room = np.empty((n, K)), np.ones(n), np.empty(n), np.empty(len(offsets) - 1, dtype=np.int64)
-        if len(cuts) <= _PARTS // 2:  # few parts would leave threads without work
-            b, shift = by_rows(rows_of, n, K, n_jobs)
-            return cls(offsets, b, shift, None, *room)
-        return cls(offsets, np.empty((n, K)), np.zeros(n), rows_of, *room)
+    def forward(self, start: FloatArray, A: FloatArray, alpha: FloatArray, found: FloatArray, failed: IntArray) -> None:
+        """Filtered probabilities, log-likelihoods and the rows of failures go to their places."""
+        self.scale[:] = 1.0
+        bad = failed[self.sequences]
+        _loops.forward(start, A, self.b, self.offsets, 0, len(bad), alpha[self.rows], self.scale, bad)
+        logs = np.log(self.scale)
+        if self.shift is not None:
+            logs += self.shift
+        np.add.reduceat(logs, self.offsets[:-1], out=found[self.sequences])
 
-    def forward(self, start: FloatArray, A: FloatArray, lo: int, hi: int) -> None:
-        """Those of the sequences from lo to hi."""
-        rows = slice(int(self.offsets[lo]), int(self.offsets[hi]))
-        if self.rows_of is not None and self.shift is not None:
-            self.b[rows], shift = self.rows_of(rows)
-            if shift is not None:
-                self.shift[rows] = shift
-        _loops.forward(start, A, self.b, self.offsets, lo, hi, self.alpha, self.scale, self.failed)
-        np.log(self.scale[rows], out=self.logs[rows])
 
-    def totals(self) -> FloatArray:
-        """The log-likelihood of every sequence."""
-        logs = self.logs if self.shift is None else self.logs + self.shift
-        return np.add.reduceat(logs, self.offsets[:-1])
+def _by_parts(work: Callable[[_Part], object], rows_of: Rows, offsets: IntArray, K: int, n_jobs: int | None) -> None:
+    """`work` on all parts of the sequences, whose likelihoods are asked for just before they are needed.
+
+    Few parts would leave threads without work: there these share the rows first. What is needed beside the result is
+    one block of memory: of what is freed, C libraries keep about twice the largest block for the next call, and what
+    they give back costs more to be had anew than a pass over it.
+    """
+    cuts, n = _cuts(offsets, K * K), int(offsets[-1])
+    few = len(cuts) <= _PARTS // 2
+    scale = np.empty(0)
+    if few:
+        room = np.empty(n * (K + 2))
+        scale, (b, shift) = room[:n], by_rows(rows_of, n, K, n_jobs, room[n:])
+
+    def one(lo: int, hi: int) -> None:
+        rows = slice(int(offsets[lo]), int(offsets[hi]))
+        own = offsets[lo : hi + 1] - rows.start
+        if few:
+            work(_Part(slice(lo, hi), rows, own, scale[rows], b[rows], None if shift is None else shift[rows]))
+        else:
+            work(_Part(slice(lo, hi), rows, own, np.empty(int(own[-1])), *rows_of(rows)))
+
+    _in_threads(cuts, n_jobs, one)
 
 
 def _log_forward(start: FloatArray, A: FloatArray, logs: FloatArray, alpha: FloatArray) -> tuple[float, int]:
@@ -428,12 +437,18 @@ def _cuts(offsets: IntArray, weight: int) -> IntArray:
     return cuts
 
 
-def by_rows(function: Callable[[slice], Any], n: int, K: int, n_jobs: int | None) -> Any:
-    """(n, K) numbers of all rows, or these and a number of every row or None; threads share the rows."""
+def by_rows(
+    function: Callable[[slice], Any], n: int, K: int, n_jobs: int | None, room: FloatArray | None = None
+) -> Any:
+    """(n, K) numbers of all rows, or these and a number of every row or None; threads share the rows.
+
+    `room` is memory for both, (n (K + 1),).
+    """
     if n * K < _TINY >> 3:
         return function(slice(0, n))
     cuts = np.linspace(0, n, _PARTS + 1).astype(np.int64)
-    found, extra = np.empty((n, K)), np.empty(n)
+    room = np.empty(n * (K + 1)) if room is None else room
+    found, extra = room[n:].reshape(n, K), room[:n]
     pairs = [False, False]  # whether there is more than the numbers, and whether it is None
 
     def work(lo: int, hi: int) -> None:

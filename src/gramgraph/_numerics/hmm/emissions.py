@@ -16,8 +16,8 @@ _fast = njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "n
 
 
 @_fast
-def likelihood_rows(logs, b, shift):
-    """b = exp(logs − shift) with shift the largest of the row (0 for a row of −inf)."""
+def likelihood_rows(logs, shift):
+    """logs becomes exp(logs − shift) with shift the largest of the row (0 for a row of −inf)."""
     n, K = logs.shape
     for t in range(n):
         top = -math.inf
@@ -27,13 +27,13 @@ def likelihood_rows(logs, b, shift):
         if not top > -math.inf:
             shift[t] = 0.0
             for k in range(K):
-                b[t, k] = 0.0
+                logs[t, k] = 0.0
             continue
         shift[t] = top
         for k in range(K):
             x = logs[t, k] - top
             y = fast_exp(x)
-            b[t, k] = y if x > -708.0 else 0.0
+            logs[t, k] = y if x > -708.0 else 0.0
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
