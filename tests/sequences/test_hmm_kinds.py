@@ -223,7 +223,7 @@ def test_families_are_learned(families: Any, one: list[Any], two: list[Any]) -> 
     assert model.log_likelihood_ > truth.score(X) - 5.0
     np.testing.assert_allclose(model.log_likelihood_, model.score(X), rtol=1e-3)
     again = clone(model).fit(X)
-    np.testing.assert_array_equal(again.transmat_, model.transmat_)
+    np.testing.assert_allclose(again.transmat_, model.transmat_, rtol=1e-6)  # loops may be compiled meanwhile
 
 
 def test_densities_are_products_over_seen_columns() -> None:

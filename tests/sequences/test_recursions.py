@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from gramgraph._numerics import compiling
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.sequences import (
     CategoricalHMM,
@@ -77,6 +78,24 @@ def test_everything_equals_the_sum_over_paths(rng: np.random.Generator, K: int, 
     np.testing.assert_allclose(found.transition_counts, pairs, rtol=0, atol=1e-12)
     np.testing.assert_allclose(found.start_counts, first, rtol=0, atol=1e-12)
     np.testing.assert_allclose(log_likelihood(start, A, logs, lengths), found.log_likelihoods, rtol=1e-14)
+
+
+@pytest.mark.parametrize("tier", ["plain", "compiled"])
+@pytest.mark.parametrize("K", [7, 8, 9, 16, 27])
+def test_states_in_eights_and_the_rest(rng: np.random.Generator, K: int, tier: str) -> None:
+    start, A = chain(rng, K, zeros=True)
+    logs = rng.normal(size=(6, K)) * 2 - 3
+    given_logs = logs.copy()
+    with compiling.tier(tier):
+        found = posteriors(start, A, logs, [3, 3])
+        states, best = viterbi(start, A, logs, [3, 3])
+    want = [brute(start, A, logs[:3]), brute(start, A, logs[3:])]
+    np.testing.assert_allclose(found.log_likelihoods, [one["log"] for one in want], rtol=1e-13)
+    np.testing.assert_allclose(found.probabilities, np.concatenate([one["gamma"] for one in want]), atol=1e-12)
+    np.testing.assert_allclose(found.transition_counts, want[0]["pairs"] + want[1]["pairs"], atol=1e-12)
+    np.testing.assert_allclose(best, [one["best"] for one in want], rtol=1e-13)
+    np.testing.assert_array_equal(states, np.concatenate([one["path"] for one in want]))
+    np.testing.assert_array_equal(logs, given_logs)
 
 
 @settings(max_examples=examples(40))

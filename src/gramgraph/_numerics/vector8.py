@@ -1,10 +1,10 @@
 """Eight doubles as one value inside compiled loops.
 
 `load8(a, i)` reads a[i:i+8], `store8(a, i, v)` writes it, also where a holds single precision; `add8`, `sub8`, `mul8`,
-`div8`, `fma8`, `max8`, `sqrt8`, `fill8` compute. Compiled, a value is a vector register (two on processors with half as
-wide ones), whatever the compiler's own vectorizer thinks of the loop. Uncompiled (NUMBA_DISABLE_JIT=1) it is a small
-array. Indices are uint64; nothing is checked. `stream8` and `stream_columns8` write past the caches, to addresses that
-are multiples of 64.
+`div8`, `fma8`, `max8`, `sqrt8`, `fill8` compute. A matrix counts as one row after the other. Compiled, a value is a
+vector register (two on processors with half as wide ones), whatever the compiler's own vectorizer thinks of the loop.
+Uncompiled (NUMBA_DISABLE_JIT=1) it is a small array. Indices are uint64; nothing is checked. `stream8` and
+`stream_columns8` write past the caches, to addresses that are multiples of 64.
 """
 
 from __future__ import annotations
@@ -23,12 +23,16 @@ _ALIGN = 8  # arrays promise no more than the alignment of a double
 
 def load8(a: Any, i: Any) -> Any:
     """a[i:i+8]."""
-    return a[int(i) : int(i) + LANES].astype(np.float64)
+    return _flat(a)[int(i) : int(i) + LANES].astype(np.float64)
 
 
 def store8(a: Any, i: Any, v: Any) -> None:
     """a[i:i+8] = v."""
-    a[int(i) : int(i) + LANES] = v
+    _flat(a)[int(i) : int(i) + LANES] = v
+
+
+def _flat(a: Any) -> Any:
+    return a if a.ndim == 1 else a.reshape(-1)
 
 
 def fill8(x: Any) -> Any:

@@ -3,6 +3,9 @@
 Sequence s has rows offsets[s] … offsets[s + 1] − 1; every function does the sequences lo … hi − 1, so that threads can
 share a batch. start (K,), A (K, K) with A[i, j] = p(j | i), AT its transpose; b (N, K) are p(x_t | state) up to a
 factor a row. Arrays are C-ordered float64; nothing is checked.
+
+Loops over the rows name no row of a matrix by itself: compiled code would count the references to it, up and down in
+every step, and each count waits until all that was written before has left the processor.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, store8
 
 #: A row whose sum is below this may have lost states to underflow: the sequence is done again with logarithms.
 _SMALL = 1e-100
@@ -19,22 +23,31 @@ _SMALL = 1e-100
 _NOTHING = 1e-290
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, no_cpython_wrapper=True)
-def _times(v, M, out):
-    """out = v M, four rows at a time: out stays in registers, and columns vectorize."""
-    K = v.shape[0]
-    full = K - K % 4
-    for j in range(K):
-        out[j] = 0.0
-    for i in range(0, full, 4):
-        v0, v1, v2, v3 = v[i], v[i + 1], v[i + 2], v[i + 3]
-        r0, r1, r2, r3 = M[i], M[i + 1], M[i + 2], M[i + 3]
-        for j in range(K):
-            out[j] += (v0 * r0[j] + v1 * r1[j]) + (v2 * r2[j] + v3 * r3[j])
-    for i in range(full, K):
-        v0, r0 = v[i], M[i]
-        for j in range(K):
-            out[j] += v0 * r0[j]
+def _matrix_product(V, t, M, out):
+    np.dot(V[t], M, out=out)
+
+
+@njit(
+    cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, no_cpython_wrapper=True, forceinline=True,
+    plain=_matrix_product,
+)  # fmt: skip
+def _times(V, t, M, out):
+    """out = V[t] M: eight columns at a time are summed in registers."""
+    K = V.shape[1]
+    pairs = K - K % 2
+    for j in range(0, K - 7, 8):
+        even, odd = fill8(0.0), fill8(0.0)
+        for i in range(0, pairs, 2):
+            even = fma8(fill8(V[t, i]), load8(M, np.uint64(i * K + j)), even)
+            odd = fma8(fill8(V[t, i + 1]), load8(M, np.uint64(i * K + K + j)), odd)
+        if pairs < K:
+            even = fma8(fill8(V[t, pairs]), load8(M, np.uint64(pairs * K + j)), even)
+        store8(out, np.uint64(j), add8(even, odd))
+    for j in range(K - K % 8, K):
+        x = 0.0
+        for i in range(K):
+            x += V[t, i] * M[i, j]
+        out[j] = x
 
 
 @njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
@@ -49,16 +62,15 @@ def forward(start, A, b, offsets, lo, hi, alpha, scale, failed):
         failed[s] = -1
         first = offsets[s]
         for t in range(first, offsets[s + 1]):
-            row, now = b[t], alpha[t]
             if t == first:
                 for j in range(K):
                     pred[j] = start[j]
             else:
-                _times(alpha[t - 1], A, pred)
+                _times(alpha, t - 1, A, pred)
             total = 0.0
             for j in range(K):
-                x = pred[j] * row[j]
-                now[j] = x
+                x = pred[j] * b[t, j]
+                alpha[t, j] = x
                 total += x
             if not total > _SMALL:
                 failed[s] = t
@@ -66,7 +78,7 @@ def forward(start, A, b, offsets, lo, hi, alpha, scale, failed):
             scale[t] = total
             inv = 1.0 / total
             for j in range(K):
-                now[j] *= inv
+                alpha[t, j] *= inv
 
 
 @njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
@@ -76,8 +88,8 @@ def backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma):
     Then p(state i at t − 1, state j at t | all x) = alpha[t − 1, i] A[i, j] b[t, j]; b is 0 in first rows and in
     sequences that failed, so that Σ_t of it is one product of matrices.
     """
-    K = AT.shape[0]
-    beta, weight = np.empty(K), np.empty(K)
+    K = b.shape[1]
+    beta, weight = np.empty(K), np.empty((1, K))
     for s in range(lo, hi):
         first, stop = offsets[s], offsets[s + 1]
         if failed[s] >= 0:
@@ -87,28 +99,27 @@ def backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma):
                     alpha[t, j] = 0.0
             continue
         for t in range(stop - 1, first - 1, -1):
-            now, row = alpha[t], gamma[t]
             if t == stop - 1:
                 for j in range(K):
                     beta[j] = 1.0
             else:
-                _times(weight, AT, beta)
+                _times(weight, 0, AT, beta)
             total = 0.0
             for j in range(K):
-                x = now[j] * beta[j] if now[j] > _NOTHING else 0.0
-                row[j] = x
+                x = alpha[t, j] * beta[j] if alpha[t, j] > _NOTHING else 0.0
+                gamma[t, j] = x
                 total += x
             inv = 1.0 / total
             step = inv / scale[t]
             for j in range(K):
-                row[j] *= inv
-                weight[j] = beta[j] * step * b[t, j] if now[j] > _NOTHING else 0.0
+                gamma[t, j] *= inv
+                weight[0, j] = beta[j] * step * b[t, j] if alpha[t, j] > _NOTHING else 0.0
             if t == first:
                 for j in range(K):
                     b[t, j] = 0.0
             else:
                 for j in range(K):
-                    b[t, j] = weight[j]
+                    b[t, j] = weight[0, j]
 
 
 @njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
@@ -117,36 +128,35 @@ def backward_in_place(AT, b, scale, offsets, lo, hi, alpha, failed, pairs, wante
 
     For few states: one pass over memory less than `backward` and a product of matrices. Sequences that failed are left.
     """
-    K = AT.shape[0]
-    beta, weight = np.empty(K), np.empty(K)
+    K = b.shape[1]
+    beta, weight = np.empty(K), np.empty((1, K))
     for s in range(lo, hi):
         if failed[s] >= 0:
             continue
         first, stop = offsets[s], offsets[s + 1]
         for t in range(stop - 1, first - 1, -1):
-            now, row = alpha[t], b[t]
             if t == stop - 1:
                 for j in range(K):
                     beta[j] = 1.0
             else:
                 if wanted:
                     for i in range(K):
-                        x, into = now[i], pairs[i]
+                        x = alpha[t, i]
                         for j in range(K):
-                            into[j] += x * weight[j]
-                _times(weight, AT, beta)
+                            pairs[i, j] += x * weight[0, j]
+                _times(weight, 0, AT, beta)
             total = 0.0
             for j in range(K):
-                y = beta[j] if now[j] > _NOTHING else 0.0
+                y = beta[j] if alpha[t, j] > _NOTHING else 0.0
                 beta[j] = y
-                x = now[j] * y
-                now[j] = x
+                x = alpha[t, j] * y
+                alpha[t, j] = x
                 total += x
             inv = 1.0 / total
             step = inv / scale[t]
             for j in range(K):
-                now[j] *= inv
-                weight[j] = beta[j] * step * row[j]
+                alpha[t, j] *= inv
+                weight[0, j] = beta[j] * step * b[t, j]
 
 
 # --- with logarithms: slower, for sequences where numbers would underflow -----------------------------------------
@@ -266,10 +276,9 @@ def draw_chain(start, A, offsets, uniforms, path):
 @njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
 def affine_rows(M, u):
     """u[t] += u[t − 1] M, from the second row on, in place."""
-    K = M.shape[0]
+    K = u.shape[1]
     step = np.empty(K)
     for t in range(1, u.shape[0]):
-        _times(u[t - 1], M, step)
-        row = u[t]
+        _times(u, t - 1, M, step)
         for j in range(K):
-            row[j] += step[j]
+            u[t, j] += step[j]

@@ -8,30 +8,33 @@ import numpy as np
 
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.copies import put_matrix
+from gramgraph._numerics.vector8 import add8, fill8, load8, max8, store8
 
 
-@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
-def _best_step(v, M, out):
-    """out[j] = max_i v[i] + M[i, j], four rows at a time."""
-    K = v.shape[0]
-    full = K - K % 4
-    for j in range(K):
-        out[j] = -math.inf
-    for i in range(0, full, 4):
-        v0, v1, v2, v3 = v[i], v[i + 1], v[i + 2], v[i + 3]
-        r0, r1, r2, r3 = M[i], M[i + 1], M[i + 2], M[i + 3]
-        for j in range(K):
-            x, y = v0 + r0[j], v1 + r1[j]
-            x = x if x > y else y
-            z, y = v2 + r2[j], v3 + r3[j]
-            z = z if z > y else y
-            x = x if x > z else z
-            out[j] = x if x > out[j] else out[j]
-    for i in range(full, K):
-        v0, r0 = v[i], M[i]
-        for j in range(K):
-            x = v0 + r0[j]
-            out[j] = x if x > out[j] else out[j]
+def _best_sums(logs, t, M):
+    logs[t] += (logs[t - 1][:, None] + M).max(axis=0)
+
+
+@njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True, forceinline=True, plain=_best_sums)
+def _best_step(logs, t, M):
+    """logs[t, j] += max_i logs[t − 1, i] + M[i, j]: eight columns at a time are compared in registers."""
+    K = logs.shape[1]
+    pairs = K - K % 2
+    for j in range(0, K - 7, 8):
+        even, odd = fill8(-math.inf), fill8(-math.inf)
+        for i in range(0, pairs, 2):
+            even = max8(even, add8(fill8(logs[t - 1, i]), load8(M, np.uint64(i * K + j))))
+            odd = max8(odd, add8(fill8(logs[t - 1, i + 1]), load8(M, np.uint64(i * K + K + j))))
+        if pairs < K:
+            even = max8(even, add8(fill8(logs[t - 1, pairs]), load8(M, np.uint64(pairs * K + j))))
+        at = np.uint64(t * K + j)
+        store8(logs, at, add8(max8(even, odd), load8(logs, at)))
+    for j in range(K - K % 8, K):
+        top = -math.inf
+        for i in range(K):
+            x = logs[t - 1, i] + M[i, j]
+            top = x if x > top else top
+        logs[t, j] += top
 
 
 @njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
@@ -56,9 +59,9 @@ def _step_of_eight(v, M, row, out):
 
 @njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def _best_of_eight(M, logs, first, stop, v, e):
-    """logs[t, j] += max_i logs[t − 1, i] + M[i, j] for at most eight states: M (8, 8) and v, e (8,) end with −inf.
+    """logs[t, j] += max_i logs[t − 1, i] + M[i, j] for less than eight states: M (8, 8) and v, e (8,) end with −inf.
 
-    The length of the inner loop is known, so that the eight states stay in registers; half the time of `_best_step`.
+    The length of the inner loop is known, so that the states stay in registers.
     """
     K = logs.shape[1]
     for j in range(K):
@@ -154,22 +157,18 @@ def viterbi(log_start, log_A, log_AT, logs, offsets, lo, hi, path, best):
     back. Of equal paths, the one with the lowest states from the end is taken. best = −inf: no path is possible.
     """
     K = log_start.shape[0]
-    step, small = np.empty(K), np.full((8, 8), -math.inf)
-    v, e = np.full(8, -math.inf), np.full(8, -math.inf)
-    if K <= 8:
+    small, v, e = np.full((8, 8), -math.inf), np.full(8, -math.inf), np.full(8, -math.inf)
+    if K < 8:
         put_matrix(log_A, small)
     for s in range(lo, hi):
         first, stop = offsets[s], offsets[s + 1]
         for j in range(K):
             logs[first, j] += log_start[j]
-        if K <= 8:
+        if K < 8:
             _best_of_eight(small, logs, first, stop, v, e)
         else:
             for t in range(first + 1, stop):
-                _best_step(logs[t - 1], log_A, step)
-                row = logs[t]
-                for j in range(K):
-                    row[j] += step[j]
+                _best_step(logs, t, log_A)
         last = 0
         for j in range(1, K):
             if logs[stop - 1, j] > logs[stop - 1, last]:
