@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gramgraph.compile.bulk import flatten, flatten_shared
-from gramgraph.compile.ordering import Order, sparse_order
+from gramgraph.compile.ordering import Order, TreeOrder, sparse_order
 from gramgraph.conditionals import Table
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
@@ -48,9 +48,9 @@ class Lowered:
     parents: tuple[tuple[int, ...], ...] | None  # of a Bayesian network
     #: Which of the model's lowered forms this is: the key of everything that is made from these arrays.
     form: tuple[bool, bool] = (True, False)  # structured, maximum
-    _orders: dict[str, Order] = field(default_factory=dict, repr=False)
+    _orders: dict[str, Order | TreeOrder] = field(default_factory=dict, repr=False)
     #: What large trees were made of lately: variables, factors, and the order in which the variables left.
-    seen_orders: list[tuple[Array, Array, Order]] = field(default_factory=list, repr=False)
+    seen_orders: list[tuple[Array, Array, TreeOrder]] = field(default_factory=list, repr=False)
 
     @property
     def n_factors(self) -> int:
@@ -74,20 +74,25 @@ class Lowered:
         return reach(self)
 
     @cached_property
+    def log_states(self) -> float:
+        """Log of the number of states that all variables have together."""
+        return float(self.log_sizes.sum())
+
+    @cached_property
     def zeros(self) -> float:
         """The share of the entries that are zero."""
         return 1.0 - np.count_nonzero(self.values) / max(len(self.values), 1)
 
     def unseen_order(self, memory: float | None = None) -> Order:
         """An elimination order of all variables, found once, with nothing observed."""
-        found: Order | None = self._orders.get("unseen")
+        found = self._orders.get("unseen")
         if found is None:
             keep = (self.sizes > 1).view(np.uint8)
             found = sparse_order(self.scope_ptr, self.scope_idx, self.log_sizes, keep, 0, 0.0, memory)
             self._orders["unseen"] = found
-        return found
+        return found.made if isinstance(found, TreeOrder) else found
 
-    def keep_unseen_order(self, order: Order) -> None:
+    def keep_unseen_order(self, order: TreeOrder) -> None:
         """Take the order of a tree that was made with nothing observed, without a search."""
         self._orders.setdefault("unseen", order)
 

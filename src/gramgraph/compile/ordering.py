@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -82,6 +83,18 @@ class Order(NamedTuple):
         maximal[parent[inside]] = False
         logs = np.add.reduceat(log_sizes[self.idx], self.ptr[:-1])
         return float(np.logaddexp.reduce(logs[maximal[:m]]))
+
+
+class TreeOrder:
+    """The order of a tree (`Order.of_tree`), made when it is first asked for: most trees are never compared."""
+
+    def __init__(self, clique_ptr: IntArray, clique_idx: IntArray, parent: IntArray, topo: IntArray) -> None:
+        self._tree = clique_ptr, clique_idx, parent, topo
+
+    @cached_property
+    def made(self) -> Order:
+        """The order."""
+        return Order.of_tree(*self._tree)
 
 
 def planning_bytes(n: int, scope_ptr: IntArray) -> float:

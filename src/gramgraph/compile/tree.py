@@ -12,7 +12,7 @@ import numpy as np
 from gramgraph._show import counted
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
-from gramgraph.compile.ordering import FEW_NODES, Order, sparse_order
+from gramgraph.compile.ordering import FEW_NODES, TreeOrder, sparse_order
 from gramgraph.exceptions import listing
 from gramgraph.questions.question import Singles
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -94,7 +94,7 @@ class TreePlan:
         """Logarithm of the number of cells of all clique tables."""
         return self.tree.log_cells
 
-    @property
+    @cached_property
     def cells(self) -> float:
         """Number of cells of all clique tables."""
         return float(round(float(np.exp(min(self.tree.log_cells, 700.0)))))
@@ -269,7 +269,7 @@ def plan_tree(
         earlier = lowered.seen_orders if keep_order else []
         found = _not_larger(lowered, keep, use, np.array(masked, np.int64), memory, found, earlier)
         if keep_order:
-            own = Order.of_tree(found.clique_ptr, found.clique_idx, found.parent, found.topo)
+            own = TreeOrder(found.clique_ptr, found.clique_idx, found.parent, found.topo)
             del lowered.seen_orders[:-KEPT_ORDERS]
             lowered.seen_orders.append((keep, use, own))
             if not cases and use.all() and np.array_equal(keep, lowered.sizes > 1):
@@ -307,7 +307,7 @@ def _not_larger(
     masked: IntArray,
     memory: float | None,
     found: Tree,
-    earlier: list[tuple[Array, Array, Order]],
+    earlier: list[tuple[Array, Array, TreeOrder]],
 ) -> Tree:
     """The tree, or where that is smaller one whose order was found with nothing, or less, observed: a greedy order for
     what observations leave may be worse, by many orders of magnitude where no tree is small.
@@ -319,7 +319,7 @@ def _not_larger(
     """
     from gramgraph._numerics.tree.structure import lay_out
 
-    orders = [order for had, used, order in earlier if not (keep > had).any() and not (use > used).any()]
+    orders = [tree.made for had, used, tree in earlier if not (keep > had).any() and not (use > used).any()]
     if not keep.all():
         orders.append(low.unseen_order(memory))
     among = [order.among(keep) for order in orders]

@@ -498,7 +498,7 @@ def _jobs(
     seen = codes >= 0
     every = np.asarray(seen.all(axis=0))
     make = partial(_sliced_job, model, low, question, memory=memory, complete=complete)
-    if not (every | ~seen.any(axis=0)).all():
+    if cases > 1 and not (every | ~seen.any(axis=0)).all():
         patterns, member = _patterns(seen)
         if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question, memory) > LARGE_CELLS:
             many = len(patterns) > KEPT_PATTERNS

@@ -81,6 +81,8 @@ def _with_these_observed(
     made = model.plans.get(key) if evidence else False
     if made is not None and made is not ASKED:
         return made
+    if made is None:  # asked for the first time: nothing of the evidence is read for it
+        return _from_second_on(model, key, prepare)
     few = codes_of_few(model, [evidence]) if model.kind == "tables" else None
     if few is None or few[1].min() < 0:
         return False
