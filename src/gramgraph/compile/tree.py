@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gramgraph._numerics.tree.columns import C_COLUMNS, C_OFF, C_SIZE, P_CLIQUES, P_WORK, W_TABLES
 from gramgraph._show import counted
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
@@ -27,8 +28,6 @@ SMALL_CELLS = 1e5
 #: multiplied into one, for each wanted set (and what it takes in the answer), and for each variable.
 PER_CLIQUE, PER_TERM, PER_WANT, PER_VARIABLE = 28, 34, 34, 8
 PER_NAMED_WANT = 30
-#: Section of the packed program with the lengths of the buffers (`_numerics.tree.program`, which loads Numba).
-P_WORK = 21
 #: Trees with more cells than exp(this) are compared with the order that was found with nothing observed.
 UNSEEN_LOG_CELLS = 9.9
 #: Of so many such trees the order is remembered: trees with more observed are not larger.
@@ -69,6 +68,17 @@ class Program(NamedTuple):
         """A section of the packed integers, as rows where it has columns."""
         part = self.ints[self.ints[number] : self.ints[number + 1]]
         return part if columns is None else part.reshape(-1, columns)
+
+    def in_turn(self, alone: int) -> Program:
+        """The same program with the tables up to `alone` cells in one place, each made anew when it is needed again."""
+        found = Program(self.ints.copy(), self.static, self.log_scale)
+        cliques, work = found.section(P_CLIQUES, C_COLUMNS), found.section(P_WORK)
+        sizes = cliques[:, C_SIZE]
+        room = sizes[sizes <= alone].max(initial=1)
+        own = np.where(sizes > alone, sizes, 0)
+        cliques[:, C_OFF] = np.where(sizes > alone, room + np.cumsum(own) - own, 0)
+        work[W_TABLES] = room + own.sum()
+        return found
 
 
 @dataclass(frozen=True, eq=False)

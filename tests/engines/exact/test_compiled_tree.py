@@ -8,7 +8,9 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
+from gramgraph._numerics.tree.columns import P_WORK
 from gramgraph.compile import tree as compiled_tree
+from gramgraph.compile.tree import Program
 from gramgraph.conditionals import NoisyOr, Table
 from gramgraph.engines.exact import junction_tree, tree_runner
 from gramgraph.variables import binary, discrete
@@ -69,6 +71,34 @@ def test_all_plans_agree(seed, general, rows, lanes, monkeypatch):
         assert best["log_prob"].iloc[row] == pytest.approx(oracle.log_prob, abs=1e-9)
         full = {name: best[name].iloc[row] for name in net.variables}
         assert net.joint_log_prob(full) == pytest.approx(oracle.log_prob, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("alone", [10**9, 200])
+def test_tables_that_take_turns_give_the_same_numbers(seed, alone, monkeypatch):
+    """Tables in one place, all of them or small ones, made anew on the way down: what kept ones give."""
+    net = random_network(seed + 200, n=16)
+    cases = random_cases(net, seed, missing=0.4)
+    targets = [*net.variables, ("v5", "v1", "v7"), ("v2", "v3")]
+    weights = {"v4": np.arange(1.0, 1.0 + net.var("v4").size)}
+    monkeypatch.setattr(junction_tree, "GENERAL_CELLS", 0)
+    asked = [net.query(targets, cases, virtual_evidence=weights), net.map_query(cases)]
+    monkeypatch.setattr(tree_runner, "ALL_NUMBERS", 0)
+    monkeypatch.setattr(tree_runner, "IN_TURN_CELLS", alone)
+    made = []
+    in_turn = Program.in_turn
+
+    def noted(program, cells):
+        made.append((in_turn(program, cells), program))
+        return made[-1][0]
+
+    monkeypatch.setattr(Program, "in_turn", noted)
+    answer, best = net.query(targets, cases, virtual_evidence=weights), net.map_query(cases)
+    assert any(sum(p.section(P_WORK)) < sum(q.section(P_WORK)) for p, q in made)
+    for key in targets:  # to rounding: the loops may be compiled meanwhile
+        np.testing.assert_allclose(answer[key].probabilities, asked[0][key].probabilities, atol=1e-13, err_msg=str(key))
+    np.testing.assert_allclose(answer.log_evidence, asked[0].log_evidence, atol=1e-13)
+    pd.testing.assert_frame_equal(best, asked[1], rtol=1e-13)
 
 
 @pytest.mark.parametrize("seed", range(5))
@@ -349,13 +379,6 @@ def test_a_network_that_is_gone_leaves_nothing_behind():
         assert gone() is None and plans and all(plan() is None for plan in plans)
     finally:
         gc.enable()
-
-
-def test_the_plan_knows_where_the_program_keeps_its_buffer_lengths():
-    """The plan repeats one number of the program's layout, so that printing a plan need not load Numba."""
-    from gramgraph._numerics.tree import columns as tree_columns
-
-    assert compiled_tree.P_WORK == tree_columns.P_WORK
 
 
 def test_little_work_stays_on_one_thread_and_much_gives_the_same_numbers(monkeypatch):

@@ -12,7 +12,6 @@ from gramgraph._numerics.tree.columns import (
     C_SEP_SIZE,
     C_SIZE,
     C_STATIC,
-    N_BUFFERS,
     P_CLIQUE_PTR,
     P_CLIQUES,
     P_COLLECT,
@@ -33,10 +32,11 @@ from gramgraph._numerics.tree.columns import (
     P_SLICES,
     P_TERMS,
     P_TOPO,
-    P_WORK,
 )
+from gramgraph._numerics.tree.in_turn import beliefs_in_turn, make_again, share_room
 from gramgraph._numerics.tree.index_maps import add_map
 from gramgraph._numerics.tree.lanes import U0, U, helper, holding, jit, multiply1
+from gramgraph._numerics.tree.sections import buffers, rows, section
 from gramgraph._numerics.tree.steps import build, enter, log_total, normalize_root, read_out, send_down, send_up
 
 
@@ -45,41 +45,6 @@ def _case_steps(
 ):  # fmt: skip
     """What `sums` and `best` do: the program and all tables (W wide in `memory`), once for every W cases."""
     return static.size + (stop - first) * (ints.size + static.size + memory.size / W) / W
-
-
-@helper
-def section(ints, k):
-    """Section k of the packed program, flat."""
-    return ints[ints[k] : ints[k + 1]]
-
-
-@helper
-def rows(ints, k, columns):
-    """Section k of the packed program as rows."""
-    return ints[ints[k] : ints[k + 1]].reshape((ints[k + 1] - ints[k]) // columns, columns)
-
-
-@helper
-def buffers(W, ints, memory):
-    """The runner's buffers, cut from one array."""
-    size = section(ints, P_WORK)
-    ends = np.empty(N_BUFFERS + 1, np.int64)
-    ends[0] = 0
-    for k in range(N_BUFFERS):
-        ends[k + 1] = ends[k] + size[k] * W
-    return (
-        memory[ends[0] : ends[1]],
-        memory[ends[1] : ends[2]],
-        memory[ends[2] : ends[3]],
-        memory[ends[3] : ends[4]],
-        memory[ends[4] : ends[5]],
-        memory[ends[5] : ends[6]],
-        memory[ends[6] : ends[7]],
-        memory[ends[7] : ends[8]],
-        memory[ends[8] : ends[9]],
-        memory[ends[9] : ends[10]],
-        memory[ends[10] : ends[11]],
-    )
 
 
 @jit
@@ -112,18 +77,22 @@ def sums(
     maps = section(ints, P_MAPS).view(np.uint64)
     collect, distribute, roots = section(ints, P_COLLECT), section(ints, P_DISTRIBUTE), section(ints, P_ROOTS)
     needed, onehot = section(ints, P_NEEDED), rows(ints, P_ONEHOT, 3)
+    in_turn = share_room(cliques)
     for case in range(first, stop, W):
         evidence_up(
             W, case, last, collect, False, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
             memory, log_z,
         )  # fmt: skip
-        for q in range(roots.shape[0]):
-            if needed[roots[q]] & 1:
-                normalize_root(W, roots[q], cliques, work)
-        for q in range(distribute.shape[0]):
-            c = distribute[q]
-            send_down(W, c, cliques, maps_table, maps, (needed[c] & 1) == 0, work)
-        read_out(W, case, last, cliques, outputs, maps_table, maps, work, out)
+        if in_turn:
+            beliefs_in_turn(W, case, last, ints, static, memory, out)
+        else:
+            for q in range(roots.shape[0]):
+                if needed[roots[q]] & 1:
+                    normalize_root(W, roots[q], cliques, work)
+            for q in range(distribute.shape[0]):
+                c = distribute[q]
+                send_down(W, c, cliques, maps_table, maps, (needed[c] & 1) == 0, work)
+            read_out(W, case, last, cliques, outputs, maps_table, maps, work, out)
         for q in range(onehot.shape[0]):
             for w in range(min(W, stop - case)):
                 for i in range(onehot[q, 2]):
@@ -153,6 +122,7 @@ def best(
     cliques, collect, topo = rows(ints, P_CLIQUES, 9), section(ints, P_COLLECT), section(ints, P_TOPO)
     clique_ptr, ordered = section(ints, P_CLIQUE_PTR), section(ints, P_ORDERED)
     n_sep, sizes = section(ints, P_N_SEP), section(ints, P_SIZES)
+    in_turn = share_room(cliques)
     for case in range(first, stop, W):
         evidence_up(
             W, case, last, collect, True, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
@@ -162,6 +132,8 @@ def best(
             c = topo[q]
             lo, hi = clique_ptr[c], clique_ptr[c + 1]
             run = cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE]
+            if in_turn and cliques[c, C_OFF] == 0:
+                make_again(W, c, ints, static, memory)
             for w in range(min(W, stop - case)):
                 block = 0
                 for i in range(lo, lo + n_sep[c]):

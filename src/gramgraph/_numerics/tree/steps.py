@@ -229,21 +229,27 @@ def send_up(W, c, cliques, maximize, work):
 
 
 @helper
-def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
-    """From the parent's belief to the clique's: multiply by (new separator) / (old separator)."""
+def hand_down(W, c, cliques, maps_table, maps, work):
+    """The belief in the clique's separator, from the table of the parent."""
     WU = U(W)
-    tables, separators, beliefs, totals, scratch = work[0], work[1], work[2], work[9], work[10]
+    tables, beliefs = work[0], work[2]
     p = cliques[c, C_PARENT]
-    n_sep = U(cliques[c, C_SEP_SIZE])
     s = U(cliques[c, C_SEP]) * WU
     row = cliques[c, C_MAP]
     hi, n_hi, lo = U(maps_table[row, 0]), U(maps_table[row, 1]), U(maps_table[row, 2])
     n_lo, inner, shared = U(maps_table[row, 3]), U(maps_table[row, 4]), maps_table[row, 5] == 1
-    for i in range(n_sep * WU):
+    for i in range(U(cliques[c, C_SEP_SIZE]) * WU):
         beliefs[s + i] = 0.0
     project(W, tables, U(cliques[p, C_OFF]) * WU, beliefs, s, maps, hi, n_hi, lo, n_lo, inner, shared)
-    if keep_belief:
-        return
+
+
+@helper
+def take_over(W, c, cliques, work):
+    """The clique's belief from that in its separator."""
+    WU = U(W)
+    tables, separators, beliefs, totals, scratch = work[0], work[1], work[2], work[9], work[10]
+    n_sep = U(cliques[c, C_SEP_SIZE])
+    s = U(cliques[c, C_SEP]) * WU
     for i in range(n_sep * WU):
         old = separators[s + i]
         scratch[WU + i] = beliefs[s + i] / old if old > 0.0 else 0.0
@@ -253,6 +259,14 @@ def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
     scale(W, scratch, WU, U1, n_sep, scratch, U0)
     run = U(cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE])
     scale(W, tables, U(cliques[c, C_OFF]) * WU, n_sep, run, scratch, WU)
+
+
+@helper
+def send_down(W, c, cliques, maps_table, maps, keep_belief, work):
+    """From the parent's belief to the clique's: multiply by (new separator) / (old separator)."""
+    hand_down(W, c, cliques, maps_table, maps, work)
+    if not keep_belief:
+        take_over(W, c, cliques, work)
 
 
 @helper
@@ -325,27 +339,33 @@ def log_total(W, case, last, cliques, terms, collect, slices, constants, mask_of
 
 
 @helper
-def read_out(W, case, last, cliques, outputs, maps_table, maps, work, out):
-    """Project each wanted set from its table and normalize it."""
+def read_one(W, case, last, q, cliques, outputs, maps_table, maps, work, out):
+    """Output number q."""
     WU = U(W)
     tables, beliefs, scratch = work[0], work[2], work[10]
+    width = outputs[q, O_WIDTH]
+    c = outputs[q, O_CLIQUE]
+    row = outputs[q, O_MAP]
+    hi, n_hi, lo = U(maps_table[row, 0]), U(maps_table[row, 1]), U(maps_table[row, 2])
+    n_lo, inner, shared = U(maps_table[row, 3]), U(maps_table[row, 4]), maps_table[row, 5] == 1
+    for i in range(width * W):
+        scratch[i] = 0.0
+    if outputs[q, O_FROM] == 1:
+        project(W, beliefs, U(cliques[c, C_SEP]) * WU, scratch, U0, maps, hi, n_hi, lo, n_lo, inner, shared)
+    else:
+        project(W, tables, U(cliques[c, C_OFF]) * WU, scratch, U0, maps, hi, n_hi, lo, n_lo, inner, shared)
+    col = outputs[q, O_COLUMN]
+    for w in range(min(W, last + 1 - case)):
+        x = 0.0
+        for i in range(width):
+            x += scratch[i * W + w]
+        x = 1.0 / x if x > 0.0 else np.nan
+        for i in range(width):
+            out[case + w, col + i] = scratch[i * W + w] * x
+
+
+@helper
+def read_out(W, case, last, cliques, outputs, maps_table, maps, work, out):
+    """Project each wanted set from its table and normalize it."""
     for q in range(outputs.shape[0]):
-        width = outputs[q, O_WIDTH]
-        c = outputs[q, O_CLIQUE]
-        row = outputs[q, O_MAP]
-        hi, n_hi, lo = U(maps_table[row, 0]), U(maps_table[row, 1]), U(maps_table[row, 2])
-        n_lo, inner, shared = U(maps_table[row, 3]), U(maps_table[row, 4]), maps_table[row, 5] == 1
-        for i in range(width * W):
-            scratch[i] = 0.0
-        if outputs[q, O_FROM] == 1:
-            project(W, beliefs, U(cliques[c, C_SEP]) * WU, scratch, U0, maps, hi, n_hi, lo, n_lo, inner, shared)
-        else:
-            project(W, tables, U(cliques[c, C_OFF]) * WU, scratch, U0, maps, hi, n_hi, lo, n_lo, inner, shared)
-        col = outputs[q, O_COLUMN]
-        for w in range(min(W, last + 1 - case)):
-            x = 0.0
-            for i in range(width):
-                x += scratch[i * W + w]
-            x = 1.0 / x if x > 0.0 else np.nan
-            for i in range(width):
-                out[case + w, col + i] = scratch[i * W + w] * x
+        read_one(W, case, last, q, cliques, outputs, maps_table, maps, work, out)

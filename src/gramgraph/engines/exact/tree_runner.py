@@ -8,17 +8,19 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from gramgraph._numerics.tree.columns import P_WORK
 from gramgraph._progress import Report
 from gramgraph.compile.cache import MemoryPool
-from gramgraph.compile.tree import P_WORK, TreePlan
+from gramgraph.compile.tree import Program, TreePlan
 from gramgraph.typing import FloatArray, IntArray
 
-#: Eight cases side by side while the tables that work together stay in the processor's cache: measured, up to this
-#: many cells a clique on average, and in all. Beyond, one at a time is quicker.
-LANE_CELLS = 20_000
-LANE_CELLS_IN_ALL = 4_000_000
-#: And while their buffers stay below this many numbers a case: eight times 40 MB.
-LANE_NUMBERS = 5_000_000
+#: Eight cases side by side up to this many cells a clique on average: beyond, the tables that work together leave the
+#: processor's cache, and one at a time is quicker. And while their buffers stay below so many numbers a case: eight
+#: times 32 MB.
+LANE_CELLS, LANE_NUMBERS = 20_000, 4_000_000
+#: Where the buffers of eight cases hold more numbers than this, tables up to so many cells are made anew on the way
+#: down, in one place, instead of being kept: that takes a fraction of the memory and, by the cache, no more time.
+ALL_NUMBERS, IN_TURN_CELLS = 1_000_000, 150_000
 #: Buffers up to this many numbers stay with their tree; larger ones go back to the model's pool.
 OWN_MEMORY = 1 << 17
 NO_WEIGHTS = np.zeros((1, 1))
@@ -33,22 +35,26 @@ BLOCKS = 4
 class TreeRunner:
     """Runs one plan on any number of cases, from any number of threads."""
 
-    __slots__ = ("_own", "_pool", "memory_size", "no_weights", "plan", "program")
+    __slots__ = ("_in_turn", "_own", "_pool", "memory_size", "no_weights", "plan", "program")
 
-    def __init__(self, plan: TreePlan, pool: MemoryPool) -> None:
+    def __init__(self, plan: TreePlan, pool: MemoryPool, program: Program | None = None) -> None:
         self.plan = plan
         self._pool = pool
-        self.program = plan.program
+        self.program = plan.program if program is None else program
+        self._in_turn: TreeRunner | None = None
         self._own: dict[int, list[FloatArray]] = {1: [], 8: []}
         self.memory_size = sum(self.program.section(P_WORK).tolist())
         self.no_weights = np.full(len(plan.masked), -1, np.int64)
 
-    def lanes_for(self, cases: int) -> int:
-        """How many cases to run side by side."""
-        plan = self.plan
-        small = plan.cells <= min(LANE_CELLS * max(plan.n_cliques, 1), LANE_CELLS_IN_ALL)
-        small = small and self.memory_size <= LANE_NUMBERS
-        return 8 if cases >= 4 and small else 1
+    def _way_of(self, cases: int) -> tuple[int, TreeRunner]:
+        """How many cases to run side by side, and the runner: one whose tables take turns where all are too many."""
+        if cases < 4 or self.plan.cells > LANE_CELLS * max(self.plan.n_cliques, 1):
+            return 1, self
+        if 8 * self.memory_size <= ALL_NUMBERS:
+            return 8, self
+        if self._in_turn is None:
+            self._in_turn = TreeRunner(self.plan, self._pool, self.program.in_turn(IN_TURN_CELLS))
+        return (8, self._in_turn) if self._in_turn.memory_size <= LANE_NUMBERS else (1, self)
 
     def borrow(self, lanes: int) -> FloatArray:
         """Memory for the runner's buffers."""
@@ -93,17 +99,17 @@ class TreeRunner:
             _take_rows(each, kind, out, n_jobs)
             np.take(each_z, kind, out=log_z)
             return
-        lanes = self.lanes_for(len(codes))
+        lanes, runner = self._way_of(len(codes))
         columns = self.no_weights if weight_column is None else weight_column
-        p, values = self.program, self.plan.lowered.values
+        p, values = runner.program, self.plan.lowered.values
 
         def block(first: int, stop: int) -> None:
-            memory = self.borrow(lanes)
+            memory = runner.borrow(lanes)
             sums(
                 lanes, first, stop, p.ints, p.static, values, codes, mask_columns, columns, weights, p.log_scale,
                 memory, out, log_z,
             )  # fmt: skip
-            self.give_back(lanes, memory)
+            runner.give_back(lanes, memory)
 
         _in_blocks(block, len(codes), lanes, self._threads(len(codes), n_jobs), report)
 
@@ -137,24 +143,24 @@ class TreeRunner:
                 n_jobs=n_jobs, report=_stretched(report, first, kind),
             )  # fmt: skip
             return each[kind], value[kind]
-        p, low = self.program, self.plan.lowered
+        lanes, runner = self._way_of(len(codes))
+        p, low = runner.program, self.plan.lowered
         static, values, log_scale = p.static, low.values, p.log_scale
         if support_only:
             static, values = self._support()
             log_scale = 0.0 if np.isfinite(log_scale) else log_scale
             weights = (weights > 0).astype(np.float64)
-        lanes = self.lanes_for(len(codes))
         columns = self.no_weights if weight_column is None else weight_column
         states = np.zeros((len(codes), len(low.sizes)), np.int64)
         log_z = np.empty(len(codes))
 
         def block(first: int, stop: int) -> None:
-            memory = self.borrow(lanes)
+            memory = runner.borrow(lanes)
             best(
                 lanes, first, stop, p.ints, static, values, codes, mask_columns, columns, weights, log_scale, memory,
                 states, log_z,
             )  # fmt: skip
-            self.give_back(lanes, memory)
+            runner.give_back(lanes, memory)
 
         _in_blocks(block, len(codes), lanes, self._threads(len(codes), n_jobs), report)
         for column, v in enumerate(self.plan.sliced):
