@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._numerics.rvm.regression import largest, regression, starters
+from gramgraph._numerics.rvm.regression import START, largest, regression, starters
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray, IntArray
 
@@ -58,7 +58,7 @@ class Columns:
         if unit != 1.0:
             T /= unit
         square = T if len(points) == len(kept) else T[:, points]
-        start = starters(square, _widest(T, weights, bias))
+        start = np.arange(len(T)) if len(T) <= START else starters(square, _widest(T, weights, bias))
         K = square[np.ix_(start, start)] if kernel else None  # a copy: T is centered below
         means = _center(T, weights) if bias else None
         if weights is not None:

@@ -16,7 +16,7 @@ from scipy.linalg.lapack import dpotrs
 
 from gramgraph._numerics.rvm.few_changes import few_changes
 from gramgraph._numerics.rvm.posterior import PARALLEL, changes
-from gramgraph._numerics.rvm.rounds import cholesky, few_rounds, inverse, rounds_at_once
+from gramgraph._numerics.rvm.rounds import cholesky, few_rounds, inverse, rounds_at_once, square
 
 __all__ = ["NOISE_FLOOR", "distinct", "largest", "regression", "spread", "starters"]
 
@@ -95,14 +95,14 @@ def _together(G, proj, power, start, noise, n, floor):
     """
     keep = distinct(G)
     if len(keep) < len(start):
-        start, G, proj = start[keep], G[np.ix_(keep, keep)], proj[keep]
+        start, G, proj = start[keep], square(G, keep), proj[keep]
     beta = 1.0 / max(0.1 * power / n, floor) if noise is None else 1.0 / noise
     alpha = np.full(len(start), max(0.1 * float(np.trace(G)) / max(power, n * floor), 1e-300))
     most = ROUNDS_WORK * float(max(len(start), 100)) ** 3
     known = (power, n, floor, noise is None)
     keep, alpha, beta, rounds, most = rounds_at_once(G, proj, alpha, beta, *known, ROUNDS, most, FEW)
     if len(keep) and rounds:  # few are left, and most rounds are still to come
-        G, proj, start = G[np.ix_(keep, keep)], proj[keep], start[keep]
+        G, proj, start = square(G, keep), proj[keep], start[keep]
         keep, alpha, beta, _, _ = few_rounds(G, proj, alpha, beta, *known, rounds, most, 0)
     return start[keep], alpha, beta
 

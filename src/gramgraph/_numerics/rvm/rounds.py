@@ -8,7 +8,7 @@ from scipy.linalg.lapack import dpotrf, dpotri, dpstrf, dtrtri
 
 from gramgraph._numerics.compiling import njit
 
-__all__ = ["LOOSE", "cholesky", "factor", "few_rounds", "inverse", "invert", "rounds_at_once", "solve"]
+__all__ = ["LOOSE", "cholesky", "factor", "few_rounds", "inverse", "invert", "rounds_at_once", "solve", "square"]
 
 #: Sums of compiled loops may be taken in another order, so that they are taken four or eight terms at a time.
 LOOSE = {"reassoc", "contract"}
@@ -40,6 +40,11 @@ def inverse(L):
     return np.tril(lower) + np.tril(lower, -1).T
 
 
+def square(G, keep):
+    """The products of some columns among themselves; rows first, which are copied whole."""
+    return np.take(np.take(G, keep, axis=0), keep, axis=1)
+
+
 def rounds_at_once(G, proj, alpha, beta, power, n, floor, learned, rounds, most, few):
     """Rounds for columns with products G, while more than `few` are left and Σ m³ stays below `most`.
 
@@ -57,7 +62,7 @@ def rounds_at_once(G, proj, alpha, beta, power, n, floor, learned, rounds, most,
             break
         rounds -= 1
         if space is not None and m < WIDER * space.rank:
-            G, proj, space = G[np.ix_(kept, kept)], proj[kept], None
+            G, proj, space = square(G, kept), proj[kept], None
         mu, gamma, rss = _direct(G, proj, power, alpha, beta) if space is None else space.solve(kept, alpha, beta)
         gamma = np.minimum(np.maximum(gamma, 1e-12), 1.0)
         new = gamma / np.maximum(mu**2, 1e-300)
@@ -69,7 +74,7 @@ def rounds_at_once(G, proj, alpha, beta, power, n, floor, learned, rounds, most,
         if len(keep) < m:
             kept, norm, alpha = kept[keep], norm[keep], alpha[keep]
             if space is None:
-                G, proj = G[np.ix_(keep, keep)], proj[keep]
+                G, proj = square(G, keep), proj[keep]
         if moved < MOVED:
             rounds = 0
     return kept, alpha, beta, rounds, most
@@ -77,12 +82,22 @@ def rounds_at_once(G, proj, alpha, beta, power, n, floor, learned, rounds, most,
 
 def _direct(G, proj, power, alpha, beta):
     """(μ, γ, squared residual) from (β G + diag(α))⁻¹: O(m³)."""
-    A = beta * G
-    A.ravel()[:: len(A) + 1] += alpha
-    V, _ = dtrtri(cholesky(A), lower=1, overwrite_c=1)
+    V, _ = dtrtri(_factored(lambda: _with_diagonal(beta * G, alpha)), lower=1, overwrite_c=1)
     mu = beta * ((V @ proj) @ V)
     gamma = 1.0 - alpha * _squares(V.T)
     return mu, gamma, power - 2.0 * float(mu @ proj) + float(mu @ G @ mu)
+
+
+def _with_diagonal(A, more):
+    """A with something added to its diagonal, in place."""
+    A.ravel()[:: len(A) + 1] += more
+    return A
+
+
+def _factored(make):
+    """`cholesky` of a matrix that can be made again: factored in its own place."""
+    L, info = dpotrf(make().T, lower=1, clean=1, overwrite_a=1)
+    return cholesky(make()) if info else L
 
 
 def _squares(rows):
@@ -107,9 +122,8 @@ class _Space:
     def solve(self, kept, alpha, beta):
         """(μ, γ, squared residual) of the columns that are left."""
         F = self.F if len(kept) == self.F.shape[1] else self.F[:, kept]
-        C = dsyrk(1.0, (F / np.sqrt(alpha)).T, trans=1, lower=1).T
-        C.ravel()[:: len(C) + 1] += 1.0 / beta
-        L = cholesky(C)
+        scaled = F / np.sqrt(alpha)
+        L = _factored(lambda: _with_diagonal(dsyrk(1.0, scaled.T, trans=1, lower=1).T, 1.0 / beta))
         V = dtrsm(1.0, L, F.T, side=1, lower=1, trans_a=1)  # (m, r), as LAPACK orders it
         mu = (V @ dtrsm(1.0, L, self.z[:, None], lower=1)[:, 0]) / alpha
         off = self.z - F @ mu
