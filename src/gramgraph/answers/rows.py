@@ -89,7 +89,9 @@ def _states(model: GraphicalModel, states: Any, index: Any, log_prob: FloatArray
         remember(model, ("lowered", "categories"), made)
     kinds, names, more, few = made  # pandas holds few states in bytes, and need not look at the codes
     codes = np.asfortranarray(states, dtype=np.int8) if few else states
-    columns = [pd.Categorical.from_codes(codes[:, v], dtype=kind, validate=not few) for v, kind in enumerate(kinds)]
+    quick = getattr(pd.Categorical, "_simple_new", None) if few else None  # takes bytes as they are
+    make = quick or (lambda column, kind: pd.Categorical.from_codes(column, dtype=kind, validate=not few))
+    columns = [make(codes[:, v], kind) for v, kind in enumerate(kinds)]
     if log_prob is not None:
         columns.append(log_prob)
         names = more
