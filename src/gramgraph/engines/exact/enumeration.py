@@ -33,6 +33,11 @@ def is_walk(model: GraphicalModel, question: Question) -> bool:
     """Whether walking through all combinations of states is the quickest way: one case of plain observations."""
     if question.batched or question.joints or question.likelihoods or question.log_likelihoods:
         return False
+    return has_few_cells(model)
+
+
+def has_few_cells(model: GraphicalModel) -> bool:
+    """Whether there are so few combinations of states, and numbers so mild, that one case is a walk through them."""
     cells = 1
     for var in model.vars:
         cells *= var.size

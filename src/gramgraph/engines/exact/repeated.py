@@ -75,17 +75,23 @@ class JointCase:
     def __init__(self, model: GraphicalModel, targets: Sequence[int], everything: bool) -> None:
         from gramgraph._numerics.tree import joint as loops
 
-        low, outputs = lower(model), Outputs.of(model, targets, (), ())
+        low, variables = lower(model), model.vars
         self.loops = loops
         self.everything = everything
-        self.marginals = outputs.marginals
-        self.width = outputs.width
-        self.blank = np.full(len(low.sizes), -1, np.int64)
-        column = self.blank.copy()
-        for (v,), at in zip(outputs.wants, outputs.columns, strict=True):
-            column[v] = at
-        self.labels = {var.name: (v, var.discrete.codes) for v, var in enumerate(model.vars)}
-        self.arguments = (loops.pack(column, low.sizes, low.scope_ptr, low.scope_idx, low.value_ptr), low.values)
+        self.marginals = {}
+        column, at = [-1] * len(low.sizes), 0
+        self.blank = np.array(column, np.int64)
+        for v in targets:
+            var = variables[v]
+            stop = at + var.size
+            self.marginals[var.name] = var, at, stop
+            column[v], at = at, stop
+        self.width = at
+        self.labels = {var.name: (v, var.discrete.codes) for v, var in enumerate(variables)}
+        self.arguments = (
+            loops.pack(np.array(column, np.int64), low.sizes, low.scope_ptr, low.scope_idx, low.value_ptr),
+            low.values,
+        )
         self.log_scale = low.log_scale
 
     def answer(self, evidence: dict[str, Any]) -> Answer | None:

@@ -18,6 +18,8 @@ from gramgraph.compile.lower import lower
 from gramgraph.compile.range import needs_logs
 from gramgraph.engines.base import PLAIN
 from gramgraph.engines.exact.cold import LARGE, may_eliminate
+from gramgraph.engines.exact.enumeration import has_few_cells
+from gramgraph.engines.exact.repeated import JointCase
 from gramgraph.engines.registry import choose, get_engine
 from gramgraph.exceptions import BudgetError
 from gramgraph.questions.few_cases import Codes, codes_of_few
@@ -57,6 +59,8 @@ def _prepare(model: GraphicalModel, targets: Any, observed: Codes = NOTHING_SEEN
     if joints or needs_logs(lower(model)):
         return None
     wanted = range(len(model.vars)) if singles is None else singles
+    if not observed[0] and has_few_cells(model):  # what "auto" would come to
+        return JointCase(model, wanted, singles is None)
     question = Question(wanted, (), tuple(observed[0]), observed[1], everything=singles is None)
     try:
         return get_engine(choose(model, question)[0]).repeated(model, question)
