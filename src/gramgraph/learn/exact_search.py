@@ -11,7 +11,7 @@ import numpy as np
 
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.order_layers import ROUNDING, Clock, Layers, order_layers
-from gramgraph.learn.parent_sets import ParentSets, members, parent_sets
+from gramgraph.learn.parent_sets import ParentSets, members, parent_sets, to_ten_digits
 from gramgraph.learn.search import Constraints, Scores, Search, hill_climb
 
 #: Variables that a bit mask holds, with room for the arithmetic.
@@ -121,12 +121,14 @@ def _solve(
         return {group[0]: sets[group[0]].masks[0]}, sets[group[0]].values[0]
     layers = Layers.of(_by_guess(group, guess), sets)
     best = {v: sum(1 << p for p in guess[v]) for v in group}
-    known = math.fsum(scores.family(v, guess[v]) for v in group)
+    known = math.fsum(to_ten_digits(scores.family(v, guess[v])) for v in group)
     bound = layers.root_bound()
     for width in (*(w for w in WIDTHS if w < MAX_STATES), MAX_STATES):
         walk = order_layers(layers, known, width, clock)
         if walk.added is not None and walk.total > known:
-            best, known = {layers.order[v]: mask for v, mask in layers.masks_of(walk.added, sets).items()}, walk.total
+            if not walk.total <= known + ROUNDING * abs(known):  # of graphs that are equally good the first one stays
+                best = {layers.order[v]: mask for v, mask in layers.masks_of(walk.added, sets).items()}
+            known = walk.total
         bound = min(bound, max(walk.bound, known))
         if bound <= known or clock.over():
             return best, bound

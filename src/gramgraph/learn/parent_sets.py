@@ -13,6 +13,8 @@ from gramgraph.learn.search import LEAST_GAIN, Constraints, Scores
 
 #: Sets of parents of one variable that are scored before the work is called off.
 MAX_SETS = 600_000
+#: Of a score that count: ten digits.
+_BITS = 36
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,15 +65,24 @@ def parent_sets(
                     "or use method='tabu' or 'order'"
                 )
             value = scores.family(child, members(mask))
-            best = max(found for found in below if found is not None)
+            best = max(each for each in below if each is not None)
             level[mask] = max(value, best)
             if value > best + LEAST_GAIN:
                 kept[mask] = value
         if not level:
             break
-    order = sorted(kept, key=lambda mask: (-kept[mask], mask.bit_count(), mask))
-    finite = tuple(mask for mask in order if kept[mask] > -math.inf)
-    return ParentSets(finite, tuple(kept[mask] for mask in finite))
+    found = {mask: to_ten_digits(value) for mask, value in kept.items() if value > -math.inf}
+    order = sorted(found, key=lambda mask: (-found[mask], mask.bit_count(), mask))
+    return ParentSets(tuple(order), tuple(found[mask] for mask in order))
+
+
+def to_ten_digits(score: float) -> float:
+    """A score without its rounding, which depends on how the data were added up: so that it does not decide between
+    graphs that are equally good."""
+    if not math.isfinite(score):
+        return score
+    part, power = math.frexp(score)
+    return math.ldexp(round(math.ldexp(part, _BITS)), power - _BITS)
 
 
 def _larger(sets: dict[int, float], base: int, free: list[int]) -> Iterator[tuple[int, int]]:
