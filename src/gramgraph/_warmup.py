@@ -114,7 +114,8 @@ def run(names: Iterable[str], tell: Tell, *, n_jobs: int | None = None) -> None:
             for name in [n for n in waiting if not set(AFTER.get(n, ())) & {*waiting, *busy.values()} - {n}]:
                 if idle:
                     waiting.remove(name)
-                    busy[k := idle.pop()] = name
+                    idle.remove(k := min(idle))  # the one that ran what the others follow, if it is free
+                    busy[k] = name
                     workers[k].start(name)
             k, name, count, took, error = news.get()
             tell(name, count, took, error)

@@ -22,7 +22,7 @@ _HERE = Path(__file__).resolve().parent
 _IMPORTED = re.compile(rb"\bgramgraph\._numerics\.([\w.]+)")
 
 #: The files that tell how all others are compiled.
-_COMPILERS = ("machine_code", "separate", "allocating", "shortcuts", "skipping")
+_COMPILERS = ("machine_code", "separate", "allocating", "shortcuts", "skipping", "inferring", "renaming")
 
 
 class Place:

@@ -20,7 +20,7 @@ from numba.core.environment import lookup_environment
 from numba.core.runtime.context import NRTContext
 
 from gramgraph._numerics.shortcuts import counted, remember
-from gramgraph._numerics.skipping import INSTEAD
+from gramgraph._numerics.skipping import INSTEAD, Steps
 
 __all__ = ["Pipeline", "bundle", "unbundle"]
 
@@ -32,6 +32,8 @@ _PARTS = ("add_linking_library", "finalize", "_ensure_finalized", "_get_compiled
 if not all(hasattr(JITCodeLibrary, name) for name in _PARTS):
     raise ImportError("this Numba keeps the code of functions in another way")
 
+#: How the symbol begins of what leads to a function from Python.
+_FROM_PYTHON = "_ZN7cpython"
 #: Instructions from which a function is large. LLVM makes no more than about half as many part of a caller.
 LARGE = 120
 
@@ -60,6 +62,20 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
             super().add_linking_library(library)
         elif hasattr(self, "_reload_init"):  # older Numbas keep it elsewhere
             self._reload_init.update(library._reload_init)
+
+    def _optimize_functions(self, module: Any) -> None:
+        """Improve the functions of a part by themselves, before all that it calls is there too.
+
+        What leads to a function from Python has little to gain from that, and symbols of others nothing.
+        """
+        if not hasattr(self._codegen, "_pass_builder"):  # older Numbas have one manager for all
+            super()._optimize_functions(module)
+            return
+        module.data_layout = self._codegen._data_layout
+        for each in module.functions:
+            if not each.is_declaration and not each.name.startswith(_FROM_PYTHON):
+                passes, builder = self._codegen._function_pass_manager()
+                passes.run(each, builder)
 
     def finalize(self) -> None:
         """Compile it."""
@@ -90,8 +106,10 @@ class _Counting(NRTContext):  # type: ignore[misc]
 class _Sizes:
     """Bytes of a type, asked once for each: LLVM reads a module of text to tell."""
 
+    _known: ClassVar[dict[str, int]] = {}  # of all functions: each is compiled in a context of its own
+
     def __init__(self, ask: Callable[[Any], int]) -> None:
-        self._ask, self._known = ask, dict[str, int]()
+        self._ask = ask
 
     def __call__(self, kind: Any) -> int:
         if (name := str(kind)) not in self._known:
@@ -156,8 +174,10 @@ class Pipeline(CompilerBase):  # type: ignore[misc]
         if "get_abi_sizeof" not in ours:
             ours["get_abi_sizeof"] = _Sizes(self.state.targetctx.get_abi_sizeof)
         remember(self.state.typingctx)
-        steps = DefaultPassBuilder.define_nopython_pipeline(self.state)
-        steps.passes = [(INSTEAD.get(step, step), text) for step, text in steps.passes]
+        steps = Steps("nopython")
+        for step, text in DefaultPassBuilder.define_nopython_pipeline(self.state).passes:
+            steps.add_pass(INSTEAD.get(step, step), text)
+        steps.finalize()
         return [steps]
 
 
@@ -231,11 +251,10 @@ def _environments(module: Any) -> tuple[Any, ...]:
 def _large_function(module: Any) -> str | None:
     """The symbol of the function that the module was made for, if it is large.
 
-    The functions that it calls are there for it alone, in case LLVM has not made them part of it; what leads to it from
-    Python has a name that begins like "cpython".
+    The functions that it calls are there for it alone, in case LLVM has not made them part of it.
     """
     own = [each for each in module.functions if not each.is_declaration and each.linkage == llvm.Linkage.external]
-    own = [each for each in own if not each.name.startswith(("_ZN7cpython", "cfunc."))]
+    own = [each for each in own if not each.name.startswith((_FROM_PYTHON, "cfunc."))]
     if len(own) != 1 or any(b"alwaysinline" in attribute for attribute in own[0].attributes):
         return None
     return own[0].name if str(own[0]).count("\n  ") >= LARGE else None  # an instruction is a line, set in

@@ -1,7 +1,8 @@
-"""Short ways through Numba's compiler for what our loops are made of: items of arrays, and operations on numbers.
+"""Short ways through Numba's compiler for what our loops are made of: ranges, items of arrays, operations on numbers.
 
 Numba looks at every operation through all templates for it, again in every round of the inference of types and once
-more when it writes the code; and for an item of an array it writes many instructions that LLVM takes out again.
+more when it writes the code; and for a range or an item of an array it writes many instructions that LLVM takes out
+again.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 from numba.core import cgutils, types
+from numba.core import ir as steps
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
@@ -90,14 +92,14 @@ class _Place:
         """Whether it is an item."""
         return self.is_plain and len(self._kinds) == self._array.ndim
 
-    def pointer(self, context: Any, builder: Any, array: Any, index: Any) -> Any:
-        """The code that finds it; a negative index counts from the end."""
+    def pointer(self, context: Any, builder: Any, array: Any, index: Any, counts: Sequence[bool]) -> Any:
+        """The code that finds it; a negative index counts from the end. Those that `counts` says are never negative."""
         at = context.data_model_manager[self._array].get_field_position
         indices = [builder.extract_value(index, k) for k in range(len(self._kinds))] if self._whole else [index]
         sizes = [builder.extract_value(array, [at("shape"), k]) for k in range(self._array.ndim)]
         steps = [
-            _from_the_start(context, builder, kind, each, size)
-            for kind, each, size in zip(self._kinds, indices, sizes, strict=False)
+            _from_the_start(context, builder, kind, each, None if known else size)
+            for kind, each, size, known in zip(self._kinds, indices, sizes, counts, strict=False)
         ]
         start = builder.extract_value(array, at("data"))
         if self._array.layout == "C":
@@ -125,7 +127,7 @@ class _Place:
 
 def _from_the_start(context: Any, builder: Any, kind: Any, index: Any, size: Any) -> Any:
     index = context.cast(builder, index, kind, types.intp if kind.signed else types.uintp)
-    if not kind.signed:
+    if not kind.signed or size is None:
         return index
     return builder.select(builder.icmp_signed("<", index, size.type(0)), builder.add(index, size), index)
 
@@ -149,11 +151,120 @@ def _sum(builder: Any, terms: list[Any]) -> Any:
     return total
 
 
+# -------------------------------------------------------------------------------------------- what is known of values
+
+
+class _Definitions:
+    """Where variables get their values, as far as each has one place for it."""
+
+    def __init__(self, func_ir: Any) -> None:
+        self._all, self._counts = func_ir._definitions, dict[str, bool]()
+
+    def of(self, value: Any, *operations: str) -> Any:
+        """The expression that a variable stands for, if it is one of these operations; else None."""
+        while isinstance(value, steps.Var):
+            places = self._all.get(value.name, ())
+            value = places[0] if len(places) == 1 else None
+        return value if isinstance(value, steps.Expr) and value.op in operations else None
+
+    def constant(self, value: Any) -> Any:
+        """The constant that a variable stands for, or None."""
+        while isinstance(value, steps.Var):
+            places = self._all.get(value.name, ())
+            value = places[0] if len(places) == 1 else None
+        return value.value if isinstance(value, (steps.Const, steps.Global, steps.FreeVar)) else None
+
+    def bounds(self, value: Any) -> list[Any] | None:
+        """The arguments of range(stop) or range(start, stop) that a variable stands for; else None."""
+        call = self.of(value, "call")
+        if call is None or call.kws or call.vararg is not None or self.constant(call.func) is not range:
+            return None
+        return list(call.args) if len(call.args) < 3 else None
+
+    def counts(self, value: Any) -> bool:
+        """Whether a number is surely not negative: a constant, the number of a round, or a sum or product of such."""
+        name = value.name
+        if name not in self._counts:
+            self._counts[name] = False  # until more is known
+            self._counts[name] = self._never_negative(value)
+        return self._counts[name]
+
+    def _never_negative(self, value: Any) -> bool:
+        if type(found := self.constant(value)) is int:
+            return found >= 0
+        if (found := self.of(value, "binop")) is not None:
+            return found.fn in (operator.add, operator.mul) and self.counts(found.lhs) and self.counts(found.rhs)
+        for operation in ("pair_first", "iternext", "getiter"):
+            if (found := self.of(value, operation)) is None:
+                return False
+            value = found.value
+        bounds = self.bounds(value)
+        return bounds is not None and (len(bounds) == 1 or self.counts(bounds[0]))
+
+
 # ------------------------------------------------------------------------------------------------- writing of the code
 
 
 class _Lower(Lower):  # type: ignore[misc]
-    """Numba's writing of code, with items of arrays in few instructions and none for the end of a number."""
+    """Numba's writing of code, with ranges and items of arrays in few instructions and none for the end of a number."""
+
+    def pre_lower(self) -> None:
+        """Before everything else."""
+        super().pre_lower()
+        self._definitions = _Definitions(self.func_ir)
+
+    def lower_call(self, resty: Any, expr: Any) -> Any:
+        """A call; that of range(stop) or range(start, stop) puts three numbers together."""
+        if resty != types.range_state64_type or (bounds := self._definitions.bounds(expr)) is None:
+            return super().lower_call(resty, expr)
+        given = [self._cast_var(each, types.int64) for each in bounds]
+        zero, one = (self.context.get_constant(types.int64, number) for number in (0, 1))
+        return self._together(resty, [zero, *given, one] if len(given) == 1 else [*given, one])
+
+    def lower_expr(self, resty: Any, expr: Any) -> Any:
+        """An expression."""
+        kind = self.typeof(expr.value.name) if expr.op in ("getiter", "iternext", "pair_first", "pair_second") else None
+        if expr.op == "getiter" and kind == types.range_state64_type and self._definitions.bounds(expr.value):
+            return self._first_round(resty, self.loadvar(expr.value.name))
+        if expr.op == "iternext" and kind == types.range_iter64_type:
+            return self._next_round(resty, self.loadvar(expr.value.name))
+        if isinstance(kind, types.Pair):
+            found = self.builder.extract_value(self.loadvar(expr.value.name), 0 if expr.op == "pair_first" else 1)
+            self.incref(resty, found)
+            return found
+        return super().lower_expr(resty, expr)
+
+    def _first_round(self, kind: Any, bounds: Any) -> Any:
+        """What a loop over a range with steps of one keeps: its number, and how many rounds there are to come."""
+        start, stop = (self.builder.extract_value(bounds, at) for at in (0, 1))
+        with self.builder.goto_entry_block():
+            number, rounds = (self.builder.alloca(start.type) for _ in range(2))
+        self.builder.store(start, number)
+        self.builder.store(self.builder.sub(stop, start), rounds)
+        return self._together(kind, [number, stop, start.type(1), rounds])
+
+    def _next_round(self, kind: Any, kept: Any) -> Any:
+        """(number of this round, whether there is one)."""
+        builder = self.builder
+        number_at, step, rounds_at = (builder.extract_value(kept, at) for at in (0, 2, 3))
+        number, rounds = builder.load(number_at), builder.load(rounds_at)
+        builder.store(builder.add(number, step), number_at)
+        builder.store(builder.sub(rounds, rounds.type(1), flags=["nsw"]), rounds_at)
+        return self._together(kind, [number, builder.icmp_signed(">", rounds, rounds.type(0))])
+
+    def _together(self, kind: Any, parts: Sequence[Any]) -> Any:
+        made = ir.Constant(self.context.get_value_type(kind), ir.Undefined)
+        for at, part in enumerate(parts):
+            made = self.builder.insert_value(made, part, at)
+        return made
+
+    def _counting(self, index: Any) -> list[bool]:
+        """Which numbers of an index are surely not negative."""
+        several = self._definitions.of(index, "build_tuple")
+        kind = self.typeof(index.name)
+        if isinstance(kind, BaseTuple) and several is None:
+            return [False] * len(kind)
+        return [self._definitions.counts(each) for each in (several.items if several is not None else [index])]
 
     def lower_getitem(self, resty: Any, expr: Any, value: Any, index: Any, signature: Any) -> Any:
         """value[index]."""
@@ -162,7 +273,7 @@ class _Lower(Lower):  # type: ignore[misc]
         if context.enable_boundscheck or not place.is_plain:
             return super().lower_getitem(resty, expr, value, index, signature)
         array, at = self._cast_var(value, kind), self._cast_var(index, signature.args[1])
-        pointer = place.pointer(context, builder, array, at)
+        pointer = place.pointer(context, builder, array, at, self._counting(index))
         if place.is_item:
             found = load_item(context, builder, kind, pointer)
         else:
@@ -178,7 +289,8 @@ class _Lower(Lower):  # type: ignore[misc]
         if self.context.enable_boundscheck or not scalar or not place.is_item:
             return super().lower_setitem(target_var, index_var, value_var, signature)
         array = self._cast_var(target_var, kind)
-        pointer = place.pointer(self.context, self.builder, array, self._cast_var(index_var, index_kind))
+        at = self._cast_var(index_var, index_kind)
+        pointer = place.pointer(self.context, self.builder, array, at, self._counting(index_var))
         value = self.context.cast(self.builder, self._cast_var(value_var, value_kind), value_kind, kind.dtype)
         return store_item(self.context, self.builder, kind, value, pointer)
 

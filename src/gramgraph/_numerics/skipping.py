@@ -9,14 +9,42 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from numba.core import ir, types
-from numba.core.compiler_machinery import register_pass
-from numba.core.typed_passes import NativeLowering, NopythonRewrites
-from numba.core.untyped_passes import InlineClosureLikes
+from numba.core import event, ir, types
+from numba.core.compiler_machinery import PassManager, register_pass
+from numba.core.ir_utils import build_definitions
+from numba.core.rewrites import rewrite_registry
+from numba.core.transforms import canonicalize_cfg
+from numba.core.typed_passes import (
+    AnnotateTypes,
+    NativeLowering,
+    NopythonRewrites,
+    NopythonTypeInference,
+    PreLowerStripPhis,
+)
+from numba.core.untyped_passes import GenericRewrites, InlineClosureLikes, IRProcessing, ReconstructSSA
 
+from gramgraph._numerics.inferring import Inference
+from gramgraph._numerics.renaming import Renaming
 from gramgraph._numerics.shortcuts import Writing
 
-__all__ = ["INSTEAD"]
+__all__ = ["INSTEAD", "Steps"]
+
+
+class Steps(PassManager):  # type: ignore[misc]
+    """Numba's steps, one after the other.
+
+    Numba itself looks after each of them where every variable lives and whether the function is still in order. That
+    has to be known in the end, when the code is written, and for that it is found out anew.
+    """
+
+    def _runPass(self, index: int, step: Any, state: Any) -> None:
+        step.analysis = self._analysis
+        function = state.func_id
+        told = {"name": step.name(), "qualname": function.func_qualname, "module": function.modname}
+        with event.trigger_event("numba:run_pass", data=told):
+            step.run_initialization(state)
+            step.run_pass(state)
+            step.run_finalizer(state)
 
 
 def _assignments(state: Any) -> Iterator[tuple[Any, Any]]:
@@ -60,5 +88,71 @@ def _of_arrays(state: Any, target: Any, value: Any) -> bool:
     return value.op in ("unary", "binop", "inplace_binop") or isinstance(getattr(called, "typing_key", None), np.ufunc)
 
 
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Loops(IRProcessing):  # type: ignore[misc]
+    """Every loop is made to go back in one place."""
+
+    _name = "ir_processing_of_loops"
+
+    def run_pass(self, state: Any) -> bool:
+        if state.func_ir.is_generator:
+            return bool(super().run_pass(state))
+        state.func_ir.blocks = canonicalize_cfg(state.func_ir.blocks)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Rewrites(GenericRewrites):  # type: ignore[misc]
+    """Simpler forms of some statements (a constant index, an error) that Numba knows."""
+
+    _name = "rewrites_of_statements"
+
+    def run_pass(self, state: Any) -> bool:
+        blocks = state.func_ir.blocks
+        for each in rewrite_registry.rewrites["before-inference"]:
+            rewrite, waiting = each(state), list(blocks)
+            while waiting:
+                at = waiting.pop()
+                if rewrite.match(state.func_ir, blocks[at], state.typemap, state.calltypes):
+                    blocks[at] = rewrite.apply()
+                    waiting.append(at)
+        return True
+
+
+@register_pass(mutates_CFG=True, analysis_only=False)
+class _Joins(PreLowerStripPhis):  # type: ignore[misc]
+    """Where several values of a variable meet, each is assigned at the end of the way it comes."""
+
+    _name = "strip_phis_only"
+
+    def run_pass(self, state: Any) -> bool:
+        if state.func_ir.is_generator:
+            return bool(super().run_pass(state))
+        state.func_ir = self._strip_phi_nodes(state.func_ir)
+        state.func_ir._definitions = build_definitions(state.func_ir.blocks)
+        return True
+
+
+@register_pass(mutates_CFG=False, analysis_only=False)
+class _NoTypes(AnnotateTypes):  # type: ignore[misc]
+    """The source with the types of all variables beside it, which nobody reads."""
+
+    _name = "annotate_nothing"
+
+    def run_pass(self, state: Any) -> bool:
+        state.type_annotation = ""
+        return False
+
+
 #: Step of Numba → the one that looks first whether there is something to do.
-INSTEAD = {InlineClosureLikes: _Closures, NopythonRewrites: _ArrayExpressions, NativeLowering: Writing}
+INSTEAD = {
+    IRProcessing: _Loops,
+    InlineClosureLikes: _Closures,
+    GenericRewrites: _Rewrites,
+    ReconstructSSA: Renaming,
+    NopythonTypeInference: Inference,
+    PreLowerStripPhis: _Joins,
+    NopythonRewrites: _ArrayExpressions,
+    AnnotateTypes: _NoTypes,
+    NativeLowering: Writing,
+}
