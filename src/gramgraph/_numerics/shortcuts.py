@@ -240,7 +240,9 @@ class _Lower(Lower):  # type: ignore[misc]
         with self.builder.goto_entry_block():
             number, rounds = (self.builder.alloca(start.type) for _ in range(2))
         self.builder.store(start, number)
-        self.builder.store(self.builder.sub(stop, start), rounds)
+        distance = self.builder.sub(stop, start)
+        ahead = self.builder.icmp_signed(">", distance, distance.type(0))
+        self.builder.store(self.builder.select(ahead, distance, distance.type(0)), rounds)  # known not to be negative
         return self._together(kind, [number, stop, start.type(1), rounds])
 
     def _next_round(self, kind: Any, kept: Any) -> Any:
@@ -248,9 +250,11 @@ class _Lower(Lower):  # type: ignore[misc]
         builder = self.builder
         number_at, step, rounds_at = (builder.extract_value(kept, at) for at in (0, 2, 3))
         number, rounds = builder.load(number_at), builder.load(rounds_at)
-        builder.store(builder.add(number, step), number_at)
-        builder.store(builder.sub(rounds, rounds.type(1), flags=["nsw"]), rounds_at)
-        return self._together(kind, [number, builder.icmp_signed(">", rounds, rounds.type(0))])
+        more = builder.icmp_signed(">", rounds, rounds.type(0))
+        with builder.if_then(more):  # LLVM finds the loop in this form
+            builder.store(builder.sub(rounds, rounds.type(1), flags=["nsw"]), rounds_at)
+            builder.store(builder.add(number, step), number_at)
+        return self._together(kind, [number, more])
 
     def _together(self, kind: Any, parts: Sequence[Any]) -> Any:
         made = ir.Constant(self.context.get_value_type(kind), ir.Undefined)
