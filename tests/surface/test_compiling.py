@@ -593,3 +593,106 @@ def test_garbage_is_looked_for_again_after_compiling(load):
     with event.install_listener("numba:compile", Look()):
         assert load().sum_of_squares(3) == 5.0
     assert inside and not any(inside) and gc.isenabled()
+
+
+# ---------------------------------------------------------------------------------------- loops, indices, names
+
+LOOPS = """
+import numpy as np
+from gramgraph._numerics.compiling import njit
+
+@njit
+def numbers(a, b, step):
+    total, rounds, last = 0, 0, -7
+    for i in range(a):
+        total += 3 * i + 1
+        last = i
+    for i in range(a, b):
+        if i % 5 == 3:
+            continue
+        if i > 40:
+            break
+        total -= i
+        for j in range(i, i + 3):
+            total += i * j
+            rounds += 1
+    for i in range(b, a, step):
+        total += 100 * i
+        last = i
+    for i in range(np.int32(a)):
+        total += i
+    for i in range(2, -2):
+        total += 10_000
+    return total, rounds, last, len(range(a, b))
+
+@njit
+def items(x, y, k):
+    found = 0.0
+    for i in range(x.shape[0]):
+        found += x[i] * x[-i - 1] + x[i * 0 + 1] - x[k]
+        for j in range(1, y.shape[1]):
+            found += y[i, j] - y[-1, j - 2] * y[i, -j]
+    for i in range(-3, 0):
+        found += x[i] * y[i, i]
+        y[i, i + 1] = found
+    for i in range(k, k + 2):
+        x[i] += 1.0
+    return found, x, y
+
+@njit
+def either(n, x):
+    if n > 3:
+        value, other = 1, x[0]
+    elif n < 0:
+        value, other = 2.5, x[1]
+    else:
+        value, other = n, 0.25
+        while value < 10:
+            value = 2 * value + 1
+            if value == 7:
+                other = value
+                break
+    for value_of in x:
+        value += value_of
+    return value, other
+"""
+
+
+def test_loops_over_ranges_count_as_pythons_do(load, tmp_path):
+    (tmp_path / "loops.py").write_text(LOOPS)
+    numbers = load().numbers
+    for given in [(0, 0, 1), (5, 2, 1), (-4, 7, -1), (3, 60, -2), (7, -3, 3), (-2, -9, 2)]:
+        assert numbers(*given) == numbers.plain(*given)
+
+
+def test_indices_count_from_the_end_where_they_are_negative(load, tmp_path):
+    (tmp_path / "loops.py").write_text(LOOPS)
+    items, rng = load().items, np.random.default_rng(0)
+    x, y = rng.normal(size=5), rng.normal(size=(5, 4))
+    for k in (0, 1, -3):
+        for ours, theirs in zip(items(x.copy(), y.copy(), k), items.plain(x.copy(), y.copy(), k), strict=True):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-12)
+
+
+def test_a_variable_has_the_value_that_was_given_last(load, tmp_path):
+    (tmp_path / "loops.py").write_text(LOOPS)
+    either, x = load().either, np.array([0.5, 4.0])
+    for n in (-1, 0, 1, 2, 3, 9):
+        assert either(n, x) == pytest.approx(either.plain(n, x))
+
+
+def test_variables_are_renamed_as_numba_renames_them(load, tmp_path):
+    from numba.core import ssa
+    from numba.core.compiler import run_frontend
+
+    from gramgraph._numerics import renaming
+    from gramgraph._numerics.tree import triangulation
+
+    (tmp_path / "loops.py").write_text(LOOPS)
+    made = load()
+    for function in (made.numbers, made.either, triangulation.eliminate):
+        ours, theirs = run_frontend(function.py_func).blocks, run_frontend(function.py_func).blocks
+        ours, theirs = renaming._renamed(ours), ssa._run_ssa(theirs)
+        assert list(ours) == list(theirs)
+        for at, block in theirs.items():
+            assert [str(each) for each in ours[at].body] == [str(each) for each in block.body]
