@@ -27,11 +27,12 @@ def _renamed(blocks: dict[int, Any]) -> dict[int, Any]:
     found = dict(blocks)
     for name in ssa._find_defs_violators(blocks, graph):
         part, places = ssa._fresh_vars({at: found[at] for at in found if at in naming[name]}, name)
+        joins: dict[int, list[Any]] = defaultdict(list)
         states = {
             "scope": next(iter(blocks.values())).scope,
             "varname": name,
             "defmap": places,
-            "phimap": (joins := defaultdict(list)),
+            "phimap": joins,
             "cfg": graph,
             "phi_locations": ssa._compute_phi_locations(fronts, places),
         }
