@@ -93,7 +93,7 @@ class Inference(NopythonTypeInference):  # type: ignore[misc]
 
     def run_pass(self, state: Any) -> bool:
         """Find them from those of the arguments."""
-        caught = errors.WarningsFixer(errors.NumbaWarning)
+        caught = errors.WarningsFixer(errors.NumbaWarning)  # type: ignore[attr-defined]
         inferer = _Inferer(state.typingctx, state.func_ir, caught)
         calls = state.typingctx.callstack
         with calls.register(state.targetctx.target, inferer, state.func_ir.func_id, state.args), caught:

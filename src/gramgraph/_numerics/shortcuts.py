@@ -17,7 +17,7 @@ from numba.core import ir as steps
 from numba.core.compiler_machinery import register_pass
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
-from numba.core.types.containers import BaseTuple
+from numba.core.types.containers import BaseTuple, Pair
 from numba.np.arrayobj import load_item, store_item
 
 __all__ = ["Writing", "counted", "remember"]
@@ -228,7 +228,7 @@ class _Lower(Lower):  # type: ignore[misc]
             return self._first_round(resty, self.loadvar(expr.value.name))
         if expr.op == "iternext" and kind == types.range_iter64_type:
             return self._next_round(resty, self.loadvar(expr.value.name))
-        if isinstance(kind, types.Pair):
+        if isinstance(kind, Pair):
             found = self.builder.extract_value(self.loadvar(expr.value.name), 0 if expr.op == "pair_first" else 1)
             self.incref(resty, found)
             return found
