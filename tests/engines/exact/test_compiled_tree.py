@@ -8,6 +8,8 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
+from gramgraph._numerics.compiling import tier
+from gramgraph._numerics.tree import runner
 from gramgraph._numerics.tree.columns import P_WORK
 from gramgraph.compile import tree as compiled_tree
 from gramgraph.compile.tree import Program
@@ -399,3 +401,15 @@ def test_little_work_stays_on_one_thread_and_much_gives_the_same_numbers(monkeyp
     np.testing.assert_array_equal(both.log_evidence, alone.log_evidence)
     for name in alone:
         np.testing.assert_array_equal(both[name].probabilities, alone[name].probabilities)
+
+
+@pytest.mark.parametrize("evidence", [{}, {"dysp": "yes", "smoke": "no"}])
+def test_samples_drawn_at_once_are_those_of_the_loop(evidence, monkeypatch):
+    net = gg.datasets.asia()
+    with tier("plain"):
+        at_once = net.sample(60, evidence, random_state=0)
+        monkeypatch.setattr(runner, "_AT_ONCE", 5)
+        in_parts = net.sample(60, evidence, random_state=0)
+        monkeypatch.setattr(runner.draw_down, "_plain", None)
+        one_by_one = net.sample(60, evidence, random_state=0)
+    assert at_once.equals(in_parts) and at_once.equals(one_by_one)

@@ -39,6 +39,9 @@ from gramgraph._numerics.tree.lanes import U0, U, helper, holding, jit, multiply
 from gramgraph._numerics.tree.sections import buffers, rows, section
 from gramgraph._numerics.tree.steps import build, enter, log_total, normalize_root, read_out, send_down, send_up
 
+#: Entries that are compared at a time where all samples are drawn at once.
+_AT_ONCE = 1 << 20
+
 
 def _case_steps(
     W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, *results
@@ -204,7 +207,31 @@ def draw(
         draw_down(n, ints, memory, uniforms, states)
 
 
-@jit
+def _draw_at_once(n, ints, memory, uniforms, states):
+    """`draw_down` of all samples at once: as many running sums are passed as the state has to be."""
+    cliques, topo, clique_ptr, ordered, n_sep, sizes = (
+        ints[ints[k] : ints[k + 1]] for k in (P_CLIQUES, P_TOPO, P_CLIQUE_PTR, P_ORDERED, P_N_SEP, P_SIZES)
+    )
+    cliques = cliques.reshape(-1, 9)
+    for q, c in enumerate(topo.tolist()):
+        off, size, sep_size = (int(cliques[c, k]) for k in (C_OFF, C_SIZE, C_SEP_SIZE))
+        tables = memory[off : off + size].reshape(sep_size, -1)
+        np.cumsum(tables, axis=1, out=tables)
+        members = ordered[clique_ptr[c] : clique_ptr[c + 1]].tolist()
+        own, block = members[n_sep[c] :], np.zeros(n, np.int64)
+        for v in members[: n_sep[c]]:
+            block = block * sizes[v] + states[:n, v]
+        chosen, goal = np.empty(n, np.int64), uniforms[q, :n] * tables[block, -1]
+        step = max(_AT_ONCE // tables.shape[1], 1)
+        for first in range(0, n, step):
+            part = slice(first, first + step)
+            chosen[part] = (tables[block[part], :-1] <= goal[part, None]).sum(axis=1)
+        for v in reversed(own):
+            states[:n, v] = chosen % sizes[v]
+            chosen //= sizes[v]
+
+
+@jit(plain=_draw_at_once)
 def draw_down(n, ints, memory, uniforms, states):
     """The second half of `draw`."""
     tables = buffers(1, ints, memory)[0]
