@@ -48,7 +48,7 @@ _SMALL = (
     _small(
         "first answer of a new small network",
         "first",
-        "the smallest takes some 60 µs in Python calls: most of them lower the tables and prepare the sums",
+        "Python calls that lower the tables and prepare the sums; the smallest networks take 60 µs",
     ),
     _small("10 different rows, small networks", "batch 10", "reading the data frame takes half of it"),
     _small("100 different rows, small networks", "batch 100"),
