@@ -176,7 +176,8 @@ def test_values_whose_squares_leave_the_floats_are_refused() -> None:
 def test_without_noise_the_average_is_not_worse_than_the_evidence(gamma: float) -> None:
     x = np.linspace(-10, 10, 100)[:, None]
     for clean in (np.sinc(x[:, 0] / np.pi), (x[:, 0] / 10) ** 3):
-        sparse, both = (RVR(gamma=gamma, average=average).fit(x, clean) for average in (False, True))
+        with tier("plain"):  # without noise rounding is what is left: it must not change between the two
+            sparse, both = (RVR(gamma=gamma, average=average).fit(x, clean) for average in (False, True))
         assert rmse(both.predict(x), clean) <= 1.05 * rmse(sparse.predict(x), clean)
 
 
