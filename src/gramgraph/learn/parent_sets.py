@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramgraph.exceptions import OptionError
-from gramgraph.learn.search import LEAST_GAIN, Constraints, Scores
+from gramgraph.learn.search import LEAST_GAIN, Constraints, Scores, to_bits
 
 #: Sets of parents of one variable that are scored before the work is called off.
 MAX_SETS = 600_000
@@ -79,10 +79,7 @@ def parent_sets(
 def to_ten_digits(score: float) -> float:
     """A score without its rounding, which depends on how the data were added up: so that it does not decide between
     graphs that are equally good."""
-    if not math.isfinite(score):
-        return score
-    part, power = math.frexp(score)
-    return math.ldexp(round(math.ldexp(part, _BITS)), power - _BITS)
+    return float(to_bits(score, _BITS))
 
 
 def _larger(sets: dict[int, float], base: int, free: list[int]) -> Iterator[tuple[int, int]]:

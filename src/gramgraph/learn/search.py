@@ -62,8 +62,13 @@ class Move:
 def _ranked(gain: Any) -> Any:
     """Gains to nine digits, and none where they are rounding alone. Arrows of equal score differ by rounding, which
     depends on how the data were added up: position decides between them instead."""
-    part, power = np.frexp(np.where(np.abs(gain) > LEAST_GAIN, gain, 0.0))
-    return np.ldexp(np.round(np.ldexp(part, 30)), power - 30)
+    return to_bits(np.where(np.abs(gain) > LEAST_GAIN, gain, 0.0), 30)
+
+
+def to_bits(numbers: Any, bits: int) -> Any:
+    """Numbers with so many binary digits that count."""
+    part, power = np.frexp(numbers)
+    return np.ldexp(np.round(np.ldexp(part, bits)), power - bits)
 
 
 @dataclass
