@@ -74,7 +74,6 @@ class Outputs:
         if len(targets) >= MANY_TARGETS and not joints and targets == range(len(model.vars)):
             return cls._of_all(model)
         variables = model.vars
-        gone = set(sliced)
         at = 0
         place: dict[tuple[int, ...], int] = {}
         marginals = {}
@@ -85,6 +84,9 @@ class Outputs:
             marginals[var.name] = (var, at, stop)
             at = stop
         n_marginals = at
+        if not joints:
+            return cls(tuple(place), tuple(place.values()), at, marginals, (), n_marginals)
+        gone = set(sliced)
         recipes = []
         for members in joints:
             free = tuple(sorted(v for v in members if v not in gone and variables[v].size > 1))
