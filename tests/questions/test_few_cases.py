@@ -58,3 +58,10 @@ def test_both_roads_read_the_same(name: str, monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_what_is_unusual_is_left_to_the_general_reader(cases: Any) -> None:
     assert codes_of_few(network(), cases) is None
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_gaps_are_told(name: str) -> None:
+    found = codes_of_few(network(), TABLES[name]())
+    assert found is not None
+    assert found.gaps == bool((found.codes < 0).any()) == (name != "truth")
