@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: With more factors than this a look at the largest and the least entry does not tell whether products stay in range.
 FEW_FACTORS = 100
 #: Up to so many numbers Python finds the largest and the least before NumPy has begun.
-FEW_VALUES = 100
+FEW_VALUES = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,9 @@ class Lowered:
         if not 0 < n <= FEW_FACTORS:
             return np.inf if n else 0.0
         if len(values) <= FEW_VALUES:
-            top, least = max(numbers := values.tolist()), min([x for x in numbers if x > 0.0], default=1.0)
+            top, least = max(numbers := values.tolist()), min(numbers)
+            if least <= 0.0:
+                least = min([x for x in numbers if x > 0.0], default=1.0)
         else:
             top, least = float(np.maximum.reduce(values)), float(np.minimum.reduce(values))
             if least <= 0.0:

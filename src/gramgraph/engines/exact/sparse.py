@@ -48,7 +48,7 @@ def rows_that_pay(model: GraphicalModel, question: Question, *, best: bool = Fal
     if question.n_cases != 1 or question.log_likelihoods:
         return np.inf
     low = lower(model, maximum=best)
-    if low.log_states < log(LARGE_CELLS) or low.zeros < MANY_ZEROS or not may_shrink(low, question):
+    if low.zeros < MANY_ZEROS or low.log_states < log(LARGE_CELLS) or not may_shrink(low, question):
         return np.inf
     if _most_cells(model, best) < LARGE_CELLS or rough_cells(model, low, question, best)[1] < LARGE_CELLS:
         return np.inf
