@@ -104,7 +104,7 @@ def _parts() -> _Parts | None:
     labels = pd.Categorical.from_codes([1, 0, -1], ["a", "b"])
     asked = pd.DataFrame({"label": labels, "number": [0.5, 1.0, 2.0]})
     try:
-        manager = asked._mgr
+        manager: Any = getattr(asked, "_mgr", None)
         category, number = (type(manager.blocks[manager.blknos[column]]) for column in range(2))
         place = type(manager.blocks[0].mgr_locs)
         inherited = super(pd.Categorical, pd.Categorical)._simple_new  # takes bytes as they are

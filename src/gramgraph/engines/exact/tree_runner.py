@@ -95,6 +95,8 @@ class TreeRunner:
         report: Report | None = None,
     ) -> None:
         """Marginals and log p(e) of every case; equal cases are answered once."""
+        from gramgraph._numerics.tree.runner import sums
+
         equal = _equal_cases(codes, weights)
         if equal is not None:
             first, kind = equal
@@ -108,7 +110,7 @@ class TreeRunner:
             return
         lanes, runner = self._way_of(len(codes))
         columns = self.no_weights if weight_column is None else weight_column
-        p, values, sums = runner.program, self.plan.lowered.values, self.loops.sums
+        p, values = runner.program, self.plan.lowered.values
 
         def block(first: int, stop: int) -> None:
             memory = runner.borrow(lanes)
@@ -140,6 +142,8 @@ class TreeRunner:
         With `support_only` every positive number counts as one: the value is then 0 where the evidence is possible
         and -inf where it is not, whatever the size of the numbers.
         """
+        from gramgraph._numerics.tree.runner import best
+
         equal = _equal_cases(codes, weights)
         if equal is not None:
             first, kind = equal
@@ -149,7 +153,7 @@ class TreeRunner:
             )  # fmt: skip
             return each[kind], value[kind]
         lanes, runner = self._way_of(len(codes))
-        p, low, best = runner.program, self.plan.lowered, self.loops.best
+        p, low = runner.program, self.plan.lowered
         static, values, log_scale = p.static, low.values, p.log_scale
         if support_only:
             static, values = self._support()
@@ -196,13 +200,15 @@ class TreeRunner:
         weight_column: IntArray | None = None,
     ) -> tuple[IntArray, float]:
         """n exact samples (n, variables) given one case of evidence, and log p(e)."""
+        from gramgraph._numerics.tree.runner import draw
+
         p, low = self.program, self.plan.lowered
         columns = self.no_weights if weight_column is None else weight_column
         log_z = np.empty(1)
         states = np.zeros((n, len(low.sizes)), np.int64)
         uniforms = rng.random((self.plan.n_cliques, n))
         memory = self.borrow(1)
-        self.loops.draw(
+        draw(
             n, p.ints, p.static, low.values, codes, mask_columns, columns, weights, p.log_scale, memory, uniforms,
             states, log_z,
         )  # fmt: skip
