@@ -164,7 +164,7 @@ def _approximate(model: GraphicalModel, question: Question, over: BudgetError, r
     """An approximate answer about what zeros leave of the model for one case: it has fewer loops."""
     low = lower(model)
     small = None
-    if not question.batched and not question.joints and may_shrink(low, question):
+    if not question.batched and not question.joints and may_shrink(low, question, hopeless=True):
         small = smaller_case(low, question)
     if small is None or len(small.model.vars) + len(question.always) > SHRUNK * len(model.vars):
         return approximate_answer(model, question, over, run, **options)

@@ -15,7 +15,7 @@ from gramgraph.compile.ordering import Order
 from gramgraph.compile.tree import plan_tree
 from gramgraph.conditionals import Table
 from gramgraph.engines.base import PLAIN
-from gramgraph.engines.exact import junction_tree
+from gramgraph.engines.exact import junction_tree, smaller
 from gramgraph.engines.exact.junction_tree import JunctionTree
 from gramgraph.engines.exact.smaller import smaller_model
 from gramgraph.factors import TableFactor
@@ -120,6 +120,42 @@ def test_a_tree_that_does_not_fit_fits_without_copies() -> None:
     best = net.map_query({"x3_3": "0"}, memory=1e6)
     assert set(best.assignment.values()) == {"0"}
     assert best.log_prob == pytest.approx(144 * np.log(0.4))
+
+
+def test_few_zeros_are_followed_where_the_tree_does_not_fit() -> None:
+    many = tuple(discrete(f"y{i}", 10) for i in range(5))
+    large = TableFactor(many, np.random.default_rng(0).random((10,) * 5) + 0.1)
+    net = gg.MarkovNetwork(factors=[*equal_neighbors(12).factors(), large])
+    assert 0.0 < lower(net).zeros < smaller.FEW_ZEROS
+    answer = net.query(["x5_5", "y0"], memory=8e6)
+    odds = 144 * np.log(1.5)
+    assert answer["x5_5"].probabilities[1] == pytest.approx(1.0 / (1.0 + np.exp(-odds)))
+    np.testing.assert_allclose(answer["y0"].probabilities, large.marginalize(many[1:]).normalize()[0].values)
+    assert net.map_query({"x0_0": "0"}, memory=8e6).assignment["x5_5"] == "0"
+
+
+def test_a_time_limit_leaves_a_best_assignment_exact_where_zeros_do() -> None:
+    net = equal_neighbors(40)
+    found = net.map_query({"x3_3": "0"}, time_limit=5.0)
+    assert found.exact
+    assert found.log_prob == pytest.approx(1600 * np.log(0.4))
+    with pytest.raises(gg.exceptions.ImpossibleEvidenceError):
+        net.map_query({"x3_3": "0", "x9_9": "1"}, time_limit=5.0)
+
+
+def test_states_that_are_ruled_out_make_a_tree_fit() -> None:
+    net = noisy_grid(np.random.default_rng(1), 10, 6)
+    some = dict.fromkeys(net.variables, gg.OneOf("1", "4"))
+    chosen = np.ix_([1, 4], [1, 4])
+    cut = gg.MarkovNetwork(factors=[TableFactor(_halved(f.scope), f.values[chosen]) for f in net.factors()])
+    with pytest.raises(gg.exceptions.BudgetError):
+        net.query("x5_5", memory=4e6)
+    answer, expected = net.query("x5_5", some, memory=4e6), cut.query("x5_5", memory=4e6)
+    np.testing.assert_allclose(answer["x5_5"].probabilities[[1, 4]], expected["x5_5"].probabilities)
+
+
+def _halved(scope: tuple[gg.variables.Var, ...]) -> list[gg.variables.Var]:
+    return [discrete(var.name, 2) for var in scope]
 
 
 def noisy_grid(rng: np.random.Generator, side: int, states: int) -> gg.MarkovNetwork:

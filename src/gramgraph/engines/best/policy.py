@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 from gramgraph.compile.budget import readable
 from gramgraph.compile.lower import lower
+from gramgraph.compile.tree import TreePlan
 from gramgraph.engines.base import ApproximateWarning, Best, Run
 from gramgraph.engines.exact.junction_tree import JunctionTree
+from gramgraph.engines.exact.smaller import may_shrink, rough_tree, smaller_case
 from gramgraph.engines.registry import choose, get_engine, next_choice
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.questions.question import Question
@@ -70,13 +72,28 @@ def best_of_tables(model: GraphicalModel, question: Question, run: Run) -> Best:
 def _too_slow(model: GraphicalModel, question: Question, time_limit: float) -> str:
     """Why an exact answer fits neither into memory nor into the time limit, in words; nothing where it does."""
     everything = replace(question, targets=tuple(range(len(model))), joints=())  # a maximum needs barren variables too
+    limit = SHARE * time_limit / max(question.n_cases, 1)
     try:
-        plan = JunctionTree().plan(model, everything, maximum=True)
+        why = _too_large(JunctionTree().plan(model, everything, maximum=True), limit)
+    except BudgetError as error:
+        why = f"the exact best assignment needs {readable(error.bytes)}"
+    low = lower(model, maximum=True)
+    if not why or question.n_cases != 1 or not may_shrink(low, question, hopeless=True):
+        return why
+    small = smaller_case(low, question, complete=True)
+    if small is None:  # nothing is possible, which the exact engines find out as well
+        return ""
+    tree = rough_tree(small.model, maximum=True)
+    return why if tree is None else _too_large(tree, limit)
+
+
+def _too_large(plan: TreePlan, limit: float) -> str:
+    """Why a case on this tree fits neither into memory nor into so many seconds."""
+    try:
         plan.check_budget(None)
     except BudgetError as error:
         return f"the exact best assignment needs {readable(error.bytes)}"
-    seconds = plan.seconds * question.n_cases
-    return f"the exact best assignment would take about {seconds:.0f} s" if seconds > SHARE * time_limit else ""
+    return f"the exact best assignment would take about {plan.seconds:.0f} s a case" if plan.seconds > limit else ""
 
 
 def _searched(why: str, model: GraphicalModel, question: Question, run: Run) -> Best:

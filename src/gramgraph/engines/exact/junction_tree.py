@@ -160,7 +160,7 @@ class JunctionTree(Engine):
         try:
             return self._answer(model, question, run)
         except BudgetError:
-            if not may_shrink(low, question):
+            if not may_shrink(low, question, hopeless=True):
                 raise
         return self._from_smaller(model, question, smaller_cases(low, question), run)
 
@@ -230,7 +230,7 @@ class JunctionTree(Engine):
         try:
             return self._best(model, question, run)
         except BudgetError:
-            if not may_shrink(low, question):
+            if not may_shrink(low, question, hopeless=True):
                 raise
         each = [self._best_of_smaller(low, small, run) for small in smaller_cases(low, question, complete=True)]
         return Best(*(np.concatenate(part) for part in zip(*(found[:3] for found in each), strict=True)))

@@ -25,7 +25,7 @@ from gramgraph.variables import discrete
 if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
 
-#: Tables with a smaller share of zeros than this are taken as they are.
+#: Tables with a smaller share of zeros than this are taken as they are, as long as their tree fits.
 FEW_ZEROS = 0.01
 #: Models with more places for states than this are left as they are.
 MOST_PLACES = 50_000_000
@@ -205,11 +205,14 @@ def _in_use(low: Lowered, question: Question, complete: bool) -> tuple[Array, Ar
     return use, active
 
 
-def may_shrink(low: Lowered, question: Question) -> bool:
-    """Whether zeros could leave something smaller: there are some, and likelihoods are within the range of doubles."""
-    if question.log_likelihoods or low.zeros < FEW_ZEROS:
+def may_shrink(low: Lowered, question: Question, *, hopeless: bool = False) -> bool:
+    """Whether zeros could leave something smaller: there are enough of them, and likelihoods are within the range of
+    doubles. Where it is `hopeless` without them, a single one is enough, in tables or likelihoods."""
+    if question.log_likelihoods or len(low.sizes) * int(low.sizes.max(initial=1)) > MOST_PLACES:
         return False
-    return len(low.sizes) * int(low.sizes.max(initial=1)) <= MOST_PLACES
+    if not hopeless:
+        return low.zeros >= FEW_ZEROS
+    return low.zeros > 0.0 or any((weights == 0.0).any() for _, weights in question.likelihoods)
 
 
 def by_cases(question: Question) -> Iterator[Question]:
