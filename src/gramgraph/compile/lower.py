@@ -13,6 +13,7 @@ import numpy as np
 
 from gramgraph.compile.bulk import flatten, flatten_shared
 from gramgraph.compile.ordering import Order, TreeOrder, sparse_order
+from gramgraph.compile.seen_orders import SeenOrders
 from gramgraph.conditionals import Table
 from gramgraph.exceptions import ModelError
 from gramgraph.factors import TableFactor
@@ -52,8 +53,7 @@ class Lowered:
     #: The integers in one array, in the order of `_numerics.tree.joint.pack`, where they were made together.
     packed: IntArray | None = field(default=None, repr=False)
     _orders: dict[str, Order | TreeOrder] = field(default_factory=dict, repr=False)
-    #: What large trees were made of lately: variables, factors, and the order in which the variables left.
-    seen_orders: list[tuple[Array, Array, TreeOrder]] = field(default_factory=list, repr=False)
+    seen_orders: SeenOrders = field(default_factory=SeenOrders, repr=False)
 
     @property
     def n_factors(self) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import accumulate, chain
 from math import exp
@@ -15,7 +15,7 @@ from gramgraph._numerics.tree.columns import C_COLUMNS, C_OFF, C_SIZE, P_CLIQUES
 from gramgraph._show import counted
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
-from gramgraph.compile.ordering import FEW_NODES, TreeOrder, sparse_order
+from gramgraph.compile.ordering import FEW_NODES, Order, TreeOrder, sparse_order
 from gramgraph.exceptions import listing
 from gramgraph.questions.question import Singles
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -32,8 +32,6 @@ PER_CLIQUE, PER_TERM, PER_WANT, PER_VARIABLE = 28, 34, 34, 8
 PER_NAMED_WANT = 30
 #: Trees with more cells than exp(this) are compared with the order that was found with nothing observed.
 UNSEEN_LOG_CELLS = 9.9
-#: Of so many such trees the order is remembered: trees with more observed are not larger.
-KEPT_ORDERS = 15
 NO_SETS = np.zeros(1, np.int64), np.zeros(0, np.int64)
 RULES = ("min-fill", "min-weight", "weighted min-fill")
 
@@ -279,16 +277,31 @@ def plan_tree(
     joints = [] if isinstance(wants, Singles) else [want for want in wants if len(want) > 1]
     slots = np.array(masked, np.int64)
     found = _structure(lowered, keep, use, *(_csr(joints) if joints else NO_SETS), slots, cases, memory)
+    made: dict[str, Any] = {}
     if not joints and found.log_cells > UNSEEN_LOG_CELLS:
-        earlier = lowered.seen_orders if keep_order else []
-        found = _not_larger(lowered, keep, use, slots, memory, found, earlier)
+        orders = lowered.seen_orders.of_less_seen(keep, use) if keep_order else []
+        if not keep.all():
+            orders.append(lowered.unseen_order(memory))
+        found = _not_larger(lowered, keep, use, slots, found, orders)
         if keep_order:
             own = TreeOrder(found.clique_ptr, found.clique_idx, found.parent, found.topo)
-            del lowered.seen_orders[:-KEPT_ORDERS]
-            lowered.seen_orders.append((keep, use, own))
+            lowered.seen_orders.add(keep, use, own)
+            made["seen orders"] = lowered.seen_orders.count
             if not cases and use.all() and np.array_equal(keep, lowered.sizes > 1):
                 lowered.keep_unseen_order(own)
-    return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found)
+    return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found, made)
+
+
+def with_later_orders(plan: TreePlan) -> TreePlan:
+    """The plan, or a smaller one where an order that was found later, with less observed, has fewer cells."""
+    seen = plan.lowered.seen_orders
+    since = plan._made.get("seen orders")
+    if since is None or since == seen.count:
+        return plan
+    plan._made["seen orders"] = seen.count
+    orders = seen.of_less_seen(plan.keep, plan.use, since)
+    tree = _not_larger(plan.lowered, plan.keep, plan.use, np.array(plan.masked, np.int64), plan.tree, orders)
+    return plan if tree is plan.tree else replace(plan, tree=tree, _made={"seen orders": seen.count})
 
 
 def _structure(
@@ -314,28 +327,18 @@ def _structure(
     return Tree._make(lay_out(sizes, log_sizes, keep, *scopes, masked, *order))
 
 
-def _not_larger(
-    low: Lowered,
-    keep: Array,
-    use: Array,
-    masked: IntArray,
-    memory: float | None,
-    found: Tree,
-    earlier: list[tuple[Array, Array, TreeOrder]],
-) -> Tree:
+def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, found: Tree, orders: Sequence[Order]) -> Tree:
     """The tree, or where that is smaller one whose order was found with nothing, or less, observed: a greedy order for
     what observations leave may be worse, by many orders of magnitude where no tree is small.
 
-    An order restricted to some of its variables never has more cells. So the tree is not larger than the one with
-    nothing observed, nor than an earlier one with less observed (so many trees are remembered). Of two sets of
-    observations of which none was asked about before, the larger may have a slightly larger tree: that could be ruled
-    out by orders of the whole model alone, which are worse where much is observed.
+    An order restricted to some of its variables never has more cells. So a tree is not larger than the one with nothing
+    observed, nor than any other with less observed, as far as those are remembered: one that was planned before is
+    compared again when it is next asked for (`with_later_orders`). What no memory rules out is that of two sets of
+    observations, the larger asked about first, the search does a little better for the smaller one. Orders of the whole
+    model alone would rule that out, and are worse by large factors where much is observed.
     """
     from gramgraph._numerics.tree.structure import lay_out
 
-    orders = [tree.made for had, used, tree in earlier if not (keep > had).any() and not (use > used).any()]
-    if not keep.all():
-        orders.append(low.unseen_order(memory))
     among = [order.among(keep) for order in orders]
     sizes = [order.log_cells(low.log_sizes) for order in among]
     best = int(np.argmin(sizes)) if sizes else -1

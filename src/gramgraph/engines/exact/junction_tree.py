@@ -15,7 +15,7 @@ from gramgraph.compile.budget import budget_of
 from gramgraph.compile.cache import forget_large, memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.range import may_underflow, needs_logs
-from gramgraph.compile.tree import TreePlan, plan_tree
+from gramgraph.compile.tree import TreePlan, plan_tree, with_later_orders
 from gramgraph.compile.width import is_too_wide, wider_than_any
 from gramgraph.data.map_reduce import in_order
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
@@ -431,6 +431,9 @@ def _kept_tree(
         found = Kept(plan)
         if keep and (cases or not plan.is_worth_a_search(1)):
             remember(model, key, found, cells=found.numbers)
+    elif (plan := with_later_orders(found.plan)) is not found.plan:
+        found = Kept(plan)
+        remember(model, key, found, cells=found.numbers)
     return found
 
 
