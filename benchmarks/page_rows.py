@@ -289,11 +289,15 @@ _ONE_AT_A_TIME = {
     "questions from two threads, alarm":
         "two threads that share Python's lock; loops of plain Python lose as much",
 }  # fmt: skip
-THREADS = tuple(
-    Row(
-        row, "threads", "threads", (row,), figure="ratio", plain=True, goal=wanted, missed=_ONE_AT_A_TIME.get(row, ""),
-    )
-    for row, (_, wanted) in threads.ROWS.items()
+THREADS = (
+    *(Row(row, "threads", "threads", (row,), figure="ratio", plain=True) for row in threads.ROOFS),
+    *(
+        Row(
+            row, "threads", "threads", (row,), figure="ratio", plain=True, goal=wanted,
+            missed=_ONE_AT_A_TIME.get(row, ""),
+        )
+        for row, (_, wanted) in threads.ROWS.items()
+    ),
 )  # fmt: skip
 #: From the start of the interpreter to the first answer.
 COLD = tuple(
