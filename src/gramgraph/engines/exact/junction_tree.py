@@ -220,6 +220,32 @@ class JunctionTree(Engine):
                 table[constant == -np.inf] = np.nan
         return outputs.answer(model, question, out, log_z, blocks, engine=self.name)
 
+    def totals(
+        self, model: GraphicalModel, question: Question, weights: FloatArray
+    ) -> tuple[list[FloatArray], FloatArray]:
+        """Σ over cases of weight · p(joint | case) for every joint of a question without likelihoods, and log p(e).
+
+        The tables of the single cases, of which there may be many, are not made where that can be avoided.
+        """
+        low = lower(model)
+        log_z, sums = np.empty(question.n_cases), [np.zeros([low.sizes[v] for v in joint]) for joint in question.joints]
+
+        def work(job: Job, run: Run) -> Part:
+            return _sums(model, low, question, job, run, weights if job.rows is None else weights[job.rows])
+
+        if not _pays(model, low, question) and not needs_logs(low, question):
+            try:
+                for rows, _, _, part_z, tables in _run_jobs(work, _jobs(model, low, question, None), PLAIN):
+                    log_z[slice(None) if rows is None else rows] = part_z
+                    sums = [total + table for total, table in zip(sums, tables, strict=True)]
+                return sums, log_z
+            except BudgetError:  # `answer` knows what else to try
+                pass
+        found = self.answer(model, question)
+        names = [tuple(model.vars[v].name for v in joint) for joint in question.joints]
+        sums = [np.tensordot(weights, found[name].probabilities, axes=1) for name in names]
+        return sums, np.asarray(found.log_evidence)
+
     def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """The most probable states of all variables; zeros are followed first where the tree is large."""
         low = lower(model, maximum=True)
@@ -354,8 +380,10 @@ def _run_jobs(work: Callable[[Job, Run], T], jobs: Iterable[Work], run: Run) -> 
             run.report(done)
 
 
-def _sums(model: GraphicalModel, low: Lowered, question: Question, job: Job, run: Run) -> Part:
-    """Marginals, joint tables and log p(e) of the cases of one job."""
+def _sums(
+    model: GraphicalModel, low: Lowered, question: Question, job: Job, run: Run, weights: FloatArray | None = None
+) -> Part:
+    """Marginals, joint tables (with weights of the cases: their weighted sums) and log p(e) of the cases of one job."""
     outputs, n = job.outputs, len(job.codes)
     out, log_z = np.empty((n, outputs.width)), np.empty(n)
     job.runner.sums(
@@ -364,6 +392,8 @@ def _sums(model: GraphicalModel, low: Lowered, question: Question, job: Job, run
     )  # fmt: skip
     rescued = None if np.isfinite(log_z).all() else _rescue(model, question, job, out, log_z)
     seen = {v: job.codes[:, column] for column, v in enumerate(job.runner.plan.sliced)} if outputs.joints else {}
+    if weights is not None and rescued is None:
+        return Part(job.rows, outputs, out, log_z, outputs.joint_totals(job.runner.plan, out, weights, low.sizes, seen))
     tables = []
     for number in range(len(outputs.joints)):
         table = outputs.joint_table(job.runner.plan, number, out, low.sizes, seen)
@@ -371,7 +401,7 @@ def _sums(model: GraphicalModel, low: Lowered, question: Question, job: Job, run
         if rescued is not None:
             names = tuple(model.vars[v].name for v in question.joints[number])
             table[rescued[0]] = rescued[1][names].probabilities
-        tables.append(table)
+        tables.append(table if weights is None else np.tensordot(weights, table, axes=1))
     return Part(job.rows, outputs, out, log_z, tables)
 
 
