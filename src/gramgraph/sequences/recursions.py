@@ -205,7 +205,8 @@ def _draw(
 
 #: Up to so many states expected transitions are summed within the backward pass.
 _FEW = 24
-#: Steps of a loop that are not worth a thread, and parts into which longer work is cut.
+#: Steps of a loop that are not worth a thread, and parts into which longer work is cut, at most: a part of few steps is
+#: over before the thread that did it has Python's lock again.
 _TINY, _PARTS = 1 << 20, 16
 #: Rows → their log-likelihoods, asked for only where numbers underflow.
 LogRows = Callable[[slice], FloatArray]
@@ -399,7 +400,7 @@ def _by_parts(work: Callable[[_Part], object], rows_of: Rows, offsets: IntArray,
     they give back costs more to be had anew than a pass over it.
     """
     cuts, n = _cuts(offsets, K * K), int(offsets[-1])
-    few = len(cuts) <= _PARTS // 2
+    few = len(cuts) - 1 < max(_parts(n * K * K) // 2, 2)
     scale = np.empty(0)
     if few:
         room = np.empty(n * (K + 2))
@@ -430,11 +431,17 @@ def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], obj
 def _cuts(offsets: IntArray, weight: int) -> IntArray:
     """Where the sequences are cut into parts."""
     count, rows = len(offsets) - 1, int(offsets[-1])
-    if count < 2 or rows * weight < _TINY:
+    parts = min(_parts(rows * weight), count)
+    if parts < 2:
         return np.array([0, count])
-    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, rows, min(_PARTS, count) + 1)))
+    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, rows, parts + 1)))
     cuts[0], cuts[-1] = 0, count
     return cuts
+
+
+def _parts(steps: int) -> int:
+    """How many parts so much work is worth: 1, 4, 8 or 16, whatever the number of threads."""
+    return min(_PARTS, 1 << (4 * steps // _TINY).bit_length() - 1) if steps >= _TINY else 1
 
 
 def by_rows(
