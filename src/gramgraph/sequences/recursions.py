@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from gramgraph._numerics.hmm import recursions as _loops
 from gramgraph._numerics.hmm import viterbi as _viterbi
 from gramgraph._numerics.hmm.emissions import likelihood_rows
+from gramgraph._threads import in_threads
 from gramgraph._validation import check_jobs, generator
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.typing import FloatArray, IntArray
@@ -475,29 +475,7 @@ def by_rows(
 
 def _in_threads(cuts: IntArray, n_jobs: int | None, work: Callable[[int, int], object]) -> None:
     """work(lo, hi) between the cuts, which do not depend on the number of threads: nor do numbers that are added up."""
-    jobs = check_jobs(1 if n_jobs is None else n_jobs)
-    ranges = [(int(lo), int(hi)) for lo, hi in pairwise(cuts)]
-    if jobs <= 1 or len(ranges) == 1:
-        for lo, hi in ranges:
-            work(lo, hi)
-        return
-    todo, errors = iter(ranges), list[BaseException]()
-
-    def take() -> None:
-        try:
-            for lo, hi in todo:  # threads share what is left to do, and so does the one that waits for them
-                work(lo, hi)
-        except BaseException as error:
-            errors.append(error)
-
-    helpers = [Thread(target=take) for _ in range(min(jobs, len(ranges)) - 1)]
-    for helper in helpers:
-        helper.start()
-    take()
-    for helper in helpers:
-        helper.join()
-    if errors:
-        raise errors[0]
+    in_threads(lambda ends: work(*ends), list(pairwise(cuts.tolist())), check_jobs(1 if n_jobs is None else n_jobs))
 
 
 def _door(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -421,12 +421,13 @@ def _without_constants(low: Lowered, question: Question) -> tuple[Question, Floa
     return replace(question, likelihoods=kept), np.array(constant)
 
 
-def _split(low: Lowered, question: Question, observed: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _split(low: Lowered, question: Question, observed: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(variables to slice out, variables that carry a likelihood) when `observed` are observed in every case."""
     weighted = {v for v, _ in question.likelihoods}
-    many = low.sizes
-    sliced = tuple(sorted(v for v in observed if v not in weighted and many[v] > 1))
-    masked = tuple(sorted(v for v in weighted if many[v] > 1))
+    cut = np.array(observed, np.int64)
+    cut = np.sort(cut[low.sizes[cut] > 1]).tolist()
+    sliced = tuple([v for v in cut if v not in weighted] if weighted else cut)
+    masked = tuple(sorted(v for v in weighted if low.sizes[v] > 1))
     return sliced, masked
 
 
@@ -581,7 +582,7 @@ def _sliced_job(
 ) -> Job:
     """A job whose `always` columns are cut out of the tree; other observed columns of its rows are masked."""
     observed = question.observed
-    sliced, masked = _split(low, question, tuple(v for v, on in zip(observed, always.tolist(), strict=True) if on))
+    sliced, masked = _split(low, question, np.array(observed, np.int64)[always])
     if rows is None and not always.all():
         some = np.asarray((question.codes >= 0).any(axis=0))
         extra = {v for j, v in enumerate(observed) if some[j] and v not in sliced and low.sizes[v] > 1}
@@ -596,18 +597,20 @@ def _sliced_job(
 def _job(runner: TreeRunner, outputs: Outputs, question: Question, rows: Array | None) -> Job:
     """Put the codes in the order of the plan: sliced variables first, then masked ones."""
     plan = runner.plan
-    at = {v: j for j, v in enumerate(question.observed)}
     codes = question.codes if rows is None else question.codes[rows]
-    order = [at[v] for v in plan.sliced]
-    slots = [v for v in plan.masked if v in at]
+    place = np.full(len(plan.lowered.sizes), -1, np.int64)  # variable → column of the question
+    place[np.array(question.observed, np.int64)] = np.arange(len(question.observed))
+    order = place[np.array(plan.sliced, np.int64)]
     mask_columns = runner.no_weights.copy()
-    if slots:
-        slot_of = plan.slot_of
-        for j, v in enumerate(slots):
-            mask_columns[slot_of[v]] = len(order) + j
-        order = order + [at[v] for v in slots]
-    if order != list(range(codes.shape[1])) or not order:
-        codes = codes[:, order] if order else np.zeros((len(codes), 1), np.int64)
+    if plan.masked:
+        masked = place[np.array(plan.masked, np.int64)]
+        here = np.flatnonzero(masked >= 0)
+        mask_columns[here] = len(order) + np.arange(len(here))
+        order = np.concatenate([order, masked[here]])
+    if not len(order):
+        codes = np.zeros((len(codes), 1), np.int64)
+    elif len(order) != codes.shape[1] or (order != np.arange(len(order))).any():
+        codes = codes[:, order]
     weights, weight_column = NO_WEIGHTS, runner.no_weights
     if question.likelihoods:
         weights, weight_column = _weights(plan, question, rows, len(codes))
