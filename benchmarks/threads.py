@@ -180,7 +180,7 @@ ROWS: dict[str, tuple[Callable[[], Work], float]] = {
     "hill climbing, hailfinder, 20,000 rows": (partial(_climbing, 20_000), WANTED),
     "hill climbing, hailfinder, 400,000 rows": (partial(_climbing, 400_000), WANTED),
     "bootstrap of edges, alarm, 20 × 5,000 rows": (partial(_bootstrap, 5_000), WANTED),
-    "bootstrap of edges, alarm, 20 × 100,000 rows": (partial(_bootstrap, 100_000), WANTED),
+    "bootstrap of edges, alarm, 20 × 50,000 rows": (partial(_bootstrap, 50_000), WANTED),
     "SVC, ten classes, 7,188 rows": (partial(_pairs, 4), WANTED),
     "SVC, ten classes, 17,970 rows": (partial(_pairs, 10), WANTED),
     "SVC grid, digits": (partial(_grid, 1, [1e-3]), WANTED),
