@@ -1,18 +1,21 @@
-"""This version of the library against an earlier one: the same warm work, alternately, CPU seconds, best of the rounds.
+"""This version of the library against an earlier one: the same warm work, alternately, CPU seconds.
 
     git worktree add ../before v0.1.0
-    python -m benchmarks.two_versions ../before/src [--rows "SVC, digits" …] [--rounds 5] [--json FILE]
+    python -m benchmarks.two_versions ../before/src [--rows "SVC, digits" …] [--seconds 3] [--json FILE]
 
-Each version runs in a process of its own with its own compile cache and does every row twice before the clock starts.
-Then the two take turns; a turn repeats the work for at least `LEAST` CPU seconds. Both must give the same numbers (to
-`TOLERANCE`, or to the row's own). A row whose machine code is chosen at run time is compiled before, in both versions.
+First each version compiles what it needs, in a process and with a compile cache of its own. Then both are loaded into
+one process and take turns of some 20 ms, so that what the machine does meanwhile meets both: two processes of the same
+version differ by up to a half on a busy machine. The best turn of both and the median of the ratios of neighboring
+turns are shown. Both versions must give the same numbers (to `TOLERANCE`, or to the row's own).
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -23,8 +26,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from threadpoolctl import threadpool_limits
 
-LEAST = 0.2
+#: CPU seconds of a turn, and the fewest turns.
+TURN, FEWEST = 0.02, 7
 TOLERANCE = 1e-6
 Work = Callable[[], Any]
 NETWORKS = ("asia", "child", "alarm", "insurance", "hailfinder", "water", "andes", "pigs", "mildew", "munin")
@@ -347,101 +352,113 @@ ROWS: dict[str, tuple[Callable[[], Work], float]] = {
 }  # fmt: skip
 
 
-# --- the two processes --------------------------------------------------------------------------------------------
-
-
-def serve() -> None:
-    """Read names of rows, one a line; answer with the CPU seconds of one turn and the numbers of the work."""
-    os.environ.setdefault("GRAMGRAPH_TIER", "compiled")
-    made: dict[str, Work] = {}
-    for line in sys.stdin:
-        name = line.strip()
-        try:
-            if name not in made:
-                made.clear()  # one row at a time in memory
-                made[name] = ROWS[name][0]()
-                made[name]()
-                made[name]()
-            seconds, value = _turn(made[name])
-            reply: dict[str, Any] = {"seconds": seconds, "value": np.ravel(np.asarray(value, dtype=float)).tolist()}
-        except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"[:300]}
-        print(json.dumps(reply), flush=True)
-
-
-def _turn(work: Work) -> tuple[float, Any]:
-    start, times = time.process_time(), 0
-    while True:
-        value = work()
-        times += 1
-        used = time.process_time() - start
-        if used > LEAST:
-            return used / times, value
+# --- the two versions ---------------------------------------------------------------------------------------------
 
 
 class Version:
-    """One version of the library in a process of its own."""
+    """One version of the library; its modules are the imported ones inside `with`."""
 
-    def __init__(self, source: Path, cache: Path) -> None:
-        names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-        own = {"PYTHONPATH": str(source), "NUMBA_CACHE_DIR": str(cache), **dict.fromkeys(names, "1")}
-        command = [sys.executable, "-W", "ignore", __file__, "--serve"]
-        pipe = subprocess.PIPE
-        self.process = subprocess.Popen(
-            command, env={**os.environ, **own}, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
-        )
+    def __init__(self, source: Path) -> None:
+        self.source = str(source)
+        self.modules: dict[str, Any] = {}
+        self.work: Work = lambda: None
 
-    def turn(self, row: str) -> dict[str, Any]:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        self.process.stdin.write(row + "\n")
-        self.process.stdin.flush()
-        line = self.process.stdout.readline()
-        return json.loads(line) if line else {"error": "the process ended"}
+    def __enter__(self) -> Version:
+        for name in _imported():
+            del sys.modules[name]
+        sys.modules.update(self.modules)
+        sys.path.insert(0, self.source)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.modules = {name: sys.modules[name] for name in _imported()}
+        sys.path.remove(self.source)
+
+    def make(self, row: str) -> Any:
+        """Make the work of a row and do it twice; its numbers."""
+        with self:
+            self.work = ROWS[row][0]()
+            self.work()
+            return np.ravel(np.asarray(self.work(), dtype=float))
+
+    def turn(self, times: int) -> float:
+        """CPU seconds of the work, done so often."""
+        with self:
+            if times > 1:
+                self.work()  # what the other version has left in the processor's caches is not counted
+            start = time.process_time()
+            for _ in range(times):
+                self.work()
+            return (time.process_time() - start) / times
 
 
-def compare(row: str, before: Version, now: Version, rounds: int) -> dict[str, Any]:
-    """Best CPU seconds of both and whether their numbers agree."""
-    best = {"before": np.inf, "now": np.inf}
-    last = {}
-    for turn in range(rounds):
-        order = (("before", before), ("now", now))
-        for name, version in order if turn % 2 == 0 else order[::-1]:
-            reply = version.turn(row)
-            if "error" in reply:
-                return {"row": row, "error": f"{name}: {reply['error']}"}
-            best[name] = min(best[name], reply["seconds"])
-            last[name] = np.asarray(reply["value"])
-    a, b = last["before"], last["now"]
+def _imported() -> list[str]:
+    return [name for name in sys.modules if name.partition(".")[0] == "gramgraph"]
+
+
+def compile_ahead(source: Path, rows: list[str]) -> None:
+    """Do the rows once, so that what they compile is kept; in a process of its own, as each version has its own way."""
+    command = [sys.executable, "-W", "ignore", __file__, str(source), "--ahead", "--rows", *rows]
+    subprocess.run(command, check=True, env={**os.environ, "PYTHONPATH": str(source)}, stdout=subprocess.DEVNULL)
+
+
+def compare(row: str, before: Version, now: Version, seconds: float) -> dict[str, Any]:
+    """Best CPU seconds of both, the median ratio of neighboring turns, and whether their numbers agree."""
+    try:
+        a, b = before.make(row), now.make(row)
+    except Exception as error:
+        return {"row": row, "error": f"{type(error).__name__}: {error}"[:300]}
+    times = max(1, int(TURN / max(before.turn(1), 1e-7)))
+    spent: dict[Version, list[float]] = {before: [], now: []}
+    start = time.process_time()
+    while len(spent[now]) < FEWEST or time.process_time() - start < seconds:
+        order = (before, now) if len(spent[now]) % 2 == 0 else (now, before)
+        for version in order:
+            spent[version].append(version.turn(times))
     limit = ROWS[row][1]
-    same = a.shape == b.shape and (np.isinf(limit) or np.allclose(a, b, rtol=limit, atol=limit))
-    return {"row": row, **best, "ratio": best["now"] / best["before"], "agree": bool(same)}
+    return {
+        "row": row,
+        "before": min(spent[before]),
+        "now": min(spent[now]),
+        "ratio": min(spent[now]) / min(spent[before]),
+        "paired": statistics.median(y / x for x, y in zip(spent[before], spent[now], strict=True)),
+        "turns": len(spent[now]),
+        "agree": a.shape == b.shape and bool(np.isinf(limit) or np.allclose(a, b, rtol=limit, atol=limit)),
+    }
+
+
+def _shown(one: dict[str, Any]) -> str:
+    text = f"{one['before']:.3e} → {one['now']:.3e}  {one['ratio']:.2f}, paired {one['paired']:.2f} of {one['turns']}"
+    return text if one["agree"] else f"{text}  NUMBERS DIFFER"
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.two_versions", description=__doc__)
-    parser.add_argument("before", type=Path, nargs="?", help="folder that holds the package of the earlier version")
+    parser.add_argument("before", type=Path, help="folder that holds the package of the earlier version")
     parser.add_argument("--rows", nargs="+", default=list(ROWS), help="only these; a part of a name is enough")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=3.0, help="CPU seconds of a row, of both versions together")
     parser.add_argument("--json", type=Path)
-    parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--ahead", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.serve:
-        serve()
+    rows = [row for row in ROWS if any(part in row for part in args.rows)]
+    if args.ahead:
+        for row in rows:
+            with contextlib.suppress(Exception):  # the comparison tells
+                Version(args.before).make(row)
         return 0
-    here = Path(__file__).resolve().parent.parent / "src"
-    found = []
-    with tempfile.TemporaryDirectory() as folder:
-        caches = [Path(os.environ.get("GRAMGRAPH_TWO_CACHES", folder)) / part for part in ("before", "now")]
-        before, now = (
-            Version(source, cache) for source, cache in zip((args.before.resolve(), here), caches, strict=True)
-        )
-        for row in (row for row in ROWS if any(part in row for part in args.rows)):
-            found.append(compare(row, before, now, args.rounds))
-            one = found[-1]
-            text = one.get("error") or f"{one['before']:.3e} → {one['now']:.3e}  {one['ratio']:.2f}"
-            print(f"{row:55s} {text}{'' if one.get('agree', True) else '  NUMBERS DIFFER'}", flush=True)
-        for version in (before, now):
-            version.process.kill()
+    sources = args.before.resolve(), Path(__file__).resolve().parent.parent / "src"
+    with tempfile.TemporaryDirectory() as folder, threadpool_limits(1):
+        os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"))
+        os.environ.setdefault("GRAMGRAPH_TIER", "compiled")
+        os.environ.setdefault("NUMBA_CACHE_DIR", folder)
+        for source in sources:
+            compile_ahead(source, rows)
+        before, now = map(Version, sources)
+        found = []
+        for row in rows:
+            one = compare(row, before, now, args.seconds)
+            found.append(one)
+            print(f"{row:50s} {one.get('error') or _shown(one)}", flush=True)
     if args.json:
         args.json.write_text(json.dumps(found, indent=1))
     return int(any("error" in one or not one["agree"] for one in found))

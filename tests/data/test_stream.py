@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 import gramgraph as gg
+from gramgraph._numerics.compiling import tier
 from gramgraph.data import Counts, code_table, stream_counts
 from gramgraph.data import stream as streaming
 
@@ -169,9 +170,10 @@ def test_gaps_and_hidden_variables_of_a_stream_go_through_em(tmp_path) -> None:
     frame = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1).drop(columns="lung")
     frame.to_parquet(tmp_path / "d.parquet")
     frame.to_csv(tmp_path / "d.csv", index=False)
-    expected = net.fit(frame, max_iter=3, random_state=0)
-    for data in (tmp_path / "d.parquet", tmp_path / "d.csv", pa.Table.from_pandas(frame).to_reader()):
-        assert net.fit(data, max_iter=3, random_state=0) == expected
+    with tier("plain"):  # a loop that is compiled in between sums in another order
+        expected = net.fit(frame, max_iter=3, random_state=0)
+        for data in (tmp_path / "d.parquet", tmp_path / "d.csv", pa.Table.from_pandas(frame).to_reader()):
+            assert net.fit(data, max_iter=3, random_state=0) == expected
 
 
 def test_enumerated_labels_keep_their_order(tmp_path) -> None:

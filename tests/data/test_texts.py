@@ -20,6 +20,16 @@ LABELS = {
     "short": ["LOW", "NORMAL", "HIGH"],
     "empty": ["", "a", "\0", "a\0", "ab"],
     "long": ["a label of some length", "a label of some lengtH", "a label", "a label ", "ärger und Öl", "eightbyt"],
+    "around eight": [
+        "\0a",
+        "a",
+        "1234567",
+        "12345678",
+        "1234567\0",
+        "\x0712345",
+        "12345678 middle 12345678",
+        "12345678 muddle 12345678",
+    ],
     "many": [f"label {i}" for i in range(130)],
 }
 

@@ -21,9 +21,10 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from gramgraph._numerics.compiling import tier
 from gramgraph.estimators.svm import SVC, SVR, OneClassSVM, svc_path
 from gramgraph.exceptions import ModelError, ModelWarning
+from gramgraph.kernels import RBF, Linear
 from gramgraph.machines.svm import dual as duals
 from gramgraph.machines.svm.classes import agree, couple, dag_scores, elect, platt
-from gramgraph.machines.svm.rows import GramRows, RBFRows, rbf_block
+from gramgraph.machines.svm.rows import GramRows, RBFRows, rbf_block, rbf_columns
 
 # Two fits of the same machine agree to `tol`, and this check asks for 1e-7: it is passed with a tol that small.
 LOOSE = dict.fromkeys(
@@ -540,7 +541,20 @@ def test_probabilities_asked_for_after_the_fit() -> None:
 def test_rbf_of_one_row_is_that_of_many(d):
     rng = np.random.default_rng(d)
     X, Y = rng.normal(size=(3, d)), 5.0 + rng.normal(size=(40, d))
-    one = np.vstack([rbf_block(row[None], Y, 0.3) for row in X])
-    np.testing.assert_allclose(one, rbf_block(X, Y, 0.3), rtol=1e-9)
+    columns = rbf_columns(Y, 0.3)
+    one = np.vstack([rbf_block(row[None], columns, 0.3) for row in X])
+    np.testing.assert_allclose(one, rbf_block(X, columns, 0.3), rtol=1e-12)
     np.testing.assert_allclose(one[1, 7], np.exp(-0.3 * ((X[1] - Y[7]) ** 2).sum()), rtol=1e-12)
-    assert rbf_block(X[:1], Y[:0], 0.3).shape == (1, 0)
+    assert rbf_block(X[:1], rbf_columns(Y[:0], 0.3), 0.3).shape == (1, 0)
+
+
+@pytest.mark.parametrize("kernel", [None, "linear", "poly", RBF(2.0), RBF(2.0) + Linear(), rbf_kernel])
+def test_a_few_points_are_asked_as_many_are(kernel):
+    rng = np.random.default_rng(3)
+    X, new = 3.0 + rng.normal(size=(60, 4)), 3.0 + rng.normal(size=(20, 4))
+    machine = SVC(kernel)
+    for y in (X[:, 0] * X[:, 1] > 9.0, np.arange(60) % 3):  # a second fit forgets what was kept of the first
+        many = machine.fit(X, y).decision_function(new)
+        few = np.concatenate([machine.decision_function(new[i : i + 1]) for i in range(20)])
+        np.testing.assert_allclose(few, many, rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(machine.predict(new[:3]), machine.predict(new)[:3])

@@ -321,3 +321,22 @@ def test_large_sparse_graphs_keep_their_width_and_cost_memory_for_edges_only(kin
     assert np.diff(found.ptr).max() == (3 if kind in ("ring", "ladder") else 2)
     assert len(set(found.order.tolist())) == n
     assert peak <= ordering.planning_bytes(n, ptr)
+
+
+@given(problems(), st.sampled_from([0, 1000]))
+def test_no_greedy_rule_has_fewer_cells_than_the_search(problem, cases):
+    n, scopes, sizes, keep, _ = problem
+    adjacency = triangulation.build_adjacency(n, *csr(scopes), keep)
+    logs = np.log(np.array(sizes, float))
+    found = tree_structure.search_order(adjacency, logs, keep, np.arange(n), n, -np.inf, cases, 1e-6)[:3]
+    assert sorted(found[0].tolist()) == np.flatnonzero(keep).tolist()
+    links = {pair for scope in scopes for pair in itertools.permutations([v for v in scope if keep[v]], 2)}
+    fills = len(found[2]) - len(found[0]) > len(links) // 2
+
+    def cells(order, ptr, idx):
+        if not fills:  # orders that add no edge differ in cliques that lie in others alone
+            ptr, idx = clique_forests.maximal_cliques(order, ptr, idx)
+        return clique_forests.total_log_size(ptr, idx, logs)
+
+    for mode in range(3):
+        assert cells(*found) <= cells(*triangulation.eliminate(adjacency, logs, keep, mode, np.zeros(n))) + 1e-9

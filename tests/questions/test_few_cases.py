@@ -68,6 +68,13 @@ def test_wide_tables_of_few_rows_are_small_where_that_is_asked() -> None:
     cases = net.sample(100, random_state=0)
     assert codes_of_few(net, cases) is None and codes_of_few(net, cases, rows=99) is None
     found = codes_of_few(net, cases, rows=100)
-    assert found is not None and found[0] == list(range(60))
+    assert found is not None and list(found[0]) == list(range(60))
     np.testing.assert_array_equal(found[1][:, 7], cases["x7"].cat.codes)
     assert codes_of_few(net, cases.astype(str).to_dict("records"), rows=100) is not None
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_gaps_are_told(name: str) -> None:
+    found = codes_of_few(network(), TABLES[name]())
+    assert found is not None
+    assert found.gaps == bool((found.codes < 0).any()) == (name != "truth")

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph.answers.state_frames import StateFrames
 from gramgraph.compile.cache import remember
 from gramgraph.models.layout import layout_of
 from gramgraph.models.points import points_of
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 #: pandas keeps each column of categories apart, at a quarter of a millisecond and a kilobyte each.
 MANY_COLUMNS = 20_000
-FEW_STATES = 127
 
 
 def frame_of(
@@ -35,8 +35,6 @@ def frame_of(
     Making categories takes longer than drawing thousands of rows, so they are kept with the model. Beyond
     `MANY_COLUMNS` variables the columns hold the labels themselves.
     """
-    import pandas as pd
-
     if X is None:
         if len(model.vars) <= MANY_COLUMNS:
             return _states(model, states, index, log_prob)
@@ -44,6 +42,8 @@ def frame_of(
         if log_prob is not None:
             frame["log_prob"] = log_prob
         return frame
+    import pandas as pd
+
     layout = layout_of(model)
     if layout.scalar and layout.size == len(model.vars):  # one block of numbers
         names = list(layout.names)
@@ -78,36 +78,10 @@ def label_of(model: GraphicalModel, v: int, state: int) -> Any:
 
 
 def _states(model: GraphicalModel, states: Any, index: Any, log_prob: FloatArray | None) -> Any:
-    import pandas as pd
-
-    made = model.plans.get(("lowered", "categories"))
-    if made is None:
-        each = {var.states: pd.CategoricalDtype(list(var.states)) for var in model.vars}
-        names = pd.Index(model.variables)
-        few = all(var.size <= FEW_STATES for var in model.vars)
-        made = [each[var.states] for var in model.vars], names, names.append(pd.Index(["log_prob"])), few
-        remember(model, ("lowered", "categories"), made)
-    kinds, names, more, few = made  # pandas holds few states in bytes, and need not look at the codes
-    codes = np.asfortranarray(states, dtype=np.int8) if few else states
-    quick = getattr(pd.Categorical, "_simple_new", None) if few else None  # takes bytes as they are
-    make = quick or (lambda column, kind: pd.Categorical.from_codes(column, dtype=kind, validate=not few))
-    columns = [make(codes[:, v], kind) for v, kind in enumerate(kinds)]
-    if log_prob is not None:
-        columns.append(log_prob)
-        names = more
-    return _joined(columns, names, index)
-
-
-def _joined(columns: list[Any], names: Any, index: Any) -> Any:
-    """A frame of whole columns; pandas' own way of putting them together, where it has one, looks at none of them."""
-    import pandas as pd
-
-    quick = getattr(pd.DataFrame, "_from_arrays", None)
-    if quick is not None and index is not None:
-        return quick(columns, names.view(), index.view(), verify_integrity=False)
-    frame = pd.DataFrame(dict(enumerate(columns)), index=index, copy=False)
-    frame.columns = names
-    return frame
+    frames: StateFrames | None = model.plans.get(("lowered", "categories"))
+    if frames is None:
+        frames = remember(model, ("lowered", "categories"), StateFrames(model.vars))
+    return frames.make(states, index, log_prob)
 
 
 def _wide_frame(model: GraphicalModel, states: Any, index: Any) -> Any:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 #: With more factors than this a look at the largest and the least entry does not tell whether products stay in range.
 FEW_FACTORS = 100
 #: Up to so many numbers Python finds the largest and the least before NumPy has begun.
-FEW_VALUES = 100
+FEW_VALUES = 150
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +40,6 @@ class Lowered:
     variables: tuple[Var, ...]
     n_visible: int
     sizes: IntArray
-    log_sizes: FloatArray
     scope_ptr: IntArray
     scope_idx: IntArray
     value_ptr: IntArray
@@ -50,6 +49,8 @@ class Lowered:
     parents: tuple[tuple[int, ...], ...] | None  # of a Bayesian network
     #: Which of the model's lowered forms this is: the key of everything that is made from these arrays.
     form: tuple[bool, bool] = (True, False)  # structured, maximum
+    #: The integers in one array, in the order of `_numerics.tree.joint.pack`, where they were made together.
+    packed: IntArray | None = field(default=None, repr=False)
     _orders: dict[str, Order | TreeOrder] = field(default_factory=dict, repr=False)
     #: What large trees were made of lately: variables, factors, and the order in which the variables left.
     seen_orders: list[tuple[Array, Array, TreeOrder]] = field(default_factory=list, repr=False)
@@ -60,17 +61,24 @@ class Lowered:
         return len(self.owner)
 
     @cached_property
+    def log_sizes(self) -> FloatArray:
+        """Logarithms of the numbers of states."""
+        return np.log(self.sizes)
+
+    @cached_property
     def rough_reach(self) -> float:
         """A number that the first of `reach` does not exceed, from the largest and the least entry alone."""
         n, values = len(self.owner), self.values
         if not 0 < n <= FEW_FACTORS:
             return np.inf if n else 0.0
         if len(values) <= FEW_VALUES:
-            top, least = max(numbers := values.tolist()), min([x for x in numbers if x > 0.0], default=1.0)
+            top, least = max(numbers := values.tolist()), min(numbers)
+            if least <= 0.0:
+                least = min([x for x in numbers if x > 0.0], default=1.0)
         else:
             top, least = float(np.maximum.reduce(values)), float(np.minimum.reduce(values))
             if least <= 0.0:
-                least = float(np.minimum.reduce(np.where(values > 0.0, values, 1.0)))
+                least = float(np.minimum.reduce(values, initial=1.0, where=values > 0.0))
         return n * (math.log(max(top, 1.0)) - math.log(min(least, 1.0)))
 
     @cached_property
@@ -172,25 +180,30 @@ def _lower_tables(
     parents: tuple[tuple[int, ...], ...],
     form: tuple[bool, bool],
 ) -> Lowered:
-    """Tables alone, all of them at once: nothing is kept for each that the arrays do not need."""
+    """Tables alone, all of them at once: the integers in one array, which takes hardly longer than a short one, and
+    nothing is kept for each table that the arrays do not need."""
     n = len(tables)
-    each = np.array(sizes, np.int64)
-    scope_ptr = np.fromiter(accumulate((len(row) + 1 for row in parents), initial=0), np.int64, n + 1)
-    value_ptr = np.fromiter(accumulate((table.values.size for table in tables), initial=0), np.int64, n + 1)
+    scope_ptr = accumulate((len(row) + 1 for row in parents), initial=0)
+    value_ptr = accumulate((table.values.size for table in tables), initial=0)
     members = (v for child, row in enumerate(parents) for v in (*row, child))
+    at_values = 2 * n + 2  # behind the count, the sizes and the bounds of the scopes
+    at_members = at_values + n + 1
+    at_owners = at_members + n + sum(map(len, parents))
+    parts = chain((n,), sizes, scope_ptr, value_ptr, members, range(n))
+    packed = np.fromiter(parts, np.int64, at_owners + n)
     return Lowered(
         variables=variables,
         n_visible=n,
-        sizes=each,
-        log_sizes=np.log(each),
-        scope_ptr=scope_ptr,
-        scope_idx=np.fromiter(members, np.int64, int(scope_ptr[-1])),
-        value_ptr=value_ptr,
+        sizes=packed[1 : n + 1],
+        scope_ptr=packed[n + 1 : at_values],
+        scope_idx=packed[at_members:at_owners],
+        value_ptr=packed[at_values:at_members],
         values=np.concatenate([table.values for table in tables], axis=None) if n else np.zeros(1),
-        owner=np.arange(n),
+        owner=packed[at_owners:],
         log_scale=0.0,
         parents=parents,
         form=form,
+        packed=packed,
     )
 
 
@@ -206,7 +219,6 @@ def _lower_undirected(model: GraphicalModel, form: tuple[bool, bool]) -> Lowered
         variables=model.vars,
         n_visible=len(sizes),
         sizes=sizes,
-        log_sizes=np.log(sizes),
         owner=np.full(len(flat.scope_ptr) - 1, -1),
         parents=None,
         form=form,
@@ -269,7 +281,6 @@ class _Flat:
             variables=tuple(self.variables),
             n_visible=self.n_visible,
             sizes=sizes,
-            log_sizes=np.log(sizes),
             scope_ptr=np.array(self.scope_ptr, np.int64),
             scope_idx=np.array(self.scope_idx, np.int64),
             value_ptr=np.array([0, *accumulate(map(len, self.values))], np.int64),

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import accumulate, chain
+from math import exp
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -32,6 +34,7 @@ PER_NAMED_WANT = 30
 UNSEEN_LOG_CELLS = 9.9
 #: Of so many such trees the order is remembered: trees with more observed are not larger.
 KEPT_ORDERS = 15
+NO_SETS = np.zeros(1, np.int64), np.zeros(0, np.int64)
 RULES = ("min-fill", "min-weight", "weighted min-fill")
 
 
@@ -107,7 +110,7 @@ class TreePlan:
     @cached_property
     def cells(self) -> float:
         """Number of cells of all clique tables."""
-        return float(round(float(np.exp(min(self.tree.log_cells, 700.0)))))
+        return float(round(exp(min(self.tree.log_cells, 700.0))))
 
     @property
     def n_cliques(self) -> int:
@@ -273,11 +276,12 @@ def plan_tree(
         _prune(lowered, {v for want in wants for v in want}.union(sliced, masked), keep, use)
     if sliced:
         keep[list(sliced)] = 0
-    joint_ptr, joint_idx = _csr([] if isinstance(wants, Singles) else [want for want in wants if len(want) > 1])
-    found = _structure(lowered, keep, use, joint_ptr, joint_idx, np.array(masked, np.int64), cases, memory)
-    if not len(joint_idx) and found.log_cells > UNSEEN_LOG_CELLS:
+    joints = [] if isinstance(wants, Singles) else [want for want in wants if len(want) > 1]
+    slots = np.array(masked, np.int64)
+    found = _structure(lowered, keep, use, *(_csr(joints) if joints else NO_SETS), slots, cases, memory)
+    if not joints and found.log_cells > UNSEEN_LOG_CELLS:
         earlier = lowered.seen_orders if keep_order else []
-        found = _not_larger(lowered, keep, use, np.array(masked, np.int64), memory, found, earlier)
+        found = _not_larger(lowered, keep, use, slots, memory, found, earlier)
         if keep_order:
             own = TreeOrder(found.clique_ptr, found.clique_idx, found.parent, found.topo)
             del lowered.seen_orders[:-KEPT_ORDERS]
@@ -356,18 +360,14 @@ def _csr(sets: Sequence[tuple[int, ...]]) -> tuple[IntArray, IntArray]:
     """Sets of variables as pointers and members."""
     if isinstance(sets, Singles):
         return np.arange(len(sets) + 1), np.arange(len(sets))
-    ptr = [0]
-    members: list[int] = []
-    for one in sets:
-        members.extend(one)
-        ptr.append(len(members))
-    return np.array(ptr, np.int64), np.array(members, np.int64)
+    return np.array([0, *accumulate(map(len, sets))], np.int64), np.array([*chain.from_iterable(sets)], np.int64)
 
 
 def _places(members: tuple[int, ...], n: int) -> IntArray:
     """For each of n variables its place among the members, or -1."""
     place = np.full(n, -1, np.int64)
-    place[list(members)] = np.arange(len(members))
+    if members:
+        place[list(members)] = np.arange(len(members))
     return place
 
 

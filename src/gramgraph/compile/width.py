@@ -20,6 +20,8 @@ FEW_PAIRS = 4
 def is_too_wide(low: Lowered, keep: Array | None = None) -> bool:
     """Whether every junction tree of the factors has a clique of more than `MOST_VARIABLES` variables, as far as that
     is easily seen; `keep` marks the variables that are not observed. Cost: some steps for each link."""
+    if len(low.sizes) <= MOST_VARIABLES:
+        return False
     kept = (low.sizes > 1) if keep is None else (low.sizes > 1) & (np.asarray(keep) > 0)
     lengths = np.diff(low.scope_ptr)
     if np.count_nonzero(kept) <= MOST_VARIABLES or int((lengths * (lengths - 1)).sum()) < 2 * FEW_PAIRS * len(

@@ -125,8 +125,24 @@ def readable(data: Any) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        where = f"{data}: " if isinstance(data, (str, os.PathLike)) else ""
-        raise VariableError(f"{where}{error}") from None
+        if not isinstance(data, (str, os.PathLike)):
+            raise VariableError(str(error)) from None
+        raise VariableError(f"{data}: {_fault_of_csv(data) or error}") from None
+
+
+def _fault_of_csv(path: Any) -> str:
+    """What one thread finds wrong with a CSV file: it counts rows, which several threads do not."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    if not str(path).lower().endswith((".csv", ".csv.gz")):
+        return ""
+    try:
+        for _ in csv.open_csv(path, read_options=csv.ReadOptions(use_threads=False, block_size=1 << 24)):
+            pass
+    except (OSError, pa.ArrowInvalid) as error:
+        return str(error)
+    return ""
 
 
 def read_labels(path: Any) -> Any:

@@ -66,18 +66,17 @@ def _by_table(texts: Any, number: Callable[[str], int]) -> Array | None:
     offsets = np.frombuffer(ends, np.int64 if wide else np.int32)[texts.offset : texts.offset + len(texts) + 1]
     if content is None or content.size < 8:
         return None
-    data = np.frombuffer(content, np.uint8)
-    windows = np.ndarray((len(data) - 7,), np.uint64, buffer=content, strides=(1,))
-    whole = int(np.searchsorted(offsets[:-1], len(data) - 8, side="right"))  # the last ones have no eight bytes
+    windows = np.ndarray((content.size - 7,), np.uint64, buffer=content, strides=(1,))
+    whole = int(np.searchsorted(offsets[:-1], content.size - 8, side="right"))  # the last ones have no eight bytes
     out = np.empty(len(texts), np.int8)
-    heads, lengths = np.zeros(PLACES, np.uint64), np.full(PLACES, EMPTY)
+    keys, lengths = np.full(PLACES, EMPTY), np.zeros(PLACES, np.uint64)
     starts, codes = np.zeros(PLACES, np.uint64), np.zeros(PLACES, np.int8)
     at = entered = 0
-    while (at := encode_texts(at, whole, offsets, windows, data, heads, lengths, starts, codes, out)) < whole:
+    while (at := encode_texts(at, whole, offsets, windows, keys, lengths, starts, codes, out)) < whole:
         code = number(texts[at].as_py())
         if entered == FEW or code < 0:
             return None
-        enter_text(code, at, offsets, windows, heads, lengths, starts, codes)
+        enter_text(code, at, offsets, windows, keys, lengths, starts, codes)
         entered += 1
     rest = [number(text) for text in texts[whole:].to_pylist()]  # seven or so
     if min(rest, default=0) < 0:

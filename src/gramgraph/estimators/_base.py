@@ -80,7 +80,8 @@ class KernelEstimator(SoundNumbers, BaseEstimator):
         frame whose columns a kernel asks for by name, or that holds more than numbers, becomes a `Table`: its columns
         are found by name, whatever their order. Sparse matrices stay so or are made dense, as the class says.
         """
-        value = self.kernel if not isinstance(self.kernel, str) and is_kernel(self.kernel) else None
+        named = self.kernel is None or isinstance(self.kernel, str)
+        value = self.kernel if not named and is_kernel(self.kernel) else None
         if value is not None and (found := read_points(self, value, X, reset=reset)) is not None:
             if count(found) < least:
                 raise ValueError(
@@ -88,7 +89,7 @@ class KernelEstimator(SoundNumbers, BaseEstimator):
                 )
             return own_copy(found, X) if keep else found
         sparse: Any = False if self._sparse_rows is None else "csr"
-        precomputed = isinstance(self.kernel, str) and self.kernel == "precomputed"
+        precomputed = named and self.kernel == "precomputed"
         X = read_matrix(
             self,
             X,

@@ -137,8 +137,7 @@ def _finite(value: Any) -> bool:
 
 def squares_are_finite(values: Any) -> bool:
     """Whether all numbers are finite and far from the limit, by one product: most often the only look at them."""
-    flat = np.ravel(values)
-    return bool(np.vdot(flat, flat) < LARGEST**2)
+    return bool(np.vdot(values, values) < LARGEST**2)
 
 
 class SoundNumbers:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass, field
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,7 @@ from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import Array, FloatArray, IntArray, RandomState
 
 _BLOCK = 1 << 22  # entries of a Gram block in prediction
+_FEW = 8  # points up to which looking at the support vectors would cost more than the product with them
 _THIN = 4  # entries for a nonzero one, above which sparse rows stay so
 _ROOM = 1 << 22  # entries that are always made dense
 _FEW_COLUMNS, _ROOM_OF_FEW = 4096, 1 << 25  # and of rows in few columns, whose descent is slow: they say much alike
@@ -211,6 +213,7 @@ class SupportVectors(KernelEstimator):
         self.support_vectors_ = np.empty((0, 0)) if precomputed else take_points(X, support)
         self._weights, self.intercept_ = weights, intercept
         self.__dict__.pop("_feature_weights", None)
+        self.__dict__.pop("_columns", None)
         if self.approx is not None:
             self._feature_weights = features_of(self.features_, self.support_vectors_).T @ weights
         elif self.kernel_.kind == "linear":
@@ -251,14 +254,21 @@ class SupportVectors(KernelEstimator):
 
     # -- asking -------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def _columns(self) -> Any:
+        """The support vectors as `gram_columns` takes them, kept from the first question about a few points on."""
+        return self.kernel_.prepare_columns(self.support_vectors_)
+
     def _expansions(self, X: Any) -> FloatArray:
         """Σ weights k(x_i, x) + intercept, (n, q), a block of points at a time."""
         if "support_" not in vars(self):
             check_is_fitted(self, "support_")
         X = self._points(X, reset=False)
         n = count(X)
-        found = np.empty((n, len(self.intercept_)))
         folded = getattr(self, "_feature_weights", None)
+        if n <= _FEW and folded is None and self.kernel_.kind != "precomputed" and not hasattr(X, "tocsr"):
+            return self.kernel_.gram_columns(X, self._columns) @ self._weights + self.intercept_
+        found = np.empty((n, len(self.intercept_)))
         widths = [len(self.support_) if folded is None else len(folded), 1]
         stays = hasattr(X, "tocsr") and (is_sparse(self.support_vectors_) or (folded is not None and not self.approx))
         if hasattr(X, "tocsr") and not stays:

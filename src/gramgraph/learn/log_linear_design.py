@@ -117,7 +117,6 @@ class Design:
             variables=self.variables,
             n_visible=len(self.variables),
             sizes=self.sizes,
-            log_sizes=np.log(self.sizes),
             scope_ptr=ptr,
             scope_idx=np.array([v for scope in kept for v in scope], np.int64),
             value_ptr=self.value_ptr,

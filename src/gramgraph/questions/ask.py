@@ -339,16 +339,14 @@ def map_query(
     plain = plain and type(gap) is float and gap == 0.0 and _is_plain(n_jobs, progress)
     if plain and type(evidence) is dict and (quick := quick_best(model, evidence)) is not None:
         return quick
+    if plain and model.kind == "tables" and (best := quick_best_table(model, evidence)) is not None:
+        return frame_of(model, best[0], index=None if type(evidence) is list else evidence.index, log_prob=best[1])
     check_limits(gap, time_limit)
     check_memory(memory)
     if model.kind not in TABLES and (gap != 0.0 or time_limit is not None):
         raise OptionError("gap and time_limit are limits of searches in models of discrete variables alone")
     if k is not None and (not isinstance(k, (int, np.integer)) or isinstance(k, bool) or k < 1):
         raise OptionError(f"k is how many assignments are wanted, a whole number from 1, not {k!r}")
-    if plain and model.kind == "tables" and not (evidence is None or isinstance(evidence, Mapping)):
-        best = quick_best_table(model, evidence)
-        if best is not None:
-            return frame_of(model, best[0], index=None if type(evidence) is list else evidence.index, log_prob=best[1])
     question = refuse_soft(model, read(model, [], evidence, virtual_evidence, None, keep))
     wanted = () if targets is None else tuple(dict.fromkeys(model.positions_of(targets)))
     some = targets is not None and len({*wanted, *question.seen}) < len(model.vars)

@@ -7,7 +7,7 @@ what to say about it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +22,14 @@ if TYPE_CHECKING:
 FEW_CELLS, FEW_ROWS = 4096, 1000
 #: Where the labels of the last table stand, with the variables that they name.
 LAST_COLUMNS = ("lowered", "last labels")
-Codes = tuple[list[int], IntArray]  # observed variables, and (cases, observed) states, -1 = missing
+
+
+class Codes(NamedTuple):
+    """What was observed in several cases."""
+
+    observed: tuple[int, ...]  # variables
+    codes: IntArray  # (cases, observed) states; -1 = missing
+    gaps: bool  # whether any is missing
 
 
 def codes_of_few(model: GraphicalModel, cases: Any, *, rows: int = 0) -> Codes | None:
@@ -37,26 +44,26 @@ def codes_of_few(model: GraphicalModel, cases: Any, *, rows: int = 0) -> Codes |
     n, width = cases.shape
     if (n > rows and n * width > FEW_CELLS) or (observed := _variables_of(model, cases.columns)) is None:
         return None
-    return _coded(model, observed, n, _columns_of(cases))
+    return _coded(model, observed, n, _columns_of(cases, width))
 
 
-def _variables_of(model: GraphicalModel, columns: Any) -> list[int] | None:
+def _variables_of(model: GraphicalModel, columns: Any) -> tuple[int, ...] | None:
     """The variable of each column; None unless all of them are variables. The last labels are remembered: pandas
     takes longer to list them, and they cannot change."""
-    last: tuple[Any, list[int]] | None = model.plans.get(LAST_COLUMNS)
+    last: tuple[Any, tuple[int, ...]] | None = model.plans.get(LAST_COLUMNS)
     if last is not None and last[0] is columns:
-        return list(last[1])
-    found = [model.positions.get(name, -1) if type(name) is str else -1 for name in columns.tolist()]
+        return last[1]
+    found = tuple([model.positions.get(name, -1) if type(name) is str else -1 for name in columns.tolist()])
     if -1 in found or len(set(found)) < len(found):
         return None
     model.plans[LAST_COLUMNS] = columns, found
     return found
 
 
-def _columns_of(frame: Any) -> Iterable[Any]:
+def _columns_of(frame: Any, width: int) -> Iterable[Any]:
     """The arrays of all columns; pandas' own way to them, where it has one, makes no Series of each."""
-    arrays = getattr(frame, "_iter_column_arrays", None)
-    return arrays() if arrays is not None else (column.array for _, column in frame.items())
+    array_of = getattr(getattr(frame, "_mgr", None), "iget_values", None)
+    return (column.array for _, column in frame.items()) if array_of is None else map(array_of, range(width))
 
 
 def _of_records(model: GraphicalModel, cases: list[Any], rows: int) -> Codes | None:
@@ -66,47 +73,47 @@ def _of_records(model: GraphicalModel, cases: list[Any], rows: int) -> Codes | N
     if len(cases) > rows and len(names) * len(cases) > FEW_CELLS:
         return None
     try:
-        observed = [model.positions[name] for name in names]
+        observed = tuple([model.positions[name] for name in names])
     except KeyError:
         return None
     return _coded(model, observed, len(cases), ([case.get(name) for case in cases] for name in names))
 
 
-def _coded(model: GraphicalModel, observed: list[int], n: int, columns: Iterable[Any]) -> Codes | None:
-    codes = np.empty((n, len(observed)), np.int64)
+def _coded(model: GraphicalModel, observed: tuple[int, ...], n: int, columns: Iterable[Any]) -> Codes | None:
+    codes, gaps = np.empty((n, len(observed)), np.int64), False
     for j, (v, column) in enumerate(zip(observed, columns, strict=True)):
         found = _column_codes(model.vars[v].discrete, column)
         if found is None:
             return None
-        codes[:, j] = found
-    return observed, codes
+        codes[:, j], some = found
+        gaps = gaps or some
+    return Codes(observed, codes, gaps)
 
 
-def _column_codes(domain: Discrete, column: Any) -> Any:
-    """State indices; None where a cell is no label."""
-    if hasattr(column, "codes"):  # categories: each of them is looked up once
+def _column_codes(domain: Discrete, column: Any) -> tuple[Any, bool] | None:
+    """State indices, and whether any is missing; None where a cell is no label."""
+    if type(column) is list:
+        values = column
+    elif getattr(column.dtype, "storage", "") == "pyarrow":  # these know a quicker way than through NumPy
+        values = column.__arrow_array__().to_pylist()
+    elif hasattr(column, "codes"):  # categories: each of them is looked up once
         found = [domain.find(label) for label in column.categories.tolist()]
-        return None if -1 in found else np.array([*found, -1])[column.codes]
+        codes = np.array([*found, -1])[column.codes]
+        return None if -1 in found else (codes, bool((codes < 0).any()))
+    else:
+        values = column.tolist()
     known = domain.codes
-    values = column if type(column) is list else _values(column)
     try:
-        return [known[value] for value in values]
+        return [known[value] for value in values], False
     except (KeyError, TypeError):  # something that is not a label: a gap, or a number
         pass
-    codes = [
+    out = [
         known.get(value) if type(value) is str
         else -1 if value is None or (type(value) is float and value != value)
         else _code(domain, value)
         for value in values
     ]  # fmt: skip
-    return None if None in codes else codes
-
-
-def _values(column: Any) -> list[Any]:
-    """The cells of a pandas array; strings of Arrow know a quicker way than through NumPy."""
-    if getattr(column.dtype, "storage", "") == "pyarrow":
-        return list(column.__arrow_array__().to_pylist())
-    return list(column.tolist())
+    return None if None in out else (out, -1 in out)
 
 
 def _code(domain: Discrete, value: Any) -> int | None:

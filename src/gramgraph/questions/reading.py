@@ -294,7 +294,7 @@ def _many_cases(model: GraphicalModel, cases: Any, given: Given, keep: tuple[Any
     """A frame (pandas, polars, Arrow) or a list of dicts; missing cells are not observed."""
     if model.is_discrete and not keep and (few := codes_of_few(model, cases, rows=FEW_ROWS)) is not None:
         given.batched, given.index = True, None if type(cases) is list else cases.index
-        given.observed, given.codes = few
+        given.observed, given.codes = list(few.observed), few.codes
         return
     frame = read_frame(cases, what="evidence").table
     given.batched, given.index = True, frame.index

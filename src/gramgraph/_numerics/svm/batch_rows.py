@@ -131,13 +131,12 @@ def _row(packed, i, m, x, target, power, scale, offset):
 
 @njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)
 def fetch(i, there, K, W, columns, cuts, count, packed, x, power, scale, offset):
-    """Row i of the matrix of the points in `columns`, if it is not there yet."""
-    if not there[i]:
-        if power == 0:
-            _gather(W, columns[i], columns, cuts, count, K[i])
-        else:
-            _row(packed, i, columns.shape[0], x, K[i], power, scale, offset)
-        there[i] = True
+    """Row i of the matrix of the points in `columns`. Ask `there` before: the call costs a tenth of a step."""
+    if power == 0:
+        _gather(W, columns[i], columns, cuts, count, K[i])
+    else:
+        _row(packed, i, columns.shape[0], x, K[i], power, scale, offset)
+    there[i] = True
 
 
 @njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)

@@ -239,21 +239,24 @@ def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, mo
                 free = free_points(b, a_low, a_high, m)
                 if 2 <= free.shape[0] <= FEW:
                     for q in range(free.shape[0]):
-                        fetch(free[q], there, K, W, C, cuts, count, packed, x, power, scale, offset)
+                        if not there[free[q]]:
+                            fetch(free[q], there, K, W, C, cuts, count, packed, x, power, scale, offset)
                     minimize_free(free, b, a_low, a_high, K, R, F)
                     bottom, place, top = _extremes(R, F)
                     continue
             if shrinks and left == 0:
                 break
             i = place
-            fetch(i, there, K, W, C, cuts, count, packed, x, power, scale, offset)
+            if not there[i]:
+                fetch(i, there, K, W, C, cuts, count, packed, x, power, scale, offset)
             Ki = K[i, :m]
             di = diag[columns[i]]
             j = _partner(F, Ki, D, bottom, di)
             if j < 0:
                 finished = True
                 break
-            fetch(j, there, K, W, C, cuts, count, packed, x, power, scale, offset)
+            if not there[j]:
+                fetch(j, there, K, W, C, cuts, count, packed, x, power, scale, offset)
             Kj = K[j, :m]
             dj = diag[columns[j]]
             eta = di + dj - 2.0 * Ki[j]

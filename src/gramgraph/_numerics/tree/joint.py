@@ -7,9 +7,9 @@ import numpy as np
 from gramgraph._numerics.compiling import njit
 
 
-def pack(column, sizes, scope_ptr, scope_idx, value_ptr):
-    """The integers of `joint_sums` in one array: every array that is handed over costs a part of a short call."""
-    return np.concatenate(([len(value_ptr) - 1], column, sizes, scope_ptr, value_ptr, scope_idx), dtype=np.int64)
+def pack(sizes, scope_ptr, scope_idx, value_ptr):
+    """The integers of a model in one array: every array that is handed over costs a part of a short call."""
+    return np.concatenate(([len(value_ptr) - 1], sizes, scope_ptr, value_ptr, scope_idx), dtype=np.int64)
 
 
 # Not without the lock of the interpreter: a call is shorter than waiting for it.
@@ -17,11 +17,12 @@ def pack(column, sizes, scope_ptr, scope_idx, value_ptr):
 def joint_sums(codes, packed, values, out):
     """Σ over all combinations of the unobserved variables (code -1) of the product of the factors, as `packed`.
 
-    The normalized marginal of variable v goes to out[column[v]:] where column[v] ≥ 0; the sum is returned.
+    Behind the codes stands a column for each variable: the normalized marginal of v goes to out[column[v]:] where
+    column[v] ≥ 0. The sum is returned.
     """
-    n, n_factors = codes.shape[0], packed[0]
-    column, sizes = packed[1 : n + 1], packed[n + 1 : 2 * n + 1]
-    at_ptr = 2 * n + 1
+    n, n_factors = codes.shape[0] // 2, packed[0]
+    column, sizes = codes[n:], packed[1 : n + 1]
+    at_ptr = n + 1
     scope_ptr = packed[at_ptr : at_ptr + n_factors + 1]
     value_ptr = packed[at_ptr + n_factors + 1 : at_ptr + 2 * n_factors + 2]
     scope_idx = packed[at_ptr + 2 * n_factors + 2 :]

@@ -24,6 +24,8 @@ jit = njit(fastmath=LOOSE, **_LOOPS)
 holding = njit(fastmath=LOOSE, **{**_LOOPS, "nogil": False})
 #: For helpers of compiled code: the way in from Python is left out, which costs as long to compile as a short loop.
 helper = njit(fastmath=LOOSE, no_cpython_wrapper=True, **_LOOPS)
+#: For parts of a step that must not cost a call.
+part = njit(fastmath=LOOSE, no_cpython_wrapper=True, forceinline=True, **_LOOPS)
 _helper_max = njit(fastmath={"nnan", "nsz"}, no_cpython_wrapper=True, **_LOOPS)
 
 

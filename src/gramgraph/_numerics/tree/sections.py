@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
-import numpy as np
-
-from gramgraph._numerics.tree.columns import N_BUFFERS, P_WORK
+from gramgraph._numerics.tree.columns import (
+    P_WORK,
+    W_ACTIVE,
+    W_BELIEFS,
+    W_COMBINED,
+    W_EXPONENTS,
+    W_LIKELIHOOD,
+    W_SCRATCH,
+    W_SEPARATORS,
+    W_SLICES,
+    W_SPILL,
+    W_TABLES,
+    W_TOTALS,
+)
 from gramgraph._numerics.tree.lanes import helper
 
 
@@ -21,23 +32,25 @@ def rows(ints, k, columns):
 
 
 @helper
+def _next(memory, end, count):
+    """`count` numbers from `end` on, and where they end."""
+    return memory[end : end + count], end + count
+
+
+@helper
 def buffers(W, ints, memory):
     """The runner's buffers, cut from one array."""
     size = section(ints, P_WORK)
-    ends = np.empty(N_BUFFERS + 1, np.int64)
-    ends[0] = 0
-    for k in range(N_BUFFERS):
-        ends[k + 1] = ends[k] + size[k] * W
-    return (
-        memory[ends[0] : ends[1]],
-        memory[ends[1] : ends[2]],
-        memory[ends[2] : ends[3]],
-        memory[ends[3] : ends[4]],
-        memory[ends[4] : ends[5]],
-        memory[ends[5] : ends[6]],
-        memory[ends[6] : ends[7]],
-        memory[ends[7] : ends[8]],
-        memory[ends[8] : ends[9]],
-        memory[ends[9] : ends[10]],
-        memory[ends[10] : ends[11]],
-    )
+    end = size[W_TABLES] * W
+    tables = memory[:end]
+    separators, end = _next(memory, end, size[W_SEPARATORS] * W)
+    beliefs, end = _next(memory, end, size[W_BELIEFS] * W)
+    slices, end = _next(memory, end, size[W_SLICES] * W)
+    likelihood, end = _next(memory, end, size[W_LIKELIHOOD] * W)
+    combined, end = _next(memory, end, size[W_COMBINED] * W)
+    exponents, end = _next(memory, end, size[W_EXPONENTS] * W)
+    active, end = _next(memory, end, size[W_ACTIVE] * W)
+    spill, end = _next(memory, end, size[W_SPILL] * W)
+    totals, end = _next(memory, end, size[W_TOTALS] * W)
+    scratch, end = _next(memory, end, size[W_SCRATCH] * W)
+    return tables, separators, beliefs, slices, likelihood, combined, exponents, active, spill, totals, scratch

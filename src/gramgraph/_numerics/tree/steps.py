@@ -40,7 +40,7 @@ from gramgraph._numerics.tree.columns import (
     T_SIZE,
     T_SOURCE,
 )
-from gramgraph._numerics.tree.lanes import U0, U1, U, copy, helper, init, maximum, multiply, project, scale, total
+from gramgraph._numerics.tree.lanes import U0, U1, U, copy, helper, init, maximum, multiply, part, project, scale, total
 
 SMALL = 2.0**-400
 BIG = 2.0**400
@@ -228,7 +228,7 @@ def send_up(W, c, cliques, maximize, work):
     scale(W, separators, s, U1, n_sep, scratch, U0)
 
 
-@helper
+@part
 def hand_down(W, c, cliques, maps_table, maps, work):
     """The belief in the clique's separator, from the table of the parent."""
     WU = U(W)
@@ -243,7 +243,7 @@ def hand_down(W, c, cliques, maps_table, maps, work):
     project(W, tables, U(cliques[p, C_OFF]) * WU, beliefs, s, maps, hi, n_hi, lo, n_lo, inner, shared)
 
 
-@helper
+@part
 def take_over(W, c, cliques, work):
     """The clique's belief from that in its separator."""
     WU = U(W)
@@ -338,7 +338,7 @@ def log_total(W, case, last, cliques, terms, collect, slices, constants, mask_of
         log_z[case + w] = logs + math.log(product)
 
 
-@helper
+@part
 def read_one(W, case, last, q, cliques, outputs, maps_table, maps, work, out):
     """Output number q."""
     WU = U(W)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.tree.bits import popcount
 from gramgraph._numerics.tree.clique_forests import junction_forest, maximal_cliques, total_log_size
 from gramgraph._numerics.tree.triangulation import build_adjacency, eliminate
 
@@ -152,6 +153,16 @@ def log_sum(a, b):
     return top + np.log(np.exp(a - top) + np.exp(b - top))
 
 
+@njit(cache=True, nogil=True, no_cpython_wrapper=True)
+def count_edges(adjacency):
+    """Number of edges of a graph in rows of bits."""
+    ends = 0
+    for v in range(adjacency.shape[0]):
+        for w in range(adjacency.shape[1]):
+            ends += popcount(adjacency[v, w])
+    return ends // 2
+
+
 @njit(restarts=True, cache=True, nogil=True)
 def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, seconds_per_cell):
     """The best of three greedy orders and of randomized restarts: (order, clique_ptr, clique_idx, rule, restarted).
@@ -162,6 +173,8 @@ def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, second
     """
     noise = np.zeros(log_sizes.shape[0], np.float64)
     order, ptr, idx = eliminate(adjacency, log_sizes, keep, 0, noise)
+    if idx.shape[0] - order.shape[0] == count_edges(adjacency):  # none was added: every tree has these cliques
+        return order, ptr, idx, 0, False
     best = log_sum(log_before, total_log_size(ptr, idx, log_sizes))
     rule = 0
     for mode in range(1, 3):

@@ -482,7 +482,8 @@ def _general(
     key = ("general", low.form, question.targets, question.joints)
     found = model.plans.get(key)
     if found is None:
-        if 2 * np.count_nonzero(low.sizes > 1) > GENERAL_CELLS:  # no tree of them has fewer cells
+        # no tree has fewer cells than two for each variable with several states
+        if 2 * len(low.sizes) > GENERAL_CELLS and 2 * np.count_nonzero(low.sizes > 1) > GENERAL_CELLS:
             return None
         rough: TreePlan | None = model.plans.get(rough_key(low))
         cells = model.plans.get(_rough_key(low, question, False, (), ()), 0.0) if rough is None else rough.cells

@@ -75,7 +75,6 @@ class Outputs:
         if len(targets) >= MANY_TARGETS and not joints and targets == range(len(model.vars)):
             return cls._of_all(model)
         variables = model.vars
-        gone = set(sliced)
         at = 0
         place: dict[tuple[int, ...], int] = {}
         marginals = {}
@@ -86,6 +85,9 @@ class Outputs:
             marginals[var.name] = (var, at, stop)
             at = stop
         n_marginals = at
+        if not joints:
+            return cls(tuple(place), tuple(place.values()), at, marginals, (), n_marginals)
+        gone = set(sliced)
         recipes = []
         for members in joints:
             free = tuple(sorted(v for v in members if v not in gone and variables[v].size > 1))
@@ -172,7 +174,8 @@ class Outputs:
         self, plan: TreePlan, out: FloatArray, weights: FloatArray, sizes: IntArray, seen: dict[int, IntArray]
     ) -> list[FloatArray]:
         """Σ over cases of weight · joint table, of every joint, without the tables of the single cases."""
-        sums, found = weights @ out, []
+        sums: FloatArray = weights @ out
+        found: list[FloatArray] = []
         for number, (members, free, column) in enumerate(self.joints):
             shape = tuple(int(sizes[v]) for v in members)
             if not free:  # every case has its weight in one entry

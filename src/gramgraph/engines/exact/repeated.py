@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.tree import joint
 from gramgraph.answers import Answer, Assignment
 from gramgraph.compile.lower import lower
 from gramgraph.engines.exact.outputs import Outputs
@@ -22,6 +23,8 @@ NOBODY: frozenset[str] = frozenset()
 SAFE_SUM = 1e-200
 #: Numbers of a program and its tables up to which a case takes some microseconds.
 SHORT = 30_000
+#: Numbers that Python sums up in less time than NumPy takes to begin.
+FEW = 100
 
 
 class TreeCase:
@@ -30,10 +33,8 @@ class TreeCase:
     __slots__ = ("after", "before", "blank", "everything", "labels", "loops", "marginals", "runner", "sums", "width")
 
     def __init__(self, model: GraphicalModel, runner: Any, outputs: Outputs, everything: bool) -> None:
-        from gramgraph._numerics.tree import runner as loops
-
         plan, p = runner.plan, runner.program
-        self.loops = loops  # whose function is another one when it has been compiled
+        self.loops = runner.loops
         self.runner = runner
         self.everything = everything
         self.marginals = outputs.marginals
@@ -70,28 +71,26 @@ class TreeCase:
 class JointCase:
     """The same for a model whose joint table has few cells: all of them are walked through, and none is kept."""
 
-    __slots__ = ("arguments", "blank", "everything", "labels", "log_scale", "loops", "marginals", "width")
+    __slots__ = ("arguments", "blank", "everything", "labels", "log_scale", "marginals", "width")
 
     def __init__(self, model: GraphicalModel, targets: Sequence[int], everything: bool) -> None:
-        from gramgraph._numerics.tree import joint as loops
-
         low, variables = lower(model), model.vars
-        self.loops = loops
         self.everything = everything
         self.marginals = {}
-        column, at = [-1] * len(low.sizes), 0
-        self.blank = np.array(column, np.int64)
+        nothing_seen, at = [-1] * len(low.sizes), 0
+        column = nothing_seen.copy()
         for v in targets:
             var = variables[v]
             stop = at + var.size
             self.marginals[var.name] = var, at, stop
             column[v], at = at, stop
         self.width = at
+        self.blank = np.array(nothing_seen + column, np.int64)
         self.labels = {var.name: (v, var.discrete.codes) for v, var in enumerate(variables)}
-        self.arguments = (
-            loops.pack(np.array(column, np.int64), low.sizes, low.scope_ptr, low.scope_idx, low.value_ptr),
-            low.values,
-        )
+        packed = low.packed
+        if packed is None:
+            packed = joint.pack(low.sizes, low.scope_ptr, low.scope_idx, low.value_ptr)
+        self.arguments = packed, low.values
         self.log_scale = low.log_scale
 
     def answer(self, evidence: dict[str, Any]) -> Answer | None:
@@ -105,7 +104,7 @@ class JointCase:
         except (KeyError, TypeError):
             return None
         out = np.empty(self.width)
-        total = self.loops.joint_sums(codes, *self.arguments, out)
+        total = joint.joint_sums(codes, *self.arguments, out)
         if not total > SAFE_SUM:
             return None
         hidden = frozenset(evidence) if self.everything else NOBODY
@@ -119,10 +118,8 @@ class BestCase:
     __slots__ = ("after", "before", "blank", "labels", "loops", "n_states", "named", "runner")
 
     def __init__(self, model: GraphicalModel, runner: Any) -> None:
-        from gramgraph._numerics.tree import runner as loops
-
         plan, p = runner.plan, runner.program
-        self.loops = loops
+        self.loops = runner.loops
         self.runner = runner
         self.n_states = len(plan.lowered.sizes)
         columns = (*plan.sliced, *plan.masked)
@@ -179,7 +176,7 @@ class TableCase:
         """The beliefs of all cases; None where one of them is impossible, or out of range."""
         out, log_z = np.empty((len(codes), self.outputs.width)), np.empty(len(codes))
         self.runner.sums(self._ordered(codes), self.mask_columns, out, log_z)
-        if not log_z.min() > -np.inf:
+        if not _all_finite(log_z):
             return None
         marginals = self.outputs.marginals
         return Answer(marginals, out, log_z, engine="junction_tree", hidden=self.hidden, details=details)
@@ -187,4 +184,11 @@ class TableCase:
     def best(self, codes: IntArray) -> tuple[IntArray, FloatArray] | None:
         """Most probable states and log p of all cases; None where one of them is impossible, or out of range."""
         states, log_p = self.runner.best(self._ordered(codes), self.mask_columns)
-        return (states[:, : self.n_visible], log_p) if log_p.min() > -np.inf else None
+        if self.n_visible < states.shape[1]:
+            states = states[:, : self.n_visible]
+        return (states, log_p) if _all_finite(log_p) else None
+
+
+def _all_finite(x: FloatArray) -> bool:
+    """Whether all numbers are finite; the sum of a few is, in Python, before NumPy has begun."""
+    return math.isfinite(sum(x.tolist())) if len(x) <= FEW else bool(np.isfinite(x).all())

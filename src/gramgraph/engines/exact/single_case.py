@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from gramgraph.typing import FloatArray, IntArray
 
 #: Numbers of cases at which the engine chooses another tree.
-SIZES = (8, 100)
+FEW, MANY = 8, 100
 #: Stands for a question that was asked once: the second one is worth preparing, and finds its tree in the cache.
 ASKED = object()
-NOTHING_SEEN: Codes = ([], np.zeros((1, 0), np.int64))
+NOTHING_SEEN = Codes((), np.zeros((1, 0), np.int64), False)
 
 
 def quick_query(model: GraphicalModel, targets: Any, evidence: dict[str, Any]) -> Answer | None:
@@ -59,9 +59,9 @@ def _prepare(model: GraphicalModel, targets: Any, observed: Codes = NOTHING_SEEN
     if joints or needs_logs(lower(model)):
         return None
     wanted = range(len(model.vars)) if singles is None else singles
-    if not observed[0] and has_few_cells(model):  # what "auto" would come to
+    if not observed.observed and has_few_cells(model):  # what "auto" would come to
         return JointCase(model, wanted, singles is None)
-    question = Question(wanted, (), tuple(observed[0]), observed[1], everything=singles is None)
+    question = Question(wanted, (), observed.observed, observed.codes, everything=singles is None)
     try:
         return get_engine(choose(model, question)[0]).repeated(model, question)
     except BudgetError:  # the general road knows what to do then
@@ -88,7 +88,7 @@ def _with_these_observed(
     if made is None:  # asked for the first time: nothing of the evidence is read for it
         return _from_second_on(model, key, prepare)
     few = codes_of_few(model, [evidence]) if model.kind == "tables" else None
-    if few is None or few[1].min() < 0:
+    if few is None or few.gaps:
         return False
     return _from_second_on(model, key, partial(prepare, observed=few))
 
@@ -97,32 +97,32 @@ def quick_table(model: GraphicalModel, targets: Any, cases: Any) -> Answer | Non
     """The answer to a small table without gaps, or None when the general road has to be taken."""
     few = _without_gaps(model, cases)
     made = few is not None and _table_case(model, few, "answer", targets)
-    return made.answer(few[1], {"index": None if type(cases) is list else cases.index}) if few and made else None
+    return made.answer(few.codes, {"index": None if type(cases) is list else cases.index}) if few and made else None
 
 
 def quick_best_table(model: GraphicalModel, cases: Any) -> tuple[IntArray, FloatArray] | None:
     """States and log p of the best assignments of a small table without gaps, or None; see `quick_table`."""
     few = _without_gaps(model, cases)
     made = few is not None and _table_case(model, few, "best", [])
-    return made.best(few[1]) if few and made else None
+    return made.best(few.codes) if few and made else None
 
 
 def _prepare_best(model: GraphicalModel, observed: Codes = NOTHING_SEEN) -> Any:
-    question = Question((), (), tuple(observed[0]), observed[1])
+    question = Question((), (), observed.observed, observed.codes)
     return get_engine(choose(model, question, PLAIN, "best")[0]).repeated_best(model, question)
 
 
-def _without_gaps(model: GraphicalModel, cases: Any) -> tuple[list[int], IntArray] | None:
+def _without_gaps(model: GraphicalModel, cases: Any) -> Codes | None:
     """Observed variables and their states in each of several cases; None where there is anything else."""
     few = None if len(model.vars) >= LARGE else codes_of_few(model, cases)
-    return few if few is not None and len(few[1]) > 1 and few[1].size and few[1].min() >= 0 else None
+    return few if few is not None and few.observed and len(few.codes) > 1 and not few.gaps else None
 
 
-def _table_case(model: GraphicalModel, few: tuple[list[int], IntArray], task: str, targets: Any) -> Any:
+def _table_case(model: GraphicalModel, few: Codes, task: str, targets: Any) -> Any:
     """What is ready for tables of about this size with these observed variables; False where nothing is."""
-    observed, codes = tuple(few[0]), few[1]
+    observed, codes = few.observed, few.codes
     asked = (tuple(targets), 0) if type(targets) is list else (targets, 1)
-    key = ("quick table", task, asked, observed, *[len(codes) < size for size in SIZES])
+    key = ("quick table", task, asked, observed, len(codes) < FEW, len(codes) < MANY)
     try:
         made = model.plans.get(key)
     except TypeError:  # targets that cannot be a key

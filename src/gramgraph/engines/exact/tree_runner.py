@@ -24,6 +24,8 @@ ALL_NUMBERS, IN_TURN_CELLS = 1_000_000, 150_000
 #: Buffers up to this many numbers stay with their tree; larger ones go back to the model's pool.
 OWN_MEMORY = 1 << 17
 NO_WEIGHTS = np.zeros((1, 1))
+#: So many columns are copied one by one before NumPy has read which ones they are.
+FEW_COLUMNS = 4
 #: From this many cases on it pays to look for equal ones, which share one answer.
 LOOK_FOR_EQUAL = 16
 #: Seconds of work below which one thread does it all; and copied numbers from which on several pay.
@@ -35,9 +37,14 @@ BLOCKS = 4
 class TreeRunner:
     """Runs one plan on any number of cases, from any number of threads."""
 
-    __slots__ = ("_in_turn", "_own", "_pool", "memory_size", "no_weights", "plan", "program")
+    __slots__ = (
+        "_in_turn", "_own", "_pool", "_sliced", "_wide", "loops", "memory_size", "no_weights", "plan", "program",
+    )  # fmt: skip
 
     def __init__(self, plan: TreePlan, pool: MemoryPool, program: Program | None = None) -> None:
+        import gramgraph._numerics.tree.runner as loops
+
+        self.loops = loops  # the module, whose functions are others when they have been compiled
         self.plan = plan
         self._pool = pool
         self.program = plan.program if program is None else program
@@ -45,10 +52,12 @@ class TreeRunner:
         self._own: dict[int, list[FloatArray]] = {1: [], 8: []}
         self.memory_size = sum(self.program.section(P_WORK).tolist())
         self.no_weights = np.full(len(plan.masked), -1, np.int64)
+        self._sliced = np.array(plan.sliced, np.int64)
+        self._wide = plan.cells > LANE_CELLS * max(plan.n_cliques, 1)
 
     def _way_of(self, cases: int) -> tuple[int, TreeRunner]:
         """How many cases to run side by side, and the runner: one whose tables take turns where all are too many."""
-        if cases < 4 or self.plan.cells > LANE_CELLS * max(self.plan.n_cliques, 1):
+        if cases < 4 or self._wide:
             return 1, self
         if 8 * self.memory_size <= ALL_NUMBERS:
             return 8, self
@@ -86,8 +95,6 @@ class TreeRunner:
         report: Report | None = None,
     ) -> None:
         """Marginals and log p(e) of every case; equal cases are answered once."""
-        from gramgraph._numerics.tree.runner import sums
-
         equal = _equal_cases(codes, weights)
         if equal is not None:
             first, kind = equal
@@ -101,7 +108,7 @@ class TreeRunner:
             return
         lanes, runner = self._way_of(len(codes))
         columns = self.no_weights if weight_column is None else weight_column
-        p, values = runner.program, self.plan.lowered.values
+        p, values, sums = runner.program, self.plan.lowered.values, self.loops.sums
 
         def block(first: int, stop: int) -> None:
             memory = runner.borrow(lanes)
@@ -115,7 +122,7 @@ class TreeRunner:
 
     def _threads(self, cases: int, n_jobs: int) -> int:
         """How many threads the cases are worth: one while a thread takes longer to begin than to work."""
-        return n_jobs if self.plan.seconds * cases > WORTH_THREADS else 1
+        return n_jobs if n_jobs != 1 and self.plan.seconds * cases > WORTH_THREADS else 1
 
     def best(
         self,
@@ -133,8 +140,6 @@ class TreeRunner:
         With `support_only` every positive number counts as one: the value is then 0 where the evidence is possible
         and -inf where it is not, whatever the size of the numbers.
         """
-        from gramgraph._numerics.tree.runner import best
-
         equal = _equal_cases(codes, weights)
         if equal is not None:
             first, kind = equal
@@ -144,7 +149,7 @@ class TreeRunner:
             )  # fmt: skip
             return each[kind], value[kind]
         lanes, runner = self._way_of(len(codes))
-        p, low = runner.program, self.plan.lowered
+        p, low, best = runner.program, self.plan.lowered, self.loops.best
         static, values, log_scale = p.static, low.values, p.log_scale
         if support_only:
             static, values = self._support()
@@ -163,18 +168,19 @@ class TreeRunner:
             runner.give_back(lanes, memory)
 
         _in_blocks(block, len(codes), lanes, self._threads(len(codes), n_jobs), report)
-        for column, v in enumerate(self.plan.sliced):
-            states[:, v] = codes[:, column]
+        if len(self._sliced) <= FEW_COLUMNS:
+            for column, v in enumerate(self.plan.sliced):
+                states[:, v] = codes[:, column]
+        else:
+            states[:, self._sliced] = codes[:, : len(self._sliced)]
         return states, log_z
 
     def _support(self) -> tuple[FloatArray, FloatArray]:
         """The tables with every positive number replaced by one."""
-        from gramgraph._numerics.tree.runner import fill_static
-
         low, p, tree = self.plan.lowered, self.program, self.plan.tree
         values = (low.values > 0).astype(np.float64)
         static = np.empty_like(p.static)
-        fill_static(
+        self.loops.fill_static(
             static, p.ints, tree.home, tree.is_static, low.scope_ptr, low.scope_idx, low.value_ptr, values
         )  # fmt: skip
         return static, values
@@ -190,21 +196,18 @@ class TreeRunner:
         weight_column: IntArray | None = None,
     ) -> tuple[IntArray, float]:
         """n exact samples (n, variables) given one case of evidence, and log p(e)."""
-        from gramgraph._numerics.tree.runner import draw
-
         p, low = self.program, self.plan.lowered
         columns = self.no_weights if weight_column is None else weight_column
         log_z = np.empty(1)
         states = np.zeros((n, len(low.sizes)), np.int64)
         uniforms = rng.random((self.plan.n_cliques, n))
         memory = self.borrow(1)
-        draw(
+        self.loops.draw(
             n, p.ints, p.static, low.values, codes, mask_columns, columns, weights, p.log_scale, memory, uniforms,
             states, log_z,
         )  # fmt: skip
         self.give_back(1, memory)
-        for column, v in enumerate(self.plan.sliced):
-            states[:, v] = codes[0, column]
+        states[:, self._sliced] = codes[0, : len(self._sliced)]
         return states, float(log_z[0])
 
 
@@ -236,6 +239,9 @@ def _in_blocks(
     block: Callable[[int, int], None], cases: int, lanes: int, n_jobs: int, report: Report | None = None
 ) -> None:
     """Call block(first, stop) over all cases, in one thread or in several; the numbers do not depend on it."""
+    if n_jobs == 1 and report is None:
+        block(0, cases)
+        return
     jobs = (os.cpu_count() or 1) if n_jobs < 0 else n_jobs
     parts = max(BLOCKS * jobs if jobs > 1 else 1, 100 if report else 1)
     step = -(-cases // (parts * lanes)) * lanes

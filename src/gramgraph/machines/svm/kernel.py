@@ -12,7 +12,7 @@ from gramgraph.exceptions import ModelError, did_you_mean
 from gramgraph.machines.kernels import gamma_value
 from gramgraph.machines.sparse import dense, is_sparse, products, squares
 from gramgraph.machines.svm.products import PowerRows, SparseRows, raised
-from gramgraph.machines.svm.rows import GramRows, KernelRows, RBFRows, Source, rbf_block
+from gramgraph.machines.svm.rows import GramRows, KernelRows, RBFRows, Source, rbf_block, rbf_columns
 from gramgraph.typing import Array, FloatArray
 
 KERNELS = ("linear", "poly", "precomputed", "rbf", "sigmoid")
@@ -36,7 +36,7 @@ class ChosenKernel:
             return self._of_squares(products(X, Y), squares(X), squares(Y))
         X, Y = dense(X), dense(Y)
         if self.kind == "rbf":
-            return rbf_block(X, Y, self.gamma)
+            return rbf_block(X, rbf_columns(Y, self.gamma), self.gamma)
         if self.kind == "value":
             return np.asarray(self.function.gram(X, Y))
         if self.kind == "callable":
@@ -45,6 +45,20 @@ class ChosenKernel:
                 raise ModelError(f"kernel(X, Y) must give a matrix {(len(X), len(Y))}; it gave shape {K.shape}.")
             return K
         return self._of_products(X @ Y.T)
+
+    def prepare_columns(self, Y: Any) -> Any:
+        """What `gram_columns` needs of the points Y: looked at once, where many questions follow."""
+        if self.kind == "value":
+            return self.function.prepare_columns(Y)
+        return rbf_columns(Y, self.gamma) if self.kind == "rbf" and not is_sparse(Y) else Y
+
+    def gram_columns(self, X: Any, columns: Any) -> Array:
+        """gram(X, Y) with columns = `prepare_columns(Y)`; X is not sparse."""
+        if self.kind == "value":
+            return np.asarray(self.function.gram_columns(X, columns))
+        if self.kind == "rbf" and not is_sparse(columns):
+            return rbf_block(X, columns, self.gamma)
+        return self.gram(X, columns)
 
     def _of_products(self, S: Array) -> Array:
         """The kernel from inner products, in their memory."""

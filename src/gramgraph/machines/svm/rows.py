@@ -289,17 +289,19 @@ class Team:
             list(pool.map(work, starts))
 
 
-def rbf_block(X: FloatArray, Y: FloatArray, gamma: float) -> FloatArray:
+def rbf_columns(Y: FloatArray, gamma: float) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """(center, points around it, half of their squares), in units of the kernel: what `rbf_block` needs of Y."""
+    center = Y.mean(axis=0) if len(Y) else np.zeros(Y.shape[1])
+    B = (Y - center) * np.sqrt(2.0 * gamma)
+    return center, B, 0.5 * np.einsum("ij,ij->i", B, B)
+
+
+def rbf_block(X: FloatArray, columns: tuple[FloatArray, FloatArray, FloatArray], gamma: float) -> FloatArray:
     """exp(−γ ‖x − y‖²) for all pairs, in double precision, through one matrix product. O(n m d)."""
-    if len(X) == 1:  # a product of one row is not worth the centers and squares
-        away = Y - X
-        away *= away
-        exponent = away @ np.full(away.shape[1], -gamma)  # BLAS adds up short rows faster than NumPy
-        return np.exp(exponent, out=exponent)[None]
-    center = Y.mean(axis=0) if len(Y) else 0.0
-    A, B = (X - center) * np.sqrt(2.0 * gamma), (Y - center) * np.sqrt(2.0 * gamma)
+    center, B, half = columns
+    A = (X - center) * np.sqrt(2.0 * gamma)
     K = A @ B.T
     K -= 0.5 * np.einsum("ij,ij->i", A, A)[:, None]
-    K -= 0.5 * np.einsum("ij,ij->i", B, B)
+    K -= half
     np.minimum(K, 0.0, out=K)
     return np.exp(K, out=K)

@@ -147,8 +147,8 @@ class Chain:
         arrays = (*lookups, w.dense, w.sp_ptr, w.sp_label, w.sp_weight, *self._padded_logs)
         kind, kept = (list if table.plain else dict), tuple(labels)
         model = tagging.as_numbers(kind, bool(table.plain), w.n_dense, w.width, kinds, arrays, kept)
-        # arrays and labels stay alive as long as their addresses are known
-        self.__dict__["held"] = table.quick, tagging, model, arrays, kept
+        # what has an address here stays alive as long as the address is known
+        self.__dict__["held"] = table.quick, tagging, model.ctypes.data, (model, arrays, kept)
         return True
 
     def tagged(self, table: FeatureTable, labels: list[Any], x: list[Any]) -> list[Any] | None:
@@ -156,9 +156,9 @@ class Chain:
         held = self.held
         if not x or ((held is None or held[0] is not table.quick) and not self._hold(table, labels, len(x))):
             return None
-        _, loops, model, _, _ = self.__dict__["held"]
+        _, loops, address, _alive = self.__dict__["held"]
         found = x.copy()  # another thread may change x
-        return found if loops.tag(id(found), model) > _IMPOSSIBLE else None
+        return found if loops.tag(id(found), address) > _IMPOSSIBLE else None
 
     def viterbi(self, tokens: Tokens, allowed: Array) -> tuple[Array, FloatArray]:
         """(labels (N,), scores (S,)) of the best paths, in O(N K²)."""
