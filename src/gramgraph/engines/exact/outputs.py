@@ -181,7 +181,7 @@ class Outputs:
             if not free:  # every case has its weight in one entry
                 states = [seen.get(v, np.zeros(len(out), np.int64)) for v in members]
                 entry = np.ravel_multi_index(states, shape)
-                found.append(np.bincount(entry, weights, prod(shape)).reshape(shape))
+                found.append(np.asarray(np.bincount(entry, weights, prod(shape)), np.float64).reshape(shape))
             elif len(free) == len(members):
                 order = self._table_order(plan, free)
                 block = sums[column : column + prod(shape)].reshape([int(sizes[v]) for v in order])
