@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from functools import cache
+from threading import Thread
 from typing import Any, TypeVar
 
 _Task = TypeVar("_Task")
@@ -14,17 +15,36 @@ _Found = TypeVar("_Found")
 def in_threads(work: Callable[[_Task], _Found], tasks: Sequence[_Task], n_jobs: int) -> list[_Found]:
     """`work` of every task, in their order; BLAS uses one thread in each while several run.
 
-    Meant for compiled loops and LAPACK, which let other threads run.
+    Meant for compiled loops and LAPACK, which let other threads run. The caller's thread works as well: it is there
+    already, and so is its memory. After an error nothing new is begun, and the first task's error is raised.
 
     >>> in_threads(lambda x: x * x, [1, 2, 3], 2)
     [1, 4, 9]
     """
     if n_jobs <= 1 or len(tasks) <= 1:
         return [work(task) for task in tasks]
-    from concurrent.futures import ThreadPoolExecutor
+    found: list[Any] = [None] * len(tasks)
+    todo, errors = iter(range(len(tasks))), dict[int, BaseException]()
 
-    with one_thread(), ThreadPoolExecutor(min(n_jobs, len(tasks))) as pool:
-        return list(pool.map(work, tasks))
+    def take() -> None:
+        at = -1
+        try:
+            for at in todo:  # shared by all threads
+                found[at] = work(tasks[at])
+        except BaseException as error:
+            errors[at] = error
+            list(todo)
+
+    helpers = [Thread(target=take) for _ in range(min(n_jobs, len(tasks)) - 1)]
+    with one_thread():
+        for helper in helpers:
+            helper.start()
+        take()
+        for helper in helpers:
+            helper.join()
+    if errors:
+        raise errors[min(errors)]
+    return found
 
 
 def one_thread() -> AbstractContextManager[Any]:

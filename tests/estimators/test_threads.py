@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
 import pytest
 
+from gramgraph._numerics.compiling import tier
 from gramgraph._threads import in_threads
 from gramgraph.estimators import SVC, GaussianProcessRegressor, KernelPCA, svc_path
 from gramgraph.exceptions import GramGraphError
@@ -25,6 +27,27 @@ def test_tasks_keep_their_order_and_errors_come_out() -> None:
     assert in_threads(lambda x: x * x, range(50), 2) == [x * x for x in range(50)]
     with pytest.raises(ZeroDivisionError):
         in_threads(lambda x: 1 // x, [1, 0], 2)
+
+
+def test_the_caller_works_too_and_nothing_is_begun_after_an_error() -> None:
+    both = threading.Barrier(2)  # two tasks are under way at the same time, or it breaks
+
+    def name(_: int) -> str:
+        both.wait(timeout=60)
+        return threading.current_thread().name
+
+    assert threading.current_thread().name in in_threads(name, range(2), 2)
+    begun = []
+
+    def fail(x: int) -> None:
+        begun.append(x)
+        both.wait(timeout=60)
+        raise ValueError(f"task {x}")
+
+    before = threading.active_count()
+    with pytest.raises(ValueError, match="task 0"):
+        in_threads(fail, range(100), 2)
+    assert sorted(begun) == [0, 1] and threading.active_count() == before
 
 
 def test_shares_are_all_problems_once_and_little_work_stays_together(
@@ -53,8 +76,8 @@ def test_shares_are_all_problems_once_and_little_work_stays_together(
 )
 def test_classes_on_two_threads(blobs: Any, monkeypatch: Any, options: dict[str, Any]) -> None:
     monkeypatch.setattr(many, "_LARGE", 0.0)
-    SVC(**options).fit(*blobs)  # whatever compiles now does not change between the two
-    one, two = (SVC(**options, n_jobs=n_jobs).fit(*blobs) for n_jobs in (1, 2))
+    with tier("compiled"):  # digits are compared: all by the same loops
+        one, two = (SVC(**options, n_jobs=n_jobs).fit(*blobs) for n_jobs in (1, 2))
     np.testing.assert_allclose(one.dual_coef_, two.dual_coef_, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(one.intercept_, two.intercept_, rtol=1e-9)
     np.testing.assert_array_equal(one.n_iter_, two.n_iter_)

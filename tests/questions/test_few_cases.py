@@ -28,6 +28,7 @@ TABLES: dict[str, Callable[[], Any]] = {
     "numbers": lambda: pd.DataFrame({"a": [2, 0, 1], "c": [1.0, np.nan, -1.0]}, index=["x", "y", "z"]),
     "truth": lambda: pd.DataFrame({"b": [True, False, True]}),
     "categories": lambda: pd.DataFrame({"b": pd.Categorical(["yes", None, "no"], ["yes", "no"])}),
+    "gaps": lambda: pd.DataFrame({"a": ["1", float("nan"), None], "b": [np.nan, "no", pd.NaT]}, dtype=object),
     "dicts": lambda: [{"b": "yes"}, {"a": 1, "b": None}, {"c": "-1"}],
 }
 
@@ -37,7 +38,7 @@ def test_both_roads_read_the_same(name: str, monkeypatch: pytest.MonkeyPatch) ->
     net = network()
     assert codes_of_few(net, TABLES[name]()) is not None
     quick = read(net, None, TABLES[name]())
-    monkeypatch.setattr(reading, "codes_of_few", lambda model, cases: None)
+    monkeypatch.setattr(reading, "codes_of_few", lambda model, cases, rows: None)
     slow = read(net, None, TABLES[name]())
     assert quick.observed == slow.observed
     np.testing.assert_array_equal(quick.codes, slow.codes)
@@ -58,6 +59,18 @@ def test_both_roads_read_the_same(name: str, monkeypatch: pytest.MonkeyPatch) ->
 )
 def test_what_is_unusual_is_left_to_the_general_reader(cases: Any) -> None:
     assert codes_of_few(network(), cases) is None
+
+
+def test_wide_tables_of_few_rows_are_small_where_that_is_asked() -> None:
+    nodes = [discrete(f"x{i}", ["no", "yes"]) for i in range(60)]
+    tables = [gg.Table(var, (), np.full(2, 0.5)) for var in nodes]
+    net = gg.BayesianNetwork.from_parts(nodes, tables)
+    cases = net.sample(100, random_state=0)
+    assert codes_of_few(net, cases) is None and codes_of_few(net, cases, rows=99) is None
+    found = codes_of_few(net, cases, rows=100)
+    assert found is not None and list(found[0]) == list(range(60))
+    np.testing.assert_array_equal(found[1][:, 7], cases["x7"].cat.codes)
+    assert codes_of_few(net, cases.astype(str).to_dict("records"), rows=100) is not None
 
 
 @pytest.mark.parametrize("name", TABLES)

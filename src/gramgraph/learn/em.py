@@ -87,18 +87,16 @@ def expected_counts(
     """
     n = len(net.vars)
     families = tuple((*net.parent_positions[v], v) for v in range(n))
-    names = [tuple(net.vars[u].name for u in family) for family in families]
     totals = [np.zeros(tuple(net.vars[u].size for u in family)) for family in families]
     log_likelihood = 0.0
     engine = JunctionTree()
 
     def block(start: int) -> tuple[float, list[FloatArray]]:
         part, weight = codes[start : start + ROWS], weights[start : start + ROWS]
-        answer = engine.answer(net, Question((), families, tuple(range(n)), part, (), True))
-        log_p = np.asarray(answer.log_evidence)
+        found, log_p = engine.totals(net, Question((), families, tuple(range(n)), part, (), True), weight)
         if not np.isfinite(log_p).all():
             raise ModelError("a row of the data is impossible under the tables: give a prior, such as prior='bdeu'")
-        return float(weight @ log_p), [np.tensordot(weight, answer[name].probabilities, axes=1) for name in names]
+        return float(weight @ log_p), found
 
     blocks = range(0, len(codes), ROWS)
     for log_p, found in in_order(block, blocks, n_jobs=min(n_jobs, max(len(blocks), 1))):

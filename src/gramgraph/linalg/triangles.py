@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from gramgraph.linalg.base import PositiveDefiniteError, check_finite, jitter_levels, report_jitter
@@ -67,10 +69,14 @@ def invert_lower(L: Array) -> None:
 def restore_lower(A: FloatArray, block: int = 256) -> None:
     """Copy the strict upper triangle into the lower one; the diagonal stays."""
     n = A.shape[0]
-    diagonal = A.diagonal().copy()
     for start in range(0, n, block):
         stop = min(n, start + block)
         A[start:stop, :start] = A[:start, start:stop].T
-        corner = np.triu(A[start:stop, start:stop], 1)
-        A[start:stop, start:stop] = corner + corner.T
-    np.fill_diagonal(A, diagonal)
+        corner = A[start:stop, start:stop]
+        np.copyto(corner, corner.T.copy(), where=_below(block)[: stop - start, : stop - start])
+
+
+@lru_cache(maxsize=4)
+def _below(n: int) -> Array:
+    """Where a square matrix is below its diagonal."""
+    return np.tri(n, k=-1, dtype=np.bool_)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from gramgraph.models.base import GraphicalModel
     from gramgraph.variables import Discrete
 
-#: Tables of more cells than this are read column by column.
-FEW_CELLS = 4096
+#: Tables of more cells than this are read column by column, unless that is asked for tables of so many rows.
+FEW_CELLS, FEW_ROWS = 4096, 1000
 #: Where the labels of the last table stand, with the variables that they name.
 LAST_COLUMNS = ("lowered", "last labels")
 
@@ -32,14 +32,17 @@ class Codes(NamedTuple):
     gaps: bool  # whether any is missing
 
 
-def codes_of_few(model: GraphicalModel, cases: Any) -> Codes | None:
-    """The codes of a small pandas frame or list of dicts about a discrete model; None: ask the general reader."""
+def codes_of_few(model: GraphicalModel, cases: Any, *, rows: int = 0) -> Codes | None:
+    """The codes of a small pandas frame or list of dicts about a discrete model; None: ask the general reader.
+
+    Up to `rows` rows a table counts as small however wide it is: a column costs pandas as much as thousands of cells.
+    """
     if type(cases) is list:
-        return _of_records(model, cases)
+        return _of_records(model, cases, rows)
     if not type(cases).__module__.startswith("pandas") or cases.ndim != 2:
         return None
     n, width = cases.shape
-    if n * width > FEW_CELLS or (observed := _variables_of(model, cases.columns)) is None:
+    if (n > rows and n * width > FEW_CELLS) or (observed := _variables_of(model, cases.columns)) is None:
         return None
     return _coded(model, observed, n, _columns_of(cases, width))
 
@@ -63,11 +66,11 @@ def _columns_of(frame: Any, width: int) -> Iterable[Any]:
     return (column.array for _, column in frame.items()) if array_of is None else map(array_of, range(width))
 
 
-def _of_records(model: GraphicalModel, cases: list[Any]) -> Codes | None:
+def _of_records(model: GraphicalModel, cases: list[Any], rows: int) -> Codes | None:
     if not cases or len(cases) > FEW_CELLS or any(type(case) is not dict for case in cases):
         return None
     names = list(dict.fromkeys(name for case in cases for name in case))
-    if len(names) * len(cases) > FEW_CELLS:
+    if len(cases) > rows and len(names) * len(cases) > FEW_CELLS:
         return None
     try:
         observed = tuple([model.positions[name] for name in names])
@@ -104,13 +107,13 @@ def _column_codes(domain: Discrete, column: Any) -> tuple[Any, bool] | None:
         return [known[value] for value in values], False
     except (KeyError, TypeError):  # something that is not a label: a gap, or a number
         pass
-    out = []
-    for value in values:
-        code = known.get(value) if type(value) is str else _code(domain, value)
-        if code is None:
-            return None
-        out.append(code)
-    return out, -1 in out
+    out = [
+        known.get(value) if type(value) is str
+        else -1 if value is None or (type(value) is float and value != value)
+        else _code(domain, value)
+        for value in values
+    ]  # fmt: skip
+    return None if None in out else (out, -1 in out)
 
 
 def _code(domain: Discrete, value: Any) -> int | None:

@@ -16,7 +16,7 @@ from gramgraph.data.frames import is_missing, read_frame
 from gramgraph.evidence import Likelihood, Soft, States, allowed_weights, weights_of
 from gramgraph.exceptions import GramGraphError, OptionError, StateError, VariableError, did_you_mean, listing
 from gramgraph.models.layout import layout_of
-from gramgraph.questions.few_cases import codes_of_few
+from gramgraph.questions.few_cases import FEW_ROWS, codes_of_few
 from gramgraph.questions.question import NO_COLUMNS, Question
 from gramgraph.typing import FloatArray, IntArray
 from gramgraph.variables import Points, Var
@@ -292,7 +292,7 @@ def refuse_soft(model: GraphicalModel, question: Question) -> Question:
 
 def _many_cases(model: GraphicalModel, cases: Any, given: Given, keep: tuple[Any, ...]) -> None:
     """A frame (pandas, polars, Arrow) or a list of dicts; missing cells are not observed."""
-    if model.is_discrete and not keep and (few := codes_of_few(model, cases)) is not None:
+    if model.is_discrete and not keep and (few := codes_of_few(model, cases, rows=FEW_ROWS)) is not None:
         given.batched, given.index = True, None if type(cases) is list else cases.index
         given.observed, given.codes = list(few.observed), few.codes
         return

@@ -11,6 +11,7 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from gramgraph._numerics.hmm import emissions as _loops
+from gramgraph._threads import in_threads
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._unrolled import gaussian_node
 from gramgraph.sequences.recursions import likelihoods
@@ -39,6 +40,7 @@ class GaussianEmission:
     kind: str
     prior: float  # ν
     spread: FloatArray  # (d,)
+    n_jobs: int = 1  # threads that share the rows of an update
 
     @property
     def n_parameters(self) -> int:
@@ -128,7 +130,7 @@ class GaussianEmission:
             gaps *= np.sqrt(gamma.sum(axis=1))[:, None]
             squares = (gaps.T @ gaps)[None]
         else:
-            found = _weighted_products(_loops.pair_products, data, gamma, center, d * (d + 1) // 2)
+            found = _weighted_products(_loops.pair_products, data, gamma, center, d * (d + 1) // 2, self.n_jobs)
             if found is None:
                 return None
             sums, squares = found[:, :d], np.empty((K, d, d))
@@ -166,7 +168,7 @@ class GaussianEmission:
         if d < 4:  # loops are faster
             return None
         center = self.means.mean(axis=0)
-        found = _weighted_products(_loops.squares, data, gamma, center, d)
+        found = _weighted_products(_loops.squares, data, gamma, center, d, self.n_jobs)
         if found is None:
             return None
         weights = np.tile(np.ones(len(gamma)) @ gamma, (d, 1))
@@ -359,17 +361,22 @@ class _Whitening:
 
 
 def _weighted_products(
-    loop: Callable[..., bool], data: FloatArray, gamma: FloatArray, center: FloatArray, more: int
+    loop: Callable[..., bool], data: FloatArray, gamma: FloatArray, center: FloatArray, more: int, n_jobs: int
 ) -> FloatArray | None:
     """Σ_t gamma[t, k] · (what `loop` makes of row t), (K, d + more), block by block; None where data have gaps."""
-    (n, d), K = data.shape, gamma.shape[1]
-    rows = max(_CELLS // (d + more), 16)
-    work, out = np.empty((min(rows, n), d + more)), np.zeros((K, d + more))
-    for a in range(0, n, rows):
-        b = min(a + rows, n)
-        if not loop(data[a:b], center, work[: b - a]):
+    n, width = len(data), data.shape[1] + more
+    rows = max(_CELLS // width, 16)
+
+    def block(a: int) -> FloatArray | None:
+        here = slice(a, min(a + rows, n))
+        work = np.empty((here.stop - a, width))
+        return gamma[here].T @ work if loop(data[here], center, work) else None
+
+    out = np.zeros((gamma.shape[1], width))
+    for found in in_threads(block, range(0, n, rows), n_jobs):
+        if found is None:
             return None
-        out += gamma[a:b].T @ work[: b - a]
+        out += found
     return out
 
 

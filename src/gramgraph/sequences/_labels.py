@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._threads import in_threads
 from gramgraph.typing import FloatArray, IntArray
 
 #: Share of the points that may still change their cluster at the end.
@@ -13,11 +14,18 @@ _STILL = 1e-3
 
 
 def first_labels(
-    points: FloatArray, offsets: IntArray, n_states: int, mask: Any, rng: np.random.Generator, most: int = 5_000
+    points: FloatArray,
+    offsets: IntArray,
+    n_states: int,
+    mask: Any,
+    rng: np.random.Generator,
+    most: int = 5_000,
+    *,
+    n_jobs: int = 1,
 ) -> IntArray:
     """A first guess of the states: k-means of the points (of `most` of them, if there are more), NaN at the mean.
 
-    For left-right models equal stretches of time.
+    For left-right models equal stretches of time. Threads share the points once the centers are known.
     """
     n = len(points)
     if isinstance(mask, str):
@@ -32,7 +40,9 @@ def first_labels(
     spread = filled.std(axis=0)
     filled = (filled - filled.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
     some = filled if n <= most else filled[rng.choice(n, most, replace=False)]
-    return _nearest(filled, _centers(some, n_states, rng))[0]
+    centers = _centers(some, n_states, rng)
+    parts = in_threads(lambda a: _nearest(filled[a : a + most], centers)[0], range(0, n, most), n_jobs)
+    return np.concatenate(parts)
 
 
 def _centers(X: FloatArray, k: int, rng: np.random.Generator, most: int = 100) -> FloatArray:

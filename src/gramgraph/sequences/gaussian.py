@@ -9,7 +9,7 @@ import numpy as np
 from sklearn.utils.validation import validate_data
 
 from gramgraph._numerics.hmm.emissions import column_moments
-from gramgraph._validation import check_choice, check_positive
+from gramgraph._validation import check_choice, check_jobs, check_positive
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._gaussian_emission import COVARIANCE_TYPES, GaussianEmission
 from gramgraph.sequences._labels import first_labels
@@ -124,13 +124,14 @@ class GaussianHMM(HiddenMarkovModel):
             "tied": np.diag(self._spread),
         }[self.covariance_type]
         middle = np.nanmean(data, axis=0)
-        first = GaussianEmission(np.tile(middle, (K, 1)), wide, self.covariance_type, 1.0, self._spread)
+        jobs = check_jobs(1 if self.n_jobs is None else self.n_jobs)
+        first = GaussianEmission(np.tile(middle, (K, 1)), wide, self.covariance_type, 1.0, self._spread, jobs)
         if self.init == "random":
             rows = data[rng.choice(len(data), K, replace=False)]
             return replace(
                 first, means=np.where(np.isnan(rows), middle, rows), prior=float(self.covariance_prior)
             ), None
-        labels = first_labels(data, offsets, K, self.transition_mask, rng)
+        labels = first_labels(data, offsets, K, self.transition_mask, rng, n_jobs=jobs)
         gamma = np.zeros((len(data), K))
         gamma[np.arange(len(data)), labels] = 1.0
         return replace(first.update(data, gamma), prior=float(self.covariance_prior)), labels

@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ import numpy as np
 from gramgraph._numerics.hmm import recursions as _loops
 from gramgraph._numerics.hmm import viterbi as _viterbi
 from gramgraph._numerics.hmm.emissions import likelihood_rows
+from gramgraph._threads import in_threads
 from gramgraph._validation import check_jobs, generator
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError
 from gramgraph.typing import FloatArray, IntArray
@@ -205,7 +205,8 @@ def _draw(
 
 #: Up to so many states expected transitions are summed within the backward pass.
 _FEW = 24
-#: Steps of a loop that are not worth a thread, and parts into which longer work is cut.
+#: Steps of a loop that are not worth a thread, and parts into which longer work is cut, at most: a part of few steps is
+#: over before the thread that did it has Python's lock again.
 _TINY, _PARTS = 1 << 20, 16
 #: Rows → their log-likelihoods, asked for only where numbers underflow.
 LogRows = Callable[[slice], FloatArray]
@@ -399,7 +400,7 @@ def _by_parts(work: Callable[[_Part], object], rows_of: Rows, offsets: IntArray,
     they give back costs more to be had anew than a pass over it.
     """
     cuts, n = _cuts(offsets, K * K), int(offsets[-1])
-    few = len(cuts) <= _PARTS // 2
+    few = len(cuts) - 1 < max(_parts(n * K * K) // 2, 2)
     scale = np.empty(0)
     if few:
         room = np.empty(n * (K + 2))
@@ -430,11 +431,17 @@ def _split(offsets: IntArray, n_jobs: int | None, work: Callable[[int, int], obj
 def _cuts(offsets: IntArray, weight: int) -> IntArray:
     """Where the sequences are cut into parts."""
     count, rows = len(offsets) - 1, int(offsets[-1])
-    if count < 2 or rows * weight < _TINY:
+    parts = min(_parts(rows * weight), count)
+    if parts < 2:
         return np.array([0, count])
-    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, rows, min(_PARTS, count) + 1)))
+    cuts = np.unique(np.searchsorted(offsets, np.linspace(0, rows, parts + 1)))
     cuts[0], cuts[-1] = 0, count
     return cuts
+
+
+def _parts(steps: int) -> int:
+    """How many parts so much work is worth: 1, 4, 8 or 16, whatever the number of threads."""
+    return min(_PARTS, 1 << (4 * steps // _TINY).bit_length() - 1) if steps >= _TINY else 1
 
 
 def by_rows(
@@ -468,29 +475,7 @@ def by_rows(
 
 def _in_threads(cuts: IntArray, n_jobs: int | None, work: Callable[[int, int], object]) -> None:
     """work(lo, hi) between the cuts, which do not depend on the number of threads: nor do numbers that are added up."""
-    jobs = check_jobs(1 if n_jobs is None else n_jobs)
-    ranges = [(int(lo), int(hi)) for lo, hi in pairwise(cuts)]
-    if jobs <= 1 or len(ranges) == 1:
-        for lo, hi in ranges:
-            work(lo, hi)
-        return
-    todo, errors = iter(ranges), list[BaseException]()
-
-    def take() -> None:
-        try:
-            for lo, hi in todo:  # threads share what is left to do, and so does the one that waits for them
-                work(lo, hi)
-        except BaseException as error:
-            errors.append(error)
-
-    helpers = [Thread(target=take) for _ in range(min(jobs, len(ranges)) - 1)]
-    for helper in helpers:
-        helper.start()
-    take()
-    for helper in helpers:
-        helper.join()
-    if errors:
-        raise errors[0]
+    in_threads(lambda ends: work(*ends), list(pairwise(cuts.tolist())), check_jobs(1 if n_jobs is None else n_jobs))
 
 
 def _door(

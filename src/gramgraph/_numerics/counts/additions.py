@@ -94,19 +94,23 @@ def add_by_bits(rows, bits, first, sizes, chosen, states, weight, split, out):
     whole = np.zeros(cells, np.int64)
     for cell in range(cells):
         whole[cell] = ones(rows[cell])
+    at = np.zeros(chosen.shape[0] + 1, np.int64)
     for i in range(chosen.shape[0]):
-        c = chosen[i]
-        k = sizes[c]
-        table = np.zeros((k * configurations, states), np.int64)
-        last = (k - 1) * configurations
-        for begin in range(0, words, BLOCK):
-            stop = min(begin + BLOCK, words)
-            for s in range(k - 1):
+        at[i + 1] = at[i] + sizes[chosen[i]] * configurations
+    tables = np.zeros((at[-1], states), np.int64)
+    for begin in range(0, words, BLOCK):  # all columns in turn, while this part of `rows` is in the cache
+        stop = min(begin + BLOCK, words)
+        for i in range(chosen.shape[0]):
+            c = chosen[i]
+            for s in range(sizes[c] - 1):
                 own = bits[first[c] + s, begin:stop]
+                to = at[i] + s * configurations
                 for cell in range(cells):
-                    table[s * configurations + cell // states, cell % states] += ones_of_both(
-                        rows[cell, begin:stop], own
-                    )
+                    tables[to + cell // states, cell % states] += ones_of_both(rows[cell, begin:stop], own)
+    for i in range(chosen.shape[0]):
+        table = tables[at[i] : at[i + 1]]
+        k = sizes[chosen[i]]
+        last = (k - 1) * configurations
         for cell in range(cells):
             left = whole[cell]
             for s in range(k - 1):

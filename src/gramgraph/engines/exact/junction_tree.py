@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -220,6 +220,32 @@ class JunctionTree(Engine):
                 table[constant == -np.inf] = np.nan
         return outputs.answer(model, question, out, log_z, blocks, engine=self.name)
 
+    def totals(
+        self, model: GraphicalModel, question: Question, weights: FloatArray
+    ) -> tuple[list[FloatArray], FloatArray]:
+        """Σ over cases of weight · p(joint | case) for every joint of a question without likelihoods, and log p(e).
+
+        The tables of the single cases, of which there may be many, are not made where that can be avoided.
+        """
+        low = lower(model)
+        log_z, sums = np.empty(question.n_cases), [np.zeros([low.sizes[v] for v in joint]) for joint in question.joints]
+
+        def work(job: Job, run: Run) -> Part:
+            return _sums(model, low, question, job, run, weights if job.rows is None else weights[job.rows])
+
+        if not _pays(model, low, question) and not needs_logs(low, question):
+            try:
+                for rows, _, _, part_z, tables in _run_jobs(work, _jobs(model, low, question, None), PLAIN):
+                    log_z[slice(None) if rows is None else rows] = part_z
+                    sums = [total + table for total, table in zip(sums, tables, strict=True)]
+                return sums, log_z
+            except BudgetError:  # `answer` knows what else to try
+                pass
+        found = self.answer(model, question)
+        names = [tuple(model.vars[v].name for v in joint) for joint in question.joints]
+        sums = [np.tensordot(weights, found[name].probabilities, axes=1) for name in names]
+        return sums, np.asarray(found.log_evidence)
+
     def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
         """The most probable states of all variables; zeros are followed first where the tree is large."""
         low = lower(model, maximum=True)
@@ -354,8 +380,10 @@ def _run_jobs(work: Callable[[Job, Run], T], jobs: Iterable[Work], run: Run) -> 
             run.report(done)
 
 
-def _sums(model: GraphicalModel, low: Lowered, question: Question, job: Job, run: Run) -> Part:
-    """Marginals, joint tables and log p(e) of the cases of one job."""
+def _sums(
+    model: GraphicalModel, low: Lowered, question: Question, job: Job, run: Run, weights: FloatArray | None = None
+) -> Part:
+    """Marginals, joint tables (with weights of the cases: their weighted sums) and log p(e) of the cases of one job."""
     outputs, n = job.outputs, len(job.codes)
     out, log_z = np.empty((n, outputs.width)), np.empty(n)
     job.runner.sums(
@@ -364,6 +392,8 @@ def _sums(model: GraphicalModel, low: Lowered, question: Question, job: Job, run
     )  # fmt: skip
     rescued = None if np.isfinite(log_z).all() else _rescue(model, question, job, out, log_z)
     seen = {v: job.codes[:, column] for column, v in enumerate(job.runner.plan.sliced)} if outputs.joints else {}
+    if weights is not None and rescued is None:
+        return Part(job.rows, outputs, out, log_z, outputs.joint_totals(job.runner.plan, out, weights, low.sizes, seen))
     tables = []
     for number in range(len(outputs.joints)):
         table = outputs.joint_table(job.runner.plan, number, out, low.sizes, seen)
@@ -371,7 +401,7 @@ def _sums(model: GraphicalModel, low: Lowered, question: Question, job: Job, run
         if rescued is not None:
             names = tuple(model.vars[v].name for v in question.joints[number])
             table[rescued[0]] = rescued[1][names].probabilities
-        tables.append(table)
+        tables.append(table if weights is None else np.tensordot(weights, table, axes=1))
     return Part(job.rows, outputs, out, log_z, tables)
 
 
@@ -391,12 +421,13 @@ def _without_constants(low: Lowered, question: Question) -> tuple[Question, Floa
     return replace(question, likelihoods=kept), np.array(constant)
 
 
-def _split(low: Lowered, question: Question, observed: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _split(low: Lowered, question: Question, observed: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """(variables to slice out, variables that carry a likelihood) when `observed` are observed in every case."""
     weighted = {v for v, _ in question.likelihoods}
-    many = low.sizes
-    sliced = tuple(sorted(v for v in observed if v not in weighted and many[v] > 1))
-    masked = tuple(sorted(v for v in weighted if many[v] > 1))
+    cut = np.array(observed, np.int64)
+    cut = np.sort(cut[low.sizes[cut] > 1]).tolist()
+    sliced = tuple([v for v in cut if v not in weighted] if weighted else cut)
+    masked = tuple(sorted(v for v in weighted if low.sizes[v] > 1))
     return sliced, masked
 
 
@@ -555,7 +586,7 @@ def _sliced_job(
 ) -> Job:
     """A job whose `always` columns are cut out of the tree; other observed columns of its rows are masked."""
     observed = question.observed
-    sliced, masked = _split(low, question, tuple(v for v, on in zip(observed, always.tolist(), strict=True) if on))
+    sliced, masked = _split(low, question, np.array(observed, np.int64)[always])
     if rows is None and not always.all():
         some = np.asarray((question.codes >= 0).any(axis=0))
         extra = {v for j, v in enumerate(observed) if some[j] and v not in sliced and low.sizes[v] > 1}
@@ -570,18 +601,20 @@ def _sliced_job(
 def _job(runner: TreeRunner, outputs: Outputs, question: Question, rows: Array | None) -> Job:
     """Put the codes in the order of the plan: sliced variables first, then masked ones."""
     plan = runner.plan
-    at = {v: j for j, v in enumerate(question.observed)}
     codes = question.codes if rows is None else question.codes[rows]
-    order = [at[v] for v in plan.sliced]
-    slots = [v for v in plan.masked if v in at]
+    place = np.full(len(plan.lowered.sizes), -1, np.int64)  # variable → column of the question
+    place[np.array(question.observed, np.int64)] = np.arange(len(question.observed))
+    order = place[np.array(plan.sliced, np.int64)]
     mask_columns = runner.no_weights.copy()
-    if slots:
-        slot_of = plan.slot_of
-        for j, v in enumerate(slots):
-            mask_columns[slot_of[v]] = len(order) + j
-        order = order + [at[v] for v in slots]
-    if order != list(range(codes.shape[1])) or not order:
-        codes = codes[:, order] if order else np.zeros((len(codes), 1), np.int64)
+    if plan.masked:
+        masked = place[np.array(plan.masked, np.int64)]
+        here = np.flatnonzero(masked >= 0)
+        mask_columns[here] = len(order) + np.arange(len(here))
+        order = np.concatenate([order, masked[here]])
+    if not len(order):
+        codes = np.zeros((len(codes), 1), np.int64)
+    elif len(order) != codes.shape[1] or (order != np.arange(len(order))).any():
+        codes = codes[:, order]
     weights, weight_column = NO_WEIGHTS, runner.no_weights
     if question.likelihoods:
         weights, weight_column = _weights(plan, question, rows, len(codes))

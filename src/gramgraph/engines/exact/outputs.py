@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -168,6 +169,26 @@ class Outputs:
         target = np.moveaxis(full, [1 + i for i in moved], range(full.ndim - len(moved), full.ndim))
         target[tuple(index[:1] + [index[1 + i] for i, v in enumerate(members) if v not in free])] = block
         return full
+
+    def joint_totals(
+        self, plan: TreePlan, out: FloatArray, weights: FloatArray, sizes: IntArray, seen: dict[int, IntArray]
+    ) -> list[FloatArray]:
+        """Σ over cases of weight · joint table, of every joint, without the tables of the single cases."""
+        sums: FloatArray = weights @ out
+        found: list[FloatArray] = []
+        for number, (members, free, column) in enumerate(self.joints):
+            shape = tuple(int(sizes[v]) for v in members)
+            if not free:  # every case has its weight in one entry
+                states = [seen.get(v, np.zeros(len(out), np.int64)) for v in members]
+                entry = np.ravel_multi_index(states, shape)
+                found.append(np.asarray(np.bincount(entry, weights, prod(shape)), np.float64).reshape(shape))
+            elif len(free) == len(members):
+                order = self._table_order(plan, free)
+                block = sums[column : column + prod(shape)].reshape([int(sizes[v]) for v in order])
+                found.append(block.transpose([order.index(v) for v in members]))
+            else:
+                found.append(np.tensordot(weights, self.joint_table(plan, number, out, sizes, seen), axes=1))
+        return found
 
     @staticmethod
     def _table_order(plan: TreePlan, free: tuple[int, ...]) -> tuple[int, ...]:
