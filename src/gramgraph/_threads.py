@@ -39,9 +39,14 @@ def in_threads(work: Callable[[_Task], _Found], tasks: Sequence[_Task], n_jobs: 
     with one_thread():
         for helper in helpers:
             helper.start()
-        take()
-        for helper in helpers:
-            helper.join()
+        try:
+            take()
+            for helper in helpers:
+                helper.join()
+        finally:  # an interrupt while waiting: nothing new is begun, and nothing goes on behind the caller's back
+            list(todo)
+            for helper in helpers:
+                helper.join()
     if errors:
         raise errors[min(errors)]
     return found

@@ -289,7 +289,7 @@ def plan_tree(
             made["seen orders"] = lowered.seen_orders.count
             if not cases and use.all() and np.array_equal(keep, lowered.sizes > 1):
                 lowered.keep_unseen_order(own)
-    return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found, made)
+    return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found, _made=made)
 
 
 def with_later_orders(plan: TreePlan) -> TreePlan:
