@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import sys
 from functools import partial
 
 import numba
@@ -43,6 +44,30 @@ def new_row(n):
         row[0] += 1
         kept = row
     return kept
+
+
+@njit
+def exchanged(x, n, late):
+    """Arrays that change places, are needed on one way only, are put together, and given back."""
+    old, new, first = np.zeros(3), np.ones(3), np.full(3, 5.0)
+    extra, total = np.full(3, 2.0), first[0]
+    aside = np.full(3, 4.0)
+    if late:
+        total += aside[2]
+    for i in range(n):
+        made = np.full(3, float(i))
+        if i % 2:
+            total += made[1] + extra[0]
+            old, new = new, old
+        elif late:
+            x = made
+        pair = made, new
+        a, b, c, d = pair[0], pair[1], x, old
+        b[0] += a[0] + c[1] + d[2]
+    if late:
+        total += extra[1]
+        return x, total
+    return new, total
 
 
 @njit(boundscheck=True)
@@ -95,6 +120,28 @@ def test_a_part_keeps_its_array_and_all_others_are_given_back(request):
     assert after.alloc - before.alloc == after.free - before.free > 10
 
 
+@pytest.mark.parametrize("late", [True, False])
+def test_arrays_are_given_back_once_whatever_way_is_taken(late, request):
+    _nrt_python.memsys_enable_stats()
+    request.addfinalizer(_nrt_python.memsys_disable_stats)
+    x = np.arange(3.0)
+    holders = sys.getrefcount(x)
+    with compiling.tier("compiled"):
+        exchanged(x, 3, late)
+        before = rtsys.get_allocation_stats()
+        for n in (0, 1, 4, 7):
+            with compiling.tier("plain"):
+                expected = exchanged(x, n, late)
+            found = exchanged(x, n, late)
+            np.testing.assert_array_equal(found[0], expected[0])
+            assert found[1] == expected[1] and np.shares_memory(found[0], x) == (late and n == 0)
+            del found, expected
+        after = rtsys.get_allocation_stats()
+    assert after.alloc - before.alloc == after.free - before.free > 10
+    assert after.mi_alloc - before.mi_alloc == after.mi_free - before.mi_free
+    assert sys.getrefcount(x) == holders
+
+
 def test_indices_are_checked_where_that_is_asked_for():
     with compiling.tier("compiled"):
         assert beyond(np.zeros(3), -1) == 1.0
@@ -125,3 +172,29 @@ def _found(find, context, args):
         return find(context, args, {})
     except numba.core.errors.TypingError:
         return None
+
+
+# ------------------------------------------------------------------------------------------------- parts of values
+
+
+def test_parts_that_were_put_together_need_no_instructions():
+    from llvmlite import ir
+
+    from gramgraph._numerics import folding
+
+    number, pair = ir.IntType(64), ir.ArrayType(ir.IntType(64), 2)
+    whole = ir.LiteralStructType([number, pair])
+    function = ir.Function(ir.Module(), ir.FunctionType(number, [number, number, whole]), "f")
+    builder = folding.Builder(function.append_basic_block())
+    one, two, given = function.args
+    made = builder.insert_value(ir.Constant(whole, ir.Undefined), one, 0)
+    made = builder.insert_value(made, two, [1, 1])
+    assert builder.extract_value(made, 0) is one and builder.extract_value(made, (1, 1)) is two
+    assert builder.extract_value(builder.extract_value(made, 1), 1) is two  # the pair was never put in as one
+    made = builder.insert_value(given, builder.insert_value(ir.Constant(pair, ir.Undefined), two, 0), 1)
+    assert builder.extract_value(made, [1, 0]) is two
+    kept = builder.extract_value(builder.extract_value(given, 1), 0)
+    builder.add(one, two)
+    builder.ret(kept)
+    folding.drop_unused(function)
+    assert [each.opname for block in function.blocks for each in block.instructions] == ["extractvalue", "ret"]

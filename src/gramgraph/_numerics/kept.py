@@ -22,7 +22,17 @@ _HERE = Path(__file__).resolve().parent
 _IMPORTED = re.compile(rb"\bgramgraph\._numerics\.([\w.]+)")
 
 #: The files that tell how all others are compiled.
-_COMPILERS = ("machine_code", "separate", "allocating", "shortcuts", "skipping", "inferring", "renaming")
+_COMPILERS = (
+    "machine_code",
+    "separate",
+    "allocating",
+    "shortcuts",
+    "folding",
+    "standing_values",
+    "skipping",
+    "inferring",
+    "renaming",
+)
 
 
 class Place:

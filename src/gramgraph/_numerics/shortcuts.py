@@ -9,16 +9,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
 from numba.core import ir as steps
 from numba.core.compiler_machinery import register_pass
+from numba.core.errors import LoweringError, new_error_context  # type: ignore[attr-defined]
 from numba.core.lowering import Lower
 from numba.core.typed_passes import NativeLowering
 from numba.core.types.containers import BaseTuple, Pair
 from numba.np.arrayobj import load_item, store_item
+
+from gramgraph._numerics.folding import Builder, drop_unused
+from gramgraph._numerics.standing_values import standing_names
 
 __all__ = ["Writing", "counted", "remember"]
 
@@ -212,6 +217,69 @@ class _Lower(Lower):  # type: ignore[misc]
         """Before everything else."""
         super().pre_lower()
         self._definitions = _Definitions(self.func_ir)
+        self._shown = bool(self.flags.debuginfo or config.DEBUG_JIT or self._loc_notify_registry)
+
+    def setup_function(self, fndesc: Any) -> None:
+        """The beginning of a function."""
+        super().setup_function(fndesc)
+        if not self._by_numba:
+            self.builder = Builder(self.entry_block)
+
+    def post_lower(self) -> None:
+        """After everything else."""
+        super().post_lower()
+        if not self._by_numba:
+            drop_unused(self.function)
+
+    def _find_singly_assigned_variable(self) -> None:
+        """The variables that need no place in memory, and those that are arguments: they belong to the caller."""
+        self._borrowed = {
+            each.target.name
+            for block in self.blocks.values()
+            for each in block.find_insts(steps.Assign)
+            if isinstance(each.value, steps.Arg)
+            and self.typeof(f"arg.{each.value.name}") == self.typeof(each.target.name)
+        }
+        self._by_numba = self.func_ir.func_id.is_generator or any(map(_is_vector, self.fndesc.typemap.values()))
+        found = None if self._by_numba else standing_names(self.blocks, self._is_owner)
+        if found is None:
+            self._by_numba = True
+            self._borrowed.clear()
+            super()._find_singly_assigned_variable()
+        else:
+            self._borrowed &= found
+            self._singly_assigned_vars, self._blk_local_varmap = found, dict[str, Any]()
+
+    def _is_owner(self, name: str) -> bool:
+        """Whether a variable holds a reference that it gives up when it is deleted."""
+        return name not in self._borrowed and counted(self.context, self.typeof(name))
+
+    def lower_block(self, block: Any) -> None:
+        """A block, with one message about what went wrong in it where Numba prepares one for every statement."""
+        self.pre_block(block)
+        kind = partial(LoweringError, loc=block.loc)
+        with new_error_context("lowering a block at {loc}", loc=block.loc, errcls_=kind):
+            for each in block.body:
+                self.loc = each.loc
+                self.lower_inst(each)
+        self.post_block(block)
+
+    def lower_inst(self, inst: Any) -> None:
+        """A statement. Numba writes each as a text first, in case somebody wants to see it."""
+        if not self._shown and isinstance(inst, steps.Assign):
+            name, argument = inst.target.name, inst.value
+            index = argument.index + 1 if isinstance(argument, steps.Arg) else None
+            self.storevar(self.lower_assign(self.typeof(name), inst), name, argidx=index)
+        elif not self._shown and isinstance(inst, steps.Del):
+            self.delvar(inst.value)
+        else:
+            super().lower_inst(inst)
+
+    def lower_assign(self, ty: Any, inst: Any) -> Any:
+        """The value of an assignment."""
+        if inst.target.name in self._borrowed:
+            return self.fnargs[inst.value.index]
+        return super().lower_assign(ty, inst)
 
     def lower_call(self, resty: Any, expr: Any) -> Any:
         """A call; that of range(stop) or range(start, stop) puts three numbers together."""
@@ -308,13 +376,17 @@ class _Lower(Lower):  # type: ignore[misc]
             self.builder.store(value, self.getvar(name))
 
     def delvar(self, name: str) -> None:
-        """The variable is not used any more; of a number nothing needs to be done."""
-        kind = self.typeof(name)
-        if counted(self.context, kind):
+        """The variable is not used any more; of a number, or of what belongs to the caller, nothing is to be done."""
+        if self._is_owner(name):
             super().delvar(name)
-        elif name not in self._blk_local_varmap:
+        elif self._by_numba and name not in self._blk_local_varmap:
             self._singly_assigned_vars.discard(name)
-            self._alloca_var(name, kind)
+            self._alloca_var(name, self.typeof(name))
+
+
+def _is_vector(kind: Any) -> bool:
+    """Whether it is one of `vector8`: such loops fill the registers, and LLVM lays them out worse without detours."""
+    return type(kind).__name__ in ("_Vector8", "_Single8")
 
 
 _COUNTED: dict[Any, bool] = {}
