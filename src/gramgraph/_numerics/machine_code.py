@@ -18,6 +18,7 @@ from typing import Any
 
 import numba
 import numpy as np
+from llvmlite.binding import ffi as llvm_calls
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
 
 from gramgraph._interrupt import held_back
@@ -60,31 +61,47 @@ def dispatcher(function: Callable[..., Any], cache: bool, options: dict[str, Any
 
 def _compile(compile_one: Callable[[Any], Any], signature: Any) -> Any:
     """Compile or load one signature. An interrupt inside would leave half-made entries in Numba's tables."""
-    with held_back(), _GARBAGE:
+    with held_back(), _UNDISTURBED:
         return compile_one(signature)
 
 
-class _Garbage:
-    """Inside, nobody looks for garbage: the compiler makes millions of objects and keeps most of them."""
+class _Undisturbed:
+    """Inside, nobody looks for garbage: the compiler makes millions of objects and keeps most of them.
+
+    And Numba is not told of each call of LLVM, which it would time for every function that is being compiled.
+    """
 
     def __init__(self) -> None:
         self._lock, self._inside, self._again = threading.Lock(), 0, False
+        self._calls: Any = getattr(getattr(llvm_calls, "lib", None), "_lock", None)
+        self._told: list[Any] = []
 
     def __enter__(self) -> None:
         with self._lock:
             if self._inside == 0:
                 self._again = gc.isenabled()
                 gc.disable()
+                self._told = self._tell([])
             self._inside += 1
 
     def __exit__(self, *error: object) -> None:
         with self._lock:
             self._inside -= 1
-            if self._inside == 0 and self._again:
-                gc.enable()
+            if self._inside == 0:
+                self._tell(self._told)
+                if self._again:
+                    gc.enable()
+
+    def _tell(self, listeners: list[Any]) -> list[Any]:
+        """Let these hear of LLVM's calls, between two of them; those that did so before are returned."""
+        if not (hasattr(self._calls, "_cblist") and hasattr(self._calls, "_lock")):  # another llvmlite
+            return []
+        with self._calls._lock:
+            before, self._calls._cblist = self._calls._cblist, listeners
+        return list(before)
 
 
-_GARBAGE = _Garbage()
+_UNDISTURBED = _Undisturbed()
 
 
 def _call_template(make: Callable[..., Any], args: Any, kws: Any) -> Any:

@@ -84,6 +84,14 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
             environments = _environments(self._final_module)
             _stand(self, _Standing(symbol, self._get_compiled_object(), environments, _needs(self._final_module)))
 
+    def serialize_using_object_code(self) -> tuple[Any, ...]:
+        """What is kept in a file: machine code, and what a caller copies. Nobody copies a large one."""
+        if not hasattr(self, "standing"):
+            return tuple(super().serialize_using_object_code())
+        own = [each.name for each in self._final_module.functions if not each.is_declaration]
+        names = llvm.parse_assembly("\n".join(f'define void @"{name}"() {{ ret void }}' for name in own))
+        return self.name, "object", (self._get_compiled_object(), names.as_bitcode())
+
 
 class _Counting(NRTContext):  # type: ignore[misc]
     """The counting of references to arrays, with an instruction where Numba writes nine that LLVM takes out again."""
@@ -115,6 +123,22 @@ class _Sizes:
         if (name := str(kind)) not in self._known:
             self._known[name] = self._ask(kind)
         return self._known[name]
+
+
+class _Refresh:
+    """Numba reads all its registries anew for each call of an intrinsic: here only when one has grown."""
+
+    def __init__(self, context: Any) -> None:
+        self._context, self._refresh, self._size = context, context.refresh, -1
+
+    def __call__(self) -> None:
+        if self._entries() != self._size:
+            self._refresh()
+            self._size = self._entries()
+
+    def _entries(self) -> int:
+        registries = (*self._context._registries, *self._context.typing_context._registries)
+        return sum(len(each) for registry in registries for each in vars(registry).values() if isinstance(each, list))
 
 
 class _Shared(Flags):  # type: ignore[misc]
@@ -162,6 +186,8 @@ class Pipeline(CompilerBase):  # type: ignore[misc]
     def __init__(
         self, typingctx: Any, targetctx: Any, library: Any, args: Any, return_type: Any, flags: Any, locals: Any
     ) -> None:
+        if "refresh" not in vars(targetctx):
+            vars(targetctx)["refresh"] = _Refresh(targetctx)
         super().__init__(typingctx, targetctx, library, args, return_type, _Options(flags), locals)
 
     def define_pipelines(self) -> list[Any]:
