@@ -35,14 +35,15 @@ class Order(NamedTuple):
 
         The last clique may stand for several nodes that are not in the order: it stays while one of them is kept.
         """
-        inside = np.concatenate([[0], np.cumsum(keep[self.idx] > 0)])
+        kept = keep[self.idx] > 0
+        inside = np.concatenate([[0], np.cumsum(kept)])
         order = self.order
         last = self.idx[self.ptr[-2] :] if len(order) else order
         if len(last) > 1 and not keep[order[-1]] and keep[last].any():
             order = np.append(order[:-1], last[keep[last] > 0][:1])
         own = keep[order] > 0
         starts, ends = inside[self.ptr[:-1]][own], inside[self.ptr[1:]][own]
-        members = self.idx[(keep[self.idx] > 0) & np.repeat(own, np.diff(self.ptr))]
+        members = self.idx[kept & np.repeat(own, np.diff(self.ptr))]
         return self._replace(order=order[own], ptr=np.concatenate([[0], np.cumsum(ends - starts)]), idx=members)
 
     @classmethod
@@ -56,8 +57,9 @@ class Order(NamedTuple):
         place = np.empty(len(topo), np.int64)
         place[topo] = np.arange(len(topo))  # parents first
         depth = np.repeat(place, widths)
-        top = np.full(clique_idx.max(initial=-1) + 1, len(topo))
-        np.minimum.at(top, clique_idx, depth)
+        deepest_first = np.argsort(-depth, kind="stable")
+        top = np.empty(clique_idx.max(initial=-1) + 1, np.int64)
+        top[clique_idx[deepest_first]] = depth[deepest_first]  # the last one stays
         leaves = depth == top[clique_idx]
         by_clique = np.lexsort((~leaves, -depth))
         members, leaves = clique_idx[by_clique], leaves[by_clique]

@@ -281,7 +281,8 @@ def plan_tree(
     if not joints and found.log_cells > UNSEEN_LOG_CELLS:
         orders = lowered.seen_orders.of_less_seen(keep, use) if keep_order else []
         if not keep.all():
-            orders.append(lowered.unseen_order(memory))
+            unseen = lowered.unseen_order(memory)
+            orders = [*(order for order in orders if order is not unseen), unseen]
         found = _not_larger(lowered, keep, use, slots, found, orders)
         if keep_order:
             own = TreeOrder(found.clique_ptr, found.clique_idx, found.parent, found.topo)
