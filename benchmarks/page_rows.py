@@ -48,14 +48,14 @@ _SMALL = (
     _small(
         "first answer of a new small network",
         "first",
-        "Python calls that lower the tables and prepare the sums; the smallest networks take 60 µs",
+        "Python calls that lower the tables and prepare the sums; the smallest networks take 45 µs",
     ),
     _small("10 different rows, small networks", "batch 10", "reading the data frame takes half of it"),
     _small("100 different rows, small networks", "batch 100"),
     _small(
         "best assignments of 4 rows",
         "mpe 4",
-        "of 150 µs with three variables over a third is pandas making the frame of states, a fifth reading the rows",
+        "with three variables some 65 µs: reading the rows, preparing the search and making the frame, a third each",
     ),
     _small("best assignments of 40 rows", "mpe 40"),
 )
@@ -293,7 +293,7 @@ _ONE_AT_A_TIME = {
     "Gibbs chains, alarm":
         "40 ms in all, in which chains are prepared and threads started",
     "Gibbs chains, alarm, 2,000,000 sweeps":
-        "nothing but compiled chains: what two processes of this machine gain is all there is",
+        "compiled chains that share nothing; why they gain less than two processes was not found",
     "GaussianHMM, 50 sequences of 1,000": _HMM,
     "GaussianHMM, 1,000 sequences of 1,000": _HMM,
     "tiny: exact batch, asia-sized, 20 rows":
