@@ -50,6 +50,16 @@ def rng() -> np.random.Generator:
 
 
 @pytest.fixture
+def compiled_loops() -> Iterator[None]:
+    """Every loop is compiled at its first call: for tests that compare bits of two fits, which sum in other orders
+    where a loop is interpreted in the first one and compiled before the second."""
+    from gramgraph._numerics.compiling import tier
+
+    with tier("compiled"):
+        yield
+
+
+@pytest.fixture
 def press_ctrl_c() -> Iterator[Callable[[], None]]:
     """Press Ctrl-C. The handler is Python's own, also where the tests run with the signal ignored (nohup, &)."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)

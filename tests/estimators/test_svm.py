@@ -305,6 +305,7 @@ def test_class_weights_are_sample_weights(rng: np.random.Generator) -> None:
 # --- probabilities ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.usefixtures("compiled_loops")
 def test_probabilities_are_calibrated_and_agree(rng: np.random.Generator) -> None:
     X = rng.normal(size=(800, 2))
     chance = 1 / (1 + np.exp(-2.0 * X[:, 0]))

@@ -237,6 +237,7 @@ def test_parts_of_a_kernel_and_threads(rng: np.random.Generator) -> None:
     [SVC(C=20.0), SVC(nu=0.3), SVC(kernel="linear", C=0.5), SVR(C=5.0), SVR(nu=0.4, C=3.0), OneClassSVM(nu=0.2)],
     ids=repr,
 )
+@pytest.mark.usefixtures("compiled_loops")
 def test_blocks_find_the_same_machine(rng: np.random.Generator, monkeypatch: Any, machine: Any) -> None:
     X, y = points(rng, 300)
     target = np.sin(X[:, 0]) + 0.1 * y if isinstance(machine, SVR) else y
