@@ -351,13 +351,15 @@ def test_machine_code_in_a_file_comes_with_all_that_it_calls(load_large, lost, t
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", ANOTHER, str(tmp_path)], env=env, capture_output=True, text=True
     )
-    value, found, error, lower = done.stdout.split()
-    assert (float(value), found, error) == (expected, "1", "many"), done.stderr
+    assert done.returncode == 0, done.stderr
+    value, found, error, lower, from_outside = done.stdout.split()
+    assert (float(value), found, error, from_outside) == (expected, "1", "many", "True")
     assert lower == ("1" if lost == "nothing" else "0")
 
 
 ANOTHER = """
 import sys
+import numba
 import numpy as np
 from gramgraph._numerics import compiling
 sys.path.insert(0, sys.argv[1])
@@ -369,8 +371,15 @@ with compiling.tier("compiled"):
         loops.top(x, 100)
     except ValueError as error:  # raised in the deepest one
         print(str(error).split()[-1])
-    loops.middle(x, 7)
+    inside = loops.middle(x, 7)
     print(sum(loops.middle.stats.cache_hits.values()))
+    middle = loops.middle
+
+    @numba.njit
+    def by_numba_alone(x):
+        return middle(x, 7)
+
+    print((by_numba_alone(x) == inside).all())
 """
 
 

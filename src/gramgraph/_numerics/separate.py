@@ -227,6 +227,8 @@ def unbundle(target_context: Any, payload: tuple[Any, ...], rebuild: Callable[[A
     result = rebuild(target_context, kept)
     if symbol is not None:
         _stand(result.library, _Standing(symbol, code, environments, needs))
+        # What stands in the file in place of its code is not to be copied by callers that Numba compiles by itself.
+        result.library._shared_module = llvm.parse_assembly("")
     return result
 
 
