@@ -93,7 +93,6 @@ def _bytes_left(net: Any, evidence: dict[str, str]) -> float:
     """What the tree takes that zeros leave, after a search where that may make it fit."""
     from gramgraph.compile.lower import lower
     from gramgraph.compile.tree import plan_tree
-    from gramgraph.engines.exact.junction_tree import SEARCH_SAVES
     from gramgraph.engines.exact.smaller import rough_tree, smaller_model
     from gramgraph.questions.reading import read
 
@@ -101,7 +100,7 @@ def _bytes_left(net: Any, evidence: dict[str, str]) -> float:
     if small is None:
         return 0.0
     tree = rough_tree(small.model)
-    if tree is not None and ROOM < 8.0 * tree.cells < SEARCH_SAVES * ROOM:
+    if tree is not None and 8.0 * tree.cells > ROOM:
         tree = plan_tree(lower(small.model))
     return np.inf if tree is None else 8.0 * tree.cells
 

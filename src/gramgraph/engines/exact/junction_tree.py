@@ -11,7 +11,6 @@ import numpy as np
 
 from gramgraph._progress import Report
 from gramgraph.answers import Answer
-from gramgraph.compile.budget import budget_of
 from gramgraph.compile.cache import forget_large, memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.range import may_underflow, needs_logs
@@ -56,8 +55,6 @@ NARROW_CELLS = 100
 #: for all cases, answers in less time than following takes: a look at an entry of a table is as dear as so many cells.
 SHRINK_CELLS, SHRINK_GAIN, NEVER_FITS = 20_000_000, 0.7, 1e11
 CELLS_AN_ENTRY = 20
-#: A search for a better order seldom saves more than this factor: where the room is smaller still, none is begun.
-SEARCH_SAVES = 20.0
 #: A table of cases with more patterns than this leaves no trees behind.
 KEPT_PATTERNS = 16
 
@@ -172,11 +169,8 @@ class JunctionTree(Engine):
         return whole_answer(model, question, each, engine=self.name)
 
     def _of_smaller(self, small: Smaller, question: Question, run: Run) -> Answer:
-        rough = rough_tree(small.model, memory=run.memory)
-        if rough is None:
+        if rough_tree(small.model, memory=run.memory) is None:
             raise wider_than_any()
-        if 8.0 * rough.cells > SEARCH_SAVES * budget_of(run.memory):
-            rough.check_budget(run.memory)
         return self._answer(small.model, small.question(question), run)
 
     def _answer(self, model: GraphicalModel, question: Question, run: Run) -> Answer:
