@@ -18,10 +18,14 @@ ANSWERS = json.loads((FOLDER / "answers.json").read_text())
 MODELS = sorted(p.name for p in FOLDER.glob("*.json") if p.name != "answers.json")
 
 
+def check(model: object, name: str) -> None:
+    # Messages of a grid are single-precision products, whose last digits depend on the processor.
+    np.testing.assert_allclose(probe(model), ANSWERS[name], rtol=1e-6 if name == "kernel_grid" else 1e-9)
+
+
 @pytest.mark.parametrize("name", MODELS)
 def test_json(name: str) -> None:
-    model = gg.read(FOLDER / name)
-    np.testing.assert_allclose(probe(model), ANSWERS[name.removesuffix(".json")], rtol=1e-9)
+    check(gg.read(FOLDER / name), name.removesuffix(".json"))
 
 
 @pytest.mark.parametrize(
@@ -35,8 +39,7 @@ def test_json(name: str) -> None:
     ],
 )
 def test_archives(name: str, cls: str) -> None:
-    model = getattr(gg if cls in gg.__all__ else gg.embeddings, cls).load(FOLDER / f"{name}.npz")
-    np.testing.assert_allclose(probe(model), ANSWERS[name], rtol=1e-9)
+    check(getattr(gg if cls in gg.__all__ else gg.embeddings, cls).load(FOLDER / f"{name}.npz"), name)
 
 
 @pytest.mark.parametrize("suffix", ["bif", "fg", "net", "uai", "xdsl", "xmlbif"])
