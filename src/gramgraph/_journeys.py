@@ -1,16 +1,18 @@
 """What can be compiled ahead: one capability per line of `CAPABILITIES`, each a short journey that uses all of it.
 
 Run as a program it is a worker of `_warmup.py`: names come in by lines, and it tells how many functions it has compiled
-and when a journey is done.
+and when a journey is done. It begins further workers as copies of itself, so that what all need is imported once.
 """
 
 from __future__ import annotations
 
 import gc
+import os
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -229,11 +231,18 @@ AFTER: dict[str, tuple[str, ...]] = {
 }
 
 
-def _work() -> None:
+def _work(others: Sequence[str]) -> None:
+    """Run the journeys whose names come in by lines; a copy of this process does so for each of the other pairs of
+    files ("in:out"), and says its number first."""
+    gc.disable()  # the compiler keeps most of what it makes, and looking for the rest takes 4 % of the time
+    copies: list[int] = []
+    if others:
+        _make_ready()
+        copies = _copies_for(others)
+
     from numba.core import event
 
     out, last, count = sys.stdout, time.monotonic(), 0
-    gc.disable()  # the compiler keeps most of what it makes, and looking for the rest takes 4 % of the time
 
     class Listener(event.Listener):
         def on_start(self, event: Any) -> None:
@@ -258,7 +267,36 @@ def _work() -> None:
             said = f"failed {count} {type(error).__name__}: {error}".replace("\n", " ")
         out.write(f"{said}\n")
         out.flush()
+    for copy in copies:  # what they have used is counted as used by this process
+        os.waitpid(copy, 0)
+
+
+def _make_ready() -> None:
+    """Import what most journeys need, and let Numba set up its tables."""
+    from gramgraph._numerics.machine_code import dispatcher
+
+    for name in ("pandas", "scipy.linalg", "sklearn.base"):
+        import_module(name)
+
+    dispatcher(lambda x: x.sum(), False, {})(np.zeros(1))
+
+
+def _copies_for(others: Sequence[str]) -> list[int]:
+    """A copy of this process for each pair of files, which are its standard input and output; their numbers."""
+    pairs = [tuple(map(int, pair.split(":"))) for pair in others]
+    copies: list[int] = []
+    for pair in pairs:
+        if (copy := os.fork()) == 0:
+            copies = []
+            for standard, number in enumerate(pair):
+                os.dup2(number, standard)
+            os.write(1, f"process {os.getpid()}\n".encode())
+            break
+        copies.append(copy)
+    for number in (each for pair in pairs for each in pair):  # nobody is to hold the files of another one
+        os.close(number)
+    return copies
 
 
 if __name__ == "__main__":
-    _work()
+    _work(sys.argv[1:])

@@ -7,15 +7,16 @@ where later processes find it. Files are replaced whole, so a warm-up can be sto
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from queue import SimpleQueue
-from typing import Any
+from typing import IO, Any
 
 from gramgraph._numerics.aside import environment
 from gramgraph._progress import Progress, reporting
@@ -105,7 +106,7 @@ def run(names: Iterable[str], tell: Tell, *, n_jobs: int | None = None) -> None:
     n_workers = max(1, min(n_jobs or _cores(), len(chosen)))
     waiting = list(chosen)
     news: SimpleQueue[tuple[int, str, int, float | None, str]] = SimpleQueue()
-    workers = [_Worker(k, news) for k in range(n_workers)]
+    workers = _begun(n_workers, news)
     idle = set(range(n_workers))
     busy: dict[int, str] = {}
     failed: dict[str, str] = {}
@@ -125,7 +126,7 @@ def run(names: Iterable[str], tell: Tell, *, n_jobs: int | None = None) -> None:
                 if error:
                     failed[name] = error
     finally:
-        for worker in workers:
+        for worker in reversed(workers):  # the first one waits for its copies
             worker.stop()
     if failed:
         raise GramGraphError("; ".join(f"{name} could not be compiled ahead: {why}" for name, why in failed.items()))
@@ -146,46 +147,86 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
+def _begun(n: int, news: SimpleQueue[Any]) -> list[_Worker]:
+    """So many workers. Where a process can be copied safely all are copies of the first one, which has imported what
+    they need; elsewhere each begins with its first journey."""
+    workers = [_Worker(k, news) for k in range(n)]
+    if sys.platform == "linux":
+        workers[0].begin(workers[1:])
+    return workers
+
+
 class _Worker:
     """A process that runs the journeys whose names it is told, one after the other; it ends when its input ends."""
 
     def __init__(self, number: int, news: SimpleQueue[Any]) -> None:
         self._number, self._news, self._name = number, news, ""
-        self._process: subprocess.Popen[str] | None = None
+        self._lock = threading.Lock()
+        self._input: IO[str] | None = None  # None before it begins and after its end
+        self._process: subprocess.Popen[str] | None = None  # None where it is a copy of another one
+        self._pid = 0
+
+    def begin(self, others: Sequence[_Worker] = ()) -> IO[str]:
+        """Start the process, and in copies of it the others; its input."""
+        pipes = [(os.pipe(), os.pipe()) for _ in others]
+        theirs = [number for hears, says in pipes for number in (hears[0], says[1])]
+        command = [sys.executable, "-W", "ignore", "-m", "gramgraph._journeys"]
+        command += [f"{hears[0]}:{says[1]}" for hears, says in pipes]
+        pipe = subprocess.PIPE
+        self._process = process = subprocess.Popen(
+            command,
+            env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True, pass_fds=theirs,
+        )  # fmt: skip
+        for number in theirs:
+            os.close(number)
+        assert process.stdin is not None and process.stdout is not None
+        self._pid = process.pid
+        self._hear(process.stdin, process.stdout)
+        for other, (hears, says) in zip(others, pipes, strict=True):
+            other._hear(os.fdopen(hears[1], "w"), os.fdopen(says[0]))
+        return process.stdin
+
+    def _hear(self, tell: IO[str], told: IO[str]) -> None:
+        self._input = tell
+        threading.Thread(target=self._listen, args=(told,), daemon=True).start()
 
     def start(self, name: str) -> None:
         """Let it run a journey, beside what this process does."""
-        if self._process is None or self._process.poll() is not None:
-            command = [sys.executable, "-W", "ignore", "-m", "gramgraph._journeys"]
-            pipe = subprocess.PIPE
-            self._process = subprocess.Popen(
-                command, env=environment(), stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True
-            )
-            threading.Thread(target=self._listen, daemon=True).start()
-        self._name, self._since = name, time.perf_counter()
-        assert self._process.stdin is not None
+        with self._lock:  # its end is reported, or it is seen here
+            self._name, self._since = name, time.perf_counter()
+            tell = self._input
+        tell = tell or self.begin()
         with suppress(OSError):  # it has died: its listener says so
-            self._process.stdin.write(f"{name}\n")
-            self._process.stdin.flush()
+            tell.write(f"{name}\n")
+            tell.flush()
 
-    def _listen(self) -> None:
-        process = self._process
-        assert process is not None and process.stdout is not None
-        for line in process.stdout:
-            kind, _, rest = line.rstrip("\n").partition(" ")
-            if kind == "compiled":
-                self._news.put((self._number, self._name, int(rest), None, ""))
-            elif kind in ("done", "failed"):
-                count, _, error = rest.partition(" ")
-                name, took, self._name = self._name, time.perf_counter() - self._since, ""
-                self._news.put((self._number, name, int(count), took, error))
-        if self._name:
-            took = time.perf_counter() - self._since
-            self._news.put((self._number, self._name, 0, took, f"the process ended with {process.wait()}"))
+    def _listen(self, told: IO[str]) -> None:
+        with told:
+            for line in told:
+                kind, _, rest = line.rstrip("\n").partition(" ")
+                if kind == "process":
+                    self._pid = int(rest)
+                elif kind == "compiled":
+                    self._news.put((self._number, self._name, int(rest), None, ""))
+                elif kind in ("done", "failed"):
+                    count, _, error = rest.partition(" ")
+                    name, took, self._name = self._name, time.perf_counter() - self._since, ""
+                    self._news.put((self._number, name, int(count), took, error))
+        process, self._process = self._process, None
+        why = "its process ended" if process is None else f"the process ended with {process.wait()}"
+        with self._lock:
+            self._input, name = None, self._name
+        if name:
+            self._news.put((self._number, name, 0, time.perf_counter() - self._since, why))
 
     def stop(self) -> None:
-        """End it now; what it has compiled is kept."""
-        self._name = ""
-        if self._process is not None:
-            self._process.terminate()
-            self._process.wait()
+        """End it, now if it is at work; what it has compiled is kept."""
+        busy, self._name = self._name, ""
+        process, tell = self._process, self._input
+        with suppress(OSError):
+            if busy and self._pid:
+                os.kill(self._pid, signal.SIGTERM)
+            if tell is not None:
+                tell.close()
+        if process is not None:
+            process.wait()

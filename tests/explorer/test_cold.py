@@ -49,23 +49,23 @@ import sys, time
 import numpy as np
 from gramgraph._numerics import compiling
 from gramgraph._numerics.aside import Aside
-from gramgraph._numerics.smoothing import _squares as squares
+from gramgraph._numerics.svm.exponents import exp_times as loop
 
-compiling._STATE.note(squares.group, 2.9)
-points, out = np.arange(12.0).reshape(3, 4), np.empty(4)
-given, aside = (points, np.zeros(3), 0, 4, out), Aside()
+compiling._STATE.note(loop.group, 2.9)
+out = np.empty(2)
+given, aside = (np.zeros((2, 3)), np.arange(3.0), out), Aside()
 with aside.here():
-    squares(*given)
+    loop(*given)
     wanted, end = out.copy(), time.monotonic() + 100
-    while not squares.in_memory():
+    while not loop.in_memory():
         assert time.monotonic() < end
         time.sleep(0.05)
-        squares(*given)
+        loop(*given)
     out[:] = 0.0
-    squares(*given)
+    loop(*given)
 aside.close()
-assert out.tolist() == wanted.tolist() == (points**2).sum(0).tolist()
-assert sum(squares.stats.cache_hits.values()) == 1 and not squares.stats.cache_misses, squares.stats
+assert out.tolist() == wanted.tolist() == [3.0, 3.0]
+assert sum(loop.stats.cache_hits.values()) == 1 and not loop.stats.cache_misses, loop.stats
 """
 
 

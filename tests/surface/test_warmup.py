@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
+from queue import SimpleQueue
 
 import pytest
 
@@ -98,7 +100,9 @@ def workers(monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     """Let workers run this program in the place of journeys."""
     start = subprocess.Popen
     monkeypatch.setattr(
-        _warmup.subprocess, "Popen", lambda command, **more: start([sys.executable, "-c", program], **more)
+        _warmup.subprocess,
+        "Popen",
+        lambda command, **more: start([sys.executable, "-c", program, *command[5:]], **more),
     )
 
 
@@ -117,20 +121,71 @@ def test_a_worker_that_dies_is_reported_and_replaced(monkeypatch: pytest.MonkeyP
         _warmup.run(("svm", "gp"), lambda *_: None, n_jobs=1)
 
 
-def test_an_interrupt_ends_the_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    workers(monkeypatch, "import sys, time\nfor line in sys.stdin: print('compiled 1', flush=True); time.sleep(600)")
-    made: list[subprocess.Popen[str]] = []
-    start = _warmup._Worker.start
+COPIED = """
+import os, sys, time
+from gramgraph import _journeys
 
-    def note(self: _warmup._Worker, name: str) -> None:
-        start(self, name)
-        assert self._process is not None
-        made.append(self._process)
+def journey(name):
+    with open(os.environ["PIDS"], "a") as file:
+        file.write(f"{name} {os.getpid()} {os.getppid()}\\n")
+    if name == "gp":
+        os._exit(7)
+    time.sleep(WAIT)
 
-    def interrupt(*_: object) -> None:
+_journeys._make_ready = lambda: None
+for name in ("svm", "gp", "rvm"):
+    _journeys.CAPABILITIES[name] = lambda name=name: journey(name)
+_journeys._work(sys.argv[1:])
+"""
+
+
+@pytest.fixture
+def pids(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("PIDS", str(tmp_path / "pids"))
+    return tmp_path / "pids"
+
+
+def is_there(pid: int) -> bool:
+    """Whether a process runs; one that has ended may still wait for somebody to ask how."""
+    status = Path(f"/proc/{pid}/stat")
+    return status.exists() and status.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are copies of each other on Linux")
+def test_workers_are_copies_and_one_that_dies_is_replaced(pids: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers(monkeypatch, COPIED.replace("WAIT", "1.0"))
+    told: list[tuple[str, bool]] = []
+    with pytest.raises(gg.GramGraphError, match="gp could not be compiled ahead: its process ended$"):
+        _warmup.run(("svm", "gp", "rvm"), lambda n, c, s, e: told.append((n, s is not None)), n_jobs=2)
+    assert {name for name, done in told if done} == {"svm", "gp", "rvm"}
+    lines = {line.split()[0]: [int(k) for k in line.split()[1:]] for line in pids.read_text().splitlines()}
+    assert lines["gp"][1] == lines["svm"][0]  # a copy
+    assert not any(is_there(pid) for pid, _ in lines.values())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="workers are copies of each other on Linux")
+def test_an_interrupt_ends_the_workers(pids: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    workers(monkeypatch, COPIED.replace("WAIT", "600").replace('if name == "gp"', "if False"))
+
+    def note(*_: object) -> None:
+        raise AssertionError("nothing is done")
+
+    def interrupt() -> bool:
+        if len(pids.read_text().splitlines() if pids.exists() else ()) < 2:
+            return False
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(_warmup._Worker, "start", note)
+    class News(SimpleQueue):  # type: ignore[type-arg]
+        def get(self) -> object:  # type: ignore[override]
+            while not interrupt():
+                time.sleep(0.01)
+            return None
+
+    monkeypatch.setattr(_warmup, "SimpleQueue", News)
     with pytest.raises(KeyboardInterrupt):
-        _warmup.run(("svm", "gp"), interrupt, n_jobs=2)
-    assert made and all(process.poll() is not None for process in made)
+        _warmup.run(("svm", "gp"), note, n_jobs=2)
+    ended = [int(line.split()[1]) for line in pids.read_text().splitlines()]
+    deadline = time.monotonic() + 20
+    while any(map(is_there, ended)) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert len(ended) == 2 and not any(map(is_there, ended))
