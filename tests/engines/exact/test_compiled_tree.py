@@ -10,7 +10,7 @@ import pytest
 import gramgraph as gg
 from gramgraph._numerics.compiling import tier
 from gramgraph._numerics.tree import runner
-from gramgraph._numerics.tree.columns import P_WORK
+from gramgraph._numerics.tree.columns import C_OFF, C_SEP_SIZE, P_CLIQUES, P_WORK
 from gramgraph.compile import tree as compiled_tree
 from gramgraph.compile.tree import Program
 from gramgraph.conditionals import NoisyOr, Table
@@ -101,6 +101,30 @@ def test_tables_that_take_turns_give_the_same_numbers(seed, alone, monkeypatch):
         np.testing.assert_allclose(answer[key].probabilities, asked[0][key].probabilities, atol=1e-13, err_msg=str(key))
     np.testing.assert_allclose(answer.log_evidence, asked[0].log_evidence, atol=1e-13)
     pd.testing.assert_frame_equal(best, asked[1], rtol=1e-13)
+
+
+@pytest.mark.parametrize("kind", ["plain", "compiled"])
+def test_best_states_from_parts_of_tables_that_take_turns(kind, monkeypatch):
+    rng, side = np.random.default_rng(0), range(7)
+    ends = [((i, j), (i + 1, j)) for i in side[:-1] for j in side] + [
+        ((i, j), (i, j + 1)) for i in side for j in side[:-1]
+    ]
+    field = gg.MarkovNetwork({tuple(f"x{i}{j}" for i, j in pair): rng.random((2, 2)) for pair in ends})
+    cases = field.sample(9, random_state=0)[list(field.variables)[::12]].astype(object)
+    cases = cases.mask(rng.random(cases.shape) < 0.2)
+    programs = []
+    in_turn = Program.in_turn
+    monkeypatch.setattr(
+        Program, "in_turn", lambda program, cells: programs.append(in_turn(program, cells)) or programs[-1]
+    )
+    with tier(kind):
+        kept = field.map_query(cases, engine="junction_tree")
+        assert not programs
+        monkeypatch.setattr(tree_runner, "ALL_NUMBERS", 0)
+        found = field.map_query(cases, engine="junction_tree")
+    pd.testing.assert_frame_equal(found, kept)
+    cliques = np.concatenate([p.section(P_CLIQUES).reshape(-1, 9) for p in programs])
+    assert (cliques[cliques[:, C_OFF] == 0, C_SEP_SIZE] >= runner.SMALL_PART).sum() > 5
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -10,6 +10,13 @@ import numpy as np
 from gramgraph._numerics.tree.columns import (
     C_OFF,
     C_PARENT,
+    C_SEP,
+    C_SEP_SIZE,
+    C_SIZE,
+    C_STATIC,
+    C_TERM,
+    C_TERM_END,
+    COMBINED,
     O_CLIQUE,
     O_FROM,
     P_CLIQUES,
@@ -22,10 +29,16 @@ from gramgraph._numerics.tree.columns import (
     P_SLICES,
     P_TERMS,
     P_TOPO,
+    S_BUFFER,
+    SEPARATOR,
+    SLICE,
+    T_KIND,
+    T_MAP,
+    T_SOURCE,
 )
 from gramgraph._numerics.tree.lanes import helper, jit
 from gramgraph._numerics.tree.sections import buffers, rows, section
-from gramgraph._numerics.tree.steps import build, hand_down, normalize_root, read_one, take_over
+from gramgraph._numerics.tree.steps import build, combine, hand_down, normalize_root, read_one, take_over
 
 
 @helper
@@ -66,6 +79,65 @@ def make_again(W, c, ints, static, memory):
     maps, mask_offset = section(ints, P_MAPS).view(np.uint64), section(ints, P_MASK_OFFSET)
     work = buffers(W, ints, memory)
     build(W, c, cliques, terms, members, maps_table, maps, slices, mask_offset, static, work)
+
+
+@jit
+def make_part_again(W, c, blocks, ints, static, memory):
+    """Of the table of such a clique the entries that go with one state of its separator, `blocks[w]` in lane w.
+
+    They stand where the table began, in the order in which they stand in it.
+    """
+    cliques, terms, members = rows(ints, P_CLIQUES, 9), rows(ints, P_TERMS, 6), rows(ints, P_MEMBERS, 2)
+    maps_table, slices = rows(ints, P_MAPS_TABLE, 6), rows(ints, P_SLICES, 6)
+    maps, mask_offset = section(ints, P_MAPS), section(ints, P_MASK_OFFSET)
+    work = buffers(W, ints, memory)
+    tables, separators, buffer, likelihood, combined, active, spill = (
+        work[0],
+        work[1],
+        work[3],
+        work[4],
+        work[5],
+        work[7],
+        work[8],
+    )
+    run = cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE]
+    o, z = cliques[c, C_OFF] * W, cliques[c, C_STATIC]
+    for w in range(W):
+        spill[c * W + w] = 0.0
+        for r in range(run):
+            tables[o + r * W + w] = 1.0 if z < 0 else static[z + blocks[w] * run + r]
+    for t in range(cliques[c, C_TERM], cliques[c, C_TERM_END]):
+        kind, source = terms[t, T_KIND], terms[t, T_SOURCE]
+        if kind == SEPARATOR:
+            table, s = separators, cliques[source, C_SEP]
+        elif kind == SLICE:
+            table, s = buffer, slices[source, S_BUFFER]
+        elif kind == COMBINED:
+            if not combine(W, t, c, cliques, terms, members, slices, mask_offset, work):
+                continue
+            table, s = combined, source
+        else:
+            if active[source] == 0.0:
+                continue
+            table, s = likelihood, mask_offset[source]
+        row = terms[t, T_MAP]
+        hi, lo, n_lo = maps_table[row, 0], maps_table[row, 2], maps_table[row, 3]
+        inner, step = maps_table[row, 4], 1 if maps_table[row, 5] == 1 else 0
+        for w in range(W):
+            first = blocks[w] * run
+            i, k = first % inner, first // inner
+            h, k = k // n_lo, k % n_lo
+            at = maps[hi + h] + maps[lo + k]
+            for r in range(run):
+                tables[o + r * W + w] *= table[(s + at + i * step) * W + w]
+                i += 1
+                if i == inner and r + 1 < run:
+                    i = 0
+                    k += 1
+                    if k == n_lo:
+                        k = 0
+                        h += 1
+                    at = maps[hi + h] + maps[lo + k]
 
 
 @jit

@@ -33,7 +33,7 @@ from gramgraph._numerics.tree.columns import (
     P_TERMS,
     P_TOPO,
 )
-from gramgraph._numerics.tree.in_turn import beliefs_in_turn, make_again, share_room
+from gramgraph._numerics.tree.in_turn import beliefs_in_turn, make_again, make_part_again, share_room
 from gramgraph._numerics.tree.index_maps import add_map
 from gramgraph._numerics.tree.lanes import U0, U, helper, holding, jit, multiply1
 from gramgraph._numerics.tree.sections import buffers, rows, section
@@ -114,6 +114,10 @@ def short_sums(
     )  # fmt: skip
 
 
+#: One entry by itself takes as long as so many that are made one after the other, for all cases at once.
+SMALL_PART = 32
+
+
 @jit(work=_case_steps)
 def best(
     W, first, stop, ints, static, values, codes, mask_columns, weight_column, weights, log_scale, memory, states, log_z
@@ -125,7 +129,7 @@ def best(
     cliques, collect, topo = rows(ints, P_CLIQUES, 9), section(ints, P_COLLECT), section(ints, P_TOPO)
     clique_ptr, ordered = section(ints, P_CLIQUE_PTR), section(ints, P_ORDERED)
     n_sep, sizes = section(ints, P_N_SEP), section(ints, P_SIZES)
-    in_turn = share_room(cliques)
+    in_turn, blocks = share_room(cliques), np.zeros(W, np.int64)
     for case in range(first, stop, W):
         evidence_up(
             W, case, last, collect, True, ints, static, values, codes, mask_columns, weight_column, weights, log_scale,
@@ -135,13 +139,18 @@ def best(
             c = topo[q]
             lo, hi = clique_ptr[c], clique_ptr[c + 1]
             run = cliques[c, C_SIZE] // cliques[c, C_SEP_SIZE]
-            if in_turn and cliques[c, C_OFF] == 0:
+            for w in range(min(W, stop - case)):
+                blocks[w] = 0
+                for i in range(lo, lo + n_sep[c]):
+                    blocks[w] = blocks[w] * sizes[ordered[i]] + states[case + w, ordered[i]]
+            anew = in_turn and cliques[c, C_OFF] == 0
+            made = anew and cliques[c, C_SEP_SIZE] >= SMALL_PART
+            if made:
+                make_part_again(W, c, blocks, ints, static, memory)
+            elif anew:
                 make_again(W, c, ints, static, memory)
             for w in range(min(W, stop - case)):
-                block = 0
-                for i in range(lo, lo + n_sep[c]):
-                    block = block * sizes[ordered[i]] + states[case + w, ordered[i]]
-                at = (cliques[c, C_OFF] + block * run) * W + w
+                at = (cliques[c, C_OFF] + (0 if made else blocks[w] * run)) * W + w
                 top = -1.0
                 chosen = 0
                 for r in range(run):
