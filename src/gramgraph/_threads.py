@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
 from functools import cache
-from threading import Thread
+from threading import Thread, local
 from typing import Any, TypeVar
 
+import numpy as np
+
+from gramgraph.typing import Array
+
+#: Bytes that a processor fetches together, two lines.
+_LINES = 128
 _Task = TypeVar("_Task")
 _Found = TypeVar("_Found")
 
@@ -50,6 +57,60 @@ def in_threads(work: Callable[[_Task], _Found], tasks: Sequence[_Task], n_jobs: 
     if errors:
         raise errors[min(errors)]
     return found
+
+
+class _Spare(local):
+    """Threads that wait for parts of what this thread does."""
+
+    pool: ThreadPoolExecutor | None = None
+
+
+_SPARE = _Spare()
+
+
+@contextmanager
+def spare_threads(n_jobs: int) -> Iterator[None]:
+    """Inside, `at_once` of this thread uses so many threads, and BLAS one in each."""
+    if n_jobs <= 1:
+        yield
+        return
+    before = _SPARE.pool
+    with one_thread(), ThreadPoolExecutor(n_jobs - 1) as _SPARE.pool:
+        try:
+            yield
+        finally:
+            _SPARE.pool = before
+
+
+def at_once(*parts: Callable[[], object]) -> None:
+    """Do all parts, on the spare threads of this one (`spare_threads`) if it has any: long calls that let others run.
+
+    >>> made = []
+    >>> with spare_threads(2):
+    ...     at_once(lambda: made.append("a"), lambda: made.append("b"))
+    >>> sorted(made)
+    ['a', 'b']
+    """
+    if _SPARE.pool is None:
+        for part in parts:
+            part()
+        return
+    others = [_SPARE.pool.submit(part) for part in parts[1:]]
+    try:
+        parts[0]()
+    finally:
+        for other in others:
+            other.result()
+
+
+def apart(shape: Any, dtype: Any = np.float64) -> Array:
+    """Zeros that share no cache line with another array: what one thread writes all the time would slow the other.
+
+    >>> apart((2, 3)).tolist()
+    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
+    """
+    size, room = int(np.prod(shape)), _LINES // np.dtype(dtype).itemsize
+    return np.zeros(size + 2 * room, dtype)[room : room + size].reshape(shape)
 
 
 def one_thread() -> AbstractContextManager[Any]:

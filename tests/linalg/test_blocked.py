@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gramgraph._threads import one_thread, spare_threads
 from gramgraph.linalg import Dense
 from gramgraph.linalg.blocked import BLOCKED, blocked_cholesky, blocked_inverse
 
@@ -25,6 +26,22 @@ def test_factor_and_inverse(n: int, easy: bool) -> None:
     assert blocked_inverse(L)
     np.testing.assert_allclose(np.tril(L), np.tril(np.linalg.inv(A)), atol=1e-12)
     np.testing.assert_array_equal(np.triu(L, 1), np.triu(A, 1))
+
+
+@pytest.mark.parametrize("n", [700, 1025])
+@pytest.mark.parametrize("easy", [False, True])
+def test_numbers_do_not_depend_on_threads(n: int, easy: bool) -> None:
+    found = []
+    for threads in (1, 2, 3):
+        L = matrix(n)
+        with one_thread(), spare_threads(threads):
+            blocked_cholesky(L, well_conditioned=easy)
+            factor = L.copy()
+            blocked_inverse(L)
+        found.append((factor, L))
+    for factor, inverse in found[1:]:
+        np.testing.assert_array_equal(factor, found[0][0])
+        np.testing.assert_array_equal(inverse, found[0][1])
 
 
 @pytest.mark.parametrize("bad", [1, 127, 128, 129, 400, 640])

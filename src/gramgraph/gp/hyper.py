@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from gramgraph._threads import in_threads, one_thread
+from gramgraph._threads import in_threads, one_thread, spare_threads
 from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.typing import FloatArray
@@ -157,20 +157,17 @@ def _bfgs(M: FloatArray, s: FloatArray, y: FloatArray) -> FloatArray:
     return M + (1.0 + float(y @ My) / sy) * np.outer(s, s) / sy - (np.outer(My, s) + np.outer(s, My)) / sy
 
 
-def curvature_inverse(objective: Objective, theta: FloatArray, bounds: FloatArray, times: float) -> FloatArray:
+def curvature_inverse(
+    objective: Objective, theta: FloatArray, bounds: FloatArray, times: float, n_jobs: int = 1
+) -> FloatArray:
     """(−Hessian · times)⁻¹ from differences of gradients, made positive definite; p + 1 evaluations."""
     h = 1e-3
     base = np.clip(theta, bounds[:, 0], bounds[:, 1] - h)
-    center = objective(base, True)[1]
     p = len(theta)
-    Hessian = np.empty((p, p))
-    for i in range(p):
-        shifted = base.copy()
-        shifted[i] += h
-        there = objective(shifted, True)[1]
-        if center is None or there is None:
-            return np.eye(p)
-        Hessian[i] = (there - center) / h
+    slopes = in_threads(lambda at: objective(at, True)[1], [base, *(base + h * np.eye(p))], n_jobs)
+    if any(slope is None for slope in slopes):
+        return np.eye(p)
+    Hessian = (np.array(slopes[1:]) - slopes[0]) / h
     if not np.isfinite(Hessian).all():
         return np.eye(p)
     values, vectors = np.linalg.eigh(-0.5 * times * (Hessian + Hessian.T))
@@ -190,7 +187,7 @@ def search(
     random_state: Any = None,
     n_jobs: int = 1,
 ) -> Search:
-    """The best of several ascents, on `n_jobs` threads where there are several.
+    """The best of several ascents, on `n_jobs` threads, which share the matrices of a single one.
 
     With `small`, the objective of a `share` of the points, the starts are followed there first, where a step is cheap.
     The ends are ranked by the full objective; the best (and the second, when it is near) goes on there with the
@@ -200,14 +197,15 @@ def search(
     starts = [np.clip(theta, bounds[:, 0], bounds[:, 1])]
     starts += random_starts(starts[0], bounds, restarts, generator(random_state))
     if small is None or not len(theta):
-        found = in_threads(lambda start: ascend(objective, start, bounds, tol=tol), starts, n_jobs)
+        found = _each(lambda start: ascend(objective, start, bounds, tol=tol), starts, n_jobs)
         evaluations = 0
     elif middle is not None:
         larger, portion = middle
         near = search(larger, theta, bounds, restarts=restarts, small=small, share=share / portion, tol=1e-7,
                       random_state=random_state, n_jobs=n_jobs)  # fmt: skip
-        guess = curvature_inverse(larger, near.theta, bounds, 1.0 / portion)
-        found = [quasi_newton(objective, near.theta, bounds, guess, tol=tol, enough=_ENOUGH)]
+        guess = curvature_inverse(larger, near.theta, bounds, 1.0 / portion, n_jobs)
+        last = partial(quasi_newton, objective, bounds=bounds, inverse=guess, tol=tol, enough=_ENOUGH)
+        found = _each(last, [near.theta], n_jobs)
         evaluations = 0
     else:
         with one_thread():
@@ -226,11 +224,19 @@ def search(
             guess = curvature_inverse(small, top, bounds, 1.0 / share)
             return quasi_newton(objective, top, bounds, guess, tol=tol)
 
-        found = in_threads(finish, tops, n_jobs)
+        found = _each(finish, tops, n_jobs)
     best = max(found, key=lambda s: s.value)
     evaluations += sum(s.evaluations for s in found)
     optima = tuple(s.optima[0] for s in found if s.optima)
     return Search(best.theta, best.value, evaluations, best.converged, optima)
+
+
+def _each(ascent: Callable[[FloatArray], Search], starts: list[FloatArray], n_jobs: int) -> list[Search]:
+    """One ascent from each start; a single one has all threads for its matrices."""
+    if len(starts) > 1:
+        return in_threads(ascent, starts, n_jobs)
+    with spare_threads(n_jobs):
+        return [ascent(start) for start in starts]
 
 
 def _different(ends: list[Search], distance: float = 0.3) -> list[Search]:

@@ -4,6 +4,9 @@ LAPACK's own `potrf` and `trtri` spend much of their time in triangular solves, 
 products. Here the matrix is cut in two again and again, down to leaves of 128 rows: nearly all operations are products
 (`gemm`, `syrk`, `trmm`) of large blocks. The blocks are parts of one matrix, which the array interface of BLAS cannot
 take without copies, so that the routines are called by their addresses.
+
+Large products are cut in parts that are made at the same time where threads are to spare (`_threads.spare_threads`).
+They are cut in the same way where none are, so that the numbers do not depend on it.
 """
 
 from __future__ import annotations
@@ -11,16 +14,18 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from gramgraph._threads import at_once
 from gramgraph.typing import FloatArray
 
 BLOCKED = 600  # rows from which on halves are quicker than LAPACK
 _LEAF = 128
 _WIDE_LEAF = 256
+_CUT = 256  # rows or columns from which on a product is made in two parts
 
 _ARGUMENTS = {"dgemm": 13, "dsyrk": 10, "dtrmm": 11, "dtrsm": 11, "dpotrf": 5, "dtrtri": 6, "dlauum": 5}
 
@@ -73,18 +78,41 @@ class _Halves:
     def _two(
         self, side: bytes, trans: bytes, scale: float, tri: int, ld: int, rows: int, to: int, columns: int
     ) -> None:
-        """B ← scale · T B or scale · B T, T a triangle."""
-        self.run["dtrmm"](
-            _char(side), _char(b"U"), _char(trans), _char(b"N"), _int(rows), _int(columns), _real(scale), tri, _int(ld),
-            to, _int(self.n),
-        )  # fmt: skip
+        """B ← scale · T B or scale · B T, T a triangle; columns of the first and rows of the second stand alone."""
+
+        def part(rows: int, to: int, columns: int) -> None:
+            self.run["dtrmm"](
+                _char(side), _char(b"U"), _char(trans), _char(b"N"), _int(rows), _int(columns), _real(scale), tri,
+                _int(ld), to, _int(self.n),
+            )  # fmt: skip
+
+        if side == b"L":
+            at_once(*(partial(part, rows, to + 8 * self.n * a, b - a) for a, b in _parts(columns)))
+        else:
+            at_once(*(partial(part, b - a, to + 8 * a, columns) for a, b in _parts(rows)))
 
     def _square(self, trans: bytes, scale: float, rows: int, inner: int, of: int, to: int) -> None:
         """C ← C + scale · (BᵀB or B Bᵀ), one triangle."""
-        self.run["dsyrk"](
-            _char(b"U"), _char(trans), _int(rows), _int(inner), _real(scale), of, _int(self.n), _real(1.0), to,
-            _int(self.n),
-        )  # fmt: skip
+        step = 8 * self.n if trans == b"T" else 8  # from a row of the product to the next
+
+        def corner(a: int, b: int) -> None:
+            self.run["dsyrk"](
+                _char(b"U"), _char(trans), _int(b - a), _int(inner), _real(scale), of + step * a, _int(self.n),
+                _real(1.0), to + 8 * a * (self.n + 1), _int(self.n),
+            )  # fmt: skip
+
+        def across(h: int) -> None:
+            other = b"N" if trans == b"T" else b"T"
+            self.run["dgemm"](
+                _char(trans), _char(other), _int(h), _int(rows - h), _int(inner), _real(scale), of, _int(self.n),
+                of + step * h, _int(self.n), _real(1.0), to + 8 * h * self.n, _int(self.n),
+            )  # fmt: skip
+
+        corners = _parts(rows)
+        if len(corners) == 1:
+            corner(0, rows)
+        else:
+            at_once(partial(across, corners[1][0]), lambda: [corner(*each) for each in corners])
 
     def factor(self, o: int, n: int) -> int:
         """U of the block of n rows at o; 0, or the number of the pivot that is not positive."""
@@ -98,7 +126,7 @@ class _Halves:
             return bad
         if self.leaves is not None:
             self._invert_leaves(o, h)
-        self._solve(o, h, self.at(o, o + h), n - h)
+        at_once(*(partial(self._solve, o, h, self.at(o, o + h + a), b - a) for a, b in _parts(n - h)))
         self._square(b"T", -1.0, n - h, h, self.at(o, o + h), self.at(o + h, o + h))
         return self.factor(o + h, n - h)
 
@@ -141,8 +169,7 @@ class _Halves:
             self.run["dtrtri"](_char(b"U"), _char(b"N"), _int(n), self.at(o, o), _int(self.n), ctypes.byref(info))
             return
         h = _half(n)
-        self.invert(o, h)
-        self.invert(o + h, n - h)
+        at_once(partial(self.invert, o, h), partial(self.invert, o + h, n - h))
         self._two(b"L", b"N", -1.0, self.at(o, o), self.n, h, self.at(o, o + h), n - h)
         self._two(b"R", b"N", 1.0, self.at(o + h, o + h), self.n, h, self.at(o, o + h), n - h)
 
@@ -162,6 +189,12 @@ class _Halves:
 def _half(n: int) -> int:
     """Rows of the first half: whole leaves."""
     return -(-n // _LEAF) // 2 * _LEAF
+
+
+def _parts(n: int) -> list[tuple[int, int]]:
+    """Where the parts of so many rows or columns begin and end: one part, or two."""
+    h = n // 16 * 8
+    return [(0, n)] if n < _CUT else [(0, h), (h, n)]
 
 
 def _suits(A: FloatArray) -> bool:
