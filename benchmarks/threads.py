@@ -75,13 +75,13 @@ def _climbing(n: int) -> Work:
     return lambda n_jobs: _edges(learn_structure(rows, n_jobs=n_jobs))
 
 
-def _bootstrap(n: int) -> Work:
+def _bootstrap(n: int, graphs: int) -> Work:
     from gramgraph.learn import bootstrap_edges
 
     rows = _network("alarm").sample(n, random_state=0)
 
     def strengths(n_jobs: int) -> Any:
-        found = bootstrap_edges(rows, 20, random_state=0, n_jobs=n_jobs).to_frame()
+        found = bootstrap_edges(rows, graphs, random_state=0, n_jobs=n_jobs).to_frame()
         return found.select_dtypes("number").to_numpy()
 
     return strengths
@@ -179,8 +179,8 @@ ROWS: dict[str, tuple[Callable[[], Work], float]] = {
     "EM, alarm, 100,000 rows with gaps": (partial(_em, 100_000), WANTED),
     "hill climbing, hailfinder, 20,000 rows": (partial(_climbing, 20_000), WANTED),
     "hill climbing, hailfinder, 400,000 rows": (partial(_climbing, 400_000), WANTED),
-    "bootstrap of edges, alarm, 20 × 5,000 rows": (partial(_bootstrap, 5_000), WANTED),
-    "bootstrap of edges, alarm, 20 × 50,000 rows": (partial(_bootstrap, 50_000), WANTED),
+    "bootstrap of edges, alarm, 20 × 5,000 rows": (partial(_bootstrap, 5_000, 20), WANTED),
+    "bootstrap of edges, alarm, 100 × 20,000 rows": (partial(_bootstrap, 20_000, 100), WANTED),
     "SVC, ten classes, 7,188 rows": (partial(_pairs, 4), WANTED),
     "SVC, ten classes, 17,970 rows": (partial(_pairs, 10), WANTED),
     "SVC grid, digits": (partial(_grid, 1, [1e-3]), WANTED),

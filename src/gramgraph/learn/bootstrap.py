@@ -11,10 +11,10 @@ import numpy as np
 
 from gramgraph._progress import Progress, reporting
 from gramgraph._show import Listing, Shown
-from gramgraph._validation import check_count, check_fraction, check_jobs, generator
+from gramgraph._validation import check_count, check_fraction, generator
 from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
-from gramgraph.data.map_reduce import in_order
+from gramgraph.data.processes import on_processes
 from gramgraph.learn.calibration import calibrate as by_worlds
 from gramgraph.learn.checkpoint import Checkpoint, digest
 from gramgraph.learn.constraints import count
@@ -29,8 +29,6 @@ from gramgraph.typing import FloatArray, RandomState
 
 #: Pairs that are printed, the surest ones; `to_frame` has all.
 SHOWN_PAIRS = 20
-#: Rows from which counting, which threads share, takes longer than the steps of a search, which run one at a time.
-WORTH_THREADS = 50_000
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -166,11 +164,11 @@ def bootstrap_edges(
     `options` are those of `learn_structure`. An edge whose direction the class of equivalent graphs leaves open counts
     half in each direction (with constraints, and between real and discrete columns, edges count as they were drawn).
 
-    `n_jobs` threads (one where the rows are too few for more to help), or the workers of a Dask cluster (`client`: a
-    `distributed.Client` or its address), learn at the same time. Every sample has a seed of its own: the numbers depend
-    neither on how many there are nor on workers that die on the way. `checkpoint` names a file in which the graphs
-    found so far are noted; called again with it, the bootstrap goes on from there, also to a larger `n`. Ctrl-C keeps
-    the graphs found so far.
+    `n_jobs` processes (begun where the work is long enough to pay for it, and kept for the next call), or the workers
+    of a Dask cluster (`client`: a `distributed.Client` or its address), learn at the same time. Every sample has a seed
+    of its own: the numbers depend neither on how many there are nor on workers that die on the way. `checkpoint` names
+    a file in which the graphs found so far are noted; called again with it, the bootstrap goes on from there, also to a
+    larger `n`. Ctrl-C keeps the graphs found so far.
 
     `calibrate` (10, say) turns the strengths into probabilities by so many simulated data sets, as
     `EdgeStrengths.calibrated` tells; it is not part of the checkpoint, and left out after Ctrl-C.
@@ -181,7 +179,7 @@ def bootstrap_edges(
     n : how many samples.
     calibrate : whether shares are turned into probabilities.
     random_state : seed, or a generator.
-    n_jobs : number of threads; -1 for one per processor.
+    n_jobs : number of processes; -1 for one per processor.
     client : a `distributed.Client` on whose workers the blocks are worked on, or None.
     checkpoint : a file that keeps what is done, to go on from after an interruption.
     progress : True shows how far it is, or a function of (done, total).
@@ -205,7 +203,7 @@ def bootstrap_edges(
         whole_rows(table, stacklevel=2)  # says how many rows are left out, once for all samples
     note, entropy, total, done = _begin(checkpoint, table, random_state, options)
     seeds = np.random.SeedSequence(entropy).spawn(n)
-    found = in_order(one_graph, seeds[done:], shared=(table, options), n_jobs=_worth(table, n_jobs), client=client)
+    found = on_processes(one_graph, seeds[done:], shared=(table, options), n_jobs=n_jobs, client=client)
 
     def state(total: FloatArray, done: int) -> Callable[[], dict[str, Any]]:
         return lambda: {"entropy": str(entropy), "done": done, "total": total.tolist()}
@@ -233,12 +231,6 @@ def bootstrap_edges(
         return out
     seed = np.random.SeedSequence(entropy, spawn_key=(0, 1))  # no sample of the rows has this one
     return by_worlds(out, calibrate, seed, n_jobs=n_jobs, client=client, progress=progress)
-
-
-def _worth(table: CodedTable | MixedTable, n_jobs: int) -> int:
-    """How many threads the samples are worth."""
-    n_jobs = check_jobs(n_jobs)
-    return 1 if isinstance(table, CodedTable) and len(table) < WORTH_THREADS else n_jobs
 
 
 def _table(data: Any, weights: Any, keep: Any, client: Any, progress: Progress) -> CodedTable | MixedTable:

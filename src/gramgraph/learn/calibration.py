@@ -13,7 +13,7 @@ from gramgraph._progress import Progress, reporting
 from gramgraph._validation import check_count
 from gramgraph.data.columns import CodedTable, code_table
 from gramgraph.data.counts import Counts
-from gramgraph.data.map_reduce import in_order
+from gramgraph.data.processes import on_processes
 from gramgraph.exceptions import ModelWarning, OptionError
 from gramgraph.learn.mixed_table import MixedTable
 from gramgraph.learn.resampling import one_graph, resampled
@@ -109,7 +109,7 @@ def calibrate(
     table, options, n = strengths._table, strengths._options, min(strengths.n_graphs, GRAPHS)
     decided = _decided(table, options)
     found, true = [], []
-    tasks = in_order(_one_world, seed.spawn(worlds), shared=(table, options, n), n_jobs=n_jobs, client=client)
+    tasks = on_processes(_one_world, seed.spawn(worlds), shared=(table, options, n), n_jobs=n_jobs, client=client)
     with reporting(progress, worlds, "simulated data sets") as report:
         try:
             for pairs in tasks:
