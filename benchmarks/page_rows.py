@@ -281,7 +281,7 @@ _ONE_AT_A_TIME = {
     "hill climbing, hailfinder, 400,000 rows": _STEPS,
     "bootstrap of edges, alarm, 20 × 5,000 rows":
         "searches are mostly Python, so that threads gain nothing, and half a second saved does not pay for processes",
-    "bootstrap of edges, alarm, 100 × 20,000 rows":
+    "bootstrap of edges, alarm, 200 × 20,000 rows":
         "samples and graphs are sent to processes (kept from an earlier call) and back",
     "SVC, ten classes, 7,188 rows": _MATRIX,
     "SVC, ten classes, 17,970 rows": _MATRIX,

@@ -180,7 +180,7 @@ ROWS: dict[str, tuple[Callable[[], Work], float]] = {
     "hill climbing, hailfinder, 20,000 rows": (partial(_climbing, 20_000), WANTED),
     "hill climbing, hailfinder, 400,000 rows": (partial(_climbing, 400_000), WANTED),
     "bootstrap of edges, alarm, 20 × 5,000 rows": (partial(_bootstrap, 5_000, 20), WANTED),
-    "bootstrap of edges, alarm, 100 × 20,000 rows": (partial(_bootstrap, 20_000, 100), WANTED),
+    "bootstrap of edges, alarm, 200 × 20,000 rows": (partial(_bootstrap, 20_000, 200), WANTED),
     "SVC, ten classes, 7,188 rows": (partial(_pairs, 4), WANTED),
     "SVC, ten classes, 17,970 rows": (partial(_pairs, 10), WANTED),
     "SVC grid, digits": (partial(_grid, 1, [1e-3]), WANTED),

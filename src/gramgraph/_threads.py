@@ -9,12 +9,6 @@ from functools import cache
 from threading import Thread, local
 from typing import Any, TypeVar
 
-import numpy as np
-
-from gramgraph.typing import Array
-
-#: Bytes that a processor fetches together, two lines.
-_LINES = 128
 _Task = TypeVar("_Task")
 _Found = TypeVar("_Found")
 
@@ -101,16 +95,6 @@ def at_once(*parts: Callable[[], object]) -> None:
     finally:
         for other in others:
             other.result()
-
-
-def apart(shape: Any, dtype: Any = np.float64) -> Array:
-    """Zeros that share no cache line with another array: what one thread writes all the time would slow the other.
-
-    >>> apart((2, 3)).tolist()
-    [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0]]
-    """
-    size, room = int(np.prod(shape)), _LINES // np.dtype(dtype).itemsize
-    return np.zeros(size + 2 * room, dtype)[room : room + size].reshape(shape)
 
 
 def one_thread() -> AbstractContextManager[Any]:

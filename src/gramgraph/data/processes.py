@@ -12,7 +12,7 @@ from gramgraph.data.map_reduce import Found, in_order
 from gramgraph.exceptions import ModelError
 
 #: Seconds until new processes have imported what they need, and until those of an earlier call are told what to do.
-BEGIN, GO_ON = 3.0, 0.3
+BEGIN, GO_ON = 2.0, 0.3
 #: Seconds of the first block that the next ones may not take, as it may compile its loops.
 COMPILING = 10.0
 #: Seconds without work after which processes may have ended (joblib's own number is 300).

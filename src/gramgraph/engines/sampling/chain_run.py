@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
-from gramgraph._threads import apart
 from gramgraph.engines.sampling.sampled import with_tails
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray
@@ -82,7 +81,7 @@ def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generato
     n_chains, per_chain = effort.n_chains, max(-(-effort.draws // effort.n_chains), 2)
     streams = rng.spawn(n_chains)
     given = effort.given(moves.setting)
-    states = [_apart(moves.begin(stream, given)) for stream in streams]
+    states = [moves.begin(stream, given) for stream in streams]
     most = int(np.clip(COUNTS // max(n_chains * cells, 1), FEW_PIECES, PIECES))
     wanted = min(most, per_chain)
     length = 1 if end is not None else -(-per_chain // wanted)
@@ -129,7 +128,7 @@ def _pieces(
 ) -> tuple[FloatArray, Array]:
     """(counts, draws that are kept) of some more pieces of every chain, sizes = (pieces, sweeps of one, cells)."""
     pieces, length, cells = sizes
-    counts = [apart((pieces, cells)) for _ in range(effort.n_chains)]
+    counts = np.zeros((effort.n_chains, pieces, cells))
     targets = np.array(list(dict.fromkeys(moves.setting.wants.idx.tolist())), np.int64) if effort.keep else None
     rows = np.zeros((effort.n_chains, pieces * length, 0 if targets is None else len(targets)), np.int16)
 
@@ -143,14 +142,7 @@ def _pieces(
                 row[i] = moves.current(state)[targets]
 
     each(run, states, streams, counts, rows)
-    return np.stack(counts, axis=1), rows
-
-
-def _apart(state: Array) -> Array:
-    """The state where no other chain writes."""
-    moved = apart(state.shape, state.dtype)
-    moved[...] = state
-    return moved
+    return counts.swapaxes(0, 1), rows
 
 
 def _enough(pieces: list[FloatArray], length: int, effort: Effort, per_chain: int) -> bool:

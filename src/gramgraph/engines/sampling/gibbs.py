@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from gramgraph._threads import apart
 from gramgraph.engines.sampling.blankets import NUMBERS, compile_case, compile_rows
 from gramgraph.engines.sampling.chains import HIGH_R_HAT, ChainEngine, MixingWarning, Moves, Setting, diagnose
 from gramgraph.typing import Array, FloatArray
@@ -28,7 +27,7 @@ class GibbsMoves(Moves):
 
         n, t = len(self.setting.compiled.variables), self.tally
         block = max(NUMBERS // max(n, 1), 1)
-        weights = apart(self.weights)
+        weights = np.empty(self.weights)
         for first in range(0, sweeps, block):
             numbers = rng.random((min(block, sweeps - first), n))
             gibbs(
