@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
@@ -37,43 +37,71 @@ def filtered(model: Model, y: FloatArray, shift: FloatArray | None, form: str = 
     return SettledFiltered(stacks, found)
 
 
-def smoothed(model: Model, y: FloatArray, shift: FloatArray | None, form: str = "covariance") -> SmoothedStates:
-    """Moments given all observations."""
+def smoothed(
+    model: Model, y: FloatArray, shift: FloatArray | None, form: str = "covariance", room: int = 0
+) -> SmoothedStates:
+    """Moments given all observations, after so many steps of `room` (unless they settled)."""
     if model.flat is not None:
         head, rest = open_start(model, y, shift)
-        later = None if rest is None else smoothed(rest, *_from(len(head.logs), y, shift), form)
+        n = len(head.logs)
+        later = None if rest is None else smoothed(rest, *_from(n, y, shift), form, n)
         return _before_rest(model, head, rest, later)
     if form == "information":
-        return SmoothedStates(*information_smoother(model, y, shift))
+        return _after_room(SmoothedStates(*information_smoother(model, y, shift)), room)
     rooted = form == "square_root"
     settled = None if rooted or model.varying or shift is not None else settled_from(model, y)
     if settled is not None:
         found = settled.smooth(y)
         stacks = {"covariances": found.covariances, "cross_covariances": found.cross}
         return SettledSmoothed(stacks, {"means": found.means, "log_likelihood": found.log_likelihood})
-    seen = _step_by_step(model, y, shift=shift, rooted=rooted)
-    by_scores = _by_scores(model, y, seen)
-    return _by_gains(model, seen) if by_scores is None else by_scores
+    by_scores = _by_scores(model, y, shift, rooted, room)
+    if by_scores is not None:
+        return by_scores
+    return _after_room(_by_gains(model, _step_by_step(model, y, shift=shift, rooted=rooted)), room)
 
 
-def _by_scores(model: Model, y: FloatArray, seen: FilteredStates) -> SmoothedStates | None:
-    """Backward without inverse covariances of states; None where an observation is nearly without noise."""
-    T, s = seen.means.shape
+def _by_scores(model: Model, y: FloatArray, shift: FloatArray | None, rooted: bool, room: int) -> SmoothedStates | None:
+    """Backward without inverse covariances of states; None where an observation is nearly without noise.
+
+    Covariances given all observations take the place of the filtered ones, and covariances of neighbors that of the
+    predicted ones, as soon as these have been read: new memory takes longer than the sums.
+    """
+    T, s = len(y), model.n_states
+    covs, ahead = np.empty((room + T, s, s)), np.empty((room + T, s, s))
+    seen = _step_by_step(model, y, shift=shift, rooted=rooted, covs=covs[room:], pred_covs=ahead[room:])
     (A, at), (H, ht), (R, rt) = stacked(model.A, T), stacked(model.H, T), stacked(model.R, T)
-    means, covs, cross = np.empty((T, s)), np.empty((T, s, s)), np.empty((T - 1, s, s))
-    r, N = np.zeros(s), np.zeros((s, s))
+    means, r, N = np.empty((room + T, s)), np.zeros(s), np.zeros((s, s))
+    moments = seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances
+    blocks = np.empty((4, min(_BACK, T), s, s))
     for hi in range(T, 0, -_BACK):
         lo = max(hi - _BACK, 0)
-        C, infos = np.empty((hi - lo, s, s)), np.empty((hi - lo, s, s))
-        moments = seen.means, seen.covariances, seen.predicted_means, seen.predicted_covariances
-        if not scores_backward(A, at, H, ht, R, rt, y, lo, hi, *moments, r, N, means, C, infos):
+        C, infos, W, product = blocks[:, : hi - lo]
+        if not scores_backward(A, at, H, ht, R, rt, y, lo, hi, *moments, r, N, means[room:], C, infos):
             return None
-        W = C @ infos
-        part = seen.covariances[lo:hi] - W @ C.transpose(0, 2, 1)
-        covs[lo:hi] = 0.5 * (part + part.transpose(0, 2, 1))
+        np.matmul(C, infos, out=W)
         end = min(hi, T - 1)
-        cross[lo:end] = C[: end - lo] - W[: end - lo] @ seen.predicted_covariances[lo + 1 : end + 1]
-    return SmoothedStates(means, covs, cross, seen.log_likelihood)
+        if end > lo:
+            later = seen.predicted_covariances[lo + 1 : end + 1]
+            np.matmul(W[: end - lo], later, out=product[: end - lo])
+            np.subtract(C[: end - lo], product[: end - lo], out=later)
+        here = seen.covariances[lo:hi]
+        here -= np.matmul(W, C.transpose(0, 2, 1), out=product)
+        np.copyto(product, here.transpose(0, 2, 1))
+        here += product
+        here *= 0.5
+    return SmoothedStates(means, covs, ahead[1:], seen.log_likelihood)
+
+
+def _after_room(states: SmoothedStates, room: int) -> SmoothedStates:
+    """The same states after so many steps that are still to be written."""
+    if not room:
+        return states
+
+    def after(M: FloatArray) -> FloatArray:
+        return np.concatenate([np.empty((room, *M.shape[1:])), M])
+
+    moments = after(states.means), after(states.covariances), after(states.cross_covariances)
+    return SmoothedStates(*moments, states.log_likelihood)
 
 
 def _by_gains(model: Model, seen: FilteredStates) -> SmoothedStates:
@@ -134,23 +162,22 @@ def _after_head(head: Head, tail: FilteredStates | None) -> FilteredStates:
 
 def _before_rest(model: Model, head: Head, rest: Model | None, later: SmoothedStates | None) -> SmoothedStates:
     """The first steps given what came after them, and that."""
-    s = model.n_states
-    last = None if later is None else FlatGaussian(later.means[0], later.covariances[0], np.zeros((s, 0)))
+    s, n = model.n_states, 0 if later is None or isinstance(later, SettledSmoothed) else len(head.logs)
+    last = None if later is None else FlatGaussian(later.means[n], later.covariances[n], np.zeros((s, 0)))
     beliefs, cross = backward(model, head, rest, last)
     moments = [belief.moments() for belief in beliefs]
     means, covs = np.array([m for m, _ in moments]), np.array([P for _, P in moments])
     total = float(head.logs.sum())
     if later is None:
         return SmoothedStates(means, covs, cross, total)
-    rows: dict[str, Any] = {
-        "means": np.concatenate([means, later.means]),
-        "log_likelihood": total + later.log_likelihood,
-    }
+    total += later.log_likelihood
     first = {"covariances": covs, "cross_covariances": cross}
     if isinstance(later, SettledSmoothed):
-        return SettledSmoothed({name: later.stack(name).after(part) for name, part in first.items()}, rows)
-    rows |= {name: np.concatenate([part, getattr(later, name)]) for name, part in first.items()}
-    return SmoothedStates(**rows)
+        stacks = {name: later.stack(name).after(part) for name, part in first.items()}
+        return SettledSmoothed(stacks, {"means": np.concatenate([means, later.means]), "log_likelihood": total})
+    for name, part in {"means": means, **first}.items():
+        getattr(later, name)[: len(part)] = part
+    return replace(later, log_likelihood=total)
 
 
 def _step_by_step(
@@ -160,11 +187,15 @@ def _step_by_step(
     *,
     shift: FloatArray | None = None,
     rooted: bool = False,
+    covs: FloatArray | None = None,
+    pred_covs: FloatArray | None = None,
 ) -> FilteredStates:
+    """One step after the other; `covs` and `pred_covs` are memory for covariances."""
     T, s = len(y), model.n_states
     m0, P0 = (model.m0, model.P0) if start is None else start
     means, pred_means, logs = np.empty((T, s)), np.empty((T, s)), np.empty(T)
-    covs, pred_covs = np.empty((T, s, s)), np.empty((T, s, s))
+    covs = np.empty((T, s, s)) if covs is None else covs
+    pred_covs = np.empty((T, s, s)) if pred_covs is None else pred_covs
     if rooted or model.varying or shift is not None:
         done = rooted_filter(
             model, y, m0, P0, shift=shift, means=means, covs=covs, pred_means=pred_means, pred_covs=pred_covs, logs=logs
