@@ -314,7 +314,8 @@ class Runner:
 
     def _start(self, environment: dict[str, str]) -> None:
         self._pipe, other = self._context.Pipe()
-        self._process = self._context.Process(target=_serve, args=(other,), daemon=True)
+        # Not a daemon: those may not begin processes, as some work on two cores does.
+        self._process = self._context.Process(target=_serve, args=(other,))
         before = {name: os.environ.get(name) for name in environment}
         os.environ.update(environment)  # the child reads it when it starts
         self._process.start()
