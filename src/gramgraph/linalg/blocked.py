@@ -108,11 +108,16 @@ class _Halves:
                 of + step * h, _int(self.n), _real(1.0), to + 8 * h * self.n, _int(self.n),
             )  # fmt: skip
 
-        corners = _parts(rows)
-        if len(corners) == 1:
+        def both(h: int) -> None:
+            corner(0, h)
+            corner(h, rows)
+
+        parts = _parts(rows)
+        if len(parts) == 1:
             corner(0, rows)
         else:
-            at_once(partial(across, corners[1][0]), lambda: [corner(*each) for each in corners])
+            h = parts[1][0]
+            at_once(partial(across, h), partial(both, h))
 
     def factor(self, o: int, n: int) -> int:
         """U of the block of n rows at o; 0, or the number of the pivot that is not positive."""
