@@ -187,7 +187,7 @@ _MACHINES = (
     ),
     _machines(
         "kernel density, compact shapes", "density", [f"d = {d}, {s}" for d in _DIMENSIONS for s in _SHAPES], 2.0,
-        "one of sixteen figures, and 2.5 in two other runs: cells with few points in them",
+        "one of sixteen figures, and 2.5 in two other runs; why it was slower once was not found",
     ),
     _machines(
         "kernel density, Gaussian and exponential", "density",
