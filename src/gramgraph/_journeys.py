@@ -149,6 +149,8 @@ def svm() -> None:
     for target in (y > 0, y):
         gg.SVC().fit(X, target).predict(X)
     gg.SVC(kernel="linear").fit(X, y > 0).predict(X)
+    marks = np.eye(40)[np.arange(len(y)) % 40]  # columns with many zeros
+    gg.SVC(kernel="poly").fit(marks, y > 0)
     gg.SVR().fit(X, X[:, 0]).predict(X)
 
 
@@ -198,6 +200,36 @@ def topics() -> None:
     model.perplexity(texts)
 
 
+def mixtures() -> None:
+    """Mixtures of Gaussians, of bits and of symbols."""
+    import gramgraph as gg
+
+    X, _ = _blobs()
+    for covariance in ("full", "diag"):
+        gg.GaussianMixture(2, covariance_type=covariance, random_state=0).fit(X[:, :3]).predict_proba(X[:, :3])
+    gg.BernoulliMixture(2, random_state=0).fit(X > 0).predict(X > 0)
+
+
+def boosting() -> None:
+    """Boosted stumps and trees, for classes and numbers."""
+    import gramgraph as gg
+
+    X, y = _blobs()
+    gg.AdaBoostClassifier(3).fit(X, y > 0).predict(X)
+    gg.GradientBoostingClassifier(3).fit(X, y > 0).predict(X)
+    gg.GradientBoostingRegressor(3).fit(X, X[:, 0]).predict(X)
+
+
+def vision() -> None:
+    """A cascade of boosted windows: training, and detection in an image."""
+    from gramgraph import vision
+
+    rng = np.random.default_rng(0)
+    faces, scene = rng.integers(0, 99, (20, 12, 12), np.uint8), rng.integers(0, 255, (60, 60), np.uint8)
+    faces[:, 4:8] += np.uint8(100)
+    vision.Cascade(1, window=12, n_negatives=40, random_state=0).fit(faces, [scene]).detect(scene)
+
+
 def _blobs() -> tuple[Any, Any]:
     """60 points of 20 columns (as many as are multiplied, not subtracted) in three classes."""
     rng = np.random.default_rng(0)
@@ -219,6 +251,9 @@ CAPABILITIES: dict[str, Callable[[], None]] = {
     "rvm": rvm,
     "kernel": kernel,
     "topics": topics,
+    "mixtures": mixtures,
+    "boosting": boosting,
+    "vision": vision,
 }
 #: Those that share most of their code with another one go after it, so that nothing is compiled twice.
 AFTER: dict[str, tuple[str, ...]] = {
@@ -228,6 +263,7 @@ AFTER: dict[str, tuple[str, ...]] = {
     "kalman": ("hmm",),
     "rvm": ("gp",),
     "kernel": ("gp", "svm"),
+    "vision": ("boosting",),
 }
 
 

@@ -89,12 +89,16 @@ def at_once(*parts: Callable[[], object]) -> None:
         for part in parts:
             part()
         return
-    others = [_SPARE.pool.submit(part) for part in parts[1:]]
+    others = [(_SPARE.pool.submit(part), part) for part in parts[1:]]
     try:
         parts[0]()
+        for other, part in reversed(others):
+            if other.cancel():  # nobody has begun it: all are busy with parts of something larger
+                part()
     finally:
-        for other in others:
-            other.result()
+        for other, _ in others:
+            if not other.cancel():
+                other.result()
 
 
 def one_thread() -> AbstractContextManager[Any]:

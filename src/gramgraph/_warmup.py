@@ -139,7 +139,7 @@ def _chosen(names: tuple[str, ...]) -> tuple[str, ...]:
     for name in names:
         if name not in known:
             there = ", ".join(known)
-            raise OptionError(f"{name!r} is no capability. There are: {there}, all.{did_you_mean(name, known)}")
+            raise OptionError(f"{name!r} is not a capability. There are: {there}, all.{did_you_mean(name, known)}")
     return tuple(name for name in known if name in names) or known
 
 

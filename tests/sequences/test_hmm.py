@@ -18,6 +18,7 @@ import gramgraph as gg
 from gramgraph._numerics import compiling
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, StateError
 from gramgraph.sequences import CategoricalHMM, GaussianHMM, GaussianMixtureHMM, PoissonHMM, choose_n_states
+from gramgraph.sequences._labels import moments_of
 from gramgraph.sequences.recursions import _TINY, _in_threads
 
 
@@ -477,3 +478,15 @@ def test_an_error_of_one_thread_is_told_and_none_is_left_behind() -> None:
     with pytest.raises(ValueError, match="part 3"):
         _in_threads(np.arange(9), 3, work)
     assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("tier", ["plain", "compiled"])
+def test_moments_of_columns_with_gaps(tier: str) -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3)) * [1.0, 5.0, 0.1] + 2.0
+    X[::3, 1] = X[::7] = np.nan
+    with compiling.tier(tier):
+        rows, (counts, means, variances) = moments_of(X)
+    assert rows == np.count_nonzero(~np.isnan(X).all(axis=1))
+    np.testing.assert_array_equal(counts, (~np.isnan(X)).sum(axis=0))
+    np.testing.assert_allclose(means, np.nanmean(X, axis=0))
+    np.testing.assert_allclose(variances, np.nanvar(X, axis=0))

@@ -348,7 +348,7 @@ def test_warmup(run, monkeypatch):
     assert out.splitlines()[0].split() == ["hmm", "30", "compiled", "2.5", "s"] and "ready after" in out
     monkeypatch.undo()
     code, _, said = run("warmup", "hnm")
-    assert code == 2 and "'hnm' is no capability" in said
+    assert code == 2 and "'hnm' is not a capability" in said
 
 
 def test_version(run):

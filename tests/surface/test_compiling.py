@@ -24,7 +24,7 @@ from numba.core import event
 from numba.core.caching import NullCache
 
 from gramgraph._interrupt import held_back
-from gramgraph._numerics import compiling, kept, machine_code, notice, separate
+from gramgraph._numerics import compiling, kept, machine_code, notice, standing
 
 SOURCE = """
 from gramgraph._numerics.compiling import njit
@@ -336,7 +336,17 @@ def test_a_large_function_is_compiled_once_and_called_where_it_is(load_large):
 
 
 def test_what_tells_how_to_compile_is_part_of_the_stamp():
-    assert {"machine_code", "separate", "becoming", "compiling"} <= kept._closure("vector8")
+    assert {"machine_code", "separate", "standing", "becoming", "compiling"} <= kept._closure("vector8")
+
+
+def said_by(program: str, folder: Path) -> list[str]:
+    """The words that a program says in a process of its own, which finds `loops` and its machine code in the folder."""
+    source = Path(compiling.__file__).parents[2]
+    env = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"PYTHONPATH": str(source)}
+    call = [sys.executable, "-W", "ignore", "-c", program, str(folder)]
+    done = subprocess.run(call, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 @pytest.mark.parametrize("lost", ["nothing", "what it calls"])
@@ -346,13 +356,7 @@ def test_machine_code_in_a_file_comes_with_all_that_it_calls(load_large, lost, t
     if lost == "what it calls":
         for file in [*tmp_path.glob("__pycache__/loops.middle*"), *tmp_path.glob("__pycache__/loops.deepest*")]:
             file.unlink()
-    source = Path(compiling.__file__).parents[2]
-    env = {k: v for k, v in os.environ.items() if k != "NUMBA_CACHE_DIR"} | {"PYTHONPATH": str(source)}
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", ANOTHER, str(tmp_path)], env=env, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    value, found, error, lower, from_outside = done.stdout.split()
+    value, found, error, lower, from_outside = said_by(ANOTHER, tmp_path)
     assert (float(value), found, error, from_outside) == (expected, "1", "many", "True")
     assert lower == ("1" if lost == "nothing" else "0")
 
@@ -383,12 +387,35 @@ with compiling.tier("compiled"):
 """
 
 
+LOADING = """
+import sys
+import numpy as np
+from gramgraph._numerics import compiling
+sys.path.insert(0, sys.argv[1])
+with compiling.tier("compiled"):
+    import loops
+    x = np.arange(20.0)
+    value = loops.top(x, 7)
+    unneeded = {"gramgraph._numerics.separate", "gramgraph._numerics.allocating"}
+    print(value, sum(loops.top.stats.cache_hits.values()), len(unneeded & set(sys.modules)))
+    print(loops.top(x.astype(np.float32), 7), sum(loops.top.stats.cache_misses.values()))
+"""
+
+
+def test_loading_machine_code_imports_nothing_that_compiling_needs(load_large, tmp_path):
+    loops, x = load_large(), np.arange(20.0)
+    expected = loops.top(x, 7)
+    value, found, unneeded, of_floats, compiled = said_by(LOADING, tmp_path)
+    assert (float(value), found, unneeded) == (expected, "1", "0")
+    assert float(of_floats) == pytest.approx(expected) and compiled == "1"  # and it still compiles what is not there
+
+
 def test_a_symbol_that_stands_for_other_code_in_this_process_is_a_miss(load_large, monkeypatch):
     first, x = load_large(), np.arange(20.0)
     expected = first.top(x, 7)
-    for symbol, standing in list(separate._STANDING.items()):
+    for symbol, each in list(standing._STANDING.items()):
         if "5loops6middle" in symbol:
-            monkeypatch.setitem(separate._STANDING, symbol, dataclasses.replace(standing, code=b"other"))
+            monkeypatch.setitem(standing._STANDING, symbol, dataclasses.replace(each, code=b"other"))
     again = load_large()
     assert again.top(x, 7) == expected and hits(again.top) == 0
 
@@ -429,7 +456,7 @@ def test_numbas_own_functions_are_compiled_once_for_ours_whatever_their_options(
 
 
 def test_without_numbas_inner_parts_everything_is_compiled_as_numba_does(load_large, monkeypatch):
-    monkeypatch.setattr(machine_code, "separate", None)
+    monkeypatch.setattr(machine_code, "standing", None)
     loops, x = load_large(), np.arange(20.0)
     with compiling.tier("plain"):
         expected = loops.top(x, 7)
@@ -571,7 +598,7 @@ def _leaves(value):
 
 
 def test_new_arrays_need_no_function_of_numba_for_each_kind(load, tmp_path):
-    if machine_code.separate is None:
+    if machine_code.standing is None:
         pytest.skip("this Numba compiles by itself")
     (tmp_path / "loops.py").write_text(ARRAYS)
     made, names = load(), []

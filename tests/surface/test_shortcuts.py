@@ -15,7 +15,7 @@ from gramgraph._numerics import compiling, machine_code
 from gramgraph._numerics.compiling import njit
 
 pytestmark = pytest.mark.skipif(
-    compiling.disabled() or machine_code.separate is None, reason="nothing is compiled, or by Numba alone"
+    compiling.disabled() or machine_code.standing is None, reason="nothing is compiled, or by Numba alone"
 )
 
 

@@ -30,6 +30,9 @@ MOST = {
     "rvm": 36,
     "kernel": 24,
     "topics": 45,
+    "mixtures": 8,
+    "boosting": 20,
+    "vision": 40,
 }
 #: Journeys that `make test` can afford.
 QUICK = ("crf",)
@@ -86,7 +89,7 @@ def test_two_warmups_at_once_leave_everything(tmp_path: Path, monkeypatch: pytes
 
 
 def test_an_unknown_capability_names_those_there_are() -> None:
-    with pytest.raises(gg.OptionError, match="'dicsrete' is no capability.*Did you mean 'discrete'"):
+    with pytest.raises(gg.OptionError, match="'dicsrete' is not a capability.*Did you mean 'discrete'"):
         gg.warmup("dicsrete")
 
 

@@ -15,6 +15,7 @@ compiled, its dispatcher takes the place of the door in the module, and a call c
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import math
 import os
@@ -35,6 +36,7 @@ __all__ = [
     "External",
     "ahead",
     "disabled",
+    "expect_calls",
     "njit",
     "pays",
     "processor_has",
@@ -205,6 +207,7 @@ class Door:
         self.py_func = function
         self.group = prices.group_of(function.__module__)
         self.rate = prices.STEP  # seconds of one interpreted step
+        self.calls_ahead = 0  # as `expect_calls` says
         self.keeps, self._work, self._options = cache, work, options
         self._plain = plain
         self._dispatcher: Any = None
@@ -224,14 +227,13 @@ class Door:
     def compiled(self) -> Any:
         """Numba's dispatcher, whose function calls dispatchers."""
         if self._dispatcher is None:
-            from gramgraph._numerics import machine_code
-
+            machine_code = _machine_code()
             with _STATE.lock:
-                load_overloads()
-                replace(np, machine_code.NUMPY)
-                function = _copy(self.py_func, _space(self.py_func.__globals__, "compiled"))
-                if self._dispatcher is None:  # else another thread was here, or a circle of modules led here
-                    made = machine_code.dispatcher(function, self.keeps, self._options)
+                if self._dispatcher is None:  # else another thread was here
+                    names = self.py_func.__globals__
+                    function = _copy(self.py_func, _unfilled(names, "compiled"))
+                    prepare = functools.partial(_fill_for_compiling, names)
+                    made = machine_code.dispatcher(function, self.keeps, self._options, prepare)
                     made.door = self
                     self._dispatcher = made
         return self._dispatcher
@@ -255,7 +257,9 @@ class Door:
         if (ready := self._ready) is not None:
             return ready(*args, **kwargs)
         steps = self._steps(args, kwargs)
-        if self._due(seconds := self.rate * steps) and not self._taken(seconds, args, kwargs):
+        seconds = self.rate * steps * max(self.calls_ahead, 1)
+        self.calls_ahead -= self.calls_ahead > 0
+        if self._due(seconds) and not self._taken(seconds, args, kwargs):
             return self.run_compiled(*args, **kwargs)
         start = time.thread_time()
         before = _DEADLINE.at
@@ -395,6 +399,12 @@ def ripe(function: Any, seconds: float) -> bool:
     return function.pays(seconds) if isinstance(function, Door) else hasattr(function, "signatures")
 
 
+def expect_calls(function: Any, calls: int) -> None:
+    """So many similar calls lie ahead: whether to compile is decided for all of them together, at the first."""
+    if isinstance(function, Door):
+        function.calls_ahead = calls
+
+
 @contextmanager
 def rent(function: Any) -> Iterator[None]:
     """The time of the block counts as spent in the place of a compiled `function`."""
@@ -413,6 +423,18 @@ def ahead(function: Any, steps: float) -> float:
     return 0.0 if function.kept() else prices.price_of(function.group)
 
 
+def _machine_code() -> Any:
+    """The module of that name, which imports Numba. Nobody looks for garbage meanwhile: all that is made stays."""
+    name = "gramgraph._numerics.machine_code"
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        gc.enable()
+
+
 def load_overloads() -> None:
     """Import what Numba has to know before it compiles."""
     while _STATE.overloads:
@@ -422,13 +444,29 @@ def load_overloads() -> None:
 # ------------------------------------------------------------------------------------------- functions without doors
 
 _SPACES: dict[tuple[int, str], dict[str, Any]] = {}
+_FILLED: set[tuple[int, str]] = set()
+
+
+def _unfilled(names: dict[str, Any], kind: str) -> dict[str, Any]:
+    """What `_space` gives, as long as nobody looks at it."""
+    return _SPACES.setdefault((id(names), kind), {})
+
+
+def _fill_for_compiling(names: dict[str, Any]) -> None:
+    """Let the functions of a module find dispatchers behind their names: they are about to be compiled."""
+    with _STATE.lock:
+        load_overloads()
+        replace(np, _machine_code().numpy_for_compiling())
+        _space(names, "compiled")
 
 
 def _space(names: dict[str, Any], kind: str) -> dict[str, Any]:
     """The globals of a module with every door replaced by what stands behind it, `plain` or `compiled`."""
     key = (id(names), kind)
-    if key not in _SPACES:
-        space = _SPACES[key] = dict(names)
+    if key not in _FILLED:
+        _FILLED.add(key)
+        space = _unfilled(names, kind)
+        space.update(names)
         for name, value in names.items():
             door = getattr(value, "door", None) if type(value).__name__ == "CPUDispatcher" else value
             if isinstance(door, (Door, External)):

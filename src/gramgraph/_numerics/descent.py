@@ -8,8 +8,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 from gramgraph._numerics.compiling import njit
 
+#: More moves than this, of no longer vectors, are faster as products of matrices.
+_MANY, _SHORT = 8, 2048
 _ENTRY = 2e-3  # steps of a loop that NumPy takes for one entry
 #: A move is remembered when the slope grew along it by more than this share of both lengths.
 _GROWN = 1e-10
@@ -19,6 +23,8 @@ _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "boundscheck": False, 
 
 def _direction_with_numpy(slope, S, Y, products, newest, count):
     rows = [(newest - k) % len(products) for k in range(count)]
+    if count > _MANY and slope.size <= _SHORT:
+        return _direction_of_products(slope, S[rows[::-1]], Y[rows[::-1]])
     q = -slope
     weights = []
     for i in rows:
@@ -28,6 +34,21 @@ def _direction_with_numpy(slope, S, Y, products, newest, count):
         q *= products[newest] / float(Y[newest] @ Y[newest])
     for i, a in zip(reversed(rows), reversed(weights), strict=True):
         q += (a - float(Y[i] @ q) / products[i]) * S[i]
+    return q, float(q @ slope)
+
+
+def _direction_of_products(slope, S, Y):
+    """The same as products of matrices (Byrd, Nocedal and Schnabel 1994): their number does not grow with the moves.
+
+    Rows stand from the oldest to the newest; R holds the products of moves with changes that are not older.
+    """
+    products, changes = S @ Y.T, Y @ Y.T
+    R, D = np.triu(products), np.diag(products)
+    scale = D[-1] / changes[-1, -1]
+    u = np.linalg.solve(R, S @ slope)
+    right = D * u + scale * (changes @ u - Y @ slope)
+    v = np.linalg.solve(R.T[::-1, ::-1], right[::-1])[::-1]  # upwards: a triangle that needs no pivots
+    q = scale * (u @ Y - slope) - v @ S
     return q, float(q @ slope)
 
 

@@ -1,4 +1,6 @@
-"""Numba's side of the door: dispatchers, and their machine code in files. Imported when something is compiled.
+"""Numba's side of the door: dispatchers, and their machine code in files.
+
+Imported when something is compiled or loaded; what only compiling needs is imported when that begins.
 
 Numba keeps machine code in a folder of its own choice and fails where it finds none to write to. Compiling must not
 depend on that: here a missing folder costs time, never the answer.
@@ -20,18 +22,17 @@ import numba
 import numpy as np
 from llvmlite.binding import ffi as llvm_calls
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, NullCache, _CacheLocator
+from numba.core.runtime import rtsys
 
 from gramgraph._interrupt import held_back
 from gramgraph._numerics.kept import Place, read_trusted
 
 try:
-    from gramgraph._numerics import separate
-    from gramgraph._numerics.allocating import NUMPY
+    from gramgraph._numerics import standing
 except ImportError:  # another Numba, with other inner parts: it compiles as it does by itself
-    separate = None  # type: ignore[assignment]
-    NUMPY = np
+    standing = None  # type: ignore[assignment]
 
-__all__ = ["NUMPY", "dispatcher"]
+__all__ = ["dispatcher", "numpy_for_compiling"]
 
 #: What unpickling a file that was cut short or overwritten raises.
 _UNREADABLE = (
@@ -46,12 +47,17 @@ _UNREADABLE = (
 )
 
 
-def dispatcher(function: Callable[..., Any], cache: bool, options: dict[str, Any]) -> Any:
-    """`numba.njit` whose compilation cannot be interrupted halfway and which works without a folder to write to."""
-    if separate is not None:
-        options = {**options, "pipeline_class": separate.Pipeline}
+def dispatcher(
+    function: Callable[..., Any], cache: bool, options: dict[str, Any], prepare: Callable[[], object] | None = None
+) -> Any:
+    """`numba.njit` whose compilation cannot be interrupted halfway and which works without a folder to write to.
+
+    `prepare()` is called before the function is compiled; loading its machine code needs none of that.
+    """
     made = numba.njit(no_cfunc_wrapper=True, **options)(function)  # nobody asks for a pointer to it
+    made._compilation_chain_init_hook = _nothing  # extensions of Numba are looked for before something is compiled
     made.compile = functools.partial(_compile, made.compile)
+    made._compiler.compile = functools.partial(_compile_anew, made._compiler, made._compiler.compile, prepare)
     made.get_call_template = functools.partial(_call_template, made.get_call_template)
     if cache:
         place = Place(function)
@@ -63,6 +69,36 @@ def _compile(compile_one: Callable[[Any], Any], signature: Any) -> Any:
     """Compile or load one signature. An interrupt inside would leave half-made entries in Numba's tables."""
     with held_back(), _UNDISTURBED:
         return compile_one(signature)
+
+
+def _nothing() -> None:
+    pass
+
+
+def _compile_anew(compiler: Any, compile_one: Callable[..., Any], prepare: Any, *types: Any) -> Any:
+    """Compile what no file holds, by our steps."""
+    if prepare is not None:
+        prepare()
+    if (pipeline := _compiling_parts()[0]) is not None:
+        compiler.pipeline_class = pipeline
+    return compile_one(*types)
+
+
+def _compiling_parts() -> tuple[Any, Any]:
+    """The steps from a function to machine code, None for Numba's own, and what compiled functions see as `np`."""
+    if standing is None:
+        return None, np
+    try:
+        from gramgraph._numerics.allocating import NUMPY
+        from gramgraph._numerics.separate import Pipeline
+    except ImportError:  # another Numba
+        return None, np
+    return Pipeline, NUMPY
+
+
+def numpy_for_compiling() -> Any:
+    """What compiled functions see as `np`."""
+    return _compiling_parts()[1]
 
 
 class _Undisturbed:
@@ -138,13 +174,13 @@ class _Impl(CompileResultCacheImpl):
 
     def reduce(self, cres: Any) -> Any:
         kept = super().reduce(cres)
-        return kept if separate is None else separate.bundle(cres, kept)
+        return kept if standing is None else standing.bundle(cres, kept)
 
     def rebuild(self, target_context: Any, payload: Any) -> Any:
         rebuild = super().rebuild
-        if separate is None:
+        if standing is None:
             return rebuild(target_context, payload)
-        return separate.unbundle(target_context, payload, rebuild)
+        return standing.unbundle(target_context, payload, rebuild)
 
 
 class _Files(IndexDataCacheFile):
@@ -199,12 +235,19 @@ class _Cache(FunctionCache):
         self._others = [_Files(folder, base, place.stamp) for folder in place.to_read if folder != self._cache_path]
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
+        """The machine code from the first file that holds it, or None.
+
+        Numba would first tell its compiler of all functions that it knows, a third of what the first load costs. That
+        is left to the compiler, which asks for it by itself: code that is only loaded needs the memory of arrays.
+        """
+        rtsys.initialize(target_context)
         own = self._cache_file
         for files in (own, *self._others):
             self._cache_file = files
             try:
-                if (found := super().load_overload(sig, target_context)) is not None:
-                    return found
+                with self._guard_against_spurious_io_errors():
+                    if (found := self._load_overload(sig, target_context)) is not None:
+                        return found
             except (OSError, *_UNREADABLE):
                 continue
             finally:

@@ -2,18 +2,15 @@
 
 Numba itself copies the code of a function into every one that calls it, however large, and optimizes and emits it there
 again. That is worth its price for small ones, which become part of their callers. Code of a large one stays a call; so
-here it is left out, and the caller holds its symbol only. Machine code in a file then has to come with that of all
-functions whose symbols it holds (`bundle`, `unbundle`).
+here it is left out, and the caller holds its symbol only. Imported when something is compiled.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import llvmlite.binding as llvm
-import numba
 from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler import CompilerBase, DefaultPassBuilder, Flags
 from numba.core.environment import lookup_environment
@@ -21,35 +18,14 @@ from numba.core.runtime.context import NRTContext
 
 from gramgraph._numerics.shortcuts import counted, remember
 from gramgraph._numerics.skipping import INSTEAD, Steps
+from gramgraph._numerics.standing import Standing, needs_of, stand
 
-__all__ = ["Pipeline", "bundle", "unbundle"]
-
-#: The newest Numba whose inner parts are known to be as they are here: a newer one compiles as it does by itself.
-NEWEST = (0, 68)
-if numba.version_info.short > NEWEST:
-    raise ImportError("this Numba is newer than what is known of its inner parts")
-_PARTS = ("add_linking_library", "finalize", "_ensure_finalized", "_get_compiled_object", "serialize_using_object_code")
-if not all(hasattr(JITCodeLibrary, name) for name in _PARTS):
-    raise ImportError("this Numba keeps the code of functions in another way")
+__all__ = ["Pipeline"]
 
 #: How the symbol begins of what leads to a function from Python.
 _FROM_PYTHON = "_ZN7cpython"
 #: Instructions from which a function is large. LLVM makes no more than about half as many part of a caller.
 LARGE = 120
-
-
-@dataclass(frozen=True)
-class _Standing:
-    """The machine code of a large function, in memory under its symbol."""
-
-    symbol: str
-    code: bytes
-    environments: tuple[Any, ...]  # constants of the function and of those that became part of it
-    needs: tuple[str, ...]  # symbols of the large functions that it calls
-
-
-#: By symbol: those of this process.
-_STANDING: dict[str, _Standing] = {}
 
 
 class _Library(JITCodeLibrary):  # type: ignore[misc]
@@ -82,7 +58,7 @@ class _Library(JITCodeLibrary):  # type: ignore[misc]
         super().finalize()
         if (symbol := _large_function(self._final_module)) is not None:
             environments = _environments(self._final_module)
-            _stand(self, _Standing(symbol, self._get_compiled_object(), environments, _needs(self._final_module)))
+            stand(self, Standing(symbol, self._get_compiled_object(), environments, needs_of(self._final_module)))
 
     def serialize_using_object_code(self) -> tuple[Any, ...]:
         """What is kept in a file: machine code, and what a caller copies. Nobody copies a large one."""
@@ -205,69 +181,6 @@ class Pipeline(CompilerBase):  # type: ignore[misc]
             steps.add_pass(INSTEAD.get(step, step), text)
         steps.finalize()
         return [steps]
-
-
-def bundle(result: Any, kept: Any) -> tuple[Any, ...]:
-    """A compiled function for a file: its symbol if it is large, all that it needs, and what Numba keeps of it."""
-    needs = _needs(result.library._final_module)
-    standing = getattr(result.library, "standing", None)
-    others = tuple((each.symbol, each.code, each.environments, each.needs) for each in _closure(needs))
-    return standing and standing.symbol, needs, others, kept
-
-
-def unbundle(target_context: Any, payload: tuple[Any, ...], rebuild: Callable[[Any, Any], Any]) -> Any:
-    """The function that `bundle` has written, with all that it needs in memory; `rebuild` is Numba's own way."""
-    symbol, needs, others, kept = payload
-    (_, _, (code, _)), environments = kept[0], kept[-1]
-    _check(symbol, code)
-    for other in others:
-        _check(other[0], other[1])
-        if other[0] not in _STANDING:
-            _load(target_context.codegen(), _Standing(*other))
-    result = rebuild(target_context, kept)
-    if symbol is not None:
-        _stand(result.library, _Standing(symbol, code, environments, needs))
-        # What stands in the file in place of its code is not to be copied by callers that Numba compiles by itself.
-        result.library._shared_module = llvm.parse_assembly("")
-    return result
-
-
-def _check(symbol: str | None, code: bytes) -> None:
-    """Symbols count the compilations of a process, so that of another one may stand for other code here."""
-    if symbol in _STANDING and _STANDING[symbol].code != code:
-        raise KeyError(symbol)
-
-
-def _stand(library: Any, standing: _Standing) -> None:
-    """Let callers of this library hold its symbol only."""
-    library.standing = _STANDING[standing.symbol] = standing
-
-
-def _load(codegen: Any, standing: _Standing) -> None:
-    """Bring machine code into memory. (Numba wants code of LLVM beside it, to copy into callers: there is none.)"""
-    codegen.unserialize_library((standing.symbol, "object", (standing.code, llvm.parse_assembly("").as_bitcode())))
-    for environment in standing.environments:
-        codegen.set_env(environment.env_name, environment)
-    _STANDING[standing.symbol] = standing
-
-
-def _closure(symbols: Iterable[str]) -> list[_Standing]:
-    """What stands under these symbols and all that it needs, callees first."""
-    found: dict[str, _Standing] = {}
-
-    def add(symbol: str) -> None:
-        if symbol not in found:
-            for each in _STANDING[symbol].needs:
-                add(each)
-            found[symbol] = _STANDING[symbol]
-
-    for symbol in symbols:
-        add(symbol)
-    return list(found.values())
-
-
-def _needs(module: Any) -> tuple[str, ...]:
-    return tuple(each.name for each in module.functions if each.is_declaration and each.name in _STANDING)
 
 
 def _environments(module: Any) -> tuple[Any, ...]:

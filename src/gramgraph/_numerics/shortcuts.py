@@ -217,7 +217,8 @@ class _Lower(Lower):  # type: ignore[misc]
         """Before everything else."""
         super().pre_lower()
         self._definitions = _Definitions(self.func_ir)
-        self._shown = bool(self.flags.debuginfo or config.DEBUG_JIT or self._loc_notify_registry)
+        notified = getattr(self, "_loc_notify_registry", ())  # older Numbas tell nobody of lines
+        self._shown = bool(self.flags.debuginfo or config.DEBUG_JIT or notified)
 
     def setup_function(self, fndesc: Any) -> None:
         """The beginning of a function."""

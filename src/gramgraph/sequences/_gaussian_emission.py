@@ -121,8 +121,8 @@ class GaussianEmission:
         """Means and covariances from products around one center; None for gaps, and where too many digits cancel."""
         K, d = self.means.shape
         center = self.means.mean(axis=0)
-        weights = np.ones(len(gamma)) @ gamma
         if self.kind == "tied":
+            weights = np.ones(len(gamma)) @ gamma
             gaps = data - center
             if np.isnan(gaps.sum()):
                 return None
@@ -133,9 +133,10 @@ class GaussianEmission:
             found = _weighted_products(_loops.pair_products, data, gamma, center, d * (d + 1) // 2, self.n_jobs)
             if found is None:
                 return None
-            sums, squares = found[:, :d], np.empty((K, d, d))
+            weights, products = found
+            sums, squares = products[:, :d], np.empty((K, d, d))
             upper = np.triu_indices(d)
-            squares[:, upper[0], upper[1]] = squares[:, upper[1], upper[0]] = found[:, d:]
+            squares[:, upper[0], upper[1]] = squares[:, upper[1], upper[0]] = products[:, d:]
         alive = weights > 1e-300
         shift = np.where(alive[:, None], sums / np.where(alive, weights, 1.0)[:, None], self.means - center)
         off = weights[:, None, None] * shift[:, :, None] * shift[:, None, :]
@@ -171,8 +172,8 @@ class GaussianEmission:
         found = _weighted_products(_loops.squares, data, gamma, center, d, self.n_jobs)
         if found is None:
             return None
-        weights = np.tile(np.ones(len(gamma)) @ gamma, (d, 1))
-        sums, squares = np.ascontiguousarray(found[:, :d].T), np.ascontiguousarray(found[:, d:].T)
+        weights, products = np.tile(found[0], (d, 1)), found[1]
+        sums, squares = np.ascontiguousarray(products[:, :d].T), np.ascontiguousarray(products[:, d:].T)
         alive = weights > 1e-300
         shift = np.where(alive, sums / np.where(alive, weights, 1.0), self.means.T - center[:, None])
         left = squares - weights * shift**2
@@ -362,22 +363,28 @@ class _Whitening:
 
 def _weighted_products(
     loop: Callable[..., bool], data: FloatArray, gamma: FloatArray, center: FloatArray, more: int, n_jobs: int
-) -> FloatArray | None:
-    """Σ_t gamma[t, k] · (what `loop` makes of row t), (K, d + more), block by block; None where data have gaps."""
+) -> tuple[FloatArray, FloatArray] | None:
+    """Σ_t gamma[t, k], (K,), and Σ_t gamma[t, k] · (what `loop` makes of row t), (K, d + more), block by block.
+
+    None where data have gaps.
+    """
     n, width = len(data), data.shape[1] + more
     rows = max(_CELLS // width, 16)
 
-    def block(a: int) -> FloatArray | None:
+    def block(a: int) -> tuple[FloatArray, FloatArray] | None:
         here = slice(a, min(a + rows, n))
         work = np.empty((here.stop - a, width))
-        return gamma[here].T @ work if loop(data[here], center, work) else None
+        if not loop(data[here], center, work):
+            return None
+        return np.ones(len(work)) @ gamma[here], gamma[here].T @ work
 
-    out = np.zeros((gamma.shape[1], width))
+    weights, out = np.zeros(gamma.shape[1]), np.zeros((gamma.shape[1], width))
     for found in in_threads(block, range(0, n, rows), n_jobs):
         if found is None:
             return None
-        out += found
-    return out
+        weights += found[0]
+        out += found[1]
+    return weights, out
 
 
 def _patterns(data: FloatArray) -> Iterator[tuple[Any, Array]]:

@@ -8,11 +8,10 @@ from typing import Any, Self
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from gramgraph._numerics.hmm.emissions import column_moments
 from gramgraph._validation import check_choice, check_jobs, check_positive
 from gramgraph.exceptions import ModelError
 from gramgraph.sequences._gaussian_emission import COVARIANCE_TYPES, GaussianEmission
-from gramgraph.sequences._labels import first_labels
+from gramgraph.sequences._labels import first_labels, moments_of
 from gramgraph.sequences._reading import is_ready, joined, offsets_of, one_row
 from gramgraph.sequences.hmm import HiddenMarkovModel
 from gramgraph.typing import FloatArray, IntArray
@@ -91,8 +90,7 @@ class GaussianHMM(HiddenMarkovModel):
         X = validate_data(self, X, reset=reset, dtype=np.float64, order="C", ensure_all_finite="allow-nan")
         offsets = offsets_of(len(X), lengths)
         if reset:
-            counts, middle, spread = (np.empty(X.shape[1]) for _ in range(3))
-            rows = column_moments(X, counts, middle, spread)
+            rows, (counts, _, spread) = moments_of(X)
             if not counts.all():
                 raise ModelError(f"column {int(np.flatnonzero(counts == 0)[0])} of X has no observed value.")
             if rows < self.n_states:
@@ -123,7 +121,7 @@ class GaussianHMM(HiddenMarkovModel):
             "spherical": np.full(K, self._spread.mean()),
             "tied": np.diag(self._spread),
         }[self.covariance_type]
-        middle = np.nanmean(data, axis=0)
+        middle = moments_of(data)[1][1]
         jobs = check_jobs(1 if self.n_jobs is None else self.n_jobs)
         first = GaussianEmission(np.tile(middle, (K, 1)), wide, self.covariance_type, 1.0, self._spread, jobs)
         if self.init == "random":

@@ -5,10 +5,26 @@ Nothing is checked.
 
 from __future__ import annotations
 
+import numpy as np
+
 from gramgraph._numerics.compiling import njit
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _work(*arguments):
+    """A pass over the rows by NumPy takes a twentieth of the interpreted steps."""
+    return sum(each.size for each in arguments) / 20.0
+
+
+def _mass_at_once(a, b, f, c, d, g, out):
+    columns = out.shape[1]
+    flat = np.zeros(out.size)
+    for one, u in ((a, 1.0 - f), (b, f)):
+        for other, v in ((c, 1.0 - g), (d, g)):
+            flat += np.bincount(one * np.int64(columns) + other, u * v, minlength=out.size)
+    out += flat.reshape(out.shape)
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_mass_at_once, work=_work)
 def pair_mass(a, b, f, c, d, g, out):
     """out[j, k] += the number of rows in cell j of one end and cell k of the other."""
     for i in range(len(a)):
@@ -19,7 +35,13 @@ def pair_mass(a, b, f, c, d, g, out):
         out[b[i], d[i]] += u * v
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _values_at_once(R, a, b, f, c, d, g, out):
+    low = (1.0 - g) * R[a, c] + g * R[a, d]
+    high = (1.0 - g) * R[b, c] + g * R[b, d]
+    out[:] = (1.0 - f) * low + f * high
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_values_at_once, work=_work)
 def pair_values(R, a, b, f, c, d, g, out):
     """out[i] = the table R between the cells of row i (bilinear)."""
     for i in range(len(a)):
@@ -29,7 +51,11 @@ def pair_values(R, a, b, f, c, d, g, out):
         out[i] = (1.0 - u) * low + u * high
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _own_at_once(W, a, b, f, out):
+    out[:] = (1.0 - f) ** 2 * W[a, a] + f * f * W[b, b] + f * (1.0 - f) * (W[a, b] + W[b, a])
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_own_at_once, work=_work)
 def own_shares(W, a, b, f, out):
     """out[i] = hᵀ W h with h the shares of row i: what a row contributes to its own estimate."""
     for i in range(len(a)):
@@ -38,7 +64,33 @@ def own_shares(W, a, b, f, out):
         out[i] = (1.0 - u) ** 2 * W[p, p] + u * u * W[q, q] + u * (1.0 - u) * (W[p, q] + W[q, p])
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _spread_work(values, first, step, centers, scales, low, high, share, points, widths, out):
+    return len(centers) * len(points) / 20.0
+
+
+#: Numbers in one block of `_spread_at_once`.
+_BLOCK = 1 << 18
+
+
+def _spread_at_once(values, first, step, centers, scales, low, high, share, points, widths, out):
+    at = np.arange(len(points))
+    shares = np.zeros((len(points), out.shape[1]))
+    shares[at, low] += 1.0 - share
+    shares[at, high] += share
+    rows = max(_BLOCK // max(len(points), 1), 1)
+    for i in range(0, len(centers), rows):
+        inverse = 1.0 / scales[i : i + rows, None]
+        u = ((points - centers[i : i + rows, None]) * inverse - first) / step
+        outside = ~((u >= 0.0) & (u < len(values) - 1))
+        u[outside] = 0.0
+        k = u.astype(np.int64)
+        u -= k
+        mass = ((1.0 - u) * values[k] + u * values[k + 1]) * inverse * widths
+        mass[outside] = 0.0
+        out[i : i + rows] += mass @ shares
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_spread_at_once, work=_spread_work)
 def spread_masses(values, first, step, centers, scales, low, high, share, points, widths, out):
     """out[i, j] = Σ_g share of grid point g in cell j × density of ((y_g − center_i) / scale_i) × width_g.
 

@@ -11,7 +11,7 @@ import numpy as np
 from gramgraph._numerics.clauses.propagation import ITEMS, PARTS, STEPS
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.joining import root_of
-from gramgraph._numerics.tree.structure import log_sum
+from gramgraph._numerics.tree.search import log_sum
 
 
 @njit(cache=True, nogil=True, boundscheck=False, no_cpython_wrapper=True)

@@ -28,7 +28,7 @@ from gramgraph._numerics.clauses.propagation import (
     watch,
 )
 from gramgraph._numerics.compiling import njit
-from gramgraph._numerics.tree.structure import log_sum
+from gramgraph._numerics.tree.search import log_sum
 
 #: How a search ended: with the sum, without any possible assignment, or at a limit.
 DONE, IMPOSSIBLE, OUT_OF_STEPS, OUT_OF_ROOM = 0, 1, 2, 3

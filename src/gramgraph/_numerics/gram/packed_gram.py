@@ -31,7 +31,20 @@ def _entry(high, low):
     return double_of((np.uint64(high) << np.uint64(32)) | (np.uint64(low) << np.uint64(16)))
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _put_at_once(rows, diag, start, high, low):
+    for i, row in enumerate(rows, start):
+        at = i * (i + 1) // 2
+        row[i] = diag[i]
+        bits = row[: i + 1].view(np.uint64) + _HALF_UNIT
+        high[at : at + i + 1] = bits >> np.uint64(32)
+        low[at : at + i + 1] = (bits >> np.uint64(16)).astype(np.uint16)
+
+
+def _put_work(rows, diag, start, high, low):
+    return rows.size / 50.0
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_put_at_once, work=_put_work)
 def put_rows(rows, diag, start, high, low):
     """Store rows start … of the matrix, given up to their diagonal, whose entries come from `diag`; rounds to nearest.
 
@@ -67,7 +80,23 @@ def _four_rows(h0, h1, h2, h3, l0, l1, l2, l3, x, y, i):
     y[i + 3] += s3
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _product_by_rows(high, low, x, y):
+    y[:] = 0.0
+    for i in range(x.size):
+        at = i * (i + 1) // 2
+        bits = high[at : at + i + 1].astype(np.uint64)
+        bits <<= np.uint64(32)
+        bits |= low[at : at + i + 1].astype(np.uint64) << np.uint64(16)
+        row = bits.view(np.float64)
+        y[: i + 1] += row * x[i]
+        y[i] += row[:i] @ x[:i]
+
+
+def _product_work(high, low, x, y):
+    return 8.0 * x.size + high.size / 100.0
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_product_by_rows, work=_product_work)
 def product(high, low, x, y):
     """y = A x, n² multiplications and additions; the matrix is read once, in order."""
     n = x.size

@@ -32,17 +32,17 @@ def _turned(flat, n, first, left, rows, columns, out):
 
 
 @njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
-def rbf_half_pull(A, U, weights, q, At, sums, products):
+def rbf_half_pull(A, U, weights, q, At, first, last, sums, products):
     """Sums of W_ij = K_ij (Σ_c w_c U_ci U_cj − ½ q P_ij) over i > j, with P below the diagonal of A and K above it.
 
     `sums` (n,) receives Σ_j W_ij + Σ_j W_ji of every point, `products` (d,) Σ_ij W_ij a_i a_j of every column, the
-    points given as At (d, n).
+    points given as At (d, n). Only rows first ≤ i < last are looked at.
     """
     n, d = A.shape[0], At.shape[0]
     flat, half = A.reshape(-1), 0.5 * q
     K, row, moved = np.empty(_TILE * _TILE), np.empty(_TILE), np.empty((d, _TILE))
-    for i0 in range(0, n, _TILE):
-        i1 = min(n, i0 + _TILE)
+    for i0 in range(first, last, _TILE):
+        i1 = min(last, i0 + _TILE)
         for j0 in range(0, i1, _TILE):
             j1 = min(n, j0 + _TILE)
             _turned(flat, n, j0, i0, j1 - j0, i1 - i0, K)

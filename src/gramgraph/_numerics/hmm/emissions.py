@@ -12,10 +12,25 @@ import numpy as np
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.gram.grams import fast_exp
 
+
+def _work(*arguments):
+    """A pass over arrays by NumPy takes a fiftieth of the interpreted steps."""
+    return sum(each.size for each in arguments) / 50.0
+
+
 _fast = njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
 
 
-@_fast
+def _likelihoods_at_once(logs, shift):
+    np.fmax.reduce(logs, axis=1, out=shift)
+    shift[~(shift > -math.inf)] = 0.0
+    logs -= shift[:, None]
+    lost = ~(logs > -708.0)
+    np.exp(logs, out=logs)
+    logs[lost] = 0.0
+
+
+@_fast(plain=_likelihoods_at_once, work=_work)
 def likelihood_rows(logs, shift):
     """logs becomes exp(logs − shift) with shift the largest of the row (0 for a row of −inf)."""
     n, K = logs.shape
@@ -36,7 +51,15 @@ def likelihood_rows(logs, shift):
             logs[t, k] = y if x > -708.0 else 0.0
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _symbols_at_once(symbols, gamma, out):
+    seen = symbols >= 0
+    if not seen.all():
+        symbols, gamma = symbols[seen], gamma[seen]
+    for k in range(gamma.shape[1]):
+        out[:, k] += np.bincount(symbols, gamma[:, k], minlength=out.shape[0])
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_symbols_at_once, work=_work)
 def symbol_counts(symbols, gamma, out):
     """out (M, K) += Σ_t gamma[t] in the row of its symbol; symbols below zero were not observed."""
     K = gamma.shape[1]
@@ -84,7 +107,19 @@ def _diagonal_with_gaps(x, means, precisions, constants, out):
                 out[k] += constants[i, k] - 0.5 * (y * y) * precisions[i, k]
 
 
-@_fast
+def _diagonal_at_once(X, means, precisions, constants, out):
+    out[:] = 0.0
+    for x, m, p, c in zip(X.T, means, precisions, constants, strict=True):
+        part = x[:, None] - m
+        part *= part
+        part *= p
+        part *= -0.5
+        part += c
+        part[x != x] = 0.0
+        out += part
+
+
+@_fast(plain=_diagonal_at_once, work=_work)
 def diagonal_gaussian_logs(X, means, precisions, constants, out):
     """log N(x_t | mean_k, diag) of the observed entries; means, precisions, constants (d, K), out (N, K).
 
@@ -133,7 +168,15 @@ def _squares_of_eight(Z, shift, constants, out):
             out[t, k] = constants[k] - 0.5 * total[k]
 
 
-@_fast
+def _lengths_at_once(Z, shift, constants, out):
+    y = Z - shift
+    y *= y
+    np.add.reduce(y.reshape(len(y), -1, len(constants)), axis=1, out=out)
+    out *= -0.5
+    out += constants
+
+
+@_fast(plain=_lengths_at_once, work=_work)
 def squared_lengths(Z, shift, constants, out):
     """out[t, k] = constants[k] − ½ Σ_i (Z[t, i K + k] − shift[i K + k])²; Z (n, d K), out (n, K)."""
     n, width = Z.shape
@@ -154,7 +197,17 @@ def squared_lengths(Z, shift, constants, out):
             row[k] = constants[k] - 0.5 * row[k]
 
 
-@_fast
+def _pairs_at_once(X, center, out):
+    d = X.shape[1]
+    y = np.subtract(X, center, out=out[:, :d])
+    at = d
+    for i in range(d):
+        np.multiply(y[:, i:], y[:, i : i + 1], out=out[:, at : at + d - i])
+        at += d - i
+    return not np.isnan(y.sum())
+
+
+@_fast(plain=_pairs_at_once, work=_work)
 def pair_products(X, center, out):
     """out[t] = (y, y_i y_j for i ≤ j) with y = X[t] − center; False where an entry of X is NaN."""
     n, d = X.shape
@@ -173,7 +226,14 @@ def pair_products(X, center, out):
     return check == check
 
 
-@_fast
+def _squares_at_once(X, center, out):
+    d = X.shape[1]
+    y = np.subtract(X, center, out=out[:, :d])
+    np.multiply(y, y, out=out[:, d:])
+    return not np.isnan(y.sum())
+
+
+@_fast(plain=_squares_at_once, work=_work)
 def squares(X, center, out):
     """out[t] = (y, y²) with y = X[t] − center; False where an entry of X is NaN."""
     n, d = X.shape
@@ -188,7 +248,13 @@ def squares(X, center, out):
     return check == check
 
 
-@_fast
+def _moments_at_once(X, gamma, weights, sums):
+    seen = X == X
+    weights += seen.T.astype(np.float64) @ gamma
+    sums += np.where(seen, X, 0.0).T @ gamma
+
+
+@_fast(plain=_moments_at_once, work=_work)
 def weighted_moments(X, gamma, weights, sums):
     """weights and sums (d, K) += Σ_t gamma[t, k] and Σ_t gamma[t, k] x_t over observed entries."""
     n, d = X.shape
@@ -219,7 +285,15 @@ def weighted_moments(X, gamma, weights, sums):
                     sums[i, k] += gamma[t, k] * x
 
 
-@_fast
+def _weighted_squares_at_once(X, gamma, means, squares):
+    for x, m, q in zip(X.T, means, squares, strict=True):
+        y = x[:, None] - m
+        y *= y
+        y[x != x] = 0.0
+        q += np.einsum("tk,tk->k", gamma, y)
+
+
+@_fast(plain=_weighted_squares_at_once, work=_work)
 def weighted_squares(X, gamma, means, squares):
     """squares (d, K) += Σ_t gamma[t, k] (x_t − mean_k)² over observed entries; means (d, K)."""
     n, d = X.shape
@@ -248,7 +322,16 @@ def weighted_squares(X, gamma, means, squares):
                             q[k] += gamma[u, k] * (y * y)
 
 
-@_fast
+def _columns_at_once(X, counts, means, variances):
+    seen = X == X
+    np.add.reduce(seen, axis=0, out=counts, dtype=np.float64)
+    n = np.maximum(counts, 1.0)
+    np.divide(np.where(seen, X, 0.0).sum(axis=0), n, out=means)
+    np.divide((np.where(seen, X - means, 0.0) ** 2).sum(axis=0), n, out=variances)
+    return int(np.count_nonzero(seen.any(axis=1)))
+
+
+@_fast(plain=_columns_at_once, work=_work)
 def column_moments(X, counts, means, variances):
     """Numbers, mean and variance of the observed entries of every column; the number of rows that show something."""
     n, d = X.shape

@@ -50,7 +50,26 @@ def _times(V, t, M, out):
         out[j] = x
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
+def _forward_by_rows(start, A, b, offsets, lo, hi, alpha, scale, failed):
+    ones, pred = np.ones(len(start)), np.empty(len(start))
+    for s in range(lo, hi):
+        failed[s] = -1
+        first, stop = int(offsets[s]), int(offsets[s + 1])
+        pred[:] = start
+        for t, seen, row in zip(range(first, stop), b[first:stop], alpha[first:stop], strict=True):
+            np.multiply(pred, seen, row)
+            total = ones.dot(row)
+            if not total > _SMALL:
+                failed[s] = t
+                break
+            scale[t] = total
+            np.multiply(row, 1.0 / total, row)
+            row.dot(A, pred)
+
+
+@njit(
+    cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"}, plain=_forward_by_rows,
+)  # fmt: skip
 def forward(start, A, b, offsets, lo, hi, alpha, scale, failed):
     """alpha[t] = p(state | x up to t); scale[t] = p(x_t | x before t), but for the row's factor.
 
@@ -81,7 +100,39 @@ def forward(start, A, b, offsets, lo, hi, alpha, scale, failed):
                 alpha[t, j] *= inv
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
+def _backward_by_rows(AT, b, scale, offsets, lo, hi, alpha, failed, gamma):
+    for s in range(lo, hi):
+        rows = slice(int(offsets[s]), int(offsets[s + 1]))
+        if failed[s] >= 0:
+            b[rows] = 0.0
+            alpha[rows] = 0.0
+        else:
+            gamma[rows] = alpha[rows]
+            _smooth_rows(AT, b[rows], scale[rows], gamma[rows], b[rows])
+            b[rows][:1] = 0.0
+
+
+def _smooth_rows(AT, b, scale, alpha, weights):
+    """alpha becomes p(state | all x) of one sequence, and weights those of pairs, but for the transitions; b may be
+    the same array as weights."""
+    lost = ~(alpha > _NOTHING)
+    some_lost = lost.any(axis=1).tolist()
+    ones, beta = np.ones(alpha.shape[1]), np.ones(alpha.shape[1])
+    for t in range(len(alpha) - 1, -1, -1):
+        row, weight = alpha[t], weights[t]
+        if some_lost[t]:
+            beta[lost[t]] = 0.0
+        np.multiply(row, beta, row)
+        inv = 1.0 / ones.dot(row)
+        np.multiply(row, inv, row)
+        np.multiply(beta, inv / scale[t], beta)
+        np.multiply(beta, b[t], weight)
+        weight.dot(AT, beta)
+
+
+@njit(
+    cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"}, plain=_backward_by_rows,
+)  # fmt: skip
 def backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma):
     """gamma[t] = p(state | all x); b becomes the weights of pairs.
 
@@ -122,7 +173,20 @@ def backward(AT, b, scale, offsets, lo, hi, alpha, failed, gamma):
                     b[t, j] = weight[0, j]
 
 
-@njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"})
+def _backward_in_place_by_rows(AT, b, scale, offsets, lo, hi, alpha, failed, pairs, wanted):
+    for s in range(lo, hi):
+        if failed[s] < 0:
+            rows = slice(int(offsets[s]), int(offsets[s + 1]))
+            before, weights = alpha[rows].copy(), np.empty_like(b[rows])
+            _smooth_rows(AT, b[rows], scale[rows], alpha[rows], weights)
+            if wanted:
+                pairs += before[:-1].T @ weights[1:]
+
+
+@njit(
+    cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz", "reassoc"},
+    plain=_backward_in_place_by_rows,
+)  # fmt: skip
 def backward_in_place(AT, b, scale, offsets, lo, hi, alpha, failed, pairs, wanted):
     """alpha becomes p(state | all x); where wanted, pairs (K, K) += Σ_t alpha[t − 1]ᵀ weight[t], to be multiplied by A.
 

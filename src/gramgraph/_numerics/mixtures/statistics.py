@@ -12,7 +12,20 @@ _VANISHES = -746.0  # exp of less is 0
 _LANES = 64  # rows that one turn of the loops takes: what they need stays next to the processor
 
 
-@njit(cache=True, nogil=True)
+def _statistics_at_once(x, out):
+    d = x.shape[0]
+    at = 0
+    for i in range(d):
+        np.multiply(x[i:], x[i], out=out[at : at + d - i])
+        at += d - i
+    out[at : at + d] = x
+
+
+def _statistics_work(x, out):
+    return x.shape[0] + out.size / 100.0
+
+
+@njit(cache=True, nogil=True, plain=_statistics_at_once, work=_statistics_work)
 def quadratic_statistics(x, out):
     """For a block of columns x (d, b): products x[i] x[j], i ≤ j, then x itself, one line of `out` each.
 
@@ -93,7 +106,11 @@ def _normalize_at_once(logs):
     return top
 
 
-@njit(cache=True, nogil=True, boundscheck=False, plain=_normalize_at_once)
+def _normalize_work(logs):
+    return logs.size / 50.0
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_normalize_at_once, work=_normalize_work)
 def normalize_logs(logs):
     """Turn log joints (k, b), in C order, into responsibilities, in place; the log normalizers (b,) come back.
 

@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 #: Each chain is cut into this many pieces that are kept, whose means give the standard error; fewer (not below the
 #: second number) where the counts of all pieces together would pass the third.
 PIECES, FEW_PIECES, COUNTS = 25, 8, 1 << 24
-#: Sweeps that threads run before they wait for each other: one piece is often too short to be worth the wait.
-STRETCH = 1 << 14
+#: Updates of a variable that threads make before they wait for each other: one piece is often too short to be worth
+#: the wait.
+STRETCH = 1 << 22
 #: A requested error is pursued up to this many times the draws of the budget.
 PATIENCE = 64
 #: R-hat above this is reported by a warning, and makes burn-in longer.
@@ -87,6 +88,7 @@ def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generato
     length = 1 if end is not None else -(-per_chain // wanted)
     total = wanted + (0 if effort.burn_in is not None else -(-wanted // 5))
     total = max(total, FEW_PIECES) if end is not None else total
+    moves.expect(total * n_chains)
     pieces: list[FloatArray] = []
     drawn: list[Array] = []
     with _mapping(effort.n_jobs, n_chains) as each:
@@ -97,7 +99,8 @@ def run_chains(moves: Moves, cells: int, effort: Effort, rng: np.random.Generato
                 check_interrupt()
                 count = 1
                 if end is None and effort.n_jobs not in (0, 1):
-                    count = min(max(STRETCH // length, 1), total - len(pieces))
+                    sweeps = STRETCH // max(len(moves.setting.compiled.variables), 1)
+                    count = min(max(sweeps // length, 1), total - len(pieces))
                 found, rows = _pieces(moves, effort, each, states, streams, (count, length, cells))
                 pieces.extend(found)
                 drawn += [rows] if effort.keep else []

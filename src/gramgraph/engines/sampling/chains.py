@@ -99,6 +99,9 @@ class Moves:
         """(variables,) state indices."""
         return state
 
+    def expect(self, runs: int) -> None:
+        """So many calls of `run` lie ahead: what it calls may be compiled for all of them."""
+
     def run(self, state: Array, sweeps: int, rng: np.random.Generator, counts: FloatArray) -> None:
         """Move the state `sweeps` times and count every state it takes."""
         for _ in range(sweeps):

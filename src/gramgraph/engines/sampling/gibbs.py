@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.compiling import expect_calls
 from gramgraph.engines.sampling.blankets import NUMBERS, compile_case, compile_rows
 from gramgraph.engines.sampling.chains import HIGH_R_HAT, ChainEngine, MixingWarning, Moves, Setting, diagnose
 from gramgraph.typing import Array, FloatArray
@@ -21,15 +22,22 @@ class GibbsMoves(Moves):
         self.rows = compile_rows(setting.compiled)
         self.weights = int(setting.compiled.sizes.max(initial=1))
 
+    def expect(self, runs: int) -> None:
+        """So many calls of `run` lie ahead."""
+        from gramgraph._numerics.sampling.draws import gibbs
+
+        expect_calls(gibbs, runs)
+
     def run(self, state: Array, sweeps: int, rng: np.random.Generator, counts: FloatArray) -> None:
         """Sweeps; targets that are one free variable are counted as they are drawn."""
         from gramgraph._numerics.sampling.draws import gibbs
 
         n, t = len(self.setting.compiled.variables), self.tally
         block = max(NUMBERS // max(n, 1), 1)
-        weights = np.empty(self.weights)
+        weights, room = np.empty(self.weights), np.empty((min(block, sweeps), n))
         for first in range(0, sweeps, block):
-            numbers = rng.random((min(block, sweeps - first), n))
+            numbers = room[: sweeps - first]
+            rng.random(out=numbers)
             gibbs(
                 *self.setting.compiled, *self.rows, numbers, state, weights, t.column, counts, t.ptr, t.idx, t.stride,
                 t.at,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
+from gramgraph._numerics.compiling import expect_calls
 from gramgraph._numerics.sampling.draws import cumulate, forward, forward_columns, tally
 from gramgraph.answers import Answer
 from gramgraph.compile.budget import check_memory
@@ -196,6 +197,8 @@ def _weigh(
     states, log_w = np.zeros((drawer.block, len(drawer.low.sizes)), np.int32), np.empty(drawer.block)
     most = draws if goal is None else PATIENCE * draws
     check = draws
+    for loop in (forward, tally):
+        expect_calls(loop, -(-draws // drawer.block))
     try:
         while total.draws < most or end is not None:
             check_interrupt()

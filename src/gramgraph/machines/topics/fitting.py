@@ -9,6 +9,8 @@ from typing import Any, Protocol
 import numpy as np
 
 from gramgraph._interrupt import check_interrupt
+from gramgraph._numerics.compiling import expect_calls
+from gramgraph._numerics.topics import draws
 from gramgraph.machines.topics.collapsed import CollapsedFit
 from gramgraph.machines.topics.collection import Documents
 from gramgraph.machines.topics.gibbs import ROUND, Chain, GibbsFit
@@ -116,6 +118,7 @@ def fit_gibbs(
     """Sweeps in rounds of ten; the states after `burn_in` sweeps are averaged."""
     fit = GibbsFit(documents.tokens(), prior.alpha, prior.beta, seed, burn_in=burn_in, learn=prior.learned)
     _go_on(fit, notes)
+    expect_calls(draws.sweep, sweeps - fit.done)
 
     def advance() -> bool:
         fit.advance(min(ROUND, sweeps - fit.done))
