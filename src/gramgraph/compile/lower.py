@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from gramgraph.compile.bulk import flatten, flatten_shared
-from gramgraph.compile.ordering import Order, TreeOrder, sparse_order
+from gramgraph.compile.ordering import Order, TreeOrder, searched_order, sparse_order
 from gramgraph.compile.seen_orders import SeenOrders
 from gramgraph.conditionals import Table
 from gramgraph.exceptions import ModelError
@@ -96,18 +96,22 @@ class Lowered:
         """The share of the entries that are zero."""
         return 1.0 - np.count_nonzero(self.values) / max(len(self.values), 1)
 
-    def unseen_order(self, memory: float | None = None) -> Order:
-        """An elimination order of all variables, found once, with nothing observed."""
-        found = self._orders.get("unseen")
+    def unseen_order(self, seconds_per_cell: float = 0.0, memory: float | None = None) -> Order:
+        """An elimination order of all variables, found once, with nothing observed: with a search that pays for one
+        case, where cells have a price, and without any otherwise."""
+        name = "searched" if seconds_per_cell else "unseen"
+        found = self._orders.get(name)
         if found is None:
             keep = (self.sizes > 1).view(np.uint8)
-            found = sparse_order(self.scope_ptr, self.scope_idx, self.log_sizes, keep, 0, 0.0, memory)
-            self._orders["unseen"] = found
+            find = searched_order if seconds_per_cell else sparse_order
+            cases = int(seconds_per_cell > 0.0)
+            found = find(self.scope_ptr, self.scope_idx, self.log_sizes, keep, cases, seconds_per_cell, memory)
+            self._orders[name] = found
         return found.made if isinstance(found, TreeOrder) else found
 
-    def keep_unseen_order(self, order: TreeOrder) -> None:
-        """Take the order of a tree that was made with nothing observed, without a search."""
-        self._orders.setdefault("unseen", order)
+    def keep_unseen_order(self, order: TreeOrder, searched: bool) -> None:
+        """Take the order of a tree that was made with nothing observed, with or without a search."""
+        self._orders.setdefault("searched" if searched else "unseen", order)
 
     def ancestors(self, nodes: set[int]) -> Array:
         """Mask of the nodes and all their ancestors (of a Bayesian network)."""

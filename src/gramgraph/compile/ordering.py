@@ -114,7 +114,7 @@ def sparse_order(
     seconds_per_cell: float,
     memory: float | None = None,
 ) -> Order:
-    """The order that `_numerics.tree.structure.search_order` finds, on lists of neighbors; `BudgetError` before they
+    """The order that `_numerics.tree.search.search_order` finds, on lists of neighbors; `BudgetError` before they
     would take more than `memory` bytes.
 
     Nodes whose neighbors are all linked add no edge, whatever else is decided: a tree has no others. What is left when
@@ -139,6 +139,26 @@ def sparse_order(
     return _joined(first, nodes, _sparse(ptr, idx, nodes, log_sizes, budget_of(memory)))
 
 
+def searched_order(
+    scope_ptr: IntArray,
+    scope_idx: IntArray,
+    log_sizes: FloatArray,
+    keep: Array,
+    cases: int,
+    seconds_per_cell: float,
+    memory: float | None = None,
+) -> Order:
+    """The order of the tree that `plan_tree` makes of these scopes."""
+    from gramgraph._numerics.tree.search import search_order
+    from gramgraph._numerics.tree.triangulation import build_adjacency
+
+    n = len(log_sizes)
+    if n > FEW_NODES:
+        return sparse_order(scope_ptr, scope_idx, log_sizes, keep, cases, seconds_per_cell, memory)
+    rows = build_adjacency(n, scope_ptr, scope_idx, keep)
+    return Order(*search_order(rows, log_sizes, keep, np.arange(n), n, -np.inf, cases, seconds_per_cell))
+
+
 def _dense(
     ptr: IntArray,
     idx: Array,
@@ -149,7 +169,7 @@ def _dense(
     seconds_per_cell: float,
 ) -> Order:
     """The search on rows of bits among `nodes`, which are counted anew."""
-    from gramgraph._numerics.tree.structure import search_order
+    from gramgraph._numerics.tree.search import search_order
     from gramgraph._numerics.tree.triangulation import build_adjacency
 
     n, k = len(log_sizes), len(nodes)

@@ -16,6 +16,7 @@ from gramgraph._show import counted
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
 from gramgraph.compile.ordering import FEW_NODES, Order, TreeOrder, sparse_order
+from gramgraph.compile.seen_orders import Part
 from gramgraph.exceptions import listing
 from gramgraph.questions.question import Singles
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -30,8 +31,16 @@ SMALL_CELLS = 1e5
 #: multiplied into one, for each wanted set (and what it takes in the answer), and for each variable.
 PER_CLIQUE, PER_TERM, PER_WANT, PER_VARIABLE = 28, 34, 34, 8
 PER_NAMED_WANT = 30
+#: Numbers that the program holds for a factor that enters anew for each case, beside its scope and its values, which it
+#: holds twice.
+PER_ENTERED = 100
 #: Trees with more cells than exp(this) are compared with the order that was found with nothing observed.
 UNSEEN_LOG_CELLS = 9.9
+#: A search does not save more than a factor of exp(this): where observed variables have saved more, the tree is not
+#: compared with the one that a search finds with nothing observed.
+MOST_GAINED = 2.0
+#: That search takes this share of the time of others: a first answer has to wait for it.
+UNSEEN_SHARE = 0.35
 NO_SETS = np.zeros(1, np.int64), np.zeros(0, np.int64)
 RULES = ("min-fill", "min-weight", "weighted min-fill")
 
@@ -147,14 +156,43 @@ class TreePlan:
 
     @property
     def bytes(self) -> float:
-        """Memory for one case: the tables, the numbers multiplied in beforehand, messages and maps."""
-        return self.bytes_for(1)
+        """Memory for one case: the tables, the numbers multiplied in beforehand, messages and maps.
+
+        Where the trees of a model are compared, it is counted as if each factor entered anew for each case, as those of
+        observed variables do, and is never more than a plan with less observed has told, as far as that is remembered.
+        """
+        needed = self.bytes_for(1)
+        if not self.is_compared:
+            return needed
+        seen, part = self.lowered.seen_orders, Part(self.keep, self.use)
+        told = max(needed, min(self._most_bytes(needed), seen.least_told(part, self.wants)))
+        seen.tell(part, self.wants, told)
+        return told
+
+    @property
+    def is_compared(self) -> bool:
+        """Whether the tree is remembered, and is not larger than those that are and have less observed."""
+        return "seen orders" in self._made
+
+    def _most_bytes(self, needed: float) -> float:
+        """The bytes that are needed, and those that static factors would take if they entered anew for each case."""
+        entered = self._entered_bytes[self.tree.is_static > 0].sum()
+        return max(needed + float(entered), self._building_bytes(int(np.count_nonzero(self.use))))
+
+    @property
+    def _entered_bytes(self) -> FloatArray:
+        """What the program takes for each factor, if it enters anew for each case."""
+        low = self.lowered
+        return 8.0 * (PER_ENTERED + 2.0 * np.diff(low.scope_ptr) + 2.0 * np.diff(low.value_ptr))
 
     @property
     def building_bytes(self) -> float:
         """About how much memory making the program takes, counted without making it."""
-        low, tree = self.lowered, self.tree
-        entered = int(np.count_nonzero(self.use & (1 - tree.is_static)))
+        return self._building_bytes(int(np.count_nonzero(self.use & (1 - self.tree.is_static))))
+
+    def _building_bytes(self, entered: int) -> float:
+        """The same with so many factors that enter anew for each case."""
+        low = self.lowered
         terms = self.n_cliques + len(self.masked) + 2 * entered
         wants = len(self.wants) * (PER_WANT if isinstance(self.wants, Singles) else PER_WANT + PER_NAMED_WANT)
         numbers = PER_CLIQUE * self.n_cliques + PER_TERM * terms + wants + PER_VARIABLE * len(low.sizes)
@@ -192,7 +230,7 @@ class TreePlan:
         return SECONDS_PER_CELL * self.cells + 1e-7 * self.n_cliques
 
     def is_worth_a_search(self, cases: int) -> bool:
-        """Whether `_numerics.tree.structure.search_order` would look for a better order, for so many cases."""
+        """Whether `_numerics.tree.search.search_order` would look for a better order, for so many cases."""
         n = len(self.lowered.sizes)
         return 0.2 * SECONDS_PER_CELL * self.cells * cases > 0.5e-6 * (n + 1) + 1.5e-10 * n * n
 
@@ -206,6 +244,12 @@ class TreePlan:
         if self.cells * 16 + building > (memory if memory is not None else 32e6):
             check_budget(building, memory, self.largest_clique, self.largest_cells)
             check_budget(self.bytes_for(lanes), memory, self.largest_clique, self.largest_cells)
+
+    @property
+    def serves_all(self) -> bool:
+        """Whether any of the variables may be observed, in each case others."""
+        several = int(np.count_nonzero(self.lowered.sizes[: self.lowered.n_visible] > 1))
+        return not self.sliced and 0 < len(self.masked) == several
 
     @cached_property
     def slot_of(self) -> dict[int, int]:
@@ -242,6 +286,8 @@ class TreePlan:
             f"memory: {readable(self.bytes)}   work: {self.flops:.3g} flops   "
             f"time: about {self.seconds:.2g} s per case",
         ]
+        if self.serves_all:
+            lines.append("one tree for every set of observed variables")
         if self.sliced:
             lines.append(f"observed and sliced out: {listing(self.lowered.variables[v].name for v in self.sliced)}")
         return "\n".join(lines)
@@ -278,18 +324,22 @@ def plan_tree(
     slots = np.array(masked, np.int64)
     found = _structure(lowered, keep, use, *(_csr(joints) if joints else NO_SETS), slots, cases, memory)
     made: dict[str, Any] = {}
-    if not joints and found.log_cells > UNSEEN_LOG_CELLS:
-        orders = lowered.seen_orders.of_less_seen(keep, use) if keep_order else []
-        if not keep.all():
-            unseen = lowered.unseen_order(memory)
-            orders = [*(order for order in orders if order is not unseen), unseen]
+    seen, part = lowered.seen_orders, Part(keep, use)
+    is_large = found.log_cells > UNSEEN_LOG_CELLS
+    if not joints and (is_large or (seen.every and keep_order)):
+        orders = seen.of_less_seen(part) if keep_order else []
+        if is_large and not keep.all():
+            unseen = [lowered.unseen_order(memory=memory)]
+            if cases and found.log_cells > unseen[0].log_cells(lowered.log_sizes) - MOST_GAINED:
+                unseen.append(lowered.unseen_order(UNSEEN_SHARE * SECONDS_PER_CELL, memory))
+            orders = [*(order for order in orders if all(order is not other for other in unseen)), *unseen]
         found = _not_larger(lowered, keep, use, slots, found, orders)
         if keep_order:
             own = TreeOrder(found.clique_ptr, found.clique_idx, found.parent, found.topo)
-            lowered.seen_orders.add(keep, use, own)
-            made["seen orders"] = lowered.seen_orders.count
-            if not cases and use.all() and np.array_equal(keep, lowered.sizes > 1):
-                lowered.keep_unseen_order(own)
+            seen.add(part, own)
+            made["seen orders"] = seen.count
+            if cases <= 1 and use.all() and np.array_equal(keep, lowered.sizes > 1):
+                lowered.keep_unseen_order(own, searched=cases == 1)
     return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found, _made=made)
 
 
@@ -300,9 +350,33 @@ def with_later_orders(plan: TreePlan) -> TreePlan:
     if since is None or since == seen.count:
         return plan
     plan._made["seen orders"] = seen.count
-    orders = seen.of_less_seen(plan.keep, plan.use, since)
+    orders = seen.of_less_seen(Part(plan.keep, plan.use), since)
     tree = _not_larger(plan.lowered, plan.keep, plan.use, np.array(plan.masked, np.int64), plan.tree, orders)
     return plan if tree is plan.tree else replace(plan, tree=tree, _made={"seen orders": seen.count})
+
+
+def within_told_bytes(plan: TreePlan) -> TreePlan:
+    """The plan, or where it takes more memory than one with less observed has told, the same tree with fewer numbers
+    multiplied in beforehand, which are not needed: the largest of these tables are left out first."""
+    tree, low = plan.tree, plan.lowered
+    if not plan.is_compared or not tree.is_static.any():
+        return plan
+    told = low.seen_orders.least_told(Part(plan.keep, plan.use), plan.wants)
+    excess = plan.bytes_for(1) - told
+    if excess <= 0.0:
+        return plan
+    static = np.flatnonzero((tree.is_static > 0) & (tree.home >= 0))
+    gain = np.zeros(plan.n_cliques)
+    gain[tree.home[static]] = 8.0 * tree.table_size[tree.home[static]]
+    np.subtract.at(gain, tree.home[static], plan._entered_bytes[static])
+    largest = np.argsort(-gain, kind="stable")
+    gained = np.cumsum(gain[largest])
+    gone = np.zeros(plan.n_cliques, np.bool_)
+    gone[largest[: int(np.searchsorted(np.maximum.accumulate(gained), excess)) + 1]] = True
+    is_static = tree.is_static.copy()
+    is_static[static[gone[tree.home[static]]]] = 0
+    smaller = replace(plan, tree=tree._replace(is_static=is_static), _made={"seen orders": plan._made["seen orders"]})
+    return smaller if smaller.bytes_for(1) <= told else plan
 
 
 def _structure(
@@ -333,10 +407,11 @@ def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, found: 
     what observations leave may be worse, by many orders of magnitude where no tree is small.
 
     An order restricted to some of its variables never has more cells. So a tree is not larger than the one with nothing
-    observed, nor than any other with less observed, as far as those are remembered: one that was planned before is
-    compared again when it is next asked for (`with_later_orders`). What no memory rules out is that of two sets of
-    observations, the larger asked about first, the search does a little better for the smaller one. Orders of the whole
-    model alone would rule that out, and are worse by large factors where much is observed.
+    observed (searched for like any other, where it comes near enough), nor than any other with less observed, as far as
+    those are remembered: one that was planned before is compared again when it is next asked for (`with_later_orders`).
+    What no memory rules out is that of two sets of observations, the larger asked about first, the search does a little
+    better for the smaller one. Orders of the whole model alone would rule that out, and are worse by large factors
+    where much is observed.
     """
     from gramgraph._numerics.tree.structure import lay_out
 

@@ -190,7 +190,7 @@ def choose(model: GraphicalModel, question: Any, run: Run = PLAIN, task: str = "
         if task == "answer" and run.memory is None and is_walk(model, question):
             return "enumeration", (
                 "one case with few combinations of states: the sum over all of them; a table of cases goes through "
-                "the junction tree, whose figures these are"
+                "a junction tree, which takes no more than this"
             )
         rows = np.inf if run.memory is not None else _rows(model, question, task)
         if rows < (QUICK_ROWS if task == "answer" else np.inf):

@@ -20,6 +20,15 @@ NO_VALUES = np.zeros((1, 0))
 Weights = tuple[tuple[int, FloatArray], ...]
 
 
+def over_rows(fold: np.ufunc, table: Any, wide: int = 64) -> Any:
+    """fold.reduce(table, axis=0); of a long and narrow table many rows are taken as one, which NumPy is faster at."""
+    whole = len(table) // wide * wide
+    if whole > 16 * wide and table.flags.c_contiguous:
+        first = fold.reduce(table[:whole].reshape(-1, wide * table.shape[1]), axis=0)
+        table = np.concatenate([first.reshape(wide, -1), table[whole:]])
+    return fold.reduce(table, axis=0)
+
+
 class Singles(Sequence[tuple[int]]):
     """(0,), (1,), … (n - 1,): every variable wanted alone, without an object for each."""
 
@@ -99,7 +108,7 @@ class Question:
             return frozenset()
         if self.complete:
             return frozenset(self.owners.tolist())
-        known = np.asarray((self.codes >= 0).all(axis=0))
+        known = over_rows(np.logical_and, self.codes >= 0)
         found = {v for v, ok in zip(self.observed, known.tolist(), strict=True) if ok}
         if len(self.columns):
             whole = np.asarray(~self.gaps.any(axis=0))

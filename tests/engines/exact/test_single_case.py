@@ -103,11 +103,14 @@ def test_impossible_evidence_is_named_by_the_general_road() -> None:
 @given(st.lists(st.lists(st.integers(-1, 2), min_size=3, max_size=3), max_size=60))
 def test_distinct_rows_match_a_dictionary(rows: list[list[int]]) -> None:
     codes = np.array(rows, np.int64).reshape(-1, 3)
-    first, kind = distinct_rows(codes)
+    first, kind = distinct_rows(codes, len(codes))
     seen: dict[tuple[int, ...], int] = {}
     expected = [seen.setdefault(tuple(row), len(seen)) for row in rows]
     assert kind.tolist() == expected
     assert [tuple(codes[i]) for i in first] == list(seen)
+    if seen:
+        assert len(distinct_rows(codes, len(seen))[0]) == len(seen)
+        assert not len(distinct_rows(codes, len(seen) - 1)[0])  # more than are wanted
 
 
 def test_equal_cases_get_the_answers_of_single_cases() -> None:

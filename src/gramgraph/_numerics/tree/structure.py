@@ -9,20 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
-from gramgraph._numerics.tree.bits import popcount
 from gramgraph._numerics.tree.clique_forests import junction_forest, maximal_cliques, total_log_size
-from gramgraph._numerics.tree.triangulation import build_adjacency, eliminate
+from gramgraph._numerics.tree.search import search_order
+from gramgraph._numerics.tree.triangulation import build_adjacency
 
 #: Trees with more than exp(40) cells are never laid out.
 MAX_LOG_CELLS = 40.0
-MAX_SEARCH_SECONDS = 0.4
 #: Beyond half a gigabyte, tables of numbers that do not change from case to case are not kept.
 MAX_STATIC_CELLS = 60_000_000
-#: Restarts save a factor of a few hundred at most: beyond this no tree will fit in memory.
-HOPELESS_LOG_CELLS = 32.0
-#: Rules with amounts of noise, each tried a few times; the two that do best on average get all further tries.
-RESTART_RULES = np.array([0, 0, 1, 1, 2, 2, 2])
-RESTART_NOISE = np.array([0.5, 3.0, 0.7, 3.0, 0.3, 0.7, 1.5])
 
 
 @njit(cache=True, nogil=True)
@@ -142,87 +136,6 @@ def homes(clique_ptr, clique_idx, table_size, scope_ptr, scope_idx, keep, use, n
                 best = c
         home[f] = best
     return home
-
-
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
-def log_sum(a, b):
-    """log(exp(a) + exp(b)) without overflow; either may be -inf."""
-    if a == -np.inf:
-        return b
-    top = max(a, b)
-    return top + np.log(np.exp(a - top) + np.exp(b - top))
-
-
-@njit(cache=True, nogil=True, no_cpython_wrapper=True)
-def count_edges(adjacency):
-    """Number of edges of a graph in rows of bits."""
-    ends = 0
-    for v in range(adjacency.shape[0]):
-        for w in range(adjacency.shape[1]):
-            ends += popcount(adjacency[v, w])
-    return ends // 2
-
-
-@njit(restarts=True, cache=True, nogil=True)
-def search_order(adjacency, log_sizes, keep, nodes, n, log_before, cases, seconds_per_cell):
-    """The best of three greedy orders and of randomized restarts: (order, clique_ptr, clique_idx, rule, restarted).
-
-    The graph may be what is left of one with `n` nodes: `nodes` says which of them, ascending, and `log_before` is the
-    log of the cells of the cliques that are already made. The number of restarts follows from sizes alone, never from a
-    clock: the same model gives the same tree.
-    """
-    noise = np.zeros(log_sizes.shape[0], np.float64)
-    order, ptr, idx = eliminate(adjacency, log_sizes, keep, 0, noise)
-    if idx.shape[0] - order.shape[0] == count_edges(adjacency):  # none was added: every tree has these cliques
-        return order, ptr, idx, 0, False
-    best = log_sum(log_before, total_log_size(ptr, idx, log_sizes))
-    rule = 0
-    for mode in range(1, 3):
-        if best > 2 * HOPELESS_LOG_CELLS:  # no rule makes up for that: the numbers say how far out of reach it is
-            break
-        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, mode, noise)
-        size = log_sum(log_before, total_log_size(other_ptr, other_idx, log_sizes))
-        if size < best - 1e-9:
-            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, mode
-    run = seconds_per_cell * np.exp(min(best, 50.0)) * min(cases, 1000)
-    one_try = 1e-6 * (n + 1) + 3e-10 * n * n
-    tries = 0
-    if best < HOPELESS_LOG_CELLS:
-        tries = int(min(0.2 * run, MAX_SEARCH_SECONDS) / one_try)
-    n_ways = RESTART_RULES.shape[0]
-    sum_of = np.zeros(n_ways, np.float64)
-    restarted = False
-    random = np.uint64(88172645463325252)
-    first = 0
-    second = 1
-    for attempt in range(tries):
-        if attempt < 4 * n_ways:
-            way = attempt % n_ways
-        else:
-            if attempt == 4 * n_ways:
-                if sum_of[1] < sum_of[0]:
-                    first, second = 1, 0
-                for other_way in range(2, n_ways):
-                    if sum_of[other_way] < sum_of[first]:
-                        first, second = other_way, first
-                    elif sum_of[other_way] < sum_of[second]:
-                        second = other_way
-            way = second if attempt % 3 == 0 else first
-        at = 0
-        for v in range(n):
-            random ^= random << np.uint64(13)  # xorshift
-            random ^= random >> np.uint64(7)
-            random ^= random << np.uint64(17)
-            if at < nodes.shape[0] and nodes[at] == v:
-                noise[at] = RESTART_NOISE[way] * (np.float64(random >> np.uint64(11)) / 9007199254740992.0)
-                at += 1
-        other, other_ptr, other_idx = eliminate(adjacency, log_sizes, keep, RESTART_RULES[way], noise)
-        size = log_sum(log_before, total_log_size(other_ptr, other_idx, log_sizes))
-        sum_of[way] += size
-        if size < best - 1e-9:
-            order, ptr, idx, best, rule = other, other_ptr, other_idx, size, RESTART_RULES[way]
-            restarted = True
-    return order, ptr, idx, rule, restarted
 
 
 @njit(cache=True, nogil=True)

@@ -14,7 +14,7 @@ from gramgraph.answers import Answer
 from gramgraph.compile.cache import forget_large, memory_pool, remember
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.range import may_underflow, needs_logs
-from gramgraph.compile.tree import TreePlan, plan_tree, with_later_orders
+from gramgraph.compile.tree import TreePlan, plan_tree, with_later_orders, within_told_bytes
 from gramgraph.compile.width import is_too_wide, wider_than_any
 from gramgraph.data.map_reduce import in_order
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
@@ -32,7 +32,7 @@ from gramgraph.engines.exact.smaller import (
 )
 from gramgraph.engines.exact.tree_runner import NO_WEIGHTS, TreeRunner
 from gramgraph.exceptions import BudgetError
-from gramgraph.questions.question import Question
+from gramgraph.questions.question import Question, over_rows
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ T = TypeVar("T")
 GENERAL_CELLS = 20_000
 #: Rows with the same observed variables get a tree of their own when there are at least this many of them.
 ROWS_PER_PATTERN = 32
+#: That share of the rows is looked at first, which often shows too many patterns already.
+FIRST_ROWS = 16
 #: From this size on a tree of its own pays even for a single row.
 LARGE_CELLS = 500_000
 #: What the program of a tree holds for each clique, beside its cells.
@@ -138,11 +140,14 @@ class JunctionTree(Engine):
         return TableCase(job, question.observed, question.hidden(model))
 
     def plan(self, model: GraphicalModel, question: Question, *, maximum: bool = False) -> TreePlan:
-        """The tree for the question when all its observed variables are observed in every case."""
+        """The tree for the question when all its observed variables are observed in every case: the one that serves
+        every set of observed variables where that is small, and answers single cases."""
         low = lower(model, maximum=maximum)
+        if _is_few(question.n_cases) and (general := _general_tree(model, low, question, None)) is not None:
+            return general[0].plan
         sliced, masked = _split(low, question, question.observed)
         outputs = Outputs.of(model, question.targets, question.joints, sliced)
-        return _kept_tree(model, low, outputs, sliced, masked, question.n_cases).plan
+        return _kept_tree(model, low, outputs, sliced, masked, question.n_cases, told=True).plan
 
     def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Answer:
         """Marginals, joint tables and log p(e) of every case; NaN and -inf where the evidence is impossible.
@@ -436,12 +441,14 @@ def _kept_tree(
     complete: bool = False,
     keep: bool = True,
     memory: float | None = None,
+    told: bool = False,
 ) -> Kept:
     """A tree, from the model's cache when the same tables were asked for with the same observed variables.
 
     Unless the tree must be `complete` (an explanation or a sample wants every variable), barren nodes are left out.
     With `keep` false a new one is not remembered; with no cases none is searched for, and the first one is remembered
-    where a single case would not be worth a search.
+    where a single case would not be worth a search. One whose memory will be `told` takes no more of it than those with
+    less observed have told.
     """
     prune = not complete and low.parents is not None and len(outputs.wants) < low.n_visible
     key = ("tree", low.form, prune, *outputs.key, sliced, masked, cases >= 100)
@@ -459,6 +466,9 @@ def _kept_tree(
     elif (plan := with_later_orders(found.plan)) is not found.plan:
         found = Kept(plan)
         remember(model, key, found, cells=found.numbers)
+    if told and (plan := within_told_bytes(found.plan)) is not found.plan:
+        found = Kept(plan)
+        remember(model, key, found, cells=found.numbers)
     return found
 
 
@@ -472,32 +482,48 @@ def _runner(model: GraphicalModel, kept: Kept, memory: float | None) -> TreeRunn
     return found
 
 
+def _is_few(cases: int) -> bool:
+    """Whether so few cases run on one tree for every set of observed variables, where there is one."""
+    return cases == 1 or cases * 4 < ROWS_PER_PATTERN
+
+
 def _general(
     model: GraphicalModel, low: Lowered, question: Question, memory: float | None
 ) -> tuple[TreeRunner, Outputs] | None:
-    """One tree for every set of observed variables, when it is small enough; None otherwise."""
+    """One tree for every set of observed variables, ready to run, when it is small enough; None otherwise."""
+    found = _general_tree(model, low, question, memory)
+    return None if found is None else (found[0].runner or _runner(model, found[0], memory), found[1])
+
+
+def _general_tree(
+    model: GraphicalModel, low: Lowered, question: Question, memory: float | None
+) -> tuple[Kept, Outputs] | None:
+    """The same without its runner. Of a model that has no such tree every other one is remembered."""
     key = ("general", low.form, question.targets, question.joints)
-    found = model.plans.get(key)
+    found: tuple[Kept | None, Outputs] | None = model.plans.get(key)
     if found is None:
         # no tree has fewer cells than two for each variable with several states
         if 2 * len(low.sizes) > GENERAL_CELLS and 2 * np.count_nonzero(low.sizes > 1) > GENERAL_CELLS:
+            low.seen_orders.every = True
             return None
         rough: TreePlan | None = model.plans.get(rough_key(low))
         cells = model.plans.get(_rough_key(low, question, False, (), ()), 0.0) if rough is None else rough.cells
         if cells > GENERAL_CELLS or is_too_wide(low):
+            low.seen_orders.every = True
             return None
         outputs = Outputs.of(model, question.targets, question.joints, ())
         masked = tuple([v for v, size in enumerate(low.sizes[: low.n_visible].tolist()) if size > 1])
         # no case, no search: where a better order would pay, this tree is too large to be used anyway
         plan = plan_tree(low, masked=masked, wants=outputs.wants, columns=outputs.columns, cases=0, memory=memory)
-        found = (_runner(model, Kept(plan), memory) if plan.cells <= GENERAL_CELLS else None, outputs)
+        found = (Kept(plan) if plan.cells <= GENERAL_CELLS else None, outputs)
         remember(model, key, found)
-    runner, outputs = found
-    if runner is None:
+    tree, outputs = found
+    if tree is None:
+        low.seen_orders.every = True
         return None
     if memory is not None:  # the tree may have been made for a question with more memory
-        runner.plan.check_budget(memory)
-    return runner, outputs
+        tree.plan.check_budget(memory)
+    return tree, outputs
 
 
 def _ready(
@@ -519,17 +545,20 @@ def _jobs(
     if cases == 0:
         return
     codes = question.codes
-    if cases == 1 or cases * 4 < ROWS_PER_PATTERN:
+    if _is_few(cases):
         general = _general(model, low, question, memory)
         if general is not None:
             yield Work(partial(_job, *general, question, None), cases)
             return
     seen = codes >= 0
-    every = np.asarray(seen.all(axis=0))
+    every = over_rows(np.logical_and, seen)
     make = partial(_sliced_job, model, low, question, memory=memory, complete=complete)
-    if cases > 1 and not (every | ~seen.any(axis=0)).all():
-        patterns, member = _patterns(seen)
-        if len(patterns) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question, memory) > LARGE_CELLS:
+    if cases > 1 and not (every | ~over_rows(np.logical_or, seen)).all():
+        found = _patterns(seen[: -(-cases // FIRST_ROWS)])  # of all rows there are no fewer
+        if len(found[0]) * ROWS_PER_PATTERN <= cases:
+            found = _patterns(seen)
+        if len(found[0]) * ROWS_PER_PATTERN <= cases or _masked_cells(model, low, question, memory) > LARGE_CELLS:
+            patterns, member = found if len(found[1]) == cases else _patterns(seen)
             many = len(patterns) > KEPT_PATTERNS
             for number, pattern in enumerate(patterns):
                 rows = np.flatnonzero(member == number)
@@ -582,7 +611,7 @@ def _sliced_job(
     observed = question.observed
     sliced, masked = _split(low, question, np.array(observed, np.int64)[always])
     if rows is None and not always.all():
-        some = np.asarray((question.codes >= 0).any(axis=0))
+        some = over_rows(np.logical_or, question.codes >= 0)
         extra = {v for j, v in enumerate(observed) if some[j] and v not in sliced and low.sizes[v] > 1}
         masked = tuple(sorted(extra.union(masked)))
     outputs = _outputs(model, question, sliced)

@@ -223,8 +223,8 @@ def _equal_cases(codes: IntArray, weights: FloatArray) -> tuple[IntArray, IntArr
         return None
     from gramgraph._numerics.counts.rows import distinct_rows
 
-    first, kind = distinct_rows(codes)
-    return (first, kind) if 2 * len(first) <= len(codes) else None
+    first, kind = distinct_rows(codes, len(codes) // 2)
+    return (first, kind) if len(first) else None
 
 
 def _take_rows(each: FloatArray, kind: IntArray, out: FloatArray, n_jobs: int) -> None:

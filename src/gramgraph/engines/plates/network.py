@@ -81,7 +81,7 @@ def _weights(c: Any) -> FloatArray:
             return np.array([float(np.asarray(c.arguments[word])) for word in ("b", "a")])
         return np.broadcast_to(np.asarray(c.arguments["alpha"], dtype=np.float64), (c.child.dimension,))
     raise ModelError(
-        f"{c.child.name} is no Dirichlet or Beta variable with known weights, so that this engine cannot integrate it "
+        f"{c.child.name} is not a Dirichlet or Beta variable with known weights, so this engine cannot integrate it "
         'out. Use engine="likelihood_weighting" instead'
     )
 
@@ -103,7 +103,7 @@ def _choices(
         if "choose" in given:
             of = [rows[model.index(c.parents[i].name)] for i in given["choose"]]
             return of, [model.index(c.parents[j].name) for j in given["by"]]
-    raise ModelError(f"the conditional of {c.child.name} is no draw from probabilities, so that it has no urn")
+    raise ModelError(f"the conditional of {c.child.name} does not draw from probabilities, so it has no urn")
 
 
 def sums(model: Any, question: Question) -> bool:
