@@ -10,7 +10,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph._numerics import compiling
-from gramgraph.data import code_table, stream_counts
+from gramgraph.data import code_table, counts, stream_counts
 from gramgraph.data.counts import Counts
 from gramgraph.learn import passes
 from gramgraph.learn.scores import FamilyScores
@@ -211,8 +211,9 @@ def test_a_pass_over_all_columns_equals_single_families(tier, score, monkeypatch
     for parents in [(), (2,), (5, 2), (6, 1, 3, 0)]:
         more = np.array([v for v in range(8) if v not in (4, *parents)])
         expected = [scores.family(4, (*parents, p)) for p in more.tolist()]
-        for cells in (1, 10_000):  # by scan, by bits
+        for cells, large in [(1, 100), (1, 10_000), (10_000, 1)]:  # by scan of columns, of the matrix, by bits
             monkeypatch.setattr(passes, "BIT_CELLS", cells)
+            monkeypatch.setattr(passes, "LARGE", large)
             with compiling.tier(tier):
                 np.testing.assert_allclose(scores.additions(4, parents, more), expected, rtol=1e-12)
 
@@ -243,13 +244,28 @@ def test_rows_in_memory_in_a_file_and_with_weights_give_one_graph(tmp_path, scor
 @pytest.mark.parametrize("score", ["bic", "k2"])
 def test_threads_change_no_number(score, monkeypatch) -> None:
     monkeypatch.setattr(passes, "SHARE", 1e-9)  # small work is shared out, too
+    monkeypatch.setattr(counts, "MANY", 0)
     frame = world(5, 9, 800)
     alone = gg.learn_structure(frame, score=score)
-    for cells in (1, passes.BIT_CELLS):
+    for cells, large in [(1, 1), (1, passes.LARGE), (passes.BIT_CELLS, 1)]:
         monkeypatch.setattr(passes, "BIT_CELLS", cells)
-        shared = gg.learn_structure(frame, score=score, n_jobs=3)
-        assert set(shared.edges) == set(alone.edges)
-        assert shared.report.score == alone.report.score
+        monkeypatch.setattr(passes, "LARGE", large)
+        for n_jobs in (2, 3):
+            shared = gg.learn_structure(frame, score=score, n_jobs=n_jobs)
+            assert set(shared.edges) == set(alone.edges)
+            assert shared.report.score == alone.report.score
+
+
+def test_configurations_that_occur_are_numbered_in_their_order() -> None:
+    codes = np.random.default_rng(0).integers(0, 3, (8, 30))
+    table = code_table(pd.DataFrame(dict(zip("abcdefgh", codes, strict=True))).astype(str))
+    found = passes.Passes.over(Counts(table))
+    for parents in [(0, 1), (0, 1, 2, 3, 4, 5, 6)]:  # fewer than the rows, and many more
+        place = np.ravel_multi_index([codes[p] for p in parents], [3] * len(parents))
+        kept, place = np.unique(place, return_inverse=True)
+        key, count = found._cells(table, parents, 7)
+        assert count == len(kept)
+        np.testing.assert_array_equal(key, place * 3 + codes[7])
 
 
 def test_threads_change_no_table_of_em(monkeypatch) -> None:

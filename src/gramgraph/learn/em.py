@@ -58,6 +58,10 @@ class EMReport(Traced):
         return Listing("expectation-maximization", ("", "value"), rows)
 
 
+#: Expected counts below this share of their row's are none.
+TRACE = 1e-20
+
+
 @dataclass(frozen=True)
 class Rows:
     """Distinct rows with their total weights."""
@@ -71,7 +75,7 @@ class Rows:
         from gramgraph._numerics.counts.rows import distinct_rows
 
         codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)
-        first, kind = distinct_rows(codes)
+        first, kind = distinct_rows(codes, len(codes))
         weights = np.bincount(kind, weights=table.weights, minlength=len(first)).astype(np.float64)
         kept = weights > 0
         return cls(np.ascontiguousarray(codes[first][kept]), weights[kept])
@@ -149,6 +153,15 @@ def fit_em(
     return best
 
 
+def _without_traces(counts: FloatArray) -> FloatArray:
+    """The counts without those that no row has a use for: they would shrink for ever, and never be zero.
+
+    An entry whose count is less than `TRACE` of its row's adds no more than that to the probability of any row of data.
+    Small numbers in many tables, on the other hand, make every question about the network one in logarithms.
+    """
+    return np.where(counts < TRACE * counts.sum(axis=-1, keepdims=True), 0.0, counts)
+
+
 @interruptible()
 def _climb(
     net: BayesianNetwork, rows: Rows, extra: list[FloatArray], max_iter: int, tol: float, tell: Any, n_jobs: int
@@ -164,7 +177,8 @@ def _climb(
             trace.append(log_likelihood + _log_prior(net, extra))
             if step and trace[-1] - trace[-2] <= least:
                 return net, trace, log_likelihood, True, False
-            net = tables_from(net, net.vars, [c + more for c, more in zip(counts, extra, strict=True)])
+            counts = [_without_traces(c + more) for c, more in zip(counts, extra, strict=True)]
+            net = tables_from(net, net.vars, counts)
             tell(step + 1)
     except KeyboardInterrupt:
         if not trace:

@@ -77,7 +77,7 @@ def _draws(net: BayesianNetwork, codes: IntArray, random_state: RandomState) -> 
     """One draw of p(gaps | rest) for each row; rows with the same cells are drawn together."""
     rng = generator(random_state)
     engine = JunctionTree()
-    first, kind = distinct_rows(codes)
+    first, kind = distinct_rows(codes, len(codes))
     members = np.split(np.argsort(kind, kind="stable"), np.bincount(kind).cumsum()[:-1])
     out = codes.copy()
     every = tuple(range(codes.shape[1]))

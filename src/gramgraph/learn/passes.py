@@ -6,19 +6,24 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from math import prod
 from typing import Self
 
 import numpy as np
 
+from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.typing import Array, FloatArray, IntArray
 
 #: With more cells than this (the child with its parents, times a state of a further one), a scan of the codes is
 #: cheaper than a pass over the bits.
 BIT_CELLS = 256
-#: Seconds for a word of the bits and for a row of a scan, about; and what is worth a thread.
-WORD, ROW, SHARE = 4e-10, 1e-9, 1e-3
+#: Seconds for a word of the bits and for a row of a scan, about; what is worth a thread; the most pieces for each.
+WORD, ROW, SHARE, PIECES = 4e-10, 1e-9, 4e-4, 2
+#: Rows from which on columns are scanned one by one.
+LARGE = 20_000
+FIRST = np.zeros(1, np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +39,7 @@ class Passes:
     @classmethod
     def over(cls, counts: Counts, n_jobs: int = 1) -> Self | None:
         """None where the rows are not in memory."""
-        found = counts.vectors()
+        found = counts.vectors(n_jobs)
         return None if found is None else cls(counts, *found, np.array(counts.sizes, np.int64), n_jobs)
 
     def reaches(self, cells: int) -> bool:
@@ -53,22 +58,28 @@ class Passes:
         out = np.empty(len(more))
         coded = self.counts.coded
         if cells <= BIT_CELLS or coded is None:
-            rows = self._joint(family)
+            known = np.array(family, np.int64)
 
             def some(part: slice) -> None:
-                add_by_bits(
-                    rows, self.bits, self.first, self.sizes, more[part], states, weight[part], dirichlet, out[part]
-                )
+                add_by_bits(known, self.bits, self.first, self.sizes, more[part], weight[part], dirichlet, out[part])
 
-            seconds = WORD * rows.size * int(self.sizes[more].sum())
+            seconds = WORD * cells * self.bits.shape[1] * int(self.sizes[more].sum())
         else:
-            codes = coded.matrix
-            key, configurations = self._cells(codes, parents, child)
+            key, configurations = self._cells(coded, parents, child)
 
             def some(part: slice) -> None:
-                add_by_scan(
-                    key, codes, self.sizes, more[part], configurations, states, weight[part], dirichlet, out[part]
-                )
+                if len(key) < LARGE:
+                    add_by_scan(
+                        key, coded.matrix, self.sizes, more[part], configurations, states, weight[part], dirichlet,
+                        out[part],
+                    )  # fmt: skip
+                    return
+                for i in range(*part.indices(len(more))):  # columns as they are: a matrix of them is never made
+                    codes, one = np.ascontiguousarray(coded.columns[more[i]])[np.newaxis], slice(i, i + 1)
+                    add_by_scan(
+                        key, codes, self.sizes[more[one]], FIRST, configurations, states, weight[one], dirichlet,
+                        out[one],
+                    )  # fmt: skip
 
             seconds = ROW * len(key) * len(more)
         self._share_out(some, self.sizes[more], seconds)
@@ -76,33 +87,37 @@ class Passes:
 
     def _share_out(self, some: Callable[[slice], None], sizes: IntArray, seconds: float) -> None:
         """Run `some` over all columns, on threads where these have enough to do."""
-        jobs = min(self.n_jobs, int(seconds / SHARE), len(sizes))
-        if jobs < 2:
+        pieces = min(int(seconds / SHARE), PIECES * self.n_jobs, len(sizes))
+        if self.n_jobs < 2 or pieces < 2:
             return some(slice(None))
-        ends = np.searchsorted(np.cumsum(sizes), np.arange(1, jobs) * (sizes.sum() / jobs)).tolist()
-        first, *rest = map(slice, [0, *ends], [*ends, len(sizes)])
-        others = [self._threads.submit(some, part) for part in rest]
-        some(first)  # who waits can as well work
+        ends = np.searchsorted(np.cumsum(sizes), np.arange(1, pieces) * (sizes.sum() / pieces)).tolist()
+        todo = iter([slice(*ends) for ends in pairwise([0, *ends, len(sizes)])])
+
+        def take() -> None:
+            for part in todo:  # shared by all threads: none waits for one that was late to begin
+                some(part)
+
+        others = [self._threads.submit(take) for _ in range(min(self.n_jobs, pieces) - 1)]
+        take()
         for other in others:
-            other.result()
+            if not other.cancel():
+                other.result()
         return None
 
     @cached_property
     def _threads(self) -> ThreadPoolExecutor:
         return ThreadPoolExecutor(self.n_jobs - 1)
 
-    def _joint(self, family: tuple[int, ...]) -> Array:
-        """The bit-vectors of the cells of these columns, the last one running fastest."""
-        parts = [self.bits[self.first[c] : self.first[c + 1]] for c in family]
-        rows = parts[0]
-        for part in parts[1:]:
-            rows = (rows[:, np.newaxis] & part).reshape(-1, part.shape[1])
-        return rows
-
-    def _cells(self, codes: Array, parents: tuple[int, ...], child: int) -> tuple[IntArray, int]:
+    def _cells(self, coded: CodedTable, parents: tuple[int, ...], child: int) -> tuple[IntArray, int]:
         """The cell of each row among the configurations of the parents that occur, and their number."""
-        place = np.zeros(codes.shape[1], np.int64)
+        place = np.zeros(len(coded), np.int64)
         for p in parents:
-            place = place * self.sizes[p] + codes[p]
+            place = place * self.sizes[p] + coded.columns[p]
+        possible = prod(self.counts.sizes[p] for p in parents)
+        if possible <= 4 * len(place):  # without sorting the rows
+            seen = np.zeros(possible, bool)
+            seen[place] = True
+            place = (np.cumsum(seen) - 1)[place]
+            return place * self.sizes[child] + coded.columns[child], int(seen.sum())
         found, place = np.unique(place, return_inverse=True)
-        return place * self.sizes[child] + codes[child], len(found)
+        return place * self.sizes[child] + coded.columns[child], len(found)

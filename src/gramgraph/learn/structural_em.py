@@ -45,7 +45,7 @@ class Completion:
         from gramgraph._numerics.counts.rows import distinct_rows
 
         codes = np.ascontiguousarray(table.matrix.T, dtype=np.int64)
-        first, kind = distinct_rows(codes)
+        first, kind = distinct_rows(codes, len(codes))
         weights = np.bincount(kind, weights=table.weights, minlength=len(first)).astype(np.float64)
         rows = codes[first]
         ways = np.where(rows < 0, np.array(table.sizes), 1).astype(np.float64).prod(axis=1)
