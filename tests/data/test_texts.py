@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,7 +12,7 @@ import gramgraph as gg
 from gramgraph._numerics import compiling
 from gramgraph.data import code_table
 from gramgraph.data import texts as module
-from gramgraph.data.columns import distinct_values, encode
+from gramgraph.data.columns import _distinct_objects, distinct_values, encode
 from gramgraph.data.texts import distinct_texts
 from gramgraph.variables import discrete
 
@@ -100,3 +102,63 @@ def test_many_objects_are_left_to_pandas() -> None:
     cells = np.array([f"label {i % 300}" for i in range(3000)], object)
     codes, values = distinct_values(pd.Series(cells, dtype=object))
     assert len(values) == 300 and [values[i] for i in codes] == cells.tolist()
+
+
+class Odd:
+    """A value that equals nothing."""
+
+    def __eq__(self, other: object) -> bool:
+        return False
+
+    __hash__ = object.__hash__
+
+
+@pytest.mark.parametrize("tier", ["plain", "compiled"])
+@pytest.mark.parametrize("step", [1, 3])
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        ["a", "b", "c"],
+        ["a", None, "b", np.nan],
+        ["a", pd.NA, 1.5, 2.0, True],
+        [1.5, 2.5, float("inf")],
+        ["a", pd.NaT, np.float64("nan")],
+        [Odd(), "a"],
+        [str(i) for i in range(120)],
+    ],
+)
+def test_objects_are_told_apart_by_their_addresses(tier: str, step: int, kinds: list[Any]) -> None:
+    rng = np.random.default_rng(0)
+    chosen = rng.integers(0, len(kinds), 3000)
+    table = np.empty((3000, step), object)
+    table[:] = "another column"
+    table[:, 0] = [kinds[i] for i in chosen]
+    for row in np.flatnonzero(rng.random(3000) < 0.3).tolist():
+        table[row, 0] = float("nan")  # an object of its own each time
+    column = pd.Series(table[:, 0], copy=False)
+    expected, labels = pd.factorize(column)
+    with compiling.tier(tier):
+        codes, values = distinct_values(column)
+    assert [None if code < 0 else values[code] for code in codes.tolist()] == [
+        None if code < 0 else labels[code] for code in expected.tolist()
+    ]
+
+
+def test_gaps_that_are_objects_of_their_own_are_looked_into() -> None:
+    cells = np.empty(2000, object)
+    cells[:] = [float("nan") if i % 3 else "yes" for i in range(2000)]
+    with compiling.tier("compiled"):
+        codes, values = _distinct_objects(cells)
+    assert values == ["yes"]
+    np.testing.assert_array_equal(codes, np.where(np.arange(2000) % 3, -1, 0))
+
+
+@pytest.mark.parametrize("name", ["plain", "compiled"])
+def test_places_that_hold_no_object_are_gaps(name: str) -> None:
+    from gramgraph._numerics.counts.objects import FEW, few_objects
+
+    word = "a"
+    addresses, found, out = np.array([id(word), 0, id(word), 0]), np.empty(FEW, np.int64), np.empty(4, np.int8)
+    with compiling.tier(name):
+        assert few_objects(addresses, 1, id(float), found, out) == 1
+    assert out.tolist() == [0, -1, 0, -1] and found[0] == id(word)

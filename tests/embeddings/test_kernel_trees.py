@@ -419,7 +419,7 @@ def test_errors_say_what_helps(net):
         (lambda: net.query(None, pd.DataFrame({"a": [0.0] * 100}), memory=1e3), BudgetError, "Try:"),
         (lambda: net.sample(-1), OptionError, "whole number"),
         (lambda: net.edge("a", "kind"), VariableError, "no edge"),
-        (lambda: net.query("a")["a"].mean_direction(), VariableError, "no angle"),
+        (lambda: net.query("a")["a"].mean_direction(), VariableError, "not an angle"),
         (lambda: gg.learn_tree(frame, "kernal"), OptionError, "Did you mean 'kernel'"),
         (lambda: gg.learn_tree(frame, domains={"a": "cirle"}), OptionError, "Did you mean 'circle'"),
         (lambda: gg.learn_tree(frame, domains={"x": "circle"}), VariableError, "not a variable"),

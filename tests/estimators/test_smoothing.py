@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
@@ -179,6 +181,27 @@ def test_density_of_degenerate_data() -> None:
 
 
 # --- neighbors ----------------------------------------------------------------------------------------------------
+
+
+def test_the_order_that_a_density_keeps_follows_points_bandwidth_and_shape(rng: np.random.Generator) -> None:
+    X, other, new = rng.normal(size=(300, 3)), rng.normal(size=(200, 3)) + 1.0, rng.normal(size=(40, 3))
+
+    def brute(points: np.ndarray, h: float, kernel: str) -> np.ndarray:
+        with np.errstate(divide="ignore"):  # one point at a time, and by distances to all points
+            return np.concatenate([KernelDensity(h, kernel=kernel).fit(points).score_samples(x[None]) for x in new])
+
+    model = KernelDensity(0.8, kernel="cosine").fit(X)
+    first, few = model.score_samples(new), model.score_samples(new[:3])
+    np.testing.assert_allclose(first, brute(X, 0.8, "cosine"), rtol=1e-9)
+    np.testing.assert_allclose(few, first[:3], rtol=1e-12)
+    again = pickle.loads(pickle.dumps(model))
+    assert len(pickle.dumps(model)) < 2 * X.nbytes  # the order is not kept in files
+    np.testing.assert_array_equal(again.score_samples(new), first)
+    model.set_params(kernel="linear")
+    np.testing.assert_allclose(model.score_samples(new), brute(X, 0.8, "linear"), rtol=1e-9)
+    model.set_params(bandwidth=1.3).fit(X)
+    np.testing.assert_allclose(model.score_samples(new), brute(X, 1.3, "linear"), rtol=1e-9)
+    np.testing.assert_allclose(model.fit(other).score_samples(new), brute(other, 1.3, "linear"), rtol=1e-9)
 
 
 def test_linear_kernel_neighbors_are_euclidean_neighbors(rng: np.random.Generator) -> None:

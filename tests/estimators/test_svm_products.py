@@ -59,6 +59,46 @@ def test_rows_on_demand_are_those_of_the_matrix(
     np.testing.assert_allclose(K @ found.weights + found.intercepts, K @ exact.weights + exact.intercepts, atol=1e-4)
 
 
+def marks(rng: np.random.Generator, n: int, kinds: int, columns: int) -> Any:
+    """One of several kinds marked in each of some columns, and a number beside."""
+    X = [np.eye(kinds)[rng.integers(kinds, size=n)] for _ in range(columns)]
+    return np.hstack([*X, rng.normal(size=(n, 1))])
+
+
+@pytest.mark.parametrize("way", ["plain", "compiled"])
+@pytest.mark.parametrize(("power", "dtype"), [(1, np.float32), (2, np.float64), (3, np.float32), (5, np.float64)])
+def test_rows_of_points_with_many_zeros(rng: np.random.Generator, way: str, power: int, dtype: Any) -> None:
+    X = marks(rng, 600, 9, 5)
+    X[7] = 0.0
+    source, K = PowerRows(X, power, 0.4, 0.7), (0.4 * X @ X.T + 0.7) ** power
+    assert source._lists is not None and PowerRows(X[:, :9], power, 0.4, 0.7)._lists is None
+    close: dict[str, Any] = dict.fromkeys(("rtol", "atol"), 1e-12 if dtype == np.float64 else 1e-5)
+    with tier(way):
+        whole = source.full(dtype)
+        np.testing.assert_allclose(whole, K, **close)
+        np.testing.assert_array_equal(whole, whole.T)
+        some, rows = rng.permutation(600)[:500], rng.integers(500, size=20)
+        part = source.subset(some)
+        np.testing.assert_allclose(part.diag, np.diagonal(K)[some], rtol=1e-12)
+        np.testing.assert_allclose(part.full(dtype), K[np.ix_(some, some)], **close)
+        part.arrange(np.arange(3, 400))
+        np.testing.assert_allclose(part.rows_of(rows, 11), K[np.ix_(some[rows], some[14:400])], **close)
+        np.testing.assert_allclose(part.block(rows, rows), K[np.ix_(some[rows], some[rows])], **close)
+        v = rng.normal(size=20)
+        np.testing.assert_allclose(
+            part.times(rows, rows, v), K[np.ix_(some[rows], some[rows])] @ v, rtol=1e-4, atol=1e-3
+        )
+
+
+@pytest.mark.parametrize("cache_size", [200, 0.5])
+def test_a_machine_of_points_with_many_zeros_as_in_libsvm(rng: np.random.Generator, cache_size: float) -> None:
+    X = marks(rng, 700, 8, 6)
+    y = (X @ rng.normal(size=X.shape[1]) + 0.3 * rng.normal(size=700)) > 0.0
+    options: dict[str, Any] = {"kernel": "poly", "coef0": 1.0, "tol": 1e-5}
+    ours = SVC(**options, cache_size=cache_size).fit(X, y).decision_function(X)
+    np.testing.assert_allclose(ours, sklearn.svm.SVC(**options).fit(X, y).decision_function(X), atol=1e-3)
+
+
 @pytest.mark.parametrize("options", [{"kernel": "linear"}, {"kernel": "poly", "degree": 3, "coef0": 1.0}], ids=str)
 def test_many_points_in_few_columns_as_in_libsvm(rng: np.random.Generator, options: dict[str, Any]) -> None:
     X, label = blobs(rng, 1500, 5, 4)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
 from gramgraph._numerics.compiling import tier
-from gramgraph._threads import in_threads
+from gramgraph._threads import at_once, in_threads, spare_threads
 from gramgraph.estimators import SVC, GaussianProcessRegressor, KernelPCA, svc_path
 from gramgraph.exceptions import GramGraphError
 from gramgraph.kernels import RBF, White
@@ -48,6 +49,28 @@ def test_the_caller_works_too_and_nothing_is_begun_after_an_error() -> None:
     with pytest.raises(ValueError, match="task 0"):
         in_threads(fail, range(100), 2)
     assert sorted(begun) == [0, 1] and threading.active_count() == before
+
+
+def test_a_part_waits_for_no_thread_that_is_busy_with_a_larger_one() -> None:
+    done, parts = threading.Event(), []
+
+    def larger() -> None:
+        assert done.wait(30.0)  # would wait for the smaller parts, which would wait for it
+
+    def smaller() -> None:
+        at_once(*(partial(parts.append, i) for i in range(3)))
+        done.set()
+
+    with spare_threads(2):
+        at_once(smaller, larger)
+    assert sorted(parts) == [0, 1, 2]
+
+
+def test_the_error_of_a_part_is_raised() -> None:
+    with spare_threads(2):
+        for order in (1, -1):
+            with pytest.raises(ZeroDivisionError):
+                at_once(*[lambda: 1 // 0, lambda: None][::order])
 
 
 def test_shares_are_all_problems_once_and_little_work_stays_together(

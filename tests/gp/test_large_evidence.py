@@ -10,6 +10,7 @@ import pytest
 
 from gramgraph import kernels as k
 from gramgraph._numerics.gram.packed_rbf_pull import rbf_half_pull
+from gramgraph._threads import one_thread, spare_threads
 from gramgraph.gp import ConstantMean, LinearMean, exact_evidence, reverse
 
 N = 640
@@ -92,7 +93,21 @@ def test_the_compiled_pass(n: int) -> None:
     rng = np.random.default_rng(n)
     A, U, w, At = rng.normal(size=(n, n)), rng.normal(size=(2, n)), np.array([0.5, 1.5]), rng.normal(size=(3, n))
     sums, products = np.zeros(n), np.zeros(3)
-    rbf_half_pull(A, U, w, 2.0, At, sums, products)
+    for first, last in [(0, n // 3), (n // 3, n)]:
+        rbf_half_pull(A, U, w, 2.0, At, first, last, sums, products)
     W = np.tril(A.T * (U.T * w @ U - A), -1)
     np.testing.assert_allclose(sums, W.sum(0) + W.sum(1), atol=1e-10)
     np.testing.assert_allclose(products, np.einsum("ci,ij,cj->c", At, W, At), atol=1e-9)
+
+
+def test_threads_change_no_number() -> None:
+    X = np.random.default_rng(0).normal(size=(1100, 2))
+    kernel = 1.5 * k.RBF([1.0, 2.0]) + k.White(0.1)
+    found = []
+    for threads in (1, 2, 3):
+        with one_thread(), spare_threads(threads):
+            found.append(exact_evidence(kernel, X, np.sin(X[:, 0]), gradient=True))
+    for other in found[1:]:
+        assert other.value == found[0].value
+        np.testing.assert_array_equal(other.theta, found[0].theta)
+        np.testing.assert_array_equal(other.noise, found[0].noise)

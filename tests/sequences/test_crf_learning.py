@@ -11,6 +11,7 @@ import pytest
 import gramgraph as gg
 from gramgraph._numerics import descent
 from gramgraph._numerics.compiling import tier
+from gramgraph._numerics.crf import recursions
 from gramgraph.sequences.crf import expectations, packing
 from gramgraph.sequences.crf.encoding import FeatureTable
 from gramgraph.sequences.crf.optimize import minimize
@@ -215,3 +216,49 @@ def test_vectors_of_a_descent_are_the_same_in_both_tiers(rng):
     assert (plain[1][2] == 1.0).all()  # the slope fell: not remembered
     assert plain[5] == pytest.approx(plain[4] @ new) and plain[6] == pytest.approx(0.3 * w @ w - observed @ w)
     np.testing.assert_allclose(plain[7], g + 0.6 * w - observed)
+
+
+def test_many_moves_give_the_same_direction_in_both_tiers_and_as_matrices(rng):
+    n, rows, newest, count = 30, 15, 4, 13
+    root = rng.normal(size=(n, n))
+    curved = root @ root.T + np.eye(n)
+    S = rng.normal(size=(rows, n))
+    Y = S @ curved + 0.01 * rng.normal(size=(rows, n))
+    products, slope = (S * Y).sum(axis=1), rng.normal(size=n)
+    found = []
+    for name in ("plain", "compiled"):
+        with tier(name):
+            found.append(descent.quasi_newton(slope, S, Y, products, newest, count))
+    H = (products[newest] / (Y[newest] @ Y[newest])) * np.eye(n)  # the updates of BFGS, written out
+    for k in range(count - 1, -1, -1):
+        i = (newest - k) % rows
+        turn = np.eye(n) - np.outer(S[i], Y[i]) / products[i]
+        H = turn @ H @ turn.T + np.outer(S[i], S[i]) / products[i]
+    for direction, down in found:
+        np.testing.assert_allclose(direction, -H @ slope, rtol=1e-7, atol=1e-9)
+        assert down == pytest.approx(-slope @ H @ slope, rel=1e-7)
+
+
+def test_features_are_parted_by_numpy_as_by_the_loop(rng, monkeypatch):
+    monkeypatch.setattr(recursions, "_STRETCH", 7)
+    for trial in range(12):
+        N, F = int(rng.integers(30, 60)), 12
+        ptr = np.concatenate([[0], np.cumsum(rng.integers(0, 6, N))]).astype(np.int64)
+        ids = rng.integers(-4, F, ptr[-1]).astype(np.int32)
+        data = rng.normal(size=ptr[-1]) if trial % 2 else np.empty(0)
+        new_id = np.where(rng.random(F) < 0.2, -1, rng.permutation(F)).astype(np.int32)[: F if trial % 3 else 0]
+        found = []
+        for way in (recursions._part_with_numpy, recursions.part_features.py_func):
+            given = ptr.copy(), ids.copy(), data.copy(), np.empty(N, np.int64)
+            left = way(*given[:3], new_id, trial % 6, given[3])
+            found.append((given[0], given[1][:left], given[2][:left], given[3]))
+        assert all(np.array_equal(a, b) for a, b in zip(*found, strict=True))
+
+
+def test_a_descent_remembers_more_where_that_is_cheap(rng):
+    X = [[{"word": f"w{rng.integers(9)}", "bias": 1.0} for _ in range(30)] for _ in range(60)]
+    y = [[f"L{int(token['word'][1]) % 3 if rng.random() < 0.8 else rng.integers(3)}" for token in x] for x in X]
+    few, free = gg.LinearChainCRF(c2=0.1, num_memories=2).fit(X, y), gg.LinearChainCRF(c2=0.1).fit(X, y)
+    assert free.n_iter_ < few.n_iter_ and free.objective_ <= few.objective_ * (1.0 + 1e-5)
+    with pytest.raises(ValueError, match="num_memories"):
+        gg.LinearChainCRF(num_memories=0).fit(X, y)

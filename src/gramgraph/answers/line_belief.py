@@ -106,7 +106,7 @@ class LineBelief(RealBelief):
 
     def _need_circle(self) -> None:
         if not self.axis.circle:
-            raise VariableError(f"{self.axis.name} is no angle; domains={{{self.axis.name!r}: 'circle'}} makes it one.")
+            raise VariableError(f"{self.axis.name} is not an angle; use domains={{{self.axis.name!r}: 'circle'}}.")
 
     # ------------------------------------------------------------------------------------------ the density
 

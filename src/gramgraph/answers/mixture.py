@@ -202,7 +202,7 @@ class MixtureBelief(RealBelief):
         keep = np.ones(self.weights.shape[1], bool)
         for name, state in states.items():
             if name not in names or self.codes is None:
-                raise VariableError(f"{name!r} is no discrete variable of this joint ({listing(names)})")
+                raise VariableError(f"{name!r} is not a discrete variable of this joint ({listing(names)})")
             i = names.index(name)
             keep &= self.codes[:, i] == scope[i].index(state)
         w = self.weights[:, keep]

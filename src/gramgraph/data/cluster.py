@@ -149,7 +149,7 @@ class ClusterCounts(Counts):
         self.prefetch([(c,) for c in range(len(self.variables))])
         return any(int(self.table([c]).sum()) < self._rows for c in range(len(self.variables)))
 
-    def vectors(self) -> None:
+    def vectors(self, n_jobs: int = 1) -> None:
         """The bit-vectors are on the workers."""
 
     def all_pairs(self) -> None:

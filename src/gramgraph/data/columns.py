@@ -18,6 +18,8 @@ from gramgraph.variables import Var, discrete
 
 #: Cells of which a column is looked at, and objects among them up to which it is taken for one of few.
 MANY_ROWS, FEW_OBJECTS = 1000, 50
+#: Seconds that pandas takes more for a number among few.
+_SAVED = 1.2e-8
 #: The states of a variable of which nothing was said.
 DEFAULT_STATES = ("no", "yes")
 
@@ -229,14 +231,38 @@ def _distinct_objects(cells: Array) -> tuple[Array, list[Any]] | None:
 
     import pandas as pd
 
-    if len(cells) < MANY_ROWS or not cells.flags.c_contiguous or len(set(map(id, cells[:MANY_ROWS]))) > FEW_OBJECTS:
+    step, odd = divmod(cells.strides[0], 8)
+    if len(cells) < MANY_ROWS or step < 1 or odd:
         return None
-    addresses = np.ctypeslib.as_array((ctypes.c_ssize_t * len(cells)).from_address(cells.ctypes.data))
-    place, found = pd.factorize(addresses)
+    if len({id(cell) for cell in cells[:MANY_ROWS] if type(cell) is not float or cell == cell}) > FEW_OBJECTS:
+        return None
+    span = (len(cells) - 1) * step + 1  # a column of a table in the order of its rows is spread over it
+    addresses = np.ctypeslib.as_array((ctypes.c_ssize_t * span).from_address(cells.ctypes.data))
+    if (known := _by_address(addresses, step)) is None:
+        return None
+    place, found = known
     objects = np.empty(len(found), object)
     objects[:] = [ctypes.cast(address, ctypes.py_object).value for address in found.tolist()]
     codes, values = pd.factorize(objects)
     return _looked_up(place, np.append(codes, -1).astype(smallest_integer(len(values)))), list(values)
+
+
+def _by_address(addresses: Array, step: int) -> tuple[Array, Array] | None:
+    """Where each address, `step` after the one before, stands among the distinct ones (-1: a gap), and these."""
+    import pandas as pd
+
+    from gramgraph._numerics.compiling import pays
+    from gramgraph._numerics.counts.objects import FEW as MOST
+    from gramgraph._numerics.counts.objects import can_look_into, few_objects
+
+    n = -(-len(addresses) // step)
+    if can_look_into() and pays(few_objects, _SAVED * n):
+        found, place = np.empty(MOST, np.int64), np.empty(n, np.int8)
+        count = few_objects(addresses, step, id(float), found, place)
+        return None if count < 0 else (place, found[:count])
+    if len(set(addresses[: MANY_ROWS * step : step].tolist())) > FEW_OBJECTS:  # gaps that are objects of their own
+        return None
+    return pd.factorize(np.ascontiguousarray(addresses[::step]))
 
 
 def _looked_up(places: Array, table: Array) -> Array:

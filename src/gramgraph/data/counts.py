@@ -9,6 +9,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from gramgraph._threads import in_threads
 from gramgraph.data.columns import CodedTable, position_of, smallest_integer
 from gramgraph.exceptions import OptionError
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -20,6 +21,8 @@ BIT_CELLS = 1500
 MAX_CELLS = 50_000_000
 #: Tables that are kept, by their number of cells in all.
 KEPT_CELLS = 5_000_000
+#: Codes that are packed on several threads, where these are allowed.
+MANY = 4_000_000
 
 
 def pack(codes: Array, out: Array) -> None:
@@ -209,19 +212,24 @@ class Counts:
         count_scan(coded.matrix, np.array(key), strides, weights, out)
         return out if self._weighted else out.astype(np.int64)
 
-    def _bits_of(self, columns: Sequence[int]) -> Array:
+    def _bits_of(self, columns: Sequence[int], n_jobs: int = 1) -> Array:
         """The bit-vectors, with these columns packed."""
         if self._bits is None:
             self._bits = np.empty((int(self._first[-1]), -(-self._rows // 64)), np.uint64)
-        for c in columns:
-            if not self._packed[c] and self._coded is not None:
-                pack(self._coded.columns[c], self._bits[self._first[c] : self._first[c + 1]])
-                self._packed[c] = True
-        return self._bits
+        bits, coded = self._bits, self._coded
+        todo = [] if coded is None else [c for c in columns if not self._packed[c]]
 
-    def vectors(self) -> tuple[Array, IntArray] | None:
+        def fill(c: int) -> None:
+            assert coded is not None
+            pack(coded.columns[c], bits[self._first[c] : self._first[c + 1]])
+            self._packed[c] = True
+
+        in_threads(fill, todo, n_jobs if len(todo) * self._rows > MANY else 1)
+        return bits
+
+    def vectors(self, n_jobs: int = 1) -> tuple[Array, IntArray] | None:
         """All bit-vectors, and where those of each column begin; None where rows have weights or are elsewhere."""
-        return None if self._weighted else (self._bits_of(range(len(self.variables))), self._first)
+        return None if self._weighted else (self._bits_of(range(len(self.variables)), n_jobs), self._first)
 
     def all_pairs(self) -> None:
         """Count every pair of columns in one pass, block by block, and keep the tables."""

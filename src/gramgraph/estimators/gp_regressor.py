@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from gramgraph._drawn import Explored
+from gramgraph._threads import spare_threads
 from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.conditionals import LinearGaussian, Predictor
 from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts, warn_at_bounds, warn_of_noise
@@ -23,6 +24,8 @@ from gramgraph.gp.mixture import PriorProcess, integrate_over
 from gramgraph.gp.posterior import LeaveOneOut, gaussian, half_of
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
+
+_MANY = 1000  # points from which on the last factorization is shared out among threads
 
 
 @dataclass(eq=False, repr=False)
@@ -128,7 +131,8 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
             warn_at_bounds([self.kernel_], self.kernel)
             if self.noise is None:
                 warn_of_noise(self.kernel_, data.X, data.noise)
-        self._condition(self._method.posterior(self.kernel_))
+        with spare_threads(search.n_jobs if len(data.Y) >= _MANY else 1):
+            self._condition(self._method.posterior(self.kernel_))
         if self.integrate is not None:
             self._integrate(search, rng)
         return self

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from gramgraph.estimators._base import KernelEstimator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels.inputs import count
-from gramgraph.machines.density import METRICS, SHAPES, KernelMixture
+from gramgraph.machines.density import METRICS, SHAPES, KernelMixture, Places
 from gramgraph.machines.kernels import KernelSpec, resolve_kernel
 from gramgraph.machines.smoothing import Smoother, best_bandwidth, scott
 from gramgraph.typing import FloatArray
@@ -144,7 +145,8 @@ class KernelDensity(OtherWords, DensityMixin, SoundNumbers, BaseEstimator):
         X = read_matrix(self, X, dtype=np.float64, order="C", copy=True)
         n, d = X.shape
         self.X_fit_, self._weights = X, _weights(sample_weight, n)
-        self.__dict__.pop("loo_score_", None)
+        for name in ("loo_score_", "_places"):
+            self.__dict__.pop(name, None)
         if isinstance(self.bandwidth, str):
             check_choice("bandwidth", self.bandwidth, ("loo", "scott", "silverman", "normal_reference"))
             if self.bandwidth in ("scott", "silverman"):
@@ -161,9 +163,13 @@ class KernelDensity(OtherWords, DensityMixin, SoundNumbers, BaseEstimator):
             self.bandwidth_ = check_positive("bandwidth", self.bandwidth)
         return self
 
+    @cached_property
+    def _places(self) -> Places:
+        return Places(self.X_fit_, self._weights)
+
     @property
     def _mixture(self) -> KernelMixture:
-        return KernelMixture(self.kernel, self.X_fit_, self._weights, self.metric, self.rtol, self.atol)
+        return KernelMixture(self.kernel, self.X_fit_, self._weights, self.metric, self.rtol, self.atol, self._places)
 
     def score_samples(self, X: Any) -> FloatArray:
         """log p at points, (n,)."""

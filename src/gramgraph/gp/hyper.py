@@ -221,7 +221,7 @@ def search(
         tops = [t for v, t in ranked[:2] if v > ranked[0][0] - max(10.0, 0.02 * abs(ranked[0][0]))] or [starts[0]]
 
         def finish(top: FloatArray) -> Search:
-            guess = curvature_inverse(small, top, bounds, 1.0 / share)
+            guess = curvature_inverse(small, top, bounds, 1.0 / share, n_jobs if len(tops) == 1 else 1)
             return quasi_newton(objective, top, bounds, guess, tol=tol)
 
         found = _each(finish, tops, n_jobs)

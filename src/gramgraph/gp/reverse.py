@@ -7,10 +7,12 @@ a time, against the columns up to them. No term of a sum, no factor of a product
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._threads import at_once
 from gramgraph.kernels.inputs import count, take
 from gramgraph.kernels.stationary import RBF, White
 from gramgraph.typing import FloatArray
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
 
 _ROWS = 128
+_CUT = 1024  # points from which on the pass of `RBF` is cut in two parts
 _MANY = 600  # points from which on memory and time are worth the second look at the kernel
 
 
@@ -64,8 +67,16 @@ def rbf_moments(
 
     points = X / kernel.length_scale
     points -= points.mean(0)  # sums of squares that are near each other lose fewer digits
-    sums, products = np.zeros(len(X)), np.zeros(X.shape[1])
-    rbf_half_pull(A, np.ascontiguousarray(U.T), w, float(q), np.ascontiguousarray(points.T), sums, products)
+    n, d = X.shape
+    half = round(0.5**0.5 * n) if n >= _CUT else n  # as many entries of the triangle above as below
+    parts = [(0, half), (half, n)] if half < n else [(0, n)]
+    sums, products = np.zeros((len(parts), n)), np.zeros((len(parts), d))
+    U, points_t = np.ascontiguousarray(U.T), np.ascontiguousarray(points.T)
+    shared = A, U, w, float(q), points_t
+    at_once(*(
+        partial(rbf_half_pull, *shared, *rows, sums[i], products[i]) for i, rows in enumerate(parts)
+    ))  # fmt: skip
+    sums, products = sums.sum(axis=0), products.sum(axis=0)
     moments = 2.0 * (sums @ (points * points) - 2.0 * products)
     slope = moments if np.ndim(kernel.length_scale) == 1 else float(moments.sum())
     return kernel.cotangent({"length_scale": slope / kernel.length_scale}).theta, float(sums.sum())

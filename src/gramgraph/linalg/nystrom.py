@@ -175,7 +175,7 @@ def select_landmarks(
     """
     if method not in get_args(Method):
         hint = did_you_mean(method, get_args(Method))
-        raise ModelError(f"{method!r} is no way to choose landmarks: {', '.join(get_args(Method))}.{hint}")
+        raise ModelError(f"{method!r} is not a way to choose landmarks: {', '.join(get_args(Method))}.{hint}")
     X = kernel.prepare(X)
     n = count(X)
     if m < 1 or n < 1:

@@ -49,6 +49,7 @@ class KernelMixture:
     metric: str = "euclidean"
     rtol: float = 0.0
     atol: float = 0.0
+    places: Places | None = None  # of these points; with it, their order is found once for many questions
 
     def log_density(self, X: FloatArray, h: float) -> FloatArray:
         """log p at points, (m,)."""
@@ -86,8 +87,9 @@ class KernelMixture:
 
     def _sums(self, X: FloatArray, h: float) -> FloatArray:
         """Σ w κ at points, (m,)."""
-        if self.metric == "euclidean" and self.shape in _COMPACT and len(X) > _FEW:
-            return self._near(X, h)
+        if self.metric == "euclidean" and self.shape in _COMPACT:
+            if len(X) > _FEW or (self.places is not None and self.places.knows(h)):
+                return self._near(X, h)
         if self.metric == "euclidean" and self.shape == "gaussian" and len(X) > _FEW:
             found = self._gaussian(X, h)
             if found is not None:
@@ -107,7 +109,9 @@ class KernelMixture:
             return (r < 1.0).astype(np.float64)
         if self.shape == "epanechnikov":
             return np.maximum(1.0 - r * r, 0.0)
-        return np.maximum(1.0 - r, 0.0) if self.shape == "linear" else np.cos(0.5 * np.pi * np.minimum(r, 1.0))
+        if self.shape == "linear":
+            return np.maximum(1.0 - r, 0.0)
+        return np.where(r < 1.0, np.cos(0.5 * np.pi * r), 0.0)  # the cosine of π/2 is not quite 0
 
     def _distances(self, part: FloatArray, h: float) -> FloatArray:
         from scipy.spatial.distance import cdist
@@ -174,7 +178,7 @@ class KernelMixture:
     def _near(self, X: FloatArray, h: float) -> FloatArray:
         from gramgraph._numerics import smoothing as loops
 
-        columns = _Columns(self.X / h, self.weights)
+        columns = (self.places or Places(self.X, self.weights)).at(h)
         shape = {"tophat": loops.TOPHAT, "epanechnikov": loops.EPANECHNIKOV, "linear": loops.LINEAR}.get(self.shape)
         found = np.empty(len(X))
         Q = np.ascontiguousarray(X / h)
@@ -204,15 +208,13 @@ class KernelMixture:
             "cityblock": d * np.log(2.0) - gammaln(d + 1.0),
             "chebyshev": d * np.log(2.0),
         }[METRICS[self.metric]]
-        r, w = np.polynomial.legendre.leggauss(64)
-        r = 0.5 * (r + 1.0)
         radial = {
             "gaussian": (0.5 * d - 1.0) * np.log(2.0) + np.log(d) + gammaln(0.5 * d),
             "exponential": gammaln(d + 1.0),
             "tophat": 0.0,
             "epanechnikov": np.log(2.0 / (d + 2.0)),
             "linear": -np.log(d + 1.0),
-            "cosine": np.log(0.5 * d * float(w @ (np.cos(0.5 * np.pi * r) * r ** (d - 1)))),
+            "cosine": np.log(_cosine_share(d)),
         }[self.shape]
         return float(ball + radial + d * np.log(h))
 
@@ -242,6 +244,28 @@ class KernelMixture:
             return np.asarray(steps / np.abs(steps).sum(axis=1, keepdims=True))
         steps = rng.uniform(-1.0, 1.0, size=(n, d))
         return np.asarray(steps / np.abs(steps).max(axis=1, keepdims=True))
+
+
+class Places:
+    """Points and their order for the last radius that was asked for; files and pickles keep the points alone."""
+
+    def __init__(self, X: FloatArray, weights: FloatArray) -> None:
+        self.X, self.weights = X, weights
+        self._last: tuple[float, _Columns] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "_last": None}
+
+    def knows(self, h: float) -> bool:
+        """Whether the order for this radius is there."""
+        return self._last is not None and self._last[0] == h
+
+    def at(self, h: float) -> _Columns:
+        """The points, in units of h, in columns."""
+        last = self._last  # read once: another thread may put its own there
+        if last is None or last[0] != h:
+            last = self._last = h, _Columns(self.X / h, self.weights)
+        return last[1]
 
 
 class _Columns:
@@ -274,6 +298,19 @@ class _Columns:
         """Differences of keys between a column and those around it."""
         steps = product((-1, 0, 1), repeat=len(self.across))
         return np.array([s[0] * int(self.number[1]) + s[1] if len(s) == 2 else sum(s) for s in steps], np.int64)
+
+
+def _cosine_share(d: int) -> float:
+    """d ∫ cos(πr/2) r^(d−1) dr over r ≤ 1, by the series of the cosine: its first terms are the largest.
+
+    >>> round(_cosine_share(1) * np.pi / 2.0, 12)
+    1.0
+    """
+    term, total = 1.0, 0.0
+    for k in range(14):
+        total += term * d / (2 * k + d)
+        term *= -((0.5 * np.pi) ** 2) / ((2 * k + 1) * (2 * k + 2))
+    return total
 
 
 def _blocks(n: int, m: int) -> Iterator[slice]:

@@ -6,11 +6,14 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.hmm.emissions import column_moments
 from gramgraph._threads import in_threads
 from gramgraph.typing import FloatArray, IntArray
 
 #: Share of the points that may still change their cluster at the end.
 _STILL = 1e-3
+#: Points that a thread labels at a time: fewer would be over before it has Python's lock again.
+_ROWS = 20_000
 
 
 def first_labels(
@@ -32,17 +35,22 @@ def first_labels(
         sizes = np.diff(offsets)
         place = np.arange(n) - np.repeat(offsets[:-1], sizes)
         return (place * n_states) // np.repeat(sizes, sizes)
-    filled = points
-    if np.isnan(points).any():
-        seen = ~np.isnan(points)
-        middle = np.where(seen, points, 0.0).sum(axis=0) / np.maximum(seen.sum(axis=0), 1)
-        filled = np.where(seen, points, middle)
-    spread = filled.std(axis=0)
-    filled = (filled - filled.mean(axis=0)) / np.where(spread > 0.0, spread, 1.0)
-    some = filled if n <= most else filled[rng.choice(n, most, replace=False)]
-    centers = _centers(some, n_states, rng)
-    parts = in_threads(lambda a: _nearest(filled[a : a + most], centers)[0], range(0, n, most), n_jobs)
+    _, (counts, middle, variances) = moments_of(points)
+    spread = np.sqrt(variances * counts / n)  # with gaps at the mean
+    spread = np.where(spread > 0.0, spread, 1.0)
+
+    def scaled(rows: Any) -> FloatArray:
+        return np.nan_to_num((points[rows] - middle) / spread, copy=False, nan=0.0, posinf=np.inf, neginf=-np.inf)
+
+    centers = _centers(scaled(slice(None) if n <= most else rng.choice(n, most, replace=False)), n_states, rng)
+    parts = in_threads(lambda a: _nearest(scaled(slice(a, a + _ROWS)), centers)[0], range(0, n, _ROWS), n_jobs)
     return np.concatenate(parts)
+
+
+def moments_of(X: FloatArray) -> tuple[int, tuple[FloatArray, FloatArray, FloatArray]]:
+    """How many rows show something; numbers, mean and variance of the observed entries of every column."""
+    found = np.empty(X.shape[1]), np.empty(X.shape[1]), np.empty(X.shape[1])
+    return column_moments(np.ascontiguousarray(X), *found), found
 
 
 def _centers(X: FloatArray, k: int, rng: np.random.Generator, most: int = 100) -> FloatArray:

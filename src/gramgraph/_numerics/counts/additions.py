@@ -1,8 +1,8 @@
 """Numba: the likelihoods of a family with each of many further parents, from bits or by a scan of the codes.
 
-`rows` is what is known already: the child with the parents that it has. A cell of it is one configuration of these
-parents (slow) with one state of the child (fast). No cell is missing, so the last state of a further parent is what the
-others leave.
+`family` is what is known already: the parents that a child has, and the child. A cell of it is one configuration of
+these parents (slow) with one state of the child (fast). No cell is missing, so the last state of a further parent is
+what the others leave.
 """
 
 from __future__ import annotations
@@ -12,24 +12,27 @@ import math
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
-from gramgraph._numerics.counts.counting import BLOCK, ones, ones_of_both
+from gramgraph._numerics.counts.counting import BLOCK, both, ones, ones_of_both
 from gramgraph._numerics.counts.scores import dirichlet, log_likelihood
 
 #: Words that the way without loops works on at a time, and its seconds for one of them, in interpreted steps.
 _AT_ONCE, _WORD = 1 << 17, 3e-3
 
 
-def _work_by_bits(rows, bits, first, sizes, chosen, states, weight, split, out):
-    return 100.0 + _WORD * rows.size * sizes[chosen].sum()
+def _work_by_bits(family, bits, first, sizes, chosen, weight, split, out):
+    return 100.0 + _WORD * sizes[family].prod() * bits.shape[1] * sizes[chosen].sum()
 
 
 def _work_by_scan(key, codes, sizes, chosen, configurations, states, weight, split, out):
     return 100.0 * len(chosen) + 2e-2 * len(key) * len(chosen)
 
 
-def _by_bits_at_once(rows, bits, first, sizes, chosen, states, weight, split, out):
+def _by_bits_at_once(family, bits, first, sizes, chosen, weight, split, out):
     """The same without loops over cells, some columns at a time."""
-    cells = rows.shape[0]
+    rows = np.full((1, bits.shape[1]), ~np.uint64(0))
+    for c in family:
+        rows = (rows[:, np.newaxis] & bits[first[c] : first[c] + sizes[c]]).reshape(-1, bits.shape[1])
+    cells, states = rows.shape[0], sizes[family[-1]]
     step = max(_AT_ONCE // max(rows.size, 1), 1)
     begin = 0
     while begin < len(chosen):
@@ -84,29 +87,48 @@ _jit = njit(cache=True, nogil=True, boundscheck=False)
 
 
 @_jit(work=_work_by_bits, plain=_by_bits_at_once)
-def add_by_bits(rows, bits, first, sizes, chosen, states, weight, split, out):
+def add_by_bits(family, bits, first, sizes, chosen, weight, split, out):
     """out[i] = log likelihood (or, with `split`, the Dirichlet score with weight[i] a cell) with parent chosen[i].
 
-    `rows` (cells, words) are the bit-vectors of the child with its parents, the child's `states` running fastest.
+    Column c owns the vectors first[c] … first[c] + sizes[c] - 1 of `bits`; the child is the last of `family`.
     """
-    cells, words = rows.shape
+    words = bits.shape[1]
+    states = sizes[family[-1]]
+    cells = 1
+    for c in family:
+        cells *= sizes[c]
     configurations = cells // states
     whole = np.zeros(cells, np.int64)
-    for cell in range(cells):
-        whole[cell] = ones(rows[cell])
+    rows = np.empty((cells, BLOCK), np.uint64)  # the cells of the family, of one block: they stay in the cache
     at = np.zeros(chosen.shape[0] + 1, np.int64)
     for i in range(chosen.shape[0]):
         at[i + 1] = at[i] + sizes[chosen[i]] * configurations
     tables = np.zeros((at[-1], states), np.int64)
-    for begin in range(0, words, BLOCK):  # all columns in turn, while this part of `rows` is in the cache
+    alive = np.empty(cells, np.int64)
+    for begin in range(0, words, BLOCK):
         stop = min(begin + BLOCK, words)
+        length = stop - begin
+        made = 1
+        rows[0, :length] = ~np.uint64(0)
+        for c in family:
+            for cell in range(made - 1, -1, -1):  # from the back: what is read is not overwritten before
+                for s in range(sizes[c] - 1, -1, -1):
+                    both(rows[cell, :length], bits[first[c] + s, begin:stop], rows[cell * sizes[c] + s, :length])
+            made *= sizes[c]
+        left = 0
+        for cell in range(cells):
+            here = ones(rows[cell, :length])
+            whole[cell] += here
+            if here > 0:
+                alive[left] = cell
+                left += 1
         for i in range(chosen.shape[0]):
             c = chosen[i]
             for s in range(sizes[c] - 1):
                 own = bits[first[c] + s, begin:stop]
                 to = at[i] + s * configurations
-                for cell in range(cells):
-                    tables[to + cell // states, cell % states] += ones_of_both(rows[cell, begin:stop], own)
+                for cell in alive[:left]:
+                    tables[to + cell // states, cell % states] += ones_of_both(rows[cell, :length], own)
     for i in range(chosen.shape[0]):
         table = tables[at[i] : at[i + 1]]
         k = sizes[chosen[i]]

@@ -85,7 +85,7 @@ def ones_of_both(a, b):
 
 
 @_jit(no_cpython_wrapper=True)
-def _both(a, b, out):
+def both(a, b, out):
     """out = a & b; whether any bit is left."""
     left = np.uint64(0)
     for w in range(out.shape[0]):
@@ -129,7 +129,7 @@ def count_bits(bits, first, sizes, out):
             empty = -1
             for j in range(level, above):
                 own = bits[first[j] + state[j], begin:stop]
-                if not _both(own if j == 0 else prefix[j - 1, :length], own, prefix[j, :length]):
+                if not both(own if j == 0 else prefix[j - 1, :length], own, prefix[j, :length]):
                     empty = j
                     break
             if empty < 0:

@@ -12,8 +12,11 @@ SHIFT = np.uint64(29)
 
 
 @_jit
-def distinct_rows(codes):
-    """(first row of each kind, in order of appearance; the kind of every row), by hashing: O(rows · columns)."""
+def distinct_rows(codes, most):
+    """(first row of each kind, in order of appearance; the kind of every row), by hashing: O(rows · columns).
+
+    No first rows where there are more than `most` kinds: what follows is not looked at then.
+    """
     n, width = codes.shape
     slots = 16
     while slots < 2 * n:
@@ -32,6 +35,8 @@ def distinct_rows(codes):
         while True:
             k = table[at]
             if k < 0:
+                if found == most:
+                    return first[:0], kind
                 table[at] = found
                 first[found] = i
                 kind[i] = found

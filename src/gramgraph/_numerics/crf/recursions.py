@@ -19,6 +19,8 @@ from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, max8, mul8, st
 
 #: A position whose sum is below this may have lost labels to underflow; one above may soon leave the range.
 _SMALL, _LARGE = 1e-100, 1e140
+#: Features up to which a loop is faster than NumPy, and positions that NumPy looks at together.
+_FEW, _STRETCH = 64, 1 << 13
 
 
 @njit(cache=True, nogil=True, boundscheck=False)
@@ -184,7 +186,35 @@ def sequence_posteriors(values, M, start, pairs):
     return log_z, True, gamma
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _part_with_numpy(ptr, ids, data, new_id, n_dense, mid):
+    N = mid.shape[0]
+    if ids.shape[0] < _FEW:
+        return part_features.py_func(ptr, ids, data, new_id, n_dense, mid)
+    into, begin = 0, int(ptr[0])
+    for a in range(0, N, _STRETCH):
+        z = min(a + _STRETCH, N)
+        sizes, end = np.diff(ptr[a : z + 1]), int(ptr[z])
+        sizes[0] = ptr[a + 1] - begin  # the place before it has been written anew
+        old = ids[begin:end]
+        found = np.where(old >= 0, new_id[np.maximum(old, 0)], -1) if new_id.shape[0] else old
+        dense, kept = (found >= 0) & (found < n_dense), found >= 0
+        ends = np.cumsum(sizes)
+        sums = [np.concatenate((np.zeros(1, np.int64), np.cumsum(some))) for some in (kept, dense)]
+        (all_before, dense_before), (left, rows) = (some[ends - sizes] for some in sums), (some[ends] for some in sums)
+        ptr[a:z], mid[a:z] = into + all_before, into + all_before + rows - dense_before
+        # a sparse one stands behind the dense ones of its position, and behind the sparse ones before it
+        apart = sums[0][:-1] - sums[1][:-1] + np.repeat(rows, sizes)
+        place = np.where(dense, sums[1][:-1] + np.repeat(all_before - dense_before, sizes), apart)[kept]
+        values = data[begin:end][kept] if data.shape[0] else data
+        ids[into + place] = found[kept]
+        if data.shape[0]:
+            data[into + place] = values
+        into, begin = into + int(left[-1]), end
+    ptr[N] = into
+    return into
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_part_with_numpy)
 def part_features(ptr, ids, data, new_id, n_dense, mid):
     """Give features their new numbers in place, drop those of −1, put dense ones first; the number that is left.
 

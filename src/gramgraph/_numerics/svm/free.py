@@ -1,7 +1,8 @@
 """The free points of a support vector problem moved together: where steps on pairs creep, these go straight.
 
-Few points stand between their bounds once the others have settled, in d dimensions of a linear kernel hardly more than
-d + 1. Over them the problem is a small quadratic one with Σ β fixed, which a factorization solves. Nothing is checked.
+Few points stand between their bounds once the others have settled: in d dimensions of a linear kernel hardly more than
+d + 1, and often as few of a polynomial one. Over them the problem is a small quadratic one with Σ β fixed, which a
+factorization solves. Nothing is checked.
 """
 
 from __future__ import annotations

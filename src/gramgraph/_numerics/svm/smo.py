@@ -243,7 +243,12 @@ def _widest(ends):
     return worst, group, copy
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _run_work(K, slot, length, stamp, sign, alpha, upper, diag, diag32, f, up, lo, ends, eps, steps, state, wanted):
+    """A step is a few passes of NumPy over all points. Few problems take more than ten steps a point at once."""
+    return min(steps, 10 * f.shape[1]) * (30.0 + 0.01 * up.size)
+
+
+@njit(cache=True, nogil=True, boundscheck=False, work=_run_work)
 def run(K, slot, length, stamp, sign, alpha, upper, diag, diag32, f, up, lo, ends, eps, steps, state, wanted):
     """Steps of the method until the gap is below eps, `steps` are done, or a row is missing; says which.
 
@@ -364,7 +369,15 @@ def may_leave(f, up, lo, ends, keep):
     return count
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _gather_at_once(source, target, rows, columns):
+    target[: len(rows), : len(columns)] = source[rows][:, columns]
+
+
+def _gather_work(source, target, rows, columns):
+    return target.size / 50.0
+
+
+@njit(cache=True, nogil=True, boundscheck=False, plain=_gather_at_once, work=_gather_work)
 def gather(source, target, rows, columns):
     """target[q, k] = source[rows[q], columns[k]]."""
     for q in range(rows.shape[0]):

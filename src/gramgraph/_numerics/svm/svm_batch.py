@@ -30,7 +30,7 @@ from gramgraph._numerics.svm.smo_lanes import NOWHERE, first8, least8, min8, mos
 from gramgraph._numerics.vector8 import LANES, add8, fill8, load8, max8, store8
 
 SHRINK_EVERY = 1000
-TOGETHER_EVERY = 100  # steps on pairs, then, of linear kernels, one of all free points together
+TOGETHER_EVERY = 100  # steps on pairs, then, of points, one of all free points together
 SHRINK_BELOW = 0.8
 SMALL = 64  # problems up to this size are not shrunk
 # Places of what `solve_box` says.
@@ -234,7 +234,7 @@ def solve_box(W, power, scale, offset, points, diag, low, high, beta, f, eps, mo
             if steps >= most or bottom > HALF_BIG:
                 finished = True
                 break
-            if power == 1 and together <= 0:
+            if power > 0 and together <= 0:
                 together = TOGETHER_EVERY
                 free = free_points(b, a_low, a_high, m)
                 if 2 <= free.shape[0] <= FEW:
@@ -314,7 +314,12 @@ def _stretch(beta, f, y, ratio):
     return ratio if 0.5 * (ratio * ratio - 1.0) * square < (ratio - 1.0) * total else 1.0
 
 
-@njit(cache=True, nogil=True, boundscheck=False)
+def _paths_work(W, power, scale, offset, diag, points, first, side, weight, costs, eps, most, shrinking):
+    """A problem takes some ten steps a point, each a few passes of NumPy."""
+    return 500.0 * points.size * len(costs)
+
+
+@njit(cache=True, nogil=True, boundscheck=False, work=_paths_work)
 def solve_paths(W, power, scale, offset, diag, points, first, side, weight, costs, eps, most, shrinking):
     """Problem q has the points points[first[q]:first[q+1]] with sides ±1, box U = C · weight, for growing costs C.
 

@@ -17,6 +17,8 @@ _SHRINK_BELOW = 0.8
 _HUGE = 1e9  # of p: above, the usual tolerance 1e-3 nears the rounding of sums
 _ROUNDING = 1e-12  # the least tolerance, relative to p, that sums in double precision can reach
 _LARGE = 4096  # points from which a search begins with blocks when the matrix has no room
+#: Part of the room, in points, in which they end: blocks decide more in the time that a matrix which fills it takes.
+_FILLED = 0.4
 
 
 @dataclass(frozen=True)
@@ -117,7 +119,8 @@ def solve(
     room = np.sqrt(cache_bytes / np.dtype(dtype).itemsize)
     steps = 0
     if source.n > max(room, _LARGE):
-        dual, steps = approach(dual, source, tol=tol, room=room, dtype=dtype, max_iter=most)
+        enough = max(_FILLED * room, min(room, _LARGE / 2))
+        dual, steps = approach(dual, source, tol=tol, room=enough, dtype=dtype, max_iter=most)
     return _Work(dual, source, tol, cache_bytes, dtype, steps).run(most, shrinking)
 
 
@@ -297,13 +300,14 @@ class _Work:
         """Steps, shrinking and taking back, until all points together satisfy the conditions."""
         smo = self.smo
         widened, end = False, smo.OUT_OF_STEPS
+        often = shrinking and self.n > 64
         if shrinking and int(self.state[smo.STEPS]) and self._gap() > self.tol:  # most points are decided already
             self._shrink()
         while True:
             left = max_iter - int(self.state[smo.STEPS])
             if left <= 0:
                 break
-            end = self._steps(min(left, self.m, _SHRINK_EVERY) if shrinking and self.n > 64 else left)
+            end = self._steps(min(left, self.m if often else left, _SHRINK_EVERY))
             finished = end in (smo.CONVERGED, smo.STUCK)
             if finished and self.m == self.n:
                 break
@@ -314,7 +318,7 @@ class _Work:
                 self._widen()
                 if anew and self._gap() > self.tol:
                     self._shrink()
-            elif shrinking and not finished:
+            elif often and not finished:
                 self._shrink()
         if self.m < self.n:
             self._widen()

@@ -116,32 +116,41 @@ class Grid:
     def scores(self, choice: ChosenKernel, folds: list[int]) -> tuple[FloatArray, IntArray]:
         """(costs, folds) each: accuracy on the held-out points, and steps."""
         matrix = self.grams.of(choice)
-        parts = [pair for s in folds for pair in self.folds[s]]
-        problems = Problems.of([(points, side) for points, side, _ in parts])
-        weight = np.concatenate([w for _, _, w in parts])
+        pairs = [pair for s in folds for pair in self.folds[s]]
+        problems = Problems.of([(points, side) for points, side, _ in pairs])
+        weight = np.concatenate([w for _, _, w in pairs])
         beta, told = solve_paths(matrix, problems, weight, self.costs, self.settings)
-        n_pairs = len(self.folds[0])
+        n_pairs, tests = len(self.folds[0]), [self.splits[s][1] for s in folds]
 
-        def accuracy(at: int) -> FloatArray:
-            mine = range(at * n_pairs, (at + 1) * n_pairs)
-            return self._accuracy(matrix, problems, mine, beta, told, self.splits[folds[at]][1])
+        def machines(at: int) -> tuple[IntArray, FloatArray]:
+            return self._machines(matrix, problems, range(at * n_pairs, (at + 1) * n_pairs), beta)
 
-        found = np.stack(in_threads(accuracy, range(len(folds)), self.grams.n_jobs), axis=1)
+        def right(part: tuple[int, IntArray]) -> IntArray:
+            at, test = part
+            return self._right(matrix, *known[at], told[at * n_pairs : (at + 1) * n_pairs, :, 0], test)
+
+        known = in_threads(machines, range(len(folds)), self.grams.n_jobs)
+        parts = [(at, half) for at, test in enumerate(tests) for half in np.array_split(test, 2)]
+        counts = np.array(in_threads(right, parts, self.grams.n_jobs)).reshape(len(folds), 2, -1).sum(axis=1)
+        found = (counts / np.array([[len(test)] for test in tests])).T
         steps = told[:, :, 2].reshape(len(folds), n_pairs, -1).sum(axis=1).T.astype(np.int64)
         return found, steps
 
-    def _accuracy(
-        self, matrix: GramRows, problems: Problems, mine: range, beta: FloatArray, told: FloatArray, test: IntArray
-    ) -> FloatArray:
-        """(costs,): the share of right predictions of one fold, from the machines of its pairs."""
-        n_pairs, k = len(mine), len(self.classes)
-        W = np.zeros((matrix.n, len(self.costs), n_pairs), matrix.K.dtype)
+    def _machines(
+        self, matrix: GramRows, problems: Problems, mine: range, beta: FloatArray
+    ) -> tuple[IntArray, FloatArray]:
+        """The points that the machines of one fold use, and their weights, (points, costs · pairs)."""
+        W = np.zeros((matrix.n, len(self.costs), len(mine)), matrix.K.dtype)
         for q, problem in enumerate(mine):
             here = slice(int(problems.first[problem]), int(problems.first[problem + 1]))
             W[problems.points[here], :, q] = beta[:, here].T
         used = np.flatnonzero(W.any(axis=(1, 2)))
-        D = (matrix.block(test, used) @ W[used].reshape(len(used), -1)).astype(np.float64)
-        D = D.reshape(len(test), len(self.costs), n_pairs) - told[mine.start : mine.stop, :, 0].T
+        return used, W[used].reshape(len(used), -1)
+
+    def _right(self, matrix: GramRows, used: IntArray, W: FloatArray, level: FloatArray, test: IntArray) -> IntArray:
+        """(costs,): how many of these points the machines of one fold, whose levels are (pairs, costs), put right."""
+        D = (matrix.block(test, used) @ W).astype(np.float64)
+        D = D.reshape(len(test), len(self.costs), -1) - level.T
         ballot = elect if self.break_ties else count_votes
-        right = [np.mean(ballot(D[:, c], k).argmax(axis=1) == self.label[test]) for c in range(len(self.costs))]
-        return np.array(right)
+        found = [ballot(D[:, c], len(self.classes)).argmax(axis=1) == self.label[test] for c in range(len(self.costs))]
+        return np.array([np.count_nonzero(right) for right in found])

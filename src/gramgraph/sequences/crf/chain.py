@@ -18,7 +18,7 @@ from gramgraph.sequences.crf import inspection
 from gramgraph.sequences.crf.contract import Estimator
 from gramgraph.sequences.crf.decoding import Chain, Rules, allowed_labels, read_rules
 from gramgraph.sequences.crf.encoding import FeatureTable, Tokens, read_sequences
-from gramgraph.sequences.crf.objective import ChainObjective, lay_out
+from gramgraph.sequences.crf.objective import ChainObjective, enough_memory, lay_out
 from gramgraph.sequences.crf.optimize import minimize
 from gramgraph.sequences.crf.perceptron import averaged_perceptron
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -58,7 +58,8 @@ class LinearChainCRF(Estimator):
     min_freq : least number of times that a feature is seen.
     all_possible_states, all_possible_transitions : whether pairs that were never seen have a weight.
     max_iterations : most iterations; None: no bound with "lbfgs", 100 with "ap".
-    num_memories : steps that "lbfgs" remembers.
+    num_memories : steps that "lbfgs" remembers; None: 6, and without c1 up to 40 where looking at them costs little
+        beside an evaluation, as more of them make fewer evaluations.
     epsilon, period, delta : when to stop.
     constraints : what no answer may hold: "BIO", or pairs of labels.
     n_jobs : threads.
@@ -85,7 +86,7 @@ class LinearChainCRF(Estimator):
     all_possible_states: bool = False
     all_possible_transitions: bool = False
     max_iterations: int | None = None
-    num_memories: int = 6
+    num_memories: int | None = None
     epsilon: float = 1e-5
     period: int = 10
     delta: float = 1e-5
@@ -135,9 +136,10 @@ class LinearChainCRF(Estimator):
             objective = ChainObjective(
                 tokens, layout, c2=float(self.c2), n_jobs=check_jobs(1 if self.n_jobs is None else self.n_jobs)
             )
+            memory = enough_memory(layout, tokens, float(self.c1)) if self.num_memories is None else self.num_memories
             del tokens  # the objective has them in a shorter form
             found = minimize(
-                objective, np.zeros(layout.size), c1=float(self.c1), memory=self.num_memories,
+                objective, np.zeros(layout.size), c1=float(self.c1), memory=memory,
                 max_iter=self.max_iterations, epsilon=self.epsilon, period=self.period, delta=self.delta,
                 callback=callback,
             )  # fmt: skip
@@ -153,7 +155,8 @@ class LinearChainCRF(Estimator):
         check_choice("algorithm", self.algorithm, _ALGORITHMS)
         for name in ("c1", "c2", "min_freq", "epsilon", "delta"):
             check_positive(name, getattr(self, name), zero=True)
-        check_count("num_memories", self.num_memories)
+        if self.num_memories is not None:
+            check_count("num_memories", self.num_memories)
         check_count("period", self.period)
         if self.max_iterations is not None:
             check_count("max_iterations", self.max_iterations)

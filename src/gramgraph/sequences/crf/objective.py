@@ -12,6 +12,9 @@ from gramgraph.sequences.crf.expectations import expectations_of
 from gramgraph.typing import Array, FloatArray, IntArray
 
 _SPARSE_LABELS = 3  # attributes with at most this many labels keep a list instead of a row
+_NARROW, _ALL_DENSE = 8, 1 << 17  # labels and cells of rows up to which all have one: it costs no more than a list
+_REMEMBERED, _MOST_REMEMBERED = 6, 40  # steps of a descent
+_REMEMBERED_CELLS = 1 << 20  # of them, times weights: they are kept twice
 _COUNT_CELLS = 1 << 25  # attributes × labels counted at a time
 _COUNT_ROWS = 8192  # and positions
 
@@ -90,7 +93,8 @@ def lay_out(
     attribute, label, count = _count(tokens, y, K, size, min_freq, all_states)
     uses = np.bincount(attribute, count, minlength=size)
     labels = np.bincount(attribute, minlength=size)
-    is_dense = labels > min(_SPARSE_LABELS, K - 1)
+    listed = 0 if padded(K) * size <= _ALL_DENSE and K <= _NARROW else min(_SPARSE_LABELS, K - 1)
+    is_dense = labels > listed
     # dense first, then sparse, each by frequency: what is looked at often stands together
     order = np.lexsort((-uses, ~is_dense, labels == 0))
     kept = int((labels > 0).sum())
@@ -114,6 +118,18 @@ def lay_out(
         sp_ptr=sp_ptr.astype(np.int64), sp_label=label[split:].astype(np.int32), transition_at=transition_at,
         observed=np.concatenate([count, pairs[transition_at]]),
     )  # fmt: skip
+
+
+def enough_memory(layout: Layout, tokens: Tokens, c1: float) -> int:
+    """How many steps a descent should remember: looking at them must stay cheap beside an evaluation, and short.
+
+    An L1 penalty, whose steps end where weights change their sign, gains nothing from more of them.
+    """
+    if c1:
+        return _REMEMBERED
+    steps = layout.K * (len(tokens.ids) + layout.K * len(tokens.ptr))  # of the innermost loops of an evaluation
+    most = min(_MOST_REMEMBERED, _REMEMBERED_CELLS // max(1, layout.size), steps // max(1, 8 * layout.size))
+    return max(_REMEMBERED, most)
 
 
 def _count(
