@@ -138,7 +138,7 @@ _LEARNING = (
 _AT_THE_GOAL = {
     "tiny": "of 1.8 ms a quarter is the compiled sums, a quarter Python around 25 steps, the rest reading dictionaries",
     "smoothing": "2.8 to 3.7 from run to run: small products, the filter and the unknown start take a third each",
-    "20,000": "1.8 to 2.1 from run to run: nine tenths are sums along one chain, whose steps wait for each other",
+    "20,000": "nine tenths are sums along one chain, whose steps wait for each other",
     "5 tokens": "2.5 µs in all, most of them one call from Python and the dictionaries of five tokens",
 }
 
@@ -183,11 +183,9 @@ _MACHINES = (
     ),
     _machines(
         "SVC, polynomial and linear on a9a", "products", ["a9a 8,000, poly", "a9a 8,000, linear"], 3.0,
-        "2.6 to 3.5 from run to run: two thirds of it are products of matrices",
     ),
     _machines(
         "kernel density, compact shapes", "density", [f"d = {d}, {s}" for d in _DIMENSIONS for s in _SHAPES], 2.0,
-        "one of sixteen figures, and 2.5 in two other runs; why it was slower once was not found",
     ),
     _machines(
         "kernel density, Gaussian and exponential", "density",
@@ -268,7 +266,7 @@ _OTHERS = (
 LANES = (*_SMALL, *_WIDE, *_FILES, *_LEARNING, *_SEQUENCES, *_MACHINES, *_OTHERS)
 #: What keeps a second thread from halving the time, by profiles: Python runs on one thread at a time.
 _PLANS = "every case has its own observed variables and so a tree of its own: an eighth of the time is Python around it"
-_OBJECTS = "a sixth of the time is reading columns of objects, which pandas does on one thread"
+_OBJECTS = "a seventh is reading columns of objects and finding equal cases, on one thread; the rest waits for memory"
 _EM = "a quarter is Python: reading the rows, planning each block, the tables of 37 families between steps"
 _STEPS = "a step waits for the one before: reading, choosing and the tables of the network are Python"
 _MATRIX = "most of the time goes into filling a matrix, to which two threads write at the rate of one memory"
@@ -295,7 +293,7 @@ _ONE_AT_A_TIME = {
     "SVC grid, digits, 7,188 rows, 3 kernels": _STAGES,
     "GP with 7 restarts, n = 512": _ASCENTS,
     "GP with 7 restarts, n = 2,000":
-        "one ascent is left in the end: products of its matrices are shared out, kernels and slopes are not",
+        "one ascent is left in the end: products and factors of its matrices are shared out, the kernel is not",
     "RBF Gram matrix, n = 6,000": _MATRIX,
     "RBF Gram matrix, n = 18,000": _MATRIX,
     "Gibbs chains, alarm":
