@@ -94,6 +94,31 @@ def test_star_as_a_table_of_cases(adversarial: Any) -> None:
         assert answer.log_evidence[row] == pytest.approx(log_z, abs=1e-6)
 
 
+@pytest.mark.parametrize("engine", ["junction_tree", "elimination", "factor_tree", "counting", "bp"])
+def test_every_engine_notices_what_leaves_the_range_of_doubles(engine: str) -> None:
+    """Half the leaves speak for one state, half for the other: products leave the range on the way, and come back."""
+    n = 800
+    tables = [TEN_TO_ONE if i < n // 2 else TEN_TO_ONE[::-1] for i in range(n)]
+    net = star(tables, [0.3, 0.7])
+    frame = pd.DataFrame(np.zeros((2, n), int).astype(str), columns=[f"x{i}" for i in range(n)])
+    frame.iloc[1, -1] = "1"
+    for row, case in enumerate(frame.astype(int).to_numpy()):
+        expected, log_z = closed_form(tables, [0.3, 0.7], case)
+        answer = net.query("c", frame.iloc[row].to_dict(), engine=engine)
+        np.testing.assert_allclose(answer["c"].probabilities, expected, atol=1e-8)
+        assert answer.log_evidence == pytest.approx(log_z, abs=1e-6)
+    both = net.query("c", frame, engine=engine)
+    np.testing.assert_allclose(both["c"].probabilities[1], expected, atol=1e-8)
+
+
+def test_messages_notice_what_leaves_the_range_of_doubles() -> None:
+    n = 800
+    tables = [TEN_TO_ONE if i < n // 2 else TEN_TO_ONE[::-1] for i in range(n)]
+    messages = star(tables, [0.3, 0.7]).sum_product({f"x{i}": "0" for i in range(n)})
+    np.testing.assert_allclose(messages.belief("c").probabilities, [0.3, 0.7], atol=1e-8)
+    assert messages.log_evidence == pytest.approx(closed_form(tables, [0.3, 0.7], [0] * n)[1], abs=1e-6)
+
+
 def test_star_with_random_tables_and_missing_cells() -> None:
     rng = np.random.default_rng(11)
     n = 5000

@@ -15,7 +15,7 @@ from gramgraph.compile.lower import lower
 from gramgraph.compile.range import needs_logs
 from gramgraph.engines.exact.impossible import raise_impossible
 from gramgraph.engines.exact.one_case import Case, one_case
-from gramgraph.engines.exact.sheet import Observed, model_factors
+from gramgraph.engines.exact.sheet import Observed, model_factors, solved_in_range
 from gramgraph.exceptions import ImpossibleEvidenceError, ModelError, VariableError
 from gramgraph.factors import Factor, TableFactor
 from gramgraph.factors.log_table import LogTable
@@ -425,17 +425,21 @@ def sum_product(
     """
     model, evidence = _tables(model, evidence)
     graph, factors, observed = _prepared(model, evidence, root)
-    passed: _Passed[Any]
-    if needs_logs(lower(model), one_case(model, evidence)):
-        passed = _Passed(graph, _logs_of(factors, observed), _log_ones, lambda table, out: table.marginalize(out))
-    else:
-        passed = _Passed(
-            graph,
-            factors,
-            lambda var: TableFactor((var,), np.ones(var.size)),
-            lambda table, out: table.marginalize(out),
-        )
-    return Messages(model, passed, observed, normalized=normalized)
+
+    def solve(logs: bool) -> Messages:
+        passed: _Passed[Any]
+        if logs:
+            passed = _Passed(graph, _logs_of(factors, observed), _log_ones, lambda table, out: table.marginalize(out))
+        else:
+            passed = _Passed(
+                graph,
+                factors,
+                lambda var: TableFactor((var,), np.ones(var.size)),
+                lambda table, out: table.marginalize(out),
+            )
+        return Messages(model, passed, observed, normalized=normalized)
+
+    return solved_in_range(solve, needs_logs(lower(model), one_case(model, evidence)))[0]
 
 
 def max_sum(

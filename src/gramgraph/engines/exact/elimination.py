@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from math import fsum
 
 import numpy as np
@@ -14,7 +14,7 @@ from gramgraph.compile.lower import lower
 from gramgraph.compile.range import needs_logs
 from gramgraph.engines.base import PLAIN, Best, Engine, Run
 from gramgraph.engines.exact.contraction import Contraction, components, contract, table_size
-from gramgraph.engines.exact.sheet import Observed, Sheet, check_tables, model_factors
+from gramgraph.engines.exact.sheet import Observed, Sheet, check_tables, model_factors, solved_in_range
 from gramgraph.factors import Factor, TableFactor
 from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
@@ -163,8 +163,8 @@ class Elimination(Engine):
     ancestors this is d-separation), and constants. log p(e) is of all the evidence: pieces without a target are summed
     to a number. Cost: one elimination for each target, exponential in the width that `plan` tells.
 
-    With `log_space`, and where small numbers may be lost otherwise, the tables hold logarithms: slower, and right for
-    any ratio of numbers.
+    With `log_space`, and where small numbers would be lost otherwise (known beforehand, or noticed on the way), the
+    tables hold logarithms: slower, and right for any ratio of numbers.
 
     >>> from gramgraph.conditionals import Table
     >>> from gramgraph.variables import binary
@@ -197,7 +197,7 @@ class Elimination(Engine):
             check_tables(plan.bytes, run.memory, plan.largest_scope)
             for case in cases:
                 observed = Observed.of(model, question, case)
-                _run(plan, Reduced(sources, observed, log_space=logs), observed, sheet, case)
+                _, logs = solved_in_range(partial(_run, plan, sources, observed, sheet, case), logs)
         return sheet.answer(engine=self.name)
 
     def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
@@ -236,8 +236,9 @@ class Elimination(Engine):
             yield _plan(model, sources, question, observed), cases
 
 
-def _run(plan: EliminationPlan, reduced: Reduced, observed: Observed, sheet: Sheet, case: int) -> None:
+def _run(plan: EliminationPlan, sources: Sources, observed: Observed, sheet: Sheet, case: int, logs: bool) -> None:
     """Answer one case."""
+    reduced = Reduced(sources, observed, log_space=logs)
     beliefs: dict[tuple[Var, ...], FloatArray] = {}
     log_evidence = 0.0
     for number, (scope, group) in enumerate(zip(plan.asked, plan.parts, strict=True)):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from gramgraph.compile.range import needs_logs
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.exact.contraction import elimination_cliques, table_size
 from gramgraph.engines.exact.elimination import Sources
-from gramgraph.engines.exact.sheet import Observed, Sheet, check_tables, model_factors
+from gramgraph.engines.exact.sheet import Observed, Sheet, check_tables, model_factors, solved_in_range
 from gramgraph.factors import Factor, TableFactor
 from gramgraph.factors.log_table import LogTable
 from gramgraph.models.base import GraphicalModel
@@ -222,21 +223,7 @@ class FactorTree(Engine):
         logs = self.log_space or needs_logs(lower(model), question)
         for case in range(question.n_cases):
             observed = Observed.of(model, question, case)
-            calibrated: Calibrated[Any]
-            if logs:
-                calibrated = Calibrated(tree, _reduced_logs(factors, observed), LogTable.unit(), _sum_out)
-            else:
-                calibrated = Calibrated(tree, _reduced(factors, observed), TableFactor.unit(), _sum_out)
-            _, log_z = calibrated.up[0].normalize()
-            if log_z == -np.inf:
-                continue
-
-            def belief(scope: tuple[Var, ...], calibrated: Calibrated[Any] = calibrated) -> FloatArray:
-                made = calibrated.marginal(scope).normalize()[0]
-                table = made.to_table() if isinstance(made, LogTable) else made
-                return table.reorder(scope).normalize()[0].values
-
-            sheet.fill(case, log_z, observed.hard, belief)
+            _, logs = solved_in_range(partial(_solve, tree, factors, observed, sheet, case), logs)
         return sheet.answer(engine=self.name)
 
     def best(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> Best:
@@ -271,6 +258,27 @@ class FactorTree(Engine):
             return Drawn(np.zeros((n, len(model)), np.int64), log_z)
         at = {var: np.full(n, code) for var, code in observed.hard.items()} | _drawn(calibrated, n, run.generator)
         return Drawn(np.stack([at[var] for var in model.vars], axis=1), log_z)
+
+
+def _solve(
+    tree: CliqueTree, factors: Sequence[TableFactor], observed: Observed, sheet: Sheet, case: int, logs: bool
+) -> None:
+    """Answer one case."""
+    calibrated: Calibrated[Any]
+    if logs:
+        calibrated = Calibrated(tree, _reduced_logs(factors, observed), LogTable.unit(), _sum_out)
+    else:
+        calibrated = Calibrated(tree, _reduced(factors, observed), TableFactor.unit(), _sum_out)
+    _, log_z = calibrated.up[0].normalize()
+    if log_z == -np.inf:
+        return
+
+    def belief(scope: tuple[Var, ...]) -> FloatArray:
+        made = calibrated.marginal(scope).normalize()[0]
+        table = made.to_table() if isinstance(made, LogTable) else made
+        return table.reorder(scope).normalize()[0].values
+
+    sheet.fill(case, log_z, observed.hard, belief)
 
 
 def _drawn(calibrated: Calibrated[LogTable], n: int, rng: np.random.Generator) -> dict[Var, IntArray]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import prod
+from typing import TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from gramgraph.models.base import GraphicalModel
 from gramgraph.questions.question import Question
 from gramgraph.typing import FloatArray
 from gramgraph.variables import Var
+
+Solved = TypeVar("Solved")
 
 
 @dataclass(frozen=True)
@@ -50,6 +53,18 @@ def model_factors(model: GraphicalModel, *, structured: bool = True) -> tuple[Ta
 def check_tables(needed: float, memory: float | None, largest: Sequence[Var]) -> None:
     """`BudgetError` when a plan needs more than `memory` bytes (default: 60 % of what is free)."""
     check_budget(needed, memory, [var.name for var in largest], float(prod(var.size for var in largest)))
+
+
+def solved_in_range(solve: Callable[[bool], Solved], logs: bool) -> tuple[Solved, bool]:
+    """solve(logs), in logarithms also where linear numbers leave the range of doubles on the way: what is lost there
+    may be what matters in the end. Beside it, whether it took logarithms."""
+    if not logs:
+        try:
+            with np.errstate(under="raise"):
+                return solve(False), False
+        except FloatingPointError:
+            pass
+    return solve(True), True
 
 
 class Sheet:
