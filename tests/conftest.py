@@ -49,6 +49,32 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20240229)
 
 
+#: Interpreted seconds of a loop in one test after which it may be compiled, whatever that changes.
+PATIENCE = 3.0
+
+
+@pytest.fixture(autouse=True)
+def steady_loops(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A loop that was interpreted in a test stays so until its end: many tests compare bits of two calls, which round
+    differently where a loop is compiled between them. Tests of just that choice are marked `tiers`."""
+    if request.node.get_closest_marker("tiers") is None:
+        from gramgraph._numerics.compiling import Door, spent
+
+        interpreted: dict[Door, float] = {}
+        is_due = Door.is_due
+
+        def is_due_in_this_test(door: Door, seconds: float) -> bool:
+            since = interpreted.get(door)
+            if since is not None and spent(door.group) - since + seconds < PATIENCE:
+                return False
+            found = is_due(door, seconds)
+            if not found:
+                interpreted.setdefault(door, spent(door.group))
+            return found
+
+        monkeypatch.setattr(Door, "is_due", is_due_in_this_test)
+
+
 @pytest.fixture
 def compiled_loops() -> Iterator[None]:
     """Every loop is compiled at its first call: for tests that compare bits of two fits, which sum in other orders

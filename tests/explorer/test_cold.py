@@ -12,7 +12,7 @@ import pytest
 import gramgraph as gg
 from gramgraph._numerics import compiling
 
-pytestmark = pytest.mark.skipif(compiling.disabled(), reason="nothing is compiled")
+pytestmark = [pytest.mark.tiers, pytest.mark.skipif(compiling.disabled(), reason="nothing is compiled")]
 
 SESSION = """
 import http.client, json, sys

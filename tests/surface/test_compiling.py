@@ -26,6 +26,8 @@ from numba.core.caching import NullCache
 from gramgraph._interrupt import held_back
 from gramgraph._numerics import compiling, kept, machine_code, notice, standing
 
+pytestmark = pytest.mark.tiers
+
 SOURCE = """
 from gramgraph._numerics.compiling import njit
 

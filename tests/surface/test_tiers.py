@@ -14,7 +14,7 @@ import gramgraph as gg
 from gramgraph._numerics import compiling, kept, notice, prices
 from gramgraph._numerics.compiling import Door, njit
 
-pytestmark = pytest.mark.skipif(compiling.disabled(), reason="nothing is compiled")
+pytestmark = [pytest.mark.tiers, pytest.mark.skipif(compiling.disabled(), reason="nothing is compiled")]
 
 
 # ------------------------------------------------------------------------------------------------ the same numbers

@@ -318,11 +318,13 @@ class Door:
         return self._elsewhere and not self.in_memory() and bool(_TAKER.aside.takes(self, seconds, args, kwargs))
 
     def _due(self, seconds: float) -> bool:
-        """Whether such a call is worth compiled code."""
+        """Whether such a call runs compiled code."""
         if self._options.get("no_cpython_wrapper"):
             return False  # a helper of compiled code: it has no way in from Python
-        if _STATE.tier != "auto":
-            return _STATE.tier == "compiled"
+        return self.is_due(seconds) if _STATE.tier == "auto" else _STATE.tier == "compiled"
+
+    def is_due(self, seconds: float) -> bool:
+        """Whether such a call is worth compiled code, where both tiers may be used."""
         if self.in_memory():
             return True
         if self._elsewhere:
