@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from itertools import groupby, pairwise
 from typing import Any
 
 import numpy as np
 
 from gramgraph.exceptions import ModelWarning
 from gramgraph.sequences.baum_welch import Chain, Emission
-from gramgraph.typing import IntArray
+from gramgraph.typing import Array, IntArray
+
+#: Rows of a sequence that tell it from most others.
+_HEAD = 8
 
 
 def in_own_order(data: Any, offsets: IntArray, *beside: IntArray) -> tuple[Any, IntArray, IntArray | None]:
@@ -21,15 +26,25 @@ def in_own_order(data: Any, offsets: IntArray, *beside: IntArray) -> tuple[Any, 
     """
     if len(offsets) <= 2:
         return data, offsets, None
-    columns = (*_columns(data), *beside)
-    bounds = list(zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True))
-    keys = [(b - a, *(part[a:b].tobytes() for part in columns)) for a, b in bounds]
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    if order == list(range(len(keys))):
+    order = _order((*_columns(data), *beside), list(pairwise(offsets.tolist())))
+    if order == list(range(len(order))):
         return data, offsets, None
-    rows = np.concatenate([np.arange(*bounds[s]) for s in order])
     sizes = np.diff(offsets)[order]
-    return data[rows], np.concatenate(([0], np.cumsum(sizes))).astype(np.int64), rows
+    ends = np.cumsum(sizes)
+    rows = np.arange(ends[-1]) + np.repeat(offsets[:-1][order] - (ends - sizes), sizes)
+    return data[rows], np.concatenate(([0], ends)).astype(np.int64), rows
+
+
+def _order(columns: Sequence[Array], bounds: Sequence[tuple[int, int]]) -> list[int]:
+    """The sequences by length and content, which is looked at beyond its first rows only where these are the same."""
+    heads = [(b - a, columns[0][a : min(a + _HEAD, b)].tobytes()) for a, b in bounds]
+    found: list[int] = []
+    for _, same in groupby(sorted(range(len(heads)), key=heads.__getitem__), heads.__getitem__):
+        alike = list(same)
+        if len(alike) > 1:
+            alike.sort(key=lambda s: [part[slice(*bounds[s])].tobytes() for part in columns])
+        found += alike
+    return found
 
 
 def _columns(data: Any) -> tuple[Any, ...]:

@@ -116,9 +116,12 @@ def baum_welch(
     `ties`, (K,) labels: states with one label share their emission.
     """
     history: list[float] = []
-    last = -np.inf
+    last, room = -np.inf, None
     for step in range(max_iter):
-        found = (_path_counts if hard else expectations)(chain, emission, data, offsets, n_jobs)
+        if hard:
+            found = _path_counts(chain, emission, data, offsets, n_jobs)
+        else:
+            found = expectations(chain, emission, data, offsets, n_jobs, room)
         last = found.log_likelihood
         history.append(last + chain.log_prior() + emission.log_prior())
         if progress is not None:
@@ -128,13 +131,19 @@ def baum_welch(
         chain = chain.update(found.start_counts, found.transition_counts, fixed)
         if "emissions" not in fixed:
             emission = emission.update(data, shared(found.probabilities, ties))
+        room = found.probabilities
     return Learned(chain, emission, tuple(history), False, last)
 
 
 def expectations(
-    chain: Chain, emission: Emission, data: Any, offsets: IntArray, n_jobs: int | None = None
+    chain: Chain,
+    emission: Emission,
+    data: Any,
+    offsets: IntArray,
+    n_jobs: int | None = None,
+    room: FloatArray | None = None,
 ) -> Posteriors:
-    """The E-step: posteriors of states and expected counts."""
+    """The E-step: posteriors of states, in `room` if there is one, and expected counts."""
     return run_posteriors(
         chain.start,
         chain.transition,
@@ -142,6 +151,7 @@ def expectations(
         offsets,
         lambda rows: emission.logs(data[rows]),
         n_jobs=n_jobs,
+        room=room,
     )
 
 

@@ -260,14 +260,17 @@ def run_posteriors(
     *,
     n_jobs: int | None = None,
     pairs: bool = True,
+    room: FloatArray | None = None,
 ) -> Posteriors:
     """`posteriors` of checked arrays; an impossible sequence is an error that names it.
 
-    Without `pairs` the expected transitions are not computed (those of sequences that need logarithms remain).
+    Without `pairs` the expected transitions are not computed (those of sequences that need logarithms remain). `room`,
+    (N, K), becomes the probabilities: those of an earlier call, so that no new memory need be cleared for them.
     """
     AT, count, in_place = np.ascontiguousarray(A.T), len(offsets) - 1, len(A) <= _FEW or not pairs
-    alpha, found, failed = np.empty((int(offsets[-1]), len(A))), np.empty(count), np.empty(count, dtype=np.int64)
-    gamma, sums = alpha if in_place else np.empty_like(alpha), dict[int, FloatArray]()
+    found, failed = np.empty(count), np.empty(count, dtype=np.int64)
+    gamma = np.empty((int(offsets[-1]), len(A))) if room is None else room
+    alpha, sums = gamma if in_place else np.empty_like(gamma), dict[int, FloatArray]()
 
     def work(part: _Part) -> None:
         part.forward(start, A, alpha, found, failed)

@@ -57,7 +57,7 @@ def variational_bayes(
         if symbols is not None:
             seen = replace(emission, table=_geometric(symbols))
             cost += _divergence(symbols, emission.prior)
-        found = expectations(used, seen, data, offsets, n_jobs)
+        found = expectations(used, seen, data, offsets, n_jobs, found.probabilities)
         history.append(found.log_likelihood - cost + (0.0 if conjugate else emission.log_prior()))
         if len(history) > 1 and history[-1] - history[-2] < tol:
             settled = True
