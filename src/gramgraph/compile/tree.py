@@ -16,7 +16,7 @@ from gramgraph._show import counted
 from gramgraph.compile.budget import check_budget, check_memory, readable
 from gramgraph.compile.lower import Lowered
 from gramgraph.compile.ordering import FEW_NODES, Order, TreeOrder, sparse_order
-from gramgraph.compile.seen_orders import Part
+from gramgraph.compile.seen_orders import Part, Size
 from gramgraph.exceptions import listing
 from gramgraph.questions.question import Singles
 from gramgraph.typing import Array, FloatArray, IntArray
@@ -165,8 +165,8 @@ class TreePlan:
         if not self.is_compared:
             return needed
         seen, part = self.lowered.seen_orders, Part(self.keep, self.use)
-        told = max(needed, min(self._most_bytes(needed), seen.least_told(part, self.wants)))
-        seen.tell(part, self.wants, told)
+        told = max(needed, min(self._most_bytes(needed), seen.least_told(part, self.wants).bytes))
+        seen.tell(part, self.wants, Size(self.log_cells, told))
         return told
 
     @property
@@ -356,14 +356,39 @@ def with_later_orders(plan: TreePlan) -> TreePlan:
 
 
 def within_told_bytes(plan: TreePlan) -> TreePlan:
-    """The plan, or where it takes more memory than one with less observed has told, the same tree with fewer numbers
-    multiplied in beforehand, which are not needed: the largest of these tables are left out first."""
-    tree, low = plan.tree, plan.lowered
-    if not plan.is_compared or not tree.is_static.any():
+    """The plan, or one in its place that takes no more memory than those with less observed have told.
+
+    First the same tree with fewer numbers multiplied in beforehand, which are not needed; then, as a tree of fewer
+    cells may have larger messages and maps, those whose orders were found with less observed.
+    """
+    if not plan.is_compared:
         return plan
-    told = low.seen_orders.least_told(Part(plan.keep, plan.use), plan.wants)
-    excess = plan.bytes_for(1) - told
-    if excess <= 0.0:
+    low, part = plan.lowered, Part(plan.keep, plan.use)
+    told = low.seen_orders.least_told(part, plan.wants)
+    if plan.bytes_for(1) <= told.bytes:
+        return plan
+    smaller = _with_fewer_static(plan, told.bytes)
+    if smaller.bytes_for(1) <= told.bytes:
+        return smaller
+    for order in low.seen_orders.of_less_seen(part, every=True):
+        tree = _laid_out(low, plan.keep, plan.use, plan.masked, order.among(plan.keep))
+        other = replace(plan, tree=tree, _made={"seen orders": low.seen_orders.count})
+        if other.log_cells > told.log_cells + 1e-9:
+            continue
+        other = _with_fewer_static(other, told.bytes)
+        if other.bytes_for(1) <= told.bytes:
+            low.seen_orders.add(part, TreeOrder(tree.clique_ptr, tree.clique_idx, tree.parent, tree.topo))
+            other._made["seen orders"] = low.seen_orders.count
+            return other
+    return plan
+
+
+def _with_fewer_static(plan: TreePlan, most: float) -> TreePlan:
+    """The plan without some of the tables that are multiplied in beforehand, the largest first, until `most` bytes are
+    enough."""
+    tree = plan.tree
+    excess = plan.bytes_for(1) - most
+    if excess <= 0.0 or not tree.is_static.any():
         return plan
     static = np.flatnonzero((tree.is_static > 0) & (tree.home >= 0))
     gain = np.zeros(plan.n_cliques)
@@ -375,8 +400,15 @@ def within_told_bytes(plan: TreePlan) -> TreePlan:
     gone[largest[: int(np.searchsorted(np.maximum.accumulate(gained), excess)) + 1]] = True
     is_static = tree.is_static.copy()
     is_static[static[gone[tree.home[static]]]] = 0
-    smaller = replace(plan, tree=tree._replace(is_static=is_static), _made={"seen orders": plan._made["seen orders"]})
-    return smaller if smaller.bytes_for(1) <= told else plan
+    return replace(plan, tree=tree._replace(is_static=is_static), _made={"seen orders": plan._made["seen orders"]})
+
+
+def _laid_out(low: Lowered, keep: Array, use: Array, masked: Sequence[int] | IntArray, order: Order) -> Tree:
+    """The tree of an order of some of the variables."""
+    from gramgraph._numerics.tree.structure import lay_out
+
+    slots = np.asarray(masked, np.int64)
+    return Tree._make(lay_out(low.sizes, low.log_sizes, keep, low.scope_ptr, low.scope_idx, use, slots, *order))
 
 
 def _structure(
@@ -413,14 +445,11 @@ def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, found: 
     better for the smaller one. Orders of the whole model alone would rule that out, and are worse by large factors
     where much is observed.
     """
-    from gramgraph._numerics.tree.structure import lay_out
-
     among = [order.among(keep) for order in orders]
     sizes = [order.log_cells(low.log_sizes) for order in among]
     best = int(np.argmin(sizes)) if sizes else -1
     if sizes and sizes[best] < found.log_cells - 1e-9:
-        parts = low.sizes, low.log_sizes, keep, low.scope_ptr, low.scope_idx, use, masked
-        found = Tree._make(lay_out(*parts, *among[best]))
+        return _laid_out(low, keep, use, masked, among[best])
     return found
 
 
