@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
-from gramgraph.engines.base import ApproximateWarning
+from gramgraph.engines.base import ApproximateWarning, Run
 from gramgraph.engines.fallback import approximate_answer
 from gramgraph.exceptions import BudgetError, OptionError
 from gramgraph.factors import TableFactor
@@ -178,6 +178,33 @@ def test_a_time_budget_is_kept(frustrated):
     with pytest.warns(ApproximateWarning):
         answer = frustrated.query("x3_3", random_state=0, budget="500ms")
     assert np.isfinite(answer["x3_3"].probabilities).all()
+
+
+def test_beliefs_of_a_network_without_findings_come_from_draws():
+    """Messages settle in one pass there, and log p = 0 is within all bounds: neither tells how far off beliefs are."""
+    names = {"x": [0.5, 0.5], "a": [[1.0, 0.0], [0.0, 1.0]], "b": [[1.0, 0.0], [0.0, 1.0]]}
+    both = {"c": np.array([[[1.0, 0.0], [0.0, 1.0]], [[0.0, 1.0], [1.0, 0.0]]])}  # a xor b: never, as both copy x
+    net = gg.BayesianNetwork("x -> a -> c <- b; x -> b", cpds={**names, **both})
+    over = BudgetError("too large", clique=("a",), bytes=1e12)
+    with pytest.warns(ApproximateWarning):
+        answer = approximate_answer(net, read(net, ["c"], None), over)
+    assert answer.engine == "importance" and answer.quality == "checked"
+    np.testing.assert_allclose(answer["c"].probabilities, [1.0, 0.0], atol=0.01)
+
+
+def test_wide_tables_are_not_too_many_for_bounds():
+    """Many states fill tables faster than they make a sweep longer."""
+    rng = np.random.default_rng(0)
+    states, n = 400, 16
+    ring = [discrete(f"x{i}", states) for i in range(n)]
+    tables = np.exp(rng.normal(size=(n, states, states)))
+    net = gg.MarkovNetwork(factors=[TableFactor((ring[i], ring[(i + 1) % n]), tables[i]) for i in range(n)])
+    truth = np.log(np.trace(np.linalg.multi_dot(tables / states))) + n * np.log(states)
+    over, question = BudgetError("too large", clique=("x0",), bytes=1e12), read(net, ["x0"], None)
+    with pytest.warns(ApproximateWarning):
+        answer = approximate_answer(net, question, over, Run(seconds=1.0), draw=False)
+    low, high = answer.details["log_evidence_interval"]
+    assert low <= truth <= high
 
 
 def test_exact_answers_stay_exact():

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 #: From this many draws on a network without evidence is drawn from forward, variable by variable.
 MANY_DRAWS = 10_000
 #: Bounds are computed along with the answer up to this many table cells times cases.
-BOUND_CELLS = 2_000_000
+BOUND_CELLS = 5_000_000
 #: Beyond this many cells bounds that were given no time have these seconds: they hold whenever they are stopped.
 LONG_BOUND_CELLS, BOUND_SECONDS = 200_000, 3.0
 #: Join graphs are made up to this many places of variables in factors, times cases.
@@ -184,13 +184,15 @@ def approximate_answer(
 ) -> Answer:
     """An answer to a question whose exact plan does not fit.
 
-    Loopy propagation, then propagation on join graphs, which is preferred where its time was enough; where neither
-    settles, or a standard `error` is asked for, a sampler, until the error is reached (with `draw`); and bounds of
-    log p(evidence), within which its estimate is kept. A time as `budget` is shared between them (without any budget
-    or error these are `FIRST_SECONDS` with those `spent` before), and Ctrl-C returns what there is. `details` hold
-    `exact_bytes`, `log_evidence_interval` and `tried`: what was run, and how it went.
+    Loopy propagation, then propagation on join graphs, which is preferred where its time was enough; a sampler, until
+    the error is reached (with `draw`), where neither settles, where a standard `error` is asked for, and where nothing
+    is observed: then draws are independent, and neither messages that settle nor log p = 0 tell how far off beliefs
+    are; and bounds of log p(evidence), within which its estimate is kept. A time as `budget` is shared between them
+    (without any budget or error these are `FIRST_SECONDS` with those `spent` before), and Ctrl-C returns what there is.
+    `details` hold `exact_bytes`, `log_evidence_interval` and `tried`: what was run, and how it went.
     """
     from gramgraph.engines.propagation.belief_propagation import BeliefPropagation
+    from gramgraph.engines.sampling.importance import can_forward
 
     goal = parse_error(error)
     if goal is None and run.draws is None and run.seconds is None:
@@ -206,7 +208,7 @@ def approximate_answer(
         settled = settled or bool(np.all(found.details["converged"]))
         go_on = found.details.get("stopped") != "interrupt"
     estimate = answer.log_evidence
-    if draw and go_on and (goal is not None or not settled):
+    if draw and go_on and (goal is not None or not settled or can_forward(model, question)):
         drawn = _sampled(model, question, time, goal, tried)
         answer = answer if drawn is None else drawn
     details: dict[str, Any] = {**answer.details, "exact_bytes": over.bytes, "tried": tried}
