@@ -55,13 +55,15 @@ class Encoded:
 
 def boxes(table: FloatArray) -> tuple[list[Box], float]:
     """Boxes that cover all zeros (-inf) and, each once, all entries that differ from the most frequent positive one;
-    and the logarithm of that.
+    and the logarithm of that. A table of zeros has neither, and the logarithm is -inf.
 
     >>> found, usual = boxes(np.array([[0.0, 0.25], [0.25, 0.5]]))
     >>> [box for box, _ in found], np.exp([weight for _, weight in found]).tolist(), float(np.exp(usual))
     ([((0,), (0,)), ((1,), (1,))], [0.0, 2.0], 0.25)
     """
     zero = table == 0.0
+    if zero.all():
+        return [], -np.inf
     out: list[Box] = []
     covered = np.zeros(table.shape, np.bool_)
     turns = table.ndim if table.ndim <= FEW_AXES else 1
@@ -128,6 +130,9 @@ def encode(low: Lowered, joints: Sequence[tuple[int, ...]] = ()) -> Encoded:
         for box, weight in found:
             made.append([x for v, states in zip(scope, box, strict=True) for x in _outside(v, states, sizes, place)])
             log_weight.append(weight)
+    if log_scale == -np.inf and n:  # nothing is possible: two clauses that contradict each other end the search at once
+        made += [[0], [1]]
+        log_weight += [-np.inf] * 2
     numbers = []
     for members in joints:
         shape = tuple(int(sizes[v]) for v in members)

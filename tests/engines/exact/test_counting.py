@@ -23,6 +23,7 @@ from gramgraph.engines.base import Run
 from gramgraph.engines.exact import counting, sparse
 from gramgraph.engines.exact.counting import ModelCounting
 from gramgraph.engines.fallback import first_choice
+from gramgraph.factors import TableFactor
 from gramgraph.io.uai_results import read_uai_evidence, read_uai_result
 from gramgraph.questions.reading import read
 from gramgraph.variables import discrete
@@ -132,6 +133,23 @@ def test_clauses_that_contradict_each_other_have_no_sum() -> None:
 
 
 @small
+@pytest.mark.parametrize("sizes", [(2, 2, 2), (2, 3, 2), (1, 1)])
+def test_tables_of_zeros_leave_nothing_possible(sizes: tuple[int, ...]) -> None:
+    """Each of two tables allows what the other one forbids; together they are a table of zeros."""
+    variables = tuple(discrete(f"x{i}", size) for i, size in enumerate(sizes))
+    odd = np.indices(sizes).sum(axis=0) % 2
+    net = gg.MarkovNetwork(factors=[TableFactor(variables, 1.0 * (odd == k)) for k in (0, 1)])
+    for asked in (None, [("x0", "x1")]):
+        with pytest.raises(gg.ImpossibleEvidenceError):
+            net.query(asked, engine="counting")
+    zeros = gg.MarkovNetwork(factors=[TableFactor(variables, np.zeros(sizes))])
+    encoded = encode(lower(zeros))
+    assert encoded.log_scale == -np.inf and np.diff(encoded.first).all()  # no clause is empty
+    if encoded.n:
+        assert clause_sum(zeros)[1] == numerics.IMPOSSIBLE
+
+
+@small
 def test_limits_of_steps_and_of_room() -> None:
     net = model(3, 10, 3, 0.8, 2)
     assert clause_sum(net, steps=50.0)[1] == numerics.OUT_OF_STEPS
@@ -160,11 +178,12 @@ def test_boxes_cover_a_table(seed: int, shape: list[int], positive: float) -> No
     rng = np.random.default_rng(seed)
     table = rng.choice([1.0, 0.25, 3.0], shape) * (rng.random(shape) < positive)
     table.flat[int(rng.integers(table.size))] = 0.5
-    found, usual = boxes(table)
-    made = np.full(shape, np.exp(usual))
-    for box, weight in found:
-        made[np.ix_(*box)] *= np.exp(weight)
-    np.testing.assert_allclose(made, table, rtol=1e-12)
+    for each in (table, np.zeros(shape)):
+        found, usual = boxes(each)
+        made = np.full(shape, np.exp(usual))
+        for box, weight in found:
+            made[np.ix_(*box)] *= np.exp(weight)
+        np.testing.assert_allclose(made, each, rtol=1e-12)
 
 
 def test_a_gate_is_four_clauses_and_its_rows_that_matter() -> None:

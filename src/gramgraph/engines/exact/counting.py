@@ -75,7 +75,8 @@ class ModelCounting(Shrinking):
         if any(prod(shape) > MOST_JOINT for shape in shapes):
             raise BudgetError(f"joint tables of more than {MOST_JOINT} states", bytes=8.0 * max(map(prod, shapes)))
         outputs = Outputs.of(model, question.targets, question.joints, ())
-        out, log_z, blocks = np.full((1, outputs.width), np.nan), np.full(1, -np.inf), {}
+        out, log_z = np.full((1, outputs.width), np.nan), np.full(1, -np.inf)
+        blocks = {tag: np.full((1, *shape), np.nan) for tag, shape in enumerate(shapes)}
         encoded = encode(low, question.joints)
         lead = np.zeros(encoded.n)
         rough = rough_tree(model, memory=run.memory)
