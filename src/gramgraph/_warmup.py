@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from gramgraph._numerics.aside import environment
 from gramgraph._progress import Progress, reporting
+from gramgraph._validation import check_count
 from gramgraph.exceptions import GramGraphError, OptionError, did_you_mean
 
 __all__ = ["Warmup", "capabilities", "run", "warmup"]
@@ -69,7 +70,7 @@ def warmup(*names: str, background: bool = False, progress: Progress = True, n_j
     progress
         True shows a bar on a terminal or in a notebook; a function is called with (done, total).
     n_jobs
-        Processes at a time: the cores of the machine by default.
+        Processes at a time, at least 1: the cores of the machine by default.
 
     Examples
     --------
@@ -78,6 +79,8 @@ def warmup(*names: str, background: bool = False, progress: Progress = True, n_j
     True
     """
     chosen = _chosen(names)
+    if n_jobs is not None:
+        check_count("n_jobs", n_jobs)
     if background:
         command = [sys.executable, "-m", "gramgraph", "warmup", *chosen, *([f"--jobs={n_jobs}"] if n_jobs else [])]
         nowhere = subprocess.DEVNULL

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import gc
 import importlib.util
 import io
 import os
+import pickle
 import signal
 import stat
 import subprocess
@@ -25,6 +27,11 @@ from numba.core.caching import NullCache
 
 from gramgraph._interrupt import held_back
 from gramgraph._numerics import compiling, kept, machine_code, notice, standing
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 pytestmark = pytest.mark.tiers
 
@@ -139,7 +146,7 @@ def test_without_a_home_a_private_folder_serves(load, nowhere):
     loops = load()
     with pytest.warns(UserWarning, match="can be written to.*NUMBA_CACHE_DIR") as told:
         assert loops.sum_of_squares(3) == 5.0
-    assert len(told) == 1  # for all functions together
+    assert len(told) == 1 and told[0].filename == __file__  # for all functions together, and where they were called
     folder = nowhere / f"gramgraph-{os.geteuid()}"
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700 and list(folder.rglob("*.nbi"))
     again = load()
@@ -198,6 +205,112 @@ def test_broken_cache_files_are_replaced(load, suffix, kept):
     second, third = load(), load()
     assert second.sum_of_squares(3) == 5.0 and hits(second.sum_of_squares) == 0
     assert third.sum_of_squares(3) == 5.0 and hits(third.sum_of_squares) == 1
+
+
+#: Bytes that Python's pickle fails on in ways of its own: without memory, too deep, with errors of what they name.
+STRANGE = {
+    "room for 2**56 bytes": b"\x80\x04\x8e" + b"\xff" * 6 + b"\x00\x00x",
+    "letters that are none": b"\x80\x04\x8c\x02\xff\xfe.",
+    "no such module": b"cno_such_module\nname\n.",
+    "a call that fails": b"cos\nstat\n(S'/no/such/file'\ntR.",
+    "a deep call": b"csys\nsetrecursionlimit\n(I1\ntR.",
+    "division by zero": b"coperator\ntruediv\n(I1\nI0\ntR.",
+    "nothing": b"",
+}
+
+
+@pytest.mark.parametrize("sums", [False, True], ids=["damaged", "written so"])
+@pytest.mark.parametrize("suffix", [".nbi", ".nbc"])
+def test_whatever_bytes_stand_in_a_cache_file_it_is_replaced(load, suffix, sums):
+    first = load()
+    assert first.sum_of_squares(3) == 5.0
+    files = list(Path(first.__file__).parent.glob(f"__pycache__/*{suffix}"))
+    version = pickle.dumps(first.square._cache._cache_file._version, protocol=-1) if suffix == ".nbi" else b""
+    for strange in STRANGE.values():
+        for file in files:
+            file.write_bytes(kept.whole(version + strange) if sums else version + strange)
+        again = load()
+        assert again.sum_of_squares(3) == 5.0 and hits(again.sum_of_squares) == 0
+    last = load()
+    assert last.sum_of_squares(3) == 5.0 and hits(last.sum_of_squares) == 1
+
+
+def test_a_bit_that_flipped_in_machine_code_is_noticed(load):
+    first = load()
+    assert first.sum_of_squares(3) == 5.0
+    for file in Path(first.__file__).parent.glob("__pycache__/*.nbc"):
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(data)
+        assert kept.read_whole(file) is None and kept.read_trusted(file) == data
+    again = load()
+    assert again.sum_of_squares(3) == 5.0 and hits(again.sum_of_squares) == 0
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="Windows has no pipes in folders")
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
+def test_what_is_no_file_is_neither_waited_for_nor_followed(load, tmp_path, kind):
+    first = load()
+    assert first.sum_of_squares(3) == 5.0
+    (index,) = tmp_path.glob("__pycache__/*sum_of_squares*.nbi")
+    index.rename(tmp_path / "elsewhere.nbi")
+    if kind == "pipe":
+        os.mkfifo(index, 0o600)
+    elif kind == "link":
+        index.symlink_to(tmp_path / "elsewhere.nbi")
+    else:
+        index.mkdir()
+    found: list[object] = []
+    asked = (lambda: kept.read_trusted(index), lambda: load().sum_of_squares(3))
+    thread = threading.Thread(target=lambda: found.extend(ask() for ask in asked), daemon=True)
+    thread.start()
+    thread.join(60)
+    assert found == [None, 5.0]
+
+
+@pytest.mark.skipif(fcntl is None, reason="Windows has no such locks")
+@pytest.mark.parametrize("lock", ["held for ever", "a link", "a pipe", "a folder"])
+def test_without_the_lock_all_goes_on(load, tmp_path, monkeypatch, lock):
+    monkeypatch.setattr(machine_code, "PATIENCE", 0.1)
+    monkeypatch.setattr(machine_code, "_GIVEN_UP", set())
+    path, precious = tmp_path / "__pycache__" / "gramgraph.lock", tmp_path / "precious"
+    path.parent.mkdir()
+    precious.write_text("all I have")
+    if lock == "a link":
+        path.symlink_to(precious)
+    elif lock == "a pipe":
+        os.mkfifo(path, 0o600)
+    elif lock == "a folder":
+        path.mkdir()
+    else:
+        path.write_text("")
+    with contextlib.ExitStack() as stack:
+        if lock == "held for ever":
+            fcntl.flock(stack.enter_context(path.open()), fcntl.LOCK_EX)
+        answers: list[float] = []
+        thread = threading.Thread(target=lambda: answers.append(load().sum_of_squares(3)), daemon=True)
+        thread.start()
+        thread.join(60)
+        assert answers == [5.0]
+    again = load()
+    assert again.sum_of_squares(3) == 5.0 and hits(again.sum_of_squares) == 1  # kept nevertheless
+    assert precious.read_text() == "all I have"
+    assert (path in machine_code._GIVEN_UP) == (lock == "held for ever")
+
+
+@pytest.mark.skipif(fcntl is None, reason="Windows has no such locks")
+def test_a_lock_that_becomes_free_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setattr(machine_code, "_GIVEN_UP", set())
+    path = tmp_path / "gramgraph.lock"
+    with path.open("w") as another, path.open() as third:
+        fcntl.flock(another, fcntl.LOCK_EX)
+        end = threading.Timer(0.1, fcntl.flock, (another, fcntl.LOCK_UN))
+        end.start()
+        with machine_code._alone(tmp_path), pytest.raises(BlockingIOError):
+            fcntl.flock(third, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        end.join()
+        fcntl.flock(third, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    assert not machine_code._GIVEN_UP
 
 
 def test_a_full_disk_costs_no_answer(load, monkeypatch):
@@ -551,13 +664,14 @@ def test_long_compilations_are_announced_once(monkeypatch, caplog, where):
     assert "about 8 seconds" in told[0] and "once on this machine" in told[0] and "gramgraph warmup" in told[0]
 
 
-def test_the_door_announces_what_is_dear_and_not_in_a_file(load, monkeypatch):
+@pytest.mark.parametrize("tier", ["auto", "compiled"])
+def test_the_door_announces_what_is_dear_and_not_in_a_file(load, monkeypatch, tier):
     said: list[float] = []
     monkeypatch.setattr(notice, "say", said.append)
     monkeypatch.setattr(compiling.prices, "price_of", lambda group: 7.0)
     for _ in range(2):
         loops = load()
-        with compiling.tier("auto"):
+        with compiling.tier(tier):
             loops.sum_of_squares.rate = 1e9  # far more work than compiling
             loops.sum_of_squares._work = lambda n: 1.0
             assert loops.sum_of_squares(3) == 5.0

@@ -93,6 +93,16 @@ def test_an_unknown_capability_names_those_there_are() -> None:
         gg.warmup("dicsrete")
 
 
+@pytest.mark.parametrize("n_jobs", [0, -3, 1.5])
+@pytest.mark.parametrize("background", [False, True])
+def test_a_number_of_processes_is_at_least_one(
+    n_jobs: float, background: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers(monkeypatch, "raise SystemExit")
+    with pytest.raises(gg.OptionError, match="n_jobs must be a whole number of at least 1"):
+        gg.warmup("crf", background=background, n_jobs=n_jobs)  # type: ignore[arg-type]
+
+
 def test_everything_is_compiled_ahead_unless_capabilities_are_named() -> None:
     assert _warmup._chosen(()) == _warmup.capabilities()
     assert _warmup._chosen(("topics", "discrete")) == ("discrete", "topics")

@@ -355,7 +355,7 @@ class Door:
 
     def _announce(self) -> None:
         price = prices.price_of(self.group)
-        if price > prices.NOTICE and _STATE.tier == "auto" and not self.kept():
+        if price > prices.NOTICE and not self.kept():
             from gramgraph._numerics import notice
 
             notice.say(price)

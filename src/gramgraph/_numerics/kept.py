@@ -11,13 +11,20 @@ import stat
 import sys
 import tempfile
 import warnings
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-__all__ = ["Place", "folders_of", "holds", "processor_features", "read_trusted"]
+__all__ = ["Place", "folders_of", "holds", "processor_features", "read_trusted", "read_whole", "whole"]
 
 _HERE = Path(__file__).resolve().parent
+#: Where the code of the library is, as frames name it.
+_LIBRARY = os.path.join(os.path.dirname(os.path.dirname(__file__)), "")
+#: How files are opened that others may have put there: links are not followed, and pipes not waited for.
+CAREFUL = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+#: Bytes of a checksum.
+_SUM = 4
 #: `gramgraph._numerics.room.file`, as this folder writes its imports.
 _IMPORTED = re.compile(rb"\bgramgraph\._numerics\.([\w.]+)")
 
@@ -51,16 +58,40 @@ def holds(function: Callable[..., Any]) -> bool:
     """Whether machine code of this function is kept, made from this source by this Numba for this processor."""
     place = Place(function)
     stamp = place.stamp.encode()
-    return any(stamp in (read_trusted(Path(folder, f"{place.name}.nbi")) or b"") for folder in place.to_read)
+    return any(stamp in (read_whole(Path(folder, f"{place.name}.nbi")) or b"") for folder in place.to_read)
+
+
+def whole(data: bytes) -> bytes:
+    """What is written to a file for `data`: a checksum goes before them."""
+    return _sum(data) + data
+
+
+def read_whole(path: Path) -> bytes | None:
+    """The data that were written with a checksum; None where they are damaged, or not to be trusted.
+
+    Machine code that is damaged would not fail but do something else. (The checksum keeps nobody out: owners do.)
+    """
+    found = read_trusted(path) or b""
+    data = found[_SUM:]
+    return data if found[:_SUM] == _sum(data) else None
+
+
+def _sum(data: bytes) -> bytes:
+    return zlib.crc32(data).to_bytes(_SUM, "big")
 
 
 def read_trusted(path: Path) -> bytes | None:
     """The bytes of a file, unless somebody could have written it who cannot write the library's own files anyway."""
     try:
-        with path.open("rb") as file:
-            return file.read() if _ours(os.fstat(file.fileno())) else None
-    except OSError:
+        with open(path, "rb", opener=_opened) as file:
+            found = os.fstat(file.fileno())
+            return file.read() if stat.S_ISREG(found.st_mode) and _ours(found) else None
+    except (OSError, MemoryError):
         return None
+
+
+def _opened(path: str, flags: int) -> int:
+    return os.open(path, flags | CAREFUL)
 
 
 def _ours(found: os.stat_result) -> bool:
@@ -130,9 +161,17 @@ def _temporary_folder(parent: str) -> str | None:
         "neither the folder of gramgraph nor the home folder can be written to, so what is compiled "
         f"{stays}. Set NUMBA_CACHE_DIR to a folder of your own to keep it.",
         UserWarning,
-        stacklevel=2,
+        stacklevel=_level_of_user(),
     )
     return folder
+
+
+def _level_of_user() -> int:
+    """How many calls above the caller the nearest one from outside the library stands."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_code.co_filename.startswith(_LIBRARY):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _private_folder(parent: Path) -> str | None:

@@ -13,6 +13,7 @@ import gc
 import os
 import pickle
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,7 +26,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataC
 from numba.core.runtime import rtsys
 
 from gramgraph._interrupt import held_back
-from gramgraph._numerics.kept import Place, read_trusted
+from gramgraph._numerics.kept import CAREFUL, Place, read_whole, whole
 
 try:
     from gramgraph._numerics import standing
@@ -34,17 +35,10 @@ except ImportError:  # another Numba, with other inner parts: it compiles as it 
 
 __all__ = ["dispatcher", "numpy_for_compiling"]
 
-#: What unpickling a file that was cut short or overwritten raises.
-_UNREADABLE = (
-    pickle.UnpicklingError,
-    EOFError,
-    ValueError,
-    TypeError,
-    AttributeError,
-    ImportError,
-    IndexError,
-    KeyError,
-)
+#: Seconds to wait for a process that adds to an index, many times what that takes; and the locks for which that was not
+#: enough, whose holder may never end.
+PATIENCE = 5.0
+_GIVEN_UP: set[Path] = set()
 
 
 def dispatcher(
@@ -184,43 +178,76 @@ class _Impl(CompileResultCacheImpl):
 
 
 class _Files(IndexDataCacheFile):
-    """Index and data of one function, read only if nobody else can have written them."""
+    """Index and data of one function, read only if they are whole and nobody else can have written them.
+
+    Unpickling runs what the bytes say: `read_whole` gives those of trusted owners alone.
+    """
 
     def _load_index(self) -> Any:
-        found = read_trusted(Path(self._index_path))
-        if found is None:
-            return {}
+        found = read_whole(Path(self._index_path))
         version = pickle.dumps(self._version, protocol=-1)
-        if not found.startswith(version):
+        if found is None or not found.startswith(version):
             return {}
-        stamp, overloads = pickle.loads(found[len(version) :])
+        try:
+            stamp, overloads = pickle.loads(found[len(version) :])
+        except Exception:  # written by another state of Numba under the same version
+            return {}
         return overloads if stamp == self._source_stamp else {}
 
     def _load_data(self, name: str) -> Any:
-        found = read_trusted(Path(self._data_path(name)))
+        found = read_whole(Path(self._data_path(name)))
         return None if found is None else pickle.loads(found)
 
     def _save_index(self, overloads: Any) -> None:
-        super()._save_index(overloads)
-        os.chmod(self._index_path, 0o644)
+        version = pickle.dumps(self._version, protocol=-1)
+        self._write(self._index_path, version + self._dump((self._source_stamp, overloads)))
 
     def _save_data(self, name: str, data: Any) -> None:
-        super()._save_data(name, data)
-        os.chmod(self._data_path(name), 0o644)
+        self._write(self._data_path(name), self._dump(data))
+
+    def _write(self, path: str, data: bytes) -> None:
+        with self._open_for_write(path) as file:
+            file.write(whole(data))
+        os.chmod(path, 0o644)
 
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """Of two processes that add to an index at once, one would lose its entry: they wait for each other."""
+    """Of two processes that add to an index at once, one would lose its entry: they wait for each other.
+
+    Where that is not possible, or takes too long, the entry is at risk and nothing else: files are replaced whole.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "gramgraph.lock"
     try:
-        import fcntl
-    except ImportError:  # Windows: the entry is made again
+        lock = os.open(path, os.O_RDWR | os.O_CREAT | CAREFUL, 0o600)
+    except OSError:  # a link, or of another user
         yield
         return
-    folder.mkdir(parents=True, exist_ok=True)
-    with (folder / "gramgraph.lock").open("w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+    try:
+        _wait_for(lock, path)
         yield
+    finally:
+        os.close(lock)
+
+
+def _wait_for(lock: int, path: Path) -> None:
+    """Take the lock, which others may hold, or give up; the next time that is done at once."""
+    try:
+        import fcntl
+    except ImportError:  # Windows
+        return
+    until = time.monotonic() + (0.0 if path in _GIVEN_UP else PATIENCE)
+    while True:
+        try:
+            return fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                _GIVEN_UP.add(path)
+                return
+            time.sleep(0.01)
+        except OSError:  # a file system without locks
+            return
 
 
 class _Cache(FunctionCache):
@@ -248,7 +275,7 @@ class _Cache(FunctionCache):
                 with self._guard_against_spurious_io_errors():
                     if (found := self._load_overload(sig, target_context)) is not None:
                         return found
-            except (OSError, *_UNREADABLE):
+            except Exception:  # a file that somebody has changed may raise whatever there is
                 continue
             finally:
                 self._cache_file = own
@@ -257,10 +284,6 @@ class _Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         try:
             with _alone(Path(self._cache_path)):
-                try:
-                    super().save_overload(sig, data)
-                except _UNREADABLE:  # an index cut short by a crash: start a new one
-                    self.flush()
-                    super().save_overload(sig, data)
+                super().save_overload(sig, data)
         except OSError:  # full, or read-only since
             self.disable()

@@ -8,6 +8,7 @@ import time
 from typing import Any
 
 from gramgraph._show import clean
+from gramgraph._validation import check_count
 from gramgraph._warmup import capabilities, run
 from gramgraph.cli import common
 
@@ -41,6 +42,8 @@ def _convert(args: argparse.Namespace) -> int:
 
 
 def _warmup(args: argparse.Namespace) -> int:
+    if args.jobs is not None:
+        check_count("--jobs", args.jobs)
     live = sys.stderr.isatty()
     under_way: dict[str, int] = {}
     started = time.perf_counter()
