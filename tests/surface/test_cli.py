@@ -346,6 +346,9 @@ def test_warmup(run, monkeypatch):
     code, out, _ = run("warmup", "hmm", "crf", "--jobs", "1")
     assert code == 0
     assert out.splitlines()[0].split() == ["hmm", "30", "compiled", "2.5", "s"] and "ready after" in out
+    for jobs in ("0", "-3"):
+        code, out, said = run("warmup", "hmm", "--jobs", jobs)
+        assert (code, out) == (2, "") and "--jobs must be a whole number of at least 1" in said
     monkeypatch.undo()
     code, _, said = run("warmup", "hnm")
     assert code == 2 and "'hnm' is not a capability" in said
