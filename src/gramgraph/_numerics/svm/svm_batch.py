@@ -314,27 +314,24 @@ def _stretch(beta, f, y, ratio):
     return ratio if 0.5 * (ratio * ratio - 1.0) * square < (ratio - 1.0) * total else 1.0
 
 
-def _paths_work(W, power, scale, offset, diag, points, first, side, weight, costs, eps, most, shrinking):
+def _paths_work(W, power, scale, offset, diag, points, first, side, weight, costs, eps, most, shrinking, K):
     """A problem takes some ten steps a point, each a few passes of NumPy."""
     return 500.0 * points.size * len(costs)
 
 
 @njit(cache=True, nogil=True, boundscheck=False, work=_paths_work)
-def solve_paths(W, power, scale, offset, diag, points, first, side, weight, costs, eps, most, shrinking):
+def solve_paths(W, power, scale, offset, diag, points, first, side, weight, costs, eps, most, shrinking, K):
     """Problem q has the points points[first[q]:first[q+1]] with sides ±1, box U = C · weight, for growing costs C.
 
-    W, power, scale and offset give the kernel, as at the head of this file, and `diag` is k(x, x) of all points.
+    W, power, scale and offset give the kernel, as at the head of this file, and `diag` is k(x, x) of all points. K is
+    room for the matrix of the largest problem: NumPy asks for large pages, which take a third of the time to be had.
 
     Each C starts at the solution of the last, scaled or as it is. Returns β (costs, all points), and for every problem
     and cost (rho, objective, steps, converged, curved).
     """
     n_problems = first.shape[0] - 1
     n_costs = costs.shape[0]
-    largest = 0
-    for q in range(n_problems):
-        largest = max(largest, first[q + 1] - first[q])
-    K = np.empty((largest, largest), W.dtype)
-    packed = np.empty((W.shape[0] if power > 0 else 0, largest), W.dtype)
+    packed = np.empty((W.shape[0] if power > 0 else 0, K.shape[0]), W.dtype)
     found = np.zeros((n_costs, points.shape[0]))
     told = np.zeros((n_problems, n_costs, 5))
     report = np.empty(REPORT_SIZE)

@@ -105,9 +105,9 @@ def solve_paths(
         first = problems.first[some.start : some.stop + 1]
         here = slice(int(first[0]), int(first[-1]))
         points, side = problems.points[here], problems.side[here]
-        kernel = (W, power, scale, offset, source.diag)
+        kernel, largest = (W, power, scale, offset, source.diag), int(np.diff(first).max())
         found: tuple[FloatArray, FloatArray] = svm_whole.solve_paths(
-            *kernel, points, first - first[0], side, weight[here], costs, *limits
+            *kernel, points, first - first[0], side, weight[here], costs, *limits, np.empty((largest, largest), W.dtype)
         )
         return found
 
