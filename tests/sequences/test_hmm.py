@@ -490,3 +490,18 @@ def test_moments_of_columns_with_gaps(tier: str) -> None:
     np.testing.assert_array_equal(counts, (~np.isnan(X)).sum(axis=0))
     np.testing.assert_allclose(means, np.nanmean(X, axis=0))
     np.testing.assert_allclose(variances, np.nanvar(X, axis=0))
+
+
+def test_sequences_are_ordered_by_length_and_content():
+    """As bytes say: also where the first rows of several are the same."""
+    from gramgraph.sequences._training import in_own_order
+
+    rng = np.random.default_rng(0)
+    parts = [rng.integers(0, 2, (n, 1)).astype(float) for n in rng.integers(1, 14, 40)]
+    parts += [np.concatenate([np.zeros((12, 1)), tail]) for tail in rng.integers(0, 3, (9, 3, 1)).astype(float)]
+    data, offsets = np.concatenate(parts), np.cumsum([0, *map(len, parts)])
+    found, ends, rows = in_own_order(data, offsets)
+    wanted = sorted(parts, key=lambda part: (len(part), part.tobytes()))
+    assert np.array_equal(found, np.concatenate(wanted)) and np.array_equal(found, data[rows])
+    assert np.diff(ends).tolist() == list(map(len, wanted))
+    assert in_own_order(found, ends)[2] is None

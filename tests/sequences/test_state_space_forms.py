@@ -263,6 +263,13 @@ def made(T: int, seed: int) -> np.ndarray:
     return level + season + 0.5 * rng.normal(size=T)
 
 
+def test_a_single_piece_learns_like_a_sum():
+    y = np.cumsum(np.random.default_rng(0).normal(size=60))
+    alone = Trend(smooth=True).fit(y)
+    assert alone.variances_ == StructuralModel((Trend(smooth=True),)).fit(y).variances_
+    assert alone.forecast(3).means.shape == (3, 1)
+
+
 def test_variances_are_those_that_made_the_series_and_stationary() -> None:
     y = made(800, 0)
     model = (Level() + Season(4)).fit(y)

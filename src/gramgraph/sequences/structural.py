@@ -49,6 +49,10 @@ class Piece:
     def __add__(self, other: Piece | StructuralModel) -> StructuralModel:
         return StructuralModel((self,)) + other
 
+    def fit(self, y: Any, X: Any = None) -> StructuralModel:
+        """The `StructuralModel` of this piece alone, fitted."""
+        return StructuralModel((self,)).fit(y, X)
+
 
 @dataclass(frozen=True)
 class Level(Piece):
