@@ -246,3 +246,14 @@ def test_neighbors_of_words_and_of_matrices(rng: np.random.Generator) -> None:
     with pytest.raises(ModelError, match="n_neighbors"):
         KernelNeighborsRegressor(0).fit(X, y)
     assert KernelNeighborsClassifier(5).fit([[0.0]], ["only"]).predict([[3.0]])[0] == "only"
+
+
+@pytest.mark.parametrize("kernel", ["tophat", "epanechnikov", "linear", "cosine"])
+@pytest.mark.parametrize("h", [1e-16, 1e-20, 1e-100])
+def test_every_point_is_near_itself_however_small_the_bandwidth(kernel: str, h: float) -> None:
+    """Also where the next number is more than a bandwidth away, and however many points are asked at once."""
+    X = np.random.default_rng(0).normal(size=(100, 1))
+    model = KernelDensity(h, kernel=kernel).fit(X)
+    found = model.score_samples(X)
+    assert np.isfinite(found).all()
+    np.testing.assert_allclose(found[:5], model.score_samples(X[:5]))

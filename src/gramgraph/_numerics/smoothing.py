@@ -17,6 +17,8 @@ __all__ = ["near_sums"]
 
 TOPHAT, EPANECHNIKOV, LINEAR, COSINE = range(4)
 PIECE = 512  # points whose squared distances stand in the processor's cache
+#: Added to a number, this share of it gives another one.
+LEAST_STEP = 2.3e-16
 # cos(π r / 2) as a polynomial of r²: eleven terms are exact to rounding for r ≤ 1.
 _COS = np.array([(-1.0) ** k * (0.5 * math.pi) ** (2 * k) / math.factorial(2 * k) for k in range(11)])
 
@@ -120,14 +122,15 @@ def near_sums(shape, queries, points, weights, keys, starts, along, shifts, cell
     for i in range(queries.shape[0]):
         q = queries[i]
         x = q[along]
+        reach = max(1.0, LEAST_STEP * abs(x))  # of numbers so large that the next one is more than 1 away
         total = 0.0
         for s in range(shifts.shape[0]):
             key = cells[i] + shifts[s]
             c = _left_of(keys, np.int64(0), np.int64(keys.shape[0]), key)
             if c == keys.shape[0] or keys[c] != key:
                 continue
-            first = _left_of(points[along], starts[c], starts[c + 1], x - 1.0)
-            last = _left_of(points[along], first, starts[c + 1], x + 1.0)
+            first = _left_of(points[along], starts[c], starts[c + 1], x - reach)
+            last = _left_of(points[along], first, starts[c + 1], x + reach)
             for a in range(first, last, PIECE):
                 b = min(a + PIECE, last)
                 _squares(points, q, a, b, room)
