@@ -34,12 +34,13 @@ def write_whole(path: str | os.PathLike[str], data: bytes | str) -> None:
 
 
 @contextlib.contextmanager
-def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+def replacing(path: str | os.PathLike[str], *, within: str | os.PathLike[str] | None = None) -> Iterator[IO[bytes]]:
     """A stream of bytes whose content takes the place of the file when the block ends without an error.
 
     The content is on the disk before the name changes hands; permissions of an existing file are kept, and a link
     stays a link to the file that is replaced. The file beside has a name that cannot be guessed and is opened
-    exclusively, so that nothing planted there is followed. Pipes and devices are written to directly.
+    exclusively, so that nothing planted there is followed. Pipes and devices are written to directly. `within` is a
+    folder on the same disk for the file beside, where somebody clears up after a crash that leaves it.
     """
     target = os.path.realpath(os.fspath(path))
     there = _status(target)
@@ -48,7 +49,7 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
             yield stream
         return
     folder = os.path.dirname(target)
-    part = os.path.join(folder, f".{secrets.token_hex(12)}.part")
+    part = os.path.join(folder if within is None else os.fspath(within), f".{secrets.token_hex(12)}.part")
     try:
         descriptor = os.open(part, _FLAGS, 0o666)
     except OSError as error:  # the caller knows the file by its own name only

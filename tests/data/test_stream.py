@@ -189,3 +189,21 @@ def test_enumerated_labels_keep_their_order(tmp_path) -> None:
     for data in (enum, enum.lazy()):
         assert stream_counts(data).variables == code_table(enum).variables
     assert code_table(enum).variables[0].states == ("s", "m", "l")
+
+
+@pytest.mark.parametrize("on_cluster", [False, True])
+def test_a_column_that_a_file_lacks_is_missing_in_its_rows(tmp_path, on_cluster):
+    frame = pd.DataFrame({"a": ["x", "y"] * 40, "b": ["u"] * 20 + ["v"] * 60})
+    frame[:40].to_parquet(tmp_path / "1.parquet")
+    frame[40:].drop(columns="a").to_parquet(tmp_path / "2.parquet")
+    client = None
+    if on_cluster:
+        distributed = pytest.importorskip("distributed")
+        client = distributed.Client(processes=False, dashboard_address=None, n_workers=1, set_as_default=False)
+    try:
+        counts = stream_counts(tmp_path, client=client)
+    finally:
+        if client is not None:
+            client.close()
+    assert counts.table(["a", "b"]).tolist() == [[10, 10], [10, 10]]
+    assert counts.table(["b"]).tolist() == [20, 60]

@@ -277,6 +277,7 @@ def test_mistakes_are_told_and_leave_nothing_behind(net, frame, tmp_path):
         net.query("lung", wrong, keep="id", out=tmp_path / "p.csv")
     assert os.listdir(tmp_path) == ["cases.parquet"]
     (tmp_path / ".p.csv.parts").mkdir()
+    (tmp_path / ".p.csv.parts" / "mine.txt").touch()
     with pytest.raises(gg.GramGraphError, match="something else is there"):
         net.query("lung", frame, keep="id", out=tmp_path / "p.csv")
 

@@ -16,12 +16,11 @@ from gramgraph._progress import progress_bar
 from gramgraph.answers.columns import posterior_columns
 from gramgraph.cli.cells import understood, write_csv
 from gramgraph.cli.common import output, sampling_options
+from gramgraph.data.cases import refuse_own_input, said_by
 from gramgraph.evidence import Not
 from gramgraph.exceptions import GramGraphError, StateError, VariableError, did_you_mean
 from gramgraph.models import GraphicalModel
-
-#: Words for "not observed", unless the variable has a state of this name.
-_MISSING = ("", "NA", "NaN", "nan", "N/A", "null", "None", "?", "*")
+from gramgraph.questions.file_parts import checked_path, refuse_same_names
 
 
 def query_cases(
@@ -30,7 +29,7 @@ def query_cases(
     """Write one row of posteriors per case: the kept columns, log_evidence, and a column `variable=state` each."""
     import pandas as pd
 
-    if _is_parquet(args.cases) or _is_parquet(args.out):
+    if _is_table(args.cases) or _is_parquet(args.out):
         return _through_files(model, args, targets, evidence, virtual_evidence)
 
     def ask(frame: Any, likelihoods: Any) -> tuple[Any, Any]:
@@ -49,12 +48,18 @@ def _is_parquet(path: str | None) -> bool:
     return path is not None and path.lower().endswith((".parquet", ".pq"))
 
 
+def _is_table(path: str) -> bool:
+    """Whether the path is that of a Parquet file, of a folder, or a pattern."""
+    return _is_parquet(path) or os.path.isdir(path) or "*" in os.path.basename(path)
+
+
 def _through_files(model: GraphicalModel, args: argparse.Namespace, targets: Any, evidence: Any, virtual: Any) -> int:
-    """Parquet in or out: as `query(…, out=…)` does it."""
+    """Parquet in or out, or several files: as `query(…, out=…)` does it."""
     if args.out is None:
-        raise GramGraphError("Parquet needs --out, a file that ends in .parquet or .csv")
+        what = "Parquet" if _is_parquet(args.cases) else f"{args.cases}, which is more than one file,"
+        raise GramGraphError(f"{what} needs --out, a file that ends in .parquet or .csv")
     if evidence:
-        raise GramGraphError("--evidence beside --cases is available for CSV files: add a column instead")
+        raise GramGraphError("--evidence beside --cases is available for one CSV file: add a column instead")
     written = model.query(
         targets, evidence=args.cases, virtual_evidence=virtual, engine=args.engine, memory=args.memory,
         keep=args.keep, out=args.out, progress=True, n_jobs=args.jobs, **sampling_options(args),
@@ -79,8 +84,12 @@ def map_cases(
 def _answer_cases(model: GraphicalModel, args: argparse.Namespace, ask: Any, evidence: Any, virtual: Any) -> int:
     import pandas as pd
 
-    if _is_parquet(args.cases) or _is_parquet(args.out):
-        raise GramGraphError("the best states are read from and written to CSV files; Parquet is for query")
+    if _is_table(args.cases) or _is_parquet(args.out):
+        raise GramGraphError(
+            "the best states are read from one CSV file and written to another; Parquet and folders are for query"
+        )
+    if args.out is not None:
+        _check_out(args)
     fixed, likelihoods = _split_evidence(model, evidence, virtual)
     impossible = done = 0
     with _reading(args) as (chunks, progress), output(args.out) as stream:
@@ -91,6 +100,7 @@ def _answer_cases(model: GraphicalModel, args: argparse.Namespace, ask: Any, evi
                 table, log_prob = ask(frame, likelihoods)
             except (StateError, VariableError) as error:
                 raise type(error)(f"{args.cases}: {error}") from error
+            refuse_same_names(args.keep, table.columns)
             table = pd.concat([kept.reset_index(drop=True), table.reset_index(drop=True)], axis=1)
             write_csv(table, stream, header=done == 0, raw=args.raw)
             impossible += int(np.isneginf(log_prob).sum())
@@ -99,6 +109,13 @@ def _answer_cases(model: GraphicalModel, args: argparse.Namespace, ask: Any, evi
     if impossible:
         sys.stderr.write(f"gramgraph: {impossible} of {done} cases have probability zero; their cells are empty\n")
     return 0
+
+
+def _check_out(args: argparse.Namespace) -> None:
+    """`OptionError` for a name that is not that of a CSV file, and for that of the cases themselves."""
+    if os.path.isfile(args.out) or not os.path.exists(args.out):  # pipes and devices have the names that they have
+        checked_path(args.out)
+    refuse_own_input(args.out, args.cases)
 
 
 def _split_evidence(
@@ -128,10 +145,11 @@ def _observations(
             hint = did_you_mean(name, model.variables)
             keep = f"A column that is not an observation is copied by --keep {name}"
             raise VariableError(f"{args.cases}: column {name!r} is not a variable of the model.{hint} {keep}")
-        labels = model.states(name) if model.var(name).is_discrete else ()
-        missing = [word for word in _MISSING if word not in labels]
-        cells = frame[name].map(lambda cell, labels=labels: understood(cell, labels) if cell[:1] == "'" else cell)
-        frame[name] = cells.where(~cells.isin(missing), None)
+        var = model.var(name)
+        labels = var.states if var.is_discrete else ()
+        said = {cell: said_by(understood(cell, labels), var) for cell in frame[name].unique()}
+        cells = frame[name].map(said).astype(object)
+        frame[name] = cells.where(cells.notna(), None)
     for name, label in fixed.items():
         if name in frame.columns:
             raise GramGraphError(f"{name} is observed twice: by --evidence and by a column of {args.cases}")
@@ -155,7 +173,7 @@ def _reading(args: argparse.Namespace) -> Iterator[tuple[Any, Any]]:
             stream.seek(0)
             # An empty line in a file of one column is a case in which nothing was observed.
             chunks = pd.read_csv(stream, chunksize=args.chunk, skip_blank_lines=len(header) > 1, **options)
-        except (ValueError, EOFError) as error:
+        except (ValueError, EOFError, OSError) as error:
             raise GramGraphError(f"{args.cases}: {error}") from error
         with progress_bar(os.fstat(stream.fileno()).st_size) as advance:
             yield _guarded(chunks, args.cases), lambda done: advance(stream.tell(), done)

@@ -13,7 +13,8 @@ from gramgraph._progress import Progress, reporting
 from gramgraph.data.frames import read_frame
 from gramgraph.data.map_reduce import in_order
 from gramgraph.data.packed import choose
-from gramgraph.data.stream import blocks_of, is_dask, is_stream, open_stream, readable
+from gramgraph.data.stream import blocks_of, is_dask, is_stream, open_stream
+from gramgraph.data.stream_files import readable
 from gramgraph.exceptions import VariableError
 from gramgraph.typing import FloatArray
 

@@ -6,10 +6,8 @@ is counted afterwards.
 
 from __future__ import annotations
 
-import contextlib
 import os
 from collections.abc import Container, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,12 +16,20 @@ from gramgraph._progress import Progress, reporting
 from gramgraph.data.counts import Counts
 from gramgraph.data.map_reduce import in_order
 from gramgraph.data.packed import Collected, Packed, choose, pack_batches
-from gramgraph.exceptions import OptionError, VariableError
+from gramgraph.data.stream_files import (
+    BLOCK,
+    MISSING,
+    Source,
+    categories,
+    filled,
+    holds_texts,
+    is_csv,
+    open_files,
+    open_parquet,
+    readable,
+)
+from gramgraph.exceptions import VariableError
 
-#: Rows of a block, a multiple of 64.
-BLOCK = 1 << 17
-#: What stands for a missing cell in a CSV file.
-MISSING = ("", "NA", "NaN", "?")
 #: Classes (and what inherits from them) that are read batch by batch.
 STREAMS = ("RecordBatchReader", "DuckDBPyRelation", "LazyFrame", "Dataset", "Scanner")
 
@@ -56,7 +62,7 @@ def stream_counts(
 ) -> Counts:
     """Counts of all discrete columns (or of `columns`) of a Parquet or CSV file, an Arrow stream or a Dask frame.
 
-    `data` is a path (`.parquet`, `.pq`, `.csv`, `.csv.gz`, a folder of Parquet files, a pattern with `*`), a pyarrow
+    `data` is a path (`.parquet`, `.pq`, `.csv`, `.csv.gz`, a folder of such files, a pattern with `*`), a pyarrow
     reader or dataset, a DuckDB relation, a polars LazyFrame, a `dask.dataframe`, or anything with `__arrow_c_stream__`.
     States are the labels that occur, sorted (categories keep their order); in a CSV file empty cells, NA, NaN and ? are
     missing. Columns that `gg.describe` calls real are refused, unless they are in `declared`: their cells are labels,
@@ -117,43 +123,17 @@ def stream_names(data: Any) -> list[str]:
         return open_stream(data, head=True).names
 
 
-@contextlib.contextmanager
-def readable(data: Any) -> Iterator[None]:
-    """Errors of the reader as `VariableError` with the name of the file."""
-    import pyarrow as pa
-
-    try:
-        yield
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError) as error:
-        if not isinstance(data, (str, os.PathLike)):
-            raise VariableError(str(error)) from None
-        raise VariableError(f"{data}: {_fault_of_csv(data) or error}") from None
-
-
-def _fault_of_csv(path: Any) -> str:
-    """What one thread finds wrong with a CSV file: it counts rows, which several threads do not."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    if not str(path).lower().endswith((".csv", ".csv.gz")):
-        return ""
-    try:
-        for _ in csv.open_csv(path, read_options=csv.ReadOptions(use_threads=False, block_size=1 << 24)):
-            pass
-    except (OSError, pa.ArrowInvalid) as error:
-        return str(error)
-    return ""
-
-
 def read_labels(path: Any) -> Any:
     """A whole file (or stream) as a frame; cells of a CSV file are labels, so that TRUE or 01 stay what they are."""
     import pandas as pd
 
     if not isinstance(path, (str, os.PathLike)):
         return read_table(path)
-    if not str(path).lower().endswith((".csv", ".csv.gz")):
+    if not holds_texts(path):
         with readable(path):
             return pd.read_parquet(path)
+    if not is_csv(path) or "*" in Path(path).name:  # several files
+        return read_table(path)
     try:
         return pd.read_csv(path, dtype=str, keep_default_na=False, na_values=list(MISSING), index_col=False)
     except (pd.errors.ParserError, pd.errors.EmptyDataError, UnicodeDecodeError) as error:
@@ -189,7 +169,7 @@ def read_numbers(data: Any, columns: Sequence[str] | None = None) -> Any:
     from gramgraph.data.kinds import as_numbers, is_real, whole_numbers
 
     frame = read_table(data, columns)
-    if not str(data).lower().endswith((".csv", ".csv.gz")):
+    if not holds_texts(data):
         return frame
     for name in frame.columns:
         if is_real(frame[name]) or whole_numbers(frame[name].dropna().unique().tolist()) is not None:
@@ -197,36 +177,20 @@ def read_numbers(data: Any, columns: Sequence[str] | None = None) -> Any:
     return frame
 
 
-@dataclass(frozen=True)
-class Source:
-    """An opened table: its batches for some columns, or pieces of files that workers can read themselves."""
-
-    names: list[str]
-    batches: Any  # chosen names → iterator of batches
-    rows: int = -1  # -1: not known
-    kept: frozenset[str] = frozenset()  # columns whose labels keep the order of their dictionary
-    pieces: tuple[tuple[str, int], ...] = ()  # (Parquet file, row group)
-
-
-def open_stream(data: Any, *, head: bool = False) -> Source:
-    """A table that can be read in batches; with `head` for its names only."""
+def open_stream(data: Any, *, head: bool = False, cases: bool = False) -> Source:
+    """A table that can be read in batches; with `head` for its names only, with `cases` as `open_files` reads them."""
     import pyarrow as pa
 
     if isinstance(data, (str, os.PathLike)):
-        path = Path(data)
-        suffix = "".join(path.suffixes[-2:]).lower()
-        if suffix.endswith((".parquet", ".pq")) or path.is_dir():
-            return _open_parquet(path)
-        if suffix.endswith((".csv", ".csv.gz")):
-            return _open_csv(path)
-        raise OptionError(f"a table is read from .parquet, .pq, .csv or .csv.gz, not from {path.name!r}")
+        return open_files(Path(data), cases=cases)
     kinds = [kind.__name__ for kind in type(data).__mro__]
     if "LazyFrame" in kinds:
-        names = list(data.collect_schema().names())
-        return Source(names, lambda chosen: _lazy_batches(data.select(chosen)), kept=_enumerations(data))
+        schema = _lazy_schema(data)
+        scan = lambda chosen: _lazy_batches(data.select(chosen))  # noqa: E731
+        return Source(list(schema.names), scan, kept=_enumerations(data), schemas=(("", schema),))
     if "Dataset" in kinds:
         scan = lambda chosen: data.scanner(columns=chosen, batch_size=BLOCK).to_batches()  # noqa: E731
-        return Source(list(data.schema.names), scan, kept=_categories(data.schema))
+        return Source(list(data.schema.names), scan, kept=categories(data.schema), schemas=(("", data.schema),))
     if "Scanner" in kinds:
         data = data.to_reader()
     if head and "DuckDBPyRelation" in kinds:
@@ -240,8 +204,18 @@ def open_stream(data: Any, *, head: bool = False) -> Source:
         names = data.schema.names
         return Source(list(names() if callable(names) else names), None)
     reader = pa.RecordBatchReader.from_stream(data)
-    kept = _categories(reader.schema) | _enumerations(data)
-    return Source(list(reader.schema.names), lambda chosen: reader, kept=kept)
+    kept = categories(reader.schema) | _enumerations(data)
+    return Source(list(reader.schema.names), lambda chosen: reader, kept=kept, schemas=(("", reader.schema),))
+
+
+def _lazy_schema(lazy: Any) -> Any:
+    """The Arrow schema of a polars query, which is not computed."""
+    schema = lazy.collect_schema()
+    if hasattr(schema, "to_arrow"):
+        return schema.to_arrow()
+    import polars
+
+    return polars.DataFrame(schema=schema).to_arrow().schema
 
 
 def _lazy_batches(lazy: Any) -> Iterator[Any]:
@@ -253,54 +227,10 @@ def _lazy_batches(lazy: Any) -> Iterator[Any]:
         yield from pa.RecordBatchReader.from_stream(frame)
 
 
-def _categories(schema: Any) -> frozenset[str]:
-    """Columns that were categories of pandas: their states keep their order."""
-    noted = (schema.pandas_metadata or {}).get("columns", ())
-    return frozenset(str(note["field_name"]) for note in noted if note.get("pandas_type") == "categorical")
-
-
 def _enumerations(frame: Any) -> frozenset[str]:
     """Enumerated columns of a polars frame, whose states keep their order: older versions do not tell Arrow so."""
     schema = frame.collect_schema() if hasattr(frame, "collect_schema") else {}
     return frozenset(name for name, dtype in schema.items() if type(dtype).__name__ == "Enum")
-
-
-def _open_parquet(path: Path) -> Source:
-    import pyarrow.parquet as pq
-
-    files = _parquet_files(path)
-    described = [pq.read_metadata(file) for file in files]
-    schema = described[0].schema.to_arrow_schema()
-    names = [name for name in schema.names if not name.startswith("__index_level_") and name != "__null_dask_index__"]
-    pieces = tuple((str(f), g) for f, about in zip(files, described, strict=True) for g in range(about.num_row_groups))
-    rows = sum(about.num_rows for about in described)
-
-    def batches(chosen: list[str]) -> Iterator[Any]:
-        for file in files:
-            yield from _parquet(file, schema).iter_batches(batch_size=BLOCK, columns=chosen)
-
-    return Source(names, batches, rows, _categories(schema), pieces)
-
-
-def _parquet_files(path: Path) -> list[Path]:
-    if path.is_dir():
-        files = sorted(file for kind in ("*.parquet", "*.pq") for file in path.rglob(kind))
-    elif "*" in path.name:
-        files = sorted(path.parent.glob(path.name))
-    else:
-        return [path]
-    if not files:
-        raise VariableError(f"{path}: there is no Parquet file")
-    return files
-
-
-def _parquet(file: Path | str, schema: Any) -> Any:
-    """The file, with texts read as dictionaries."""
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    texts = [field.name for field in schema if pa.types.is_string(field.type) or pa.types.is_large_string(field.type)]
-    return pq.ParquetFile(file, read_dictionary=texts)
 
 
 def _pack_piece(piece: tuple[str, int], *, names: list[str], kept: frozenset[str], declared: Container[str]) -> Packed:
@@ -308,35 +238,20 @@ def _pack_piece(piece: tuple[str, int], *, names: list[str], kept: frozenset[str
     import pyarrow.parquet as pq
 
     file, group = piece
-    opened = _parquet(file, pq.read_schema(file))
-    batches = list(opened.iter_batches(batch_size=BLOCK, row_groups=[group], columns=names))
-    return pack_batches(batches, names=names, kept=kept, declared=declared)
-
-
-def _open_csv(path: Path) -> Source:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    with csv.open_csv(path) as first:
-        names = list(first.schema.names)
-
-    def batches(chosen: list[str]) -> Iterator[Any]:
-        options = csv.ConvertOptions(
-            column_types=dict.fromkeys(names, pa.string()),
-            strings_can_be_null=True,
-            null_values=list(MISSING),
-            include_columns=chosen,
-        )
-        return iter(csv.open_csv(path, convert_options=options, read_options=csv.ReadOptions(block_size=1 << 24)))
-
-    return Source(names, batches)
+    opened = open_parquet(file, pq.read_schema(file))
+    there = [name for name in names if name in opened.schema_arrow.names]
+    batches = opened.iter_batches(batch_size=BLOCK, row_groups=[group], columns=there)
+    return pack_batches([filled(batch, names, {}) for batch in batches], names=names, kept=kept, declared=declared)
 
 
 def blocks_of(batches: Iterable[Any], size: int = BLOCK) -> Iterator[list[Any]]:
-    """Lists of batches with about `size` rows together."""
+    """Lists of batches with about `size` rows together and the same types."""
     held: list[Any] = []
     rows = 0
     for batch in batches:
+        if held and batch.schema != held[0].schema:
+            yield held
+            held, rows = [], 0
         for start in range(0, batch.num_rows, size):
             held.append(batch.slice(start, size))
             rows += held[-1].num_rows

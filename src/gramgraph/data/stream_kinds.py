@@ -8,7 +8,8 @@ from typing import Any
 
 from gramgraph.data.kinds import HEAD, MAX_INTEGER_STATES, Kind, kind_of, texts_kind
 from gramgraph.data.packed import MAX_STATES, choose
-from gramgraph.data.stream import is_dask, open_stream, plain_frame, readable
+from gramgraph.data.stream import is_dask, open_stream, plain_frame
+from gramgraph.data.stream_files import readable
 
 
 def stream_kinds(data: Any) -> tuple[list[str], list[tuple[Kind, int]]]:

@@ -104,7 +104,7 @@ def query(
             and (quick := quick_table(model, targets, evidence)) is not None
         ):
             return quick
-        evidence = _in_memory(evidence)
+        evidence = _in_memory(model, evidence)
     if isinstance(keep, bool):  # of samplers: whether to keep the draws
         options, keep = {**options, "keep": keep}, None
     draws, seconds = parse_budget(budget)
@@ -126,11 +126,15 @@ def _to_file(model: GraphicalModel, targets: Any, evidence: Any, options: dict[s
     return query_file(query, model, targets, evidence, **options)
 
 
-def _in_memory(evidence: Any) -> Any:
+def _in_memory(model: GraphicalModel, evidence: Any) -> Any:
     """Cases of a file or a stream as a frame; any other evidence as it is."""
-    from gramgraph.data.stream import is_stream, read_table
+    from gramgraph.data.stream import is_stream
 
-    return read_table(evidence) if is_stream(evidence) and not hasattr(evidence, "compute") else evidence
+    if not is_stream(evidence) or hasattr(evidence, "compute"):
+        return evidence
+    from gramgraph.data.cases import read_cases
+
+    return read_cases(evidence, lambda name: model.var(name) if name in model.positions else None)
 
 
 @contextmanager

@@ -7,37 +7,33 @@ first block that is missing.
 
 from __future__ import annotations
 
-import gzip
 import hashlib
-import json
 import math
 import os
 import pickle
-import shutil
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import count, islice
+from functools import partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from gramgraph._progress import Progress, reporting
-from gramgraph._replace import replacing, write_whole
 from gramgraph.answers.columns import posterior_columns
-from gramgraph.data.frames import read_frame
-from gramgraph.data.map_reduce import RETRIES, find_client, in_order
-from gramgraph.data.stream import BLOCK, blocks_of, is_dask, is_stream, open_stream, readable
-from gramgraph.exceptions import GramGraphError, OptionError, VariableError, did_you_mean, listing
+from gramgraph.data.cases import refuse_own_input
+from gramgraph.data.map_reduce import find_client, in_order
+from gramgraph.data.stream_files import BLOCK, INDEX, need_arrow, readable
+from gramgraph.exceptions import GramGraphError, OptionError, VariableError, listing
 from gramgraph.models.base import GraphicalModel
+from gramgraph.questions.file_cases import Cases, Read, open_cases
+from gramgraph.questions.file_parts import Parts, checked_path, refuse_same_names
+from gramgraph.variables import Var
 
 #: Bytes of posteriors that one block may have.
 _BLOCK_BYTES = 64 << 20
-_SUFFIXES = (".parquet", ".pq", ".csv", ".csv.gz")
 _TYPES = ("float32", "float64")
-_NOTE = "question.json"
-#: How columns begin in which pandas and Dask keep the index of a frame.
-_INDEX = ("__index_level_", "__null_dask_index__")
 
 
 @dataclass(frozen=True)
@@ -74,7 +70,7 @@ class Job:
     ask: Callable[..., Any]  # (model, targets, frame, **options) → Answer
     model: GraphicalModel
     targets: Any
-    keep: tuple[str, ...]
+    kept: Any  # the Arrow schema of the columns that pass through
     dtype: str
     options: dict[str, Any]
 
@@ -82,6 +78,10 @@ class Job:
         """Rows whose posteriors fit into a block."""
         numbers = 1.0 + sum(_numbers(self.model, target) for target in self.targets)
         return int(min(BLOCK, max(256, _BLOCK_BYTES // (8 * numbers))))
+
+    def variable(self, name: str) -> Var | None:
+        """The variable of this name, if there is one."""
+        return self.model.var(name) if name in self.model.positions else None
 
 
 def _numbers(model: GraphicalModel, target: Any) -> float:
@@ -110,42 +110,49 @@ def query_file(
     `ask(model, targets, frame, **options)` answers a block. Memory: a few blocks. With a `client` the workers of a
     cluster answer; they read Parquet files and partitions themselves, other blocks are read here and sent to them.
     """
-    path = _checked_path(out, dtype)
+    need_arrow()
+    path = checked_path(out)
+    if dtype not in _TYPES:
+        raise OptionError(f"dtype is {' or '.join(map(repr, _TYPES))}, not {dtype!r}")
     client = None if client is None else find_client(client)
-    kept = (keep,) if isinstance(keep, str) else tuple(keep or ())
-    source = _opened(evidence, client)
-    for name in kept:
-        if name not in source.names:
-            raise VariableError(
-                f"the table of cases has no column {name!r} to keep. Columns: {listing(source.names)}."
-                f"{did_you_mean(name, source.names)}"
-            )
-    seen = [name for name in source.names if name not in kept]
+    refuse_own_input(path, evidence)
+    source = open_cases(evidence, _names(keep), client)
+    seen = [name for name in source.names if name not in source.kept.names]
     _refuse_others(model, seen)
     asked = [name for name in model.variables if name not in seen] if targets is None else _listed(targets)
-    job = Job(ask, model, asked, kept, dtype, options)
-    parts = _Parts(path, _fingerprint(job, source.identity))
-    done = parts.begin()
-    try:
-        with reporting(progress, source.rows, "cases") as report, readable(evidence):
-            rows = parts.rows(done)
-            blocks = islice(source.blocks(job.size()), done, None)
-            found = in_order(source.answer, blocks, shared=(job,), n_jobs=n_jobs, client=source.client)
-            for number, table in enumerate(found, start=done):
-                parts.write(number, table)
-                rows += table.num_rows
-                if report is not None:
-                    report(rows)
-    except GramGraphError:  # the question or the table is wrong: the same call would fail again
-        parts.remove()
-        raise
-    return parts.finish(empty=lambda: _answered(_no_rows(source.names), job), before=done)
+    job = Job(ask, model, asked, source.kept, dtype, options)
+    parts = Parts(path, _fingerprint(job, source.identity))
+    parts.check(source.kept)
+    with parts.writing() as done:
+        resumed = parts.rows(done)
+        _answer_all(source, job, parts, done, resumed, n_jobs, progress)
+        if parts.is_empty():
+            parts.write(0, _answered(_no_rows(source.names, source.kept), source.kept.empty_table(), job))
+        rows, impossible, columns = parts.finish()
+    return Posteriors(str(path), rows, impossible, resumed, columns)
+
+
+def _answer_all(source: Cases, job: Job, parts: Parts, done: int, rows: int, n_jobs: int, progress: Progress) -> None:
+    """Answer and write all blocks but the first, which are done."""
+    answer = partial(_answer_piece if source.pieces else _answer, read=source.read, path=source.path)
+    with reporting(progress, source.rows, "cases") as report:
+        blocks = islice(source.blocks(job.size()), done, None)
+        found = in_order(answer, blocks, shared=(job,), n_jobs=n_jobs, client=source.client)
+        for number, table in enumerate(found, start=done):
+            parts.write(number, table)
+            rows += table.num_rows
+            if report is not None:
+                report(rows)
+
+
+def _names(keep: Any) -> tuple[str, ...]:
+    return (keep,) if isinstance(keep, str) else tuple(dict.fromkeys(keep or ()))
 
 
 def _refuse_others(model: GraphicalModel, names: Sequence[str]) -> None:
     """`VariableError` for a column that is neither a variable nor kept, nor the index of a frame."""
     for name in names:
-        if name not in model.positions and not name.startswith(_INDEX):
+        if name not in model.positions and not name.startswith(INDEX):
             said = VariableError.unknown(name, model.variables)
             raise VariableError(f"{said} A column that only passes through is named in keep=: keep=[{name!r}]")
 
@@ -154,142 +161,42 @@ def _listed(targets: Any) -> list[Any]:
     return [targets] if isinstance(targets, (str, tuple)) else list(targets)
 
 
-def _checked_path(out: Any, dtype: str) -> Path:
-    path = Path(os.fspath(out))
-    if not path.name.lower().endswith(_SUFFIXES):
-        raise OptionError(f"out is a file that ends in {', '.join(_SUFFIXES)}, not {path.name!r}")
-    if not path.absolute().parent.is_dir():
-        raise OptionError(f"there is no folder {str(path.parent)!r} for {path.name!r}")
-    if dtype not in _TYPES:
-        raise OptionError(f"dtype is {' or '.join(map(repr, _TYPES))}, not {dtype!r}")
-    return path
-
-
-# ------------------------------------------------------------------------------------------------ where cases come from
-
-
-@dataclass(frozen=True)
-class _Cases:
-    """A table that is read in blocks."""
-
-    names: list[str]
-    blocks: Callable[[int], Iterator[Any]]  # rows of a block → blocks, always the same ones
-    answer: Callable[[Any, Job], Any]  # (block, job) → Arrow table
-    rows: int = -1  # -1: not known
-    client: Any = None
-    identity: Any = None  # what tells that it is the same table again; None: it cannot be read twice
-
-
-def _opened(evidence: Any, client: Any) -> _Cases:
-    if is_dask(evidence):
-        return _dask_cases(evidence, client)
-    if not is_stream(evidence):
-        return _frame_cases(evidence, client)
-    with readable(evidence):
-        source = open_stream(evidence)
-    identity: list[Any] | None = None
-    if isinstance(evidence, (str, os.PathLike)):
-        files = sorted({file for file, _ in source.pieces}) or [os.fspath(evidence)]
-        identity = [(name, os.stat(name).st_size, os.stat(name).st_mtime_ns) for name in files]
-    if client is not None and source.pieces:
-        identity = identity and ["row groups", *identity]  # other blocks than without a cluster
-        return _Cases(source.names, lambda size: iter(source.pieces), _answer_piece, source.rows, client, identity)
-
-    def blocks(size: int) -> Iterator[Any]:
-        first = 0
-        for batches in blocks_of(source.batches(source.names), size):
-            yield first, batches
-            first += sum(batch.num_rows for batch in batches)
-
-    return _Cases(source.names, blocks, _answer_batches, source.rows, client, identity)
-
-
-def _frame_cases(evidence: Any, client: Any) -> _Cases:
-    """A frame in memory, block by block."""
-    table = read_frame(evidence, what="evidence").table
-
-    def blocks(size: int) -> Iterator[Any]:
-        return (table.iloc[first : first + size] for first in range(0, len(table), size))
-
-    return _Cases(list(map(str, table.columns)), blocks, _answered, len(table), client)
-
-
-def _dask_cases(evidence: Any, client: Any) -> _Cases:
-    """The partitions of a Dask frame: on the workers of a cluster, or here."""
-    from dask.base import tokenize
-
-    parts = evidence.to_delayed()
-    names = list(map(str, evidence.columns))
-    if client is None:
-        return _Cases(names, lambda size: iter(parts), _answer_delayed, identity=tokenize(evidence))
-
-    def blocks(size: int) -> Iterator[Any]:
-        return (client.compute(part, retries=RETRIES) for part in parts)
-
-    return _Cases(names, blocks, _answered, client=client, identity=tokenize(evidence))
-
-
 # ------------------------------------------------------------------------------------------------ answering a block
 
 
-def _answer_batches(block: tuple[int, list[Any]], job: Job) -> Any:
-    """Arrow batches, the first row of which has a number in the file."""
-    first, batches = block
-    return _answered(_as_frame(batches, job.keep, first), job)
+def _no_rows(names: Sequence[str], kept: Any) -> Any:
+    import pandas as pd
+
+    return pd.DataFrame({name: pd.Series(dtype=object) for name in names if name not in kept.names})
 
 
-def _answer_piece(piece: tuple[str, int], job: Job) -> Any:
-    """A row group of a Parquet file, on the worker that reads it."""
-    import pyarrow.parquet as pq
+def _answer(block: Any, job: Job, *, read: Read, path: str | None) -> Any:
+    """The posteriors of a block as an Arrow table, here or on a worker."""
+    with readable(path):
+        observed, kept = read(block, job.kept, job.variable)
+    return _answered(observed, kept, job)
 
+
+def _answer_piece(piece: tuple[str, int], job: Job, *, read: Read, path: str | None) -> Any:
+    """Those of a row group of a Parquet file, the rows of which have numbers of their own."""
     file, group = piece
-    table = pq.ParquetFile(file).read_row_group(group)
     try:
-        return _answered(_as_frame(table.to_batches(), job.keep, 0), job)
+        return _answer(piece, job, read=read, path=None)
     except GramGraphError as error:
         raise type(error)(f"{file}, row group {group}: {error}") from None
 
 
-def _answer_delayed(part: Any, job: Job) -> Any:
-    return _answered(part.compute(), job)
-
-
-def _as_frame(batches: list[Any], keep: Sequence[str], first: int) -> Any:
-    """A pandas frame in which texts are categories, so that every label is looked up once."""
-    import pyarrow as pa
-
-    table = pa.Table.from_batches(batches)
-    table = table.drop_columns([name for name in table.column_names if name.startswith(_INDEX)])
-    for place, field in enumerate(table.schema):
-        text = pa.types.is_string(field.type) or pa.types.is_large_string(field.type)
-        if text and field.name not in keep:
-            table = table.set_column(place, field.name, table.column(place).dictionary_encode())
-        elif field.name in keep and pa.types.is_dictionary(field.type):
-            table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
-    frame = table.unify_dictionaries().to_pandas(ignore_metadata=True)
-    frame.index = range(first, first + len(frame))  # rows of the file, for messages
-    return frame
-
-
-def _no_rows(names: Sequence[str]) -> Any:
-    import pandas as pd
-
-    return pd.DataFrame({name: pd.Series(dtype=object) for name in names})
-
-
-def _answered(frame: Any, job: Job) -> Any:
+def _answered(observed: Any, kept: Any, job: Job) -> Any:
     """The posteriors of a frame as an Arrow table: kept columns first."""
     import pyarrow as pa
 
-    frame = frame.set_axis([str(name) for name in frame.columns], axis=1)
     size = job.size()
     tables = []
-    for first in range(0, max(len(frame), 1), size):
-        part = frame.iloc[first : first + size]
-        observed = part.drop(columns=[name for name in job.keep if name not in job.model.positions])
-        answer = job.ask(job.model, job.targets, observed, **job.options)
+    for first in range(0, max(len(observed), 1), size):
+        answer = job.ask(job.model, job.targets, observed.iloc[first : first + size], **job.options)
         found = posterior_columns(answer, np.dtype(job.dtype))
-        columns = {name: pa.array(part[name], from_pandas=True) for name in job.keep}
+        refuse_same_names(job.kept.names, found)
+        columns = {} if kept is None else dict(zip(kept.column_names, kept.slice(first, size).columns, strict=True))
         tables.append(pa.table({**columns, **{name: pa.array(column) for name, column in found.items()}}))
     return pa.concat_tables(tables) if len(tables) > 1 else tables[0]
 
@@ -298,104 +205,9 @@ def _fingerprint(job: Job, identity: Any) -> str | None:
     """What must be the same for the parts of an earlier call to be used again."""
     if identity is None:
         return None
-    said = (job.model, job.targets, job.keep, job.dtype, sorted(job.options.items(), key=lambda item: item[0]))
+    said = (job.model, job.targets, job.kept, job.dtype, sorted(job.options.items(), key=lambda item: item[0]))
     try:
         known = pickle.dumps(said, protocol=5)
     except (pickle.PicklingError, TypeError, AttributeError):
         return None
     return hashlib.sha256(known + repr(identity).encode()).hexdigest()
-
-
-# ------------------------------------------------------------------------------------------------ parts and the file
-
-
-class _Parts:
-    """Numbered parts in a folder beside the file, and a note that says which question they answer."""
-
-    def __init__(self, path: Path, fingerprint: str | None) -> None:
-        self.path, self.fingerprint = path, fingerprint
-        self.folder = path.with_name(f".{path.name}.parts")
-
-    def begin(self) -> int:
-        """How many parts are there already; those of another question are removed."""
-        note = self.folder / _NOTE
-        if self.folder.is_symlink() or (self.folder.exists() and not note.is_file()):
-            raise OptionError(f"{str(self.folder)!r} is needed for parts of the result, but something else is there")
-        if note.is_file():
-            if self.fingerprint is not None and note.read_text("utf-8") == self._note():
-                return next(number for number in count() if not self._part(number).is_file())
-            self.remove()
-        self.folder.mkdir(mode=0o700)
-        write_whole(note, self._note())
-        return 0
-
-    def _note(self) -> str:
-        return json.dumps({"format": "gramgraph parts", "version": 1, "question": self.fingerprint})
-
-    def _part(self, number: int) -> Path:
-        return self.folder / f"{number:08d}.arrow"
-
-    def remove(self) -> None:
-        """Take the parts away."""
-        shutil.rmtree(self.folder)
-
-    def rows(self, first: int) -> int:
-        """Rows of the first parts."""
-        return sum(table.num_rows for table in self._tables(first))
-
-    def write(self, number: int, table: Any) -> None:
-        """Keep a part, whole or not at all."""
-        import pyarrow as pa
-
-        with replacing(self._part(number)) as stream, pa.ipc.new_file(stream, table.schema) as writer:
-            writer.write_table(table)
-
-    def _tables(self, first: int | None = None) -> Iterator[Any]:
-        import pyarrow as pa
-
-        for part in sorted(self.folder.glob("*.arrow"))[:first]:
-            with pa.memory_map(str(part)) as stream:
-                yield pa.ipc.open_file(stream).read_all()
-
-    def finish(self, *, empty: Callable[[], Any], before: int) -> Posteriors:
-        """Put the parts together, and remove them."""
-        import pyarrow.compute as pc
-
-        resumed = self.rows(before) if before else 0
-        if not self._part(0).is_file():
-            self.write(0, empty())
-        rows = impossible = 0
-
-        def counted() -> Iterator[Any]:
-            nonlocal rows, impossible
-            for table in self._tables():
-                rows += table.num_rows
-                impossible += int(pc.sum(pc.is_inf(table["log_evidence"])).as_py() or 0)
-                yield table
-
-        schema = next(self._tables(1)).schema
-        with replacing(self.path) as stream:
-            write = _write_csv if ".csv" in self.path.name.lower() else _write_parquet
-            write(stream, schema, counted(), packed=self.path.name.lower().endswith(".gz"))
-        self.remove()
-        return Posteriors(str(self.path), rows, impossible, resumed, tuple(schema.names))
-
-
-def _write_parquet(stream: Any, schema: Any, tables: Iterable[Any], *, packed: bool) -> None:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
-
-    repeated = [field.name for field in schema if not pa.types.is_floating(field.type)]
-    with pq.ParquetWriter(stream, schema, use_dictionary=repeated, write_statistics=False) as writer:
-        for table in tables:
-            writer.write_table(table.cast(schema))
-
-
-def _write_csv(stream: Any, schema: Any, tables: Iterable[Any], *, packed: bool) -> None:
-    from pyarrow import csv
-
-    target = gzip.GzipFile(fileobj=stream, mode="wb", mtime=0) if packed else stream
-    for number, table in enumerate(tables):
-        csv.write_csv(table, target, csv.WriteOptions(include_header=number == 0))
-    if packed:
-        target.close()
