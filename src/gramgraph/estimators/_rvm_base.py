@@ -86,13 +86,15 @@ class RelevanceMachine(NamedKernelEstimator):
         return T, points
 
     def _warn(self, fits: list[SparseFit]) -> None:
-        if not all(fit.converged for fit in fits):
-            warnings.warn(
-                f"{type(self).__name__} stopped after max_iter={self.max_iter} steps before the evidence settled; "
-                f"raise max_iter or tol.",
-                ConvergenceWarning,
-                stacklevel=5,
-            )
+        open_ = [fit for fit in fits if not fit.converged]
+        if open_:
+            why = f"after max_iter={self.max_iter} steps before the evidence settled; raise max_iter or tol."
+            if max(fit.n_iter for fit in open_) < self.max_iter:
+                why = (
+                    "where rounding took over: with so little noise, columns count that differ in their last digits. "
+                    "Try: a larger noise, or a narrower kernel."
+                )
+            warnings.warn(f"{type(self).__name__} stopped {why}", ConvergenceWarning, stacklevel=5)
 
     def _keep(self, X: Any, fits: list[SparseFit]) -> None:
         """Store the fits and the points that any of them needs."""

@@ -32,7 +32,9 @@ class RVR(RegressorMixin, MultiOutputMixin, RelevanceMachine):
     the evidence N(y | 0, σ²I + Φ diag(α)⁻¹ Φᵀ), an intercept with a flat prior integrated out. The fit begins with all
     columns in the model (350 of them, spread over the data, when there are more), re-estimates their α together until
     few are left, and goes on with single changes until none helps. The Gram matrix is computed once; a step then costs
-    O(n m) for m columns in the model, memory is O(n²), or O(n · landmarks).
+    O(n m) for m columns in the model, memory is O(n²), or O(n · landmarks). Where weights cancel so that this loses its
+    digits (a wide kernel and next to no noise), the fit begins again with wider priors and takes the slower way of QR
+    decompositions, which keeps them: O(n r m) a step, for columns that span r dimensions.
 
     This maximum trusts its choice of columns too much. With `average` its posterior is averaged with that of dense
     models on the columns the fit began with, w ~ N(0, K^(p−2)/α) for p = 1 (a Gaussian process), 1.5, 2 and 3, weighed

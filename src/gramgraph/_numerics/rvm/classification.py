@@ -15,6 +15,7 @@ from gramgraph._numerics.rvm.rounds import cholesky, inverse
 __all__ = ["logistic", "softmax_mode"]
 
 ROWS = 256  # rows squared at a time
+BATCH = 8  # changes between two modes, at most
 
 
 def _sigmoid(a):
@@ -81,7 +82,8 @@ def logistic(T, t, *, tol, max_iter, weights=None):
     """Laplace's evidence maximized over α for targets in {0, 1}.
 
     Around each mode the quadratic approximation is kept for a few changes of α; a batch of changes that lowers the
-    evidence at the new mode is taken back and tried with half as many. Returns what `sparse_bayes.regression` returns.
+    evidence at the new mode is taken back and tried with half as many; the next has twice as many
+    again. Returns what `sparse_bayes.regression` returns.
     """
     weights = np.ones(len(t)) if weights is None else weights
     found = _climb(T, t, weights, [], np.empty(0), tol, max_iter)
@@ -95,7 +97,7 @@ def logistic(T, t, *, tol, max_iter, weights=None):
 def _climb(T, t, weights, active, alpha, tol, max_iter):
     """The search from a first set of columns."""
     model, value = _laplace(T, t, weights, active, alpha, np.zeros(len(active)))
-    trace, batch, step, converged = [value], 8, 0, False
+    trace, batch, step, converged = [value], BATCH, 0, False
     while step < max_iter:
         before = (list(model.active), model.alpha.copy(), model.mu.copy())
         done = 0
@@ -118,8 +120,7 @@ def _climb(T, t, weights, active, alpha, tol, max_iter):
             continue
         step += done
         converged = new - value < tol and batch == 1
-        if new - value < tol:
-            batch = 1
+        batch = min(2 * batch, BATCH) if new - value >= tol else 1
         model, value = trial, new
         trace.append(value)
         if converged:

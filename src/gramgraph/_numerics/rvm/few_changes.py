@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gramgraph._numerics.compiling import njit
-from gramgraph._numerics.rvm.posterior import DEPENDENT, LONG, PARALLEL, SETTLED, changes
+from gramgraph._numerics.rvm.posterior import DEPENDENT, LONG, NEAR, PARALLEL, SETTLED, WORST, changes
 from gramgraph._numerics.rvm.rounds import LOOSE, factor, invert, solve
 
 __all__ = ["few_changes"]
@@ -45,12 +45,12 @@ class _Model(NamedTuple):
 
 @_helper
 def _gaussian(s, m, beta, n):
-    """As `posterior._gaussian`: (log evidence, squared residual, well-determined number)."""
+    """As `Posterior.look`: (log evidence, squared residual, well-determined number, `worst`)."""
     A, alpha, mu, T, t, rest = s.A, s.alpha, s.trial, s.T, s.t, s.rest
     factor(s.cross, alpha, beta, m, A)
     solve(A, s.target, beta, m, mu)
     invert(A, m)
-    logdet, penalty, gamma, rss = 0.0, 0.0, float(m), 0.0
+    logdet, penalty, gamma, rss, worst = 0.0, 0.0, float(m), 0.0, 1.0
     for k in range(len(t)):
         rest[k] = t[k]
     for i in range(m):
@@ -60,30 +60,33 @@ def _gaussian(s, m, beta, n):
         for k in range(i, m):
             variance += A[i, k] * A[i, k]
         gamma -= alpha[i] * variance
+        worst = max(worst, (beta * s.cross[i, i] + alpha[i]) * variance)
         j = s.active[i]
         for k in range(len(t)):
             rest[k] -= mu[i] * T[j, k]
     for k in range(len(t)):
         rss += rest[k] * rest[k]
-    return -0.5 * (n * np.log(2.0 * np.pi / beta) + logdet + beta * rss + penalty), rss, gamma
+    return -0.5 * (n * np.log(2.0 * np.pi / beta) + logdet + beta * rss + penalty), rss, gamma, worst
 
 
 @_helper
 def _improve_noise(s, m, beta, n, floor, repeats):
-    """As `posterior._improve_noise`: (log evidence, noise precision)."""
-    value, rss, gamma = 0.0, 0.0, 0.0
+    """As `posterior.improve_noise`: (log evidence, noise precision, the log evidence before, `worst`)."""
+    value, rss, gamma, worst, before = 0.0, 0.0, 0.0, 0.0, 0.0
     trial, cautious, repeat = beta, False, -1
     while True:
         found = _gaussian(s, m, trial, n)
         if repeat < 0 or found[0] >= value:
             moved = abs(np.log(trial / beta))
             beta, cautious = trial, False
-            value, rss, gamma = found
+            value, rss, gamma, worst = found
+            if repeat < 0:
+                before = value
             repeat += 1
             if repeat == repeats or (repeat > 0 and moved < 1e-4):
-                return value, beta
+                return value, beta, before, worst
         elif cautious:
-            return value, beta
+            return value, beta, before, worst
         else:
             cautious = True
         noise = (rss + gamma / beta) / n if cautious else rss / max(n - gamma, 1e-3 * n)
@@ -297,15 +300,20 @@ def few_changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, f
     """`posterior.changes` while at most `most` columns are active; a change that needs more is left to be made."""
     s = _begin(T, gram, t, diag, proj, rows, active, alpha, most)
     m, last, step, repeats = len(active), 0, 0, 0
-    converged, settled, fresh = False, False, False
+    converged, settled, fresh, lost = False, False, False, False
     trace = np.empty(64)
     trace[0] = -np.inf
     while True:
         if repeats >= 0:
-            value, better = _improve_noise(s, m, beta, n, floor, repeats if learned else 0)
+            value, better, before, worst = _improve_noise(s, m, beta, n, floor, repeats if learned else 0)
             moved, beta = abs(np.log(better / beta)), better
-            near = abs(value - trace[last]) < 1e-9 * abs(value)
-            trace[last] = max(value, trace[last]) if near else value
+            near = NEAR * (n + abs(value))
+            lost = not worst <= WORST or (last > 0 and not abs(before - trace[last]) <= near)
+            if lost:
+                if last == 0:
+                    trace[last] = value
+                break
+            trace[last] = max(value, trace[last]) if abs(value - trace[last]) < near else value
             if not fresh or moved > 0.0:
                 _refresh(s, m, beta)
             if repeats == LONG:
@@ -334,4 +342,4 @@ def few_changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, f
         trace[last] = trace[last - 1] + gain
         fresh = settled = False
         repeats = 1 if step <= 10 or step % 5 == 0 or step == steps else -1
-    return s.active[:m], s.alpha[:m], beta, trace[: last + 1], step, converged
+    return s.active[:m], s.alpha[:m], beta, trace[: last + 1], step, converged, lost

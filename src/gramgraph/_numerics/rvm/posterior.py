@@ -19,7 +19,9 @@ from scipy.linalg.blas import dtrsm
 
 from gramgraph._numerics.rvm.rounds import cholesky, inverse
 
-__all__ = ["DEPENDENT", "LONG", "PARALLEL", "SETTLED", "Posterior", "changes", "result"]
+__all__ = [
+    "DEPENDENT", "LONG", "NEAR", "PARALLEL", "SETTLED", "WORST", "Posterior", "changes", "improve_noise", "result",
+]  # fmt: skip
 
 #: A column whose part outside the span of the active ones is below this share of its norm cannot enter.
 DEPENDENT = 1e-10
@@ -27,6 +29,9 @@ DEPENDENT = 1e-10
 PARALLEL = 1.0 - 1e-10
 #: Updates of the noise, at most, where no change of a column is left, and how far its logarithm may still move.
 LONG, SETTLED = 20, 1e-3
+#: Signs of lost digits: rounding that weighs this many times more, and an evidence that is not the one foretold, by
+#: this share of its size and the number of cases. Updates and products of columns lose them where weights cancel.
+WORST, NEAR = 1e8, 1e-7
 
 
 class Posterior:
@@ -88,11 +93,15 @@ class Posterior:
         self.G = np.concatenate([rows, self.G[:8]])
         self.refresh()
 
-    def best(self):
-        """(gain of the log evidence, column, its new α): the best single change. A new α of ∞ means: leave."""
+    def best(self, closed=()):
+        """(gain of the log evidence, column, its new α): the best single change. A new α of ∞ means: leave.
+
+        The columns that are `closed` stay as they are.
+        """
         floor = DEPENDENT * self.beta * self.diag
         open_ = (floor < self.S) & (self.twins == 0)
         open_[self.active] = False
+        open_[list(closed)] = False
         ratio = np.where(open_, self.Q**2 / np.where(open_, self.S, 1.0), 0.0)
         ratio = np.maximum(ratio, 1.0)
         gains = 0.5 * (ratio - 1.0 - np.log(ratio))
@@ -109,10 +118,34 @@ class Posterior:
         # ℓ(α) = ½ (log α − log(α + s) + q² / (α + s)), the part of the log evidence that depends on α_j
         now = 0.5 * (-np.log1p(s / self.alpha) + q**2 / (self.alpha + s))
         then = np.where(stays, 0.5 * (-np.log1p(s / new) + q**2 / (new + s)), 0.0)
-        i = int(np.argmax(then - now))
-        if then[i] - now[i] >= found[0]:
-            return then[i] - now[i], self.active[i], new[i]
+        gains = then - now
+        gains[[i for i, j in enumerate(self.active) if j in closed]] = -np.inf
+        i = int(np.argmax(gains))
+        if gains[i] >= found[0]:
+            return gains[i], self.active[i], new[i]
         return found
+
+    def look(self, t, beta, n):
+        """(log evidence, squared residual, well-determined number Σγ, `worst`) at noise precision beta: O(N m + m³).
+
+        For regression. `n` is the number of cases that speak of the noise: the sum of the weights, less one for an
+        intercept. `worst` is the largest variance of a weight by the one that it would have if the other weights were
+        known: as many times larger are errors of rounding.
+        """
+        m = len(self.active)
+        residual, logdet, penalty, gamma, worst = t, 0.0, 0.0, 0.0, 1.0
+        if m:
+            L, mu = self.solve(beta)
+            half = dtrsm(1.0, L, np.eye(m), lower=1)
+            variance = np.einsum("ij,ij->j", half, half)
+            residual = t - mu @ self.T[self.active]
+            logdet = 2.0 * np.log(np.diag(L)).sum() - np.log(self.alpha).sum()
+            penalty = float(self.alpha @ mu**2)
+            gamma = m - float(self.alpha @ variance)
+            worst = float(((beta * self.diag[self.active] + self.alpha) * variance).max())
+        rss = float(residual @ residual)
+        value = -0.5 * (n * np.log(2 * np.pi / beta) + logdet + beta * rss + penalty)
+        return value, rss, gamma, worst
 
     def apply(self, j, alpha):
         """Set α_j and update Σ, μ, S, Q in O(M m)."""
@@ -167,44 +200,29 @@ class Posterior:
 # --- regression ---------------------------------------------------------------------------------------------------
 
 
-def _gaussian(model, t, beta, n):
-    """(log evidence, squared residual, well-determined number Σγ) at noise precision beta: O(N m + m³).
+def improve_noise(model, t, floor, repeats, n):
+    """Fixed-point updates σ² = ‖t − Φμ‖² / (n − Σγ); where one would lower the evidence, the EM update instead.
 
-    `n` is the number of cases that speak of the noise: the sum of the weights, less one for an intercept.
+    Returns (log evidence, how far log β moved, the log evidence before, `worst` of `Posterior.look`).
     """
-    m = len(model.active)
-    residual, logdet, penalty, gamma = t, 0.0, 0.0, 0.0
-    if m:
-        L, mu = model.solve(beta)
-        half = dtrsm(1.0, L, np.eye(m), lower=1)
-        residual = t - mu @ model.T[model.active]
-        logdet = 2.0 * np.log(np.diag(L)).sum() - np.log(model.alpha).sum()
-        penalty = float(model.alpha @ mu**2)
-        gamma = m - float(model.alpha @ np.einsum("ij,ij->j", half, half))
-    rss = float(residual @ residual)
-    value = -0.5 * (n * np.log(2 * np.pi / beta) + logdet + beta * rss + penalty)
-    return value, rss, gamma
-
-
-def _improve_noise(model, t, floor, repeats, n):
-    """Fixed-point updates σ² = ‖t − Φμ‖² / (n − Σγ); where one would lower the evidence, the EM update instead."""
     start = model.beta
-    value, rss, gamma = _gaussian(model, t, model.beta, n)
+    value, rss, gamma, worst = model.look(t, model.beta, n)
+    before = value
     for _ in range(repeats):
         accepted = False
         for noise in (rss / max(n - gamma, 1e-3 * n), (rss + gamma / model.beta) / n):
             beta = 1.0 / max(noise, floor)
-            new = _gaussian(model, t, beta, n)
+            new = model.look(t, beta, n)
             if new[0] >= value:
                 accepted = True
                 break
         if not accepted:
             break
         moved = abs(np.log(beta / model.beta))
-        model.beta, (value, rss, gamma) = beta, new
+        model.beta, (value, rss, gamma, worst) = beta, new
         if moved < 1e-4:
             break
-    return value, abs(np.log(model.beta / start))
+    return value, abs(np.log(model.beta / start)), before, worst
 
 
 def changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, floor, tol, steps, most):
@@ -212,18 +230,25 @@ def changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, floor
 
     `rows` are the products of the active columns with all columns; `gram` holds those of all, or has no entry. `diag`
     and `proj` are products of each column with itself and with the targets t. `learned` says whether the noise
-    precision β is improved as well, and `n` is that of `_gaussian`. `most` is a limit of the compiled loop alone.
-    Returns (columns, their α, β, log evidence at the beginning and after each change, steps, whether none is left).
+    precision β is improved as well, and `n` is that of `Posterior.look`. `most` is a limit of the compiled loop alone.
+    Returns (columns, their α, β, log evidence at the beginning and after each change, steps, whether none is left,
+    whether digits were lost): then nothing of it is to be trusted.
     """
     model = Posterior(T, diag, proj, beta, gram=gram if gram.size else None)
     if len(active):
         model.hold(rows, active, alpha)
     trace, step, repeats = [-np.inf], 0, 0  # at first, the evidence as it is
-    converged, settled, fresh = False, False, True
+    converged, settled, fresh, lost = False, False, True, False
     while True:
         if repeats >= 0:
-            value, moved = _improve_noise(model, t, floor, repeats if learned else 0, n)
-            trace[-1] = max(value, trace[-1]) if abs(value - trace[-1]) < 1e-9 * abs(value) else value
+            value, moved, before, worst = improve_noise(model, t, floor, repeats if learned else 0, n)
+            near = NEAR * (n + abs(value))
+            lost = not worst <= WORST or (len(trace) > 1 and not abs(before - trace[-1]) <= near)
+            if lost:
+                if len(trace) == 1:
+                    trace[-1] = value
+                break
+            trace[-1] = max(value, trace[-1]) if abs(value - trace[-1]) < near else value
             if not fresh or moved:
                 model.refresh()
             if repeats == LONG:
@@ -247,7 +272,7 @@ def changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, floor
         trace.append(trace[-1] + gain)
         fresh = settled = False
         repeats = 1 if step <= 10 or step % 5 == 0 or step == steps else -1
-    return np.array(model.active, dtype=np.intp), model.alpha, model.beta, np.array(trace), step, converged
+    return np.array(model.active, dtype=np.intp), model.alpha, model.beta, np.array(trace), step, converged, lost
 
 
 def result(model, noise, trace, step, converged):

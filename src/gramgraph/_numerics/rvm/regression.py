@@ -3,7 +3,8 @@
 Where the steps begin decides at which maximum they end. From the empty model they put the first columns where signal
 and noise together are largest; regression therefore begins with all columns in the model (or `starters`, many that
 span the others), re-estimates their α together until most have left (MacKay's fixed point), and goes on with single
-changes from there (`posterior.py`).
+changes from there (`posterior.py`). Where these lose digits, nothing is kept of them: `careful.py` makes the fit. If
+that has too many dimensions, the fit ends where they were lost, and has not converged.
 
 All designs come transposed, `T` of shape (M, N): one row a basis. Weighted cases come multiplied by the root of their
 weight, an intercept with a flat prior as rows and targets with their (weighted) mean taken off.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
+from gramgraph._numerics.rvm.careful import careful_changes, careful_rounds, coordinates
 from gramgraph._numerics.rvm.few_changes import few_changes
 from gramgraph._numerics.rvm.posterior import PARALLEL, changes
 from gramgraph._numerics.rvm.rounds import cholesky, few_rounds, inverse, rounds_at_once, square
@@ -32,6 +34,8 @@ FEW, FEW_ACTIVE = 48, 64
 BLOCK = 64
 #: Rounds of the first re-estimation, at most, and their total of m³ for m columns, by that of the first round.
 ROUNDS, ROUNDS_WORK = 1500, 60
+#: Where digits are lost the rounds begin with α so much smaller: large weights that cancel are free from the beginning.
+WIDE = 1e-10
 
 
 def largest(values):
@@ -87,6 +91,12 @@ def distinct(G):
     return np.flatnonzero(keep)
 
 
+def _first(G, power, noise, n, floor):
+    """α and noise precision with which the re-estimation of columns with products G begins."""
+    beta = 1.0 / max(0.1 * power / n, floor) if noise is None else 1.0 / noise
+    return np.full(len(G), max(0.1 * float(np.trace(G)) / max(power, n * floor), 1e-300)), beta
+
+
 def _together(G, proj, power, start, noise, n, floor):
     """MacKay's re-estimation α = γ/μ², σ² = ‖t − Φμ‖²/(n − Σγ) of the columns in `start`, all at once.
 
@@ -96,8 +106,7 @@ def _together(G, proj, power, start, noise, n, floor):
     keep = distinct(G)
     if len(keep) < len(start):
         start, G, proj = start[keep], square(G, keep), proj[keep]
-    beta = 1.0 / max(0.1 * power / n, floor) if noise is None else 1.0 / noise
-    alpha = np.full(len(start), max(0.1 * float(np.trace(G)) / max(power, n * floor), 1e-300))
+    alpha, beta = _first(G, power, noise, n, floor)
     most = ROUNDS_WORK * float(max(len(start), 100)) ** 3
     known = (power, n, floor, noise is None)
     keep, alpha, beta, rounds, most = rounds_at_once(G, proj, alpha, beta, *known, ROUNDS, most, FEW)
@@ -127,29 +136,47 @@ def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
         active, alpha, beta = _together(P @ P.T, proj[start], power, start, noise, n, floor)
     diag = np.diagonal(gram).copy() if gram.size else np.einsum("ij,ij->i", T, T)
     columns = (T, gram, t, diag, proj)
-    active, alpha, beta, trace, step, converged = _climb(
+    active, alpha, beta, trace, step, converged, lost = _climb(
         columns, active, alpha, float(beta), (noise is None, n, floor, tol), max_iter
     )
+    if lost:
+        basis = coordinates(T, t)
+        if basis is not None:
+            return _carefully(*basis, float(t @ t), start, noise, n, floor, tol, max_iter)
+        trace, converged = trace[: max(len(trace) - 1, 1)], False  # what was foretold last did not come true
     order = np.argsort(active, kind="stable")
     active, alpha = active[order], alpha[order]
     mu, sigma = _weights(T[active], proj[active], alpha, beta)
     return active, alpha, mu, sigma, 1.0 / beta, trace, step, converged
 
 
+def _carefully(F, z, rest, power, start, noise, n, floor, tol, max_iter):
+    """What `regression` returns, from the beginning again, without products of columns; see `careful.py`."""
+    start = np.empty(0, dtype=np.intp) if start is None else start
+    start = start[distinct(F[start] @ F[start].T)]
+    alpha, beta = _first(F[start] @ F[start].T, power, noise, n, floor)
+    known, most = (noise is None, n, floor), ROUNDS_WORK * float(max(len(start), 100)) ** 3
+    if len(start):
+        alpha *= WIDE
+        kept, alpha, beta = careful_rounds(F[start], z, rest, alpha, beta, *known, ROUNDS, most)
+        start = start[kept]
+    return careful_changes(F, z, rest, start, alpha, beta, *known, tol, max_iter)
+
+
 def _climb(columns, active, alpha, beta, known, max_iter):
     """What `changes` returns, by the compiled loop as long as few columns are active."""
-    traces, done, converged = [np.empty(0)], 0, False
+    traces, done, converged, lost = [np.empty(0)], 0, False, False
     for loop in (few_changes, changes) if len(active) <= FEW_ACTIVE else (changes,):
         if done < max_iter or not done:
             T, gram = columns[:2]
             rows = gram[active] if gram.size else T[active] @ T.T
-            active, alpha, beta, trace, steps, converged = loop(
+            active, alpha, beta, trace, steps, converged, lost = loop(
                 *columns, rows, active, alpha, beta, *known, max_iter - done, FEW_ACTIVE
             )
             traces, done = [*traces[:-1], traces[-1][:-1], trace], done + steps
-        if converged:
+        if converged or lost:
             break
-    return active, alpha, beta, np.concatenate(traces), done, converged
+    return active, alpha, beta, np.concatenate(traces), done, converged, lost
 
 
 def _weights(P, proj, alpha, beta):
