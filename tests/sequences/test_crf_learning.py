@@ -10,7 +10,7 @@ import pytest
 
 import gramgraph as gg
 from gramgraph._numerics import descent
-from gramgraph._numerics.compiling import tier
+from gramgraph._numerics.compiling import source_of, tier
 from gramgraph._numerics.crf import recursions
 from gramgraph.sequences.crf import expectations, packing
 from gramgraph.sequences.crf.encoding import FeatureTable
@@ -248,7 +248,7 @@ def test_features_are_parted_by_numpy_as_by_the_loop(rng, monkeypatch):
         data = rng.normal(size=ptr[-1]) if trial % 2 else np.empty(0)
         new_id = np.where(rng.random(F) < 0.2, -1, rng.permutation(F)).astype(np.int32)[: F if trial % 3 else 0]
         found = []
-        for way in (recursions._part_with_numpy, recursions.part_features.py_func):
+        for way in (recursions._part_with_numpy, source_of(recursions.part_features)):
             given = ptr.copy(), ids.copy(), data.copy(), np.empty(N, np.int64)
             left = way(*given[:3], new_id, trial % 6, given[3])
             found.append((given[0], given[1][:left], given[2][:left], given[3]))

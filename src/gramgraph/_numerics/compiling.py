@@ -43,6 +43,7 @@ __all__ = [
     "rent",
     "replace",
     "ripe",
+    "source_of",
     "spent",
     "taken_by",
     "tier",
@@ -447,6 +448,11 @@ def load_overloads() -> None:
 
 _SPACES: dict[tuple[int, str], dict[str, Any]] = {}
 _FILLED: set[tuple[int, str]] = set()
+
+
+def source_of(function: Any) -> Any:
+    """The function as it was written, in the module where it was written, whatever stands in its place by now."""
+    return (function if isinstance(function, Door) else function.door).py_func
 
 
 def _unfilled(names: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from gramgraph._numerics.compiling import njit
+from gramgraph._numerics.compiling import njit, source_of
 from gramgraph._numerics.copies import put, put_matrix
 from gramgraph._numerics.vector8 import add8, fill8, fma8, load8, max8, mul8, store8, sub8
 
@@ -189,7 +189,7 @@ def sequence_posteriors(values, M, start, pairs):
 def _part_with_numpy(ptr, ids, data, new_id, n_dense, mid):
     N = mid.shape[0]
     if ids.shape[0] < _FEW:
-        return part_features.py_func(ptr, ids, data, new_id, n_dense, mid)
+        return source_of(part_features)(ptr, ids, data, new_id, n_dense, mid)
     into, begin = 0, int(ptr[0])
     for a in range(0, N, _STRETCH):
         z = min(a + _STRETCH, N)
