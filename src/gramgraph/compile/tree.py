@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, chain
 from math import exp
@@ -176,11 +176,11 @@ class TreePlan:
 
     def _most_bytes(self, needed: float) -> float:
         """The bytes that are needed, and those that static factors would take if they entered anew for each case."""
-        entered = self._entered_bytes[self.tree.is_static > 0].sum()
+        entered = self.entered_bytes[self.tree.is_static > 0].sum()
         return max(needed + float(entered), self._building_bytes(int(np.count_nonzero(self.use))))
 
     @property
-    def _entered_bytes(self) -> FloatArray:
+    def entered_bytes(self) -> FloatArray:
         """What the program takes for each factor, if it enters anew for each case."""
         low = self.lowered
         return 8.0 * (PER_ENTERED + 2.0 * np.diff(low.scope_ptr) + 2.0 * np.diff(low.value_ptr))
@@ -333,7 +333,7 @@ def plan_tree(
             if cases and found.log_cells > unseen[0].log_cells(lowered.log_sizes) - MOST_GAINED:
                 unseen.append(lowered.unseen_order(UNSEEN_SHARE * SECONDS_PER_CELL, memory))
             orders = [*(order for order in orders if all(order is not other for other in unseen)), *unseen]
-        found = _not_larger(lowered, keep, use, slots, found, orders)
+        found = not_larger(lowered, keep, use, slots, found, orders)
         if keep_order:
             own = TreeOrder(found.clique_ptr, found.clique_idx, found.parent, found.topo)
             seen.add(part, own)
@@ -343,67 +343,7 @@ def plan_tree(
     return TreePlan(lowered, tuple(sliced), tuple(masked), wants, columns, keep, use, found, _made=made)
 
 
-def with_later_orders(plan: TreePlan) -> TreePlan:
-    """The plan, or a smaller one where an order that was found later, with less observed, has fewer cells."""
-    seen = plan.lowered.seen_orders
-    since = plan._made.get("seen orders")
-    if since is None or since == seen.count:
-        return plan
-    plan._made["seen orders"] = seen.count
-    orders = seen.of_less_seen(Part(plan.keep, plan.use), since)
-    tree = _not_larger(plan.lowered, plan.keep, plan.use, np.array(plan.masked, np.int64), plan.tree, orders)
-    return plan if tree is plan.tree else replace(plan, tree=tree, _made={"seen orders": seen.count})
-
-
-def within_told_bytes(plan: TreePlan) -> TreePlan:
-    """The plan, or one in its place that takes no more memory than those with less observed have told.
-
-    First the same tree with fewer numbers multiplied in beforehand, which are not needed; then, as a tree of fewer
-    cells may have larger messages and maps, those whose orders were found with less observed.
-    """
-    if not plan.is_compared:
-        return plan
-    low, part = plan.lowered, Part(plan.keep, plan.use)
-    told = low.seen_orders.least_told(part, plan.wants)
-    if plan.bytes_for(1) <= told.bytes:
-        return plan
-    smaller = _with_fewer_static(plan, told.bytes)
-    if smaller.bytes_for(1) <= told.bytes:
-        return smaller
-    for order in low.seen_orders.of_less_seen(part, every=True):
-        tree = _laid_out(low, plan.keep, plan.use, plan.masked, order.among(plan.keep))
-        other = replace(plan, tree=tree, _made={"seen orders": low.seen_orders.count})
-        if other.log_cells > told.log_cells + 1e-9:
-            continue
-        other = _with_fewer_static(other, told.bytes)
-        if other.bytes_for(1) <= told.bytes:
-            low.seen_orders.add(part, TreeOrder(tree.clique_ptr, tree.clique_idx, tree.parent, tree.topo))
-            other._made["seen orders"] = low.seen_orders.count
-            return other
-    return plan
-
-
-def _with_fewer_static(plan: TreePlan, most: float) -> TreePlan:
-    """The plan without some of the tables that are multiplied in beforehand, the largest first, until `most` bytes are
-    enough."""
-    tree = plan.tree
-    excess = plan.bytes_for(1) - most
-    if excess <= 0.0 or not tree.is_static.any():
-        return plan
-    static = np.flatnonzero((tree.is_static > 0) & (tree.home >= 0))
-    gain = np.zeros(plan.n_cliques)
-    gain[tree.home[static]] = 8.0 * tree.table_size[tree.home[static]]
-    np.subtract.at(gain, tree.home[static], plan._entered_bytes[static])
-    largest = np.argsort(-gain, kind="stable")
-    gained = np.cumsum(gain[largest])
-    gone = np.zeros(plan.n_cliques, np.bool_)
-    gone[largest[: int(np.searchsorted(np.maximum.accumulate(gained), excess)) + 1]] = True
-    is_static = tree.is_static.copy()
-    is_static[static[gone[tree.home[static]]]] = 0
-    return replace(plan, tree=tree._replace(is_static=is_static), _made={"seen orders": plan._made["seen orders"]})
-
-
-def _laid_out(low: Lowered, keep: Array, use: Array, masked: Sequence[int] | IntArray, order: Order) -> Tree:
+def laid_out(low: Lowered, keep: Array, use: Array, masked: Sequence[int] | IntArray, order: Order) -> Tree:
     """The tree of an order of some of the variables."""
     from gramgraph._numerics.tree.structure import lay_out
 
@@ -434,13 +374,13 @@ def _structure(
     return Tree._make(lay_out(sizes, log_sizes, keep, *scopes, masked, *order))
 
 
-def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, found: Tree, orders: Sequence[Order]) -> Tree:
+def not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, found: Tree, orders: Sequence[Order]) -> Tree:
     """The tree, or where that is smaller one whose order was found with nothing, or less, observed: a greedy order for
     what observations leave may be worse, by many orders of magnitude where no tree is small.
 
     An order restricted to some of its variables never has more cells. So a tree is not larger than the one with nothing
     observed (searched for like any other, where it comes near enough), nor than any other with less observed, as far as
-    those are remembered: one that was planned before is compared again when it is next asked for (`with_later_orders`).
+    those are remembered: one that was planned before is compared again when it is next asked for (`compile.compared`).
     What no memory rules out is that of two sets of observations, the larger asked about first, the search does a little
     better for the smaller one. Orders of the whole model alone would rule that out, and are worse by large factors
     where much is observed.
@@ -449,7 +389,7 @@ def _not_larger(low: Lowered, keep: Array, use: Array, masked: IntArray, found: 
     sizes = [order.log_cells(low.log_sizes) for order in among]
     best = int(np.argmin(sizes)) if sizes else -1
     if sizes and sizes[best] < found.log_cells - 1e-9:
-        return _laid_out(low, keep, use, masked, among[best])
+        return laid_out(low, keep, use, masked, among[best])
     return found
 
 

@@ -16,7 +16,8 @@ from gramgraph.data.stream_files import files_of, holds_texts, is_text, need_arr
 from gramgraph.exceptions import OptionError
 from gramgraph.variables import Var
 
-#: Words for "not observed", unless the variable has a state of this name.
+#: Words for "not observed", unless the variable has a state of this name. Where states are learned from the cells
+#: themselves, fewer words stand for a gap (`stream_files.MISSING`): the others may be states.
 NOT_OBSERVED = ("", "NA", "NaN", "nan", "N/A", "null", "None", "?", "*")
 #: Whole numbers as pandas writes them, too, where a column has gaps: 1.0.
 _WHOLE = re.compile(r"[+-]?(0|[1-9][0-9]*)(\.0+)?")

@@ -99,6 +99,7 @@ def files_of(path: Path) -> list[Path]:
     elif "*" in path.name:
         found = sorted(file for file in path.parent.glob(path.name) if _suffixed(file))
     elif _suffixed(path):
+        path.stat()  # one that is not there is named here, in the system's words
         return [path]
     else:
         raise OptionError(f"a table is read from .parquet, .pq, .csv or .csv.gz, not from {path.name!r}")

@@ -12,9 +12,10 @@ import numpy as np
 from gramgraph._progress import Report
 from gramgraph.answers import Answer
 from gramgraph.compile.cache import forget_large, memory_pool, remember
+from gramgraph.compile.compared import with_later_orders, within_told_bytes
 from gramgraph.compile.lower import Lowered, lower
 from gramgraph.compile.range import may_underflow, needs_logs
-from gramgraph.compile.tree import TreePlan, plan_tree, with_later_orders, within_told_bytes
+from gramgraph.compile.tree import TreePlan, plan_tree
 from gramgraph.compile.width import is_too_wide, wider_than_any
 from gramgraph.data.map_reduce import in_order
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
