@@ -171,6 +171,19 @@ def ridge_path(n: int) -> Work:
     return lambda: KernelRidge("loo", gamma=0.1, alphas=alphas).fit(X, y).predict(X[:20])
 
 
+def relevance(n: int, d: int, *, average: bool, gamma: float) -> Work:
+    """Fits of eight sets of points: one alone may end elsewhere with another version, after more or fewer steps."""
+    from gramgraph.estimators.rvm import RVR
+
+    rng = np.random.default_rng(0)
+    sets = []
+    for _ in range(8):
+        X = np.linspace(-10, 10, n)[:, None] if d == 1 else rng.normal(size=(n, d))
+        f = np.sinc(X[:, 0] / np.pi) if d == 1 else np.sin(X[:, 0]) + 0.3 * X[:, 1] ** 2
+        sets.append((X, f + 0.1 * rng.normal(size=n)))
+    return lambda: [RVR(gamma=gamma, average=average).fit(X, y).predict(X[:5]).sum() for X, y in sets]
+
+
 def gp_evidence(n: int) -> Work:
     from gramgraph.gp import exact_evidence
     from gramgraph.kernels import RBF, White
@@ -334,6 +347,12 @@ ROWS: dict[str, tuple[Callable[[], Work], float]] = {
     "kernel PCA, 5,000": (partial(kernel_pca, 5000), 1e-4),
     "Nyström ridge, 100,000": (partial(nystrom, 100_000, 500), np.inf),
     "kernel ridge, 30 penalties, 2,000": (partial(ridge_path, 2000), 1e-4),
+    **{
+        f"RVR, {n} × {d}{'' if average else ', sparse alone'}": (
+            partial(relevance, n, d, average=average, gamma=1 / 8 if d == 1 else 0.5 / d), np.inf
+        )
+        for average in (True, False) for n, d in ((100, 1), (300, 1), (1000, 1), (300, 5), (300, 12))
+    },
     "GP evidence and gradient, 2,000": (partial(gp_evidence, 2000), TOLERANCE),
     "GP fit with 5 restarts, 500": (partial(gp_fit, 500), 1e-2),
     "Matérn-3/2 on 100,000 times": (partial(gp_line, 100_000), 1e-4),

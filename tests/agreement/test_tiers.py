@@ -140,7 +140,15 @@ def gp() -> Found:
 
 def rvm() -> Found:
     X, y = blobs()
-    return {"numbers": gg.RVR().fit(X, X[:, 0]).predict(X), "classes": gg.RVC().fit(X, y > 0).predict(X)}
+    x = np.linspace(-10.0, 10.0, 80)[:, None]  # a smooth curve, whose columns are nearly equal
+    wave = np.sinc(x[:, 0] / np.pi) + 0.1 * np.random.default_rng(7).normal(size=80)
+    sparse, averaged = gg.RVR(average=False).fit(x, wave), gg.RVR().fit(x, wave)
+    return {
+        "numbers": gg.RVR().fit(X, X[:, 0]).predict(X),
+        "classes": gg.RVC().fit(X, y > 0).predict(X),
+        "columns": [*sparse.relevance_, *averaged.relevance_],
+        "curves": [sparse.predict(x), averaged.predict(x)],
+    }
 
 
 def kernel() -> Found:

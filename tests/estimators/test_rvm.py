@@ -16,6 +16,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from gramgraph._numerics.compiling import tier
 from gramgraph.estimators.rvm import RVC, RVR
 from gramgraph.exceptions import ModelError
 from gramgraph.kernels import RBF
@@ -118,6 +119,23 @@ def test_shift_of_y_moves_the_intercept_only():
     np.testing.assert_allclose(a.predict(x) + 1000.0, b.predict(x), rtol=1e-9)
     through_zero = RVR(bias=False).fit(x, t)
     assert not through_zero.fits_[0].bias and len(through_zero.mu_) == len(through_zero.relevance_)
+
+
+@pytest.mark.parametrize("average", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_interpreted_and_compiled_loops_choose_the_same_columns(seed: int, average: bool) -> None:
+    """Nearly equal columns, random and equidistant: last digits of the kernel must not decide which of them stay."""
+    n = (60, 80, 200)[seed % 3]
+    rng = np.random.default_rng(seed)
+    x = np.linspace(-10, 10, n)[:, None] if seed < 3 else rng.uniform(-10, 10, (n, 1))
+    t = np.sinc(x[:, 0] / np.pi) + 0.1 * rng.standard_normal(n)
+    with tier("plain"):
+        plain = RVR(average=average).fit(x, t)
+    with tier("compiled"):
+        compiled = RVR(average=average).fit(x, t)
+    assert plain.relevance_.tolist() == compiled.relevance_.tolist()
+    np.testing.assert_allclose(plain.predict(x), compiled.predict(x), atol=1e-6)
+    assert plain.evidence_[-1] == pytest.approx(compiled.evidence_[-1], abs=1e-6)
 
 
 @pytest.mark.slow

@@ -162,10 +162,10 @@ def test_careful_changes_end_where_they_may_take_no_more_steps() -> None:
     start = np.arange(0, 200, 25)
     F, z, rest = careful.coordinates(T, y)
     for steps in (7, 0):
-        found = careful.careful_changes(F, z, rest, start, np.ones(8), 1e3, True, 200.0, 1e-9, 1e-7, steps)
+        found = careful.careful_changes(F, z, rest, start, np.ones(8), 1e3, 200.0, 1e-9, True, 1e-7, steps)
         assert found[6] == steps and not found[7] and len(found[5]) <= steps + 1
         assert (np.diff(found[5]) >= 0.0).all()
-    found = careful.careful_changes(F, z, rest, start[:0], np.empty(0), 1e3, True, 200.0, 1e-9, 1e-4, 5000)
+    found = careful.careful_changes(F, z, rest, start[:0], np.empty(0), 1e3, 200.0, 1e-9, True, 1e-4, 5000)
     assert found[7] and len(found[0]) > 3
 
 

@@ -37,33 +37,54 @@ def ripley(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
 # --- rounds of re-estimation --------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("gamma", [2.0, 0.01])
 @pytest.mark.parametrize("learned", [True, False])
-def test_rounds_of_few_columns_are_the_same_in_both_tiers(learned):
+def test_rounds_of_few_columns_are_the_same_in_both_tiers(learned, gamma):
     x, t, _ = sinc(30)
-    P = design(x, gamma=2.0)[1:]
-    G, proj, alpha = P @ P.T, P @ t, np.full(30, 0.1)
-    known = (G, proj, alpha, 50.0, float(t @ t), 30.0, 1e-9, learned, 40, 1e12, 0)
+    P = design(x, gamma=gamma)[1:]
+    space, alpha = rounds.space_of(P, t, P @ P.T), np.full(30, 0.1)
+    known = (*space, alpha, 50.0, 30.0, 1e-9, learned, 400, 1e12, 0)
     with tier("plain"):
         plain = rounds.few_rounds(*known)
     with tier("compiled"):
         compiled = rounds.few_rounds(*known)
     assert 0 < len(plain[0]) < 30
     assert compiled[0].tolist() == plain[0].tolist() and compiled[3:] == plain[3:]
-    np.testing.assert_allclose(compiled[1], plain[1], rtol=1e-6)
-    assert compiled[2] == pytest.approx(plain[2], rel=1e-8)
-    assert (alpha == 0.1).all()
+    np.testing.assert_allclose(compiled[1], plain[1], rtol=1e-8)
+    assert compiled[2] == pytest.approx(plain[2], rel=1e-9)
+    assert (alpha == 0.1).all() and (space.F == rounds.space_of(P, t, P @ P.T).F).all()
 
 
-def test_rounds_in_the_space_of_the_columns_are_those_of_the_columns(monkeypatch):
-    x, t, _ = sinc(80)
-    P = design(x, gamma=5.0)[1:]
-    G, proj, power = P @ P.T, P @ t, float(t @ t)
+@pytest.mark.parametrize("m", [40, 80])
+def test_rounds_in_the_space_of_the_columns_are_those_of_the_columns(m, monkeypatch):
+    x, t, _ = sinc(m)
+    P = design(x, gamma=5.0 if m > rounds.FEW else 50.0)[1:]
     monkeypatch.setattr(rounds, "SPANNED", 1e-14)
-    kept, alpha = np.arange(3, 80, 2), np.linspace(0.1, 9.0, 39)
-    found = rounds._Space(G, proj, power).solve(kept, alpha, 20.0)
-    wanted = rounds._direct(G[np.ix_(kept, kept)], proj[kept], power, alpha, 20.0)
-    for a, b in zip(found, wanted, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+    monkeypatch.setattr(rounds, "TILT", 0.0)
+    monkeypatch.setattr(rounds, "WIDER", 1.0)
+    space = rounds.space_of(P, t, P @ P.T)
+    kept = np.arange(3, m, 2)
+    alpha, power, P = np.linspace(0.1, 9.0, len(kept)), float(t @ t), P[kept]
+    wanted = rounds._direct(P @ P.T, P @ t, power, alpha, 20.0)
+    spaces = [space._replace(F=space.F[kept])]
+    spaces.append(rounds.narrowed(spaces[0]))
+    assert spaces[1].F.shape == (len(kept), min(len(kept), space.F.shape[1]))
+    for one in spaces:
+        for a, b in zip(rounds._inside(*one, alpha, 20.0), wanted, strict=True):
+            np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-9)
+
+
+def test_a_space_of_nearly_all_dimensions_is_not_made_for_many_columns():
+    x, t, _ = sinc(80)
+    wide = design(x, gamma=100.0)[1:]
+    assert rounds.space_of(wide, t, wide @ wide.T) is None
+    narrow = design(x, gamma=0.02)[1:]
+    space = rounds.space_of(narrow, t, narrow @ narrow.T)
+    assert space.F.shape[1] < 20
+    np.testing.assert_allclose(space.F @ space.F.T, narrow @ narrow.T, atol=1e-4)
+    few = rounds.space_of(wide[:20], t, wide[:20] @ wide[:20].T)
+    np.testing.assert_allclose(few.F @ few.F.T, wide[:20] @ wide[:20].T, atol=1e-12)
+    assert float(few.z @ few.z) + few.rest == pytest.approx(float(t @ t))
 
 
 # --- the sequential updates ---------------------------------------------------------------------------------------

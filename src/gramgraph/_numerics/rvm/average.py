@@ -17,12 +17,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, qr, solve_triangular
+from scipy.linalg import eigh, solve_triangular
+from scipy.linalg.lapack import dtrtri
 from scipy.special import expit, logsumexp, softmax
 
-from gramgraph._numerics.rvm.regression import NOISE_FLOOR, distinct, largest
+from gramgraph._numerics.rvm.regression import NOISE_FLOOR, distinct, largest, spread
 from gramgraph._numerics.rvm.rounds import cholesky as factor
-from gramgraph._numerics.rvm.rounds import inverse
+from gramgraph._numerics.rvm.rounds import orthonormal
 
 __all__ = ["Curve", "averaged", "carriers", "dense", "independent", "shared"]
 
@@ -93,24 +94,28 @@ class _Carriers:
     """Least-squares fit of a curve by some rows of T, and what every single change of them would do."""
 
     def __init__(self, T, curve, active):
-        self.T, self.norm, self.proj = T, np.einsum("ij,ij->i", T, T), T @ curve
-        self.power = float(curve @ curve)
+        self.T, self.norm, self.curve, self.proj = T, np.einsum("ij,ij->i", T, T), curve, T @ curve
         self.rows: dict[int, np.ndarray] = {}
         self.hold(active)
 
     def hold(self, active):
-        """Take these rows: O(M k²), and O(N M) for each that was never held before."""
+        """Take these rows: O((M + N) k²), and O(N M) for each that was never held before.
+
+        By an orthonormal basis Q of them: their products among themselves would lose what two near rows differ in.
+        """
         self.active = list(active)
         for j in self.active:
             if j not in self.rows:
                 self.rows[j] = self.T @ self.T[j]
         G = np.array([self.rows[j] for j in self.active]).reshape(len(self.active), len(self.T))
-        self.H = inverse(factor(G[:, self.active])) if self.active else np.empty((0, 0))
-        self.W = self.H @ G
-        self.weights = self.H @ self.proj[self.active]
-        self.miss = max(self.power - float(self.weights @ self.proj[self.active]), 0.0)
-        self.left = self.proj - self.weights @ G  # products of all rows with what is not fitted
-        self.outside = self.norm - np.einsum("ij,ij->j", G, self.W)
+        Q, R = orthonormal(self.T[self.active])
+        root, _ = dtrtri(R)
+        V, part = root.T @ G, self.curve @ Q  # products of Q with all rows, and with the curve
+        self.W, self.weights, self.spread = root @ V, root @ part, np.einsum("ij,ij->i", root, root)
+        rest = self.curve - Q @ part
+        self.miss = float(rest @ rest)
+        self.left = self.proj - part @ V  # products of all rows with what is not fitted
+        self.outside = self.norm - np.einsum("ij,ij->j", V, V)
 
     def entering(self):
         """What each row would take off the miss."""
@@ -120,12 +125,12 @@ class _Carriers:
 
     def leaving(self):
         """What the miss would grow by without each of the active rows."""
-        return self.weights**2 / np.diagonal(self.H)
+        return self.weights**2 / self.spread
 
     def exchange(self):
         """The best exchange while one is worth it: row j for the active row i, all pairs at once in O(M k)."""
         for _ in range(20 * len(self.active)):
-            share = self.W / np.diagonal(self.H)[:, None]
+            share = self.W / self.spread[:, None]
             outside = self.outside + share * self.W
             free = outside > OUTSIDE * self.norm
             free[:, self.active] = False
@@ -143,9 +148,9 @@ class _Carriers:
 
 def independent(rows):
     """Of these rows, largest part outside the span of those before first, as many as differ enough: O(N k²)."""
-    norm = np.sqrt(np.einsum("ij,ij->i", rows, rows))
-    R, order = qr((rows / norm[:, None]).T, mode="r", pivoting=True, check_finite=False)
-    return np.sort(order[np.flatnonzero(np.diagonal(R) ** 2 > OUTSIDE)])
+    size = np.einsum("ij,ij->i", rows, rows)
+    unit = rows / np.sqrt(size)[:, None]
+    return np.sort(spread(unit @ unit.T, largest(size), most=len(rows), rest=OUTSIDE))
 
 
 def carriers(T, curve, active, *, miss, most):

@@ -19,9 +19,9 @@ from scipy.linalg.blas import dtrsm
 from scipy.linalg.lapack import dgeqrf
 
 from gramgraph._numerics.rvm.posterior import LONG, NEAR, PARALLEL, SETTLED, Posterior, improve_noise, result
-from gramgraph._numerics.rvm.rounds import MOVED, NARROW
+from gramgraph._numerics.rvm.rounds import Space
 
-__all__ = ["careful_changes", "careful_rounds", "coordinates"]
+__all__ = ["careful_changes", "coordinates", "evidence", "inside"]
 
 #: Length outside the basis, by that of the longest column, which is left out.
 LEFT = 2e-15
@@ -34,7 +34,7 @@ BATCH = 8
 
 
 def coordinates(T, t):
-    """(columns (M, r), targets (r,), squared length of the targets outside): in a basis of what the columns span.
+    """Columns and targets as a `Space` that holds all of the columns.
 
     One pivot after another, O(N M r); where more than half of the N dimensions are needed, all are kept as they are.
     None where there are too many.
@@ -44,7 +44,7 @@ def coordinates(T, t):
     least, rank = LEFT**2 * size.max(initial=0.0), 0
     while size.max(initial=0.0) > least:
         if rank == len(basis):
-            return (T, t, 0.0) if len(t) <= MOST else None
+            return Space(T, t, 0.0) if len(t) <= MOST else None
         unit = left[int(np.argmax(size))]
         unit = unit / np.linalg.norm(unit)
         unit -= (basis[:rank] @ unit) @ basis[:rank]  # rounding left a part in the span
@@ -55,7 +55,7 @@ def coordinates(T, t):
     basis = basis[:rank]
     z = basis @ t
     rest = t - z @ basis
-    return T @ basis.T, z, float(rest @ rest)
+    return Space(T @ basis.T, z, float(rest @ rest))
 
 
 class _Exact(Posterior):
@@ -99,30 +99,17 @@ class _Exact(Posterior):
         return value, rss, len(self.active) - float(np.einsum("ij,ij->", W, W)), 1.0
 
 
-def careful_rounds(F, z, rest, alpha, beta, learned, n, floor, rounds, most):
-    """As `rounds.rounds_at_once`, from the triangular root of I/β + F diag(α)⁻¹ Fᵀ: O((m + r) r²) each."""
-    kept, norm, r = np.arange(len(F)), np.einsum("ij,ij->i", F, F), F.shape[1]
-    while rounds and len(kept) and most > 0.0:
-        rounds, most = rounds - 1, most - (len(kept) + r) * float(r) ** 2
-        stack = np.zeros((len(kept) + r, r), order="F")
-        np.divide(F, np.sqrt(alpha)[:, None], out=stack[: len(kept)])
-        stack[np.arange(len(kept), len(stack)), np.arange(r)] = 1.0 / np.sqrt(beta)
-        R = np.triu(dgeqrf(stack, overwrite_a=1)[0][:r])
-        V = dtrsm(1.0, R, F.T, trans_a=1)
-        mu = (dtrsm(1.0, R, z[:, None], trans_a=1)[:, 0] @ V) / alpha
-        gamma = np.minimum(np.maximum(np.einsum("ij,ij->j", V, V) / alpha, 1e-12), 1.0)
-        new = gamma / np.maximum(mu**2, 1e-300)
-        moved = float(np.abs(np.log(new / alpha)).max())
-        alpha = new
-        if learned:
-            off = z - mu @ F
-            beta = 1.0 / max((float(off @ off) + rest) / max(n - float(gamma.sum()), 1e-3 * n), floor)
-        keep = np.flatnonzero(alpha < NARROW * beta * norm)
-        if len(keep) < len(kept):
-            F, norm, alpha, kept = F[keep], norm[keep], alpha[keep], kept[keep]
-        if moved < MOVED:
-            break
-    return kept, alpha, beta
+def inside(F, z, rest, alpha, beta):
+    """(μ, γ, squared residual), as `rounds_in_space` asks for, from the triangular root of I/β + Fᵀ diag(α)⁻¹ F."""
+    m, r = F.shape
+    stack = np.zeros((m + r, r), order="F")
+    np.divide(F, np.sqrt(alpha)[:, None], out=stack[:m])
+    stack[np.arange(m, m + r), np.arange(r)] = 1.0 / np.sqrt(beta)
+    R = np.triu(dgeqrf(stack, overwrite_a=1)[0][:r])
+    V = dtrsm(1.0, R, F.T, trans_a=1)
+    mu = (dtrsm(1.0, R, z[:, None], trans_a=1)[:, 0] @ V) / alpha
+    off = z - mu @ F
+    return mu, np.einsum("ij,ij->j", V, V) / alpha, float(off @ off) + rest
 
 
 def _batch(model, closed, tol, most):
@@ -180,7 +167,12 @@ def _changes(model, learned, n, floor, tol, steps):
         batch, repeats = 1, 0
 
 
-def careful_changes(F, z, rest, start, alpha, beta, learned, n, floor, tol, steps):
+def evidence(F, z, rest, active, alpha, beta, n):
+    """The log evidence of these columns with these α."""
+    return _Exact(F, z, rest, beta, active.tolist(), alpha).look(None, beta, n)[0]
+
+
+def careful_changes(F, z, rest, start, alpha, beta, n, floor, learned, tol, steps):
     """What `regression.regression` returns: single changes from the columns `start` on, with these α and this β."""
     model = _Exact(F, z, rest, beta, start.tolist(), alpha)
     trace, step, converged = _changes(model, learned, n, floor, tol, steps)

@@ -297,7 +297,7 @@ def _work(T, *rest):
 
 @njit(cache=True, nogil=True, fastmath=LOOSE, plain=changes, work=_work)
 def few_changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, floor, tol, steps, most):
-    """`posterior.changes` while at most `most` columns are active; a change that needs more is left to be made."""
+    """`posterior.changes` for so few active columns that calls cost more than their work."""
     s = _begin(T, gram, t, diag, proj, rows, active, alpha, most)
     m, last, step, repeats = len(active), 0, 0, 0
     converged, settled, fresh, lost = False, False, False, False

@@ -30,8 +30,9 @@ PARALLEL = 1.0 - 1e-10
 #: Updates of the noise, at most, where no change of a column is left, and how far its logarithm may still move.
 LONG, SETTLED = 20, 1e-3
 #: Signs of lost digits: rounding that weighs this many times more, and an evidence that is not the one foretold, by
-#: this share of its size and the number of cases. Updates and products of columns lose them where weights cancel.
-WORST, NEAR = 1e8, 1e-7
+#: this share of its size and the number of cases. Updates and products of columns lose them where weights cancel. The
+#: first limit is low enough for changes not to hang on the last digits of a kernel.
+WORST, NEAR = 1e6, 1e-7
 
 
 class Posterior:
@@ -267,6 +268,8 @@ def changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, floor
                 break
             repeats = LONG
             continue
+        if len(model.active) == most and j not in model.active:
+            break
         model.apply(j, alpha)
         step += 1
         trace.append(trace[-1] + gain)

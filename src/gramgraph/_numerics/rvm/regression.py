@@ -15,10 +15,21 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.lapack import dpotrs
 
-from gramgraph._numerics.rvm.careful import careful_changes, careful_rounds, coordinates
+from gramgraph._numerics.rvm.careful import careful_changes, coordinates, evidence, inside
 from gramgraph._numerics.rvm.few_changes import few_changes
 from gramgraph._numerics.rvm.posterior import PARALLEL, changes
-from gramgraph._numerics.rvm.rounds import cholesky, few_rounds, inverse, rounds_at_once, square
+from gramgraph._numerics.rvm.rounds import (
+    FEW,
+    WIDER,
+    cholesky,
+    few_rounds,
+    inverse,
+    narrowed,
+    rounds_in_space,
+    rounds_of_columns,
+    space_of,
+    square,
+)
 
 __all__ = ["NOISE_FLOOR", "distinct", "largest", "regression", "spread", "starters"]
 
@@ -28,8 +39,10 @@ NOISE_FLOOR = 1e-9
 START = 350
 #: Of these the ones that are to span the others, at most, and the share of the kernel's diagonal they may leave over.
 SPREAD, SPREAD_REST = 200, 1e-6
-#: Columns that are few: rounds go on in a compiled loop, and so do changes while not more are active.
-FEW, FEW_ACTIVE = 48, 64
+#: Values of a kernel below this share of the largest are next to underflow.
+FAINT = 1e-290
+#: Changes go on in a compiled loop while not more columns are active.
+FEW_ACTIVE = 64
 #: Columns whose products are compared at a time, which the cache of a processor holds.
 BLOCK = 64
 #: Rounds of the first re-estimation, at most, and their total of m³ for m columns, by that of the first round.
@@ -44,6 +57,20 @@ def largest(values):
     return int(np.argmax(values >= top - 1e-9 * abs(top)))
 
 
+def _ascending(values):
+    """Places of the values in ascending order; those that are equal up to rounding stay in the order they have."""
+    order = np.argsort(values, kind="stable")
+    ascending = values[order]
+    group = np.cumsum(np.diff(ascending, prepend=ascending[:1]) > 1e-9 * np.abs(ascending))
+    return order[np.lexsort((order, group))]
+
+
+def _values_with(K, first):
+    """Values of all columns with column `first`; those that are next to underflow, which hang on the loop, are zero."""
+    values = K[first]
+    return np.where(np.abs(values) < FAINT * np.abs(values).max(initial=0.0), 0.0, values)
+
+
 def spread(K, first, *, most=SPREAD, rest=SPREAD_REST):
     """Columns of a kernel matrix K (M, M) that span it, by pivoted Cholesky from column `first` on: O(M m²).
 
@@ -53,10 +80,10 @@ def spread(K, first, *, most=SPREAD, rest=SPREAD_REST):
     d = np.diagonal(K).astype(np.float64)
     top = d.max(initial=0.0)
     L = np.empty((min(most, len(K)), len(K)))
-    taken = []
+    values, taken = _values_with(K, first), []
     for i in range(len(L)):
         tied = np.flatnonzero(d >= d.max() - 1e-9 * top)
-        j = first if i == 0 else int(tied[largest(-K[first, tied])])
+        j = first if i == 0 else int(tied[largest(-values[tied])])
         if not d[j] > rest * top:
             break
         L[i] = (K[j] - L[:i, j] @ L[:i]) / np.sqrt(d[j])
@@ -75,7 +102,7 @@ def starters(K, first, *, most=START):
         return np.arange(len(K))
     pivots = spread(K, first, most=min(SPREAD, most))
     others = np.setdiff1d(np.arange(len(K)), pivots)
-    others = others[np.argsort(K[first, others], kind="stable")]
+    others = others[_ascending(_values_with(K, first)[others])]
     evenly = others[np.linspace(0, len(others) - 1, most - len(pivots)).round().astype(np.intp)]
     return np.sort(np.concatenate([pivots, evenly]))
 
@@ -97,23 +124,33 @@ def _first(G, power, noise, n, floor):
     return np.full(len(G), max(0.1 * float(np.trace(G)) / max(power, n * floor), 1e-300)), beta
 
 
-def _together(G, proj, power, start, noise, n, floor):
+def _together(P, t, G, start, noise, n, floor):
     """MacKay's re-estimation α = γ/μ², σ² = ‖t − Φμ‖²/(n − Σγ) of the columns in `start`, all at once.
 
-    G are their products, proj those with the targets, whose square is `power`. Columns whose prior has become narrow
-    leave. Returns (columns, α, noise precision); O(m³) a round, m falls quickly.
+    P are these columns and G their products. Columns whose prior has become narrow leave. Returns (columns, α, noise
+    precision); O(m³) a round, or O(m r²) where they span r dimensions; m falls quickly.
     """
     keep = distinct(G)
     if len(keep) < len(start):
-        start, G, proj = start[keep], square(G, keep), proj[keep]
+        start, G, P = start[keep], square(G, keep), P[keep]
+    power = float(t @ t)
     alpha, beta = _first(G, power, noise, n, floor)
-    most = ROUNDS_WORK * float(max(len(start), 100)) ** 3
-    known = (power, n, floor, noise is None)
-    keep, alpha, beta, rounds, most = rounds_at_once(G, proj, alpha, beta, *known, ROUNDS, most, FEW)
-    if len(keep) and rounds:  # few are left, and most rounds are still to come
-        G, proj, start = square(G, keep), proj[keep], start[keep]
-        keep, alpha, beta, _, _ = few_rounds(G, proj, alpha, beta, *known, rounds, most, 0)
-    return start[keep], alpha, beta
+    rounds, most = ROUNDS, ROUNDS_WORK * float(max(len(start), 100)) ** 3
+    known = (n, floor, noise is None)
+    kept, proj, space = np.arange(len(start)), P @ t, space_of(P, t, G)
+    if len(start) > FEW:
+        if space is not None:
+            enough = max(FEW, int(WIDER * space.F.shape[1]))
+            kept, alpha, beta, rounds, most = rounds_in_space(*space, alpha, beta, *known, rounds, most, enough)
+        if len(kept) > FEW:
+            found = rounds_of_columns(square(G, kept), proj[kept], alpha, beta, power, *known, rounds, most, FEW)
+            keep, alpha, beta, rounds, most = found
+            kept = kept[keep]
+        space = space_of(P[kept], t, square(G, kept))
+    while rounds and len(kept):
+        keep, alpha, beta, rounds, most = few_rounds(*space, alpha, beta, *known, rounds, most, space.few())
+        kept, space = kept[keep], narrowed(space._replace(F=space.F[keep]))
+    return start[kept], alpha, beta
 
 
 def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
@@ -130,19 +167,19 @@ def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
     active, alpha = np.empty(0, dtype=np.intp), np.empty(0)
     if start is not None and len(start) == len(T):
         gram = T @ T.T  # of all columns: every product that is needed later is in it
-        active, alpha, beta = _together(gram, proj, power, start, noise, n, floor)
+        active, alpha, beta = _together(T, t, gram, start, noise, n, floor)
     elif start is not None and len(start):
         P = T[start]
-        active, alpha, beta = _together(P @ P.T, proj[start], power, start, noise, n, floor)
+        active, alpha, beta = _together(P, t, P @ P.T, start, noise, n, floor)
     diag = np.diagonal(gram).copy() if gram.size else np.einsum("ij,ij->i", T, T)
     columns = (T, gram, t, diag, proj)
     active, alpha, beta, trace, step, converged, lost = _climb(
         columns, active, alpha, float(beta), (noise is None, n, floor, tol), max_iter
     )
     if lost:
-        basis = coordinates(T, t)
-        if basis is not None:
-            return _carefully(*basis, float(t @ t), start, noise, n, floor, tol, max_iter)
+        space = coordinates(T, t)
+        if space is not None:
+            return _carefully(space, (active, alpha, beta), power, start, noise, n, floor, tol, max_iter)
         trace, converged = trace[: max(len(trace) - 1, 1)], False  # what was foretold last did not come true
     order = np.argsort(active, kind="stable")
     active, alpha = active[order], alpha[order]
@@ -150,28 +187,38 @@ def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
     return active, alpha, mu, sigma, 1.0 / beta, trace, step, converged
 
 
-def _carefully(F, z, rest, power, start, noise, n, floor, tol, max_iter):
-    """What `regression` returns, from the beginning again, without products of columns; see `careful.py`."""
+def _carefully(space, reached, power, start, noise, n, floor, tol, max_iter):
+    """What `regression` returns, without products of columns; see `careful.py`.
+
+    From the beginning again, or from the model that was `reached` (columns, their α, noise precision) where that has
+    the higher evidence.
+    """
     start = np.empty(0, dtype=np.intp) if start is None else start
-    start = start[distinct(F[start] @ F[start].T)]
-    alpha, beta = _first(F[start] @ F[start].T, power, noise, n, floor)
-    known, most = (noise is None, n, floor), ROUNDS_WORK * float(max(len(start), 100)) ** 3
+    F = space.F[start]
+    keep = distinct(F @ F.T)
+    start, F = start[keep], F[keep]
+    alpha, beta = _first(F @ F.T, power, noise, n, floor)
+    known, most = (n, floor, noise is None), ROUNDS_WORK * float(max(len(start), 100)) ** 3
     if len(start):
-        alpha *= WIDE
-        kept, alpha, beta = careful_rounds(F[start], z, rest, alpha, beta, *known, ROUNDS, most)
-        start = start[kept]
-    return careful_changes(F, z, rest, start, alpha, beta, *known, tol, max_iter)
+        limits = (ROUNDS, most, 0)
+        keep, alpha, beta, _, _ = rounds_in_space(F, *space[1:], WIDE * alpha, beta, *known, *limits, inside)
+        start = start[keep]
+    found = careful_changes(*space, start, alpha, beta, *known, tol, max_iter)
+    if evidence(*space, *reached, n) > found[5][-1]:
+        return careful_changes(*space, *reached, *known, tol, max_iter)
+    return found
 
 
 def _climb(columns, active, alpha, beta, known, max_iter):
     """What `changes` returns, by the compiled loop as long as few columns are active."""
     traces, done, converged, lost = [np.empty(0)], 0, False, False
-    for loop in (few_changes, changes) if len(active) <= FEW_ACTIVE else (changes,):
+    loops = [(few_changes, FEW_ACTIVE), (changes, len(columns[0]))]
+    for loop, limit in loops if len(active) <= FEW_ACTIVE else loops[1:]:
         if done < max_iter or not done:
             T, gram = columns[:2]
             rows = gram[active] if gram.size else T[active] @ T.T
             active, alpha, beta, trace, steps, converged, lost = loop(
-                *columns, rows, active, alpha, beta, *known, max_iter - done, FEW_ACTIVE
+                *columns, rows, active, alpha, beta, *known, max_iter - done, limit
             )
             traces, done = [*traces[:-1], traces[-1][:-1], trace], done + steps
         if converged or lost:
