@@ -12,7 +12,7 @@ import numpy as np
 
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.rvm.posterior import DEPENDENT, LONG, NEAR, PARALLEL, SETTLED, WORST, changes
-from gramgraph._numerics.rvm.rounds import LOOSE, factor, invert, solve
+from gramgraph._numerics.rvm.rounds import LOOSE
 
 __all__ = ["few_changes"]
 
@@ -44,12 +44,69 @@ class _Model(NamedTuple):
 
 
 @_helper
+def _factor(G, alpha, beta, m, A):
+    """Lower Cholesky factor of β G + diag(α) into A; where rounding made it indefinite, with a small shift."""
+    if _factored(G, alpha, beta, m, 0.0, A):
+        return
+    trace = 0.0
+    for i in range(m):
+        trace += beta * G[i, i] + alpha[i]
+    _factored(G, alpha, beta, m, 1e-10 * trace, A)
+
+
+@_helper
+def _factored(G, alpha, beta, m, shift, A):
+    """Lower Cholesky factor of β G + diag(α + shift) into A; whether there is one."""
+    for i in range(m):
+        for j in range(i + 1):
+            s = beta * G[i, j]
+            if i == j:
+                s += alpha[i] + shift
+            for t in range(j):
+                s -= A[i, t] * A[j, t]
+            if i > j:
+                A[i, j] = s / A[j, j]
+            elif s > 0.0:
+                A[i, i] = np.sqrt(s)
+            else:
+                return False
+    return True
+
+
+@_helper
+def _solve(A, right, beta, m, x):
+    """x = β (L Lᵀ)⁻¹ right with L in the lower triangle of A."""
+    for i in range(m):
+        s = beta * right[i]
+        for j in range(i):
+            s -= A[i, j] * x[j]
+        x[i] = s / A[i, i]
+    for i in range(m - 1, -1, -1):
+        x[i] /= A[i, i]
+        for j in range(i):
+            x[j] -= A[i, j] * x[i]
+
+
+@_helper
+def _invert(A, m):
+    """L⁻¹, transposed, into the upper triangle of A, whose lower one holds L but for its diagonal."""
+    for j in range(m):
+        A[j, j] = 1.0 / A[j, j]
+    for j in range(m):
+        for i in range(j + 1, m):
+            s = A[i, j] * A[j, j]
+            for t in range(j + 1, i):
+                s += A[i, t] * A[j, t]
+            A[j, i] = -s * A[i, i]
+
+
+@_helper
 def _gaussian(s, m, beta, n):
     """As `Posterior.look`: (log evidence, squared residual, well-determined number, `worst`)."""
     A, alpha, mu, T, t, rest = s.A, s.alpha, s.trial, s.T, s.t, s.rest
-    factor(s.cross, alpha, beta, m, A)
-    solve(A, s.target, beta, m, mu)
-    invert(A, m)
+    _factor(s.cross, alpha, beta, m, A)
+    _solve(A, s.target, beta, m, mu)
+    _invert(A, m)
     logdet, penalty, gamma, rss, worst = 0.0, 0.0, float(m), 0.0, 1.0
     for k in range(len(t)):
         rest[k] = t[k]
@@ -107,9 +164,9 @@ def _combine(rows, parts, m, line):
 def _refresh(s, m, beta):
     """Σ, μ, S, Q from scratch."""
     A, sigma, mu, rows, line, S, Q, parts = s.A, s.sigma, s.mu, s.rows, s.line, s.S, s.Q, s.trial
-    factor(s.cross, s.alpha, beta, m, A)
-    solve(A, s.target, beta, m, mu)
-    invert(A, m)
+    _factor(s.cross, s.alpha, beta, m, A)
+    _solve(A, s.target, beta, m, mu)
+    _invert(A, m)
     for i in range(m):
         for j in range(i + 1):
             sum_ = 0.0

@@ -13,15 +13,12 @@ from gramgraph._numerics.compiling import njit
 __all__ = [
     "LOOSE",
     "cholesky",
-    "factor",
     "few_rounds",
     "inverse",
-    "invert",
     "narrowed",
     "orthonormal",
     "rounds_in_space",
     "rounds_of_columns",
-    "solve",
     "space_of",
     "square",
 ]
@@ -214,63 +211,6 @@ def _squares(rows):
 
 
 _helper = njit(cache=True, nogil=True, no_cpython_wrapper=True, fastmath=LOOSE)
-
-
-@_helper
-def factor(G, alpha, beta, m, A):
-    """Lower Cholesky factor of β G + diag(α) into A; where rounding made it indefinite, with a small shift."""
-    if _factor(G, alpha, beta, m, 0.0, A):
-        return
-    trace = 0.0
-    for i in range(m):
-        trace += beta * G[i, i] + alpha[i]
-    _factor(G, alpha, beta, m, 1e-10 * trace, A)
-
-
-@_helper
-def _factor(G, alpha, beta, m, shift, A):
-    """Lower Cholesky factor of β G + diag(α + shift) into A; whether there is one."""
-    for i in range(m):
-        for j in range(i + 1):
-            s = beta * G[i, j]
-            if i == j:
-                s += alpha[i] + shift
-            for t in range(j):
-                s -= A[i, t] * A[j, t]
-            if i > j:
-                A[i, j] = s / A[j, j]
-            elif s > 0.0:
-                A[i, i] = np.sqrt(s)
-            else:
-                return False
-    return True
-
-
-@_helper
-def solve(A, right, beta, m, x):
-    """x = β (L Lᵀ)⁻¹ right with L in the lower triangle of A."""
-    for i in range(m):
-        s = beta * right[i]
-        for j in range(i):
-            s -= A[i, j] * x[j]
-        x[i] = s / A[i, i]
-    for i in range(m - 1, -1, -1):
-        x[i] /= A[i, i]
-        for j in range(i):
-            x[j] -= A[i, j] * x[i]
-
-
-@_helper
-def invert(A, m):
-    """L⁻¹, transposed, into the upper triangle of A, whose lower one holds L but for its diagonal."""
-    for j in range(m):
-        A[j, j] = 1.0 / A[j, j]
-    for j in range(m):
-        for i in range(j + 1, m):
-            s = A[i, j] * A[j, j]
-            for t in range(j + 1, i):
-                s += A[i, t] * A[j, t]
-            A[j, i] = -s * A[i, i]
 
 
 @_helper
