@@ -1,4 +1,4 @@
-"""`python -m benchmarks page`: writes the tables of docs/benchmarks.md and docs/curves.md anew from docs/measured.
+"""`python -m benchmarks page`: writes what docs/benchmarks.md, docs/curves.md and README tell of docs/measured anew.
 
 Every row of those tables is declared in `page_rows`: what was done, in which cells of which result file its figure
 stands, and its goal. Nothing is written by hand: a row whose cells are not in the files says "not measured".
@@ -178,8 +178,7 @@ def _words(row: Row, figures: Mapping[str, Ratio], asked: int) -> str:
 
 
 def _against(row: Row) -> str:
-    firsts = dict.fromkeys(NAMES.get(peer, NAMES.get(peer.split()[0], peer.split()[0])) for peer in row.peers)
-    return ", ".join(firsts)
+    return ", ".join(dict.fromkeys(map(_name, row.peers)))
 
 
 def _goal(row: Row, found: Told) -> str:
@@ -244,6 +243,43 @@ def values_table(module: str, rows: Sequence[str], values: Mapping[str, str], fi
     ]
     lines += [[row, "", *[NOT_MEASURED] * len(values)] for row in rows if row not in {line[0] for line in lines}]
     return markdown(["data", "who", *values.values()], lines, texts=2)
+
+
+def first_answers(files: Files) -> str:
+    """CPU seconds of a process from an empty cache, of a second one with a warm cache, and of peers, task by task."""
+    lines = []
+    for name, by in _processes(files).items():
+        theirs = [f"{_name(who)} {_time(found)}" for (who, _), found in by.items() if who != OURS]
+        first, second = by.get((OURS, "first process")), by.get((OURS, "second process"))
+        lines.append([name, _time(first), _time(second), ", ".join(theirs)])
+    head = ["from the start of the interpreter", "first process, empty cache", "second process", "peers"]
+    return markdown(head, lines) if lines else NOT_MEASURED
+
+
+def first_answers_in_words(names: Sequence[str], files: Files) -> str:
+    """The first processes of `first_answers` of some tasks in one sentence, the fastest peer of each in brackets."""
+    found, told_of = _processes(files), []
+    for name in names:
+        by = found.get(name, {})
+        peers = {who: result.cpu for (who, _), result in by.items() if who != OURS and isinstance(result, Measurement)}
+        best = min(peers, key=peers.__getitem__, default=None)
+        beside = f" ({_name(best)} {seconds(peers[best])})" if best else ""
+        told_of.append(f"{name} {_time(by.get((OURS, 'first process')))}{beside}")
+    return f"First answer, from an empty compile cache and with all imports, CPU: {'; '.join(told_of)}."
+
+
+def _processes(files: Files) -> dict[str, dict[tuple[str, str], Result]]:
+    """Task of `cold_start` → (contestant, first or second process) → what it took."""
+    found: dict[str, dict[tuple[str, str], Result]] = {}
+    for cell in files["cold_start"]["cells"] if "cold_start" in files else []:
+        result = _result(cell, "cpu")
+        if result is not None:
+            found.setdefault(cell["row"], {})[cell["contestant"], cell["task"]] = result
+    return found
+
+
+def _name(contestant: str) -> str:
+    return NAMES.get(contestant, NAMES.get(contestant.split()[0], contestant.split()[0]))
 
 
 def roofline(files: Files) -> str:

@@ -12,7 +12,20 @@ from pathlib import Path
 from benchmarks import counting, deterministic, hill_climbing, sequences, small_networks, threads, wide_tables
 from benchmarks.curve_picture import curve_table, picture
 from benchmarks.machines import ROWS as ROWS_OF
-from benchmarks.page import DOCS, Files, Row, conditions, per_case, rewritten, roofline, table, values_table
+from benchmarks.page import (
+    DOCS,
+    ROOT,
+    Files,
+    Row,
+    conditions,
+    first_answers,
+    first_answers_in_words,
+    per_case,
+    rewritten,
+    roofline,
+    table,
+    values_table,
+)  # fmt: skip
 
 __all__ = ["ROWS", "made", "modules_shown", "rows_shown"]
 
@@ -319,11 +332,8 @@ THREADS = (
         for row, (_, wanted) in threads.ROWS.items()
     ),
 )  # fmt: skip
-#: From the start of the interpreter to the first answer.
-COLD = tuple(
-    Row(row, "cold_start", "first process", (row,))
-    for row in ("asia, one question", "alarm, one question", "SVC (200 points)")
-)
+#: Tasks whose first answer README tells.
+FIRST = ("alarm, one question", "alarm, 1,000 cases", "GaussianHMM (3 states, 500 steps)", "SVC (200 points)")
 #: Searches end in different graphs: what they are worth stands beside their times.
 SCORED = tuple(f"{columns} columns, 10,000 rows" for columns in hill_climbing.AGAINST_PEER)
 SCORES = {"BIC": "BIC of the graph", "edges": "edges"}
@@ -337,12 +347,12 @@ TREES, TREE_VALUES = ("tree 0 5000",), {
     "MB": "MB",
 }  # fmt: skip
 RESIDUES, RESIDUE_VALUES = ("arg 5000", "lys 2000", "met 2000"), {"nats": "held-out nats a residue"}
-ROWS = (*DISCRETE, *LANES, *THREADS, *COLD)
+ROWS = (*DISCRETE, *LANES, *THREADS)
 
 
 def modules_shown() -> list[str]:
     """The modules whose figures the pages show."""
-    return [*dict.fromkeys(row.module for row in ROWS), "kernel_trees", "curves"]
+    return [*dict.fromkeys(row.module for row in ROWS), "cold_start", "kernel_trees", "curves"]
 
 
 def rows_shown(module: str) -> frozenset[str] | None:
@@ -358,7 +368,7 @@ def made(files: Files) -> dict[Path, str]:
     parts = {
         "benchmarks.md": {
             "discrete": f"{table(DISCRETE, files)}\n\n{per_case(NETWORKS, files)}",
-            "cold": table(COLD, files),
+            "cold": first_answers(files),
             "lanes": table(LANES, files),
             "roof": roofline(files),
             "threads": table(THREADS, files),
@@ -371,5 +381,7 @@ def made(files: Files) -> dict[Path, str]:
         },
         "curves.md": {"curves": curve_table(curves), "conditions": conditions(["curves"], files)},
     }
-    texts = {DOCS / name: rewritten((DOCS / name).read_text(encoding="utf-8"), new) for name, new in parts.items()}
+    pages = {DOCS / name: new for name, new in parts.items()}
+    pages[ROOT / "README.md"] = {"first": first_answers_in_words(FIRST, files)}
+    texts = {path: rewritten(path.read_text(encoding="utf-8"), new) for path, new in pages.items()}
     return texts | {DOCS / "curves.svg": picture(curves)}

@@ -109,6 +109,17 @@ def test_the_fastest_peer_counts_and_goals_are_about_the_worst_row():
     assert "≥ 2×: missed; sorting" in page.table([explained], files(*cells))
 
 
+def test_first_answers_are_told_with_the_fastest_peer_and_what_is_missing():
+    cells = [timed("a", "first process", "gramgraph", 0.25), timed("a", "second process", "gramgraph", 0.125)]
+    cells += [timed("a", "second process", "pyagrum", 0.5), timed("a", "second process", "pgmpy", 4.0)]
+    cells += [cell("b", "first process", "gramgraph", failure="no memory")]
+    found = files(*cells, module="cold_start")
+    assert "| a | 250 ms | 125 ms | pyAgrum 500 ms, pgmpy 4 s |" in page.first_answers(found)
+    assert f"| b | {NOT_MEASURED} | {NOT_MEASURED} |  |" in page.first_answers(found)
+    assert page.first_answers_in_words(("a", "b"), found).endswith(f"a 250 ms (pyAgrum 500 ms); b {NOT_MEASURED}.")
+    assert page.first_answers({}) == NOT_MEASURED
+
+
 def test_many_rows_give_the_median_and_the_worst_and_say_who_is_missing():
     cells = [timed(name, "task", "gramgraph", 1.0) for name in "abcde"]
     cells += [timed(name, "task", "peer", t) for name, t in zip("abcd", (2.0, 4.0, 8.0, 16.0), strict=True)]
