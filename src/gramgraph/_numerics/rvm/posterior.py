@@ -29,6 +29,9 @@ DEPENDENT = 1e-10
 PARALLEL = 1.0 - 1e-10
 #: Updates of the noise, at most, where no change of a column is left, and how far its logarithm may still move.
 LONG, SETTLED = 20, 1e-3
+#: The noise and all that follows are computed anew every fifth change, of more columns after as many as this share of
+#: them: it costs O(M m²), a change O(M m).
+SELDOM = 16
 #: Signs of lost digits: rounding that weighs this many times more, and an evidence that is not the one foretold, by
 #: this share of its size and the number of cases. Updates and products of columns lose them where weights cancel. The
 #: first limit is low enough for changes not to hang on the last digits of a kernel.
@@ -274,7 +277,8 @@ def changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, floor
         step += 1
         trace.append(trace[-1] + gain)
         fresh = settled = False
-        repeats = 1 if step <= 10 or step % 5 == 0 or step == steps else -1
+        often = max(5, len(model.active) // SELDOM)
+        repeats = 1 if step <= 10 or step % often == 0 or step == steps else -1
     return np.array(model.active, dtype=np.intp), model.alpha, model.beta, np.array(trace), step, converged, lost
 
 
