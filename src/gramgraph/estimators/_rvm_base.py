@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from contextlib import nullcontext
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 
+from gramgraph._numerics.gram.grams import same_digits
+from gramgraph._numerics.rvm.regression import START
 from gramgraph._validation import check_choice, check_count, check_positive
 from gramgraph.estimators._base import NamedKernelEstimator
 from gramgraph.exceptions import ModelError
@@ -73,12 +76,14 @@ class RelevanceMachine(NamedKernelEstimator):
         if some:
             points = np.sort(check_random_state(self.random_state).choice(n, size=int(self.basis), replace=False))
         T = np.empty((head + len(points), n))
-        if self.kernel_.precomputed:
-            T[head:] = X[:, points].T
-        elif self.kernel_.value is not None:
-            self.kernel_.value.gram(take_points(X, points) if some else X, X if some else None, out=T[head:])
-        else:
-            T[head:] = self.kernel_.gram(take_points(X, points), X) if some else self.kernel_.gram(X)
+        # which of nearly equal columns stay may hang on last digits; with few points these cost next to nothing
+        with same_digits() if n <= START else nullcontext():
+            if self.kernel_.precomputed:
+                T[head:] = X[:, points].T
+            elif self.kernel_.value is not None:
+                self.kernel_.value.gram(take_points(X, points) if some else X, X if some else None, out=T[head:])
+            else:
+                T[head:] = self.kernel_.gram(take_points(X, points), X) if some else self.kernel_.gram(X)
         if not np.isfinite(T[head:]).all():
             raise ModelError(
                 f"the kernel {self.kernel!r} gives values that are not finite on these points. Try: scale X."

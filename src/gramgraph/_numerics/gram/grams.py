@@ -8,7 +8,10 @@ of a block is transposed in registers. Few columns are subtracted, which loses n
 from __future__ import annotations
 
 import math
+import threading
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import numpy as np
 
@@ -356,6 +359,26 @@ def _aligned(n, m):
     return whole[skip : skip + n * m].reshape(n, m)
 
 
+class _Wanted(threading.local):
+    """What a thread asks of its matrices."""
+
+    same_digits = False
+
+
+_WANTED = _Wanted()
+
+
+@contextmanager
+def same_digits() -> Iterator[None]:
+    """Matrices that this thread computes have the same digits whether loops are compiled or not: NumPy makes them."""
+    before = _WANTED.same_digits
+    _WANTED.same_digits = True
+    try:
+        yield
+    finally:
+        _WANTED.same_digits = before
+
+
 def distance_gram(A, B=None, profile=RBF, *, out=None, n_jobs=1):
     """profile(‖a_i − b_j‖²), shape (n, m), into `out` when given; O(n m d), by half without B."""
     symmetric = B is None
@@ -365,7 +388,7 @@ def distance_gram(A, B=None, profile=RBF, *, out=None, n_jobs=1):
         out = _aligned(n, m) if 8 * n * m >= STREAMED else np.empty((n, m))
     if n == 0 or m == 0:
         return out
-    if not pays(_blocks, n * m * (d + 10) * _NUMPY_STEP):
+    if _WANTED.same_digits or not pays(_blocks, n * m * (d + 10) * _NUMPY_STEP):
         _by_numpy(A, other, out, profile)
     elif min(n, m) < FEW:
         _few(A, other, out)
