@@ -451,3 +451,50 @@ def test_classes_away_from_the_origin_are_parted_by_a_line(seed) -> None:
     labels = np.repeat([0, 1], 10)
     model = RVC("linear").fit(x, labels)
     assert model.score(x, labels) >= 0.95
+
+
+def test_standard_deviations_keep_their_digits_where_weights_cancel():
+    x = np.linspace(-3, 3, 40)[:, None]
+    y = np.sin(2 * x[:, 0]) + 0.01 * np.random.default_rng(0).normal(size=40)
+    rvr = RVR(gamma=0.02, noise=1e-4, average=False).fit(x, y)
+    assert np.abs(rvr.sigma_).max() > 1e12  # products with it would be off by more than the noise
+    K = rbf_kernel(x, x[rvr.relevance_], gamma=0.02)
+    F = (K - K.mean(axis=0)) / 0.01
+    R = np.linalg.qr(np.vstack([F, np.diag(np.sqrt(rvr.alpha_[1:]))]), mode="r")
+    spread = np.sum(np.linalg.solve(R.T, (K - K.mean(axis=0)).T) ** 2, axis=0)
+    np.testing.assert_allclose(rvr.predict(x, return_std=True)[1], np.sqrt(1e-4 + 1e-4 / 40 + spread), rtol=1e-5)
+
+
+@pytest.mark.parametrize("make", [RVR, RVC])
+def test_of_equal_columns_the_first_is_taken(make):
+    rng = np.random.default_rng(3)
+    x = np.tile(rng.normal(size=(15, 2)), (3, 1))
+    y = np.tile(x[:15, 0], 3) + 0.1 * rng.normal(size=45)
+    model = make(kernel="precomputed").fit(RBF().gram(x), y if make is RVR else y > 0)
+    assert len(model.relevance_) > 1 and model.relevance_.max() < 15
+
+
+@pytest.mark.parametrize("gamma", [0.5, 0.04])
+def test_last_digits_of_a_kernel_decide_nothing_where_all_points_are_far(gamma):
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(10, 25))
+        y, K = X[:, :3].sum(axis=1), rbf_kernel(X, gamma=gamma)
+        near = K * (1.0 + 2e-16 * rng.integers(-1, 2, K.shape))
+        one, other = (RVR(kernel="precomputed").fit((G + G.T) / 2, y) for G in (K, near))
+        np.testing.assert_array_equal(one.relevance_, other.relevance_)
+        np.testing.assert_allclose(one.predict(K), other.predict(K), rtol=1e-6, atol=1e-7)
+        assert one.noise_ == pytest.approx(other.noise_, rel=1e-5)
+
+
+def test_a_file_of_an_earlier_version_holds_no_root():
+    from gramgraph.io.values import from_parts, to_parts
+
+    x, t, _ = sinc(50)
+    rvr = RVR(gamma=1 / 8).fit(x, t)
+    tree, arrays = to_parts(rvr)
+    for fit in tree["fields"]["fits_"]:
+        del fit["fields"]["root"]
+    old = from_parts(tree, arrays)
+    for mine, other in zip(rvr.predict(x, return_std=True), old.predict(x, return_std=True), strict=True):
+        np.testing.assert_allclose(mine, other, rtol=1e-6)

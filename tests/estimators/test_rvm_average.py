@@ -72,10 +72,11 @@ def test_moments_are_those_of_the_mixture_on_the_chosen_columns(monkeypatch: pyt
     shares = np.array([0.4, 0.1, 0.2, 0.0, 0.3])
     monkeypatch.setattr(sparse_average, "_shares", lambda *_: shares)
     found = regression(T, t, noise=None, tol=1e-4, max_iter=500, start=np.arange(50))
-    chosen, alpha, mu, sigma, *_ = averaged(T, t, np.arange(50), T, found, noise=None, n=50.0)
-    active, _, mu_0, sigma_0, *_ = found
+    chosen, alpha, mu, root, *_ = averaged(T, t, np.arange(50), T, found, noise=None, n=50.0)
+    sigma = root @ root.T
+    active, _, mu_0, root_0, *_ = found
     B = np.linalg.pinv(T[chosen].T)
-    parts = [(mu_0 @ T[active], T[active].T @ sigma_0 @ T[active])]
+    parts = [(mu_0 @ T[active], T[active].T @ root_0 @ root_0.T @ T[active])]
     for one in dense(T, t, np.arange(50), T, noise=None, n=50.0):
         cover = one.rows.T @ one.root
         parts.append((one.mean @ one.rows, cover @ cover.T))

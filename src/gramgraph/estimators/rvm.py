@@ -127,8 +127,7 @@ class RVR(RegressorMixin, MultiOutputMixin, RelevanceMachine):
             features = self._features(K, fit)
             means.append(features @ fit.mu)
             if return_std:
-                spread = np.einsum("ij,ij->i", features @ fit.sigma, features)
-                deviations.append(np.sqrt(fit.noise + np.maximum(spread, 0.0)))
+                deviations.append(np.sqrt(fit.noise + fit.variance(features)))
         mean = means[0] if self._single else np.column_stack(means)
         if not return_std:
             return mean

@@ -58,7 +58,7 @@ _SHAPES: dict[str, dict[str, str]] = {
     "RidgeSpectrum": {"mean": "r", "V": "r k", "values": "k"},
     "SVC": {"support_vectors_": "s d", "support_": "s", "_weights": "s m", "intercept_": "m", "dual_coef_": "c s"},
     "SVR": {"support_vectors_": "s d", "support_": "s", "_weights": "s m", "intercept_": "m", "dual_coef_": "m s"},
-    "SparseFit": {"relevance": "r", "alpha": "k", "mu": "k", "sigma": "k k"},
+    "SparseFit": {"relevance": "r", "alpha": "k", "mu": "k", "sigma": "k k", "root": "k q"},
     "Trend": {"H": "n k", "coef": "k q", "KinvH": "n k"},
     "Weights": {"alpha": "n q", "log_evidence": "q"},
 }  # fmt: skip

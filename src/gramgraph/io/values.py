@@ -380,7 +380,9 @@ class _Reader:
 def _dataclass(cls: type, own: dict[str, Any]) -> Any:
     """An instance through its constructor, so that it checks what it is given."""
     declared = {field.name: field for field in dataclasses.fields(cls)}
-    if set(own) != set(declared):
+    needed = {name for name, field in declared.items() if field.default is dataclasses.MISSING}
+    needed -= {name for name, field in declared.items() if field.default_factory is not dataclasses.MISSING}
+    if not needed <= set(own) <= set(declared):
         raise ValueError(f"{cls.__name__} has the fields {', '.join(declared)}")
     for name, item in own.items():
         if not sound.fits(str(declared[name].type), item):

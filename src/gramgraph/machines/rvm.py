@@ -25,6 +25,13 @@ class SparseFit:
     evidence: FloatArray  # log evidence after each step
     n_iter: int
     converged: bool
+    root: FloatArray | None = None  # (m, k) with sigma = root rootᵀ; files of earlier versions hold none
+
+    def variance(self, features: FloatArray) -> FloatArray:
+        """Variances of the function where the columns have these values, (points, m): without the noise."""
+        if self.root is None:
+            return np.maximum(np.einsum("ij,ij->i", features @ self.sigma, features), 0.0)
+        return np.sum((features @ self.root) ** 2, axis=1)
 
 
 @dataclass(frozen=True)
@@ -94,15 +101,15 @@ def fit_output(
         from gramgraph._numerics.rvm.average import averaged
 
         found = averaged(columns.T, t, start, columns.K, found, noise=known, n=free)
-    active, alpha, mu, sigma, variance, evidence, steps, converged = found
+    active, alpha, mu, root, variance, evidence, steps, converged = found
     ratio = unit_y / columns.unit
-    alpha, mu, sigma, variance = alpha / ratio / ratio, mu * ratio, sigma * ratio * ratio, variance * unit_y * unit_y
+    alpha, mu, root, variance = alpha / ratio / ratio, mu * ratio, root * ratio, variance * unit_y * unit_y
     evidence = evidence - free * np.log(unit_y)
     if means is not None:
         evidence = evidence - 0.5 * np.log(total)
-        alpha, mu, sigma = _with_intercept(alpha, mu, sigma, means[active] * columns.unit, middle, variance / total)
+        alpha, mu, root = _with_intercept(alpha, mu, root, means[active] * columns.unit, middle, variance / total)
     return _sparse_fit(
-        (active, alpha, mu, sigma, variance, evidence, steps, converged), columns.points[active], means is not None
+        (active, alpha, mu, root, variance, evidence, steps, converged), columns.points[active], means is not None
     )
 
 
@@ -123,10 +130,10 @@ def fit_classes(
     found = [logistic(T, t, tol=tol, max_iter=max_iter, weights=weights) for t in (Y[1:] if K == 2 else Y)]
     if K > 2:
         designs = [T[one[0]] for one in found]
-        mus, sigma, _ = softmax_mode(designs, Y, [one[1] for one in found], [one[2] for one in found], weights=weights)
+        mus, root, _ = softmax_mode(designs, Y, [one[1] for one in found], [one[2] for one in found], weights=weights)
         ends = np.cumsum([0, *(len(mu) for mu in mus)])
         found = [
-            (one[0], one[1], mu, sigma[a:b, a:b], *one[4:])
+            (one[0], one[1], mu, root[a:b], *one[4:])
             for one, mu, a, b in zip(found, mus, ends[:-1], ends[1:], strict=True)
         ]
     head = len(T) - len(points)
@@ -138,10 +145,10 @@ def fit_classes(
 
 
 def _sparse_fit(found: tuple[Any, ...], relevance: IntArray, bias: bool) -> SparseFit:
-    _, alpha, mu, sigma, noise, evidence, steps, converged = found
+    _, alpha, mu, root, noise, evidence, steps, converged = found
     return SparseFit(
-        relevance, bias, alpha, mu, sigma, noise=float(noise), evidence=evidence, n_iter=int(steps),
-        converged=bool(converged),
+        relevance, bias, alpha, mu, root @ root.T, noise=float(noise), evidence=evidence, n_iter=int(steps),
+        converged=bool(converged), root=root,
     )  # fmt: skip
 
 
@@ -178,12 +185,10 @@ def _center(T: FloatArray, weights: FloatArray | None) -> FloatArray:
 
 
 def _with_intercept(
-    alpha: FloatArray, mu: FloatArray, sigma: FloatArray, means: FloatArray, middle: float, variance: float
+    alpha: FloatArray, mu: FloatArray, root: FloatArray, means: FloatArray, middle: float, variance: float
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """α, mean and covariance of (w₀, w) from those of w on centered columns, where ȳ and w are independent."""
-    m = len(mu)
-    cross = -(sigma @ means)
-    whole = np.empty((m + 1, m + 1))
-    whole[1:, 1:], whole[0, 1:], whole[1:, 0] = sigma, cross, cross
-    whole[0, 0] = variance - float(cross @ means)
+    """α, mean and a root of the covariance of (w₀, w), from those of w on centered columns: ȳ and w are independent."""
+    m, k = root.shape
+    whole = np.zeros((m + 1, k + 1))
+    whole[0, 0], whole[0, 1:], whole[1:, 1:] = np.sqrt(variance), -(means @ root), root
     return np.concatenate([[0.0], alpha]), np.concatenate([[middle - float(mu @ means)], mu]), whole

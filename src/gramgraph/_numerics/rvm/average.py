@@ -17,13 +17,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.linalg import eigh, solve_triangular
+from scipy.linalg import eigh, solve_triangular, svd
 from scipy.linalg.lapack import dtrtri
 from scipy.special import expit, logsumexp, softmax
 
-from gramgraph._numerics.rvm.regression import NOISE_FLOOR, distinct, largest, spread
-from gramgraph._numerics.rvm.rounds import cholesky as factor
-from gramgraph._numerics.rvm.rounds import orthonormal
+from gramgraph._numerics.rvm.regression import NOISE_FLOOR, distinct, spread
+from gramgraph._numerics.rvm.rounds import largest, orthonormal
 
 __all__ = ["Curve", "averaged", "carriers", "dense", "independent", "shared"]
 
@@ -31,6 +30,9 @@ __all__ = ["Curve", "averaged", "carriers", "dense", "independent", "shared"]
 RATIOS = np.linspace(-9.0, 3.0, 121)
 #: Powers p of the dense models, and the eigenvalues of K that count, by the largest.
 POWERS, RANK = (1.0, 1.5, 2.0, 3.0), 1e-10
+#: Share of the targets' square below which what a dense model leaves over has lost its digits, and the share of the
+#: evidence and the number of cases by which that may be wrong.
+FEW_DIGITS, FLAT = 1e-6, 1e-6
 #: Mean square by which the carried curve may miss the averaged one, as a share of its mean posterior variance.
 MISS = 0.02
 #: The average may take this part more columns than the evidence keeps (and three at least).
@@ -38,8 +40,8 @@ MORE = 5
 #: A column is held when this share of its squared norm is outside the span of the others: with less the weights grow
 #: large and cancel, and the variances that are computed from them drown in rounding.
 OUTSIDE = 1e-6
-#: An exchange of columns must take off this share of the miss.
-WORTH = 1e-3
+#: An exchange of columns must take off this share of the miss, which is nothing below that share of the curve's square.
+WORTH, NOTHING = 1e-3, 1e-20
 
 
 @dataclass(frozen=True)
@@ -58,22 +60,41 @@ def shared(P, t, R, *, noise, n, floor):
     """The model with weights R v on the rows P, where all of v have one precision α: a `Curve`.
 
     α, and the noise variance where `noise` is None, at the maximum of the evidence: one eigendecomposition, O(m³).
+    Where t is nearly a function of the model, little is left of the digits of what the model leaves over: there the
+    same by singular values, which keep them.
     """
     D = P if R is None else R.T @ P
     values, U = eigh(D @ D.T, check_finite=False, overwrite_a=True, driver="evd" if len(D) > 1 else "ev")
-    values = np.maximum(values, 0.0)
+    values, power = np.maximum(values, 0.0), float(t @ t)
     z = U.T @ (D @ t)
-    ratios = values[-1] * 10.0**RATIOS
-    inside = values + ratios[:, None]
-    logdet = np.log1p(values / ratios[:, None]).sum(axis=1)
-    quadratic = np.maximum(float(t @ t) - (z**2 / inside).sum(axis=1), 0.0)
-    variance = np.maximum(quadratic / n, floor) if noise is None else np.full(len(ratios), noise)
-    evidence = -0.5 * (n * np.log(2 * np.pi * variance) + logdet + quadratic / variance)
+    ratios, inside = _ratios(values)
+    quadratic = np.maximum(power - (z**2 / inside).sum(axis=1), 0.0)
+    variance, evidence = _evidence(values, ratios, quadratic, noise, n, floor)
+    if quadratic[evidence >= evidence.max() - FLAT * (n + abs(evidence.max()))].min() < FEW_DIGITS * power:
+        U, s, V = svd(D, full_matrices=False, check_finite=False)
+        values, a = s**2, V @ t
+        z, off = s * a, t - a @ V
+        ratios, inside = _ratios(values)
+        quadratic = float(off @ off) + ratios * (a**2 / inside).sum(axis=1)
+        variance, evidence = _evidence(values, ratios, quadratic, noise, n, floor)
     i = largest(evidence)
     scale = variance[i] / inside[i]
     U = U if R is None else R @ U
     unsure = float(values @ scale)
     return Curve(P, U @ (z / inside[i]), U * np.sqrt(scale), float(variance[i]), float(evidence[i]), unsure)
+
+
+def _ratios(values):
+    """ασ², and what is added to each of the eigenvalues: (ratios,), (ratios, m)."""
+    ratios = values.max() * 10.0**RATIOS
+    return ratios, values + ratios[:, None]
+
+
+def _evidence(values, ratios, quadratic, noise, n, floor):
+    """Noise variance and log evidence for each ratio, where tᵀ(I + D Dᵀ/ασ²)⁻¹t is `quadratic`."""
+    logdet = np.log1p(values / ratios[:, None]).sum(axis=1)
+    variance = np.maximum(quadratic / n, floor) if noise is None else np.full(len(ratios), noise)
+    return variance, -0.5 * (n * np.log(2 * np.pi * variance) + logdet + quadratic / variance)
 
 
 def dense(T, t, start, K, *, noise, n):
@@ -130,6 +151,8 @@ class _Carriers:
     def exchange(self):
         """The best exchange while one is worth it: row j for the active row i, all pairs at once in O(M k)."""
         for _ in range(20 * len(self.active)):
+            if self.miss <= NOTHING * float(self.curve @ self.curve):
+                return
             share = self.W / self.spread[:, None]
             outside = self.outside + share * self.W
             free = outside > OUTSIDE * self.norm
@@ -197,13 +220,13 @@ def averaged(T, t, start, K, found, *, noise, n):
     the precision given for a weight is 1 / E[w²]. `found` itself comes back where the evidence keeps no column (nothing
     to average), and where its curve is nearer to the average than the projection is.
     """
-    active, _, mu, sigma, variance, trace, steps, converged = found
+    active, _, mu, root, variance, trace, steps, converged = found
     m = len(active)
     if m == 0:
         return found
     P = T[active]
-    unsure = float(np.einsum("ij,ji->", sigma, P @ P.T))
-    curves = [Curve(P, mu, factor(sigma.copy()), float(variance), float(trace[-1]), unsure)]
+    unsure = float(np.sum((root.T @ P) ** 2))
+    curves = [Curve(P, mu, root, float(variance), float(trace[-1]), unsure)]
     curves += dense(T, t, start, K, noise=noise, n=n)
     shares = _shares(curves[0], curves[1:], m, n)
     means = np.array([one.mean @ one.rows for one in curves])
@@ -218,10 +241,11 @@ def averaged(T, t, start, K, found, *, noise, n):
 
     roots = [np.sqrt(a) * (project(one.rows) @ one.root) for a, one in zip(shares, curves, strict=True) if a > 1e-4]
     parts = np.column_stack([*roots, project(np.sqrt(shares)[:, None] * (means - mean))])
-    mu, sigma = project(mean[None])[:, 0], parts @ parts.T
+    mu = project(mean[None])[:, 0]
     rest = mean - mu @ T[chosen]
     if rest @ rest > np.sum((mean - means[0]) ** 2):
         return found
     if noise is None:
         variance = float(shares @ [one.noise for one in curves] + rest @ rest / n)
-    return chosen, 1.0 / (mu**2 + np.diagonal(sigma)), mu, sigma, variance, trace, steps, converged
+    root = np.linalg.qr(parts.T, mode="r").T
+    return chosen, 1.0 / (mu**2 + np.sum(root**2, axis=1)), mu, root, variance, trace, steps, converged

@@ -87,7 +87,11 @@ class _Exact(Posterior):
         self.S = self.beta * (np.einsum("ij,ij->i", outside, outside) + np.einsum("ij,ij->i", shrunk, shrunk))
         self.Q = self.beta * (self.T @ (self.z - U @ part))
         root = solve_triangular(R, np.eye(len(R)), check_finite=False) if len(R) else R
-        self.mu, self.sigma = np.sqrt(self.beta) * (root @ part), root @ root.T
+        self.mu, self.sigma, self.factor = np.sqrt(self.beta) * (root @ part), root @ root.T, root
+
+    def root(self):
+        """Σ as it was factored."""
+        return self.factor
 
     def look(self, _, beta, n, found=None):
         """As `Posterior.look`; no column is bad."""

@@ -10,7 +10,7 @@ import numpy as np
 from scipy.linalg.blas import dtrsm
 
 from gramgraph._numerics.rvm.posterior import Posterior, result
-from gramgraph._numerics.rvm.rounds import cholesky, inverse
+from gramgraph._numerics.rvm.rounds import cholesky, inverse_root
 
 __all__ = ["logistic", "softmax_mode"]
 
@@ -132,7 +132,7 @@ def softmax_mode(designs, Y, alphas, starts, *, weights=None, max_iter=50):
     """Most probable weights of a softmax of K latent functions, each with its own columns and prior precisions.
 
     `designs[k]` is (m_k, N), `Y` (K, N) in {0, 1}. Newton steps on all Σ m_k weights together, halved until they climb.
-    Returns (weights, covariance of all weights stacked, log posterior).
+    Returns (weights, a root of the covariance of all weights stacked, log posterior).
     """
     K = len(designs)
     weights = np.ones(Y.shape[1]) if weights is None else weights
@@ -165,4 +165,4 @@ def softmax_mode(designs, Y, alphas, starts, *, weights=None, max_iter=50):
         else:
             break
         w, p, value = w + size * step, q, new
-    return np.split(w, ends), inverse(L), value
+    return np.split(w, ends), inverse_root(L), value

@@ -12,7 +12,7 @@ import numpy as np
 
 from gramgraph._numerics.compiling import njit
 from gramgraph._numerics.rvm.posterior import DEPENDENT, LONG, NEAR, PARALLEL, SETTLED, WORST, changes
-from gramgraph._numerics.rvm.rounds import LOOSE
+from gramgraph._numerics.rvm.rounds import LOOSE, TIED
 
 __all__ = ["few_changes"]
 
@@ -195,7 +195,12 @@ def _best(s, m, beta):
             ratio = Q[j] * Q[j] / S[j]
             if ratio > top:
                 top, column = ratio, j
-    gain, place, new = 0.5 * (top - 1.0 - np.log(top)), -1, np.inf
+    for j in range(column):  # the first of those that are as large up to rounding
+        if twins[j] == 0 and S[j] > DEPENDENT * beta * diag[j]:
+            if Q[j] * Q[j] / S[j] - 1.0 >= (1.0 - TIED) * (top - 1.0):
+                column = j
+                break
+    gain, place, new, most = 0.5 * (top - 1.0 - np.log(top)), -1, np.inf, 0.0
     if top > 1.0:
         new = S[column] * S[column] / (Q[column] * Q[column] - S[column])
     for i in range(m):
@@ -206,9 +211,9 @@ def _best(s, m, beta):
         if theta > 0.0 and outside > 0.0:
             better = outside * outside / theta
             change += 0.5 * (q * q / (better + outside) - np.log1p(outside / better))
-        if change > gain or (change == gain and place < 0):
-            gain, column, place, new = change, s.active[i], i, better
-    return gain, column, place, new
+        if change >= gain if place < 0 else change > most + TIED * abs(most):
+            most, column, place, new = change, s.active[i], i, better
+    return (gain if place < 0 else most), column, place, new
 
 
 @_helper

@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.blas import dtrsm
 
-from gramgraph._numerics.rvm.rounds import cholesky, inverse
+from gramgraph._numerics.rvm.rounds import cholesky, inverse, inverse_root, largest
 
 __all__ = [
     "DEPENDENT", "LONG", "NEAR", "PARALLEL", "SETTLED", "WORST", "Posterior", "changes", "improve_noise", "result",
@@ -91,6 +91,10 @@ class Posterior:
         self.S = self.beta * self.diag - np.einsum("ij,ij->i", V, V)
         self.Q = self.beta * (self.proj - self.mu @ self.rows)
 
+    def root(self):
+        """A root of Σ as `refresh` made it, one row a weight."""
+        return inverse_root(self.L)
+
     def hold(self, rows, active, alpha):
         """These columns, whose products with all are `rows`, with these α instead of the present ones: O(M m²)."""
         self.active, self.alpha = [int(j) for j in active], np.array(alpha)
@@ -109,7 +113,7 @@ class Posterior:
         ratio = np.where(open_, self.Q**2 / np.where(open_, self.S, 1.0), 0.0)
         ratio = np.maximum(ratio, 1.0)
         gains = 0.5 * (ratio - 1.0 - np.log(ratio))
-        j = int(np.argmax(gains))
+        j = largest(gains)
         found = (gains[j], j, self.S[j] ** 2 / (self.Q[j] ** 2 - self.S[j]) if gains[j] > 0.0 else np.inf)
         if not self.active:
             return found
@@ -124,7 +128,7 @@ class Posterior:
         then = np.where(stays, 0.5 * (-np.log1p(s / new) + q**2 / (new + s)), 0.0)
         gains = then - now
         gains[[i for i, j in enumerate(self.active) if j in closed]] = -np.inf
-        i = int(np.argmax(gains))
+        i = largest(gains)
         if gains[i] >= found[0]:
             return gains[i], self.active[i], new[i]
         return found
@@ -283,8 +287,7 @@ def changes(T, gram, t, diag, proj, rows, active, alpha, beta, learned, n, floor
 
 
 def result(model, noise, trace, step, converged):
-    """What a fit returns, columns in ascending order."""
+    """What a fit returns (see `regression.regression`), columns in ascending order, just after a `refresh`."""
     order = np.argsort(np.asarray(model.active, dtype=np.intp), kind="stable")
     active = np.asarray(model.active, dtype=np.intp)[order]
-    sigma = model.sigma[np.ix_(order, order)]
-    return active, model.alpha[order], model.mu[order], sigma, noise, np.asarray(trace), step, converged
+    return active, model.alpha[order], model.mu[order], model.root()[order], noise, np.asarray(trace), step, converged

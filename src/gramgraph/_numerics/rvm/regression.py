@@ -20,10 +20,12 @@ from gramgraph._numerics.rvm.few_changes import few_changes
 from gramgraph._numerics.rvm.posterior import PARALLEL, changes
 from gramgraph._numerics.rvm.rounds import (
     FEW,
+    TIED,
     WIDER,
     cholesky,
     few_rounds,
-    inverse,
+    inverse_root,
+    largest,
     narrowed,
     rounds_in_space,
     rounds_of_columns,
@@ -51,17 +53,11 @@ ROUNDS, ROUNDS_WORK = 1500, 60
 WIDE = 1e-10
 
 
-def largest(values):
-    """The first entry that is the largest up to rounding, so that ties do not hang on the last digit."""
-    top = float(values.max())
-    return int(np.argmax(values >= top - 1e-9 * abs(top)))
-
-
 def _ascending(values):
     """Places of the values in ascending order; those that are equal up to rounding stay in the order they have."""
     order = np.argsort(values, kind="stable")
     ascending = values[order]
-    group = np.cumsum(np.diff(ascending, prepend=ascending[:1]) > 1e-9 * np.abs(ascending))
+    group = np.cumsum(np.diff(ascending, prepend=ascending[:1]) > TIED * np.abs(ascending))
     return order[np.lexsort((order, group))]
 
 
@@ -82,7 +78,7 @@ def spread(K, first, *, most=SPREAD, rest=SPREAD_REST):
     L = np.empty((min(most, len(K)), len(K)))
     values, taken = _values_with(K, first), []
     for i in range(len(L)):
-        tied = np.flatnonzero(d >= d.max() - 1e-9 * top)
+        tied = np.flatnonzero(d >= d.max() - TIED * top)
         j = first if i == 0 else int(tied[largest(-values[tied])])
         if not d[j] > rest * top:
             break
@@ -158,7 +154,8 @@ def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
 
     `start` names the columns to begin with (None: none). `n` is the number of cases that speak of the noise (None: all
     of them): the sum of the weights, less one for an intercept.
-    Returns (active, alpha, mu, sigma, noise, trace of the log evidence, steps, converged).
+    Returns (active, alpha, mu, root, noise, trace of the log evidence, steps, converged): the weights have the mean μ
+    and the covariance root rootᵀ, whose own digits would be lost where weights cancel.
     """
     n, power = float(len(t) if n is None else n), float(t @ t)
     floor = NOISE_FLOOR * (power / n or 1.0)
@@ -183,8 +180,8 @@ def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
         trace, converged = trace[: max(len(trace) - 1, 1)], False  # what was foretold last did not come true
     order = np.argsort(active, kind="stable")
     active, alpha = active[order], alpha[order]
-    mu, sigma = _weights(T[active], proj[active], alpha, beta)
-    return active, alpha, mu, sigma, 1.0 / beta, trace, step, converged
+    mu, root = _weights(T[active], proj[active], alpha, beta)
+    return active, alpha, mu, root, 1.0 / beta, trace, step, converged
 
 
 def _carefully(space, reached, power, start, noise, n, floor, tol, max_iter):
@@ -227,10 +224,10 @@ def _climb(columns, active, alpha, beta, known, max_iter):
 
 
 def _weights(P, proj, alpha, beta):
-    """Mean and covariance of the weights of columns P."""
+    """Mean of the weights of columns P, and a root of their covariance."""
     if not len(P):
         return np.empty(0), np.empty((0, 0))
     A = beta * (P @ P.T)
     A.ravel()[:: len(A) + 1] += alpha
     L = cholesky(A)
-    return beta * dpotrs(L, proj, lower=1)[0], inverse(L)
+    return beta * dpotrs(L, proj, lower=1)[0], inverse_root(L)

@@ -12,9 +12,12 @@ from gramgraph._numerics.compiling import njit
 
 __all__ = [
     "LOOSE",
+    "TIED",
     "cholesky",
     "few_rounds",
     "inverse",
+    "inverse_root",
+    "largest",
     "narrowed",
     "orthonormal",
     "rounds_in_space",
@@ -32,6 +35,8 @@ NARROW = 1e2
 SPANNED, SPANNED_FEW = 1e-6, 1e-12
 #: Columns longer by this much at most are as long as one another.
 TILT = 1e-7
+#: Values that differ by this share at most are as large as one another.
+TIED = 1e-9
 #: Rounds end when no log α moves by more.
 MOVED = 1e-2
 #: Columns are many while there are more; many are taken as vectors of their space if it has this many times fewer
@@ -54,6 +59,17 @@ def inverse(L):
         return np.zeros((0, 0))
     lower, _ = dpotri(L, lower=1)
     return np.tril(lower) + np.tril(lower, -1).T
+
+
+def inverse_root(L):
+    """Root of (L Lᵀ)⁻¹: it times its transpose."""
+    return dtrtri(L, lower=1)[0].T if len(L) else np.zeros((0, 0))
+
+
+def largest(values):
+    """The first entry that is the largest up to rounding, so that ties do not hang on the last digit."""
+    top = float(values.max())
+    return int(np.argmax(values >= top - TIED * abs(top)))
 
 
 def orthonormal(rows):
