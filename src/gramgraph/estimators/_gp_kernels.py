@@ -10,12 +10,19 @@ import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
 from gramgraph.estimators._gp_scikit_kernels import from_scikit_learn
-from gramgraph.exceptions import ModelError
+from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.kernels import RBF, Kernel
 from gramgraph.machines.kernels import is_kernel, resolve_kernel
 from gramgraph.typing import FloatArray
 
-__all__ = ["as_process_kernel", "check_restarts", "from_scikit_learn", "warn_at_bounds", "warn_of_noise"]
+__all__ = [
+    "as_process_kernel",
+    "check_restarts",
+    "from_scikit_learn",
+    "warn_at_bounds",
+    "warn_of_noise",
+    "warn_of_repeats",
+]
 
 
 def as_process_kernel(kernel: Any, X: Any = None, *, fixed: bool = True) -> tuple[Kernel, FloatArray]:
@@ -101,12 +108,30 @@ def _value_bounds(kernel: Kernel) -> list[tuple[float, float]]:
     return found
 
 
+def warn_of_repeats(method: Any, alpha: Any) -> bool:
+    """Warn where y differs at points that are equal though nothing in the model lets it; whether it did."""
+    repeats = getattr(method, "repeats", None)
+    if repeats is None or (worst := repeats.worst()) is None:
+        return False
+    i, j = worst
+    n, u = len(repeats.which), len(repeats.points.Y)
+    least = f"alpha={alpha:.3g}" if np.ndim(alpha) == 0 else "their alpha is next to 0"
+    warnings.warn(
+        f"Rows {i} and {j} of X are equal, y differs there, and the model has no noise that allows it ({least}): the "
+        f"fit goes through the mean of y at each of the {u} places that the {n} rows have, as if it were certain. "
+        "Try: kernel + gg.kernels.White(…), alpha=<variance of the noise>, or noise='learned'.",
+        ModelWarning,
+        stacklevel=4,
+    )
+    return True
+
+
 def warn_of_noise(kernel: Kernel, X: Any, noise: FloatArray, *, rows: int = 200) -> None:
     """Warn where a kernel without a noise term has fitted every point on its own: the answer elsewhere is the prior."""
-    from gramgraph.kernels import White
+    from gramgraph.gp.repeats import has_noise
     from gramgraph.kernels.inputs import count, take
 
-    if count(X) < 3 or any(isinstance(part, White) for part in _leaves(kernel)):
+    if count(X) < 3 or has_noise(kernel):
         return
     n = min(count(X), rows)
     K = kernel.gram(take(X, slice(0, n)))
@@ -120,10 +145,3 @@ def warn_of_noise(kernel: Kernel, X: Any, noise: FloatArray, *, rows: int = 200)
             ConvergenceWarning,
             stacklevel=4,
         )
-
-
-def _leaves(kernel: Any) -> Iterator[Any]:
-    parts = [part.value for part in kernel._parts() if part.declared is None]
-    yield kernel
-    for part in parts:
-        yield from _leaves(part)

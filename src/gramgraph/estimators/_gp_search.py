@@ -62,7 +62,7 @@ class KernelSearch:
         return self._moved(kernel) if self.moves and hasattr(method, "evidence_by_points") else kernel
 
     def _ascended(self, kernel: Any) -> FloatArray:
-        target: Any = self.method
+        target: Any = getattr(self.method, "distinct", self.method)
         if target.name in ("rff", "cg"):  # no gradient of their own: learn from the exact evidence of a subset
             target = Exact(subset(target.data, _LARGE, self.rng))
         theta, restarts, small, share, middle = kernel.theta, self.restarts, None, 1.0, None
@@ -91,6 +91,10 @@ class KernelSearch:
                 random_state=self.rng,
                 n_jobs=self.n_jobs,
             )
+        if target is not self.method and hasattr(self.method, "repeats"):
+            rest = self.method.repeats.log_rest
+            optima = tuple((value + rest, theta) for value, theta in self.found.optima)
+            self.found = replace(self.found, value=self.found.value + rest, optima=optima)
         return self.found.theta
 
     def _moved(self, kernel: Any) -> Any:
@@ -109,7 +113,7 @@ class KernelSearch:
 
     def _by_caller(self, kernel: Any) -> FloatArray:
         """An optimizer of the caller, as scikit-learn calls it: it minimizes, and gives back (theta, value)."""
-        objective = self.objective(self.method, kernel)
+        objective = self.objective(getattr(self.method, "distinct", self.method), kernel)
 
         def negative(theta: FloatArray, eval_gradient: bool = True) -> Any:
             value, slope = objective(np.asarray(theta, dtype=float), eval_gradient)

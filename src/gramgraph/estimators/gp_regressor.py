@@ -14,7 +14,13 @@ from gramgraph._drawn import Explored
 from gramgraph._threads import spare_threads
 from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.conditionals import LinearGaussian, Predictor
-from gramgraph.estimators._gp_kernels import as_process_kernel, check_restarts, warn_at_bounds, warn_of_noise
+from gramgraph.estimators._gp_kernels import (
+    as_process_kernel,
+    check_restarts,
+    warn_at_bounds,
+    warn_of_noise,
+    warn_of_repeats,
+)
 from gramgraph.estimators._gp_points import ProcessPoints
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.choose import APPROXIMATIONS, choose
@@ -123,13 +129,14 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
             rng=rng,
         )
         self.approx_, self.exact_ = method.name, method.exact
+        told = warn_of_repeats(method, self.alpha)
         search = KernelSearch(self, method, self._bounds, rng)
         check_restarts(self._bounds, int(self.n_restarts_optimizer) if self.optimizer is not None else 0)
         self.kernel_ = search.run(kernel)
         self._method, self.search_ = search.method, search.found
         if self.optimizer is not None and len(self.kernel_.theta):
             warn_at_bounds([self.kernel_], self.kernel)
-            if self.noise is None:
+            if self.noise is None and not told:
                 warn_of_noise(self.kernel_, data.X, data.noise)
         with spare_threads(search.n_jobs if len(data.Y) >= _MANY else 1):
             self._condition(self._method.posterior(self.kernel_))
@@ -192,12 +199,13 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
         for name in ("alpha_", "L_", "mixture_"):
             self.__dict__.pop(name, None)
         if hasattr(posterior, "alpha"):
-            self.alpha_ = posterior.alpha[:, 0] if self._flat else posterior.alpha
+            alpha = getattr(posterior, "row_alpha", posterior.alpha)
+            self.alpha_ = alpha[:, 0] if self._flat else alpha
 
     @property
     def L_(self) -> FloatArray:
         """Lower Cholesky factor of K + alpha·I (exact way only)."""
-        factor = getattr(self.posterior_, "factor", None)
+        factor = getattr(self.posterior_, "row_factor", getattr(self.posterior_, "factor", None))
         if factor is None or not hasattr(factor, "lower"):
             raise AttributeError(f"approx_={self.approx_!r} has no dense Cholesky factor.")
         return factor.lower()

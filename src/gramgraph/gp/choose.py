@@ -9,6 +9,7 @@ import numpy as np
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.markov import is_markov, split_noise
 from gramgraph.gp.methods import Data, Exact, Method
+from gramgraph.gp.repeats import exact_method
 
 if TYPE_CHECKING:
     from gramgraph.kernels.base import Kernel
@@ -75,7 +76,7 @@ def _automatic(kernel: Kernel, data: Data) -> tuple[str, str]:
 
 def _named(approx: str, kernel: Kernel, data: Data, m: int, rng: np.random.Generator) -> Method:
     if approx == "exact":
-        return Exact(data)
+        return exact_method(kernel, data)
     if approx == "state_space":
         from gramgraph.gp.markov import markov_model
         from gramgraph.gp.state_space import StateSpaceMethod, line

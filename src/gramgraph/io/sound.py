@@ -55,6 +55,7 @@ _SHAPES: dict[str, dict[str, str]] = {
             "singular_values_": "k"},
     "RVC": {"relevance_vectors_": "r d", "relevance_": "r"},
     "RVR": {"relevance_vectors_": "r d", "relevance_": "r"},
+    "Repeats": {"which": "n", "noise": "n", "share": "n", "gap": "n q"},
     "RidgeSpectrum": {"mean": "r", "V": "r k", "values": "k"},
     "SVC": {"support_vectors_": "s d", "support_": "s", "_weights": "s m", "intercept_": "m", "dual_coef_": "c s"},
     "SVR": {"support_vectors_": "s d", "support_": "s", "_weights": "s m", "intercept_": "m", "dual_coef_": "m s"},
@@ -197,4 +198,22 @@ def _check_exact(made: Any) -> None:
         raise ModelError("the factor of a posterior does not fit its points")
 
 
-_CHECKS = {"DenseFactor": _check_factor, "ExactPosterior": _check_exact, "LatentPosterior": _check_latent}
+def _check_repeats(made: Any) -> None:
+    _check_indices(made.which, made.points.Y, "which")
+    if len(made.which) != len(made.data.Y):
+        raise ModelError("the places of rows do not fit the rows")
+
+
+def _check_together(made: Any) -> None:
+    _check_exact(made)
+    if made.repeats is None or len(made.repeats.points.Y) != len(made.Y):
+        raise ModelError("the rows of a posterior do not fit its points")
+
+
+_CHECKS = {
+    "DenseFactor": _check_factor,
+    "ExactPosterior": _check_exact,
+    "LatentPosterior": _check_latent,
+    "Repeats": _check_repeats,
+    "TogetherPosterior": _check_together,
+}

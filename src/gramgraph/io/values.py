@@ -37,7 +37,7 @@ _SAVED = {
     ),
     "gp": (
         "_log_link bases coregional evidence grids hetero hyper iterative latent latent_fit likelihoods linear "
-        "markov means methods mixture posterior priors softmax sparse state_space"
+        "markov means methods mixture posterior priors repeats softmax sparse state_space"
     ),
     "kernels": (
         "algebra directional discrete dot_product feature_space fisher generative input_maps latent maps periodic "
