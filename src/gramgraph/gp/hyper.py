@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -17,6 +17,7 @@ from gramgraph.typing import FloatArray
 #: (theta, gradient wanted) ↦ (value, gradient or None), to be maximized.
 Objective: TypeAlias = Callable[[FloatArray, bool], tuple[float, FloatArray | None]]
 _LITTLE = 0.25  # gradient of entries that matter little, by a logarithm; their curvature is below its inverse
+_STEEP = 1.0  # nats by a logarithm: less is left near a top
 _ENOUGH = 1e-4  # nats that the last steps on all points may leave behind
 
 
@@ -37,7 +38,10 @@ class Search:
 def ascend(
     objective: Objective, theta: FloatArray, bounds: FloatArray, *, tol: float = 1e-9, steps: int = 500
 ) -> Search:
-    """L-BFGS inside the bounds from one start. Where the objective fails it counts as very bad, not as an error."""
+    """L-BFGS inside the bounds from one start. Where the objective fails it counts as very bad, not as an error.
+
+    Its line search may give up on a slope, after one step into a cliff: then short steps go on from there.
+    """
     from scipy.optimize import minimize
 
     worst = 1e25
@@ -64,7 +68,20 @@ def ascend(
     )
     value = -float(found.fun) if found.fun < worst else -np.inf
     best = (value, np.asarray(found.x))
-    return Search(best[1], value, calls, bool(found.success), (best,))
+    end = Search(best[1], value, calls, bool(found.success), (best,))
+    usual = max(_STEEP, 10.0 * np.sqrt(tol) * abs(value))  # of an end that is within tol · |value| of a sharp top
+    if found.nit >= steps or not np.isfinite(value) or _ahead(end.theta, -found.jac, bounds) <= usual:
+        return end
+    guess = curvature_inverse(objective, end.theta, bounds, 1.0)
+    further = quasi_newton(objective, end.theta, bounds, guess, tol=tol, steps=steps)
+    calls += further.evaluations + len(start) + 1
+    return replace(further if further.value > value else end, evaluations=calls)
+
+
+def _ahead(theta: FloatArray, slope: FloatArray, bounds: FloatArray) -> float:
+    """The steepest slope by an entry that the bounds let move."""
+    held = ((theta <= bounds[:, 0]) & (slope < 0.0)) | ((theta >= bounds[:, 1]) & (slope > 0.0))
+    return float(np.abs(np.where(held, 0.0, slope)).max())
 
 
 def random_starts(theta: FloatArray, bounds: FloatArray, restarts: int, rng: np.random.Generator) -> list[FloatArray]:
