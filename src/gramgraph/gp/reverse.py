@@ -14,7 +14,7 @@ import numpy as np
 
 from gramgraph._threads import at_once
 from gramgraph.kernels.inputs import count, take
-from gramgraph.kernels.stationary import RBF, White
+from gramgraph.kernels.stationary import FAR, RBF, White
 from gramgraph.typing import FloatArray
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def rbf_moments(
 
     points = X / kernel.length_scale
     points -= points.mean(0)  # sums of squares that are near each other lose fewer digits
+    if np.abs(points).max() > FAR:
+        return by_rows(kernel, X, A, U, w, q)
     n, d = X.shape
     half = round(0.5**0.5 * n) if n >= _CUT else n  # as many entries of the triangle above as below
     parts = [(0, half), (half, n)] if half < n else [(0, n)]

@@ -15,6 +15,8 @@ from gramgraph.typing import FloatArray, RandomState
 
 #: Rows that are few, and the largest half square of columns whose distances are taken from products.
 _FEW, _LARGE = 8, 1e4
+#: Points in units of the length scale whose sums of squares have lost the digits that a gradient needs.
+FAR = 1e6
 
 
 def squared_distances(A: FloatArray, B: FloatArray | None) -> FloatArray:
@@ -38,12 +40,17 @@ def pull_squared(
 ) -> tuple[Any, FloatArray | None, FloatArray | None]:
     """Reverse of S = ‖a − b‖² for a weight W = ∂loss/∂S: Σ W (a_c − b_c)² by column or in all, and ∂loss/∂A, ∂loss/∂B.
 
-    Products with W only: no (n, m, d) array.
+    Products with W only: no (n, m, d) array. Points far from 0 are subtracted from each other column by column, since
+    their squares have no digits left for small distances.
     """
     right = A if B is None else B
     r, c = W.sum(1), W.sum(0)
     WB = W @ right
-    moments = r @ (A * A) + c @ (right * right) - 2.0 * (A * WB).sum(0)
+    if max(np.abs(A).max(initial=0.0), np.abs(right).max(initial=0.0)) > FAR:
+        gaps = (np.subtract.outer(A[:, j], right[:, j]) for j in range(A.shape[1]))
+        moments = np.array([float((W * gap * gap).sum()) for gap in gaps])
+    else:
+        moments = r @ (A * A) + c @ (right * right) - 2.0 * (A * WB).sum(0)
     total = moments if by_column else float(moments.sum())
     if not inputs:
         return total, None, None
@@ -73,21 +80,32 @@ class _DistanceKernel(Kernel):
         return np.ones(len(X))
 
     def _divided(self, X: Any, Y: Any | None) -> tuple[FloatArray, FloatArray | None]:
-        A = scaled(X, self.length_scale, f"{type(self).__name__}.length_scale")
-        return A, None if Y is None else Y / self.length_scale
+        """Both in units of the length scale; around the first point where that is far from 0, to keep their digits."""
+        origin = self._origin(X)
+        return self._scaled(X, origin), None if Y is None else self._scaled(Y, origin)
+
+    def _origin(self, X: FloatArray) -> FloatArray | None:
+        """The first point, where it is far from 0."""
+        return X[0] if len(X) and np.abs(self._scaled(X[:1])).max(initial=0.0) > FAR else None
+
+    def _scaled(self, X: FloatArray, origin: FloatArray | None = None) -> FloatArray:
+        around = X if origin is None else X - origin
+        return scaled(around, self.length_scale, f"{type(self).__name__}.length_scale")
 
     def _gram(self, X: Any, Y: Any | None) -> FloatArray:
         return self._profile(*self._divided(X, Y))[0]
 
     def prepare_columns(self, Y: Any, /) -> Any:
-        """The points, divided by the length scale."""
-        return self._divided(self.prepare(Y), None)[0]
+        """An origin where they are far from 0, and the points around it, divided by the length scale."""
+        Y = self.prepare(Y)
+        origin = self._origin(Y)
+        return origin, self._scaled(Y, origin)
 
     def gram_columns(self, X: Any, columns: Any, /) -> FloatArray:
         """gram(X, Y) with columns = `prepare_columns(Y)`."""
-        X = self.prepare(X)
-        same_columns(X, columns)
-        return self._profile(self._divided(X, None)[0], columns)[0]
+        X, (origin, B) = self.prepare(X), columns
+        same_columns(X, B)
+        return self._profile(self._scaled(X, origin), B)[0]
 
     def _pullback(self, X: Any, Y: Any | None, inputs: bool) -> tuple[FloatArray, Pull]:
         ls = self.length_scale
@@ -147,19 +165,19 @@ class RBF(_DistanceKernel):
         rbf_gram(*self._divided(X, Y), out=out, n_jobs=n_jobs)
 
     def prepare_columns(self, Y: Any, /) -> Any:
-        """(center, points around it, −½ of their squares where they are not large), in units of the length scale."""
-        B = super().prepare_columns(Y)
+        """(origin, center, points around both, −½ of their squares where they are not large), divided by ℓ."""
+        origin, B = super().prepare_columns(Y)
         center = B.mean(axis=0) if len(B) else np.zeros(B.shape[1])
         B -= center
         halves = -0.5 * np.einsum("ij,ij->i", B, B)
-        return center, B, halves if len(B) and halves.min() > -_LARGE else None
+        return origin, center, B, halves if len(B) and halves.min() > -_LARGE else None
 
     def gram_columns(self, X: Any, columns: Any, /) -> FloatArray:
         """gram(X, Y) with columns = `prepare_columns(Y)`; a few rows by one product, unless it would lose digits."""
-        center, B, halves = columns
+        origin, center, B, halves = columns
         X = self.prepare(X)
         same_columns(X, B)
-        A = X / self.length_scale
+        A = self._scaled(X, origin)
         A -= center
         if halves is None or len(A) > _FEW:
             return self._profile(A, B)[0]
