@@ -123,3 +123,21 @@ def test_what_is_stored_has_one_entry_a_row(tmp_path: Any) -> None:
     model.partial_fit(X[:3] + 2.0, y[:3])
     assert model.alpha_.shape == (21,)
     np.testing.assert_allclose(model.predict(X[:3] + 2.0), y[:3], atol=1e-3)
+
+
+@pytest.mark.parametrize("approx", ["titsias", "fitc", "sor", "rff", "cg"])
+@pytest.mark.parametrize("seed", seeds(3, 8))
+def test_approximations_learn_from_the_means_too(approx: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    X = np.vstack([rng.normal(size=(8, 2))] * 3)
+    y = np.tile(X[:8, 0], 3) + 0.1 * rng.normal(size=24)
+    found = []
+    for kind in ("plain", "compiled"):
+        with tier(kind):
+            model = quiet(X, y, approx=approx, n_inducing=20, random_state=0)
+            found.append((model.predict(X + 0.1), model.predict(X[:8]), model.log_marginal_likelihood_value_))
+    assert len(model._method.data.Y) == 24 and found[0][2] == pytest.approx(found[1][2], rel=1e-2)
+    np.testing.assert_allclose(found[0][0], found[1][0], atol=1e-3)
+    np.testing.assert_allclose(found[0][1], y.reshape(3, 8).mean(0), atol=1e-3)
+    with pytest.warns(ModelWarning, match="of X are equal"):
+        GaussianProcessRegressor(approx=approx, n_inducing=20, optimizer=None).fit(X, y)

@@ -108,9 +108,8 @@ def _value_bounds(kernel: Kernel) -> list[tuple[float, float]]:
     return found
 
 
-def warn_of_repeats(method: Any, alpha: Any) -> bool:
+def warn_of_repeats(repeats: Any, alpha: Any) -> bool:
     """Warn where y differs at points that are equal though nothing in the model lets it; whether it did."""
-    repeats = getattr(method, "repeats", None)
     if repeats is None or (worst := repeats.worst()) is None:
         return False
     i, j = worst

@@ -25,12 +25,15 @@ _MANY = 1500  # from this number on a third of the points saves most steps on al
 class KernelSearch:
     """One search: `run` gives the kernel; `method` is the way it is best for, `found` how it was found."""
 
-    def __init__(self, estimator: Any, method: Any, bounds: FloatArray, rng: np.random.Generator) -> None:
+    def __init__(
+        self, estimator: Any, method: Any, bounds: FloatArray, rng: np.random.Generator, repeats: Any = None
+    ) -> None:
         self.optimizer, self.restarts = estimator.optimizer, int(estimator.n_restarts_optimizer)
         self.n_inducing, self.hyper_prior = estimator.n_inducing, estimator.hyper_prior
         self.moves = bool(estimator.optimize_inducing)
         self.n_jobs = check_jobs(1 if estimator.n_jobs is None else estimator.n_jobs)
         self.method, self.bounds, self.rng = method, bounds, rng
+        self.repeats = repeats  # `Repeats`, of rows that are taken together while parameters are learned
         self.found: Search | None = None
 
     def objective(self, method: Any, kernel: Any) -> Objective:
@@ -61,8 +64,12 @@ class KernelSearch:
             kernel = kernel.with_theta(self._by_caller(kernel) if by_caller else self._ascended(kernel))
         return self._moved(kernel) if self.moves and hasattr(method, "evidence_by_points") else kernel
 
+    def _target(self) -> Any:
+        """The method for the distinct points: its evidence, without a constant that would drown it."""
+        return self.method if self.repeats is None else self.method.with_data(self.repeats.points)
+
     def _ascended(self, kernel: Any) -> FloatArray:
-        target: Any = getattr(self.method, "distinct", self.method)
+        target = self._target()
         if target.name in ("rff", "cg"):  # no gradient of their own: learn from the exact evidence of a subset
             target = Exact(subset(target.data, _LARGE, self.rng))
         theta, restarts, small, share, middle = kernel.theta, self.restarts, None, 1.0, None
@@ -72,7 +79,8 @@ class KernelSearch:
             small = self.objective(Exact(subset(target.data, size, self.rng)), kernel)
             if hasattr(target, "reselected"):  # inducing points go where the kernel of the subset wants them
                 theta, restarts = search(small, theta, self.bounds, restarts=restarts, random_state=self.rng).theta, 0
-                target = self.method = target.reselected(kernel.with_theta(theta), self.n_inducing, self.rng)
+                target = target.reselected(kernel.with_theta(theta), self.n_inducing, self.rng)
+                self.method = target.with_data(self.method.data)
                 if self.moves:  # parameters that suit these places may not suit better ones: both move together
                     return theta
             elif target.exact and target.data.n >= _MANY:
@@ -91,8 +99,8 @@ class KernelSearch:
                 random_state=self.rng,
                 n_jobs=self.n_jobs,
             )
-        if target is not self.method and hasattr(self.method, "repeats"):
-            rest = self.method.repeats.log_rest
+        if self.repeats is not None:
+            rest = self.repeats.log_rest
             optima = tuple((value + rest, theta) for value, theta in self.found.optima)
             self.found = replace(self.found, value=self.found.value + rest, optima=optima)
         return self.found.theta
@@ -113,7 +121,7 @@ class KernelSearch:
 
     def _by_caller(self, kernel: Any) -> FloatArray:
         """An optimizer of the caller, as scikit-learn calls it: it minimizes, and gives back (theta, value)."""
-        objective = self.objective(getattr(self.method, "distinct", self.method), kernel)
+        objective = self.objective(self._target(), kernel)
 
         def negative(theta: FloatArray, eval_gradient: bool = True) -> Any:
             value, slope = objective(np.asarray(theta, dtype=float), eval_gradient)

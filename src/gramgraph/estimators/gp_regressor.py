@@ -28,6 +28,7 @@ from gramgraph.gp.means import as_mean
 from gramgraph.gp.methods import Data
 from gramgraph.gp.mixture import PriorProcess, integrate_over
 from gramgraph.gp.posterior import LeaveOneOut, gaussian, half_of
+from gramgraph.gp.repeats import repeats_of
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
 
@@ -129,8 +130,9 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
             rng=rng,
         )
         self.approx_, self.exact_ = method.name, method.exact
-        told = warn_of_repeats(method, self.alpha)
-        search = KernelSearch(self, method, self._bounds, rng)
+        repeats = getattr(method, "repeats", None) if method.exact else repeats_of(kernel, data)
+        told = warn_of_repeats(repeats, self.alpha)
+        search = KernelSearch(self, method, self._bounds, rng, repeats)
         check_restarts(self._bounds, int(self.n_restarts_optimizer) if self.optimizer is not None else 0)
         self.kernel_ = search.run(kernel)
         self._method, self.search_ = search.method, search.found

@@ -88,7 +88,9 @@ def find_repeats(data: Data) -> Repeats | None:
     X, Y = data.X, data.Y
     if not isinstance(X, np.ndarray) or X.ndim != 2 or X.dtype.kind != "f" or data.cross is not None:
         return None
-    if X.shape[1] == 0 or not _may_repeat(X[:, 0]):
+    level = float((Y**2).mean())
+    little = max(_LITTLE * float(Y.var(0).mean()), _LEVEL * level)
+    if X.shape[1] == 0 or float(data.noise.min()) > little or not _may_repeat(X[:, 0]):
         return None
     _, first, which, size = np.unique(X, axis=0, return_index=True, return_inverse=True, return_counts=True)
     n, u = len(X), len(first)
@@ -99,10 +101,7 @@ def find_repeats(data: Data) -> Repeats | None:
     place[order] = np.arange(u)
     which = place[which.ravel()]
     again = size[which] > 1
-    level = float((Y**2).mean())
-    if float(data.noise[again].min()) > max(_LITTLE * float(Y.var(0).mean()), _LEVEL * level):
-        return None
-    if data.mean.basis(X[:1]).shape[1] > u:
+    if float(data.noise[again].min()) > little or data.mean.basis(X[:1]).shape[1] > u:
         return None
     return _together(data, first, which, again, level)
 
@@ -178,12 +177,18 @@ class Together:
 
 def exact_method(kernel: Kernel, data: Data) -> Method:
     """`Exact`, or `Together` where rows coincide and neither kernel nor data have noise by which their y may differ."""
+    found = repeats_of(kernel, data)
+    return Exact(data) if found is None else Together(kernel, found)
+
+
+def repeats_of(kernel: Kernel, data: Data) -> Repeats | None:
+    """`find_repeats`, unless the kernel has noise of its own."""
     found = None if has_noise(kernel) else find_repeats(data)
     if found is None:
-        return Exact(data)
+        return None
     pair = np.flatnonzero(found.which == np.bincount(found.which).argmax())[:2]
-    K = kernel.gram(data.X[pair])  # a kernel with noise of its own tells equal points apart
-    return Together(kernel, found) if K[0, 0] - K[0, 1] <= 1e-12 * K[0, 0] else Exact(data)
+    K = kernel.gram(data.X[pair])  # a kernel with noise by another name tells equal points apart
+    return found if K[0, 0] - K[0, 1] <= 1e-12 * K[0, 0] else None
 
 
 def has_noise(kernel: Any) -> bool:
