@@ -46,7 +46,8 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
     kernel : a kernel value; `White` terms are noise that is learned, and part of predicted deviations. None:
         `1.0 * RBF(1.0)`, learned. Kernels of scikit-learn are translated.
     alpha : variance of the noise at training points: one number, (n,) for noise that differs, or its whole covariance Λ
-        (n, n) where the noise of points is correlated (exact way only).
+        (n, n) where the noise of points is correlated (exact way only). Rows that coincide and have next to none are
+        fitted through their mean, with a warning where they disagree.
     optimizer : "fmin_l_bfgs_b", None (parameters stay), or a function (objective, theta, bounds) ↦ (theta, value).
     n_restarts_optimizer : further starts; with many points they are followed on a subset first.
     normalize_y : center and scale y before learning.
