@@ -14,7 +14,8 @@ from gramgraph.data import code_table, counts, stream_counts
 from gramgraph.data.counts import Counts
 from gramgraph.learn import passes
 from gramgraph.learn.scores import FamilyScores
-from gramgraph.learn.search import LEAST_GAIN, Constraints, Search, _ranked, hill_climb
+from gramgraph.learn.search import Constraints, Search, hill_climb
+from gramgraph.learn.ties import LEAST_GAIN, slack
 
 TIERS = ["plain", "compiled"]
 
@@ -79,7 +80,9 @@ class Listed:
             found = [step for step in self.steps() if step[2] not in seen]
             if not found:
                 return taken, best
-            gain, step, graph = min(found, key=lambda step: (-_ranked(step[0]), step[1][0] != "add", *step[1][1:]))
+            top = max(gain for gain, _, _ in found)
+            near = [step for step in found if step[0] >= top - slack(top, LEAST_GAIN)]
+            gain, step, graph = min(near, key=lambda step: (step[1][0] != "add", *step[1][1:]))
             if gain <= LEAST_GAIN and idle >= patience:
                 return taken, best
             self.parents = graph

@@ -11,8 +11,9 @@ import numpy as np
 
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.order_layers import ROUNDING, Clock, Layers, order_layers
-from gramgraph.learn.parent_sets import ParentSets, members, parent_sets, to_ten_digits
+from gramgraph.learn.parent_sets import ParentSets, members, parent_sets
 from gramgraph.learn.search import Constraints, Scores, Search, hill_climb
+from gramgraph.learn.ties import first_best, least_gain, to_ten_digits
 
 #: Variables that a bit mask holds, with room for the arithmetic.
 MAX_VARIABLES = 60
@@ -86,12 +87,14 @@ def _guess(scores: Scores, constraints: Constraints, start: list[tuple[int, ...]
 
         found.append(ges(scores, constraints, list(start))[0])
         found.append(ges(scores, constraints, found[0])[0])
-        found.append(order_search(scores, constraints, max(found, key=lambda g: _total(scores, g)), restarts=10)[0])
-    return max(found, key=lambda graph: _total(scores, graph))
+        found.append(order_search(scores, constraints, _better(scores, found), restarts=10)[0])
+    return _better(scores, found)
 
 
-def _total(scores: Scores, graph: list[tuple[int, ...]]) -> float:
-    return sum(scores.family(v, parents) for v, parents in enumerate(graph))
+def _better(scores: Scores, graphs: list[list[tuple[int, ...]]]) -> list[tuple[int, ...]]:
+    """The best graph, the first of equals."""
+    totals = [sum(scores.family(v, parents) for v, parents in enumerate(graph)) for graph in graphs]
+    return graphs[first_best(np.array(totals), least_gain(scores))]
 
 
 _NOTHING = "no acyclic graph satisfies the required edges, forbidden edges and max_parents together"
@@ -121,7 +124,8 @@ def _solve(
         return {group[0]: sets[group[0]].masks[0]}, sets[group[0]].values[0]
     layers = Layers.of(_by_guess(group, guess), sets)
     best = {v: sum(1 << p for p in guess[v]) for v in group}
-    known = math.fsum(to_ten_digits(scores.family(v, guess[v])) for v in group)
+    least = least_gain(scores)
+    known = math.fsum(to_ten_digits(scores.family(v, guess[v]), least) for v in group)
     bound = layers.root_bound()
     for width in (*(w for w in WIDTHS if w < MAX_STATES), MAX_STATES):
         walk = order_layers(layers, known, width, clock)

@@ -12,6 +12,7 @@ import numpy as np
 from gramgraph.exceptions import OptionError, did_you_mean
 from gramgraph.learn.linear import FEW, FLOOR, GROUP_FLOOR, common_spread
 from gramgraph.learn.mixed_table import MixedTable
+from gramgraph.learn.ties import largest_terms
 from gramgraph.typing import FloatArray, IntArray
 
 #: Scores for tables with real columns; "bge" when all columns are real.
@@ -87,6 +88,12 @@ class MixedScores:
         out = np.zeros((len(self._real), len(self._real)))
         out[np.ix_(at, at)] = (X * self._w) @ X.T
         return out
+
+    @cached_property
+    def size(self) -> float:
+        """Of the largest terms of a score: n logarithms of counts and of units, of all columns in a determinant."""
+        terms = largest_terms(self._n) + self._n * float(np.abs(np.log(self._scale)).max(initial=0.0))
+        return terms * len(self._real) if self.name == "bge" else terms
 
     def family(self, child: int, parents: Sequence[int]) -> float:
         """The score of a child with these parents, -inf where the family is none of its kind."""

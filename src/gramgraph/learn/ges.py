@@ -13,7 +13,8 @@ from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.graphs.directed import Digraph
 from gramgraph.graphs.equivalence import PartialDigraph, consistent_extension, cpdag, meek_closure
 from gramgraph.learn.parent_sets import members
-from gramgraph.learn.search import LEAST_GAIN, Constraints, Move, Scores
+from gramgraph.learn.search import Constraints, Move, Scores
+from gramgraph.learn.ties import LEAST_GAIN
 
 #: Of the neighbors that a step may direct, at most so many are tried in all combinations.
 MAX_LOOSE = 10

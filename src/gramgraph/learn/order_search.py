@@ -10,7 +10,8 @@ import numpy as np
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph._validation import generator
 from gramgraph.learn.parent_sets import ParentSets, members, parent_sets
-from gramgraph.learn.search import LEAST_GAIN, Constraints, Move, Scores, Search, hill_climb
+from gramgraph.learn.search import Constraints, Move, Scores, Search, hill_climb
+from gramgraph.learn.ties import DIGITS, best_first, first_best, least_gain
 
 #: Possible parents of a variable: those of hill climbing, and the best ones by themselves, to so many in all.
 CANDIDATES = 12
@@ -45,6 +46,7 @@ def order_search(
     sets: list[ParentSets] = []
     rng = generator(random_state)
     idle = n if patience is None else patience
+    least = least_gain(scores)
     best_score, best_order, best_moves = -np.inf, list(range(n)), list[Move]()
     try:
         if climb.interrupted:
@@ -54,9 +56,9 @@ def order_search(
             check_interrupt()
             keys = rng.random(n) if attempt else np.zeros(n)
             known = [tuple(np.flatnonzero(constraints.required[:, v]).tolist()) for v in range(n)]
-            walk = _Walk(sets, _order(known if attempt else climbed, keys))
+            walk = _Walk(sets, _order(known if attempt else climbed, keys), least)
             score, order, moves = walk.run(idle)
-            if score > best_score + LEAST_GAIN:
+            if score > best_score + walk.least:
                 best_score, best_order = score, order
                 best_moves = moves if attempt else [*climb.moves, *moves]
             if tell:
@@ -79,10 +81,9 @@ def _sets(scores: Scores, constraints: Constraints, climbed: list[tuple[int, ...
         near = dict.fromkeys(climbed[v])
         near.update(dict.fromkeys(u for u in range(n) if v in climbed[u]))
         alone = scores.family(v, ())
-        others = sorted(
-            (p for p in range(n) if p != v and p not in near and not constraints.forbidden[p, v]),
-            key=lambda p: (alone - scores.family(v, (p,)), p),
-        )
+        free = [p for p in range(n) if p != v and p not in near and not constraints.forbidden[p, v]]
+        gains = {p: scores.family(v, (p,)) - alone for p in free}
+        others = best_first(free, gains.__getitem__, int, least_gain(scores))
         chosen = [*near, *others][: max(CANDIDATES, len(climbed[v]))]
         out.append(parent_sets(scores, v, chosen, bound))
     return out
@@ -114,18 +115,23 @@ def _parents(sets: list[ParentSets], order: list[int]) -> list[tuple[int, ...]]:
 class _Walk:
     """An order with the score of every variable, and the gain of every swap."""
 
-    def __init__(self, sets: list[ParentSets], order: list[int]) -> None:
+    def __init__(self, sets: list[ParentSets], order: list[int], least: float) -> None:
         self.sets, self.order = sets, order
         self.before = [0]
         for v in order:
             self.before.append(self.before[-1] | 1 << v)
         self.value = [sets[v].best_within(self.before[i])[0] for i, v in enumerate(order)]
+        digits = max((abs(x) for x in self.value if np.isfinite(x)), default=0.0) * 2.0 ** (2 - DIGITS)
+        self.least = max(least, digits)  # a gain is the sum of four scores with so many digits
         self.swapped = [self._swap(i) for i in range(len(order) - 1)]
 
     def _swap(self, i: int) -> tuple[float, float]:
         """Scores of the variables at i and i + 1 once they have changed places."""
         a, b = self.order[i], self.order[i + 1]
         return self.sets[b].best_within(self.before[i])[0], self.sets[a].best_within(self.before[i] | 1 << b)[0]
+
+    def _gain(self, i: int) -> float:
+        return self.swapped[i][0] + self.swapped[i][1] - self.value[i] - self.value[i + 1]
 
     def run(self, patience: int) -> tuple[float, list[int], list[Move]]:
         """(best score, its order, the swaps up to there)."""
@@ -135,21 +141,20 @@ class _Walk:
         barred: dict[tuple[int, int], int] = {}
         while self.swapped:
             check_interrupt()
-            choice = [
-                (self.swapped[i][0] + self.swapped[i][1] - self.value[i] - self.value[i + 1], -i)
-                for i in range(len(self.swapped))
-                if barred.get(self._pair(i), -1) < step
-            ]
-            gain, at = max(choice, default=(-np.inf, 0))
-            if gain == -np.inf or (gain <= LEAST_GAIN and idle >= patience):
+            free = [i for i in range(len(self.swapped)) if barred.get(self._pair(i), -1) < step]
+            if not free:
                 break
-            a, b = self.order[-at], self.order[-at + 1]
-            barred[self._pair(-at)] = step + tenure
-            self._take(-at)
+            at = free[first_best(np.array([self._gain(i) for i in free]), self.least)]
+            gain = self._gain(at)
+            if gain == -np.inf or (gain <= self.least and idle >= patience):
+                break
+            a, b = self.order[at], self.order[at + 1]
+            barred[self._pair(at)] = step + tenure
+            self._take(at)
             score += gain
             step += 1
             moves.append(Move("swap", b, a, gain, score))
-            if score > best + LEAST_GAIN:
+            if score > best + self.least:
                 best, best_order, kept, idle = score, list(self.order), len(moves), 0
             else:
                 idle += 1

@@ -9,12 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from gramgraph.exceptions import OptionError
-from gramgraph.learn.search import LEAST_GAIN, Constraints, Scores, to_bits
+from gramgraph.learn.search import Constraints, Scores
+from gramgraph.learn.ties import least_gain, to_ten_digits
 
 #: Sets of parents of one variable that are scored before the work is called off.
 MAX_SETS = 600_000
-#: Of a score that count: ten digits.
-_BITS = 36
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +41,7 @@ def parent_sets(
     """
     must = tuple(np.flatnonzero(constraints.required[:, child]).tolist())
     base = sum(1 << p for p in must)
+    least = least_gain(scores)
     free = [p for p in sorted(candidates) if p not in must and p != child and not constraints.forbidden[p, child]]
     closed = getattr(scores, "closed", None)
     kept: dict[int, float] = {}
@@ -67,19 +67,13 @@ def parent_sets(
             value = scores.family(child, members(mask))
             best = max(each for each in below if each is not None)
             level[mask] = max(value, best)
-            if value > best + LEAST_GAIN:
+            if value > best + least:
                 kept[mask] = value
         if not level:
             break
-    found = {mask: to_ten_digits(value) for mask, value in kept.items() if value > -math.inf}
+    found = {mask: to_ten_digits(value, least) for mask, value in kept.items() if value > -math.inf}
     order = sorted(found, key=lambda mask: (-found[mask], mask.bit_count(), mask))
     return ParentSets(tuple(order), tuple(found[mask] for mask in order))
-
-
-def to_ten_digits(score: float) -> float:
-    """A score without its rounding, which depends on how the data were added up: so that it does not decide between
-    graphs that are equally good."""
-    return float(to_bits(score, _BITS))
 
 
 def _larger(sets: dict[int, float], base: int, free: list[int]) -> Iterator[tuple[int, int]]:

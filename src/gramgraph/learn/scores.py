@@ -12,6 +12,7 @@ import numpy as np
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import OptionError, did_you_mean
 from gramgraph.learn.passes import Passes
+from gramgraph.learn.ties import largest_terms
 from gramgraph.typing import Array, FloatArray, IntArray
 
 #: A family whose table would have more cells is not considered.
@@ -112,6 +113,7 @@ class FamilyScores:
         self._score = SCORES[score]
         self._ess = float(equivalent_sample_size)
         self._n = counts.total
+        self.size = largest_terms(self._n)  #: of the largest terms of a score
         self._sizes = counts.sizes
         self._gaps = counts.has_missing
         self._known: dict[tuple[int, tuple[int, ...]], float] = {}

@@ -12,6 +12,7 @@ import numpy as np
 
 from gramgraph._interrupt import check_interrupt, interruptible
 from gramgraph.learn.checkpoint import Checkpoint, digest
+from gramgraph.learn.ties import least_gain, slack
 from gramgraph.learn.turning import Turns
 from gramgraph.typing import Array, FloatArray, IntArray
 
@@ -19,9 +20,6 @@ __all__ = ["Constraints", "Move", "Search", "hill_climb"]
 
 #: Kind (add, remove, reverse), parent, child.
 Step = tuple[str, int, int]
-
-#: Gains below this are rounding.
-LEAST_GAIN = 1e-9
 
 
 class Scores(Protocol):
@@ -59,18 +57,6 @@ class Move:
     score: float
 
 
-def _ranked(gain: Any) -> Any:
-    """Gains to nine digits, and none where they are rounding alone. Arrows of equal score differ by rounding, which
-    depends on how the data were added up: position decides between them instead."""
-    return to_bits(np.where(np.abs(gain) > LEAST_GAIN, gain, 0.0), 30)
-
-
-def to_bits(numbers: Any, bits: int) -> Any:
-    """Numbers with so many binary digits that count."""
-    part, power = np.frexp(numbers)
-    return np.ldexp(np.round(np.ldexp(part, bits)), power - bits)
-
-
 @dataclass
 class Search:
     """A graph on its way: parents of every node, gains of every toggled edge, which nodes can be reached from which.
@@ -87,13 +73,14 @@ class Search:
 
     def __post_init__(self) -> None:
         n = len(self.parents)
+        self.least = least_gain(self.scores)  # gains up to this are rounding
         self.additions = getattr(self.scores, "additions", None) or partial(_one_by_one, self.scores)
         self._edges = np.array(sorted(p * n + c for c, now in enumerate(self.parents) for p in now), np.int64)
         self.below = np.eye(n, dtype=bool)  # [a, b]: b is a or can be reached from it
         self._descend(np.array(_children_first(self.parents), np.int64))
         self.local = np.array([self.scores.family(c, self.parents[c]) for c in range(n)])
         self.gain: FloatArray = np.full((n, n), -np.inf)  # [child, parent]
-        self._top, self._top_rank = np.zeros(n, np.int64), np.full(n, -np.inf)
+        self._top, self._top_gain = np.zeros(n, np.int64), np.full(n, -np.inf)
         self._stale = set(range(n))  # children whose best edge is to be looked for
         for child in range(n):
             self._refresh(child)
@@ -122,59 +109,62 @@ class Search:
     def best(self, excluded: AbstractSet[Step] = frozenset()) -> tuple[float, str, int, int] | None:
         """The best legal step (gain, kind, parent, child) that is not excluded.
 
-        Ties go to additions, then to lower positions.
+        Where gains are equal but for rounding, additions come first, then lower positions.
         """
         for child in self._stale:
-            self._top[child], self._top_rank[child] = self._best_parent(child, ())
+            self._top[child], self._top_gain[child] = self._best_parent(child, ())
         self._stale.clear()
         if not len(self.parents):
             return None
-        tops, ranks = self._without_excluded(excluded)
-        tied = np.flatnonzero(ranks == ranks.max())
+        tops, gains = self._without_excluded(excluded)
+        top = float(gains.max())
+        if top == -np.inf:
+            return self._best_change(top, excluded)
+        near = slack(top, self.least)
+        tied = np.flatnonzero(gains >= top - near)
         child = int(tied[tops[tied].argmin()])
-        added = None
-        if ranks[child] > -np.inf:
-            added = (float(self.gain[child, tops[child]]), "add", int(tops[child]), child)
-        return self._best_change(float(ranks[child]), excluded) or added
+        parent = int(tops[child])
+        return self._best_change(top + near, excluded) or (float(self.gain[child, parent]), "add", parent, child)
 
     def _best_parent(self, child: int, excluded: Sequence[int]) -> tuple[int, float]:
-        """The best edge into `child` that makes no cycle, and the rank of its gain."""
+        """The best edge into `child` that makes no cycle, the first of equals, and the largest gain."""
         row = np.where(self.below[child], -np.inf, self.gain[child])
         row[[*self.parents[child], *excluded]] = -np.inf
-        top = row.max()
-        near = np.flatnonzero(row >= top - abs(top) * 1e-8) if top > -np.inf else [0]
-        ranks = _ranked(row[near])
-        at = int(ranks.argmax())
-        return int(near[at]), float(ranks[at])
+        top = float(row.max())
+        return (int((row >= top - slack(top, self.least)).argmax()) if top > -np.inf else 0), top
 
     def _without_excluded(self, excluded: AbstractSet[Step]) -> tuple[IntArray, FloatArray]:
-        """For each child its best parent and the rank, where the excluded ones do not count."""
+        """For each child its best parent and the largest gain, where the excluded ones do not count."""
         passed: dict[int, list[int]] = {}
         for kind, p, c in excluded:
             if kind == "add":
                 passed.setdefault(c, []).append(p)
         if not passed:
-            return self._top, self._top_rank
-        tops, ranks = self._top.copy(), self._top_rank.copy()
+            return self._top, self._top_gain
+        tops, gains = self._top.copy(), self._top_gain.copy()
         for child, found in passed.items():
             if tops[child] in found:
-                tops[child], ranks[child] = self._best_parent(child, found)
-        return tops, ranks
+                tops[child], gains[child] = self._best_parent(child, found)
+        return tops, gains
 
     def _best_change(self, least: float, excluded: AbstractSet[Step]) -> tuple[float, str, int, int] | None:
-        """The best edge to remove or reverse, if its gain ranks above `least`."""
+        """The best edge to remove or reverse, the first of equals, if it gains more than `least`."""
         n = len(self.parents)
         parent, child = np.divmod(self._edges, n)
         gains = self.gain[child, parent]
         gains = np.stack([gains, gains + self.gain[parent, child]], axis=1).ravel()  # remove, reverse, of each edge
-        ranks = _ranked(gains)
-        better = np.flatnonzero(ranks > least)
-        for i in better[np.argsort(-ranks[better], kind="stable")].tolist():
+        better = np.flatnonzero(gains > least)
+        first, found, floor = len(gains), None, -np.inf
+        for i in better[np.argsort(-gains[better], kind="stable")].tolist():
+            if gains[i] < floor:
+                break
             kind, p, c = ("remove", "reverse")[i % 2], int(parent[i // 2]), int(child[i // 2])
             legal = kind == "remove" or not any(x != p and self.below[p, x] for x in self.parents[c])
-            if legal and (kind, p, c) not in excluded:
-                return float(gains[i]), kind, p, c
-        return None
+            if legal and i < first and (kind, p, c) not in excluded:
+                if found is None:
+                    floor = gains[i] - slack(gains[i], self.least)
+                first, found = i, (float(gains[i]), kind, p, c)
+        return found
 
     def turned(self, least: float) -> list[tuple[float, str, int, int]] | None:
         """Steps to an equivalent graph, and one from there that gains more than `least`; None if there are none."""
@@ -295,10 +285,10 @@ def hill_climb(
         while max_steps is None or at.steps < max_steps:
             check_interrupt()
             step = search.best(_ways_back(search, min(patience, at.steps)))
-            turned = search.turned(max(step[0], LEAST_GAIN) if step else LEAST_GAIN)
+            turned = search.turned(max(step[0], search.least) if step else search.least)
             if turned is not None and (max_steps is None or at.steps + len(turned) <= max_steps):
                 steps = turned
-            elif step is None or (step[0] <= LEAST_GAIN and at.idle >= patience):
+            elif step is None or (step[0] <= search.least and at.idle >= patience):
                 break
             else:
                 steps = [step]
@@ -328,8 +318,8 @@ class _Progress:
 
     def after(self, search: Search, steps: int) -> _Progress:
         """So many steps later."""
-        if search.score > self.best_score + LEAST_GAIN:
-            return _Progress(search.score, list(search.parents), 0, self.steps + steps)
+        if (score := search.score) > self.best_score + search.least:
+            return _Progress(score, list(search.parents), 0, self.steps + steps)
         return _Progress(self.best_score, self.best_parents, self.idle + 1, self.steps + steps)
 
 

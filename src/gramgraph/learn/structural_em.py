@@ -15,7 +15,8 @@ from gramgraph.data.columns import CodedTable
 from gramgraph.data.counts import Counts
 from gramgraph.exceptions import OptionError
 from gramgraph.learn.scores import FamilyScores
-from gramgraph.learn.search import LEAST_GAIN, Constraints, Move, Search, hill_climb
+from gramgraph.learn.search import Constraints, Move, Search, hill_climb
+from gramgraph.learn.ties import LEAST_GAIN
 from gramgraph.typing import Array, FloatArray, IntArray
 
 #: Rows that the completions of all rows may come to.

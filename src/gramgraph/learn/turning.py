@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from gramgraph.learn.ties import first_best, slack
 from gramgraph.typing import Array, FloatArray, IntArray
 
 if TYPE_CHECKING:
@@ -56,8 +57,8 @@ class Turns:
         if search.parents[v]:
             others = np.delete(np.arange(len(search.parents)), v)
             gains = np.asarray(search.additions(v, (), others)) - search.scores.family(v, ())
-            return np.asarray(others[gains > 0], np.int64)
-        return np.flatnonzero(search.gain[v] > 0)
+            return np.asarray(others[gains > search.least], np.int64)
+        return np.flatnonzero(search.gain[v] > search.least)
 
     def changed(self, nodes: Sequence[int] | range) -> None:
         """The parents of these nodes are others than before."""
@@ -87,12 +88,14 @@ class Turns:
         return -1
 
     def best(self, least: float) -> list[Taken] | None:
-        """The steps that turn a chain of arrows and end with a gain above `least`, the largest; None if none has."""
+        """The steps that turn a chain of arrows and end with a gain above `least`, the largest and the first of equals;
+        None if none has."""
         for b in self._stale:
             self._look(b)
         self._stale.clear()
-        while len(self._gains) and self._gains.max() > least + abs(least) * 1e-8:
-            b = int(self._gains.argmax())
+        more = least + slack(least, self.search.least)
+        while len(self._gains) and self._gains.max() > more:
+            b = first_best(self._gains, self.search.least)
             chain = self._chain(b)
             gain, kind, parent, child = step = self._steps[b]
             if kind == "remove" or not self._beyond(b, chain, child)[parent]:
@@ -131,23 +134,27 @@ class Turns:
         chain = self._chain(b)
         self._top[b] = chain[-1]
         rest = tuple(p for p in self.search.parents[b] if p != a)
-        found = max(*(self._step(b, chain, v, given) for v, given in ((a, (*rest, b)), (b, rest))), key=lambda x: x[0])
+        found = self._better(self._step(b, chain, a, (*rest, b)), self._step(b, chain, b, rest))
         self._gains[b], self._steps[b] = found[0], found
+
+    def _better(self, first: Taken, second: Taken) -> Taken:
+        """The one that gains more, the first of equals."""
+        return second if second[0] > first[0] and second[0] > first[0] + slack(second[0], self.search.least) else first
 
     def _step(self, b: int, chain: list[int], child: int, given: tuple[int, ...]) -> Taken:
         """The best arrow more or less into `child`, whose parents are `given`."""
         search, best = self.search, NOTHING
         gains, related = self._row(child, given), self._related[child]
-        if len(gains) and gains.max() > 0:
+        if len(gains) and gains.max() > search.least:
             legal = np.where(self._beyond(b, chain, child)[related], -np.inf, gains)
-            at = int(legal.argmax())
+            at = first_best(legal, search.least)
             best = (float(legal[at]), "add", int(related[at]), child)
         if child == b or len(given) > 1:
             now = search.scores.family(child, given)
-            for p in given:
+            for p in sorted(given):
                 if p != b and not search.constraints.required[p, child]:
                     gain = search.scores.family(child, tuple(x for x in given if x != p)) - now
-                    best = max(best, (gain, "remove", p, child), key=lambda step: step[0])
+                    best = self._better(best, (gain, "remove", p, child))
         return best
 
     def _row(self, child: int, given: tuple[int, ...]) -> FloatArray:
