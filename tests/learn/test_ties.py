@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -57,7 +58,7 @@ def learned(monkeypatch: pytest.MonkeyPatch, frame: pd.DataFrame, seed: int | No
     return sorted(net.edges), [step[:3] for step in net.report.moves]
 
 
-METHODS = ("hill_climb", "tabu", "order", "exact", "mmhc")
+METHODS = ("hill_climb", "tabu", "ges", "order", "exact", "mmhc")
 SCORES = ({"score": "bdeu"}, {"score": "bic"}, {"score": "log_likelihood", "max_parents": 2})
 
 
@@ -97,6 +98,18 @@ def test_nor_the_graph_of_structural_em(monkeypatch) -> None:
     frame = frame.mask(np.random.default_rng(0).random(frame.shape) < 0.1)
     plain = learned(monkeypatch, frame, None, method="structural_em")
     assert learned(monkeypatch, frame, 0, method="structural_em") == plain
+
+
+@pytest.mark.parametrize("weight", [1e3, 1e5, 1e7])
+def test_steps_between_classes_end_however_large_the_weights(weight) -> None:
+    rng = np.random.default_rng(6)
+    columns = [rng.integers(0, 3, 300)]
+    for _ in range(3):
+        columns.append(np.where(rng.random(300) < 0.6, columns[-1], rng.integers(0, 3, 300)))
+    frame = pd.DataFrame({f"x{j}": v for j, v in enumerate(columns)}).astype(str)
+    net = gg.learn_structure(frame, method="ges", score="bic", weights=np.full(300, weight), max_steps=40)
+    assert len(net.report.moves) < 15
+    assert all(after > before for before, after in itertools.pairwise(net.report.trace))
 
 
 def test_equals_are_ordered_by_position() -> None:

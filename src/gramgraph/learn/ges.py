@@ -14,7 +14,7 @@ from gramgraph.graphs.directed import Digraph
 from gramgraph.graphs.equivalence import PartialDigraph, consistent_extension, cpdag, meek_closure
 from gramgraph.learn.parent_sets import members
 from gramgraph.learn.search import Constraints, Move, Scores
-from gramgraph.learn.ties import LEAST_GAIN
+from gramgraph.learn.ties import best_first, least_gain
 
 #: Of the neighbors that a step may direct, at most so many are tried in all combinations.
 MAX_LOOSE = 10
@@ -77,6 +77,7 @@ class _Search:
     _gains: dict[tuple[int, int], tuple[tuple[int, ...], list[Step]]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self.least = least_gain(self.scores)  # gains up to this are rounding
         self._read()
 
     def _read(self) -> None:
@@ -98,14 +99,13 @@ class _Search:
     # ------------------------------------------------------------------------------------------ steps
 
     def inserts(self) -> list[Step]:
-        """All insertions that gain something, the best first; the paths are not looked at yet."""
+        """All insertions that gain something, the best first, equals by position; the paths are not looked at yet."""
         out: list[Step] = []
         for y in range(self.graph.n):
             for x in range(self.graph.n):
                 if x != y and not self.adjacent[y] >> x & 1:
                     out.extend(self._inserts_of(x, y))
-        out.sort(key=lambda step: (-step[0], step[2], step[3], step[4]))
-        return out
+        return self._best_first(out)
 
     def _inserts_of(self, x: int, y: int, *, all_gains: bool = False) -> list[Step]:
         check_interrupt()
@@ -120,15 +120,15 @@ class _Search:
                 given = common | more | self.into[y]
                 if given.bit_count() + 1 <= self.constraints.max_parents:
                     gain = self._family(y, given | 1 << x) - self._family(y, given)
-                    if gain > (-np.inf if all_gains else LEAST_GAIN):
+                    if gain > (-np.inf if all_gains else self.least):
                         found.append((gain, "insert", x, y, more))
         if not all_gains:
             self._gains[x, y] = (state, found)
         return found
 
     def deletes(self, *, all_gains: bool = False) -> list[Step]:
-        """All deletions that gain something, the best first."""
-        out = []
+        """All deletions that gain something, the best first, equals by position."""
+        out: list[Step] = []
         for y in range(self.graph.n):
             for x in members(self.into[y] | self.near[y]):
                 if self.constraints.required[x, y] or self.constraints.required[y, x]:
@@ -140,19 +140,21 @@ class _Search:
                         continue
                     given = (kept | self.into[y]) & ~(1 << x)
                     gain = self._family(y, given) - self._family(y, given | 1 << x)
-                    if gain > (-np.inf if all_gains else LEAST_GAIN):
+                    if gain > (-np.inf if all_gains else self.least):
                         out.append((gain, "delete", x, y, fewer))
-        out.sort(key=lambda step: (-step[0], step[2], step[3], step[4]))
-        return out
+        return self._best_first(out)
 
     def improve(self, steps: list[Step]) -> bool:
         """Take the first valid step that helps (a score that differs within classes may think otherwise of it)."""
         for step in steps:
             after = self.after(step)
-            if after is not None and (total := self._total(after[1])) > self.score + LEAST_GAIN:
+            if after is not None and (total := self._total(after[1])) > self.score + self.least:
                 self._take(step[1], step[2], step[3], total - self.score, *after)
                 return True
         return False
+
+    def _best_first(self, steps: list[Step]) -> list[Step]:
+        return best_first(steps, lambda step: step[0], lambda step: step[2:], self.least)
 
     def _total(self, parents: list[tuple[int, ...]]) -> float:
         return float(sum(self.scores.family(v, found) for v, found in enumerate(parents)))
@@ -180,19 +182,20 @@ class _Search:
         return None if parents is None else (made, parents)
 
     def turn(self) -> bool:
-        """Delete an edge and insert it again, the other way or with other neighbors directed: the best such pair."""
+        """Delete an edge and insert it again, the other way or with other neighbors directed: the best such pair, the
+        first of equals. The score of the member must rise, so that no round of turns leads back."""
         best: tuple[float, int, int, PartialDigraph, list[tuple[int, ...]]] | None = None
         for step in self.deletes(all_gains=True):
             there = self._between(step)
             if there is None:
                 continue
             for x, y in ((step[2], step[3]), (step[3], step[2])):
-                for back in sorted(there._inserts_of(x, y, all_gains=True), reverse=True):
+                for back in self._best_first(there._inserts_of(x, y, all_gains=True)):
                     gain = step[0] + back[0]
-                    if not LEAST_GAIN + (0.0 if best is None else best[0]) < gain < np.inf:
+                    if not self.least + (0.0 if best is None else best[0]) < gain < np.inf:
                         break
                     after = there.after(back)
-                    if after is not None and self._total(after[1]) >= self.score + gain - LEAST_GAIN:
+                    if after is not None and self._total(after[1]) > self.score + max(gain - self.least, self.least):
                         best = (gain, x, y, *after)
                         break
         if best is None:

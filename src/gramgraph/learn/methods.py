@@ -17,6 +17,7 @@ from gramgraph.learn.constraints import count
 from gramgraph.learn.independence import choose_tester
 from gramgraph.learn.mixed_table import MixedTable
 from gramgraph.learn.search import Constraints, Move, Scores, Search, hill_climb
+from gramgraph.learn.ties import least_gain
 
 #: Steps that do not help which a search may take in a row.
 PATIENCE = {"hill_climb": 10, "tabu": 50}
@@ -106,7 +107,7 @@ def _ges(problem: Problem) -> Found:
         if not search.interrupted:
             second, more = ges(problem.scores, problem.constraints, second, tell=report, ended=ended)
     interrupted = search.interrupted or ended.is_set()
-    if _total(problem, second) > _total(problem, first) + 1e-9:
+    if _total(problem, second) > _total(problem, first) + least_gain(problem.scores):
         return Found(second, [*search.moves, *more], interrupted)
     return Found(first, moves, interrupted)
 
