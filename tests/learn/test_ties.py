@@ -11,7 +11,10 @@ import pytest
 
 import gramgraph as gg
 from gramgraph.data import Counts, code_table
+from gramgraph.graphs.spanning import spanning_tree
+from gramgraph.learn import trees
 from gramgraph.learn.gaussian_scores import MixedScores
+from gramgraph.learn.hybrid import _closest
 from gramgraph.learn.scores import FamilyScores
 from gramgraph.learn.ties import LEAST_GAIN, best_first, first_best, least_gain, to_ten_digits
 
@@ -110,6 +113,30 @@ def test_steps_between_classes_end_however_large_the_weights(weight) -> None:
     net = gg.learn_structure(frame, method="ges", score="bic", weights=np.full(300, weight), max_steps=40)
     assert len(net.report.moves) < 15
     assert all(after > before for before, after in itertools.pairwise(net.report.trace))
+
+
+def test_the_last_digits_of_informations_change_no_tree(monkeypatch) -> None:
+    frame, exact = with_copies(4), trees.information_matrix
+    plain = [
+        sorted(gg.learn_structure(frame, method=m, target=t).edges) for m, t in (("chow_liu", None), ("tan", "x1"))
+    ]
+    for seed in range(4):
+        noise = 1 + 1e-14 * np.random.default_rng(seed).uniform(-1, 1, (6, 6))
+        monkeypatch.setattr(trees, "information_matrix", lambda *at, noise=noise: exact(*at) * (noise + noise.T) / 2)
+        found = [gg.learn_structure(frame, method=m, target=t) for m, t in (("chow_liu", None), ("tan", "x1"))]
+        assert [sorted(net.edges) for net in found] == plain
+
+
+def test_of_edges_with_equal_weights_a_tree_takes_the_first() -> None:
+    weights = np.array([[0, 1, 1, 0.5], [1, 0, 1, 0.5], [1, 1, 0, 0.5], [0.5, 0.5, 0.5, 0]])
+    for change in (np.zeros((4, 4)), 1e-15 * np.arange(16).reshape(4, 4), -1e-15 * np.arange(16).reshape(4, 4)):
+        assert spanning_tree(weights + change, [0, 1, 2, 3], 0) == {1: 0, 2: 0, 3: 0}
+
+
+def test_max_min_neighbors_takes_the_first_of_equal_columns() -> None:
+    for shift in (1.0, 1.0 + 1e-14, 1.0 - 1e-14):
+        assert _closest({2: (0.0, -80.0), 1: (0.0, -80.0 * shift), 3: (0.0, -10.0)}, [2, 1, 3]) == 1
+        assert _closest({0: (0.02, -9.0), 4: (0.01, -8.0), 3: (0.01 * shift, -8.0)}, [0, 4, 3]) == 3
 
 
 def test_equals_are_ordered_by_position() -> None:

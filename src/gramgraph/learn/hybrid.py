@@ -10,6 +10,10 @@ import numpy as np
 from gramgraph.learn.independence import IndependenceTest, IndependenceTester
 from gramgraph.learn.search import Constraints, Scores, Search, hill_climb
 
+#: Shares by which p-values and statistics may differ that are equal but for rounding; that of a statistic counts
+#: in the exponent of its p-value.
+P_EQUAL, STATISTIC_EQUAL = 1e-6, 1e-9
+
 
 def max_min_neighbors(
     tester: IndependenceTester, n: int, constraints: Constraints, *, alpha: float, max_given: int
@@ -54,7 +58,7 @@ def _one(
         left = [v for v, (p, _) in weakest.items() if p <= alpha and v not in taken]
         if not left:
             break
-        newest = min(left, key=lambda v: (*weakest[v], v))
+        newest = _closest(weakest, left)
         taken.append(newest)
         for v in left:
             if v == newest:
@@ -76,6 +80,14 @@ def _one(
                 taken.remove(v)
                 break
     return taken
+
+
+def _closest(weakest: dict[int, tuple[float, float]], left: list[int]) -> int:
+    """The smallest p-value, then the largest statistic, then the first: equal columns differ by rounding."""
+    least = min(weakest[v][0] for v in left)
+    likely = [v for v in left if weakest[v][0] <= least * (1.0 + P_EQUAL)]
+    top = min(weakest[v][1] for v in likely)
+    return min(v for v in likely if weakest[v][1] <= top * (1.0 - STATISTIC_EQUAL))
 
 
 def mmhc(
