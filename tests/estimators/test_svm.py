@@ -559,3 +559,21 @@ def test_a_few_points_are_asked_as_many_are(kernel):
         few = np.concatenate([machine.decision_function(new[i : i + 1]) for i in range(20)])
         np.testing.assert_allclose(few, many, rtol=1e-9, atol=1e-9)
         np.testing.assert_array_equal(machine.predict(new[:3]), machine.predict(new)[:3])
+
+
+@pytest.mark.parametrize("nu", [0.1, 0.5])
+def test_the_margin_of_one_class_is_inside(nu: float) -> None:
+    for seed in range(2):
+        rng = np.random.default_rng(seed)
+        grid, repeated = rng.integers(0, 3, size=(200, 2)).astype(float), np.repeat(rng.normal(size=(6, 2)), 5, axis=0)
+        for X in (grid, repeated):
+            signs = []
+            for name in ("plain", "compiled"):
+                with tier(name):
+                    machine = OneClassSVM(nu=nu).fit(X)
+                found = machine.decision_function(X)
+                assert np.all(found[machine.margin_support_] >= 0)
+                np.testing.assert_array_equal(machine.predict(X), np.where(found >= 0, 1, -1))
+                np.testing.assert_allclose(machine.score_samples(X), found + machine.offset_)
+                signs.append(machine.predict(X))
+            np.testing.assert_array_equal(*signs)

@@ -107,6 +107,8 @@ class OneClassSVM(OutlierMixin, SupportVectors):
     """The support of a distribution: a half-space away from the origin in feature space that holds most points.
 
     min ½ αᵀKα with 0 ≤ α ≤ w, Σ α = ν Σ w; at most a share ν of the training points lies outside (decision < 0).
+    The margin, where the decision of the exact solution is 0, counts as inside: the offset is that of the margin found
+    minus `tol`, as points on it are known to `tol` only.
     `approx`, `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
     Parameters
@@ -168,11 +170,13 @@ class OneClassSVM(OutlierMixin, SupportVectors):
         self, X: Any, kept: IntArray, source: Source, weight: FloatArray, settings: Settings, total: float
     ) -> OneClassSVM:
         found = self._fit_dual(X, kept, source, duals.one_class(weight, float(self.nu) * total), settings)
-        self.offset_ = found.rho
+        # The points on the margin stand at its level to within tol, on either side of it by rounding alone.
+        self.offset_ = found.rho - settings.tol
+        self.intercept_ = np.array([-self.offset_])
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Signed distance, scaled: positive inside."""
+        """Signed distance, scaled: positive inside, 0 to 2 `tol` on the margin."""
         return self._expansions(X)[:, 0]
 
     def score_samples(self, X: Any) -> FloatArray:
