@@ -577,3 +577,50 @@ def test_the_margin_of_one_class_is_inside(nu: float) -> None:
                 np.testing.assert_allclose(machine.score_samples(X), found + machine.offset_)
                 signs.append(machine.predict(X))
             np.testing.assert_array_equal(*signs)
+
+
+def crossed(seed: int) -> tuple[Any, Any]:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(200, 2))
+    return X, X[:, 0] * X[:, 1] + 0.3 * rng.normal(size=200) > 0
+
+
+def by_tier(machine: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """The machine fitted by interpreted and by compiled code."""
+    found = []
+    for name in ("plain", "compiled"):
+        with tier(name):
+            found.append(clone(machine).fit(X, y))
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize(("seed", "nu"), [(2, 0.3), (5, 0.4), (5, 0.6)])
+def test_decisions_of_nu_are_known_to_the_tolerance(seed: int, nu: float) -> None:
+    X, y = crossed(seed)
+    plain, compiled = by_tier(SVC(nu=nu), X, y)
+    theirs = peer.NuSVC(nu=nu, tol=1e-9, gamma="scale").fit(X, y).decision_function(X)
+    for ours in (plain, compiled):
+        np.testing.assert_allclose(ours.decision_function(X), theirs, atol=1e-3 * np.abs(theirs).max())
+    np.testing.assert_array_equal(plain.predict(X), compiled.predict(X))
+
+
+def test_nu_and_points_far_from_the_origin() -> None:
+    X, y = crossed(0)
+    X[:, 0] += np.where(y, 3, -3)
+    near, far = (SVC("linear", nu=0.02).fit(Z, y).decision_function(Z) for Z in (X, X + 1e3))
+    np.testing.assert_allclose(near, far, atol=2e-3 * np.abs(near).max())
+
+
+def test_nu_without_a_margin_is_reported_and_answered() -> None:
+    X, y = crossed(5)
+    with pytest.warns(ModelWarning, match=r"nu=0.2 is smaller than these data allow.*Try: nu=0\.37"):
+        plain, compiled = by_tier(SVC(nu=0.2), X, y)
+    np.testing.assert_array_equal(plain.predict(X), compiled.predict(X))
+    np.testing.assert_allclose(plain.decision_function(X), compiled.decision_function(X), atol=0.02)
+    np.testing.assert_allclose(
+        plain.decision_function(X), SVC(C=1e3).fit(X, y).decision_function(X), rtol=0.1, atol=0.1
+    )
+    enough = SVC(nu=0.374).fit(X, y)  # what the warning says helps, without another
+    np.testing.assert_allclose(enough.decision_function(X), compiled.decision_function(X), rtol=0.1, atol=0.1)
+    with pytest.warns(ModelWarning, match="smaller than these data allow"):
+        SVC(nu=0.1).fit(X, y + 2 * (X[:, 0] > 0))

@@ -33,7 +33,7 @@ from gramgraph.machines.svm.classes import (
     sigmoid,
 )
 from gramgraph.machines.svm.dual import row_type
-from gramgraph.machines.svm.machine import Settings, fit_machine, warn_about
+from gramgraph.machines.svm.machine import Settings, fit_machine, warn_about, warn_about_nu
 from gramgraph.machines.svm.many import Machines, Problems, fit_apart, fit_together, pair_problems, rest_problems
 from gramgraph.machines.svm.products import PowerRows, SparseRows
 from gramgraph.machines.svm.rows import GramRows, Source
@@ -57,7 +57,9 @@ class SVC(ClassifierMixin, SupportVectors):
 
     min ½ ‖w‖² + C Σ wᵢ max(0, 1 − yᵢ(⟨w, φ(xᵢ)⟩ + b)), solved through its dual to a KKT gap of `tol` by sequential
     minimal optimization. `nu` (the least share of support vectors, the largest of margin errors) replaces C when
-    given; C = inf asks for the hard margin and fails with an error when the classes cannot be separated.
+    given; C = inf asks for the hard margin and fails with an error when the classes cannot be separated. A ν below what
+    the data allow would have a margin of zero and any decision; where the margin is below `tol` times the spread of the
+    kernel, a warning names the smallest ν that has a margin, and its machine is fitted, a C-SVC with a large C.
 
     `kernel` is None (RBF with gamma), a value of `gramgraph.kernels`, "linear", "rbf", "poly", "sigmoid" (not always
     positive definite), "precomputed", or a function of (X, Y). `multiclass` is "ovo" (all pairs vote; a tie goes to
@@ -226,6 +228,7 @@ class SVC(ClassifierMixin, SupportVectors):
                 self._sigmoids.append(_calibrate(part, side, weight[points], settings, rng))
         self.n_iter_, self.dual_objective_ = found.iterations, found.objectives
         warn_about(found.converged, found.curved, self.max_iter, type(self).__name__)
+        warn_about_nu(self.nu, found.least_nu, type(self).__name__)
         self._keep_all(X, kept, label, found)
 
     def _keep_all(self, X: Any, kept: IntArray, label: IntArray, found: Machines) -> None:
@@ -337,6 +340,8 @@ def _shared(
         return source, source
     largest = float(weight.max()) * (settings.C if settings.nu is None else 1.0)
     dtype = row_type(largest, source, settings.tol, int(np.diff(problems.first).max()))
+    if settings.nu is not None:  # its margin, which decisions are divided by, may be small
+        dtype = np.float64
     if (len(problems) == 1 and not probability) or source.n**2 * np.dtype(dtype).itemsize > settings.cache_bytes:
         return source, source
     matrix = GramRows(source.full(dtype, settings.n_jobs))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from gramgraph.machines.svm.linear import Descent, descend
 from gramgraph.machines.svm.products import SparseRows
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import FloatArray, IntArray
+
+_ROUNDS = 8  # of a ν machine, each with a tolerance that fits the margin found by the last
+_FINEST = 1e-11  # tolerance of such a round, relative to the spread of the kernel: sums in double precision reach it
+_CLEARLY = 0.1  # part of the least margin, to which one below it is solved
+_LEAST_MARGIN = 1e-7  # of a ν machine, relative to the same, however small `tol`
 
 
 @dataclass(frozen=True)
@@ -42,6 +47,7 @@ class Machine:
     curved: bool
     alpha: FloatArray | None = None  # (n,) multipliers of the C dual
     product: FloatArray | None = None  # (n,) Kβ
+    least_nu: float = 0.0  # where the ν asked for leaves no margin: the one of this machine (inf: none has), else 0
 
     def scaled(self, ratio: float) -> tuple[FloatArray, FloatArray]:
         """A start for C · ratio: multipliers at their bound stay there, and Kβ scales with them."""
@@ -62,27 +68,21 @@ def fit_machine(
     if settings.nu is None and np.isinf(settings.C):
         return _hard_margin(source, y, settings, names)
     if settings.nu is not None:
-        total, least = weight.sum(), min(weight[y > 0].sum(), weight[y < 0].sum())
-        if settings.nu * total / 2 > least * (1 + 1e-12):
-            raise ModelError(
-                f"specified nu is infeasible: nu={settings.nu:g} for classes {names[0]!r} and {names[1]!r} is above "
-                f"{2 * least / total:.4g}, twice the share of the smaller one. Try: a smaller nu, or C instead."
-            )
-        upper = weight
-        found = _solve(duals.nu_classification(y, upper, settings.nu), source, settings)
-        # The margin is half_width; dividing makes it 1, as for C-SVC with C = 1 / half_width.
-        scale = 1.0 / found.half_width if found.half_width > 0 else 1.0
-    else:
-        upper = settings.C * weight
-        # min keeps a multiplier that stood at its bound there after scaling, whatever rounding says.
-        begin = None if start is None else (np.minimum(start[0] * (1 + 1e-15), upper), start[1])
-        if begin is None and isinstance(source, SparseRows) and source.linear:
-            near = descend(source.X, source.squares, y, upper, settings.tol, settings.max_iter)
-            if near.gap <= settings.tol or near.sweeps == settings.max_iter:
-                return _linear(near, y, upper, settings.tol)
-            begin = (near.alpha, near.f + y)
-        found = _solve(duals.classification(y, upper, begin), source, settings)
-        scale = 1.0
+        return _nu_machine(source, y, weight, settings, settings.nu, names)
+    upper = settings.C * weight
+    # min keeps a multiplier that stood at its bound there after scaling, whatever rounding says.
+    begin = None if start is None else (np.minimum(start[0] * (1 + 1e-15), upper), start[1])
+    if begin is None and isinstance(source, SparseRows) and source.linear:
+        near = descend(source.X, source.squares, y, upper, settings.tol, settings.max_iter)
+        if near.gap <= settings.tol or near.sweeps == settings.max_iter:
+            return _linear(near, y, upper, settings.tol)
+        begin = (near.alpha, near.f + y)
+    found = _solve(duals.classification(y, upper, begin), source, settings)
+    return replace(_named(found, upper, 1.0), product=found.f[0] + y)
+
+
+def _named(found: duals.Solution, upper: FloatArray, scale: float) -> Machine:
+    """The machine of a solution whose decisions are multiplied by the scale."""
     alpha = found.alpha[0]
     return Machine(
         found.beta * scale,
@@ -93,8 +93,55 @@ def fit_machine(
         converged=found.converged,
         curved=found.curved,
         alpha=alpha,
-        product=found.f[0] + y if settings.nu is None else None,
     )
+
+
+def _nu_machine(
+    source: Source, y: FloatArray, weight: FloatArray, settings: Settings, nu: float, names: tuple[object, object]
+) -> Machine:
+    """ν-SVC, scaled to a margin of 1: the C-SVC with C = 1 / margin of its dual, found to `tol` in units of decisions.
+
+    A tolerance of the dual is 1 / margin times as large in the decisions, so it becomes smaller as the margin is known.
+    Where the margin stays below `tol` times the spread of the kernel, the C-SVC of that least margin stands for it: at
+    the ν of that machine both are the same, and below it decisions would be divided by zero or by rounding.
+    """
+    total, least = weight.sum(), min(weight[y > 0].sum(), weight[y < 0].sum())
+    if nu * total / 2 > least * (1 + 1e-12):
+        raise ModelError(
+            f"specified nu is infeasible: nu={nu:g} for classes {names[0]!r} and {names[1]!r} is above "
+            f"{2 * least / total:.4g}, twice the share of the smaller one. Try: a smaller nu, or C instead."
+        )
+    spread = _spread(source)
+    lowest = spread * max(settings.tol, _LEAST_MARGIN) * min(total / len(y), nu * total / 2)
+    dual, tol, steps = duals.nu_classification(y, weight, nu), settings.tol, 0
+    for _ in range(_ROUNDS):
+        found = _solve(dual, source, _after(settings, steps), tol)
+        steps, margin = steps + found.iterations, found.half_width
+        wanted = max(settings.tol * margin, _FINEST * spread) if margin >= lowest else _CLEARLY * lowest
+        if found.gap <= wanted or not found.converged:
+            break
+        # Kβ is computed anew, as coarser rounds keep rows in single precision.
+        dual, tol = replace(dual, start=found.alpha), 0.5 * wanted
+    if margin >= lowest or not found.converged:
+        return replace(_named(found, weight, 1.0 / max(margin, lowest)), iterations=steps)
+    upper = weight / lowest
+    dual = replace(duals.classification(y, upper), start=np.minimum(found.alpha / lowest, upper), product=None)
+    found = _solve(dual, source, _after(settings, steps))
+    reached = float(found.alpha.sum()) * lowest / total
+    least_nu = np.ceil(1e4 * reached) / 1e4
+    least_nu = np.inf if least_nu >= 2 * least / total else least_nu
+    return replace(_named(found, upper, 1.0), iterations=steps + found.iterations, least_nu=float(least_nu))
+
+
+def _after(settings: Settings, steps: int) -> Settings:
+    """What is left to do after some steps."""
+    return settings if settings.max_iter < 0 else replace(settings, max_iter=max(settings.max_iter - steps, 0))
+
+
+def _spread(source: Source) -> float:
+    """½ max ‖φ(x) − φ(x₀)‖² for the first point x₀: the size of a kernel without what all points have in common."""
+    first = source.block(np.zeros(1, np.int64), np.arange(source.n))[0].astype(np.float64)
+    return 0.5 * float(np.max(source.diag - 2.0 * first + source.diag[0], initial=0.0)) or 1.0
 
 
 def _linear(near: Descent, y: FloatArray, upper: FloatArray, tol: float) -> Machine:
@@ -160,6 +207,19 @@ def _hard_margin(source: Source, y: FloatArray, settings: Settings, names: tuple
         f"their hulls come as near as {np.sqrt(max(2 * found.objective, 0.0)):.3g} in feature space. "
         "Try: a finite C, or a richer kernel (smaller length scale, higher degree)."
     )
+
+
+def warn_about_nu(nu: float | None, least_nu: float, name: str) -> None:
+    """Say so when ν left no margin in some problem, and which one leaves a margin in all."""
+    if least_nu:
+        higher = f"nu={least_nu:.4g} or more, " if np.isfinite(least_nu) else ""
+        warnings.warn(
+            f"{name}: nu={nu:g} is smaller than these data allow: the margin it asks for is zero to the tolerance, and "
+            f"the machine is that of the smallest nu with a margin. Try: {higher}C instead, a richer kernel (smaller "
+            "length scale, higher degree).",
+            ModelWarning,
+            stacklevel=4,
+        )
 
 
 def warn_about(converged: bool, curved: bool, max_iter: int, name: str) -> None:

@@ -81,6 +81,7 @@ class Machines:
     iterations: IntArray  # (q,)
     converged: bool
     curved: bool
+    least_nu: float = 0.0  # the least that leaves a margin in all problems, where the one asked for does not
 
 
 def solve_paths(
@@ -169,4 +170,5 @@ def fit_apart(
         np.array([machine.iterations for machine in machines], np.int32),
         all(machine.converged for machine in machines),
         any(machine.curved for machine in machines),
+        max((machine.least_nu for machine in machines), default=0.0),
     )
