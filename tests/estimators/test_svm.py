@@ -23,7 +23,7 @@ from gramgraph.estimators.svm import SVC, SVR, OneClassSVM, svc_path
 from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.kernels import RBF, Linear
 from gramgraph.machines.svm import dual as duals
-from gramgraph.machines.svm.classes import agree, couple, dag_scores, elect, platt
+from gramgraph.machines.svm.classes import agree, couple, dag_scores, elect, platt, ranks_of, untied
 from gramgraph.machines.svm.rows import GramRows, RBFRows, rbf_block, rbf_columns
 
 # Two fits of the same machine agree to `tol`, and this check asks for 1e-7: it is passed with a tol that small.
@@ -624,3 +624,29 @@ def test_nu_without_a_margin_is_reported_and_answered() -> None:
     np.testing.assert_allclose(enough.decision_function(X), compiled.decision_function(X), rtol=0.1, atol=0.1)
     with pytest.warns(ModelWarning, match="smaller than these data allow"):
         SVC(nu=0.1).fit(X, y + 2 * (X[:, 0] > 0))
+
+
+@pytest.mark.parametrize("data", ["line", "grid"])
+def test_rests_that_say_the_same_are_told_apart_by_weight(data: str) -> None:
+    rng = np.random.default_rng(1)
+    if data == "line":
+        X, y = np.linspace(0, 4, 200)[:, None], rng.integers(0, 4, 200)
+    else:
+        X = rng.integers(0, 4, size=(200, 2)).astype(float)
+        y = (X.sum(axis=1).astype(int) + rng.integers(0, 3, 200)) % 4
+    machine = SVC(C=10, multiclass="ovr")
+    plain, compiled = by_tier(machine, X, y)
+    np.testing.assert_array_equal(plain.predict(X), compiled.predict(X))
+    np.testing.assert_allclose(plain.decision_function(X), compiled.decision_function(X), atol=3e-3)
+    np.testing.assert_array_equal(plain.decision_function(X).argmax(axis=1), plain.predict(X))
+
+
+def test_ties_of_decisions() -> None:
+    D = np.array([[1.0, 0.9995, -1.0], [0.0, 1.0, 0.5], [-1.0, -1.0, -1.0], [-1.0, -1.0005, -0.9995]])
+    rank = np.array([2, 0, 1])
+    np.testing.assert_array_equal(untied(D, rank, 2e-3).argmax(axis=1), [1, 1, 1, 1])
+    np.testing.assert_allclose(untied(D, rank, 2e-3), D, atol=2e-3)
+    assert untied(D, rank, 1e-4)[0].tolist() == D[0].tolist()
+    label = np.repeat([0, 1, 2], [3, 5, 4])
+    assert ranks_of(label, np.ones(12), 3).tolist() == [2, 0, 1]
+    assert ranks_of(label, 1 / np.bincount(label)[label], 3).tolist() == [0, 1, 2]  # balanced: the order of classes

@@ -30,7 +30,9 @@ from gramgraph.machines.svm.classes import (
     held_out,
     pairs_of,
     platt,
+    ranks_of,
     sigmoid,
+    untied,
 )
 from gramgraph.machines.svm.dual import row_type
 from gramgraph.machines.svm.machine import Settings, fit_machine, warn_about, warn_about_nu
@@ -64,7 +66,9 @@ class SVC(ClassifierMixin, SupportVectors):
     `kernel` is None (RBF with gamma), a value of `gramgraph.kernels`, "linear", "rbf", "poly", "sigmoid" (not always
     positive definite), "precomputed", or a function of (X, Y). `multiclass` is "ovo" (all pairs vote; a tie goes to
     the first class, or with `break_ties=True` to the larger summed decisions), "ovr" (one against the rest, the largest
-    decision wins) or "dag" (pairs in a decision graph, k − 1 evaluations a point).
+    decision wins; of those within 2 `tol`, as points on several margins have, that of the class with the most weight,
+    then the first: its decision is raised to the largest) or "dag" (pairs in a decision graph, k − 1 evaluations a
+    point).
     `probability=True` fits Platt's sigmoids to cross-validated decisions and couples pairs; `predict` does not change
     by it, and the largest probability is always that of the predicted class.
 
@@ -229,6 +233,7 @@ class SVC(ClassifierMixin, SupportVectors):
         self.n_iter_, self.dual_objective_ = found.iterations, found.objectives
         warn_about(found.converged, found.curved, self.max_iter, type(self).__name__)
         warn_about_nu(self.nu, found.least_nu, type(self).__name__)
+        self._ties = ranks_of(label, weight, len(self.classes_)), 2.0 * settings.tol
         self._keep_all(X, kept, label, found)
 
     def _keep_all(self, X: Any, kept: IntArray, label: IntArray, found: Machines) -> None:
@@ -257,7 +262,7 @@ class SVC(ClassifierMixin, SupportVectors):
 
     def _scores(self, D: FloatArray) -> FloatArray:
         if self.multiclass == "ovr":
-            return D
+            return untied(D, *self._ties)
         return (dag_scores if self.multiclass == "dag" else elect)(D, len(self.classes_))
 
     def _codes(self, D: FloatArray) -> IntArray:

@@ -54,6 +54,29 @@ def count_votes(D: FloatArray, n_classes: int) -> FloatArray:
     return votes
 
 
+def ranks_of(label: IntArray, weight: FloatArray, n_classes: int) -> IntArray:
+    """The place of every class by its weight, the largest first; equal ones (to rounding) stay in order."""
+    share = np.bincount(label, weights=weight, minlength=n_classes) / weight.sum()
+    rank = np.empty(n_classes, np.int64)
+    rank[np.argsort(-share.round(9), kind="stable")] = np.arange(n_classes)
+    return rank
+
+
+def untied(D: FloatArray, rank: IntArray, within: float) -> FloatArray:
+    """D (n, k), in which the largest of every row is the first by rank of those that are so near to the largest.
+
+    Points on the margin of several machines have the same decision in all, and its rounding must not choose.
+    """
+    best = D.argmax(axis=1)
+    top = D[np.arange(len(D)), best]
+    winner = np.where((top - within)[:, None] <= D, rank, len(rank)).argmin(axis=1)
+    rows = np.flatnonzero(winner != best)
+    if len(rows):
+        D = D.copy()
+        D[rows, winner[rows]] = np.nextafter(top[rows], np.inf)
+    return D
+
+
 def dag_scores(D: FloatArray, n_classes: int) -> FloatArray:
     """Rounds survived in the decision graph, (n, k): first against last remaining class, the loser leaves.
 
