@@ -38,7 +38,7 @@ LOOSE = dict.fromkeys(
 def failures(estimator: Any) -> dict[str, str]:
     exact = estimator.tol < 1e-9 or getattr(estimator, "multiclass", "") == "dag"  # whose scores are whole numbers
     if isinstance(estimator, OneClassSVM):
-        return dict.fromkeys(LOOSE, "points on the boundary: the sign of a decision of 0 is rounding; values are equal")
+        return dict.fromkeys(LOOSE, "two searches for one machine end apart by what `tol` allows")
     return {} if exact else LOOSE
 
 
