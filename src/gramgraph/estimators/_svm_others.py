@@ -21,6 +21,9 @@ from gramgraph.machines.svm.machine import Settings
 from gramgraph.machines.svm.rows import Source
 from gramgraph.typing import FloatArray, IntArray
 
+_SINGLE = 0.1  # of `tol`: what rows in single precision may add to the gap of a search
+_ROUNDING = 1e-12  # of decisions, relative to the offset
+
 
 @dataclass(eq=False, repr=False)
 class SVR(RegressorMixin, SupportVectors):
@@ -107,8 +110,8 @@ class OneClassSVM(OutlierMixin, SupportVectors):
     """The support of a distribution: a half-space away from the origin in feature space that holds most points.
 
     min ½ αᵀKα with 0 ≤ α ≤ w, Σ α = ν Σ w; at most a share ν of the training points lies outside (decision < 0).
-    The margin, where the decision of the exact solution is 0, counts as inside: the offset is that of the margin found
-    minus `tol`, as points on it are known to `tol` only.
+    The margin, where the decision of the exact solution is 0, counts as inside: as points on it are known to the gap of
+    the search only, the offset is that of the margin found minus about twice the gap (at most `tol`).
     `approx`, `n_components`, `landmarks`: for large n, as in `SVC`; with them also `partial_fit`.
 
     Parameters
@@ -170,13 +173,14 @@ class OneClassSVM(OutlierMixin, SupportVectors):
         self, X: Any, kept: IntArray, source: Source, weight: FloatArray, settings: Settings, total: float
     ) -> OneClassSVM:
         found = self._fit_dual(X, kept, source, duals.one_class(weight, float(self.nu) * total), settings)
-        # The points on the margin stand at its level to within tol, on either side of it by rounding alone.
-        self.offset_ = found.rho - settings.tol
+        # The points on the margin stand at its level to within the gap, on either side of it by rounding alone.
+        known = min(settings.tol, 2.0 * max(found.gap, 0.0) + _SINGLE * settings.tol)
+        self.offset_ = found.rho - known - _ROUNDING * abs(found.rho)
         self.intercept_ = np.array([-self.offset_])
         return self
 
     def decision_function(self, X: Any) -> FloatArray:
-        """Signed distance, scaled: positive inside, 0 to 2 `tol` on the margin."""
+        """Signed distance, scaled: positive inside, from 0 to 2 `tol` on the margin."""
         return self._expansions(X)[:, 0]
 
     def score_samples(self, X: Any) -> FloatArray:
