@@ -26,7 +26,9 @@ def _with_products(ptr, idx, val, rows, P, start, stop, scale, offset, power, ou
         found *= base
     out[first:last, : stop - start] = found
     if whole:
-        out[:last, first:last] = out[first:last, :last].T
+        out[:first, first:last] = out[first:last, :first].T
+        own = out[first:last, first:last]
+        np.copyto(own, own.T, where=np.arange(len(own))[:, None] < np.arange(len(own)))  # products may be uneven
 
 
 def _work(ptr, idx, val, rows, P, start, stop, *rest):
