@@ -7,6 +7,11 @@ import pytest
 
 import gramgraph as gg
 from gramgraph import kernels as k
+from gramgraph._numerics.compiling import tier
+from gramgraph._numerics.gaussian.root import symmetric_root
+from gramgraph.linalg import Kronecker
+from gramgraph.linalg import sample as draws
+from gramgraph.variables import Real, Var
 
 
 @pytest.mark.parametrize("length", [20.0, 1e5, 1e300])
@@ -62,3 +67,36 @@ def test_latent_posteriors_print_one_line() -> None:
     )
     for gp in (two, three):
         assert len(repr(gp.posterior_)) < 200
+
+
+def test_draws_do_not_depend_on_the_tier_where_eigenvalues_repeat() -> None:
+    grid = np.array([(i, j) for i in range(6) for j in range(4)], float)
+    y = np.random.default_rng(0).normal(size=24)
+    found = []
+    for name in ("plain", "compiled"):
+        with tier(name):
+            gp = gg.GaussianProcessRegressor(k.RBF(1e-5), alpha=0.05, optimizer=None).fit(grid, y)
+            found.append(gp.sample_y(grid[:4], 3, random_state=0))
+    np.testing.assert_allclose(found[0], found[1], atol=1e-6)
+
+
+def test_draws_move_as_little_as_their_covariance() -> None:
+    rng = np.random.default_rng(0)
+    d = 4
+    noise = rng.normal(size=(d, d))
+    noise = 1e-15 * (noise + noise.T)
+    C = np.diag([1.0, 1.0, 1.0, 0.0])  # three directions of one variance, and one without any
+    singular = np.diag([1.0, 1.0, 0.0, 0.0])
+    x = Var("x", Real(d))
+    for draw in (
+        symmetric_root,
+        lambda S: gg.Gaussian(np.zeros(d), S).sample(5, random_state=0, method="eigen"),
+        lambda S: gg.Gaussian(np.zeros(d), S - C + singular).sample(5, random_state=0),
+        lambda S: gg.LinearGaussian(x, intercept=np.zeros(d), covariance=S).draw({}, 5, np.random.default_rng(0)),
+        lambda S: draws(Kronecker((S, S), 0.1).factor(), 2, random_state=0),
+    ):
+        np.testing.assert_allclose(draw(C + noise), draw(C), atol=1e-6)
+    B = rng.normal(size=(5, d, 2))
+    S = B @ np.swapaxes(B, 1, 2)
+    R = symmetric_root(S)
+    np.testing.assert_allclose(R @ R, S, atol=1e-12)

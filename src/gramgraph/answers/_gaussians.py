@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph.typing import FloatArray
 
 _LOG_2PI = float(np.log(2.0 * np.pi))
-
-
-def square_roots(S: FloatArray) -> FloatArray:
-    """Matrices R with R Rᵀ = S, also for singular S."""
-    values, vectors = np.linalg.eigh(S)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
 
 
 def log_mixture(x: FloatArray, w: FloatArray, m: FloatArray, S: FloatArray) -> FloatArray:
@@ -50,7 +45,7 @@ def entropy_of(w: FloatArray, m: FloatArray, S: FloatArray) -> float:
         return -float(w @ (logs @ share)) / float(np.sqrt(2 * np.pi))
     rng = np.random.default_rng(0)
     pick = rng.choice(len(w), size=20_000, p=w)
-    x = m[pick] + np.einsum("nij,nj->ni", square_roots(S)[pick], rng.standard_normal((len(pick), d)))
+    x = m[pick] + np.einsum("nij,nj->ni", symmetric_root(S)[pick], rng.standard_normal((len(pick), d)))
     return -float(log_mixture(x, w, m, S).mean())
 
 

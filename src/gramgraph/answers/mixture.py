@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._validation import generator
-from gramgraph.answers._gaussians import entropy_of, highest_peak, log_mixture, square_roots
+from gramgraph.answers._gaussians import entropy_of, highest_peak, log_mixture
 from gramgraph.answers.belief import Belief
 from gramgraph.answers.real_belief import RealBelief
 from gramgraph.answers.words import shares
@@ -150,7 +151,7 @@ class MixtureBelief(RealBelief):
         rng = generator(random_state)
         w, m, S = self._case(0)
         pick = rng.choice(len(w), size=n, p=w / w.sum())
-        roots = square_roots(S)
+        roots = symmetric_root(S)
         out = m[pick] + np.einsum("nij,nj->ni", roots[pick], rng.standard_normal((n, m.shape[1])))
         return out[:, 0] if self.is_scalar else out
 

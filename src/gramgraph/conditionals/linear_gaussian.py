@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph.conditionals.base import row_name
 from gramgraph.conditionals.continuous import (
     Draws,
@@ -329,5 +330,4 @@ def _square_roots(S: FloatArray) -> FloatArray:
     """Matrices R with R Rᵀ = S, also for singular S."""
     if S.shape[-1] == 1:
         return np.sqrt(np.maximum(S, 0.0))
-    values, vectors = np.linalg.eigh(S)
-    return np.asarray(vectors * np.sqrt(np.maximum(values, 0.0))[..., None, :])
+    return symmetric_root(S)

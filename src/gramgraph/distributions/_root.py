@@ -50,6 +50,14 @@ class Root:
         return (scaled.T / self._s).T
 
     @cached_property
+    def for_draws(self) -> FloatArray:
+        """A root (d, d) that moves little where C does: F, of a singular C the symmetric root of the scaled matrix.
+
+        The columns of a singular F are eigenvectors, which rounding turns where eigenvalues repeat.
+        """
+        return self.F if self._U is None else self.F @ self._U.T
+
+    @cached_property
     def _inverse_factor(self) -> FloatArray:
         return self.solve(np.eye(len(self.F)))
 

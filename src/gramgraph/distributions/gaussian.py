@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._validation import generator
 from gramgraph.distributions._check import array, covariance_like, frozen, matrix, vector, weights_of
 from gramgraph.distributions._gaussian_door import check_form, coordinates, linear_map, rows_of, split_evidence
@@ -269,18 +270,17 @@ class Gaussian(GaussianFamily):
     def sample(self, n: int = 1, random_state: RandomState = None, *, method: str = "cholesky") -> FloatArray:
         """n draws, (n, d): μ + F z with z standard normal and Σ = F Fᵀ.
 
-        method="cholesky" takes the Cholesky factor (the root on the support where Σ is singular), "eigen" takes
-        U diag(λ)^½ of the eigenvectors. O(d³) the first time, then O(n d²).
+        method="cholesky" takes the Cholesky factor (a symmetric root where Σ is singular), "eigen" takes the symmetric
+        root U diag(λ)^½ Uᵀ of the eigenvectors. O(d³) the first time, then O(n d²).
 
         >>> Gaussian([0.0, 5.0], [1.0, 0.0]).sample(2, random_state=0)[:, 1].tolist()
         [5.0, 5.0]
         """
         n = count_of_draws(n)
         if method == "cholesky":
-            F = self._root.F
+            F = self._root.for_draws
         elif method == "eigen":
-            values, U = np.linalg.eigh(self.cov)
-            F = U * np.sqrt(np.maximum(values, 0.0))
+            F = symmetric_root(self.cov)
             F = F if self._root.full else self._root.F @ (self._root.solve(F))  # nothing may leave the support
         else:
             raise ModelError(

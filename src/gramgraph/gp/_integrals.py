@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph.typing import FloatArray
 
 _ROWS = 4096  # points of a block: (rows, nodes) arrays stay in the cache
@@ -145,14 +146,13 @@ def softmax_integral(mean: FloatArray, cov: FloatArray) -> FloatArray:
     nodes, weights = _nodes(C - 1)
     shift = mean[:, :-1] - mean[:, -1:]
     spread = cov[:, :-1, :-1] - cov[:, :-1, -1:] - cov[:, -1:, :-1] + cov[:, -1:, -1:]
-    values, vectors = np.linalg.eigh(0.5 * (spread + np.swapaxes(spread, 1, 2)))
-    half = vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :]
+    half = symmetric_root(0.5 * (spread + np.swapaxes(spread, 1, 2)))
     out = np.empty((m, C))
     rows = max(1, 2_000_000 // (len(nodes) * C))
     for start in range(0, m, rows):
         here = slice(start, start + rows)
         f = np.zeros((len(shift[here]), len(nodes), C))
-        f[:, :, :-1] = shift[here, None, :] + nodes @ np.swapaxes(half[here], 1, 2)
+        f[:, :, :-1] = shift[here, None, :] + nodes @ half[here]
         f -= f.max(axis=2, keepdims=True)
         np.exp(f, out=f)
         f /= f.sum(axis=2, keepdims=True)

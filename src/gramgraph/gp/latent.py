@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._validation import generator
 from gramgraph.gp._shown import OneLine
 from gramgraph.kernels.inputs import count, take
@@ -138,9 +139,7 @@ def draw(cov: FloatArray, n_samples: int, random_state: RandomState) -> FloatArr
     try:
         return sample(Dense(cov).factor(), n_samples, random_state=rng)
     except PositiveDefiniteError:
-        values, vectors = np.linalg.eigh(0.5 * (cov + cov.T))
-        half = vectors * np.sqrt(np.maximum(values, 0.0))
-        return rng.standard_normal((n_samples, len(cov))) @ half.T
+        return rng.standard_normal((n_samples, len(cov))) @ symmetric_root(0.5 * (cov + cov.T))
 
 
 def _blocks(X: Any) -> Iterator[tuple[slice, Any]]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._validation import generator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp._shown import OneLine
@@ -319,11 +320,8 @@ def draw_columns(mean: FloatArray, C: FloatArray, n: int, random_state: Any) -> 
 
 
 def half_of(C: FloatArray) -> FloatArray:
-    """S with S Sᵀ = C for a covariance that may be singular: eigenvectors, negative rounding cut off."""
-    if C.shape[0] == 0:
-        return C
-    values, vectors = np.linalg.eigh(C)
-    return vectors * np.sqrt(np.maximum(values, 0.0))
+    """S with S Sᵀ = C for a covariance that may be singular: the symmetric root, negative rounding cut off."""
+    return C if C.shape[0] == 0 else symmetric_root(C)
 
 
 def gaussian(mean: FloatArray, cov: FloatArray) -> Any:

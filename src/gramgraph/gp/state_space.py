@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._numerics.gp.line_process import (
     matern12_evidence,
     matern32_evidence,
@@ -362,10 +363,7 @@ class _Smoothed:
     def prior_paths(self, c: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
         """Draws of the process at the data times and at the asked times."""
         s = len(self.model.h)
-        values, vectors = np.linalg.eigh(self.Q)
-        half = np.ascontiguousarray(vectors * np.sqrt(np.maximum(values, 0.0))[:, None, :])
-        values, vectors = np.linalg.eigh(self.model.Pinf)
-        start = vectors * np.sqrt(np.maximum(values, 0.0))
+        half, start = np.ascontiguousarray(symmetric_root(self.Q)), symmetric_root(self.model.Pinf)
         out = np.empty((self.n + self.m, c))
         Z = rng.standard_normal((self.n + self.m, s, c))
         simulate_states(self.A, half, self.at, np.ascontiguousarray(start), Z, self.model.h, out)

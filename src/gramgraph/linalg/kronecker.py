@@ -135,7 +135,7 @@ class KroneckerFactor:
 
     @property
     def half_width(self) -> int:
-        """Number of columns of H = Q diag(values)^½."""
+        """Number of columns of H = Q diag(values)^½ Qᵀ."""
         return self.n
 
     @property
@@ -155,7 +155,8 @@ class KroneckerFactor:
         return _apply([Q * Q for Q in self.vectors], 1.0 / self.values)
 
     def half(self, Z: Array, /) -> FloatArray:
-        """Q diag(values)^½ Z."""
+        """Q diag(values)^½ Qᵀ Z: the symmetric root, which rounding does not turn where eigenvalues repeat."""
         Z = check_rows(Z, self.n, "Z")
-        root = np.sqrt(self.values)
-        return _apply(self.vectors, Z * (root if Z.ndim == 1 else root[:, None]))
+        C = _apply([Q.T for Q in self.vectors], Z)
+        C *= np.sqrt(self.values if Z.ndim == 1 else self.values[:, None])
+        return _apply(self.vectors, C)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gramgraph import graphs
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph.conditionals import Conditional, ConditionalLinearGaussian, LinearGaussian, Table
 from gramgraph.exceptions import ModelError
 from gramgraph.models.variants import intervene
-from gramgraph.typing import FloatArray
 from gramgraph.variables import Var, discrete, real
 
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ def _as_function(c: Conditional, var: Var) -> tuple[Conditional, Conditional]:
     if isinstance(c, (LinearGaussian, ConditionalLinearGaussian)):
         k = var.dimension
         chance = real(name, k)
-        root = _roots(np.asarray(c.covariance))
+        root = symmetric_root(np.asarray(c.covariance))
         slopes = np.concatenate([np.asarray(c.coefficients), root], axis=-1)
         function = type(c)(var, (*c.parents, chance), slopes, c.intercept, np.zeros_like(c.covariance))
         return LinearGaussian(chance, (), (), np.zeros(k), np.eye(k)), function
@@ -122,9 +122,3 @@ def _as_function(c: Conditional, var: Var) -> tuple[Conditional, Conditional]:
         return Table(chance, (), np.diff(steps)), Table(var, (*c.parents, chance), np.eye(var.size)[states])
     kinds = "tables and linear Gaussians"
     raise ModelError(f"a counterfactual needs {kinds}; {var.name} is {type(c).__name__}, whose chance is not known")
-
-
-def _roots(covariance: FloatArray) -> FloatArray:
-    """A with A Aᵀ = covariance, for each configuration; without noise 0."""
-    values, vectors = np.linalg.eigh(covariance)
-    return np.asarray(vectors * np.sqrt(values.clip(min=0.0))[..., np.newaxis, :])

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph.compile.budget import check_budget
 from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.engines.base import PLAIN, Drawn, IllConditioned, Run
@@ -234,11 +235,9 @@ class DenseGaussian(GaussianEngine):
         hidden[seen] = False
         free = np.flatnonzero(hidden)
         found = self.posterior(model, seen, x[None], free, [free])
-        values, vectors = np.linalg.eigh(found.blocks[0])
-        roots = vectors * np.sqrt(np.maximum(values, 0.0))
         out = np.empty((n, size))
         out[:, seen] = x
-        out[:, free] = found.mean[0] + run.generator.standard_normal((n, len(free))) @ roots.T
+        out[:, free] = found.mean[0] + run.generator.standard_normal((n, len(free))) @ symmetric_root(found.blocks[0])
         return Drawn(np.zeros((n, 0), np.int64), float(found.log_p[0]), out)
 
 
