@@ -11,6 +11,7 @@ from scipy.special import logsumexp
 from sklearn import neighbors
 
 from gramgraph import kernels
+from gramgraph._numerics.compiling import tier
 from gramgraph.estimators import KernelDensity, KernelNeighborsClassifier, KernelNeighborsRegressor, NadarayaWatson
 from gramgraph.exceptions import ModelError
 
@@ -232,6 +233,19 @@ def test_kernel_distance_is_the_distance_of_features() -> None:
     full = cdist(phi(new), phi(X))[0]
     np.testing.assert_allclose(distances[0], np.sort(full), atol=1e-12)
     assert numbers[0].tolist() == np.argsort(full).tolist()
+
+
+def test_the_bandwidth_does_not_hang_on_how_weights_underflow() -> None:
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_t(1, size=(150, 2)), rng.normal(size=150)
+    found = []
+    for name in ("plain", "compiled"):
+        with tier(name):
+            found.append(NadarayaWatson(kernel=kernels.Matern(nu=1.5)).fit(X, y).bandwidth_)
+    assert found[0] == pytest.approx(found[1], rel=1e-6)
+    for distance in (400.0, 406.0, 412.0, 1e6):  # all below 1e-290
+        model = NadarayaWatson(1.0, kernel=kernels.Matern(nu=1.5)).fit([[0.0], [1.0]], [0.0, 1.0])
+        assert model.predict([[-distance]])[0] == 0.5
 
 
 def test_neighbors_of_words_and_of_matrices(rng: np.random.Generator) -> None:

@@ -5,7 +5,9 @@ import sys
 import numpy as np
 import pytest
 
+from gramgraph._numerics.compiling import tier
 from gramgraph._numerics.gram import grams
+from gramgraph._numerics.svm.exponents import exp_rows
 
 PROFILES = {
     grams.SQUARED: lambda s: s,
@@ -22,8 +24,31 @@ def test_fast_exp_is_exact_to_rounding():
     grams.exp_into(x, out)
     assert np.abs(out / np.exp(x) - 1).max() < 1e-15
     assert out[-1] == 1.0
-    grams.exp_into(np.array([-1e6]), out[:1])
-    assert 0 <= out[0] < 1e-300
+    with tier("compiled"):
+        grams.exp_into(np.array([-708.7, -708.8, -1e6, -np.inf]), out[:4])
+    assert out[0] == pytest.approx(np.exp(-708.7), rel=1e-14, abs=0.0) and (out[1:4] == 0.0).all()
+    single = np.array([[-87.6, -87.8, -1e6]], dtype=np.float32)
+    with tier("compiled"):
+        exp_rows(single, 1.0)
+    assert single[0, 0] == pytest.approx(np.exp(-87.6), rel=1e-5, abs=0.0) and 0.0 <= single[0, 1] < 1e-38
+    assert single[0, 2] == 0.0
+
+
+@pytest.mark.parametrize("profile", sorted(PROFILES)[1:])
+@pytest.mark.parametrize("rows", [2, 8])  # rows as they stand, and blocks of eight
+def test_values_of_far_points_fall_to_zero_in_both_tiers(profile, rows):
+    scale = {grams.RBF: 0.5, **grams._SCALE}[profile]
+    t = np.concatenate([[0.0, 5.0, 690.0, 700.0, 707.0, 708.5, 709.0, 740.0, 1000.0, 1e10], np.full(6, 1e200)])
+    far = (np.sqrt(t / scale) if profile == grams.RBF else t / np.sqrt(scale))[:, None]
+    near = np.zeros((rows, 1))
+    found = []
+    for name in ("plain", "compiled"):
+        with tier(name), np.errstate(over="ignore"):
+            found.append(grams.distance_gram(near, far, profile))
+    for K in found:
+        assert (np.diff(K[:, :10]) <= 0.0).all()  # also below the smallest numbers of all digits
+        assert (K[:, :6] > 0.0).all() and (K[:, 6:] == 0.0).all()
+    np.testing.assert_allclose(found[0], found[1], rtol=1e-12)
 
 
 @pytest.mark.parametrize("d", [1, 4, 6, 15, 16, 40])
@@ -68,6 +93,7 @@ def test_no_points():
 def test_uncompiled_code_gives_the_same_numbers():
     code = (
         "import numpy as np; from gramgraph._numerics.gram import grams; A = np.linspace(-2, 3, 36).reshape(12, 3);"
+        "A[8:] *= 1e3;"
         "print(','.join(float(v).hex() for p in range(5) for v in grams.distance_gram(A, None, p).ravel()))"
     )
     found = []

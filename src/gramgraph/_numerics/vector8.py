@@ -76,8 +76,9 @@ def sqrt8(u: Any) -> Any:
 
 
 def times_power8(p: Any, z: Any) -> Any:
-    """p · 2ᵏ, with z = k + 1.5 · 2⁵²."""
-    return np.ldexp(p, (z - 6755399441055744.0).astype(np.int64))
+    """p · 2ᵏ, with z = k + 1023 + 1.5 · 2⁵² for k from −1023, where it is 0, to 1023."""
+    k = (z - 6755399441056767.0).astype(np.int64)
+    return np.where(k < -1022, 0.0, np.ldexp(p, k))
 
 
 def stream8(a: Any, i: Any, v: Any) -> None:

@@ -124,8 +124,8 @@ def _sqrt8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
 @becomes(times_power8, _vector8, _vector8, _vector8)
 def _times_power8(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     whole = ir.VectorType(ir.IntType(64), LANES)
-    shifted = builder.shl(builder.bitcast(args[1], whole), ir.Constant(whole, [52] * LANES))
-    return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), _VECTOR)
+    power = builder.shl(builder.bitcast(args[1], whole), ir.Constant(whole, [52] * LANES))  # k + 1023 as an exponent
+    return builder.fmul(args[0], builder.bitcast(power, _VECTOR))
 
 
 def _past_caches(builder: Any, store: Any) -> None:

@@ -38,7 +38,8 @@ class NadarayaWatson(RegressorMixin, MultiOutputMixin, KernelEstimator):
     sums that are both small where points are few, so that the error would be as large as f there. Sums are exact
     instead and made in blocks: memory does not grow with n times the number of new points.
 
-    Where all weights are below the smallest number, "rbf" follows the nearest points, other kernels give the mean of y.
+    Where all weights are next to the smallest number, "rbf" follows the nearest points; other kernels give the mean of
+    y, where the weights sum to less than 1e-290 of the weight that a point has at itself.
 
     Attributes
     ----------

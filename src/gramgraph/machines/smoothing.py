@@ -14,6 +14,7 @@ from gramgraph.machines.kernels import ResolvedKernel
 from gramgraph.typing import FloatArray
 
 _CELLS = 1 << 21  # entries of a block of distances
+_NOTHING = 1e-290  # of the largest weight: sums below it hang on how the kernel's values underflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -46,7 +47,11 @@ class Smoother:
         return total / float(self.weights.sum())
 
     def _local(self, part: Any, h: float, own: slice | None) -> FloatArray:
-        """Weights of the training points (rows, n) that sum to one; `own` rows leave themselves out."""
+        """Weights of the training points (rows, n) that sum to one; `own` rows leave themselves out.
+
+        A row without any point near has the weights of the points themselves.
+        """
+        least = 0.0
         if self.rbf:
             from scipy.spatial.distance import cdist
 
@@ -66,8 +71,10 @@ class Smoother:
                 raise ModelError("kernel: smoothing needs k ≥ 0, but some kernel values are negative.")
             if own is not None:
                 W[np.arange(len(W)), np.arange(own.start, own.stop)] = 0.0
+            if not self.kernel.precomputed:
+                least = _NOTHING * float((self.kernel.diag(Z) * self.weights).max())
         total = W.sum(axis=1, keepdims=True)
-        return np.where(total > 0.0, W / np.where(total > 0.0, total, 1.0), self.weights / self.weights.sum())
+        return np.where(total > least, W / np.where(total > least, total, 1.0), self.weights / self.weights.sum())
 
     def _smooth(self, part: Any, W: FloatArray) -> FloatArray:
         means = W @ self.Y

@@ -50,7 +50,9 @@ _NUMPY_STEP = 2e-9  # seconds that NumPy takes for one pair and column
 _SCALE = {MATERN12: 1.0, MATERN32: 3.0, MATERN52: 5.0}
 _SLAB = 256  # blocks of columns at a time
 
-_MAGIC = 6755399441055744.0  # 1.5 · 2⁵²: adding it rounds to a whole number, which stands in the low bits
+_MAGIC = 6755399441056767.0  # 1.5 · 2⁵² + 1023: adding it rounds to a whole number; its exponent is in the low bits
+_LEAST = -709.0  # where 2ᵏ is 0, and so is exp: it starts at _CUT
+_CUT = -1022.5 * math.log(2.0)  # numbers below it round to the power −1023
 _LOG2E = 1.4426950408889634
 _LN2_HIGH = 6.93147180369123816490e-01
 _LN2_LOW = 1.90821492927058770002e-10
@@ -58,16 +60,16 @@ _C2, _C3, _C4, _C5, _C6, _C7, _C8, _C9, _C10, _C11, _C12, _C13 = (1.0 / math.fac
 
 
 def times_power(p, k, z):
-    """p · 2ᵏ, with z = k + 1.5 · 2⁵²."""
-    return math.ldexp(p, int(k))
+    """p · 2ᵏ, with z = k + 1023 + 1.5 · 2⁵² for k from −1023, where it is 0, to 1023."""
+    return math.ldexp(p, int(k)) if k > -1023 else 0.0
 
 
 @njit(
     cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, forceinline=True, no_cpython_wrapper=True
 )
 def fast_exp(x):
-    """exp(x) for x ≤ 709, in straight-line code that vectorizes; relative error below 4e-16, 3e-308 for x < −708."""
-    x = max(x, -708.0)
+    """exp(x) for x ≤ 709, in straight-line code that vectorizes; relative error below 4e-16, 0 for x < −708.74."""
+    x = max(x, _LEAST)
     z = x * _LOG2E + _MAGIC
     k = z - _MAGIC
     r = (x - k * _LN2_HIGH) - k * _LN2_LOW
@@ -96,7 +98,7 @@ def exp_into(x, out):
 
 @njit(cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"})
 def _apply(row, profile):
-    """The profile of squared distances, in place."""
+    """The profile of squared distances, in place. Far points, where exp is 0, have finite polynomials too."""
     if profile == 1:
         for j in range(row.size):
             row[j] = fast_exp(-0.5 * row[j])
@@ -105,18 +107,23 @@ def _apply(row, profile):
             row[j] = fast_exp(-math.sqrt(row[j]))
     elif profile == 3:
         for j in range(row.size):
-            t = math.sqrt(3.0 * row[j])
+            t = min(math.sqrt(3.0 * row[j]), -_LEAST)
             row[j] = (1.0 + t) * fast_exp(-t)
     elif profile == 4:
         for j in range(row.size):
-            t = math.sqrt(5.0 * row[j])
+            t = min(math.sqrt(5.0 * row[j]), -_LEAST)
             row[j] = (1.0 + t + t * t / 3.0) * fast_exp(-t)
 
 
 @njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
 def exp8(x):
     """`fast_exp` of eight numbers."""
-    x = max8(x, fill8(-708.0))
+    return _exp8(max8(x, fill8(_LEAST)))
+
+
+@njit(cache=True, nogil=True, boundscheck=False, forceinline=True, no_cpython_wrapper=True)
+def _exp8(x):
+    """exp of eight numbers from _LEAST on."""
     z = fma8(x, fill8(_LOG2E), fill8(_MAGIC))
     k = sub8(z, fill8(_MAGIC))
     r = fma8(k, fill8(-_LN2_LOW), fma8(k, fill8(-_LN2_HIGH), x))
@@ -145,11 +152,11 @@ def _value8(s, profile):
     elif profile == 2:
         v = exp8(sub8(fill8(0.0), sqrt8(s)))
     elif profile == 3:
-        t = sqrt8(mul8(s, fill8(3.0)))
-        v = mul8(add8(t, fill8(1.0)), exp8(sub8(fill8(0.0), t)))
+        x = max8(sub8(fill8(0.0), sqrt8(mul8(s, fill8(3.0)))), fill8(_LEAST))
+        v = mul8(sub8(fill8(1.0), x), _exp8(x))
     else:
-        t = sqrt8(mul8(s, fill8(5.0)))
-        v = mul8(add8(add8(t, fill8(1.0)), mul8(s, fill8(5.0 / 3.0))), exp8(sub8(fill8(0.0), t)))
+        x = max8(sub8(fill8(0.0), sqrt8(mul8(s, fill8(5.0)))), fill8(_LEAST))
+        v = mul8(fma8(mul8(x, fill8(1.0 / 3.0)), x, sub8(fill8(1.0), x)), _exp8(x))
     return v
 
 
@@ -435,12 +442,17 @@ def _profile(s, profile):
         return s
     if profile == RBF:
         s *= -0.5
-        return np.exp(s, out=s)
-    t = np.sqrt(_SCALE[profile] * s)
-    decay = np.exp(-t)
-    if profile == MATERN12:
-        return decay
-    return (1.0 + t) * decay if profile == MATERN32 else (1.0 + t + t * t / 3.0) * decay
+        far = s < _CUT
+        v = np.exp(s, out=s)
+    else:
+        t = np.sqrt(_SCALE[profile] * s)
+        far = t > -_CUT
+        v = np.exp(-t)
+        if profile != MATERN12:
+            np.minimum(t, -_LEAST, out=t)
+            v *= 1.0 + t if profile == MATERN32 else 1.0 + t + t * t / 3.0
+    v[far] = 0.0  # as compiled: no numbers of few digits
+    return v
 
 
 def _packed(A, other, out, shape, profile, symmetric, n_jobs):

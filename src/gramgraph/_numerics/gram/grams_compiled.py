@@ -14,5 +14,5 @@ from gramgraph._numerics.gram.grams import times_power
 @becomes(times_power, types.float64, types.float64, types.float64, types.float64)
 def _times_power(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     whole = ir.IntType(64)
-    shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 52))
-    return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.DoubleType())
+    power = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 52))  # k + 1023 as an exponent
+    return builder.fmul(args[0], builder.bitcast(power, ir.DoubleType()))

@@ -16,24 +16,26 @@ when_compiled("gramgraph._numerics.svm.exponents_compiled")
 
 TILE = 64
 
-_MAGIC = np.float32(12582912.0)  # 1.5 · 2²³: adding it rounds to a whole number, which stands in the low bits
+_MAGIC = np.float32(
+    12583039.0
+)  # 1.5 · 2²³ + 127: adding it rounds to a whole number, and its exponent is in the low bits
 _LOG2E = np.float32(1.4426950408889634)
 _LN2_HIGH = np.float32(0.693359375)
 _LN2_LOW = np.float32(-2.12194440e-4)
-_ZERO, _ONE, _LEAST = np.float32(0.0), np.float32(1.0), np.float32(-87.0)
+_ZERO, _ONE, _LEAST = np.float32(0.0), np.float32(1.0), np.float32(-88.0)
 _C2, _C3, _C4, _C5, _C6, _C7 = (np.float32(1.0 / math.factorial(k)) for k in range(2, 8))
 
 
 def times_power32(p, k, z):
-    """p · 2ᵏ in single precision, with z = k + 1.5 · 2²³."""
-    return np.float32(math.ldexp(p, int(k)))
+    """p · 2ᵏ in single precision, with z = k + 127 + 1.5 · 2²³ for k from −127, where it is 0, to 127."""
+    return np.float32(math.ldexp(p, int(k)) if k > -127 else 0.0)
 
 
 @njit(
     cache=True, nogil=True, boundscheck=False, fastmath={"contract", "nsz"}, forceinline=True, no_cpython_wrapper=True
 )
 def fast_exp32(x):
-    """exp(x) for x ≤ 88 in single precision; relative error below 2e-7, 1e-38 for x < −87."""
+    """exp(x) for x ≤ 88 in single precision; relative error below 2e-7, 0 for x < −87.7."""
     x = max(x, _LEAST)
     z = x * _LOG2E + _MAGIC
     k = z - _MAGIC

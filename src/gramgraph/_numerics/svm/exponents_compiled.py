@@ -25,8 +25,8 @@ from gramgraph._numerics.svm.exponents import (
 @becomes(times_power32, types.float32, types.float32, types.float32, types.float32)
 def _times_power32(context: Any, builder: Any, signature: Any, args: Any) -> Any:
     whole = ir.IntType(32)
-    shifted = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 23))
-    return builder.bitcast(builder.add(builder.bitcast(args[0], whole), shifted), ir.FloatType())
+    power = builder.shl(builder.bitcast(args[2], whole), ir.Constant(whole, 23))  # k + 127 as an exponent
+    return builder.fmul(args[0], builder.bitcast(power, ir.FloatType()))
 
 
 @overload(exp_down)
