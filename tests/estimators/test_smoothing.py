@@ -248,6 +248,22 @@ def test_the_bandwidth_does_not_hang_on_how_weights_underflow() -> None:
         assert model.predict([[-distance]])[0] == 0.5
 
 
+def test_of_neighbors_at_equal_distances_the_earlier_comes_first() -> None:
+    """Also where rounding tells distances of points on a grid apart."""
+    rng = np.random.default_rng(3)
+    X, Z = rng.integers(0, 5, size=(80, 3)).astype(float), rng.integers(0, 5, size=(30, 3)).astype(float)
+    y = rng.normal(size=80)
+    expected = np.argsort(cdist(Z, X, "sqeuclidean"), axis=1, kind="stable")
+    for k in (1, 5, 80):
+        for name in ("plain", "compiled"):
+            with tier(name):
+                model = KernelNeighborsRegressor(k, kernel="rbf").fit(X, y)
+                distances, numbers = model.kneighbors(Z)
+                np.testing.assert_array_equal(numbers, expected[:, :k])
+                assert (np.diff(distances**2, axis=1) > -1e-12).all()
+                np.testing.assert_allclose(model.predict(Z), y[expected[:, :k]].mean(axis=1), atol=1e-12)
+
+
 def test_neighbors_of_words_and_of_matrices(rng: np.random.Generator) -> None:
     words = ["abab", "abba", "cdcd", "dcdc"]
     model = KernelNeighborsClassifier(1, kernel=kernels.Spectrum(2).normalized()).fit(words, [0, 0, 1, 1])
