@@ -8,6 +8,7 @@ from sklearn.datasets import load_iris, load_wine
 from sklearn.svm import LinearSVC
 
 import gramgraph as gg
+from gramgraph._numerics.compiling import tier
 
 
 def objective(W: np.ndarray, b: np.ndarray, X: np.ndarray, y: np.ndarray, C: float) -> float:
@@ -46,3 +47,18 @@ def test_kernels_and_two_classes() -> None:
     assert both.decision_function(X[two]).shape == (100,)
     with pytest.raises(gg.ModelError, match="one class only"):
         gg.MulticlassSVC().fit(X[:10], y[:10])
+
+
+@pytest.mark.parametrize("C", [0.1, 1.0, 1e15])
+def test_coefficients_that_rounding_leaves_are_no_support(C: float) -> None:
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < 2], y[y < 2]
+    X = (X - X.mean(axis=0)) / X.std(axis=0)
+    found = []
+    for name in ("plain", "compiled"):
+        with tier(name):
+            model = gg.MulticlassSVC(kernel="rbf", C=C, random_state=0).fit(X, y)
+        size = np.abs(model.dual_coef_).max(axis=1)
+        assert size.min() > 1e-6 * size.max() and model.score(X, y) == 1.0
+        found.append(model.support_)
+    np.testing.assert_array_equal(*found)

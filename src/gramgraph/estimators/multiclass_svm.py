@@ -23,6 +23,8 @@ from gramgraph.machines.points import take_points
 from gramgraph.machines.svm.all_classes import solve_all_classes
 from gramgraph.typing import Array, FloatArray
 
+_NOTHING = 1e-12  # of the largest coefficient: what rounding leaves of coefficients that cancel
+
 
 @dataclass(eq=False, repr=False)
 class MulticlassSVC(ClassifierMixin, NamedKernelEstimator):  # type: ignore[misc]
@@ -74,7 +76,8 @@ class MulticlassSVC(ClassifierMixin, NamedKernelEstimator):  # type: ignore[misc
             K, codes, len(self.classes_), np.full(n, float(self.C)), tol=float(self.tol), max_iter=int(self.max_iter),
             rng=check_random_state(self.random_state),
         )  # fmt: skip
-        self.support_ = np.flatnonzero(np.abs(found.alpha).max(axis=1) > 0.0)
+        largest = np.abs(found.alpha).max(axis=1)
+        self.support_ = np.flatnonzero(largest > _NOTHING * largest.max())
         self.dual_coef_ = found.alpha[self.support_]
         self.X_fit_ = X if self.kernel_.precomputed else take_points(X, self.support_)
         self.objective_, self.gap_, self.n_iter_ = found.objective, found.gap, found.n_iter
