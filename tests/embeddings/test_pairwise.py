@@ -125,6 +125,31 @@ def test_neighbors_by_group_lasso():
     assert net.edges == (("a", "b"), ("d", "e"))
 
 
+@pytest.mark.parametrize("only", [1.0, "a"])
+@pytest.mark.parametrize("structure", [None, "x - y - c - x", "x - c"])
+@pytest.mark.parametrize("penalty", [None, 0.01])
+def test_a_column_of_one_value_has_no_neighbors(only, structure, penalty):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=80)
+    data = {"x": x, "y": x + 0.5 * rng.normal(size=80), "c": [only] * 80}
+    net = gg.learn_markov(data, structure, penalty=penalty, rank=2, cells=16)
+    if structure is None:
+        assert [set(edge) for edge in net.edges] == [{"x", "y"}]
+    elif "y" in structure:
+        pair = gg.learn_markov({"x": x, "y": data["y"]}, "x - y", penalty=penalty, rank=2, cells=16)
+        by_pair, found = (n.query("y", {"x": 1.0})["y"].mean() for n in (pair, net))
+        assert found == pytest.approx(by_pair, abs=1e-6)
+    given = net.query("x", {"c": only})["x"].mean()
+    assert given == pytest.approx(net.query("x")["x"].mean(), abs=1e-9)
+
+
+def test_columns_of_one_value_alone():
+    for shared in (False, True):
+        net = gg.learn_markov({"a": [2.0] * 30, "b": [2.0] * 30}, "a - b", shared=shared)
+        assert net.query("a")["a"].mean() == pytest.approx(2.0)
+    assert not gg.learn_markov({"a": [2.0] * 30, "b": [2.0] * 30}).edges
+
+
 def test_directions_have_densities():
     rng = np.random.default_rng(0)
     S = rng.normal(size=(300, 3))

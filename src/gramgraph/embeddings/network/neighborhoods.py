@@ -23,14 +23,15 @@ def find_neighbors(
     """(pairs of neighbors, what was chosen): for each node the pseudo-likelihood less λ Σⱼ ‖Aᵢⱼ‖, along a path of λ.
 
     Every set of neighbors on the path is fitted again without λ, and judged by a third of the rows; the smallest within
-    one standard error of the best is taken. An edge stands where both ends choose it. O(nodes² × rows × rank²) a step.
+    one standard error of the best is taken. An edge stands where both ends choose it; a column of one value has none.
+    O(nodes² × rows × rank²) a step.
     """
     picked = rng.permutation(rows)[:_ROWS]
     held, used = picked[: len(picked) // 3], picked[len(picked) // 3 :]
     F, S = zip(*[features_of(end, rank, width) for end in ends], strict=True)
     learned = [between(f, end.placed.take(used)) for f, end in zip(F, ends, strict=True)]
     judged = [between(f, end.placed.take(held)) for f, end in zip(F, ends, strict=True)]
-    chosen = [_neighbors(i, end, F, S, learned, judged) for i, end in enumerate(ends)]
+    chosen = [_neighbors(i, end, F, S, learned, judged) if F[i].size else () for i, end in enumerate(ends)]
     links = [(i, j) for i in range(len(ends)) for j in chosen[i] if i < j and i in chosen[j]]
     return sorted(links), {"one_sided": sum(len(c) for c in chosen) - 2 * len(links)}
 

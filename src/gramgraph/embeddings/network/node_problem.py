@@ -19,10 +19,10 @@ _STEPS, _ENOUGH = 50, 1e-8
 
 def features_of(end: End, rank: int, width: float) -> tuple[FloatArray, FloatArray]:
     """The leading eigenfunctions of the kernel on cells, mean 0 and square 1 under q, (m, r); their eigenvalues as
-    shares of the largest, (r,)."""
+    shares of the largest, (r,). A column of one value has none."""
     values, V = end.spectrum(width * end.axis.widths[-1])
     order = np.argsort(-values, kind="stable")[:rank]
-    return np.asarray(V[:, order]), np.asarray(values[order] / values[order[0]])
+    return np.asarray(V[:, order]), np.asarray(values[order] / values[order[:1]])
 
 
 def penalty_of(lam: float, others: Sequence[FloatArray], own: FloatArray) -> FloatArray:
@@ -38,6 +38,8 @@ def solve_node(parts: Sequence[Part], penalty: FloatArray, start: FloatArray | N
     times √(1 + penalty), whose curvature is about one in all directions, as features have squares of about one.
     """
     B = np.zeros(penalty.shape) if start is None else start
+    if not B.size:  # a column of one value: nothing to learn
+        return B
     return _newton(parts, penalty, B) if penalty.size <= _FEW else _quasi_newton(parts, penalty, B)
 
 

@@ -61,7 +61,8 @@ def learn_markov(
 
     Notes
     -----
-    The objective of each node is convex; the two estimates of a potential are averaged. O(rows × cells × rank) a step.
+    The objective of each node is convex; the two estimates of a potential are averaged. A column of one value has no
+    neighbors, and its potentials are 1 where `structure` names some. O(rows × cells × rank) a step.
 
     Examples
     --------
@@ -127,7 +128,8 @@ def fit_potentials(
     designs = _designs(ends, F, links, rows, shared)
     sizes = [f.shape[1] for f in F]
     if penalty is None:
-        penalties = learn_penalties([design for design in designs if design[1]], Penalties.first(S))
+        told_by = [design for size, design in zip(sizes, designs, strict=False) if size and design[1]]
+        penalties = learn_penalties(told_by, Penalties.first(S))
         told["penalty"] = penalties.pairs.tolist()
         ridges = [penalties.of(size, others) for size, (_, others) in zip(sizes, designs, strict=False)]
     else:
