@@ -197,6 +197,18 @@ def test_impossible_sequences_are_named() -> None:
         viterbi([1.0, 0.0], A, logs, [1, 2])
 
 
+def test_nothing_is_read_after_an_impossible_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Memory that nobody wrote to may hold anything: here numbers whose exponential overflows."""
+    logs = np.zeros((40, 1))
+    logs[3] = -np.inf
+    with compiling.tier("plain"):
+        monkeypatch.setattr(np, "empty", lambda shape, dtype=np.float64: np.full(shape, 800, dtype=dtype))
+        with np.errstate(over="raise"), pytest.raises(ImpossibleEvidenceError, match="at its row 3"):
+            forward([1.0], [[1.0]], logs)
+        with np.errstate(over="raise"):
+            assert log_likelihood([1.0], [[1.0]], logs, [20, 20]).tolist() == [-np.inf, 0.0]
+
+
 @pytest.mark.parametrize(
     "start, A, logs, lengths, text",
     [

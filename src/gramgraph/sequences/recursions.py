@@ -245,8 +245,11 @@ def run_forward(
     bad = np.full(count, -1)
     for s in np.flatnonzero(failed >= 0):
         rows = slice(int(offsets[s]), int(offsets[s + 1]))
-        found[s], bad[s] = _log_forward(start, A, log_rows(rows), alpha[rows])
-        bad[s] += rows.start if bad[s] >= 0 else 0
+        found[s], stop = _log_forward(start, A, log_rows(rows), alpha[rows])
+        if stop >= 0:  # nothing is known after the impossible row, whose place in memory nobody wrote to
+            bad[s] = stop + rows.start
+            alpha[bad[s] : rows.stop] = np.nan
+            rows = slice(rows.start, int(bad[s]))
         np.exp(alpha[rows], out=alpha[rows])
     return alpha, found, bad
 
