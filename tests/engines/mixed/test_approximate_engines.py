@@ -11,9 +11,18 @@ from scipy.integrate import quad
 from scipy.special import expit
 
 import gramgraph as gg
-from gramgraph.conditionals import GaussianCopula, LinearGaussian, Margin, Predictor, Softmax
+from gramgraph.conditionals import (
+    ConditionalLinearGaussian,
+    GaussianCopula,
+    LinearGaussian,
+    Margin,
+    Predictor,
+    Softmax,
+    Table,
+)
 from gramgraph.engines.mixed.blankets import slice_move
 from gramgraph.engines.sampling.gibbs import MixingWarning
+from gramgraph.exceptions import ModelError
 from gramgraph.variables import binary, real
 from tests.engines.mixed.drawing import brute_force, compare, evidence_from, mixed_network
 
@@ -271,3 +280,17 @@ def test_weighted_draws_tell_the_errors_of_means_and_of_probabilities(clinic):
     errors = answer.details["standard_error"]
     assert errors["drug"].shape == (2,)
     assert errors["severity"].tolist() == [answer["severity"].standard_error()]
+
+
+def test_draws_refuse_an_observed_function_of_what_they_draw():
+    """No draw meets the observed number: where another state has noise, the answer was that of this state alone."""
+    d, x, y = binary("d"), real("x"), real("y")
+    parts = [Table(d, (), [0.5, 0.5]), LinearGaussian(x)]
+    parts.append(ConditionalLinearGaussian(y, (d, x), [[[2.0]], [[0.0]]], [[0.0], [5.0]], sd=[[0.0], [1.0]]))
+    net = gg.BayesianNetwork(cpds=parts)
+    with pytest.raises(ModelError, match="y is observed, and a function of x without noise: draws of x"):
+        net.query("d", {"y": 1.0}, engine="likelihood_weighting", random_state=0)
+    assert net.query("d", {"y": 1.0})["d"].prob(d.states[0]) > 0.99  # all configurations, exactly
+    for given, asked in ((net, {"y": 2.0, "x": 1.0}), (net.do({"x": 1.0}), {"y": 2.0})):  # what is known is met
+        found = given.query("d", asked, engine="likelihood_weighting", random_state=0)
+        assert found["d"].prob(d.states[0]) > 0.99

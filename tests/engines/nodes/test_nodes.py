@@ -8,8 +8,9 @@ import pytest
 from scipy import integrate
 
 import gramgraph as gg
-from gramgraph.conditionals import LinearGaussian, Predictor, Softmax
+from gramgraph.conditionals import ConditionalLinearGaussian, LinearGaussian, Predictor, Softmax, Table
 from gramgraph.engines.nodes.grids import Grid, negligible, refined
+from gramgraph.exceptions import ModelError
 from gramgraph.variables import Circle, Positive, Var, binary, real
 
 NOISE = 0.0025 * 7.0  # a quarter percent of the range of a standard normal variable
@@ -213,3 +214,51 @@ def test_masses_of_angles_close():
     masses = np.exp(c.laws({}, 1).log_masses(edges[:-1], edges[1:]))[0]
     share = np.histogram(a, edges)[0] / len(a)
     assert masses.sum() == pytest.approx(1.0, abs=1e-9) and np.abs(masses - share).max() < 0.03
+
+
+def atoms(spread=0.0, extra=()):
+    """d -> y, where y has a standard deviation of `spread` under the first state of d."""
+    d, y = binary("d"), real("y")
+    parts = [Table(d, (), [0.5, 0.5]), ConditionalLinearGaussian(y, (d,), {}, [0.0, 1.0], sd=[spread, 1.0])]
+    return gg.BayesianNetwork(cpds=[*parts, *extra])
+
+
+@pytest.mark.parametrize("spread", [0.0, 1e-9, 1e-4])
+@pytest.mark.parametrize("evidence", [{}, {"z": 0.7}])
+def test_what_has_no_noise_or_hardly_any_is_not_missed(spread, evidence):
+    """Values at nodes saw nothing of the first state: log p was −0.69 instead of 0, p(d) 0 and 1."""
+    net = atoms(spread, [LinearGaussian(real("z"), (real("y"),), [1.0], sd=0.5)])
+    exact, found = net.query(None, evidence, engine="mixture"), net.query(None, evidence, engine="nodes")
+    error = max(found.details["node_error"], found.details["log_evidence_error"])
+    assert error < 0.1
+    assert found.log_evidence == pytest.approx(exact.log_evidence, abs=error + 1e-9)
+    assert found["d"].probabilities == pytest.approx(exact["d"].probabilities, abs=error + 1e-9)
+    assert abs(found["y"].mean() - exact["y"].mean()) < error * exact["y"].sd()
+
+
+def test_what_stands_at_points_alone_has_boxes_of_some_size():
+    """Boxes around points became narrower until numbers ended, and held nothing."""
+    d, e, y = binary("d"), binary("e"), real("y")
+    centers = [[0.3, -1.8], [-1.9, 3.7]]
+    parts = [Table(d, (), [0.2, 0.8]), Table(e, (d,), [[0.2, 0.8], [0.7, 0.3]])]
+    parts += [ConditionalLinearGaussian(y, (d, e), {}, centers, sd=0.0), LinearGaussian(real("z"), (y,), [1.0])]
+    net = gg.BayesianNetwork(cpds=parts)
+    exact, found = net.query(None, {"z": 2.0}), net.query(None, {"z": 2.0}, engine="nodes")
+    assert exact.engine == "mixture"
+    assert found.log_evidence == pytest.approx(exact.log_evidence, abs=1e-3)
+    assert found["y"].mean() == pytest.approx(exact["y"].mean(), abs=1e-3)
+
+
+@pytest.mark.parametrize("evidence", [{}, {"s": "yes"}, {"y": 1.0}])
+def test_functions_of_hidden_numbers_are_refused(evidence):
+    x, y, s = real("x"), real("y"), binary("s")
+    parts = [LinearGaussian(x), LinearGaussian(y, (x,), [2.0], 0.5, sd=0.0), Softmax.logistic(s, (y,), [2.0])]
+    net = gg.BayesianNetwork(cpds=parts)
+    with pytest.raises(ModelError, match="engine 'nodes' needs noise .*: y is a function of x without noise"):
+        net.query(None, evidence, engine="nodes")
+    assert net.query("y", {"x": 1.0}, engine="nodes")["y"].mean() == pytest.approx(2.5, abs=1e-6)
+    assert net.query(None, evidence).engine != "nodes"  # "auto" goes elsewhere
+    draws = atoms(0.0, [Softmax.logistic(s, (y,), [2.0])]).query("d", {"s": "yes"})  # and draws meet points
+    hits = np.array([0.5, (1.0 / (1.0 + np.exp(-2.0 * np.random.default_rng(0).normal(1.0, 1.0, 200_000)))).mean()])
+    assert draws.engine == "likelihood_weighting"
+    assert draws["d"].probabilities == pytest.approx(hits / hits.sum(), abs=0.01)

@@ -12,6 +12,7 @@ from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.conditionals.continuous import draw, log_density
 from gramgraph.engines.base import PLAIN, Best, Drawn, Engine, Run
 from gramgraph.engines.gaussian.lower import log_joint
+from gramgraph.engines.mixed.silent import refuse_functions, silent_parts
 from gramgraph.engines.prepare import relevant_question
 from gramgraph.exceptions import ModelError, OptionError
 from gramgraph.graphs import Digraph, topological_order
@@ -195,6 +196,8 @@ class LikelihoodWeighting(CaseByCase):
         if parents is None:
             raise ModelError("likelihood weighting needs directions; an undirected model is asked with an exact engine")
         known = known_values(model, group, n)
+        if len(group.seen):
+            refuse_functions(silent_parts(model, known), known)
         values: dict[Var, Array] = {}
         weights = np.zeros(n)
         for v in topological_order(Digraph(parents)):

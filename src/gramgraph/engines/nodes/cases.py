@@ -11,6 +11,8 @@ import numpy as np
 from gramgraph.answers import Belief, Key, RealAnswer
 from gramgraph.conditionals import LinearGaussian
 from gramgraph.engines.base import Engine, Run
+from gramgraph.engines.mixed.silent import silent_parts
+from gramgraph.exceptions import ModelError
 from gramgraph.models.layout import layout_of
 from gramgraph.questions.question import Group, Question
 from gramgraph.typing import Array, FloatArray
@@ -53,6 +55,20 @@ def fixed_values(model: Any) -> dict[Var, Array]:
         for c in model.conditionals
         if isinstance(c, LinearGaussian) and not c.parents and not np.any(c.covariance)
     }
+
+
+def refuse_functions_of_hidden(model: Any, group: Group) -> None:
+    """A `ModelError` where a variable is a function of hidden real parents: its density lies on a line that nodes miss.
+
+    What has no noise and no such parents stands at points, which boxes hold.
+    """
+    for part in silent_parts(model, known_values(model, group) | fixed_values(model)):
+        if part.hidden:
+            raise ModelError(
+                f"engine 'nodes' needs noise where a real-valued parent is not observed: {part.child.name} is a "
+                f"function of {', '.join(var.name for var in part.hidden)} without noise. Ask with an exact engine or "
+                "engine='likelihood_weighting', or give it a small variance"
+            )
 
 
 def state_table(

@@ -13,11 +13,13 @@ from gramgraph.answers.boxes import Boxes
 from gramgraph.answers.density_belief import DensityBelief
 from gramgraph.compile.plan import Plan, plan_of
 from gramgraph.engines.base import PLAIN, Engine, Run
+from gramgraph.engines.mixed.silent import silent_parts
 from gramgraph.engines.mixed.weighting import CaseByCase, LikelihoodWeighting
 from gramgraph.engines.nodes.cases import (
     answer_of,
     fixed_values,
     known_values,
+    refuse_functions_of_hidden,
     solve_cases,
     state_belief,
     state_table,
@@ -80,7 +82,7 @@ class Nodes(Engine):
 
     def plan(self, model: GraphicalModel, question: Question) -> Plan:
         """The largest clique on nodes; a `BudgetError` where it is too large."""
-        model, question = relevant_question(model, question)
+        model, question = _asked(model, question)
         known = {*question.always, *(model.positions[var.name] for var in fixed_values(model))}
         tree, sizes, n = _planned(model, question, known, self.n_nodes)
         largest = max((len(clique) for clique in tree.cliques), default=0)
@@ -88,9 +90,7 @@ class Nodes(Engine):
 
     def answer(self, model: GraphicalModel, question: Question, run: Run = PLAIN) -> RealAnswer:
         """Beliefs of all cases, one after the other."""
-        model, question = relevant_question(model, question)
-        if getattr(model, "parent_positions", None) is None:
-            raise ModelError("engine 'nodes' takes Bayesian networks; ask an undirected model with an exact engine")
+        model, question = _asked(model, question)
         scopes = CaseByCase.scopes(model, question)
         seed = run.random_state
         cases = solve_cases(
@@ -117,12 +117,30 @@ class Nodes(Engine):
 
 
 def fits(model: GraphicalModel, question: Question) -> bool:
-    """Whether nodes can answer this: scalars, and cliques that are not too large."""
+    """Whether nodes can answer this well: scalars with noise, and cliques that are not too large.
+
+    A hidden variable that stands at points is known only as well as its boxes are narrow: draws serve it better.
+    """
     try:
         Nodes().plan(model, question)
     except (BudgetError, ModelError):
         return False
+    part, asked = relevant_question(model, question)
+    for group in asked.groups():
+        known = known_values(part, group) | fixed_values(part)
+        if any(silent.child not in known for silent in silent_parts(part, known)):
+            return False
     return True
+
+
+def _asked(model: GraphicalModel, question: Question) -> tuple[GraphicalModel, Question]:
+    """What is relevant of a network that nodes can answer about; a `ModelError` for others."""
+    if getattr(model, "parent_positions", None) is None:
+        raise ModelError("engine 'nodes' takes Bayesian networks; ask an undirected model with an exact engine")
+    model, question = relevant_question(model, question)
+    for group in question.groups():
+        refuse_functions_of_hidden(model, group)
+    return model, question
 
 
 def _planned(model: Any, question: Question, known: Any, n: int) -> tuple[Tree, list[int], int]:

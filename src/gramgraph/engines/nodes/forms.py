@@ -9,6 +9,7 @@ import numpy as np
 
 from gramgraph.conditionals import Boosted, Conditional, Deterministic
 from gramgraph.conditionals.continuous import RealConditional, log_density
+from gramgraph.conditionals.laws import Laws
 from gramgraph.engines.nodes.grids import Grid
 from gramgraph.typing import Array, FloatArray
 from gramgraph.variables import Var
@@ -139,6 +140,8 @@ def _rows(
         logs = laws.log_density(grid.x) + np.log(grid.weights)
         if masses is not None:
             logs = _smooth_or_masses(logs, masses)
+        elif _is_narrower(laws, grid) and (masses := laws.log_masses(grid.low, grid.high)) is not None:
+            logs = np.where(_agree(logs, masses)[0], logs, masses)
     return np.where(np.isnan(logs), -np.inf, logs)
 
 
@@ -147,10 +150,22 @@ def _smooth_or_masses(logs: FloatArray, masses: FloatArray) -> FloatArray:
 
     The sum is a test of smoothness that costs nothing: values at nodes miss what is narrower than their distance.
     """
+    same, off = _agree(logs, masses)
+    return np.where(same, logs + off, masses)
+
+
+def _agree(logs: FloatArray, masses: FloatArray) -> tuple[Array, FloatArray]:
+    """Whether values at nodes have the mass of all boxes, and by how much its logarithm is off; (rows, 1) each."""
     total, whole = (log_sum(part)[:, None] for part in (logs, masses))
     with np.errstate(invalid="ignore"):
         off = whole - total
-    return np.where(np.abs(off) < _SMOOTH, logs + off, masses)
+    return np.abs(off) < _SMOOTH, off
+
+
+def _is_narrower(laws: Laws, grid: Grid) -> bool:
+    """Whether the noise of some case is narrower than a box, or nothing: values at nodes may then miss all of it."""
+    found = laws.sharpness()
+    return found is not None and float(grid.lengths.max()) > _CLOSE * float(np.min(found[1]))
 
 
 def _is_sharp(

@@ -18,6 +18,8 @@ _AT_THE_END = 100.0
 #: Boxes whose density is above this share of the largest are the bulk, which has nodes of its own where it is narrow.
 _BULK, _NARROW, _BULK_SHARE = 1e-4, 0.4, 0.75
 _LEAST = 4
+#: Panels are at least so many times as wide as their numbers are large: what has no noise stands in boxes of any size.
+_FINEST = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +164,8 @@ def _ends(grid: Grid, p: FloatArray, share: float) -> tuple[bool, bool]:
 
 def _pieces(grid: Grid, keep: Array) -> list[tuple[float, float]]:
     """Connected runs of boxes, a box wider at both ends; runs that then meet are one."""
-    low, high, h = grid.t - 0.5 * grid.lengths, grid.t + 0.5 * grid.lengths, grid.lengths
+    low, high = grid.t - 0.5 * grid.lengths, grid.t + 0.5 * grid.lengths
+    h = np.maximum(grid.lengths, _FINEST * np.abs(grid.t).max())
     found: list[list[float]] = []
     for i in np.flatnonzero(keep):
         a, b = float(low[i] - h[i]), float(high[i] + h[i])
