@@ -7,6 +7,8 @@ that an engine claims is asked, real-valued ones included.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +19,9 @@ from scipy.stats import norm
 import gramgraph as gg
 from gramgraph import conditionals as C
 from gramgraph import engines, variables
-from gramgraph.engines.base import Engine
-from gramgraph.engines.registry import ENGINES, engine_class
+from gramgraph._numerics.compiling import tier
+from gramgraph.engines.base import Engine, EngineError
+from gramgraph.engines.registry import ENGINES, engine_class, engine_names
 from gramgraph.exceptions import GramGraphError
 from gramgraph.testing import find_classes
 
@@ -158,6 +161,60 @@ def _effort(name: str, exact: bool) -> dict[str, Any]:
 @pytest.mark.parametrize("name, kind", PAIRS)
 def test_contract(name: str, kind: str) -> None:
     check(name, kind)
+
+
+@pytest.fixture(scope="module")
+def every_model() -> dict[str, tuple[Any, str, dict[str, Any]]]:
+    """A small model of every kind, a variable to ask for and evidence; undirected ones and such without noise too."""
+    x, y, d = variables.real("x"), variables.real("y"), variables.binary("d")
+    silent = C.ConditionalLinearGaussian(y, (d,), {}, [0.0, 1.0], sd=[0.0, 1.0])
+    network, field = tables()
+    data, more = np.random.default_rng(0).normal(size=(2, 30))
+    urn = gg.BayesianNetwork("theta{simplex 2} -> z[2]; plate draws: z", cpds={"theta": gg.Dirichlet([1.0, 1.0])})
+    found = {kind: (real(kind)[0], "x", real(kind)[1]) for kind in ("gaussian", "mixed", "general")}
+    return found | {
+        "network": (network, "b", {"c": network.states("c")[1]}),
+        "field": (field, "b", {"c": field.states("c")[1]}),
+        "precision": (gg.MarkovNetwork.from_precision([[2.0, -1.0], [-1.0, 2.0]]), "x0", {"x1": 1.0}),
+        "function": (_net([C.LinearGaussian(x), C.LinearGaussian(y, (x,), [2.0], sd=0.0)]), "x", {"y": 1.0}),
+        "points": (_net([C.Table(d, (), [0.5, 0.5]), silent]), "d", {"y": 0.5}),
+        "cells": (gg.learn_tree({"x": data, "y": data + more}, cells=8), "x", {"y": 0.3}),
+        "plates": (urn, "theta", {"z": [0, 0, None]}),
+    }
+
+
+@pytest.mark.parametrize("name", [*ENGINES, "auto", "nobody"])
+def test_every_engine_answers_or_refuses_every_model(name: str, every_model: Any) -> None:
+    """What does not fit is refused in the library's own words, and so is an option; an answer can be shown."""
+    exact = all(engine_class(name, kind).exact for kind in ENGINES.get(name, ()))
+    with warnings.catch_warnings(), tier("plain"):
+        warnings.simplefilter("ignore")
+        for model, target, evidence in every_model.values():
+            with refusals():
+                assert str(model.query(target, evidence, engine=name, **({} if exact else {"budget": 20})))
+            with refusals():
+                assert str(model.map_query(evidence, engine=name))
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Errors of the library are answers too, where they say something."""
+    try:
+        yield
+    except GramGraphError as error:
+        assert str(error)
+
+
+def test_what_engines_cannot_do_is_not_advised(every_model: Any) -> None:
+    """Engines for tables answer about cells and find nothing there; the strong tree takes directed models."""
+    cells, _, evidence = every_model["cells"]
+    assert engine_names("cells", "best") == engine_names("cells", "draw") == ("cells",)
+    with pytest.raises(GramGraphError, match="these do: cells$"):
+        cells.map_query(evidence, engine="icm")
+    with pytest.raises(GramGraphError, match="'icm' looks for best assignments only. Use engine='auto'"):
+        cells.query("x", evidence, engine="icm")
+    with pytest.raises(EngineError, match="'strong_tree' takes Bayesian networks; ask an undirected"):
+        every_model["precision"][0].query("x0", {"x1": 1.0}, engine="strong_tree")
 
 
 def unregistered() -> set[str]:

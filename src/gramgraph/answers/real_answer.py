@@ -189,7 +189,7 @@ class RealAnswer(Answer):
 
     def _title(self) -> str:
         how = f"{self.engine}, {'exact' if self.exact else 'approximate'}{unsettled(self)}"
-        draws = self.details.get("effective_draws")
+        draws = self.details.get("min_effective_draws", self.details.get("effective_draws"))
         if draws is not None and not self.batched:
             how += f", {float(np.atleast_1d(draws)[0]):,.0f} effective draws"
         stated = self.details.get("node_error")

@@ -163,6 +163,8 @@ def engine_names(kind: str = "tables", able: str = "", exact: bool | None = None
     ('dense', 'likelihood_weighting', 'sparse', 'strong_tree')
     """
     names = [name for name, kinds in ENGINES.items() if _home(name, kind) in kinds]
+    if able in ("best", "draw"):  # those for tables only answer about cells
+        names = [name for name in names if _home(name, kind) == kind]
     if able or exact is not None:
         classes = {name: engine_class(name, kind) for name in names}
         answers = Engine.answer

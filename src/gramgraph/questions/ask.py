@@ -177,8 +177,10 @@ def _found(
             )
         return automatic(model, question, run, options.get("error"))
     worker = get_engine(engine, kind, **options)
-    if type(worker).answer is Engine.answer:
-        raise OptionError(f"engine {engine!r} looks for best assignments only. Use map_query(…, engine={engine!r})")
+    asked = getattr(worker, "worker", worker)  # the engine for tables that answers about cells
+    if type(asked).answer is Engine.answer:
+        there = f"Use map_query(…, engine={engine!r})" if worker is asked else f"Use engine={AUTO!r}"
+        raise OptionError(f"engine {engine!r} looks for best assignments only. {there}")
     found: Answer = worker.answer(model, question, run)
     if not found.exact and kind in TABLES:
         _warn_unsettled(found)

@@ -19,6 +19,7 @@ import numpy as np
 from gramgraph.compile.budget import check_budget, readable
 from gramgraph.conditionals import Conditional
 from gramgraph.conditionals.continuous import draw_states
+from gramgraph.engines.base import EngineError
 from gramgraph.engines.exact.factor_tree import CliqueTree
 from gramgraph.engines.gaussian.potential import Moments, Potential, components, product
 from gramgraph.exceptions import ModelError
@@ -179,7 +180,12 @@ def _from_linear(
 def strong_plan(
     model: GraphicalModel, states: dict[int, int], seen: IntArray, joints: Sequence[Sequence[Var]] = (), cases: int = 1
 ) -> StrongPlan:
-    """The tree for these observed variables, without numbers."""
+    """The tree for these observed variables, without numbers; an `EngineError` for undirected models."""
+    if getattr(model, "parent_positions", None) is None:
+        raise EngineError(
+            "engine 'strong_tree' takes Bayesian networks; ask an undirected model with engine='dense', 'sparse' or "
+            "'junction_tree'"
+        )
     layout = layout_of(model)
     gone = {model.vars[v] for v in (*states, *layout.owner[seen].tolist())}
     scopes = [tuple(v for v in c.scope if v not in gone) for c in model.conditionals]  # type: ignore[attr-defined]
