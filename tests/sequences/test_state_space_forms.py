@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import gramgraph as gg
+from gramgraph._numerics.compiling import tier
 from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.sequences import KalmanFilter, Level, Regression, Season, StructuralModel, Trend
 from gramgraph.sequences._variances import ScalarLikelihood
@@ -233,6 +234,20 @@ def test_roots_stay_positive_where_covariances_would_not(steps) -> None:
     found = model.filter(y)
     assert np.isfinite(found.means).all() and np.isfinite(found.log_likelihood)
     assert np.linalg.eigvalsh(found.covariances[:: max(steps // 2000, 1)]).min() > -1e-18
+    assert (np.diagonal(found.covariances, axis1=1, axis2=2) >= 0.0).all()
+
+
+@pytest.mark.parametrize("way", ["plain", "compiled"])
+def test_roots_refuse_directions_that_are_rounding(way) -> None:
+    """A first state without noise, seen exactly: what is left of it is rounding, and smoothed variances were −1e39."""
+    rng = np.random.default_rng(3)
+    A, H, y = rng.normal(size=(3, 3)), rng.normal(size=(3, 3)), rng.normal(size=(20, 3))
+    A /= 1.05 * np.abs(np.linalg.eigvals(A)).max()
+    Q, start = np.diag([0.0, 1.0, 1.0]), {"m0": np.zeros(3), "P0": np.eye(3), "form": "square_root"}
+    with tier(way), np.errstate(all="raise"):
+        with pytest.raises(ModelError, match="at step 1 is not positive definite"):
+            KalmanFilter(A, Q, H, 1e-30 * np.eye(3), **start).smooth(y)
+        found = KalmanFilter(A, Q, H, 1e-10 * np.eye(3), **start).smooth(y)
     assert (np.diagonal(found.covariances, axis1=1, axis2=2) >= 0.0).all()
 
 

@@ -88,7 +88,7 @@ def rooted_filter(
         )
     )
     for L in (covs, pred_covs):
-        _squared(L)
+        _squared(L[: done + 1])  # steps after a refused one were never written
     return done
 
 

@@ -18,6 +18,7 @@ from gramgraph._numerics.copies import put, put_matrix
 _jit = njit(cache=True, nogil=True, boundscheck=False)
 _vector_sums = njit(cache=True, nogil=True, boundscheck=False, fastmath={"reassoc", "contract"})
 _LOG_2PI = 1.8378770664093453
+_LOST = 64.0 * 2.220446049250313e-16  # of a deviation: a pivot below this, times the size, has hardly a digit left
 
 
 @_vector_sums
@@ -112,8 +113,22 @@ def look_at_one(h, r, gap, m, L, gain):
 
 
 @_jit(no_cpython_wrapper=True)
+def _is_rounding(both, c, s):
+    """Whether what one of c observations has beyond those before it, a pivot, is rounding of what they explain."""
+    for a in range(1, c):
+        before = 0.0
+        for e in range(a):
+            before += both[a, e] * both[a, e]
+        if not both[a, a] > (c + s) * _LOST * math.sqrt(before):
+            return True
+    return False
+
+
+@_jit(no_cpython_wrapper=True)
 def root_look(G, noise, y, m, L, both, v):
     """m and L after the observation y; log p(y), or NaN, and nothing done, where it has a direction without variance.
+
+    A direction whose deviation is within rounding, 64 (c + s) ε of what the observations before it explain, has none.
 
     both (o + s, o + s) and v (o,) are for work.
     """
@@ -164,6 +179,8 @@ def root_look(G, noise, y, m, L, both, v):
             both[c + i, c + j] = L[i, j]
     triangular(both, c + s, c + s)
     total = c * _LOG_2PI
+    if _is_rounding(both, c, s):
+        return math.nan
     for a in range(c):
         if not both[a, a] > 0.0:
             return math.nan
