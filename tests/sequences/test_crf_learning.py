@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import warnings
 
 import numpy as np
 import pytest
@@ -12,6 +13,8 @@ import gramgraph as gg
 from gramgraph._numerics import descent
 from gramgraph._numerics.compiling import source_of, tier
 from gramgraph._numerics.crf import recursions
+from gramgraph.exceptions import ModelWarning
+from gramgraph.sequences import LinearChainCRF
 from gramgraph.sequences.crf import expectations, packing
 from gramgraph.sequences.crf.encoding import FeatureTable
 from gramgraph.sequences.crf.optimize import minimize
@@ -262,3 +265,17 @@ def test_a_descent_remembers_more_where_that_is_cheap(rng):
     assert free.n_iter_ < few.n_iter_ and free.objective_ <= few.objective_ * (1.0 + 1e-5)
     with pytest.raises(ValueError, match="num_memories"):
         gg.LinearChainCRF(num_memories=0).fit(X, y)
+
+
+def test_a_feature_of_very_large_values_is_told() -> None:
+    """The search ends before the weights of other features have moved."""
+    rng = np.random.default_rng(0)
+    X = [[{"word": "ab"[int(rng.integers(2))], "big": float(x)} for x in rng.normal(size=5)] for _ in range(8)]
+    y = [["N" if token["word"] == "a" else "V" for token in row] for row in X]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        small = LinearChainCRF().fit(X, y)
+    assert small.predict(X) == y
+    huge = [[{**token, "big": 1e8 * token["big"]} for token in row] for row in X]
+    with pytest.warns(ModelWarning, match=r"feature 'big' reaches \d.*e\+08.* Try: scale it to values near 1"):
+        LinearChainCRF().fit(huge, y)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import warnings
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import KW_ONLY, dataclass, field
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from gramgraph._validation import check_choice, check_count, check_jobs, check_positive, generator
-from gramgraph.exceptions import ModelError
+from gramgraph.exceptions import ModelError, ModelWarning
 from gramgraph.sequences.crf import inspection
 from gramgraph.sequences.crf.contract import Estimator
 from gramgraph.sequences.crf.decoding import Chain, Rules, allowed_labels, read_rules
@@ -30,7 +31,24 @@ if TYPE_CHECKING:
 
 _ALGORITHMS = ("lbfgs", "ap")
 _MOST_PASSES = 100
+#: Values of features above this are told: weights would have very different sizes.
+_LARGE = 1e6
 _MUCH_TEXT = 20_000  # positions: who learns from as many will tag many
+
+
+def _warn_of_large(tokens: Tokens, table: FeatureTable) -> None:
+    """A `ModelWarning` where a value dwarfs those of other features: steps along it end the search before they move."""
+    if not len(tokens.data):
+        return
+    at = int(np.argmax(np.abs(tokens.data)))
+    if (size := abs(float(tokens.data[at]))) > _LARGE:
+        name = table.names()[int(tokens.ids[at])]
+        warnings.warn(
+            f"feature {name!r} reaches {size:.3g}, so that weights of features near 1 hardly move while the objective "
+            f"seems to converge. Try: scale it to values near 1, as by {10.0 ** -np.floor(np.log10(size)):.0e}",
+            ModelWarning,
+            stacklevel=4,
+        )
 
 
 @dataclass(eq=False, repr=False)
@@ -136,6 +154,7 @@ class LinearChainCRF(Estimator):
             objective = ChainObjective(
                 tokens, layout, c2=float(self.c2), n_jobs=check_jobs(1 if self.n_jobs is None else self.n_jobs)
             )
+            _warn_of_large(tokens, table)
             memory = enough_memory(layout, tokens, float(self.c1)) if self.num_memories is None else self.num_memories
             del tokens  # the objective has them in a shorter form
             found = minimize(
