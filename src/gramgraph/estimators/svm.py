@@ -262,7 +262,7 @@ class SVC(ClassifierMixin, SupportVectors):
 
     def _scores(self, D: FloatArray) -> FloatArray:
         if self.multiclass == "ovr":
-            return untied(D, *self._ties)
+            return untied(D, *self._ties) if hasattr(self, "_ties") else D  # files of earlier versions have none
         return (dag_scores if self.multiclass == "dag" else elect)(D, len(self.classes_))
 
     def _codes(self, D: FloatArray) -> IntArray:
