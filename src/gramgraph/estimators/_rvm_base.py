@@ -68,16 +68,18 @@ class RelevanceMachine(NamedKernelEstimator):
             else take_points(X, kept)
         )
 
-    def _design(self, X: Any, head: int) -> tuple[FloatArray, IntArray]:
-        """Transposed design (head + M, n), the first `head` rows free, and the training point of each other row."""
+    def _design(self, X: Any, head: int, *, same: bool = True) -> tuple[FloatArray, IntArray]:
+        """Transposed design (head + M, n), the first `head` rows free, and the training point of each other row.
+
+        Of few points it has the same digits whether loops are compiled or not, where that is asked for.
+        """
         n = count(X)
         some = not isinstance(self.basis, str) and self.basis < n
         points = np.arange(n)
         if some:
             points = np.sort(check_random_state(self.random_state).choice(n, size=int(self.basis), replace=False))
         T = np.empty((head + len(points), n))
-        # which of nearly equal columns stay may hang on last digits; with few points these cost next to nothing
-        with same_digits() if n <= START else nullcontext():
+        with same_digits() if same and n <= START else nullcontext():
             if self.kernel_.precomputed:
                 T[head:] = X[:, points].T
             elif self.kernel_.value is not None:

@@ -8,6 +8,7 @@ vector machine" (2001); Tipping and Faul, "Fast marginal likelihood maximisation
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -108,11 +109,19 @@ class RVR(RegressorMixin, MultiOutputMixin, RelevanceMachine):
             raise ModelError("RVR needs at least two points to tell noise from signal; n_samples = 1.")
         used = self._select(X, kept)
         self.kernel_: ResolvedKernel = self._resolve(used, weights)
-        T, points = self._design(used, 0)
-        columns = Columns.of(T, points, weights, kept, bias=self.bias, kernel=self.average)
+
+        def columns_of(*, same: bool) -> Columns:
+            T, points = self._design(used, 0, same=same)
+            return Columns.of(T, points, weights, kept, bias=self.bias, kernel=self.average)
+
+        @cache
+        def again() -> FloatArray:  # with next to no noise, last digits of columns decide which of them stay
+            return columns_of(same=True).T
+
+        columns = columns_of(same=self.average)  # beside an average it costs next to nothing
         targets = np.array(y[kept][:, None] if y.ndim == 1 else y[kept])
         fits = [
-            fit_output(columns, t, noise=known, tol=self.tol, max_iter=self.max_iter)
+            fit_output(columns, t, noise=known, tol=self.tol, max_iter=self.max_iter, again=again)
             for t in np.ascontiguousarray(targets.T)
         ]
         self._single = y.ndim == 1

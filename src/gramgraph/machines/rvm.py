@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -80,10 +81,12 @@ def fit_output(
     noise: float | None,  # the known variance; None: learned
     tol: float,
     max_iter: int,
+    again: Callable[[], FloatArray] | None = None,
 ) -> SparseFit:
     """The model of one output, its intercept put first; fitted in a unit of y of its own.
 
-    It is the average with dense models where `columns` come with their kernel matrix.
+    It is the average with dense models where `columns` come with their kernel matrix. `again` gives T as it is with the
+    same digits everywhere, which counts where all but the last digits are lost.
     """
     weights, means, start = columns.weights, columns.means, columns.start
     total = float(len(t) if weights is None else weights.sum())
@@ -96,7 +99,7 @@ def fit_output(
     t = t / unit_y if weights is None else t / unit_y * np.sqrt(weights)
     known = None if noise is None else noise / unit_y / unit_y
     free = total if means is None else max(total - 1.0, 0.5)
-    found = regression(columns.T, t, noise=known, tol=tol, max_iter=max_iter, start=start, n=free)
+    found = regression(columns.T, t, noise=known, tol=tol, max_iter=max_iter, start=start, n=free, again=again)
     if columns.K is not None:  # only an average needs it
         from gramgraph._numerics.rvm.average import averaged
 

@@ -46,6 +46,7 @@ _PAGE = 1 << 18  # numbers of a large page
 _CHUNK = 128  # columns of the points at a time: eight rows and eight columns fit the first cache
 _BAND = 8  # blocks of rows at a time: with their columns they fit the second cache
 _CACHED = 1 << 15  # numbers of a band of the NumPy form, which then stays in the second cache
+_BANDED = 128  # rows of a band of a symmetric matrix, at least: half of it is computed where there are several
 _NUMPY_STEP = 2e-9  # seconds that NumPy takes for one pair and column
 _SCALE = {MATERN12: 1.0, MATERN32: 3.0, MATERN52: 5.0}
 _SLAB = 256  # blocks of columns at a time
@@ -420,21 +421,29 @@ def rbf_by_products(A, B, halves):
 
 
 def _by_numpy(A, other, out, profile):
-    """The same by NumPy, while the loops are not compiled: band after band, differences of one column at a time."""
+    """The same by NumPy, while the loops are not compiled: band after band, differences of one column at a time.
+
+    `other` is A itself where the matrix is symmetric.
+    """
     if len(A) < FEW_ROWS:
         for i in range(len(A)):
             t = other - A[i]
             out[i] = _profile(np.einsum("ij,ij->i", t, t), profile)
         return
-    rows = max(1, _CACHED // len(other))
+    same = other is A
+    rows = max(1, min(_CACHED // len(other), max(_BANDED, len(other) // 6) if same else len(other)))
     for start in range(0, len(A), rows):
-        block = A[start : start + rows]
-        s = np.zeros((len(block), len(other)))
+        first = start if same else 0  # the columns before are the mirror image of what is done
+        block, rest = A[start : start + rows], other[first:]
+        t, s = np.empty((2, len(block), len(rest)))
+        s[:] = 0.0
         for c in range(A.shape[1]):
-            t = block[:, c, None] - other[:, c]
+            np.subtract(block[:, c, None], rest[:, c], out=t)
             t *= t
             s += t
-        out[start : start + rows] = _profile(s, profile)
+        out[start : start + rows, first:] = _profile(s, profile)
+        if same:
+            out[start + rows :, start : start + rows] = out[start : start + rows, start + rows :].T
 
 
 def _profile(s, profile):

@@ -149,11 +149,11 @@ def _together(P, t, G, start, noise, n, floor):
     return start[kept], alpha, beta
 
 
-def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
+def regression(T, t, *, noise, tol, max_iter, start=None, n=None, again=None):
     """Evidence maximum over α, and over the noise variance where `noise` is None.
 
     `start` names the columns to begin with (None: none). `n` is the number of cases that speak of the noise (None: all
-    of them): the sum of the weights, less one for an intercept.
+    of them): the sum of the weights, less one for an intercept. `again` makes T anew where digits of a fit were lost.
     Returns (active, alpha, mu, root, noise, trace of the log evidence, steps, converged): the weights have the mean μ
     and the covariance root rootᵀ, whose own digits would be lost where weights cancel.
     """
@@ -174,7 +174,8 @@ def regression(T, t, *, noise, tol, max_iter, start=None, n=None):
         columns, active, alpha, float(beta), (noise is None, n, floor, tol), max_iter
     )
     if lost:
-        space = coordinates(T, t)
+        T = T if again is None else again()
+        proj, space = T @ t, coordinates(T, t)
         if space is not None:
             return _carefully(space, (active, alpha, beta), power, start, noise, n, floor, tol, max_iter)
         trace, converged = trace[: max(len(trace) - 1, 1)], False  # what was foretold last did not come true

@@ -42,6 +42,8 @@ MOVED = 1e-2
 #: Columns are many while there are more; many are taken as vectors of their space if it has this many times fewer
 #: dimensions, few always.
 FEW, WIDER = 48, 2.0
+#: Dimensions of a space that need not become fewer: calls would cost more than the work that they save.
+SMALL = 16
 
 
 def cholesky(A):
@@ -97,8 +99,9 @@ class Space(NamedTuple):
     rest: float  # squared length of the targets outside
 
     def few(self):
-        """So many columns are few enough to look for a narrower space."""
-        return 2 * min(self.F.shape) // 3
+        """So many columns are few enough to look for a narrower space, which a small one is already."""
+        least = min(self.F.shape)
+        return least // 2 if least > SMALL else 0
 
 
 def space_of(P, t, G):
