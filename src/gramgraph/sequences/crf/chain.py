@@ -151,10 +151,10 @@ class LinearChainCRF(Estimator):
             )
             self.converged_, self.n_iter_ = history[-1] < self.epsilon, len(history)
         else:
-            objective = ChainObjective(
+            _warn_of_large(tokens, table)
+            objective = ChainObjective(  # which numbers the features anew, in place
                 tokens, layout, c2=float(self.c2), n_jobs=check_jobs(1 if self.n_jobs is None else self.n_jobs)
             )
-            _warn_of_large(tokens, table)
             memory = enough_memory(layout, tokens, float(self.c1)) if self.num_memories is None else self.num_memories
             del tokens  # the objective has them in a shorter form
             found = minimize(
