@@ -115,8 +115,13 @@ def _title(text: str, line: str = "=") -> str:
 
 
 def class_page(entry: Entry) -> str:
-    """Members of a public base are linked, all others are described here."""
-    public = {id(other.value): other for other in entries() if inspect.isclass(other.value)}
+    """Members of a public base are linked, all others are described here; another name of a class leads to it."""
+    public = {id(other.value): other for other in reversed(entries()) if inspect.isclass(other.value)}
+    public |= {id(other.value): other for other in entries() if getattr(other.value, "__name__", "") == other.name}
+    itself = public[id(entry.value)]
+    if itself is not entry:
+        head = f".. currentmodule:: {entry.place}\n\n{_title(entry.path)}\n"
+        return head + f".. py:class:: {entry.name}\n\n   Another name of :class:`~{itself.path}`.\n"
     own, inherited = [], {}
     for name, directive, owner in members(entry.value):
         base = public.get(id(owner))

@@ -282,3 +282,10 @@ def test_the_citation_names_the_version_of_the_changelog():
         line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line.startswith("## ")
     ]
     assert version in heads[0]
+
+
+def test_another_name_of_a_class_leads_to_it():
+    entry = next(each for each in reference.entries() if each.name == "NodeBelief")
+    text = reference.page(entry)
+    assert "Another name of :class:`~gramgraph.answers.DensityBelief`" in text and ":: cdf" not in text
+    assert ":: cdf" in reference.page(next(each for each in reference.entries() if each.name == "DensityBelief"))
