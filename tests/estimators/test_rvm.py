@@ -498,3 +498,14 @@ def test_a_file_of_an_earlier_version_holds_no_root():
     old = from_parts(tree, arrays)
     for mine, other in zip(rvr.predict(x, return_std=True), old.predict(x, return_std=True), strict=True):
         np.testing.assert_allclose(mine, other, rtol=1e-6)
+
+
+@pytest.mark.parametrize("average", [True, False])
+def test_landmarks_are_drawn_once_also_where_digits_were_lost(average):
+    x = np.linspace(0, 1, 200)[:, None]
+    y = np.sin(2 * np.pi * x[:, 0])
+    state = np.random.RandomState(0)
+    drawn = RVR(gamma=20.0, basis=30, average=average, random_state=state).fit(x, y)
+    np.testing.assert_allclose(drawn.predict(x), y, atol=1e-3)
+    again = RVR(gamma=20.0, basis=30, average=average, random_state=0).fit(x, y)
+    np.testing.assert_array_equal(drawn.relevance_, again.relevance_)

@@ -68,16 +68,18 @@ class RelevanceMachine(NamedKernelEstimator):
             else take_points(X, kept)
         )
 
-    def _design(self, X: Any, head: int, *, same: bool = True) -> tuple[FloatArray, IntArray]:
-        """Transposed design (head + M, n), the first `head` rows free, and the training point of each other row.
+    def _candidates(self, n: int) -> IntArray:
+        """The training points whose columns are candidates, ascending; landmarks are drawn."""
+        if isinstance(self.basis, str) or self.basis >= n:
+            return np.arange(n)
+        return np.sort(check_random_state(self.random_state).choice(n, size=int(self.basis), replace=False))
+
+    def _design(self, X: Any, points: IntArray, head: int = 0, *, same: bool = True) -> FloatArray:
+        """Transposed design (head + M, n): the first `head` rows free, then the columns of these points.
 
         Of few points it has the same digits whether loops are compiled or not, where that is asked for.
         """
-        n = count(X)
-        some = not isinstance(self.basis, str) and self.basis < n
-        points = np.arange(n)
-        if some:
-            points = np.sort(check_random_state(self.random_state).choice(n, size=int(self.basis), replace=False))
+        n, some = count(X), len(points) < count(X)
         T = np.empty((head + len(points), n))
         with same_digits() if same and n <= START else nullcontext():
             if self.kernel_.precomputed:
@@ -90,7 +92,7 @@ class RelevanceMachine(NamedKernelEstimator):
             raise ModelError(
                 f"the kernel {self.kernel!r} gives values that are not finite on these points. Try: scale X."
             )
-        return T, points
+        return T
 
     def _warn(self, fits: list[SparseFit]) -> None:
         open_ = [fit for fit in fits if not fit.converged]

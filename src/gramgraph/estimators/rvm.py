@@ -109,19 +109,17 @@ class RVR(RegressorMixin, MultiOutputMixin, RelevanceMachine):
             raise ModelError("RVR needs at least two points to tell noise from signal; n_samples = 1.")
         used = self._select(X, kept)
         self.kernel_: ResolvedKernel = self._resolve(used, weights)
-
-        def columns_of(*, same: bool) -> Columns:
-            T, points = self._design(used, 0, same=same)
-            return Columns.of(T, points, weights, kept, bias=self.bias, kernel=self.average)
+        points = self._candidates(count(used))
 
         @cache
-        def again() -> FloatArray:  # with next to no noise, last digits of columns decide which of them stay
-            return columns_of(same=True).T
+        def columns_of(same: bool) -> Columns:
+            T = self._design(used, points, same=same)
+            return Columns.of(T, points, weights, kept, bias=self.bias, kernel=self.average)
 
-        columns = columns_of(same=self.average)  # beside an average it costs next to nothing
+        columns = columns_of(self.average)  # the same digits cost next to nothing beside an average
         targets = np.array(y[kept][:, None] if y.ndim == 1 else y[kept])
         fits = [
-            fit_output(columns, t, noise=known, tol=self.tol, max_iter=self.max_iter, again=again)
+            fit_output(columns, t, noise=known, tol=self.tol, max_iter=self.max_iter, again=lambda: columns_of(True).T)
             for t in np.ascontiguousarray(targets.T)
         ]
         self._single = y.ndim == 1
@@ -195,7 +193,8 @@ class RVC(ClassifierMixin, RelevanceMachine):
         used = self._select(X, kept)
         self.kernel_: ResolvedKernel = self._resolve(used, weights)
         head = int(self.bias)
-        T, points = self._design(used, head)
+        points = self._candidates(count(used))
+        T = self._design(used, points, head)
         T[:head] = 1.0
         fits = fit_classes(T, codes, kept[points], weights=weights, tol=self.tol, max_iter=self.max_iter)
         self._keep(X, fits)

@@ -12,7 +12,7 @@ to the diagonal, and with it the optimum, then hangs on the last digit.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -227,7 +227,7 @@ class TogetherPosterior(ExactPosterior):
     repeats : all rows.
     """
 
-    repeats: Repeats = None  # type: ignore[assignment]  # the fields before it may be left out
+    repeats: Repeats = field(kw_only=True)
 
     @property
     def log_evidence(self) -> float:

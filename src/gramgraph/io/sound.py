@@ -206,7 +206,7 @@ def _check_repeats(made: Any) -> None:
 
 def _check_together(made: Any) -> None:
     _check_exact(made)
-    if made.repeats is None or len(made.repeats.points.Y) != len(made.Y):
+    if len(made.repeats.points.Y) != len(made.Y):
         raise ModelError("the rows of a posterior do not fit its points")
 
 
