@@ -490,3 +490,11 @@ def test_demo_lists_its_tours_and_refuses_others(capsys):
     assert all(f"gramgraph demo {name}" in listed for name in ("network", "kernel", "sequence", "process", "explorer"))
     assert main(["demo", "netwrok"]) == 2
     assert "Did you mean 'network'" in capsys.readouterr().err
+
+
+def test_a_setting_of_the_environment_that_says_nothing_is_told_in_a_line():
+    program = "import sys; from gramgraph.cli import main; sys.exit(main(['info', 'dataset:asia']))"
+    env = {**os.environ, "GRAMGRAPH_TIER": "fast"}
+    done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert done.stderr == "gramgraph: GRAMGRAPH_TIER is 'fast'; use one of auto, plain, compiled.\n"

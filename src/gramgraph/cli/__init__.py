@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 __all__ = ["main"]
@@ -14,6 +15,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     {...}
     0
     """
-    from gramgraph.cli.app import run
-
+    try:
+        from gramgraph.cli.app import run
+    except ValueError as error:  # a variable of the environment that says nothing
+        print(f"gramgraph: {error}", file=sys.stderr)
+        return 2
     return run(argv)

@@ -9,12 +9,13 @@ import numpy as np
 from sklearn.base import BaseEstimator, MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._validation import check_choice, check_positive, generator
 from gramgraph.estimators._sound import SoundNumbers, read_matrix
 from gramgraph.exceptions import ModelError
 from gramgraph.gp.linear import learn_features, maximize_evidence, spectrum
 from gramgraph.gp.linear_weights import WeightPosterior, least_squares, weights_from_rows, weights_from_sums
-from gramgraph.gp.posterior import gaussian, half_of
+from gramgraph.gp.posterior import gaussian
 from gramgraph.typing import FloatArray
 
 
@@ -179,7 +180,7 @@ class BayesianLinearRegression(RegressorMixin, MultiOutputMixin, SoundNumbers, B
         if not self._flat:
             raise ModelError("sample_y draws one output; y had several columns.")
         rng = generator(random_state)
-        W = self._mean + half_of(self.sigma_) @ rng.standard_normal((len(self.sigma_), n_samples))
+        W = self._mean + symmetric_root(self.sigma_) @ rng.standard_normal((len(self.sigma_), n_samples))
         return self._transform(X) @ W
 
     def weights(self) -> Any:

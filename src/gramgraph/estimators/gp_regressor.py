@@ -11,6 +11,7 @@ from sklearn.base import MultiOutputMixin, RegressorMixin
 from sklearn.utils.validation import check_array
 
 from gramgraph._drawn import Explored
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._threads import spare_threads
 from gramgraph._validation import check_choice, check_count, generator
 from gramgraph.conditionals import LinearGaussian, Predictor
@@ -27,7 +28,7 @@ from gramgraph.gp.choose import APPROXIMATIONS, choose
 from gramgraph.gp.means import as_mean
 from gramgraph.gp.methods import Data
 from gramgraph.gp.mixture import PriorProcess, integrate_over
-from gramgraph.gp.posterior import LeaveOneOut, gaussian, half_of
+from gramgraph.gp.posterior import LeaveOneOut, gaussian
 from gramgraph.gp.repeats import repeats_of
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
@@ -312,7 +313,7 @@ class GaussianProcessRegressor(Explored, RegressorMixin, MultiOutputMixin, Proce
         from gramgraph.variables import Real, Var
 
         found = self.posterior(X, latent=latent)
-        root = half_of(np.asarray(found.cov, dtype=np.float64))  # rounding may have left it slightly indefinite
+        root = symmetric_root(np.asarray(found.cov, dtype=np.float64))  # rounding may have left it slightly indefinite
         var = child if isinstance(child, Var) else Var(str(child), Real(len(root)))
         return LinearGaussian(var, intercept=found.mean, covariance=root @ root.T)
 

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._validation import check_count, generator
 from gramgraph.exceptions import ModelError
 from gramgraph.gp._shown import OneLine
 from gramgraph.gp.hyper import Search, ascend, random_starts
 from gramgraph.gp.methods import Data
-from gramgraph.gp.posterior import half_of
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
 
@@ -201,7 +201,7 @@ class CoregionalPosterior(OneLine):
     def sample(self, X: Any, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
         """Joint draws of the latent outputs, (m, t, n_samples)."""
         rng = generator(random_state)
-        half = half_of(self.joint(X))
+        half = symmetric_root(self.joint(X))
         mean = self.mean(X)
         return mean[:, :, None] + (half @ rng.standard_normal((half.shape[1], n_samples))).reshape(
             *mean.shape, n_samples

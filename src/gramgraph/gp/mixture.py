@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from gramgraph._numerics.gaussian.root import symmetric_root
 from gramgraph._validation import generator
 from gramgraph.gp.hyper import quadrature, slice_sample
 from gramgraph.gp.means import Mean
-from gramgraph.gp.posterior import half_of
 from gramgraph.gp.row_blocks import without_noise
 from gramgraph.kernels.inputs import count
 from gramgraph.typing import FloatArray
@@ -55,7 +55,7 @@ class PriorProcess:
     def sample(self, X: Any, n_samples: int = 1, *, random_state: Any = None) -> FloatArray:
         """Draws, (m, q, n_samples)."""
         rng = generator(random_state)
-        half = half_of(self.cov(X))
+        half = symmetric_root(self.cov(X))
         Z = rng.standard_normal((half.shape[1], self.outputs * n_samples))
         return self.mean(X)[:, :, None] + (half @ Z).reshape(count(X), self.outputs, n_samples)
 

@@ -314,14 +314,9 @@ def slopes_of(function: Callable[[FloatArray], FloatArray], X: FloatArray) -> Fl
 
 def draw_columns(mean: FloatArray, C: FloatArray, n: int, random_state: Any) -> FloatArray:
     """n draws of every column of the mean (m, q), all with covariance C: (m, q, n)."""
-    half = half_of(C)
+    half = symmetric_root(C)
     Z = generator(random_state).standard_normal((half.shape[1], mean.shape[1] * n))
     return mean[:, :, None] + (half @ Z).reshape(*mean.shape, n)
-
-
-def half_of(C: FloatArray) -> FloatArray:
-    """S with S Sᵀ = C for a covariance that may be singular: the symmetric root, negative rounding cut off."""
-    return C if C.shape[0] == 0 else symmetric_root(C)
 
 
 def gaussian(mean: FloatArray, cov: FloatArray) -> Any:
